@@ -1,5 +1,5 @@
-//! The connection: a protocol on a byte stream. What it does with requests is in `requests`; here
-//! it becomes a protocol.
+//! `Connection`: one connection of a client, as a protocol on a byte stream. The handling of
+//! requests is in `requests`.
 
 use std::any::type_name;
 use std::fmt;
@@ -18,21 +18,25 @@ use super::streams::Streams;
 use crate::flow::{BATCH, Flow};
 use crate::upgraded;
 
-/// One connection of a client: it takes requests from its [`Feed`] and makes them, one at a time.
+/// One connection of a client. It takes requests from its [`Feed`] and makes them: one at a time
+/// with HTTP/1.1, many at a time with HTTP/2.
+///
+/// With HTTP/1.1:
 ///
 /// ```text
-///         next: a job           nothing came              over, fit for use: next
+///         next: a job           nothing received          over, reusable: next
 ///   Idle ─────────────▶ Polling ─────────────▶ Exchange ─────────────────────────▶ Idle | Polling
 ///    │                     │                      │
-///    └─ unused too long    └─ unasked bytes:      ├─ over, not fit; failed; cancelled ─▶ end
+///    └─ unused too long    └─ unexpected bytes:   ├─ over, not reusable; failed; cancelled ─▶ end
 ///       ─▶ end                the job goes back,  └─ switched ─▶ another protocol
 ///                             ─▶ end
 /// ```
 ///
-/// Nobody has asked for what comes while no request is under way: it ends the connection, idle or
-/// polling. After a request has begun, such bytes could not be told from its response, so the
-/// socket is polled just before that, by a read: an event that tells of the bytes may be behind
-/// others. A new connection, which begins with a job, does not poll.
+/// Bytes that arrive while no request is under way are unexpected: they end the connection, whether
+/// it is idle or polling. After a request has begun, such bytes could not be distinguished from its
+/// response. So the socket is read just before a request begins, because the event that reports the
+/// bytes may still be queued behind others. A new connection, which begins with a job, does not
+/// poll.
 #[doc(alias = "keep-alive")]
 #[doc(alias = "pipelining")]
 pub struct Connection<K: Client, F: Feed<K>> {
@@ -61,8 +65,8 @@ impl<F> ConnectionSeed<F> {
 }
 
 impl<K: Client, F: Feed<K>> Connection<K, F> {
-    /// The windows of a connection that speaks HTTP/2, as this side knows them. Hidden, and no part
-    /// of what the crate promises: for tests that compare both sides.
+    /// Returns the windows of an HTTP/2 connection, as this side knows them. Hidden and not part of
+    /// the crate's API: for tests that compare both sides.
     #[cfg(feature = "http2")]
     #[doc(hidden)]
     pub fn ledger(&self) -> Option<crate::h2::Ledger> {
@@ -72,8 +76,7 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
         }
     }
 
-    /// Does one step of HTTP, or hands the call to the protocol that the connection was upgraded
-    /// to.
+    /// Makes one step of HTTP, or calls the protocol to which the connection was upgraded.
     fn step(
         mut self,
         transport: &mut Transport<'_>,
@@ -101,7 +104,8 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
             Flow::Done(None) => Intent::done(),
             Flow::Done(Some(seed)) => {
                 let config = self.config;
-                // For a protocol that sets no mark of its own: HTTP has none here.
+                // For a protocol that sets no high-water mark of its own, because HTTP has none
+                // here.
                 transport.set_config(config.upgraded_stream_config());
                 upgraded::begin(seed, transport, scope)
                     .map(|upgraded| Connection { config, state: State::Upgraded(upgraded) })
@@ -110,7 +114,7 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
         }
     }
 
-    /// Does one step of HTTP/2.
+    /// Makes one step of HTTP/2.
     fn step_http2(
         mut self,
         transport: &mut Transport<'_>,
@@ -118,13 +122,13 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
         http2: impl FnOnce(&mut Streams<K, F>, &mut Io<'_, '_, '_, K::Context>) -> Made<K>,
     ) -> Intent<Self> {
         let State::Http2(streams) = &mut self.state else {
-            // Only a connection of HTTP/2 gets here.
+            // This method is called only for HTTP/2 connections.
             return Intent::of(self).keep().keep_deadline();
         };
         let mut io = Io { transport, scope, config: &self.config };
         match streams.watched(&mut io, http2) {
             Flow::Wait(wait) => wait.intent(self),
-            // These streams set what they wait for themselves, and never become another protocol.
+            // Streams set what they wait for themselves, and are never upgraded as a whole.
             Flow::Again | Flow::Done(_) => Intent::done(),
             Flow::Fail(never) => match never {},
         }
@@ -135,7 +139,7 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
         match state {
             State::Upgraded(upgraded) => call(upgraded)
                 .map(|upgraded| Connection { config, state: State::Upgraded(upgraded) }),
-            // Only an upgraded connection gets here.
+            // This method is called only for upgraded connections.
             state => Intent::of(Connection { config, state }).keep().keep_deadline(),
         }
     }
@@ -171,7 +175,7 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
             );
         }
         let connection = Connection { config, state: State::Http(Requests::new(feed)) };
-        // The last two are never called: a connection begins with HTTP.
+        // The last two functions are never called: a connection begins with HTTP.
         connection.step(
             transport,
             scope,
@@ -292,8 +296,8 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
     }
 }
 
-/// Whether HTTP/2 is spoken: where the handshake has agreed on it (RFC 9113 §3.2), and where
-/// nothing was negotiated if that is known of the server.
+/// Returns whether the connection speaks HTTP/2: if the handshake has agreed on it (RFC 9113 §3.2),
+/// or if nothing was negotiated but the server is known to speak it.
 #[cfg(feature = "http2")]
 fn is_http2(transport: &Transport<'_>, config: &ClientConfig) -> bool {
     match transport.negotiated() {

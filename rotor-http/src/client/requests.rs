@@ -1,5 +1,5 @@
-//! The requests that a connection makes, one after the other: where the next one comes from, and
-//! what becomes of the connection after each.
+//! The requests that an HTTP/1.1 connection makes, one after the other: where the next one comes
+//! from, and what happens to the connection after each.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use super::handler::Client;
 use super::io::Io;
 use crate::flow::{Flow, Wait};
 
-/// The HTTP side of a connection.
+/// The HTTP/1.1 part of a connection.
 pub(super) struct Requests<K: Client, F> {
     feed: F,
     served: u64,
@@ -23,10 +23,10 @@ pub(super) struct Requests<K: Client, F> {
 }
 
 enum State<K: Client> {
-    /// No request is under way, since then; `NEVER` before it is known that there is none to be
-    /// made.
+    /// No request has been under way since this time; `NEVER` until it is known that there is no
+    /// request to make.
     Idle(Time),
-    /// There is a request to make, unless something has come that nobody asked for.
+    /// There is a request to make, unless the server has sent something unasked.
     Polling(Box<Exchange<K>>),
     Exchange(Box<Exchange<K>>),
 }
@@ -35,7 +35,8 @@ impl<K: Client> State<K> {
     const IDLE: State<K> = State::Idle(Time::NEVER);
 }
 
-/// How a step of the requests ends: the connection is over, or goes on in another protocol.
+/// How a step of the requests ends. `Done` means that the connection ends, or goes on in another
+/// protocol.
 pub(super) type Made<K> = Flow<Option<UpgradeSeed<K>>>;
 
 impl<K: Client, F: Feed<K>> Requests<K, F> {
@@ -43,30 +44,30 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
         Requests { feed, served: 0, is_draining: false, state: State::IDLE }
     }
 
-    /// Says whether a request is under way.
+    /// Reports whether a request is under way.
     pub(super) fn describe(&self, to: &mut Description) {
         to.add_messages(self.served);
         to.set_state(if let State::Idle(_) = self.state { "idle" } else { "asking" });
     }
 
-    /// Begins, on a new connection.
+    /// Begins with the first request of a new connection.
     pub(super) fn begin_first(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
-        // The server has not had the time to say anything.
+        // A new server has not had time to send anything.
         let has_polled = true;
         self.take(has_polled, io)
     }
 
-    /// Asks the feed what to do next, if anything, on a connection that has served.
+    /// Takes the next request, if there is one, on a connection that has made requests before.
     fn take_next(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         let has_polled = false;
         self.take(has_polled, io)
     }
 
-    /// Asks the feed what to do, until there is something to wait for. A job is begun at once if
-    /// nothing has come that nobody asked for; if that is not known, the socket is polled first.
+    /// Takes requests from the feed until there is something to wait for. A job is begun at once if
+    /// the server has certainly sent nothing unasked; otherwise the socket is polled first.
     fn take(&mut self, has_polled: bool, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         loop {
-            // Before the feed is asked, because what it gives out has left its queue.
+            // Checked before the feed is called, because a job that it returns has left its queue.
             if self.is_draining || self.served >= io.config.limits.requests_max {
                 return Flow::Done(None);
             }
@@ -78,22 +79,24 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
                 }
                 Offer::Close => return Flow::Done(None),
             };
-            // Whoever asked may give up while nothing else would call this machine.
+            // The caller may cancel the request while nothing else would call this machine.
             job.port.on_cancel(io.scope.notifier());
             let exchange = Exchange::new(job, self.served > 0);
-            // Bytes that no event has reported yet would pass for the response to this request.
+            // Bytes that no event has reported yet would be taken for the response to this request.
             if !has_polled {
                 self.state = State::Polling(exchange);
                 return self.wait(io);
             }
-            // If it was cancelled or too late, the connection is as it was, and takes the next one.
+            // If the job was cancelled or too late, the connection is unchanged and takes the next
+            // one.
             if let Some(flow) = self.begin(exchange, io) {
                 return flow;
             }
         }
     }
 
-    /// Begins a request. `None` if it ended before it began: the connection is as it was.
+    /// Begins a request. Returns `None` if it ended before it was begun, so that the connection is
+    /// unchanged.
     fn begin(
         &mut self,
         mut exchange: Box<Exchange<K>>,
@@ -108,7 +111,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
         }
     }
 
-    /// The socket was polled for what has come.
+    /// Continues after the socket was polled.
     fn polled(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         if !io.transport.input.is_empty() {
             return self.strayed(io);
@@ -118,7 +121,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
         };
         match self.begin(exchange, io) {
             None => {
-                // Still: nothing was read since.
+                // Still true: nothing was read since.
                 let has_polled = true;
                 self.take(has_polled, io)
             }
@@ -126,7 +129,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
         }
     }
 
-    /// Does what can be done with what is there.
+    /// Processes the input that is there.
     fn advance(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         Flow::batch(|| match &mut self.state {
             State::Exchange(exchange) => {
@@ -137,21 +140,21 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
         })
     }
 
-    /// Follows a step of the exchange, then does what else can be done.
+    /// Follows a step of the exchange, then processes further input.
     fn follow_on(&mut self, flow: Exchanged<K>, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         let flow = self.follow(flow, io);
         flow.and_again(|| self.advance(io))
     }
 
-    /// What a step of the exchange means for the connection.
+    /// Does with the connection what a step of the exchange requires.
     fn follow(&mut self, flow: Exchanged<K>, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         match flow {
             Flow::Wait(wait) => Flow::Wait(wait),
             Flow::Again => Flow::Again,
             Flow::Done(End::Reusable) => {
                 self.state = State::IDLE;
-                // First, so that the feed learns that the connection is not new, and the limit
-                // counts this request.
+                // Counted first, so that the feed learns that the connection is not new, and the
+                // limit includes this request.
                 self.served += 1;
                 self.take_next(io)
             }
@@ -170,15 +173,15 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
         }
     }
 
-    /// The connection ends with its request.
+    /// Ends the connection together with its request.
     fn close(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         self.state = State::IDLE;
-        // Nobody needs the unsent rest of the request any more.
+        // The unsent rest of the request is not needed any more.
         io.transport.output.truncate(0);
         Flow::Done(None)
     }
 
-    /// The connection ends without a request. Gives back what it has not begun.
+    /// Ends the connection while no request is under way. Gives back a job that was not begun.
     fn end_unused(&mut self, scope: &mut Scope<'_, K::Context>) -> Made<K> {
         if let State::Polling(exchange) = std::mem::replace(&mut self.state, State::IDLE) {
             self.give_back(*exchange, scope);
@@ -186,14 +189,14 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
         Flow::Done(None)
     }
 
-    /// The connection is no good for a request that it has not begun.
+    /// Gives back a job that was not begun, because the connection cannot be used for it.
     fn give_back(&mut self, exchange: Exchange<K>, scope: &mut Scope<'_, K::Context>) {
         if let Some(job) = exchange.into_job() {
             self.feed.give_back(job, scope);
         }
     }
 
-    /// What was waited for has come.
+    /// Processes input, or the result of a poll.
     pub(super) fn input_came(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         match self.state {
             State::Exchange(_) => self.advance(io),
@@ -203,16 +206,16 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
         }
     }
 
-    /// Something has come that nobody asked for: what is next on this connection would be as little
-    /// to be trusted. To take it for the response of the next request is what is called response
-    /// queue poisoning.
+    /// Ends the connection because the server has sent something unasked, so further input could
+    /// not be trusted either. If it were taken for the response to the next request, this would be
+    /// response queue poisoning.
     fn strayed(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         Counters::add(&io.config.count().stray);
         log::debug!("machine {} was sent something that nobody asked for", io.scope.token());
         self.end_unused(io.scope)
     }
 
-    /// The output has gone down as far as was waited for.
+    /// Continues after enough output was sent.
     pub(super) fn flushed(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         let State::Exchange(exchange) = &mut self.state else { return self.wait(io) };
         let flow = exchange.flushed(io);
@@ -220,7 +223,8 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
     }
 
     pub(super) fn timeout(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
-        // Unused for too long: the server may close it just as the next request is sent.
+        // The connection was unused for too long: the server may close it just as the next request
+        // is sent.
         let State::Exchange(exchange) = &mut self.state else {
             return self.end_unused(io.scope);
         };
@@ -234,26 +238,27 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
                 let flow = exchange.wakeup(io);
                 self.follow_on(flow, io)
             }
-            // It may be cancelled: that is checked when the poll is over, before anything is sent.
+            // The request may be cancelled, which is checked after the poll, before anything is
+            // sent.
             State::Polling(_) => self.wait(io),
             State::Idle(_) if io.transport.input.is_empty() => self.take_next(io),
             State::Idle(_) => self.strayed(io),
         }
     }
 
-    /// The loop is to end: so does the connection, after what is under way.
+    /// Ends the connection, because the loop is draining, after the request under way.
     pub(super) fn drain(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         self.is_draining = true;
         match self.state {
-            // What had come was read before this, and no event tells of it: the response may be in
-            // it.
+            // Input may have been read before this without an event to follow, and the response may
+            // be in it.
             State::Exchange(_) => self.advance(io),
             State::Polling(_) => self.wait(io),
             State::Idle(_) => Flow::Done(None),
         }
     }
 
-    /// The server sends no more.
+    /// Handles the end of the input.
     pub(super) fn input_ended(
         &mut self,
         exception: Exception,
@@ -266,20 +271,20 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
         self.follow_on(flow, io)
     }
 
-    /// The connection is gone.
+    /// Handles the loss of the connection.
     pub(super) fn lost(
         mut self,
         error: Fatal,
         config: &ClientConfig,
         scope: &mut Scope<'_, K::Context>,
     ) {
-        // Only this one is a limit of ours; handlers are told of the others.
+        // Only this error is a limit of this side; handlers get the others.
         if let Fatal::NoRoom = error {
             Counters::add(&config.count().without_room);
         }
         match std::mem::replace(&mut self.state, State::IDLE) {
             State::Idle(_) => {}
-            // Not an octet of it was sent: whatever its method, another connection may make it.
+            // No part of it was sent, so another connection may make it, whatever its method.
             State::Polling(exchange) => self.give_back(*exchange, scope),
             State::Exchange(exchange) => {
                 log::debug!(
@@ -302,7 +307,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
         }
     }
 
-    /// Returns what a connection waits for that makes no request now.
+    /// Returns what the connection waits for while no request is under way.
     fn wait(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Made<K> {
         let now = io.scope.now();
         let deadline = Deadline::At(now + io.config.limits.unused_timeout);
@@ -317,8 +322,8 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
         })
     }
 
-    /// There is more to do with what is there: has the stream call again at once, under its
-    /// budgets.
+    /// Returns a wait that ends at once, because there is more input to process: the stream then
+    /// calls again, within its budgets.
     pub(super) fn wait_for_turn(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Wait {
         match &mut self.state {
             State::Exchange(exchange) => exchange.wait(Some(io.transport.input.len().min(1)), io),

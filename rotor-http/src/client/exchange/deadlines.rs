@@ -10,17 +10,17 @@ use crate::flow::{Flow, Wait};
 use crate::semantics::error::BodyError;
 
 impl<K: Client> Exchange<K> {
-    /// A deadline has been reached: one of these, or none any more.
+    /// Handles a deadline, which may have been put off meanwhile.
     pub(in crate::client) fn timeout(
         &mut self,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) -> Exchanged<K> {
         let now = io.scope.now();
-        // The caller's deadline first: after it, nothing else that is late matters.
+        // The caller's deadline comes first: after it, nothing else matters.
         if self.deadline <= now {
             Flow::Fail(ClientError::Deadline(self.stage(io)))
         } else if self.handler_deadline <= now {
-            // It is told once.
+            // The handler is called only once for it.
             self.handler_deadline = Time::NEVER;
             self.call(io, K::timeout)
         } else if self.body_deadline(io) <= now {
@@ -32,12 +32,12 @@ impl<K: Client> Exchange<K> {
         } else if self.head_deadline() <= now {
             Flow::Fail(ClientError::ResponseTimeout)
         } else {
-            // Something has come since the deadline was set, and has put it off.
+            // Input since the deadline was set has put it off.
             Flow::Again
         }
     }
 
-    /// How far a request has got of which something was sent.
+    /// Returns how far a request has got of which something was sent.
     pub(super) fn stage(&self, io: &Io<'_, '_, '_, K::Context>) -> Stage {
         if self.is_sent(io) {
             Stage::Receiving
@@ -48,8 +48,9 @@ impl<K: Client> Exchange<K> {
         }
     }
 
-    /// Returns whether nobody but the handler can go on: the server has what was written of the
-    /// request, as far as is known here, is not asked whether it wants the rest, and says nothing.
+    /// Returns whether only the handler can go on: as far as is known here, the server has all of
+    /// the request that was written; it was not asked whether it wants the rest; and it has not
+    /// responded.
     fn waits_for_handler(&self, io: &Io<'_, '_, '_, K::Context>) -> bool {
         !self.request.is_done()
             && io.transport.output.is_empty()
@@ -62,15 +63,15 @@ impl<K: Client> Exchange<K> {
         self.request.is_done() && io.transport.output.is_empty()
     }
 
-    /// What the exchange waits for: so many unread bytes, room in the output, or the earliest of
-    /// its deadlines.
+    /// Returns what the exchange waits for: this number of unread bytes, room in the output, or the
+    /// earliest of its deadlines.
     pub(in crate::client) fn wait(
         &mut self,
         input: Option<usize>,
         io: &Io<'_, '_, '_, K::Context>,
     ) -> Wait {
         let limits = &io.config.limits;
-        // The time to answer begins when the server has the request.
+        // The time for the response begins when the server has the request.
         if self.is_sent(io) && self.head_until.is_none() {
             self.head_until = Some(io.scope.now() + limits.response_timeout);
         }
@@ -80,7 +81,7 @@ impl<K: Client> Exchange<K> {
             // Half of the mark is still to be sent then, which keeps the server busy while the
             // handler goes on.
             unsent if unsent > high / 2 && !self.request.is_done() => Some(high / 2),
-            // Even if nothing more is to be written: then the time for the response begins.
+            // Even if nothing more is to be written, because the time for the response begins then.
             _ => Some(0),
         };
         Wait::input(input, self.next_deadline(io)).or_flush(flush)
@@ -99,15 +100,15 @@ impl<K: Client> Exchange<K> {
         }
     }
 
-    /// Returns until when more of the body must have come.
+    /// Returns until when more of the body must have arrived.
     pub(super) fn body_deadline(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Time {
-        // Input is read even while the server takes nothing, so it is never gated.
+        // Input is read even while the server takes nothing, so it is never held off by output.
         let is_gated = false;
         let unread = io.transport.input.len();
         self.body.deadline(unread, is_gated, &io.config.limits, io.scope.now())
     }
 
-    /// Returns until when the head of the response must be there.
+    /// Returns until when the head of the response must have arrived.
     fn head_deadline(&self) -> Time {
         if self.body.is_expected() { self.head_until.unwrap_or(Time::NEVER) } else { Time::NEVER }
     }

@@ -1,5 +1,5 @@
-//! An exchange on a stream of HTTP/2: its head comes as a list of fields, the end of its body in a
-//! frame, and its own end leaves the connection as it was.
+//! An exchange on an HTTP/2 stream. Its head comes as a list of fields, the end of its body in a
+//! frame, and its end does not affect the connection.
 
 use rotor_core::Time;
 use rotor_stream::{ConnectionInfo, Exception, Fatal};
@@ -21,36 +21,36 @@ use crate::h2::response::CheckedResponse;
 use crate::semantics::error::BodyError;
 use crate::semantics::trailers::Trailers;
 
-/// How often a request is made again that a server refuses without looking at it. A server that
-/// goes away after each few requests leaves out some of them several times; one that refuses all of
-/// them is not asked for ever.
+/// How often a request is made again that servers refuse without processing it. A server that goes
+/// away after every few requests excludes some requests several times; a limit is needed for a
+/// server that refuses all of them.
 const REFUSALS_MAX: u8 = 10;
 
 impl<K: Client> Exchange<K> {
-    /// A request that is to be made on a stream.
+    /// Makes the exchange for a request on a stream.
     pub(in crate::client) fn framed(job: Job<K>, is_reused: bool) -> Box<Exchange<K>> {
         let mut exchange = Exchange::new(job, is_reused);
         exchange.request = RequestState::framed();
         exchange
     }
 
-    /// The request as far as it was written.
+    /// Returns the request, as far as it was written.
     pub(in crate::client) fn request(&self) -> &RequestState {
         &self.request
     }
 
-    /// Whether the handler waits for the server to send its body.
+    /// Returns whether the handler waits for the server to send the body.
     pub(in crate::client) fn is_receiving(&self) -> bool {
         self.body.is_receiving()
     }
 
-    /// Whether the head of the response is still to come.
+    /// Returns whether the head of the response is still to come.
     pub(in crate::client) fn is_expected(&self) -> bool {
         self.body.is_expected()
     }
 
-    /// The head of the response has come, or of an interim one; to a request that asked for another
-    /// protocol, or not.
+    /// Passes on the head of a response, final or interim. `answers_upgrade` is whether the request
+    /// asked for another protocol.
     pub(in crate::client) fn head_came(
         &mut self,
         list: &FieldList,
@@ -71,17 +71,17 @@ impl<K: Client> Exchange<K> {
         self.apply(next, io)
     }
 
-    /// The head of the request is sent.
+    /// Records that the head of the request is sent.
     pub(in crate::client) fn head_sent(&mut self) {
         self.sent.now = true;
     }
 
-    /// The last frame of the response has come.
+    /// Records that the last frame of the response has arrived.
     pub(in crate::client) fn body_ended(&mut self, trailers: Trailers) {
         self.body.frames_ended(trailers);
     }
 
-    /// Where the body is late, it has until then; returns whether it is.
+    /// Returns whether the body is late. If so, it gets time until `until`.
     pub(in crate::client) fn put_off_body(
         &mut self,
         until: Time,
@@ -95,7 +95,7 @@ impl<K: Client> Exchange<K> {
         is_late
     }
 
-    /// The server sends no more, and the response is not whole.
+    /// Handles the end of the input before the response is complete.
     pub(in crate::client) fn cut(
         &mut self,
         exception: &Exception,
@@ -114,10 +114,10 @@ impl<K: Client> Exchange<K> {
         Flow::Fail(ClientError::Closed)
     }
 
-    /// Nothing of the request was sent: returns it to be made again, whatever its method; `None`
-    /// where that cannot be, and it is as it was.
+    /// Takes back a request of which nothing was sent, so that it can be made again, whatever its
+    /// method. Returns `None` if that is not possible; the exchange is then unchanged.
     pub(in crate::client) fn take_back(&mut self, config: &ClientConfig) -> Option<Box<Job<K>>> {
-        // Parts that were written before are gone, so they cannot be sent again.
+        // Parts that were written earlier are gone, so they cannot be sent again.
         if self.refusals >= REFUSALS_MAX || !self.was_written_at_once {
             return None;
         }
@@ -125,7 +125,7 @@ impl<K: Client> Exchange<K> {
         self.repeat(config.count())
     }
 
-    /// The same, for another way to the server, on which no connection has died under it.
+    /// Like `take_back`, for another way to the server: no connection was lost during the request.
     pub(in crate::client) fn take_elsewhere(
         &mut self,
         config: &ClientConfig,
@@ -136,8 +136,9 @@ impl<K: Client> Exchange<K> {
         Some(job)
     }
 
-    /// The same for a request that its server answers over HTTP/1.1 only. It does not say that it has
-    /// not acted upon it, so not every method may be repeated (RFC 9110 §9.2.2).
+    /// Like `take_elsewhere`, for a request that its server answers over HTTP/1.1 only. The server
+    /// does not say that it has not acted on the request, so only idempotent methods may be
+    /// repeated (RFC 9110 §9.2.2).
     pub(in crate::client) fn take_to_http1(
         &mut self,
         config: &ClientConfig,
@@ -149,17 +150,17 @@ impl<K: Client> Exchange<K> {
         self.take_elsewhere(config)
     }
 
-    /// The server has said that it did not look at the request: returns it to be made again, or
-    /// fails it.
+    /// Handles the server's message that it has not processed the request: returns the request to
+    /// be made again, or fails it.
     pub(in crate::client) fn refused(
         &mut self,
         config: &ClientConfig,
         scope: &mut rotor_core::Scope<'_, K::Context>,
     ) -> Option<Box<Job<K>>> {
-        // A server that has begun to answer has looked at the request, whatever it says now.
+        // A server that has begun to respond has processed the request, whatever it says now.
         let is_unseen = self.body.is_expected() && self.interim == 0;
         self.sent.now &= !is_unseen;
-        // RFC 9113 §8.7: whatever its method. Parts that were written before cannot be sent again.
+        // RFC 9113 §8.7: whatever its method. Parts that were written earlier cannot be sent again.
         let may_repeat = is_unseen && self.refusals < REFUSALS_MAX && self.was_written_at_once;
         self.refusals = self.refusals.saturating_add(1);
         if may_repeat && let Some(job) = self.repeat(config.count()) {

@@ -1,13 +1,14 @@
-//! One request and its response: the handler, how far the request is written, how far the
-//! response is read.
+//! `Exchange`: one request and its response: the handler, and how far the request is written and
+//! the response is read.
 //!
 //! ```text
 //!   writing:  prepare_request ─▶ (body_wanted) ─▶ request_flushed.. ─▶ complete
 //!   reading:  (interim_received..) ─▶ headers_received ─▶ response_chunk.., response_end | response_received
 //! ```
 //!
-//! The two are independent: a response may come, and end, before the request is written. `reading`
-//! is the second, `deadlines` says what is waited for and until when, `ending` what is left.
+//! The two are independent: a response may begin, and end, before the request is written. `reading`
+//! contains the reading, `deadlines` what is waited for and until when, and `ending` the end of the
+//! exchange.
 
 mod deadlines;
 mod ending;
@@ -35,58 +36,59 @@ use crate::h1::request::RequestState;
 
 /// A request under way.
 pub(super) struct Exchange<K: Client> {
-    /// Absent while it is being called, and after its last answer.
+    /// Absent while it is being called, and after its last call.
     handler: Option<K>,
     port: Option<Port<ClientResult<K>>>,
-    /// Until when the response must be whole.
+    /// The deadline for the whole response.
     deadline: Time,
     /// The handler's own deadline.
     handler_deadline: Time,
     request: RequestState,
-    /// Until when the server may say that it wants the body; then it is sent anyway.
+    /// Until when to wait for the server to say that it wants the body; then the body is sent
+    /// anyway.
     continue_until: Option<Time>,
-    /// Until when the head of the response must be there; none while the request is being sent.
+    /// The deadline for the head of the response; none while the request is being sent.
     head_until: Option<Time>,
     reader: HeadReader,
     body: BodyReceiver,
     interim: u32,
-    /// Whether the server lets the connection be used again, as far as its heads have said.
+    /// Whether the server allows the connection to be reused, according to its heads so far.
     keep_alive: bool,
     /// Whether the server has agreed to switch protocols.
     is_switched: bool,
-    /// Whether the connection has served another request before.
+    /// Whether the connection has made another request before.
     is_reused: bool,
     is_repeated: bool,
     refusals: u8,
     sent: Sent,
     /// Whether the request was complete when `prepare_request` returned.
     was_written_at_once: bool,
-    /// The body of the response, while it is being stored for the handler.
+    /// The response's body, while it is being stored for the handler.
     #[cfg(feature = "body")]
     storing: Option<Box<crate::storing::Storing>>,
 }
 
-/// How a step of an exchange ends: `Fail` says why there is no whole response, which the handler
-/// has not been told yet.
+/// How a step of an exchange ends. `Fail` contains the reason why there is no complete response,
+/// which the handler has not been told yet.
 pub(super) type Exchanged<K> = Flow<End<K>, ClientError>;
 
-/// What an exchange leaves of its connection.
+/// What happens to the connection after an exchange.
 pub(super) enum End<K: Client> {
-    /// It can be used again.
+    /// It can be reused.
     Reusable,
-    /// It is not to be used again.
+    /// It cannot be reused.
     Close,
-    /// Nor is it, and the request is to be made again on another.
+    /// It cannot be reused, and the request is to be made again on another connection.
     Repeat(Box<Job<K>>),
     /// It goes on in another protocol.
     Upgrade(UpgradeSeed<K>),
 }
 
-/// What the protocol is made from that a connection goes on in.
+/// The seed of the protocol to which the connection is upgraded.
 pub(super) type UpgradeSeed<K> = <<K as Client>::Upgrade as Protocol>::Seed;
 
 impl<K: Client> Exchange<K> {
-    /// A request that is to be made.
+    /// Makes the exchange for a request.
     pub(super) fn new(job: Job<K>, is_reused: bool) -> Box<Exchange<K>> {
         let Job { handler, deadline, port, is_repeated, refusals, was_sent } = job;
         Box::new(Exchange {
@@ -112,48 +114,48 @@ impl<K: Client> Exchange<K> {
         })
     }
 
-    /// The request as it was, if it was not begun.
+    /// Returns the request as it was, if it was not begun.
     pub(super) fn into_job(self) -> Option<Job<K>> {
         let (handler, port) = (self.handler?, self.port?);
         let Exchange { deadline, is_repeated, refusals, sent, .. } = self;
         Some(Job { handler, deadline, port, is_repeated, refusals, was_sent: sent.before })
     }
 
-    /// Begins: the handler writes its request; unless nobody waits for it any more, or it has no
-    /// time left.
+    /// Begins: the handler writes its request, unless it was cancelled or its deadline has passed.
     pub(super) fn begin(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
         if self.port.as_ref().is_none_or(Port::is_cancelled) {
-            // Nothing was sent: the connection is as good as before.
+            // Nothing was sent, so the connection is unchanged.
             Counters::add(&io.config.count().cancelled);
             return Flow::Done(End::Reusable);
         }
         if self.deadline <= io.scope.now() {
-            // Here and not by `Flow::Fail`, because the connection is not to blame.
+            // Failed here and not by `Flow::Fail`, because the connection can still be used.
             self.fail(ClientError::Deadline(Stage::Waiting), io);
             return Flow::Done(End::Reusable);
         }
         Counters::add(&io.config.count().requests);
         let flow = self.call(io, K::prepare_request);
-        // What is written later is gone once it was sent, so such a request cannot be made again.
+        // Parts that are written later are gone once they were sent, so such a request cannot be
+        // made again.
         self.was_written_at_once = self.request.is_done();
-        // Not every server answers an expectation, so the wait for it has a limit. If the body is
-        // written already, nothing waits.
+        // Not every server responds to an expectation, so the wait for that has a limit. If the
+        // body is written already, there is no wait.
         if self.request.expects_continue() && !self.request.is_done() {
             self.continue_until = Some(io.scope.now() + io.config.limits.continue_timeout);
         }
         flow
     }
 
-    /// Does what can be done with what has come.
+    /// Processes the input that is there.
     pub(super) fn receive(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
-        // While the handler holds the body off, the body stays with the server: this is the
-        // backpressure.
+        // While the handler holds the body off, the body stays with the server. This is the
+        // back-pressure.
         if self.request.is_unstarted() {
             self.watch_unstarted(io)
         } else if self.body.is_held() {
             Flow::Wait(self.wait(None, io))
         } else if self.body.is_expected() && self.request.is_framed() {
-            // Its head comes in a frame of its own.
+            // The head of the response comes in a frame of its own.
             Flow::Wait(self.wait(None, io))
         } else if self.body.is_expected() {
             self.read_head(io)
@@ -162,10 +164,10 @@ impl<K: Client> Exchange<K> {
         }
     }
 
-    /// The handler has a connection and has written nothing yet: what comes now is no response, nor
-    /// could it be told from one once the request has begun.
+    /// Watches the connection while its handler has written nothing yet. Input at this time is not
+    /// a response, but could not be distinguished from one after the request has begun.
     fn watch_unstarted(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
-        // Nothing comes on a stream that has not begun.
+        // Nothing arrives on a stream that has not begun.
         if self.request.is_framed() {
             return Flow::Wait(self.wait(None, io));
         }
@@ -176,7 +178,7 @@ impl<K: Client> Exchange<K> {
         Flow::Fail(ClientError::Closed)
     }
 
-    /// Calls the handler, if it is there, and applies what it returns.
+    /// Calls the handler, if it is there, and applies the result.
     pub(super) fn call(
         &mut self,
         io: &mut Io<'_, '_, '_, K::Context>,
@@ -202,7 +204,7 @@ impl<K: Client> Exchange<K> {
         self.apply(next, io)
     }
 
-    /// Applies what a handler has returned.
+    /// Applies the result of a handler.
     fn apply(
         &mut self,
         next: Result<Next<K>, Panicked>,
@@ -213,7 +215,7 @@ impl<K: Client> Exchange<K> {
             Err(panicked) => {
                 Counters::add(&io.config.count().panics);
                 log::error!("the handler {} {panicked}", type_name::<K>());
-                // Not `Flow::Fail`, which would tell the handler: it is gone.
+                // Not `Flow::Fail`, which would call the handler: it is gone.
                 return self.end(Err(ClientError::Panicked), io);
             }
         };
@@ -222,8 +224,8 @@ impl<K: Client> Exchange<K> {
             Deadline::Never => self.handler_deadline = Time::NEVER,
             Deadline::At(time) => self.handler_deadline = time,
         }
-        // What was written in a call that ends the exchange is not sent. Of a stream, the head is
-        // sent when its turn has come.
+        // Output of a call that ends the exchange is not sent. With HTTP/2, the head is sent later,
+        // when it is the stream's turn.
         self.sent.now |=
             step.goes_on() && !self.request.is_framed() && !self.request.is_unstarted();
         match step {
@@ -259,12 +261,12 @@ impl<K: Client> Exchange<K> {
                 let error = self.of_handler(error, io);
                 self.end(Err(error), io)
             }
-            // What is left of input and output is not checked: both belong to the new protocol.
+            // The rest of input and output is not checked: both belong to the new protocol.
             Step::Upgrade(seed, output) if self.is_switched => {
                 self.answer(Ok(output), io.config.count());
                 Flow::Done(End::Upgrade(seed))
             }
-            // The handler's mistake. The connection still speaks HTTP, and may be used again.
+            // The handler's mistake. The connection still speaks HTTP, and may be reused.
             Step::Upgrade(_, output) => {
                 log::error!("{}: `Next::upgrade` without a server that switches", type_name::<K>());
                 self.end(Ok(output), io)
@@ -272,8 +274,8 @@ impl<K: Client> Exchange<K> {
         }
     }
 
-    /// Whether what comes of the body is kept in memory until all of it is there: such a body is
-    /// read in few steps.
+    /// Returns whether the body is kept in memory until it is complete. Such a body is read in few
+    /// steps.
     fn is_collecting(&self) -> bool {
         #[cfg(feature = "body")]
         if let Some(storing) = &self.storing {
@@ -282,7 +284,7 @@ impl<K: Client> Exchange<K> {
         self.body.is_collecting()
     }
 
-    /// The output has gone down as far as was waited for.
+    /// Continues after enough output was sent.
     pub(super) fn flushed(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
         // The handler has nothing to write, or waits until the server wants the body.
         if self.request.is_done() || self.continue_until.is_some() {
@@ -291,7 +293,7 @@ impl<K: Client> Exchange<K> {
         self.call(io, K::request_flushed)
     }
 
-    /// Something woke the connection.
+    /// Handles a wake-up of the connection.
     pub(super) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
         if self.port.as_ref().is_none_or(Port::is_cancelled) {
             Counters::add(&io.config.count().cancelled);
@@ -301,7 +303,7 @@ impl<K: Client> Exchange<K> {
         }
         #[cfg(feature = "body")]
         if self.storing.is_some() {
-            // Two wake-ups may have come as one: the handler hears of it in any case.
+            // Two wake-ups may have been merged, so the handler is called in any case.
             return self.poll_storing(io).and_again(|| self.call(io, K::wakeup));
         }
         self.call(io, K::wakeup)

@@ -1,4 +1,4 @@
-//! Reading the response: its head, its body, and its end when that is the end of the connection.
+//! Reads the response: its head, its body, and its end, which may be the end of the connection.
 
 use rotor_core::{Panicked, Scope};
 use rotor_stream::{Exception, Fatal, Output, Transport};
@@ -21,7 +21,7 @@ use crate::semantics::status::Status;
 use crate::semantics::trailers::Trailers;
 
 impl<K: Client> Exchange<K> {
-    /// Looks for the head of a response.
+    /// Reads the head of a response, if it is complete.
     pub(super) fn read_head(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
         let Io { transport, scope, config } = io;
         let connection = transport.connection();
@@ -35,7 +35,7 @@ impl<K: Client> Exchange<K> {
             }
             Err(error) => return Flow::Fail(error.into()),
         };
-        // RFC 9110 §7.8: no other protocol before the request was sent completely.
+        // RFC 9110 §7.8: no switch to another protocol before the request was sent completely.
         let offers_upgrade = self.request.offers_upgrade() && self.request.is_done();
         let terms = match ResponseSemantics::from_head(
             &head,
@@ -57,8 +57,7 @@ impl<K: Client> Exchange<K> {
         self.apply(next, io)
     }
 
-    /// A head has come whole: is there something to be done before the handler hears of it, or
-    /// instead?
+    /// Checks a complete head for cases that are handled before the handler is called, or instead.
     pub(super) fn consider(
         &mut self,
         head: &ResponseHead<'_>,
@@ -66,18 +65,18 @@ impl<K: Client> Exchange<K> {
         config: &ClientConfig,
     ) -> Option<Exchanged<K>> {
         if terms.is_interim {
-            // Each is small, but an endless number of them would keep the response away for ever.
+            // Each is small, but without a limit the response might never come.
             self.interim += 1;
             let is_over = self.interim > config.limits.interim_responses_max;
             return is_over.then_some(Flow::Fail(ClientError::TooManyInterim));
         }
         let is_late_close =
             head.status() == Status::REQUEST_TIMEOUT && !terms.keep_alive && self.interim == 0;
-        // RFC 9110 §15.5.9: the server gave up an idle connection just when it was used again.
+        // RFC 9110 §15.5.9: the server closed an idle connection just when it was reused.
         (is_late_close && self.may_repeat()).then(|| self.end_by_repeating(config.count()))
     }
 
-    /// Tells the handler of a head; `None` if there is no handler any more.
+    /// Calls the handler with a head. Returns `None` if the handler is gone.
     pub(super) fn tell(
         &mut self,
         head: &Head<'_>,
@@ -88,12 +87,13 @@ impl<K: Client> Exchange<K> {
     ) -> Option<Result<Next<K>, Panicked>> {
         let status = head.status();
         let high_water = config.limits.output_high_water;
-        // Before the handler is called: it may finish in the call, and then this decides about the
-        // connection. An interim head counts as well: what it announces and cannot have may come,
-        // and be taken for the final one, which then would be left for the next request.
+        // Before the handler is called, because it may finish in the call, and this decides whether
+        // the connection is reused. Interim heads count as well: a body that such a head announces,
+        // although it cannot have one, may arrive and be taken for the final response, which would
+        // then be left for the next request.
         self.keep_alive &= terms.keep_alive;
         if terms.is_interim {
-            // A second 100 asks for nothing more.
+            // A second 100 has no effect.
             let wants_body = status == Status::CONTINUE && self.continue_until.take().is_some();
             let handler = self.handler.take()?;
             let mut request = Request::new(&mut self.request, output, high_water);
@@ -103,9 +103,9 @@ impl<K: Client> Exchange<K> {
             }));
         }
         self.is_switched = status == Status::SWITCHING_PROTOCOLS
-            // RFC 9110 §9.3.6: any 2xx to CONNECT makes the connection a tunnel.
+            // RFC 9110 §9.3.6: any 2xx response to CONNECT makes the connection a tunnel.
             || (self.request.framing_method() == Method::Connect && status.is_success());
-        // A final status ends the wait for 100, whatever it says.
+        // Any final status ends the wait for 100.
         self.continue_until = None;
         match self.request.is_framed() {
             true => self.body = BodyReceiver::framed(terms.body),
@@ -116,7 +116,7 @@ impl<K: Client> Exchange<K> {
         Some(scope.guard(|scope| handler.headers_received(head, &mut request, scope)))
     }
 
-    /// Looks at what has come of the body, and hands it over.
+    /// Processes the received part of the body, and passes it to the handler.
     pub(super) fn read_body(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
         let config = io.config;
         let received = self.body.next(io.transport.input, &config.limits, config.bodies());
@@ -150,7 +150,7 @@ impl<K: Client> Exchange<K> {
             Received::Blocks(blocks, trailers) => self.store(blocks, trailers.is_some(), io),
             Received::Piece(part, trailers) => {
                 let flow = match part {
-                    // Only the end has come: it has a call of its own.
+                    // Only the end has come, for which there is another call.
                     Part::Nothing => Flow::Again,
                     part => self.give(part, io, K::response_chunk),
                 };
@@ -165,7 +165,7 @@ impl<K: Client> Exchange<K> {
         }
     }
 
-    /// Tells of the end of the body, if that has come.
+    /// Calls the handler for the end of the body, if it has come.
     fn give_end(
         &mut self,
         trailers: Option<Trailers>,
@@ -175,27 +175,27 @@ impl<K: Client> Exchange<K> {
         self.call(io, |handler, request, scope| handler.response_end(&trailers, request, scope))
     }
 
-    /// The server sends no more.
+    /// Handles the end of the input.
     pub(in crate::client) fn input_ended(
         &mut self,
         exception: Exception,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) -> Exchanged<K> {
-        // Before anything else: a reset is not an end, not even of a body that lasts until close.
+        // Checked first: a reset is not an orderly end, not even of a body that lasts until close.
         if let Exception::Read(error) = exception {
             return Flow::Fail(ClientError::Lost(Fatal::Reset(error)));
         }
         if self.body.is_expected() {
-            // If a part of a head has come, the server has begun with the request.
+            // If part of a head has arrived, the server has begun to process the request.
             if self.may_repeat() && io.transport.input.is_empty() {
                 return self.end_by_repeating(io.config.count());
             }
             return Flow::Fail(ClientError::Closed);
         }
-        // Whatever the head said: there is no connection to be used again.
+        // Whatever the head said, the connection cannot be reused.
         self.keep_alive = false;
-        // RFC 9112 §9.8: without TLS's sign of the end it is unknown whether a body that lasts
-        // until close is complete.
+        // RFC 9112 §9.8: without TLS's close alert it is unknown whether a body that lasts until
+        // close is complete.
         if matches!(exception, Exception::Truncated) && self.body.is_incomplete() {
             return Flow::Fail(ClientError::of_body(BodyError::Truncated));
         }

@@ -1,5 +1,5 @@
-//! A response's body that is stored for its handler: what comes goes to the [`Storing`], and the
-//! handler gets it when all of it is there.
+//! The storing of a response's body. Received data goes to the [`Storing`], and the handler gets
+//! the complete body.
 
 use rotor_body::Progress;
 use rotor_stream::Block;
@@ -14,11 +14,12 @@ use crate::semantics::error::BodyError;
 use crate::storing::{Storing, Wanted};
 
 impl<K: Client> Exchange<K> {
-    /// The handler asks for the body: begins to store it, if that is how it wants it, and it has
+    /// Begins to store the body, if that is the mode for which the handler asks, and the body has
     /// been announced.
     ///
     /// # Errors
     ///
+    /// If the body cannot be stored. None of it was taken then.
     /// It cannot be stored; nothing of it was taken.
     pub(super) fn begin_storing(
         &mut self,
@@ -35,7 +36,7 @@ impl<K: Client> Exchange<K> {
         Ok(())
     }
 
-    /// The body was asked for: the server has to wait where the disk is to be waited for first.
+    /// Holds the body off if the disk must be waited for first.
     pub(super) fn wait_for_disk(&mut self) {
         if let Some(storing) = &mut self.storing {
             storing.is_held_by_handler = false;
@@ -45,14 +46,14 @@ impl<K: Client> Exchange<K> {
         }
     }
 
-    /// The handler wants no more for now.
+    /// Records that the handler wants no more for now.
     pub(super) fn hold_storing(&mut self) {
         if let Some(storing) = &mut self.storing {
             storing.is_held_by_handler = true;
         }
     }
 
-    /// More has come, or the end of it.
+    /// Stores further data, or the end of the body.
     pub(super) fn store(
         &mut self,
         blocks: Vec<Block>,
@@ -64,7 +65,7 @@ impl<K: Client> Exchange<K> {
         self.follow_storing(progress, io)
     }
 
-    /// The connection was woken.
+    /// Looks for progress after a wake-up.
     pub(super) fn poll_storing(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
         let Some(storing) = &mut self.storing else { return Flow::Again };
         let progress = storing.poll(io.scope);
