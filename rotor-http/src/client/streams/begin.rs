@@ -1,4 +1,4 @@
-//! Where the requests come from, and how many are taken.
+//! Takes requests from the feed: which, and how many.
 
 use super::child::Child;
 use super::end::give_back_unsent;
@@ -12,13 +12,13 @@ use crate::h2::frame::U31_MAX;
 use crate::h2::frame_writer;
 
 impl<K: Client, F: Feed<K>> Streams<K, F> {
-    /// How many requests there are, and how many more are taken, now or once the server has said
-    /// so.
+    /// Counts the requests, and how many more are accepted, now or once the server has sent its
+    /// limit.
     fn count_room(&self, io: &Io<'_, '_, '_, K::Context>) -> Room {
         let is_last = self.is_last
             || self.is_read_closed
             || self.begun >= io.config.limits.requests_max
-            // No number is used twice (RFC 9113 §5.1.1); each that is under way needs one.
+            // No number is used twice (RFC 9113 §5.1.1), and each request under way needs one.
             || self.next_stream > U31_MAX - 2 * io.config.http2_ref().streams_max.min(1 << 20)
             || self.next_key == u32::MAX;
         let most = match self.phase {
@@ -29,7 +29,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         Room { under_way, further: most.saturating_sub(under_way) }
     }
 
-    /// Asks the feed for requests while there is room for them.
+    /// Takes requests from the feed while there is room for them.
     pub(super) fn look_for_work(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
         while std::mem::take(&mut self.looks_for_work) {
             if self.begun >= io.config.limits.requests_max {
@@ -40,14 +40,15 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
                 self.room = Some(room);
                 self.feed.room(room, io.scope);
             }
-            // It may take no more than one: what it refused would have to be made again.
+            // The server may accept only one, and requests that it refused would have to be made
+            // again.
             let may_take = self.phase == Phase::Open || self.begun == 0;
             if room.further == 0 || !may_take {
                 return;
             }
             match self.feed.next(self.begun == 0, io.scope) {
                 Offer::Job(job) => {
-                    // One was taken: the feed knows.
+                    // The feed knows that one was taken.
                     let (under_way, further) = (room.under_way + 1, room.further - 1);
                     self.room = Some(Room { under_way, further });
                     self.looks_for_work = true;
@@ -64,19 +65,20 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
 
     fn begin(&mut self, job: Job<K>, io: &mut Io<'_, '_, '_, K::Context>) {
         if self.children.is_empty() {
-            // What was not heard while nothing was to be said tells of nothing. A PING
-            // is waited for all the same.
+            // Silence while nothing was expected says nothing about the server. An answer to a PING
+            // is expected all the same.
             self.heard = io.scope.now();
         }
         let soon = io.scope.now() + io.config.http2_ref().ping_after;
         if self.next_ping > soon && std::mem::take(&mut self.has_spare_ping) {
-            // What the server said before tells nothing of now, and it bears one that comes early.
+            // What the server sent before says nothing about now, and it tolerates one PING that
+            // comes early.
             self.next_ping = soon;
         }
         let key = self.next_key;
         self.next_key += 1;
         self.begun += 1;
-        // Whoever asked may give up while nothing else would call this machine.
+        // The caller may cancel the request while nothing else would call this machine.
         job.port.on_cancel(io.scope.part(key).notifier());
         let exchange = Exchange::framed(job, self.served > 0);
         let outbound = self.frames.stream_window();
@@ -84,13 +86,13 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.step(self.children.len() - 1, io, |exchange, io| exchange.begin(io));
     }
 
-    /// Whether the server takes another stream beside those that are open (RFC 9113 §5.1.2): it may
-    /// have made them fewer after their requests were taken.
+    /// Returns whether the server accepts another stream beside the open ones (RFC 9113 §5.1.2). It
+    /// may have reduced their number after the requests were taken.
     pub(super) fn takes_another(&self) -> bool {
         self.streams.len() < self.frames.peer().streams_max as usize
     }
 
-    /// A stream has ended, or the server takes more: those that wait for one have their turn.
+    /// Lets waiting requests begin, after a stream has ended or the server accepts more.
     pub(super) fn begin_those_that_wait(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
         if self.waits_for_stream && self.takes_another() {
             self.waits_for_stream = false;
@@ -98,8 +100,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
     }
 
-    /// The server takes fewer than have been taken for it: what was not begun is made elsewhere, if
-    /// that can be.
+    /// Gives back requests that have not begun, if the server now accepts fewer than were taken for
+    /// it. They are made elsewhere if possible.
     pub(super) fn give_back_excess(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
         let left = (self.frames.peer().streams_max as usize).saturating_sub(self.streams.len());
         let excess = self.children.iter().filter(|child| child.stream.is_none()).skip(left);
@@ -113,7 +115,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
     }
 
-    /// Asks the server whether it is still there.
+    /// Sends a PING, to find out whether the server is still there.
     pub(super) fn ping(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
         let (now, config) = (io.scope.now(), io.config.http2_ref());
         self.ping_until = now + config.ping_timeout;

@@ -1,4 +1,4 @@
-//! One stream: a request as it is sent, its response as it comes.
+//! `Child`: one stream, with its request as it is sent, and its response as it is received.
 
 use rotor_core::{Deadline, Scope, Time};
 use rotor_stream::{Buf, Output, Transport};
@@ -11,36 +11,34 @@ use crate::flow::Wait;
 use crate::h2::{ErrorCode, Intake, ReceiveWindow, SendWindow, StreamState, WindowWatch};
 use crate::tunnel::Tunnel;
 
-/// A stream. What goes on in it is an exchange as on HTTP/1.1, on an input and an output of its
-/// own.
+/// A stream. It has an exchange like those of HTTP/1.1, with an input and an output of its own.
 pub(super) struct Child<K: Client> {
-    /// Its number among the parts of the machine: streams get theirs only when they begin.
+    /// Its number among the parts of the machine. The stream gets its number only when it begins.
     pub(super) key: u32,
-    /// The stream, once its head is sent.
+    /// The number of the stream, once its head is sent.
     pub(super) stream: Option<u32>,
     pub(super) state: StreamState,
     /// Absent once the handler is done.
     pub(super) exchange: Option<Box<Exchange<K>>>,
-    /// What the stream goes on in, once the server has agreed.
+    /// The protocol to which the stream was upgraded, once the server has agreed.
     pub(super) tunnel: Option<Box<Tunnel<K::Upgrade>>>,
-    /// It was asked to go on in another protocol, and the server has not said no: our side stays
-    /// open.
+    /// The request asked for another protocol, and the server has not refused: our side stays open.
     pub(super) asks_protocol: bool,
-    /// Octets of the body that have come and were not taken.
+    /// Bytes of the body that were received but not taken by the handler.
     pub(super) input: Buf,
-    /// The request, as text as far as it is fields: they are encoded when they are sent.
+    /// The request. Its fields are text, which is encoded when it is sent.
     pub(super) output: Output,
-    /// It is in the schedule.
+    /// Whether it is in the schedule.
     pub(super) is_scheduled: bool,
     pub(super) intake: Intake,
     pub(super) outbound: SendWindow,
     /// What the exchange waits for.
     pub(super) wait: Wait,
-    /// Until when it waits; `NEVER` for none.
+    /// Until when the exchange waits; `NEVER` for no deadline.
     pub(super) until: Time,
-    /// How fast the server takes the request, while its windows hold that up.
+    /// How fast the server takes the request while its windows limit that.
     pub(super) taking: WindowWatch,
-    /// Why the stream is reset, where it is cut.
+    /// The error code if the stream is reset.
     pub(super) code: ErrorCode,
 }
 
@@ -70,7 +68,7 @@ impl<K: Client> Child<K> {
         })
     }
 
-    /// Calls the exchange, if it is there, in the scope's part of this stream.
+    /// Calls the exchange, if it is there, in the part of the scope for this stream.
     pub(super) fn step<R>(
         &mut self,
         scope: &mut Scope<'_, K::Context>,
@@ -84,7 +82,7 @@ impl<K: Client> Child<K> {
         Some(step(exchange, &mut io))
     }
 
-    /// Whether what is sent is written to its end.
+    /// Returns whether everything that is to be sent has been written.
     pub(super) fn is_complete(&mut self) -> bool {
         if let Some(tunnel) = &mut self.tunnel {
             return tunnel.has_ended_output();
@@ -93,25 +91,26 @@ impl<K: Client> Child<K> {
             && self.exchange.as_ref().is_some_and(|exchange| exchange.request().is_done())
     }
 
-    /// Whether both messages are there, and nothing is to come but END_STREAM, in a frame of its own.
+    /// Returns whether request and response are complete, and only END_STREAM is missing, in a
+    /// frame of its own.
     pub(super) fn lacks_only_its_end(&self) -> bool {
         self.state == StreamState::HalfClosedLocal
             && self.intake.is_whole()
             && self.exchange.as_ref().is_some_and(|exchange| !exchange.is_expected())
     }
 
-    /// Whether nobody goes on with it, and it waits for its end.
+    /// Returns whether the exchange is over, and the stream only waits for its end.
     pub(super) fn is_left(&self) -> bool {
         self.exchange.is_none() && self.tunnel.is_none()
     }
 
-    /// Whether the head of the request is written.
+    /// Returns whether the head of the request is written.
     pub(super) fn is_head_done(&self) -> bool {
         self.exchange.as_ref().is_some_and(|exchange| exchange.request().is_head_done())
     }
 
-    /// Whether it asks for another protocol, if the server allows that: a GET alone, as in
-    /// HTTP/1.1.
+    /// Returns whether the request asks for another protocol, if the server allows that. This must
+    /// be a GET without a body, as in HTTP/1.1.
     pub(super) fn offers_upgrade(&self) -> bool {
         self.exchange.as_ref().is_some_and(|exchange| {
             let request = exchange.request();
@@ -119,12 +118,12 @@ impl<K: Client> Child<K> {
         })
     }
 
-    /// Octets of trailer fields, behind the body, in the output.
+    /// Returns how many bytes of trailer fields follow the body in the output.
     pub(super) fn trailers_len(&self) -> usize {
         self.exchange.as_ref().map_or(0, |exchange| exchange.request().trailers_len())
     }
 
-    /// Octets of body that wait, behind the head.
+    /// Returns how many bytes of the body wait behind the head.
     pub(super) fn body_left(&mut self) -> usize {
         if self.stream.is_none() {
             return 0;
@@ -135,7 +134,7 @@ impl<K: Client> Child<K> {
         self.output.len().saturating_sub(self.trailers_len())
     }
 
-    /// Where what follows the head waits, and the window in which it is sent.
+    /// Returns where the data after the head waits, and the window in which it is sent.
     pub(super) fn body_and_window(&mut self) -> (&mut Output, &mut SendWindow) {
         let body = match &mut self.tunnel {
             Some(tunnel) => tunnel.output(),
@@ -144,7 +143,7 @@ impl<K: Client> Child<K> {
         (body, &mut self.outbound)
     }
 
-    /// Octets of the input that still count against the windows.
+    /// Returns how many bytes of the input still count against the windows.
     pub(super) fn untaken(&mut self) -> usize {
         match &mut self.tunnel {
             Some(tunnel) => tunnel.untaken(),
@@ -152,14 +151,14 @@ impl<K: Client> Child<K> {
         }
     }
 
-    /// Gives back to the windows what was taken of the input.
+    /// Returns the taken part of the input to the windows.
     pub(super) fn release(&mut self, connection: &mut ReceiveWindow) {
         let is_wanted = self.exchange.as_ref().is_some_and(|exchange| exchange.is_receiving());
         let untaken = self.untaken();
         self.intake.release(untaken, is_wanted, connection);
     }
 
-    /// The exchange waits.
+    /// Records what the exchange waits for.
     pub(super) fn set_wait(&mut self, wait: Wait) {
         self.wait = wait;
         match wait.deadline() {
@@ -169,13 +168,13 @@ impl<K: Client> Child<K> {
         }
     }
 
-    /// Whether the exchange is to be told that there is room again.
+    /// Returns whether the exchange must be told that there is room again.
     pub(super) fn is_flushed(&self) -> bool {
         self.exchange.is_some()
             && self.wait.flush_left().is_some_and(|left| self.output.len() <= left)
     }
 
-    /// The first moment at which it is late, in one way or another.
+    /// Returns the earliest of its deadlines.
     pub(super) fn deadline(&self) -> Time {
         self.until.min(self.taking.until())
     }

@@ -1,4 +1,4 @@
-//! The end of a connection, and what becomes of the requests that are under way.
+//! The end of a connection, and what happens to the requests under way.
 
 use std::io::ErrorKind;
 
@@ -20,7 +20,7 @@ use crate::h2::{ErrorCode, Violation, frame_writer};
 use crate::tunnel::Event;
 
 impl<K: Client, F: Feed<K>> Streams<K, F> {
-    /// The loop is to end: so does the connection, after what is under way.
+    /// Ends the connection, because the loop is draining, after the requests under way.
     pub(in crate::client) fn drain(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         self.end_after_these();
         if let Some(until) = io.scope.draining_until() {
@@ -29,22 +29,23 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.advance(io)
     }
 
-    /// No further request is begun here.
+    /// Lets no further request begin on this connection.
     pub(super) fn end_after_these(&mut self) {
         self.is_last = true;
         self.looks_for_work = true;
     }
 
-    /// The server takes no more requests, and has not looked at those behind `last`.
+    /// Handles GOAWAY: the server accepts no more requests, and has not processed those after
+    /// `last`.
     pub(super) fn go_away(&mut self, last: u32, io: &mut Io<'_, '_, '_, K::Context>) {
         Counters::add(&io.config.count().goaways);
         self.end_after_these();
-        // One that has not begun cannot begin here any more.
+        // A request that has not begun cannot begin on this connection any more.
         let is_out = |child: &Child<K>| child.stream.is_none_or(|stream| stream > last);
         let out: Vec<u32> =
             self.children.iter().filter(|child| is_out(child)).map(|child| child.key).collect();
-        // In the order in which they began: where a server goes away after each few, the
-        // oldest have their turn next.
+        // In the order in which they began, so that the oldest are next, even if each server goes
+        // away after a few requests.
         for key in out {
             if let Some(at) = self.find(key) {
                 self.refused(at, io);
@@ -52,7 +53,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
     }
 
-    /// The server has not looked at this request: another connection may make it.
+    /// Handles a request that the server has not processed: another connection may make it.
     pub(super) fn refused(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
         let child = &mut self.children[at];
         let job =
@@ -63,8 +64,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.drop_exchange(at, io);
     }
 
-    /// The server answers this request over HTTP/1.1 only (RFC 9113 §7): returns whether it is made
-    /// there.
+    /// Handles a request that the server answers over HTTP/1.1 only (RFC 9113 §7). Returns whether
+    /// it is made there.
     pub(super) fn goes_on_by_http1(
         &mut self,
         at: usize,
@@ -78,8 +79,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.give_to_http1(at, job, io)
     }
 
-    /// The request, if it could be taken out of its exchange, is made over HTTP/1.1; returns
-    /// whether it is.
+    /// Has the request made over HTTP/1.1, if it could be taken out of its exchange. Returns
+    /// whether it is made there.
     pub(super) fn give_to_http1(
         &mut self,
         at: usize,
@@ -92,7 +93,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         true
     }
 
-    /// Ends the connection, and says why.
+    /// Ends the connection with an error code.
     #[cold]
     pub(super) fn fail(
         &mut self,
@@ -116,7 +117,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         Flow::Done(None)
     }
 
-    /// The connection has nothing more to do.
+    /// Ends the connection, because it has nothing more to do.
     pub(super) fn close(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         if !self.is_read_closed {
             put(io, &frame_writer::go_away(0, ErrorCode::NoError));
@@ -124,7 +125,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         Flow::Done(None)
     }
 
-    /// The connection is gone.
+    /// Handles the loss of the connection.
     pub(in crate::client) fn lost(
         mut self,
         error: &Fatal,
@@ -145,7 +146,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     ) {
         for mut child in std::mem::take(&mut self.children) {
             child.lose_tunnel(ErrorKind::ConnectionReset, scope);
-            // Where there was no room there is none for another connection.
+            // If there was no room, there is none for another connection.
             if !matches!(error, Fatal::NoRoom)
                 && give_back_unsent(&mut child, &mut self.feed, config, scope)
             {
@@ -159,7 +160,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
     }
 
-    /// The server sends no more. Responses that are whole are still taken by their handlers.
+    /// Handles the end of the input. Complete responses are still delivered to their handlers.
     pub(in crate::client) fn input_ended(
         &mut self,
         exception: &Exception,
@@ -167,7 +168,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     ) -> Made<K> {
         self.is_read_closed = true;
         self.looks_for_work = true;
-        // What it owed cannot come any more, and what has come whole is not to be lost to that.
+        // The server's settings and PINGs cannot arrive any more, and waiting for them must not
+        // cost complete responses.
         self.settings.end();
         self.ping_until = Time::NEVER;
         for at in (0..self.children.len()).rev() {
@@ -186,7 +188,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     }
 }
 
-/// Whether nothing of the request was sent, and another connection is to make it.
+/// If no part of the request was sent, gives it back so that another connection makes it, and
+/// returns true.
 pub(super) fn give_back_unsent<K: Client>(
     child: &mut Child<K>,
     feed: &mut impl Feed<K>,
@@ -202,7 +205,7 @@ pub(super) fn give_back_unsent<K: Client>(
     true
 }
 
-/// The same for each of the requests: what the system said is told by its kind.
+/// Copies an error for each of the requests. Of a system error only the kind is copied.
 fn copy_of(error: &Fatal) -> Fatal {
     match error {
         Fatal::FlushTimeout => Fatal::FlushTimeout,

@@ -1,4 +1,4 @@
-//! What happens to the connection besides that frames come: room to write, deadlines, wake-ups.
+//! Events of the connection other than frames: room to write, deadlines, wake-ups.
 
 use rotor_core::{Description, Time};
 use rotor_stream::Fatal;
@@ -14,19 +14,19 @@ use crate::h2::{ErrorCode, Violation};
 use crate::tunnel::Event;
 
 impl<K: Client, F: Feed<K>> Streams<K, F> {
-    /// The output has gone down as far as was waited for.
+    /// Continues after enough output was sent.
     pub(in crate::client) fn flushed(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         self.go_on(io)
     }
 
-    /// Handlers were woken, or the feed has something to say.
+    /// Handles wake-ups: of handlers, or because the feed has something new.
     pub(in crate::client) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         for key in io.scope.woken_parts() {
             if key == 0 {
                 self.looks_for_work = true;
                 continue;
             }
-            // One that is over may be woken still.
+            // A child that is gone may still be woken.
             let Some(at) = self.find(key) else { continue };
             match self.children[at].tunnel.is_some() {
                 true => self.run_tunnel(at, Event::Wakeup, io),
@@ -47,13 +47,13 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             let why = "our settings were not acknowledged in time";
             return self.fail(Violation::Connection(ErrorCode::SettingsTimeout, why), io);
         }
-        // A frame may be long and come slowly, and what answers a PING comes behind it.
+        // A frame may be long and arrive slowly, and the answer to a PING comes after it.
         if io.transport.input.len() > self.begun_frame {
             self.hear(io);
         }
         if self.ping_until <= now {
             Counters::add(&counters.ping_timeouts);
-            // As if the system had given it up.
+            // As if the system had given up the connection.
             let gone = Fatal::Reset(std::io::ErrorKind::TimedOut.into());
             self.lose_all(&gone, io.config, io.scope);
             return self.close(io);
@@ -73,7 +73,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.go_on(io)
     }
 
-    /// Whether our settings should have been acknowledged by now.
+    /// Returns whether our settings should have been acknowledged by now.
     fn is_settings_late(&mut self, now: Time, io: &Io<'_, '_, '_, K::Context>) -> bool {
         let time = io.config.http2_ref().settings_timeout;
         let least = io.config.limits.body_octets_in(time);
@@ -111,9 +111,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             self.children.iter().map(|child| child.deadline()).min().unwrap_or(Time::NEVER);
     }
 
-    /// A body may come behind those of other streams: where the server sends bodies as fast as it
-    /// has to, none is late yet. Nor is one while the server may not send, or may not have heard
-    /// that it may. How long that may last is the request's own deadline to say.
+    /// Puts off the deadline of a body that may only have to wait for bodies of other streams. No
+    /// body is late while the server sends bodies at the least rate, or while it may not send, or
+    /// may not know yet that it may. The request's own deadline limits how long that may last.
     fn excuse_body(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
         let now = io.scope.now();
         if self.phase == Phase::Open {
@@ -127,7 +127,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
     }
 
-    /// Since when nothing is under way.
+    /// Returns since when no request has been under way.
     pub(in crate::client) fn idle_since(&self, input: &[u8]) -> Option<Time> {
         let is_idle = self.phase == Phase::Open
             && self.children.is_empty()
@@ -136,7 +136,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         is_idle.then_some(self.since)
     }
 
-    /// Says whether requests are under way, and what they hold.
+    /// Reports whether requests are under way, and what they hold.
     pub(in crate::client) fn describe(&self, to: &mut Description) {
         to.set_state(if self.children.is_empty() { "idle (HTTP/2)" } else { "asking (HTTP/2)" });
         to.add_messages(self.served);

@@ -1,4 +1,4 @@
-//! Blocks of fields: the heads of responses, and their trailers.
+//! Field blocks: the heads of responses, and their trailers.
 
 use super::Streams;
 use crate::client::config::ClientConfig;
@@ -17,16 +17,16 @@ use crate::semantics::trailers::Trailers;
 pub(super) type Taken = Result<(), Violation>;
 
 impl<K: Client, F: Feed<K>> Streams<K, F> {
-    /// Counts a block of fields that is beyond all bounds.
+    /// Counts a field block that is far beyond its limits.
     pub(super) fn note_flood(violation: &Violation, config: &ClientConfig) {
         if violation.is_flood() {
             Counters::add(&config.count().field_floods);
         }
     }
 
-    /// A block of fields was decoded: the head of a response, or its trailers.
+    /// Processes a decoded field block: the head of a response, or its trailers.
     pub(super) fn fields(&mut self, of: FieldsOf, io: &mut Io<'_, '_, '_, K::Context>) -> Taken {
-        // Handlers are called with it, and lead to whatever.
+        // Taken out, because handlers are called with it, which may lead to any other method.
         let mut list = std::mem::take(&mut self.space.list);
         let taken = self.fields_of(of, &mut list, io);
         list.clear();
@@ -45,7 +45,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             return Err(Violation::protocol("HEADERS on a stream that was never begun"));
         }
         let Some(at) = self.find_stream(stream) else {
-            // They may have been on their way when we reset the stream.
+            // They may have been sent before this side reset the stream.
             if self.forgotten.fields(stream, is_end) {
                 return self.count(Nuisance::ControlFrame, io);
             }
@@ -54,7 +54,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         };
         let child = &mut self.children[at];
         if child.tunnel.is_some() {
-            // RFC 9113 §8.5: a tunnel has DATA, and nothing but DATA.
+            // RFC 9113 §8.5: in a tunnel only DATA is allowed.
             return Err(Violation::Stream(stream, ErrorCode::ProtocolError));
         }
         child.state = child
@@ -88,7 +88,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         if answers_upgrade && response.status.is_success() {
             response.switch();
         } else if !response.terms.is_interim {
-            // It is an exchange like any other.
+            // The request was not upgraded: this is an exchange like any other.
             child.asks_protocol = false;
         }
         child.intake.set_length(response.length);
@@ -102,7 +102,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             flow
         });
         if response.terms.is_interim {
-            // Each is small, and answered by nothing.
+            // Each is small, and needs no answer.
             self.count(Nuisance::ControlFrame, io)?;
         }
         Ok(())
@@ -148,7 +148,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         });
     }
 
-    /// The server broke the protocol on one stream: its request fails, the others go on.
+    /// Handles a violation of the protocol on one stream: its request fails, the others go on.
     pub(super) fn refuse(
         &mut self,
         stream: u32,
@@ -157,7 +157,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     ) -> Taken {
         log::debug!("machine {} resets stream {stream}: {code:?}", io.scope.token());
         if let Some(at) = self.find_stream(stream) {
-            // Its response was delivered, whatever comes behind it: nobody's connection ends for that.
+            // The response was delivered, so later frames on the stream do not end the connection.
             if self.children[at].is_left() {
                 self.drop_exchange(at, io);
                 return Ok(());
@@ -174,7 +174,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     }
 }
 
-/// Beside the status.
+/// The number of pseudo-fields in a response: only the status.
 const PSEUDO_FIELDS: usize = 1;
 
 pub(super) fn bounds(config: &ClientConfig) -> FieldBounds {

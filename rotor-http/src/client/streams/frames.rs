@@ -1,4 +1,4 @@
-//! The frames that come, one by one, and what each does to the streams.
+//! Processes the received frames, one by one.
 
 use rotor_core::Time;
 
@@ -16,13 +16,13 @@ use crate::semantics::trailers::Trailers;
 use crate::tunnel::Event;
 
 impl<K: Client, F: Feed<K>> Streams<K, F> {
-    /// Takes the next frame out of the input, if it is there whole.
+    /// Takes the next frame out of the input, if it is complete.
     pub(super) fn take_frame(
         &mut self,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) -> Result<bool, Violation> {
-        // A server of HTTP/1.1 is found out by the first octets of its page, whatever length they
-        // would be.
+        // An HTTP/1.1 server is recognized by the first bytes of its response, whatever length they
+        // would mean.
         if self.phase == Phase::Settings
             && FrameHeader::read(io.transport.input)
                 .is_some_and(|header| header.kind != kind::SETTINGS)
@@ -32,7 +32,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let Some(header) = self.reader.whole_frame(io.transport.input)? else { return Ok(false) };
         let unread = io.transport.input.len();
         let taken = self.frame(header, io);
-        // Where it was handed over, it is out already.
+        // If it was passed on, it was already removed from the input.
         let is_left = io.transport.input.len() == unread;
         if is_left {
             io.transport.input.consume(header.frame_len());
@@ -44,7 +44,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let stream = header.stream;
         let payload = &io.transport.input[FRAME_HEADER_BYTES..FRAME_HEADER_BYTES + header.len];
         let frame = match Frame::read(header, payload) {
-            // Of a stream that does not exist yet, it is the connection's.
+            // If the stream does not exist yet, this is an error of the connection.
             Err(Violation::Stream(stream, code))
                 if self.is_idle(stream) && header.kind != kind::PRIORITY =>
             {
@@ -53,7 +53,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             frame => frame?,
         };
         if matches!(frame, Frame::Data { .. } | Frame::Headers { .. }) {
-            // Who responds bears another PING.
+            // A server that sends part of a response tolerates another PING.
             (self.next_ping, self.has_spare_ping) = (Time::ZERO, true);
         }
         match frame {
@@ -112,12 +112,12 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
     }
 
-    /// Whether the stream was never begun, and no frame but PRIORITY may come on it.
+    /// Returns whether the stream was never begun, so that no frame but PRIORITY is allowed on it.
     pub(super) fn is_idle(&self, stream: u32) -> bool {
         stream >= self.next_stream || stream.is_multiple_of(2)
     }
 
-    /// What no honest server does too often was done once more.
+    /// Counts something that honest servers do not do too often.
     pub(super) fn count(&mut self, nuisance: Nuisance, io: &Io<'_, '_, '_, K::Context>) -> Taken {
         self.floods
             .count(nuisance, &io.config.http2_ref().floods, io.scope.now())
@@ -190,7 +190,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             return Err(Violation::protocol("RST_STREAM of a stream that was never begun"));
         }
         self.count(Nuisance::ControlFrame, io)?;
-        // It may have been on its way.
+        // It may have been sent before the stream ended.
         let Some(at) = self.find_stream(stream) else { return Ok(()) };
         let child = &mut self.children[at];
         let is_answered = !child.state.is_receiving();
@@ -201,12 +201,12 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
         if is_answered && child.tunnel.is_none() {
             // RFC 9113 §8.1: "Clients MUST NOT discard responses as a result of receiving such a
-            // RST_STREAM": the server only takes no more of the request.
+            // RST_STREAM". The server only refuses the rest of the request.
             self.settle(at, io);
             return Ok(());
         }
         Counters::add(&io.config.count().streams_reset);
-        // RFC 9113 §8.7: of all codes this one alone promises it.
+        // RFC 9113 §8.7: only this code promises that the request was not processed.
         if code == ErrorCode::RefusedStream.number() {
             self.refused(at, io);
         } else if code != ErrorCode::Http11Required.number() || !self.goes_on_by_http1(at, io) {
@@ -225,7 +225,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.looks_for_work = true;
         put(io, &frame_writer::settings_ack());
         self.give_back_excess(io);
-        // One that asks for another protocol has waited for the first.
+        // A request for another protocol waits for the first settings.
         if change == 0 && !is_first {
             return Ok(());
         }
@@ -257,7 +257,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             return Err(Violation::protocol("WINDOW_UPDATE of a stream that was never begun"));
         }
         let Some(at) = self.find_stream(stream) else {
-            // It may have been on its way, and is of no use.
+            // It may have been sent before the stream ended, and has no effect.
             let is_counted = nuisance.is_some();
             return if is_counted { Ok(()) } else { self.count(Nuisance::ControlFrame, io) };
         };

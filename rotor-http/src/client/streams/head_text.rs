@@ -1,4 +1,4 @@
-//! The head of a request, out of the text in which it waits, into a block of fields.
+//! Encodes the head of a request, which waits as text, as a field block.
 
 use memchr::memchr;
 
@@ -6,17 +6,18 @@ use crate::h2::field_text::{next_line, put_field};
 use crate::h2::hpack::HpackEncoder;
 use crate::semantics::grammar::trim;
 
-/// Whether the head in the text names one protocol in `Upgrade`: that can be asked for on a stream,
-/// a choice of several cannot.
+/// Returns whether the head in the text names exactly one protocol in `Upgrade`. A stream can ask
+/// for one protocol, but not offer several.
 pub(super) fn names_one_protocol(text: &[u8]) -> bool {
     find(text, b"upgrade:").is_some_and(|value| !value.is_empty() && !value.contains(&b','))
 }
 
-/// Encodes the head that the text begins with, and returns how long that is; `None` where it is not
-/// there whole. With `asks_protocol` its `Upgrade` becomes an extended CONNECT (RFC 8441 §4).
+/// Encodes the head at the beginning of the text, and returns its length in the text. Returns
+/// `None` if the head is not complete. With `asks_protocol`, its `Upgrade` becomes an extended
+/// CONNECT (RFC 8441 §4).
 ///
-/// The text is what our own writer wrote, and so well-formed: its target is a path or an asterisk,
-/// there is one Host, no line is empty but the last, and no value holds CR or LF.
+/// Our own writer has written the text, so it is well-formed: its target is a path or an asterisk,
+/// there is one Host, only the last line is empty, and no value contains CR or LF.
 pub(super) fn encode(
     text: &[u8],
     is_secure: bool,
@@ -48,13 +49,14 @@ pub(super) fn encode(
             put_field(line, encoder, block);
         }
     }
-    // The head is not finished: the acknowledgement that stood before it is still owed.
+    // The head is not complete. The table size update that was encoded before it is still to be
+    // sent.
     encoder.take_back();
     None
 }
 
-/// The host stands in `:authority`. RFC 9113 §8.2.2: `te` says nothing but "trailers"; what is
-/// around that is no part of the value (RFC 9110 §5.5).
+/// Returns whether a field is sent. The host is in `:authority`. RFC 9113 §8.2.2: `te` must have
+/// the value "trailers"; surrounding whitespace is not part of the value (RFC 9110 §5.5).
 fn is_sent(line: &[u8]) -> bool {
     let name_len = memchr(b':', line).unwrap_or(line.len());
     let (name, value) = (&line[..name_len], line.get(name_len + 1..).unwrap_or_default());
@@ -65,7 +67,7 @@ fn is_sent(line: &[u8]) -> bool {
     }
 }
 
-/// The value of the first field whose name, with its colon, is this.
+/// Returns the value of the first field with this name, which includes its colon.
 fn find<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let mut at = next_line(text, 0)?.len() + 2;
     while let Some(line) = next_line(text, at).filter(|line| !line.is_empty()) {

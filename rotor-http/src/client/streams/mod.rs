@@ -1,5 +1,5 @@
-//! A connection that speaks HTTP/2: many requests at once, each with an exchange as HTTP/1.1 has
-//! one at a time, and what they share: two windows, two tables of fields, one output.
+//! A connection that speaks HTTP/2: many requests at once, each with an exchange like those of
+//! HTTP/1.1. They share two windows, two tables of fields and one output.
 //!
 //! ```text
 //!          next: a job            head written                 handler done, both ended
@@ -7,12 +7,12 @@
 //!                          │                          │
 //!                          └─ done before it began    ├─ done sooner, cancelled, late: RST_STREAM(CANCEL)
 //!                                                     ├─ nothing missing but END_STREAM: waits for that
-//!                                                     └─ refused, not looked at: given back
+//!                                                     └─ refused, not processed: given back
 //! ```
 //!
-//! A child is a part of the machine: a handler's notifiers wake it under its number, which is not
-//! that of its stream, since streams must begin in the order of theirs, and handlers
-//! may write their heads later.
+//! A child is a part of the machine: a handler's notifiers wake it under its key. The key is not
+//! the number of its stream, because streams must begin in the order of their numbers, and handlers
+//! may write their heads in another order.
 
 mod begin;
 mod child;
@@ -52,70 +52,71 @@ pub(super) struct Streams<K: Client, F> {
     phase: Phase,
     reader: FieldReader,
     frames: FrameOutput,
-    /// What fields are decoded into and encoded into while something is done.
+    /// Temporary space for decoding and encoding fields.
     space: FieldSpace,
     inbound: ReceiveWindow,
     /// In the order of their keys, which only grow.
     #[expect(clippy::vec_box, reason = "they are large, and move when one before them ends")]
     children: Vec<Box<Child<K>>>,
-    /// Streams that have begun, in their order, and the keys of their children.
+    /// Streams that have begun, in their order, with the keys of their children.
     streams: Vec<(u32, u32)>,
     schedule: Schedule,
     floods: Floods,
     next_key: u32,
     next_stream: u32,
-    /// Requests that were begun, and those that had their response.
+    /// The number of requests that were begun, and of those that got their response.
     begun: u64,
     served: u64,
-    /// No further request is begun here.
+    /// Whether no further request may begin on this connection.
     is_last: bool,
-    /// The feed has something to say, or may be told something.
+    /// Whether the feed must be called: it may have a request, or must be told something.
     looks_for_work: bool,
-    /// What the feed was told.
+    /// The room that the feed was last told.
     room: Option<Room>,
-    /// Streams that we have reset.
+    /// Streams that this side has reset.
     forgotten: Forgotten,
     /// Until when the server has to acknowledge our settings.
     settings: SettingsWatch,
-    /// Since when no request is under way.
+    /// Since when no request has been under way.
     since: Time,
     /// No child has an earlier deadline than this.
     until: Time,
-    /// When the server was last seen to be there: something came, or what waited for it was taken.
+    /// When the server last showed that it is there: something arrived, or waiting output was
+    /// taken.
     heard: Time,
-    /// Octets of a frame that had come by then, and were not all of it.
+    /// The number of bytes of an incomplete frame that had arrived by then.
     begun_frame: usize,
-    /// Octets that waited in the output after the last call, behind a socket that
-    /// was full before it; else 0.
+    /// The number of unsent bytes after the last call, if the socket was full before that call;
+    /// otherwise 0.
     unsent: usize,
-    /// Until when a PING is to be answered; `NEVER` where none is under way.
+    /// Until when a PING must be answered; `NEVER` if none is under way.
     ping_until: Time,
-    /// When the next may be sent, at the earliest: servers that send nothing bear few.
+    /// The earliest time for the next PING: servers that send nothing tolerate few of them.
     next_ping: Time,
-    /// Whether one may be sent sooner, for a request that has begun since.
+    /// Whether one PING may be sent sooner, for a request that has begun since.
     has_spare_ping: bool,
-    /// A request could begin, but for how many the server takes at a time.
+    /// Whether a request could begin if the server accepted more at a time.
     waits_for_stream: bool,
     share: Share,
     bodies: BodiesWatch,
     /// How fast the server opens the window of the connection.
     granted: GrantWatch,
-    /// More could be sent if there were room.
+    /// Whether more could be sent if there were room.
     waits_for_room: bool,
-    /// The server sends no more.
+    /// Whether the server sends no more.
     is_read_closed: bool,
 }
 
-/// How far the connection has come.
+/// The phase of the connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The server's settings are still to come, which are its first frame.
+    /// The server's settings, which are its first frame, are still to come.
     Settings,
     Open,
 }
 
 impl<K: Client, F: Feed<K>> Streams<K, F> {
-    /// A new connection: the preface and our settings are written.
+    /// Makes a new connection, and writes the preface and our settings.
     pub(super) fn new(feed: F, io: &mut Io<'_, '_, '_, K::Context>) -> Streams<K, F> {
         Counters::add(&io.config.count().http2_connections);
         let (config, now) = (io.config.http2_ref(), io.scope.now());
@@ -166,12 +167,12 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
     }
 
-    /// Begins, on a new connection.
+    /// Begins with the first request of a new connection.
     pub(super) fn begin_first(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         self.go_on(io)
     }
 
-    /// Takes the frames that have come, and sends what can be sent.
+    /// Processes the frames that have arrived, and sends what can be sent.
     pub(super) fn advance(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         self.hear(io);
         self.space.borrow();
@@ -190,23 +191,24 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
                 Err(violation) => return self.fail(violation, io),
             }
         }
-        // The stream has counted one for the call.
+        // The stream has counted one call itself.
         io.transport.count_calls(frames.saturating_sub(1));
         self.begun_frame = io.transport.input.len();
         self.settings.take(unread.saturating_sub(self.begun_frame));
         self.go_on(io)
     }
 
-    /// The server has said something: whatever that is, it is there.
+    /// Records that the server has sent something, whatever it is: it is there.
     fn hear(&mut self, io: &Io<'_, '_, '_, K::Context>) {
         (self.heard, self.ping_until) = (io.scope.now(), Time::NEVER);
         self.begun_frame = io.transport.input.len();
     }
 
-    /// Does one step, and sees whether the socket has taken what waited for it since the last one.
+    /// Makes one step, and checks whether the socket has taken some of the waiting output since the
+    /// last one.
     ///
-    /// A PING stands behind what was written before it, so its answer may be late for nothing but
-    /// that. A socket that was full takes more only once the server has taken some: who does is
+    /// A PING is queued behind earlier output, so its answer may be late only because of that. A
+    /// socket that was full takes more only after the server has taken some, so the server is
     /// there.
     pub(in crate::client) fn watched(
         &mut self,
@@ -222,12 +224,12 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             }
         }
         let made = step(self, io);
-        // What an empty socket takes at once says nothing of the server.
+        // How much an empty socket takes at once says nothing about the server.
         self.unsent = if waits > 0 { io.transport.unsent_len() } else { 0 };
         made
     }
 
-    /// Begins and sends what can be, and waits for what is next.
+    /// Begins and sends what is possible, and waits for the next event.
     fn go_on(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         self.space.borrow();
         loop {
@@ -235,7 +237,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             self.look_for_work(io);
             self.give_window(io);
             self.pump(io);
-            // What was sent may have ended a request, and so made room for another.
+            // Sending may have ended a request, and so made room for another.
             if !self.looks_for_work {
                 break;
             }
@@ -245,10 +247,10 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             self.lose_all(&rotor_stream::Fatal::NoRoom, io.config, io.scope);
             return self.close(io);
         }
-        // One that takes no requests at all is of no use, and has a place of its origin's.
+        // A connection that accepts no requests at all would only occupy a place of its origin.
         let takes_none = self.phase == Phase::Open && self.frames.peer().streams_max == 0;
         let is_over = self.is_last || self.is_read_closed || takes_none;
-        // Those of which only the end is to come are nobody's any more.
+        // Children whose end is all that is missing do not count.
         if is_over && self.children.iter().all(|child| child.is_left()) {
             return self.close(io);
         }
@@ -259,13 +261,13 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     fn wait(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Wait {
         let needed = (!self.is_read_closed).then(|| FrameHeader::needed(io.transport.input));
         let unsent = io.transport.output.len();
-        // With half of the mark left, the server is kept busy while more is put into frames.
+        // With half of the mark left, the server is kept busy while more frames are written.
         let half = io.config.limits.output_high_water / 2;
         let flush = self.waits_for_room.then(|| half.min(unsent.saturating_sub(1)));
         Wait::input(needed, Deadline::At(self.deadline(io.config))).or_flush(flush)
     }
 
-    /// Until when something must have happened.
+    /// Returns the earliest deadline of the connection.
     fn deadline(&self, config: &ClientConfig) -> Time {
         let until =
             self.settings.until().min(self.until).min(self.ping_until).min(self.reader.until());
@@ -278,12 +280,12 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
     }
 
-    /// When the server is to be asked whether it is still there, unless it says something.
+    /// Returns when the server is to get a PING, unless it sends something before.
     fn ping_at(&self, config: &ClientConfig) -> Time {
         self.next_ping.max(self.heard + config.http2_ref().ping_after)
     }
 
-    /// The windows as this side knows them.
+    /// Returns the windows, as this side knows them.
     pub(super) fn ledger(&self) -> Ledger {
         let mut ledger = Ledger::default();
         ledger.sends.insert(0, self.frames.window().balance());
@@ -296,32 +298,33 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         ledger
     }
 
-    /// Where the child of this key is.
+    /// Returns the position of the child with this key.
     fn find(&self, key: u32) -> Option<usize> {
         self.children.binary_search_by_key(&key, |child| child.key).ok()
     }
 
-    /// Where the child of a stream is.
+    /// Returns the position of a stream's child.
     fn find_stream(&self, stream: u32) -> Option<usize> {
         let at = self.streams.binary_search_by_key(&stream, |(own, _)| *own).ok()?;
         self.find(self.streams[at].1)
     }
 
-    /// Tells the server of what was released of the connection's window.
+    /// Tells the server how much of the connection's window was released.
     fn give_window(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
         if let Some(more) = self.inbound.update() {
             put(io, &frame_writer::window_update(0, more));
         }
     }
 
-    /// Counts what bodies and requests hold beside the input and the output of the stream.
+    /// Counts the memory of bodies and requests, in addition to the input and the output of the
+    /// connection.
     fn count_held(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Result<(), rotor_stream::NoRoom> {
         if self.children.is_empty() && self.share.bytes() == 0 {
             return Ok(());
         }
         let of = |child: &Child<K>| child.input.capacity() + child.output.held_bytes();
         let held: usize = self.children.iter().map(|child| of(child)).sum();
-        // In the unit of streams, so that little changes seldom change the total.
+        // Rounded like the counts of streams, so that small changes rarely change the total.
         self.share.set(held.next_multiple_of(1024), &io.config.held())
     }
 
@@ -330,13 +333,13 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     }
 }
 
-/// Octets of fields that a response may have, with 32 for each field.
+/// Returns how many bytes of fields a response may have, counting 32 more for each field.
 fn list_bytes_max(config: &ClientConfig) -> usize {
     config.limits.head_bytes_max
 }
 
-/// Writes a frame at once: those that answer the server's do not wait for their turn. Their number
-/// is bounded by what the server may make us send.
+/// Writes a frame at once: frames that answer those of the server do not wait for their turn. Their
+/// number is limited by what the server may make us send.
 fn put<C>(io: &mut Io<'_, '_, '_, C>, frame: &[u8]) {
     frame_output::put(io.transport.output, frame);
 }

@@ -1,5 +1,5 @@
-//! What goes out: frame by frame, requests by turns, never more than the output's mark, so that one
-//! large body delays nobody.
+//! Sends frames. Requests take turns, and the output stays below its high-water mark, so that a
+//! large body delays no other request.
 
 use super::head_text::{encode, names_one_protocol};
 use super::steps::PRIORITY;
@@ -14,7 +14,7 @@ use crate::no_upgrade::is_possible;
 use crate::tunnel::Event;
 
 impl<K: Client, F: Feed<K>> Streams<K, F> {
-    /// Sends what can be sent. Handlers whose request is taken are told so, and may write more.
+    /// Sends what can be sent. Handlers whose output was taken are told, and may write more.
     pub(super) fn pump(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
         self.waits_for_room = false;
         while let Some(key) = self.schedule.next_stream() {
@@ -36,14 +36,14 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
     }
 
-    /// Adds a child to the schedule if it has something that may be sent, else removes it.
+    /// Adds a child to the schedule if it has something that may be sent; otherwise removes it.
     pub(super) fn schedule_child(&mut self, at: usize) {
         let (outbound, takes_another) = (self.frames.window().octets(), self.takes_another());
         let child = &mut self.children[at];
         let may_send = if !child.state.is_sending() {
             false
         } else if child.stream.is_none() {
-            // Whether the server allows other protocols, its settings say (RFC 8441 §3).
+            // The server's settings say whether it allows other protocols (RFC 8441 §3).
             let is_ready =
                 child.is_head_done() && (self.phase == Phase::Open || !child.offers_upgrade());
             self.waits_for_stream |= is_ready && !takes_another;
@@ -64,11 +64,11 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
     }
 
-    /// Whether the request, which is about to be sent, goes another way: it asks for what cannot be
-    /// asked for here, and can be over HTTP/1.1. Then it has gone.
+    /// Gives a request that is about to be sent to HTTP/1.1, if it asks for a protocol that cannot
+    /// be requested here but can be over HTTP/1.1. Returns whether it did.
     fn goes_by_http1(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) -> bool {
         let child = &mut self.children[at];
-        // First what is so for nearly none.
+        // Checked first, because this is true for nearly all requests.
         if child.stream.is_some() || !child.offers_upgrade() || !is_possible::<K::Upgrade>() {
             return false;
         }
@@ -81,12 +81,12 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.give_to_http1(at, job, io)
     }
 
-    /// Sends one frame of a child (of a head, all its frames); false where there is no room.
+    /// Sends one frame of a child, or all frames of a head. Returns false if there is no room.
     fn send(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) -> bool {
         let room = room(io.transport.output, io.config.limits.output_high_water);
         let child = &mut self.children[at];
         let Some(stream) = child.stream else {
-            // Another was before it: the schedule has it again once there is room.
+            // If another stream began before it, the schedule gets it again once there is room.
             return !self.takes_another() || self.send_head(at, room, io);
         };
         let (left, trailers) = (child.body_left(), child.trailers_len());
@@ -102,7 +102,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         true
     }
 
-    /// The stream begins.
+    /// Begins the stream by sending its head.
     fn send_head(&mut self, at: usize, room: usize, io: &mut Io<'_, '_, '_, K::Context>) -> bool {
         let is_secure = io.transport.is_secure();
         let child = &mut self.children[at];
@@ -168,7 +168,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             self.floods.sent(1, &io.config.http2_ref().floods);
         }
         let child = &mut self.children[at];
-        // It was open: what has ended is not in the schedule.
+        // The stream was open: streams that have ended are not in the schedule.
         child.state = child.state.after(StreamEvent::Sent { is_end }).unwrap_or(child.state);
     }
 }

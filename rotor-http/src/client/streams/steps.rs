@@ -1,4 +1,4 @@
-//! A step of one child: its exchange is called, and what that led to is put in order.
+//! A step of one child: calls its exchange, and applies the results.
 
 use std::io::ErrorKind;
 
@@ -14,12 +14,12 @@ use crate::flow::Flow;
 use crate::h2::{ErrorCode, Priority, StreamState, frame_writer};
 use crate::limits::Limits;
 
-/// Requests take turns: which is more urgent nobody says.
+/// Requests take turns, because nothing says which is more urgent.
 pub(super) const PRIORITY: Priority = Priority { urgency: 3, is_incremental: true };
 
 impl<K: Client, F: Feed<K>> Streams<K, F> {
-    /// Calls the exchange of a child, and does what else can be done with what has come for it. The
-    /// child may be gone afterwards.
+    /// Calls the exchange of a child, and processes what has arrived for it. The child may be gone
+    /// afterwards.
     pub(super) fn step(
         &mut self,
         at: usize,
@@ -32,7 +32,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let child = &mut self.children[at];
         match flow {
             Some(Flow::Wait(wait)) => child.set_wait(wait),
-            // The rest behind the others: its time has come at once.
+            // The rest is done after the other streams: its deadline is now.
             Some(Flow::Again) => child.until = io.scope.now(),
             Some(Flow::Done(End::Upgrade(seed))) if child.asks_protocol => {
                 return self.switch(at, seed, io);
@@ -50,7 +50,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.settle(at, io);
     }
 
-    /// The handler is done.
+    /// Handles the end of an exchange by its handler.
     fn done(&mut self, at: usize, end: End<K>, io: &mut Io<'_, '_, '_, K::Context>) {
         let child = &self.children[at];
         if let End::Repeat(job) = end {
@@ -67,9 +67,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
     }
 
-    /// The exchange is over. Where nothing is missing but the end of the stream (RFC 9113 §8.1: an
-    /// empty DATA may bring it), that is waited for: a reset would take nothing away, and servers
-    /// count those as a flood.
+    /// Removes an exchange that is over. If only the end of the stream is missing (RFC 9113 §8.1:
+    /// an empty DATA frame may bring it), the child waits for that: a reset would have no use, and
+    /// servers count resets as a flood.
     fn leave(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
         let child = &mut self.children[at];
         if self.is_read_closed || !child.lacks_only_its_end() {
@@ -81,7 +81,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.settle(at, io);
     }
 
-    /// There is no whole response: the handler hears of it, and its stream is reset.
+    /// Fails a request that has no complete response, and resets its stream.
     pub(super) fn cut(
         &mut self,
         at: usize,
@@ -95,7 +95,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.drop_exchange(at, io);
     }
 
-    /// The child goes, and its stream with it: reset, unless both sides have ended it.
+    /// Removes a child with its stream. The stream is reset, unless both sides have ended it.
     pub(super) fn drop_exchange(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
         let mut child = self.children.remove(at);
         child.lose_tunnel(ErrorKind::ConnectionReset, io.scope);
@@ -117,23 +117,23 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
     }
 
-    /// Looks at every child: what all of them may send has changed.
+    /// Updates every child, because something has changed that limits what all of them may send.
     pub(super) fn look_at_all(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
         for at in 0..self.children.len() {
             self.settle(at, io);
         }
     }
 
-    /// Puts in order what a child has led to: windows, its place in the schedule, its deadline.
+    /// Updates a child after a step: its windows, its place in the schedule, and its deadline.
     pub(super) fn settle(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
         let now = io.scope.now();
         let child = &mut self.children[at];
         if !child.state.is_sending() {
-            // What is written yet, the server has no use for.
+            // The server does not want the rest of the output.
             child.output.truncate(0);
         }
         child.release(&mut self.inbound);
-        // Also where nothing was taken now: what the server may still send has become less.
+        // Even if nothing was taken now: the rest of the window may have become small.
         if let Some(stream) = child.stream
             && child.state.is_receiving()
             && let Some(more) = child.intake.update()
@@ -146,16 +146,16 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.note_deadline(deadline);
     }
 
-    /// Times the server, if its windows hold up what waits for it.
+    /// Measures how fast the server takes data, if its windows hold up what waits for it.
     pub(super) fn watch(&mut self, at: usize, limits: &Limits, now: Time) {
         let outbound = self.frames.window().octets();
         let child = &mut self.children[at];
-        // Another protocol times its server itself.
+        // Another protocol sets deadlines for its server itself.
         let left = if child.tunnel.is_none() { child.body_left() } else { 0 };
         child.taking.look(left, child.outbound.octets().min(outbound), limits, now);
     }
 
-    /// What waits on this stream is not late where it only waits for others of its connection.
+    /// Puts off the deadline of a stream that only waits for other streams of its connection.
     pub(super) fn excuse_taking(&mut self, at: usize, limits: &Limits, now: Time) {
         let shared = self.frames.window().octets();
         let child = &mut self.children[at];

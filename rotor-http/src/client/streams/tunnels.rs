@@ -1,4 +1,4 @@
-//! Streams that go on in another protocol.
+//! Streams that were upgraded to another protocol.
 
 use std::io::ErrorKind;
 
@@ -15,22 +15,22 @@ use crate::h2::ErrorCode;
 use crate::tunnel::{Event, Tunnel};
 
 impl<K: Client> Child<K> {
-    /// Tells the protocol that its stream is over, if there is one.
+    /// Tells the protocol, if there is one, that its stream is over.
     pub(super) fn lose_tunnel(&mut self, kind: ErrorKind, scope: &mut Scope<'_, K::Context>) {
         if let Some(tunnel) = self.tunnel.take() {
             tunnel.lost(kind, &mut scope.part(self.key));
         }
     }
 
-    /// The protocol is done, and the server has heard all of it.
+    /// Returns whether the protocol is done, and all of its output was sent.
     fn has_said_all(&self) -> bool {
         !self.state.is_sending() && self.tunnel.as_ref().is_some_and(|tunnel| tunnel.is_done())
     }
 }
 
 impl<K: Client, F: Feed<K>> Streams<K, F> {
-    /// The server has agreed, and so has the handler: the protocol begins, with what has come for
-    /// it.
+    /// Begins the protocol, with the data that has arrived for it, after both the server and the
+    /// handler have agreed.
     pub(super) fn switch(
         &mut self,
         at: usize,
@@ -53,7 +53,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.run_tunnel(at, event, io);
     }
 
-    /// Tells the protocol of a stream, which is there, and puts in order what that led to. The
+    /// Passes an event to the protocol of a stream, if there is one, and applies the results. The
     /// child may be gone afterwards.
     pub(super) fn run_tunnel(
         &mut self,
@@ -69,7 +69,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
                 if !child.state.is_receiving() {
                     return self.drop_exchange(at, io);
                 }
-                // What the server still sends is read and dropped, for so long.
+                // What the server still sends is read and dropped for this time.
                 child.until = child.until.min(io.scope.now() + io.config.limits.shutdown_timeout);
             }
             Ok(()) => child.until = tunnel.until(io.scope.now()),
@@ -81,7 +81,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.settle(at, io);
     }
 
-    /// What the protocol waited for has come, or its server is not to be waited for any more.
+    /// Handles a deadline: one of the protocol, or the end of the wait for the server.
     pub(super) fn tunnel_is_due(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
         match self.children[at].has_said_all() {
             true => self.drop_exchange(at, io),
@@ -89,7 +89,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
     }
 
-    /// The loop is to end: so are they.
+    /// Tells all protocols that the loop is draining.
     pub(super) fn drain_tunnels(&mut self, until: Time, io: &mut Io<'_, '_, '_, K::Context>) {
         for at in (0..self.children.len()).rev() {
             if self.children[at].tunnel.is_some() {
