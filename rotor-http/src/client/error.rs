@@ -413,7 +413,7 @@ mod tests {
             (ClientError::Panicked, false, true, "Panicked", true),
             (ClientError::Full, false, false, "Full", false),
             (ClientError::Full, false, true, "NotRepeated(Full)", true),
-            // The server has not looked at the second one; at the first it may have.
+            // Not processed on this connection, but perhaps on the one before.
             (ClientError::Refused, true, false, "Refused", false),
             (ClientError::Refused, true, true, "NotRepeated(Refused)", true),
             (ClientError::Deadline(Stage::Sending), false, false, "Deadline(Waiting)", false),

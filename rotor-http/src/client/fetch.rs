@@ -328,7 +328,7 @@ mod tests {
         for status in [200, 201, 300, 304, 305, 306, 400] {
             assert_eq!(fetched(status, Some(b"/e")).redirect(&asked), None, "{status}");
         }
-        // As its docs say: the authority alone does not tell that all can read what is sent there.
+        // As the docs of `redirect` say, an equal authority does not mean an equal server.
         let secret: Url = "https://a/".parse().expect("a URL");
         let to = fetched(302, Some(b"http://a/")).redirect(&secret).expect("it redirects");
         let to = to.expect("a URL");

@@ -270,7 +270,8 @@ mod tests {
         }
     }
 
-    /// Those of RFC 3986 §5.4, where the scheme is one of HTTP and a path is the server's.
+    /// The examples of RFC 3986 §5.4, as far as their scheme is one of HTTP and their path a
+    /// server's.
     #[test]
     fn a_reference_is_resolved_where_it_stands() {
         let base: Url = "http://a/b/c/d;p?q".parse().expect("a URL");

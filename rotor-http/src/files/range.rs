@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn merging_keeps_every_octet_and_no_octet_twice() {
-        // Every set of three ranges in a file of six octets.
+        // Every set of three ranges in a file of six bytes.
         let all: Vec<ByteRange> = (0..6)
             .flat_map(|first| (first..6).map(move |last| ByteRange { first, last }))
             .collect();
@@ -303,7 +303,7 @@ mod tests {
         assert_eq!(count(ask(RANGES_MAX as u64 - 1)), RANGES_MAX - 1);
         assert_eq!(count(ask(RANGES_MAX as u64)), RANGES_MAX);
         assert_eq!(ask(RANGES_MAX as u64 + 1), Selection::Whole);
-        // Those that overlap count, and those that are not there.
+        // Overlapping ranges count, and so do ranges outside the file.
         assert_eq!(
             select(format!("bytes={}", "0-1,".repeat(17)).as_bytes(), 100),
             Selection::Whole

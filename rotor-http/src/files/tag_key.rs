@@ -53,8 +53,8 @@ impl fmt::Debug for TagKey {
 mod tests {
     use super::*;
 
-    /// Of the 24 octets 00, 01, … under the key 00, 01, …: the 25th vector of the reference
-    /// implementation's table.
+    /// Hashes the 24 bytes 00, 01, … under the key 00, 01, …: the 25th vector in the table of the
+    /// reference implementation.
     const REFERENCE: u64 = 0xb8ad_50c6_f649_af94;
 
     #[test]

@@ -89,17 +89,17 @@ mod tests {
             (&["*;q=0, gzip"], 1_000),
             (&["gzip;q=0, *"], 0),
             (&["*, gzip;q=0.2"], 200),
-            // No coding may be liked better.
+            // Content without a coding may be preferred.
             (&["identity, gzip;q=0.5"], 0),
             (&["identity;q=0.5, gzip"], 1_000),
             (&["identity;q=0.5, gzip;q=0.5"], 500),
             (&["identity;q=0.6, *;q=0.5"], 0),
             (&["identity;q=0, gzip;q=0.1"], 100),
             (&["br", "gzip;q=0.1"], 100),
-            // The first of two counts.
+            // If a coding appears twice, the first one counts.
             (&["gzip;q=0, gzip"], 0),
             (&["gzip;q=0.4", "x-gzip"], 400),
-            // Malformed: as if it were not there.
+            // A malformed element is ignored.
             (&["gzip;q=2"], 0),
             (&["gzip;q=1.001"], 0),
             (&["gzip;q=0.1234"], 0),
