@@ -1,5 +1,5 @@
-//! `Server`: what a handler of requests does, and `Next`: what it returns, how its request goes on.
-//! How a `Next` is made is in `next`.
+//! `Server`, the trait of request handlers, and `Next`, which a handler returns to say how its
+//! request goes on. The constructors of `Next` are in the module `next`.
 
 use rotor_core::{Deadline, Description, Scope, Time};
 use rotor_stream::{Block, Protocol};
@@ -14,27 +14,28 @@ use crate::semantics::method::Method;
 use crate::semantics::status::Status;
 use crate::semantics::trailers::Trailers;
 
-/// One request and its response, as a value that gets what comes in and returns how it goes on.
+/// A handler of one request: it receives the request's events and writes its response.
 ///
-/// **One handler at a time for a connection**: the next request is looked at when the response is
-/// complete. Each method gets the handler by value, the [`Response`] to write, and the scope.
+/// **A connection runs one handler at a time**: it does not look at the next request before the
+/// response is complete. Each method takes the handler by value, the [`Response`] to write to, and
+/// the scope.
 ///
-/// A handler of whole requests implements two methods: `headers_received`, which asks for the body
-/// ([`RecvMode::Buffered`]), and `request_received`, which answers. A handler that needs no body
-/// implements only the first.
+/// A handler that needs the whole body implements two methods: `headers_received`, which asks for
+/// the body ([`RecvMode::Buffered`]), and `request_received`, which responds. A handler that needs
+/// no body implements only the first.
 ///
-/// A server around another one implements [`handle`](Server::handle) for all that comes after the
-/// head: see [`Around`](super::Around).
+/// A server that wraps another one implements [`handle`](Server::handle) for everything that
+/// happens after the head; see [`Around`](super::Around).
 ///
-/// # What the connection promises
+/// # What the connection guarantees
 ///
 /// * `headers_received` is the first call. The head is well-formed, its framing is unambiguous, and
 ///   it has one `Host`.
-/// * A body is complete, or the handler gets [`bad_request`](Server::bad_request): a truncated body
-///   is never taken for a whole one.
-/// * What a handler writes is a correct message, or is refused; see [`Response`].
-/// * If a handler panics, that handler is lost and nothing else: the peer gets 500, or the
-///   connection ends if part of the response has been sent.
+/// * The body is complete, or [`bad_request`](Server::bad_request) is called: a truncated body is
+///   never passed on as a whole one.
+/// * What a handler writes is either a correct message or is refused; see [`Response`].
+/// * If a handler panics, only that handler is lost: the peer gets 500, or the connection ends if
+///   part of the response has been sent.
 ///
 /// # Examples
 ///
@@ -78,33 +79,34 @@ use crate::semantics::trailers::Trailers;
 #[doc(alias = "pipelining")]
 #[doc(alias = "keep-alive")]
 pub trait Server: Sized {
-    /// What the machines of the loop share. A handler in a library is generic over it and requires
-    /// traits of it.
+    /// The context: the value that all machines of the loop share. A handler in a library is
+    /// generic over the context and requires traits of it.
     type Context;
 
-    /// What all requests of a server share. It is cloned once for each request.
+    /// The value that all requests of a server share. It is cloned for each request.
     type Seed: Clone;
 
-    /// The protocol that a connection, or a stream of HTTP/2 (RFC 8441), may go on with after a
+    /// The protocol that a connection, or a stream of HTTP/2 (RFC 8441), may switch to after a
     /// request. With [`NoUpgrade`](super::NoUpgrade) there is none, and none is offered.
     type Upgrade: Protocol<Context = Self::Context>;
 
-    /// Whether the handler is told that its peer has ended its side
+    /// Whether the handler is called when its peer has closed its sending side
     /// ([`peer_ended`](Server::peer_ended)).
     ///
-    /// The default is `false`, and then nothing is read that nobody waits for.
+    /// The default is `false`. Then nothing is read from the socket while the handler waits for no
+    /// input.
     const HEARS_END: bool = false;
 
-    /// Returns whether requests with this method are passed to the handler; others are answered
-    /// with 501. A panic here counts as one of the handler: 500.
+    /// Returns whether requests with this method are passed to the handler. Other requests get 501.
+    /// A panic here is treated as a panic of the handler: the peer gets 500.
     ///
     /// The default accepts GET, HEAD, POST, PUT, DELETE, OPTIONS and PATCH.
     fn supports(method: Method<'_>) -> bool {
         !matches!(method, Method::Connect | Method::Trace | Method::Extension(_))
     }
 
-    /// Called when the head of a request has come. The handler may answer at once, ask for the
-    /// body, or wait.
+    /// Called when the head of a request has been received. The handler may respond at once, ask
+    /// for the body, or wait.
     #[doc(alias = "request smuggling")]
     fn headers_received(
         seed: Self::Seed,
@@ -113,16 +115,16 @@ pub trait Server: Sized {
         scope: &mut Scope<'_, Self::Context>,
     ) -> Next<Self>;
 
-    /// Handles what happens after the head has come: the single method through which a connection,
-    /// and each server around this one, reaches the handler. The default calls the method named
-    /// after the event.
+    /// Handles an event that comes after the head. The connection, and every server that wraps this
+    /// one, calls only this method. The default calls the method named after the event.
     ///
-    /// Implement this for a server around another one: it passes on the event, and converts the
-    /// answer ([`Next::map`], [`Next::around`]). It calls `handle` of the inner handler, never a
-    /// named method, which an inner one that is around another again does not have. It also passes
-    /// on what is no event: [`bad_request`](Server::bad_request), [`describe`](Server::describe),
-    /// [`emit_error_page`](Server::emit_error_page), [`supports`](Server::supports),
-    /// [`HEARS_END`](Server::HEARS_END). A handler of its own implements the named methods instead.
+    /// Implement this method for a server that wraps another one: pass the event on, and convert
+    /// the returned `Next` ([`Next::map`], [`Next::around`]). Call `handle` of the inner handler,
+    /// never one of the named methods: an inner handler that is a wrapper itself does not implement
+    /// them. Also forward the items that are not events: [`bad_request`](Server::bad_request),
+    /// [`describe`](Server::describe), [`emit_error_page`](Server::emit_error_page),
+    /// [`supports`](Server::supports), [`HEARS_END`](Server::HEARS_END). A handler that wraps no
+    /// other one implements the named methods instead.
     #[doc(alias = "middleware")]
     #[inline(always)]
     fn handle(
@@ -146,7 +148,7 @@ pub trait Server: Sized {
         }
     }
 
-    /// Called with the whole body, which the handler asked for with [`RecvMode::Buffered`].
+    /// Called with the whole body, if the handler asked for it with [`RecvMode::Buffered`].
     /// Trailers are dropped.
     ///
     /// The default finishes.
@@ -160,9 +162,9 @@ pub trait Server: Sized {
         Next::finished()
     }
 
-    /// Called with a part of the body, which the handler asked for with [`RecvMode::Progressive`].
+    /// Called with a part of the body, if the handler asked for it with [`RecvMode::Progressive`].
     ///
-    /// The default drops it.
+    /// The default drops the part.
     fn request_chunk(
         self,
         chunk: &[u8],
@@ -173,8 +175,8 @@ pub trait Server: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// Called with a part of the body, which the handler asked for with [`RecvMode::Blocks`],
-    /// together with the memory in which it came.
+    /// Called with a part of the body, if the handler asked for it with [`RecvMode::Blocks`]. The
+    /// handler gets the memory into which the part was read, without a copy.
     ///
     /// The default calls [`request_chunk`](Server::request_chunk).
     fn request_block(
@@ -200,16 +202,16 @@ pub trait Server: Sized {
         Next::finished()
     }
 
-    /// Called with the whole body as a value, which the handler asked for with
-    /// [`RecvMode::Stored`]: in memory, or in a file that is deleted with the last clone. With the
-    /// feature `body`.
+    /// Called with the whole body as a value, if the handler asked for it with
+    /// [`RecvMode::Stored`]. The body is in memory, or in a file that is deleted with the last
+    /// clone. With the feature `body`.
     ///
-    /// Read a body that is in a file on another thread
-    /// ([`Scope::offload`](rotor_core::Scope::offload)). Sending it back needs none
-    /// ([`Response::write_stored`]).
+    /// Reading a body that is in a file blocks, so do that on another thread
+    /// ([`Scope::offload`](rotor_core::Scope::offload)). Sending the body back needs no other
+    /// thread ([`Response::write_stored`]).
     ///
-    /// The default logs that the handler lacks this method, and finishes, which is answered with
-    /// 500.
+    /// The default logs an error, because the handler does not implement this method, and fails the
+    /// request with 500.
     #[cfg(feature = "body")]
     fn request_stored(
         self,
@@ -223,13 +225,14 @@ pub trait Server: Sized {
         Next::fail(Status::INTERNAL_SERVER_ERROR)
     }
 
-    /// Called when there is room for more: what waited to be sent when the handler last returned
-    /// has gone down to half the high-water mark, or to nothing if it was less than that.
+    /// Called when there is room for more output: the output that was unsent when the handler last
+    /// returned has gone down to half the high-water mark, or to nothing if it was less than that.
     ///
-    /// A handler that waits for room and also takes a body (or is woken, or has a deadline) must
-    /// look at [`Response::room`] in *every* call: a piece of the body may come when there is room
-    /// already, and before this is called. What waits when that call returns is what this is called
-    /// for next, so a handler that only kept the piece, or went on, would wait for ever.
+    /// A handler that waits for room and also receives a body (or is woken, or has a deadline) must
+    /// check [`Response::room`] in *every* call: a piece of the body may arrive when there is room
+    /// already, before this method is called. After each call of the handler, only the output that
+    /// is unsent then is waited for. So a handler that stores the piece and writes nothing might
+    /// wait for ever.
     ///
     /// The default goes on waiting.
     fn response_flushed(
@@ -241,19 +244,19 @@ pub trait Server: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// Called when the handler's deadline has been reached. A handler that goes on has no deadline
-    /// from then on, unless it sets another one.
+    /// Called when the handler's deadline has been reached. If the handler goes on, it has no
+    /// deadline from then on, unless it sets another one.
     ///
-    /// The default finishes, after 503 by [`emit_error_page`](Server::emit_error_page) if no status
-    /// was written; the connection then closes.
+    /// The default responds with 503 through [`emit_error_page`](Server::emit_error_page) if no
+    /// status was written, and finishes; the connection then closes.
     fn timeout(
         self,
         response: &mut Response<'_>,
         scope: &mut Scope<'_, Self::Context>,
     ) -> Next<Self> {
         let _ = scope;
-        // In the middle of another response, a page would be taken for a part of it. So that
-        // response is cut instead.
+        // In the middle of another response, the peer would take an error page for a part of that
+        // response. So the response is cut off instead.
         if !response.is_started() {
             response.close_unless_framed();
             Self::emit_error_page(Status::SERVICE_UNAVAILABLE, response);
@@ -261,11 +264,11 @@ pub trait Server: Sized {
         Next::finished()
     }
 
-    /// Called when a notifier, port or mailbox that the handler made woke its connection.
+    /// Called when a notifier, port or mailbox that the handler made has woken its connection.
     ///
-    /// It may be spurious: a wake-up for the handler of an earlier request looks the same. So does
-    /// each piece of a stored body (`RecvMode::Stored`) that the disk has taken, even right after
-    /// `request_stored`.
+    /// The wake-up may be spurious: one that was meant for the handler of an earlier request looks
+    /// the same. So does each completed write of a stored body (`RecvMode::Stored`) to the disk,
+    /// even right after `request_stored`.
     ///
     /// The default goes on waiting.
     fn wakeup(
@@ -277,13 +280,15 @@ pub trait Server: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// Called when the loop is about to end: finish before `until`. For a request whose head comes
-    /// after that, called next after [`headers_received`](Server::headers_received), unless that
-    /// has finished. If something waits in the handler's place ([`Next::wait`]), the handler that
-    /// follows it is told.
+    /// Called when the loop is about to end: the handler should finish before `until`. If the head
+    /// of a request arrives when the drain has begun already, this is called right after
+    /// [`headers_received`](Server::headers_received), unless that has finished the request. If
+    /// something waits in the handler's place ([`Next::wait`]), the handler that follows it gets
+    /// this call.
     ///
-    /// The connection closes after this response if its head is still to be written; otherwise
-    /// after the next one, which says so, or when the [grace](rotor_core::Drain::grace) is over.
+    /// If the head of this response is still to be written, the connection closes after this
+    /// response. Otherwise it closes after the next response, whose head says so, or when the
+    /// [grace](rotor_core::Drain::grace) is over.
     ///
     /// The default goes on.
     #[doc(alias = "graceful shutdown")]
@@ -297,12 +302,14 @@ pub trait Server: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// Called when the peer sends no more after a whole request: it may still read the response, or
-    /// be gone. Called at most once, and only if [`HEARS_END`](Server::HEARS_END) says so.
+    /// Called when the peer has closed its sending side after a complete request: the peer may
+    /// still read the response, or it may be gone. This is called at most once, and only if
+    /// [`HEARS_END`](Server::HEARS_END) is `true`.
     ///
-    /// It is not called if the peer has sent more after its request, such as a part of the next
-    /// one, nor on an orderly stream of HTTP/2 whose connection goes on. If something waits in the
-    /// handler's place ([`Next::wait`]), the handler that follows it is told.
+    /// It is not called if the peer has sent more after the request, such as a part of the next
+    /// one. It is not called either when the peer ends only its side of a stream of HTTP/2 and the
+    /// connection goes on. If something waits in the handler's place ([`Next::wait`]), the handler
+    /// that follows it gets this call.
     ///
     /// The default goes on.
     #[doc(alias = "half-close")]
@@ -315,84 +322,86 @@ pub trait Server: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// Describes the handler for people: its state in a word, what it holds. The default says
-    /// nothing, and the connection's word is shown (`receiving`, `handling`). See
+    /// Describes the handler to people: its state in a word, and what it holds. The default adds
+    /// nothing, and the state that the connection reports is shown (`receiving`, `handling`). See
     /// [`Machine::describe`](rotor_core::Machine::describe).
     fn describe(&self, to: &mut Description) {
         let _ = to;
     }
 
-    /// Called when the body is broken: it is malformed, too large or too slow, there is no room for
-    /// it ([`bodies_bytes_max`](super::ServerConfig::bodies_bytes_max)), or the peer has gone (this
-    /// last also for a request without a body). This is the last call. The peer gets the error's
-    /// status, if nothing of another response was sent, and the connection closes.
+    /// Called when the request cannot be completed: its body is malformed, too large or too slow,
+    /// there is no room for it ([`bodies_bytes_max`](super::ServerConfig::bodies_bytes_max)), or
+    /// the peer has gone (this last also if the request has no body). This is the last call of the
+    /// handler. The peer gets the error's status, if nothing of another response was sent, and the
+    /// connection closes.
     ///
     /// The default does nothing.
     fn bad_request(self, error: BodyError, scope: &mut Scope<'_, Self::Context>) {
         let _ = (error, scope);
     }
 
-    /// Writes the response where no handler does: to a request that was refused, or whose handler
-    /// panicked, finished without a response, or left [`timeout`](Server::timeout) to its default.
-    /// The connection closes after it.
+    /// Writes the error page that the connection sends if there is no response of a handler:
+    /// because the request was refused, or because its handler panicked, finished without a
+    /// response, or did not implement [`timeout`](Server::timeout). The connection closes after it.
     ///
-    /// A 503 for lack of room, or after [`Next::fail`], gets `Retry-After: 5`, unless the page says
-    /// when. A page that is not complete when this returns is replaced by the default one. A
-    /// handler may also call this to write its own errors; the connection then persists.
+    /// A 503 for lack of room, or after [`Next::fail`], gets `Retry-After: 5`, unless the page sets
+    /// this field itself. If the page is not complete when this function returns, the default page
+    /// is sent instead. A handler may also call this to write its own errors; the connection then
+    /// persists.
     ///
-    /// The default writes one line of plain text: the status, and for a head that was refused the
-    /// reason ([`Response::refusal`]), `400 Bad Request: Host is missing`.
+    /// The default writes one line of plain text: the status, and the reason if the head was
+    /// refused ([`Response::refusal`]), for example `400 Bad Request: Host is missing`.
     fn emit_error_page(status: Status, response: &mut Response<'_>) {
         plain_page(status, response);
     }
 }
 
-/// How a request goes on: the handler's next state, how much of the request it wants to see, and
-/// its deadline.
+/// What a handler returns: its next state, how much of the request it wants to receive, and its
+/// deadline.
 ///
-/// Begin with [`recv`](Next::recv) or [`go_on`](Next::go_on), then set the deadline: before that,
-/// the builder is not a `Next`. [`finished`](Next::finished), [`fail`](Next::fail) and
-/// [`upgrade`](Next::upgrade) need none. A handler that waits for one thing and then replies needs
-/// no state of its own for that: see [`wait`](Next::wait), [`offload`](Next::offload) and
-/// [`after`](Next::after).
+/// Begin with [`recv`](Next::recv) or [`go_on`](Next::go_on), then set the deadline; only then is
+/// the builder a `Next`. [`finished`](Next::finished), [`fail`](Next::fail) and
+/// [`upgrade`](Next::upgrade) need no deadline. A handler that only waits for one thing and then
+/// replies needs no state of its own for that: see [`wait`](Next::wait), [`offload`](Next::offload)
+/// and [`after`](Next::after).
 #[must_use = "a handler whose `Next` is dropped is forgotten: return it"]
 pub struct Next<S: Server> {
     pub(super) step: Step<S>,
     pub(super) deadline: Deadline,
 }
 
-/// What the connection is to do.
+/// What the connection does next.
 pub(super) enum Step<S: Server> {
     Receive(S, RecvMode),
     Hold(S),
     GoOn(S),
-    /// Go on, and be woken at this time.
+    /// Go on, and wake the handler at this time.
     WakeAt(S, Time),
     Finished,
     Fail(Status),
     Upgrade(<S::Upgrade as Protocol>::Seed),
-    /// Something else waits in the handler's place, which is no more.
+    /// Something else waits in the place of the handler, which no longer exists.
     Later(Box<dyn Later<S>>),
 }
 
-/// What waits in the place of a handler: see `later`.
+/// Waits in the place of a handler; see the module `later`.
 pub(super) trait Later<S: Server>: Send {
-    /// Until when it waits, whatever deadline the handler has.
+    /// The time until which it waits. It replaces the handler's deadline.
     fn limit(&self) -> Time;
 
-    /// Whether what it waits for is there already.
+    /// Returns whether the awaited value is already there.
     fn is_ready(&self) -> bool {
         false
     }
 
-    /// Something has woken the connection. May be spurious.
+    /// Called when the connection was woken. May be spurious.
     fn wakeup(
         self: Box<Self>,
         response: &mut Response<'_>,
         scope: &mut Scope<'_, S::Context>,
     ) -> Next<S>;
 
-    /// Its limit has been reached.
+    /// Called when the limit has been reached.
     fn timeout(
         self: Box<Self>,
         response: &mut Response<'_>,
@@ -400,7 +409,7 @@ pub(super) trait Later<S: Server>: Send {
     ) -> Next<S>;
 }
 
-/// What the protocol is made from that a connection goes on in.
+/// The seed of the protocol that a connection switches to.
 pub(super) type UpgradeSeed<S> = <<S as Server>::Upgrade as Protocol>::Seed;
 
 /// A [`Next`] whose deadline is not set yet.

@@ -1,4 +1,4 @@
-//! The head of a request as handlers see it: what it means, not how it was written on the wire.
+//! The head of a request as handlers see it: its meaning, not its form on the wire.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -17,7 +17,7 @@ use crate::semantics::version::Version;
 /// The head of a request. It borrows from the connection's input, so a handler must copy what it
 /// needs later.
 ///
-/// No look-up allocates, and all work on octets: nothing is decoded.
+/// No look-up allocates, and all of them work on bytes: nothing is decoded.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
     head: &'a RequestHead<'a>,
@@ -26,11 +26,11 @@ pub struct Head<'a> {
     ahead: Option<BodyAhead<'a>>,
 }
 
-/// A whole body that has come with its head, for the handler to take.
+/// A whole body that has arrived together with its head, and that the handler may take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BodyAhead<'a> {
     pub(crate) octets: &'a [u8],
-    /// Beside the octets, so that heads stay covariant.
+    /// Beside the bytes, so that heads stay covariant.
     pub(crate) is_taken: &'a Cell<bool>,
 }
 
@@ -50,8 +50,8 @@ impl<'a> Head<'a> {
         self.head.method()
     }
 
-    /// Returns the target as it was sent: usually path and query, `*` for OPTIONS, a whole URI from
-    /// some proxies, an authority for CONNECT.
+    /// Returns the target as it was sent: usually a path and a query, `*` for OPTIONS, a whole URI
+    /// from some proxies, an authority for CONNECT.
     pub fn target(&self) -> &'a str {
         self.head.target().as_str()
     }
@@ -63,33 +63,33 @@ impl<'a> Head<'a> {
         self.head.path()
     }
 
-    /// Returns what follows the `?` of the target, not decoded.
+    /// Returns the part of the target after the `?`, not decoded.
     pub fn query(&self) -> Option<&'a str> {
         self.head.target().query()
     }
 
-    /// Returns the host that the request is for, with its port if there is one: from the target,
-    /// otherwise from `Host`. It has been checked. It is absent only in HTTP/1.0.
+    /// Returns the host that the request is for, with its port if there is one. It comes from the
+    /// target, or from `Host` if the target has none, and is valid. It is absent only in HTTP/1.0.
     pub fn authority(&self) -> Option<&'a str> {
         self.terms.authority.map(|authority| authority.as_str())
     }
 
-    /// Returns the version that the peer speaks.
+    /// Returns the version of HTTP that the peer speaks.
     pub fn version(&self) -> Version {
         self.head.version()
     }
 
-    /// Returns all fields, in order.
+    /// Returns all fields, in the order in which they were sent.
     pub fn fields(&self) -> Fields<'a> {
         self.head.fields()
     }
 
-    /// Returns the value of the first field of this name; case does not matter.
+    /// Returns the value of the first field of this name. The case of the name does not matter.
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
         self.head.field(name)
     }
 
-    /// Returns whether a body follows; it may turn out to be empty.
+    /// Returns whether a body follows. The body may turn out to be empty.
     pub fn has_body(&self) -> bool {
         self.terms.body != Body::Empty
     }
@@ -103,14 +103,15 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// Takes the body, if all of it has come with the head, as small ones usually do. Afterwards
-    /// the request counts as one without a body: the handler is given nothing more of it, whatever
-    /// it asks for.
+    /// Takes the body, if all of it has arrived with the head, as small bodies usually have.
+    /// Afterwards the request counts as one without a body: the handler receives nothing more of
+    /// the body, whatever it asks for.
     ///
-    /// This spares the steps of asking for it, but nothing else changes: be ready for `None`, and
-    /// then ask with [`Next::recv`](super::Next::recv). That is always so on HTTP/2, for chunks, if
-    /// the peer waits for `100 Continue` or offers to upgrade, if the body is longer than
-    /// [`drained_body_bytes_max`](crate::Limits::drained_body_bytes_max), and when called again.
+    /// This saves the steps of asking for the body, and changes nothing else. Handle `None` by
+    /// asking for the body with [`Next::recv`](super::Next::recv). The result is always `None` on
+    /// HTTP/2, for chunked bodies, if the peer waits for `100 Continue` or offers to upgrade, if
+    /// the body is longer than [`drained_body_bytes_max`](crate::Limits::drained_body_bytes_max),
+    /// and from the second call on.
     ///
     /// ```
     /// # mod rotor { pub use rotor_http as http; }
@@ -151,44 +152,44 @@ impl<'a> Head<'a> {
         (!is_taken.replace(true)).then_some(octets)
     }
 
-    /// Returns whether the peer waits for a sign before it sends the body. It gets `100 Continue`
-    /// when the handler asks for the body, and none if the handler answers without it.
+    /// Returns whether the peer waits for `100 Continue` before it sends the body. That is sent
+    /// when the handler asks for the body, and not sent if the handler responds without asking.
     pub fn expects_continue(&self) -> bool {
         self.terms.expects_continue
     }
 
-    /// Returns whether the peer correctly offers to go on in a protocol that `Upgrade` names. If
+    /// Returns whether the peer correctly offers to switch to a protocol that `Upgrade` names. If
     /// this is `false`, ignore `Upgrade`.
     ///
-    /// It is also `true` for an extended CONNECT of HTTP/2 (RFC 8441), which appears as GET with
-    /// its `:protocol` in `Upgrade`. To accept, answer with 101 in either version. A page (2xx)
-    /// instead reaches only a peer of HTTP/1.1; one of HTTP/2 gets 501.
+    /// This is also `true` for an extended CONNECT of HTTP/2 (RFC 8441), which appears as GET with
+    /// its `:protocol` in `Upgrade`. To accept, respond with 101 in either version. A page (2xx)
+    /// instead reaches only a peer of HTTP/1.1; a peer of HTTP/2 gets 501.
     pub fn wants_upgrade(&self) -> bool {
         self.terms.wants_upgrade
     }
 
-    /// Returns the trace that the request is a part of, if it names a valid one. This searches the
-    /// fields.
+    /// Returns the trace that the request is part of, if its fields name a valid one. This searches
+    /// the fields.
     #[doc(alias = "traceparent")]
     pub fn trace_context(&self) -> Option<TraceContext> {
         TraceContext::of(self.fields())
     }
 
-    /// Returns the address that the request comes from, if the socket has addresses. It costs a
+    /// Returns the address that the request comes from, if the socket has addresses. This makes a
     /// system call.
     pub fn peer_address(&self) -> Option<SocketAddr> {
         self.connection.peer_address()
     }
 
-    /// Returns what the socket tells of its handshake, if that is a `T`: for TLS, the certificate
-    /// of the client and the name that it asked for. `None` on other sockets.
+    /// Returns what the socket reports about its handshake, if that is a `T`: for TLS, the
+    /// certificate of the client and the name that the client asked for. `None` on other sockets.
     #[doc(alias = "peer_certificates")]
     pub fn session<T: Any>(&self) -> Option<&'a T> {
         self.connection.session()
     }
 
-    /// Returns whether the request came encrypted, so that its scheme is `https`. Encryption that a
-    /// proxy in front has ended is not visible here.
+    /// Returns whether the request came over an encrypted connection, so that its scheme is
+    /// `https`. If a proxy in front has terminated the encryption, that is not visible here.
     #[doc(alias = "https")]
     #[doc(alias = "scheme")]
     pub fn is_secure(&self) -> bool {

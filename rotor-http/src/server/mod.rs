@@ -1,30 +1,32 @@
-//! The server: a handler for each request, and the connection that runs it.
+//! The HTTP server: a handler for each request, and the connection that runs handlers.
 //!
-//! **A handler decides; the connection keeps the peer and the protocol in order.** The connection
-//! parses, frames, limits and times what comes. It gives requests to handlers one at a time, checks
-//! what they write, and survives their panics.
+//! **The handler decides what to respond; the connection enforces the protocol.** The connection
+//! parses requests, decodes bodies, and applies limits and timeouts. It calls one handler at a
+//! time, checks what the handler writes, and survives its panics.
 //!
-//! A complete program is at the top of the [crate], a handler that takes a body at [`Server`].
+//! A complete program is at the top of the [crate]; a handler that receives a body is at
+//! [`Server`].
 //!
 //! | | |
 //! |--|--|
-//! | [`serve`], [`Serve`], [`ServerFn`] | a whole program, of a function or of any server: listening, threads, signals, draining |
-//! | [`Server`], [`RequestEvent`], [`Next`], [`Reply`], [`RecvMode`] | a handler, what it is told, its answers, how it gets the body |
-//! | [`Head`], [`Response`] | what it is given: the request, and the writer of its response |
-//! | [`Intercepted`], [`Around`] | what looks at each request first, and what runs around every call |
-//! | [`Routed`], [`WithUpgrade`], [`NoUpgrade`] | two servers side by side, also where only one of them upgrades; no other protocol on the same connection |
-//! | [`bind`], [`listen`], [`HttpSeed`], [`ServerConfig`], [`Counters`], [`AccessLog`] | setting up, and watching |
-//! | [`Connection`], [`HttpStream`], [`HttpAccept`] | the machines, by their names |
+//! | [`serve`], [`Serve`], [`ServerFn`] | a whole program, from a function or any [`Server`]: listening, threads, signals, draining |
+//! | [`Server`], [`RequestEvent`], [`Next`], [`Reply`], [`RecvMode`] | a handler, the events that it receives, what it returns, how it receives the body |
+//! | [`Head`], [`Response`] | what a handler is given: the request's head, and the writer of its response |
+//! | [`Intercepted`], [`Around`] | code that sees each request before its handler, and code that runs around every call of a handler |
+//! | [`Routed`], [`WithUpgrade`], [`NoUpgrade`] | two servers side by side, even if only one of them upgrades; no other protocol on the same connection |
+//! | [`bind`], [`listen`], [`HttpSeed`], [`ServerConfig`], [`Counters`], [`AccessLog`] | setting up and observing a server |
+//! | [`Connection`], [`HttpStream`], [`HttpAccept`] | the types of the machines |
 //!
 //! # Names that the client has, too
 //!
-//! [`Head`], [`Next`], [`NextBuilder`], [`Connection`] and [`Counters`] are those of a server here;
-//! [`client`](crate::client) has its own under the same names: its `Head` is that of a response.
-//! [`Scope`], [`RecvMode`] and [`NoUpgrade`] are the same in both. If you need both, import the
-//! modules (`use rotor_http::{client, server};`) and write `server::Head` and `client::Head`.
+//! [`Head`], [`Next`], [`NextBuilder`], [`Connection`] and [`Counters`] here belong to the server.
+//! The module [`client`](crate::client) has types of the same names; its `Head`, for example, is
+//! the head of a response. [`Scope`], [`RecvMode`] and [`NoUpgrade`] are the same in both. If you
+//! need both sides, import the modules (`use rotor_http::{client, server};`) and write
+//! `server::Head` and `client::Head`.
 //!
-//! [`Response`] is the message that answers a request, not what a machine returns to its loop
-//! ([`rotor_core::Response`]). If you need both, import one under another name.
+//! [`Response`] is the HTTP message that responds to a request, not the value that a machine
+//! returns to its loop ([`rotor_core::Response`]). If you need both, import one under another name.
 
 mod access_log;
 mod age;

@@ -1,4 +1,4 @@
-//! How a `Next` is made: what a handler says, and until when it waits.
+//! The constructors of `Next`: how a request goes on, and until when the handler waits.
 
 use std::fmt;
 
@@ -12,41 +12,42 @@ use crate::recv_mode::RecvMode;
 use crate::semantics::status::Status;
 
 impl<S: Server> Next<S> {
-    /// Goes on as `state`, and receives the body of the request as `mode` says. After
-    /// [`hold`](Next::hold) it receives more of the body, in the mode that was set first.
+    /// Goes on as `state`, and receives the body of the request in the given mode. After
+    /// [`hold`](Next::hold) the handler receives more of the body, in the mode that was set first.
     ///
-    /// A peer that waits for `100 Continue` gets it now.
+    /// If the peer waits for `100 Continue`, that is sent now.
     pub fn recv(state: S, mode: RecvMode) -> NextBuilder<S> {
         NextBuilder { step: Step::Receive(state, mode) }
     }
 
-    /// Goes on as `state`, and gets no more of the body until the handler returns
-    /// [`recv`](Next::recv). What comes stays in the socket, and the peer has to wait. Meanwhile
-    /// the handler is timed, not the peer.
+    /// Goes on as `state`, and receives no more of the body until the handler returns
+    /// [`recv`](Next::recv). Further bytes stay in the socket, and the peer has to wait. Meanwhile
+    /// the time limit of the handler counts, not that of the peer.
     ///
     /// The end of the body is reported all the same: [`request_end`](super::Server::request_end),
     /// which delivers no data, follows the last piece at once.
     ///
-    /// A handler that holds the body until there is room for what it makes of it must look at
-    /// [`Response::room`] in every call; see [`response_flushed`](super::Server::response_flushed).
+    /// A handler that holds the body until there is room for the output that it makes of the body
+    /// must check [`Response::room`] in every call; see
+    /// [`response_flushed`](super::Server::response_flushed).
     #[doc(alias = "backpressure")]
     pub fn hold(state: S) -> NextBuilder<S> {
         NextBuilder { step: Step::Hold(state) }
     }
 
-    /// Goes on as `state`: the handler waits for what it asked for, for room to write, for a
-    /// wake-up or its deadline.
+    /// Goes on as `state`: the handler waits for the body that it asked for, for room to write, for
+    /// a wake-up, or for its deadline.
     pub fn go_on(state: S) -> NextBuilder<S> {
         NextBuilder { step: Step::GoOn(state) }
     }
 
     /// Goes on as `state` with the same deadline, and calls [`wakeup`](Server::wakeup) once the
-    /// loop's time has reached `time`: to wait within the time that the handler has for the
-    /// request.
+    /// loop's time has reached `time`. Use this to wait for a part of the time that the handler has
+    /// for the request.
     ///
-    /// Only one such time is kept: a later call of this replaces it. If the deadline comes before,
-    /// [`timeout`](Server::timeout) is called instead. If something waits in the handler's place
-    /// when the time comes ([`wait`](Next::wait)), the handler that follows it is woken.
+    /// Only one such time is kept: a later call of this function replaces it. If the deadline comes
+    /// first, [`timeout`](Server::timeout) is called instead. If something waits in the handler's
+    /// place at `time` ([`wait`](Next::wait)), the handler that follows it is woken.
     #[doc(alias = "sleep")]
     #[doc(alias = "timer")]
     pub fn wake_at(state: S, time: Time) -> Next<S> {
@@ -55,34 +56,33 @@ impl<S: Server> Next<S> {
 
     /// Ends the request: the response is complete, and nothing is left to do.
     ///
-    /// A handler that finishes without a response, or in the middle of one, is at fault: the peer
-    /// gets 500 if nothing was sent yet, otherwise the connection is cut, as by
-    /// [`fail`](Next::fail). What is left of the
-    /// request's body is read and dropped, up to
-    /// [`Limits::drained_body_bytes_max`](crate::Limits::drained_body_bytes_max); beyond that the
-    /// connection closes.
+    /// A handler that finishes without a response, or in the middle of one, has a bug: the peer
+    /// gets 500 if nothing was sent yet, otherwise the connection is cut off, as with
+    /// [`fail`](Next::fail). The rest of the request's body is read and dropped, up to
+    /// [`Limits::drained_body_bytes_max`](crate::Limits::drained_body_bytes_max); if more is left,
+    /// the connection closes.
     pub fn finished() -> Next<S> {
         Next { step: Step::Finished, deadline: Deadline::Never }
     }
 
-    /// Ends the request because there will be no complete response, though the handler is not to
-    /// blame: for example, what it passed on has broken off.
+    /// Ends the request without a complete response, although the handler has no bug: for example,
+    /// because the source of a forwarded response has failed.
     ///
     /// If nothing was sent yet, the peer gets the [error page](super::Server::emit_error_page) of
-    /// `status`, and the connection closes after it. Otherwise the connection is cut, so that
-    /// nobody takes a part for the whole: by a reset, where an end would complete the response, as
-    /// it does without a length for a peer of HTTP/1.0 (RFC 9112 §8).
+    /// `status`, and the connection closes after it. Otherwise the connection is cut off, so that
+    /// nobody takes a part for the whole. It is reset if closing it would complete the response, as
+    /// for a response without a length to a peer of HTTP/1.0 (RFC 9112 §8).
     ///
-    /// A status that no page can have (1xx, 204, 205, 304; 426 unless
-    /// [`add_always`](Response::add_always) has said `Upgrade`) becomes 500.
+    /// A status that cannot have a page (1xx, 204, 205, 304; 426 unless `Upgrade` was set with
+    /// [`add_always`](Response::add_always)) becomes 500.
     ///
-    /// A response that should not cost the connection is written like any other: see
-    /// [`finished`](Next::finished).
+    /// For an error response after which the connection stays open, write the response like any
+    /// other and return [`finished`](Next::finished).
     pub fn fail(status: Status) -> Next<S> {
         Next { step: Step::Fail(status), deadline: Deadline::Never }
     }
 
-    /// Returns the status if this is [`fail`](Next::fail).
+    /// Returns the status if this was made by [`fail`](Next::fail).
     pub fn failure(&self) -> Option<Status> {
         match self.step {
             Step::Fail(status) => Some(status),
@@ -90,26 +90,28 @@ impl<S: Server> Next<S> {
         }
     }
 
-    /// Returns whether the handler goes on, or something [waits](Next::wait) in its place: not after
-    /// [`finished`](Next::finished), [`fail`](Next::fail) and [`upgrade`](Next::upgrade).
+    /// Returns whether the request goes on: the handler does, or something [waits](Next::wait) in
+    /// its place. This is `false` after [`finished`](Next::finished), [`fail`](Next::fail) and
+    /// [`upgrade`](Next::upgrade).
     pub fn goes_on(&self) -> bool {
         !matches!(self.step, Step::Finished | Step::Fail(_) | Step::Upgrade(_))
     }
 
-    /// Ends the request and goes on in another protocol: the response is complete, with status 101
-    /// (or 2xx to CONNECT). From here on the connection speaks the protocol that is made from
-    /// `seed`, beginning with the bytes that were read already.
+    /// Ends the request and switches to another protocol. The response must be complete, with
+    /// status 101 (or 2xx to CONNECT). From here on the connection runs the protocol that is made
+    /// from `seed`; its first input is what was read already.
     ///
-    /// Without such a response the connection closes, and that is logged. A request with a body can
-    /// be answered with 101 only once the body has come: before, the peer still speaks HTTP.
+    /// Without such a response the connection closes, and an error is logged. A request with a body
+    /// can get a 101 only once its body has been received: before that, the peer still speaks HTTP.
     #[doc(alias = "websocket")]
     pub fn upgrade(seed: <S::Upgrade as Protocol>::Seed) -> Next<S> {
         Next { step: Step::Upgrade(seed), deadline: Deadline::Never }
     }
 
-    /// Returns the same answer with another handler and another upgrade: how a handler converts the
-    /// answer of one that it wraps. See [`Routed`](super::Routed) for two handlers beside each
-    /// other, and [`around`](Next::around) for code around all calls.
+    /// Converts this to a `Next` of another handler with another upgrade. A handler that wraps
+    /// another one uses this to convert what the inner handler returns. See
+    /// [`Routed`](super::Routed) for two handlers side by side, and [`around`](Next::around) for
+    /// code around all calls.
     #[doc(alias = "middleware")]
     #[inline]
     pub fn map<T: Server<Context = S::Context>>(
@@ -128,7 +130,7 @@ impl<S: Server> Next<S> {
         )
     }
 
-    /// Returns the same answer with another handler that upgrades to the same protocol, or to none.
+    /// Converts this to a `Next` of another handler that upgrades to the same protocol, or to none.
     #[doc(alias = "middleware")]
     #[inline]
     pub fn wrap<T>(self, handler: impl FnOnce(S) -> T + Send + 'static) -> Next<T>
@@ -139,8 +141,9 @@ impl<S: Server> Next<S> {
         self.map(handler, |seed| seed)
     }
 
-    /// The same answer of another handler. What makes that one is `with`, once: of the state, or of
-    /// what the connection is upgraded by, or of what waits in the handler's place.
+    /// Converts this to a `Next` of another handler. Only one of the functions is called, with
+    /// `with`: for the state, for the seed of the upgrade, or for what waits in the handler's
+    /// place.
     #[inline]
     pub(super) fn map_with<T: Server, W>(
         self,
@@ -162,7 +165,7 @@ impl<S: Server> Next<S> {
         Next { step, deadline: self.deadline }
     }
 
-    /// What is still to wait in the handler's place.
+    /// Returns a `Next` for something that waits in the handler's place.
     pub(super) fn later(waits: Box<dyn Later<S>>) -> Next<S> {
         Next { step: Step::Later(waits), deadline: Deadline::Keep }
     }
@@ -223,26 +226,27 @@ impl<S: Server> NextBuilder<S> {
         self.with(Deadline::At(time))
     }
 
-    /// Sets this deadline; `None` is [`no_deadline`](NextBuilder::no_deadline).
+    /// Sets this deadline, or none, as [`no_deadline`](NextBuilder::no_deadline) does.
     pub fn deadline_opt(self, time: Option<Time>) -> Next<S> {
         self.with(time.map_or(Deadline::Never, Deadline::At))
     }
 
-    /// Keeps the handler's deadline. As long as it has set none, that is
+    /// Keeps the handler's deadline. If the handler has never set one, its deadline is
     /// [`Limits::handler_timeout`](crate::Limits::handler_timeout) after the request's head, or
-    /// after the handler last got a part of the body or what it has [waited](Next::wait) for. While
-    /// the body comes, only the peer is timed.
+    /// after it last received a part of the body or what it [waited](Next::wait) for. While the
+    /// body is being received, only the peer's time limits count.
     pub fn keep_deadline(self) -> Next<S> {
         self.with(Deadline::Keep)
     }
 
-    /// Removes the handler's deadline: the handler must finish by other means. The connection's own
-    /// time limits (for a slow body, for a response that is not taken) stay in force.
+    /// Removes the handler's deadline: something else must make the handler finish. The
+    /// connection's own time limits (for a body that arrives slowly, for a response that the peer
+    /// reads slowly) stay in force.
     pub fn no_deadline(self) -> Next<S> {
         self.with(Deadline::Never)
     }
 
-    /// Sets a deadline that was decided elsewhere.
+    /// Sets a deadline that is already a [`Deadline`].
     pub fn with(self, deadline: Deadline) -> Next<S> {
         Next { step: self.step, deadline }
     }

@@ -1,5 +1,5 @@
-//! `Response`: the progressive writer that a handler is lent. `whole` has the calls that write a
-//! response at once.
+//! `Response`: the writer of a response, which a handler borrows. The module `whole` has the calls
+//! that write a response at once.
 
 mod whole;
 
@@ -16,19 +16,20 @@ use crate::semantics::error::{MessageError, RequestError};
 use crate::semantics::status::Status;
 use crate::writer::Writer;
 
-/// The response to one request, written step by step, straight into the connection's output.
+/// The response to one request, written step by step into the connection's output.
 ///
 /// ```text
 /// status ─▶ add_header.. ─▶ add_length or add_chunked ─▶ done_headers ─▶ write_body.. ─▶ done
 /// ```
 ///
-/// Anything that would break the message is refused with an error that says what to do instead, and
-/// changes nothing, so a handler cannot put a malformed response on the wire. If the response is
-/// complete when its handler finishes, the connection stays open for the next request. Otherwise it
-/// becomes a 500 if nothing of it was sent; if something was, it is cut and the connection ends.
+/// A call that would make the message malformed returns an error that says what to do instead, and
+/// changes nothing. So a handler cannot send a malformed response. If the response is complete when
+/// its handler finishes, the connection stays open for the next request. Otherwise the peer gets
+/// 500 if nothing of the response was sent; if something was, the response is cut off and the
+/// connection ends.
 ///
-/// Nothing is sent before the handler has returned. [`unsent`](Response::unsent) returns how much
-/// waits: a handler that produces a large body goes on in
+/// Nothing is sent before the handler has returned. [`unsent`](Response::unsent) returns how many
+/// bytes wait to be sent: a handler that produces a large body goes on in
 /// [`response_flushed`](super::Server::response_flushed).
 #[doc(alias = "http::Response")]
 #[doc(alias = "reply")]
@@ -36,23 +37,24 @@ pub struct Response<'a> {
     state: &'a mut ResponseState,
     output: &'a mut Output,
     config: &'a ServerConfig,
-    /// The request's body has not been asked for and cannot be skipped: the response must close.
+    /// The handler has not asked for the request's body, and the body cannot be skipped: the
+    /// connection must close after this response.
     closes: bool,
-    /// Why the connection refuses the request: in an error page for that.
+    /// Why the connection refuses the request, in the error page for that.
     refusal: Option<RequestError>,
-    /// A `Retry-After` that is to be said, in seconds.
+    /// The value of a `Retry-After` to be added, in seconds.
     retry_after: Option<&'static str>,
-    /// How long the output may become, whatever its mark is.
+    /// The greatest length of the output, whatever its high-water mark is.
     len_max: usize,
-    /// What those around the handler have it begin with.
+    /// The fields of `with_fields` with which the response begins.
     leading: Option<&'a Leading<'a>>,
-    /// What every answer to the request begins with.
+    /// The fields of `add_always`, which an error page has, too.
     kept: &'a mut KeptFields,
-    /// A part of it was sent before this call.
+    /// Whether a part of the response was sent before this call.
     is_under_way: bool,
 }
 
-/// Fields that a response begins with, and those of whoever is around that.
+/// Fields with which a response begins, and those of the enclosing call.
 struct Leading<'a> {
     fields: &'a [(&'a str, &'a [u8])],
     outer: Option<&'a Leading<'a>>,
@@ -84,59 +86,60 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// A part of it was sent.
+    /// Sets whether a part of the response was sent.
     #[inline]
     pub(super) fn set_under_way(&mut self, yes: bool) {
         self.is_under_way = yes;
     }
 
-    /// Other responses on the same connection leave no more room than this.
+    /// Limits the room to this many bytes, because of other responses on the same connection.
     #[inline]
     pub(super) fn limit_room(&mut self, octets: usize) {
         self.len_max = self.output.len().saturating_add(octets);
     }
 
-    /// Makes the connection close after this response where a response can end one: not on HTTP/2.
+    /// Makes the connection close after this response, except on HTTP/2, where no response can end
+    /// a connection.
     pub(super) fn close_unless_framed(&mut self) {
         if !self.state.is_framed() {
             self.close();
         }
     }
 
-    /// Tells an error page why.
+    /// Sets the reason that an error page gives.
     pub(super) fn because(&mut self, refusal: Option<RequestError>) {
         self.refusal = refusal;
     }
 
-    /// Returns why the connection refuses the request: in
-    /// [`emit_error_page`](super::Server::emit_error_page), of a head that is malformed or too large,
-    /// or that a server must not serve. `None` wherever else. Its
-    /// [`reason`](RequestError::reason) holds nothing that the peer has sent.
+    /// Returns why the connection refuses the request, if this is called in
+    /// [`emit_error_page`](super::Server::emit_error_page) for a head that is malformed or too
+    /// large, or that a server must not serve. Otherwise returns `None`. The error's
+    /// [`reason`](RequestError::reason) contains no text from the peer.
     pub fn refusal(&self) -> Option<RequestError> {
         self.refusal
     }
 
-    /// Has the response say when to come again, unless it says so itself.
+    /// Adds a `Retry-After` to the response, unless the page sets it itself.
     pub(super) fn say_retry_after(&mut self, seconds: &'static str) {
         self.retry_after = Some(seconds);
     }
 
-    /// Sends an interim response: a 1xx status, but neither 101, which is final, nor 100, which the
-    /// connection sends by itself ([`Next::recv`](super::Next::recv)). Any number of them may
-    /// precede the status.
+    /// Sends an interim response: a 1xx status other than 101, which is final, and 100, which the
+    /// connection sends by itself ([`Next::recv`](super::Next::recv)). Any number of interim
+    /// responses may precede the status.
     ///
     /// # Errors
     ///
-    /// `ContinueReserved` for 100; `NotInformational` for 101 and what is not 1xx;
-    /// `InterimNotAllowed` to a peer of 1.0 or after the status; `FieldName`, `FieldValue`,
+    /// `ContinueReserved` for 100; `NotInformational` for 101 and for a status that is not 1xx;
+    /// `InterimNotAllowed` to a peer of HTTP/1.0, or after the status; `FieldName`, `FieldValue`,
     /// `FieldReserved`.
     pub fn interim(
         &mut self,
         status: Status,
         fields: &[(&str, &[u8])],
     ) -> Result<(), MessageError> {
-        // RFC 9110 §15.2.1: it asks the peer for the body. With `recv` there would be two, without it
-        // the peer would send a body that nobody takes.
+        // RFC 9110 §15.2.1: a 100 asks the peer for the body. With `recv` there would be two of
+        // them; without it the peer would send a body that nobody receives.
         if status == Status::CONTINUE {
             return Err(MessageError::ContinueReserved);
         }
@@ -161,18 +164,18 @@ impl<'a> Response<'a> {
         })
     }
 
-    /// Adds a field to whatever answers this request: to what the handler writes from here on, in
-    /// this call or a later one, and to an error page of the connection in its place (such as 413
-    /// for a body that is too long, 503 for a handler that is late, 500 for one that panics).
+    /// Adds a field to every response to this request: to what the handler writes after this call,
+    /// now or later, and to an error page that the connection sends instead (such as 413 for a body
+    /// that is too large, 503 for a handler that takes too long, 500 for one that panics).
     ///
-    /// It is written with the status; an answer that has its status already goes out without it. If
-    /// the handler adds a field of the same name, both are sent, except for those that the connection
-    /// writes: `Date` and `Server` from here replace its own.
+    /// The field is written together with the status; a response whose status is already written
+    /// does not get it. If the handler adds a field of the same name, both are sent. The exceptions
+    /// are the fields that the connection writes: `Date` and `Server` added here replace its own.
     ///
     /// # Errors
     ///
-    /// `FieldName`, `FieldValue`; `FieldReserved` for the fields that other methods write. Nothing is
-    /// added.
+    /// `FieldName`, `FieldValue`; `FieldReserved` for the fields that other methods write. After an
+    /// error nothing is added.
     ///
     /// # Examples
     ///
@@ -195,15 +198,15 @@ impl<'a> Response<'a> {
         Ok(())
     }
 
-    /// Makes a call whose response begins with these fields, whoever writes it there: for code
-    /// around a handler, which has to call this around each of the handler's methods
+    /// Runs `call` with a response that begins with these fields, whoever writes it. This is for
+    /// code around a handler, which has to use it around each of the handler's calls
     /// ([`Around`](super::Around)).
     ///
-    /// They are written with the status, if that is written in the call. If the handler adds one of
-    /// the same name, both are sent, except for those that the connection writes: `Date` and
-    /// `Server` from here replace its own. An error page of the connection is written outside of
-    /// such a call, so it has none of them; what that is to have, too, is added by
-    /// [`add_always`](Response::add_always).
+    /// The fields are written together with the status, if the status is written in `call`. If the
+    /// handler adds a field of the same name, both are sent. The exceptions are the fields that the
+    /// connection writes: `Date` and `Server` added here replace its own. An error page of the
+    /// connection is written outside of such a call, so it does not have these fields; add those
+    /// that it should have with [`add_always`](Response::add_always).
     ///
     /// # Examples
     ///
@@ -254,15 +257,15 @@ impl<'a> Response<'a> {
             }
             leading = *outer;
         }
-        // Taken out, as writing one needs all of this; and put back for an error page.
+        // Taken out, because `add_header` needs all of `self`; put back for an error page.
         let kept = std::mem::take(self.kept);
         let added = kept.iter().try_for_each(|(name, value)| self.add_header(name, value));
         *self.kept = kept;
         added
     }
 
-    /// Takes back what was written if an error comes of it: the octets are at the end of the
-    /// output, and nobody has seen them.
+    /// Undoes what `write` has written if it returns an error: those bytes are at the end of the
+    /// output, and none of them was sent.
     fn whole_or_not(
         &mut self,
         write: impl FnOnce(&mut Self) -> Result<(), MessageError>,
@@ -277,7 +280,7 @@ impl<'a> Response<'a> {
         written
     }
 
-    /// Writes a field. `Date` and `Server` written here replace those of the connection.
+    /// Writes a header field. `Date` and `Server` written here replace those of the connection.
     ///
     /// # Errors
     ///
@@ -287,27 +290,27 @@ impl<'a> Response<'a> {
     #[doc(alias = "response splitting")]
     #[inline]
     pub fn add_header(&mut self, name: &str, value: impl AsRef<[u8]>) -> Result<(), MessageError> {
-        // The handler's own field wins. A second one would make a list of a field that cannot be
-        // one.
+        // The handler's own field replaces ours. A second one would make the field a list, and this
+        // field cannot be one.
         if self.retry_after.is_some() && name.eq_ignore_ascii_case(RETRY_AFTER) {
             self.retry_after = None;
         }
         self.state.add_header(&mut Writer(self.output), name, value.as_ref())
     }
 
-    /// Announces the length of the body, in octets. With 304 it is the length that GET would have
+    /// Announces the length of the body, in bytes. With 304 it is the length that a 200 would have
     /// had.
     ///
     /// # Errors
     ///
-    /// `LengthTwice`; `BodyForbidden` where the status has no body; `StartLineMissing`,
+    /// `LengthTwice`; `BodyForbidden` if the status allows no body; `StartLineMissing`,
     /// `FieldTooLate`, `AlreadyDone`.
     #[inline]
     pub fn add_length(&mut self, length: u64) -> Result<(), MessageError> {
         self.state.add_length(&mut Writer(self.output), length)
     }
 
-    /// Announces a body of unknown length.
+    /// Announces a body of unknown length. It is sent in chunks to a peer of HTTP/1.1.
     ///
     /// # Errors
     ///
@@ -316,14 +319,14 @@ impl<'a> Response<'a> {
         self.state.add_chunked(&mut Writer(self.output))
     }
 
-    /// Ends the fields, and adds `Date` and the others that the connection writes.
+    /// Ends the header fields, after adding `Date` and the other fields that the connection writes.
     ///
     /// # Errors
     ///
     /// `LengthMissing`, `UpgradeMissing`, `StartLineMissing`, `FieldsDoneTwice`, `AlreadyDone`.
     #[inline]
     pub fn done_headers(&mut self) -> Result<(), MessageError> {
-        // At the latest here, because `Connection: close` is among the last fields.
+        // Here at the latest, because `Connection: close` is among the last fields.
         if self.closes {
             self.state.close();
         }
@@ -334,7 +337,7 @@ impl<'a> Response<'a> {
         state.done_headers(&mut Writer(output), Some(&config.date()), config.server_name())
     }
 
-    /// Writes a part of the body. For a HEAD request it is counted and not sent.
+    /// Writes a part of the body. For a HEAD request the part is counted, but not sent.
     ///
     /// # Errors
     ///
@@ -344,7 +347,7 @@ impl<'a> Response<'a> {
         self.state.write_body(&mut Writer(self.output), bytes.as_ref())
     }
 
-    /// Writes a block that is shared with others as a part of the body, without copying it.
+    /// Writes a shared block as a part of the body, without copying it.
     ///
     /// # Errors
     ///
@@ -355,15 +358,16 @@ impl<'a> Response<'a> {
         self.state.write_body_with(&mut Writer(self.output), len, |writer| writer.push_block(block))
     }
 
-    /// Writes `count` octets of a file, from `offset` on, as a part of the body. The kernel sends
-    /// them where it can.
+    /// Writes `count` bytes of a file, from `offset` on, as a part of the body. The kernel sends
+    /// them if it can.
     ///
-    /// If the file is shorter when it is sent, the connection ends: the peer was promised more.
+    /// If the file turns out to be shorter when it is sent, the connection ends, because the peer
+    /// was promised more.
     ///
     /// # Errors
     ///
-    /// As [`write_body`](Response::write_body); also `BodyTooLong` if more than `isize::MAX` octets
-    /// would wait.
+    /// As [`write_body`](Response::write_body); also `BodyTooLong` if more than `isize::MAX` bytes
+    /// would wait to be sent.
     pub fn write_file(
         &mut self,
         file: Arc<File>,
@@ -377,16 +381,16 @@ impl<'a> Response<'a> {
         })
     }
 
-    /// Writes a stored body, or a part of one, as a part of this one: blocks are shared, and a file
-    /// is sent by the kernel where it can. With the feature `body`.
+    /// Writes a stored body, or a slice of one, as a part of this body. Blocks are shared, and a
+    /// file is sent by the kernel if it can. With the feature `body`.
     ///
-    /// The output holds the file until it is sent; see [`Body`](rotor_body::Body) for when it is
-    /// deleted.
+    /// The output keeps the file until it is sent; see [`Body`](rotor_body::Body) for when the file
+    /// is deleted.
     ///
     /// # Errors
     ///
-    /// As [`write_body`](Response::write_body); also `BodyTooLong` if more than `isize::MAX` octets
-    /// would wait.
+    /// As [`write_body`](Response::write_body); also `BodyTooLong` if more than `isize::MAX` bytes
+    /// would wait to be sent.
     #[cfg(feature = "body")]
     #[doc(alias = "sendfile")]
     pub fn write_stored(&mut self, body: &rotor_body::Body) -> Result<(), MessageError> {
@@ -401,8 +405,8 @@ impl<'a> Response<'a> {
     ///
     /// # Errors
     ///
-    /// `BodyTooShort`: write the rest, or let the connection be cut. `StartLineMissing`,
-    /// `FieldsNotDone`, `AlreadyDone`.
+    /// `BodyTooShort` if less was written than announced: write the rest, or finish without calling
+    /// this, so that the response is cut off. `StartLineMissing`, `FieldsNotDone`, `AlreadyDone`.
     #[inline]
     pub fn done(&mut self) -> Result<(), MessageError> {
         self.state.done(&mut Writer(self.output))
@@ -412,15 +416,15 @@ impl<'a> Response<'a> {
     ///
     /// # Errors
     ///
-    /// `TrailersNotChunked` where a length was announced, but for HTTP/2; `FieldName`,
-    /// `FieldValue`, `FieldReserved`; as [`done`](Response::done).
+    /// `TrailersNotChunked` if a length was announced, except on HTTP/2; `FieldName`, `FieldValue`,
+    /// `FieldReserved`; those of [`done`](Response::done).
     pub fn done_with_trailers(&mut self, fields: &[(&str, &[u8])]) -> Result<(), MessageError> {
         self.state.done_with_trailers(&mut Writer(self.output), fields)
     }
 
     /// Makes the connection close after this response. If this is called before
-    /// [`done_headers`](Response::done_headers), the peer is told. On HTTP/2 the other requests
-    /// that are under way are served, and the peer is told to make no more (GOAWAY).
+    /// [`done_headers`](Response::done_headers), the response says so to the peer. On HTTP/2 the
+    /// other requests under way are still served, and the peer is told to make no more (GOAWAY).
     #[doc(alias = "keep-alive")]
     pub fn close(&mut self) {
         self.state.close();
@@ -441,29 +445,31 @@ impl<'a> Response<'a> {
         !matches!(self.state.ending(), Ending::Unstarted | Ending::Unfinished)
     }
 
-    /// Returns whether a part of the response had left when this call of the handler began. If so,
-    /// its status is the one that the peer gets; before, an error page may still take its place:
-    /// after [`Next::fail`](super::Next::fail), for example, or a panic.
+    /// Returns whether a part of the response had been sent when this call of the handler began. If
+    /// so, its status is the one that the peer gets. Otherwise an error page may still replace the
+    /// response: after [`Next::fail`](super::Next::fail), for example, or a panic.
     pub fn is_under_way(&self) -> bool {
         self.is_under_way
     }
 
-    /// Returns whether octets of the body are sent: not for HEAD, and not with a status that has
-    /// none. A handler may then skip producing them, but still announces their length.
+    /// Returns whether the bytes of the body are sent: not for HEAD, and not with a status that
+    /// allows no body. If they are not, a handler may skip producing them, but should still
+    /// announce their length.
     pub fn sends_body(&self) -> bool {
         self.state.sends_body()
     }
 
-    /// Returns how many octets wait to be sent on this connection, of all kinds. A handler that has
-    /// more to write than [`room`](Response::room) goes on when
+    /// Returns how many bytes wait to be sent on this connection, those of earlier responses
+    /// included; on HTTP/2, on this stream. A handler that has more to write than
+    /// [`room`](Response::room) goes on when
     /// [`response_flushed`](super::Server::response_flushed) is called.
     pub fn unsent(&self) -> usize {
         self.output.len()
     }
 
-    /// Returns how many octets may be written before the output is at its high-water mark
-    /// ([`Limits::output_high_water`](crate::Limits::output_high_water)). Exceeding it is not an
-    /// error, but costs memory.
+    /// Returns how many bytes can be written before the output reaches its high-water mark
+    /// ([`Limits::output_high_water`](crate::Limits::output_high_water)). Exceeding the mark is not
+    /// an error, but uses memory.
     #[doc(alias = "backpressure")]
     pub fn room(&self) -> usize {
         let high = self.config.limits_ref().output_high_water;

@@ -1,4 +1,4 @@
-//! A whole response in one call: head and body.
+//! Calls that write a whole response: head and body.
 
 use super::Response;
 use crate::semantics::error::MessageError;
@@ -7,13 +7,13 @@ use crate::server::reply::Reply;
 use crate::writer::Writer;
 
 impl Response<'_> {
-    /// Writes a whole response: status, content type, length, body. Return its result from the
+    /// Writes a whole response: status, content type, length and body. Return its result from the
     /// handler.
     ///
-    /// Misuse (for example a content type that no field can have, or a response that has begun) is
-    /// logged at debug level, and the peer gets 500, as from any handler that finishes without a
-    /// complete response. Use [`send`](Response::send) if the handler wants to get the error, or
-    /// goes on.
+    /// Misuse (for example a content type that is no valid field value, or a response that has
+    /// begun already) is logged at debug level, and the peer gets 500, as from any handler that
+    /// finishes without a complete response. Use [`send`](Response::send) if the handler needs the
+    /// error, or goes on afterwards.
     ///
     /// # Examples
     ///
@@ -45,17 +45,17 @@ impl Response<'_> {
         self.send_with(status, fields, content_type, body).into()
     }
 
-    /// Writes a whole response with its body: status, content type, length, body. A status that has
-    /// no body (204, 304) is sent without type and length if `body` is empty.
+    /// Writes a whole response: status, content type, length and body. If the status allows no body
+    /// (204, 304) and `body` is empty, content type and length are left out.
     ///
-    /// It is written whole or not at all: after an error the response is as before the call, and
-    /// another one can be sent.
+    /// The response is written as a whole or not at all: after an error everything is as before the
+    /// call, and another response can be sent.
     ///
     /// # Errors
     ///
-    /// Those of the steps that it consists of; on a response that has not begun: `FieldValue` for a
-    /// bad content type, `BodyForbidden` for a body where the status has none,
-    /// `InformationalStatus` for 1xx, `UpgradeMissing` for 426.
+    /// Those of the steps that it consists of. For a response that has not begun, these are:
+    /// `FieldValue` for an invalid content type, `BodyForbidden` for a body if the status allows
+    /// none, `InformationalStatus` for 1xx, `UpgradeMissing` for 426.
     #[inline]
     pub fn send(
         &mut self,
@@ -63,8 +63,8 @@ impl Response<'_> {
         content_type: &str,
         body: &[u8],
     ) -> Result<(), MessageError> {
-        // The text of nearly all responses is ready-made, and is put into the output at once. No
-        // `Retry-After` is due here: it is for error pages, and these close.
+        // For nearly all responses a prepared text is copied to the output at once. No
+        // `Retry-After` can be due here: it is for error pages, and these close.
         if !self.closes
             && self.leading.is_none()
             && self.kept.is_empty()
@@ -83,8 +83,8 @@ impl Response<'_> {
     ///
     /// # Errors
     ///
-    /// As `send`; `FieldName`, `FieldValue` for a field, `FieldReserved` for one that other methods
-    /// write or for a second `Content-Type`.
+    /// As `send`; `FieldName` or `FieldValue` for an invalid field; `FieldReserved` for a field
+    /// that other methods write, or for a second `Content-Type`.
     ///
     /// # Examples
     ///
@@ -98,7 +98,7 @@ impl Response<'_> {
     ///     response.send_with(Status::METHOD_NOT_ALLOWED, allow, "text/plain", b"405 Method Not Allowed\n")
     /// }
     /// ```
-    // Out of `send`'s way, which comes here with what is not of the usual kind, or must be refused.
+    // Kept out of `send`, which calls it for unusual responses and for those that must be refused.
     #[inline(never)]
     pub fn send_with(
         &mut self,
@@ -110,7 +110,7 @@ impl Response<'_> {
         self.whole_or_not(|response| response.send_in_steps(status, fields, content_type, body))
     }
 
-    /// What a whole response consists of.
+    /// The steps of a whole response.
     fn send_in_steps(
         &mut self,
         status: Status,
@@ -126,7 +126,7 @@ impl Response<'_> {
             self.add_header("Content-Type", content_type)?;
         }
         for (name, value) in fields {
-            // The type is an argument. If it came twice, browsers would disagree on which one
+            // The type is an argument. If there were two, browsers would disagree on which one
             // counts.
             if name.eq_ignore_ascii_case("Content-Type") {
                 return Err(MessageError::FieldReserved("it is an argument of `send_with`"));
