@@ -1,5 +1,5 @@
-//! What all connections of a server share: limits, the server's name, the hook for logs, counters,
-//! the date.
+//! The settings that all connections of a server share: limits, the server's name, the log hook,
+//! counters, the date.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +21,8 @@ use crate::recv_mode::INPUT_BYTES_MAX;
 use crate::semantics::calendar::unix_seconds;
 use crate::semantics::date::DateCache;
 
-/// What the connections of a server share, set once when the server is set up.
+/// The settings that the connections of a server share. They are set once, when the server is set
+/// up.
 ///
 /// One value serves the connections of one loop. Give each loop its own, so that loops share
 /// nothing.
@@ -50,22 +51,22 @@ pub struct ServerConfig {
     #[cfg(feature = "body")]
     spool: Option<rotor_body::Spool>,
     date: SharedDate,
-    /// Until when, by loop time in nanoseconds, the date is right.
+    /// The loop time, in nanoseconds, until which the date is right.
     date_until: AtomicU64,
 }
 
-/// Octets that all bodies of a server hold together.
+/// The most bytes that all bodies of a server hold together.
 const BODIES_BYTES_MAX: usize = 256 << 20;
 
-/// Bytes that the connections of a server hold together in their inputs and outputs.
+/// The most bytes that the connections of a server hold together in their inputs and outputs.
 const HELD_BYTES_MAX: usize = 512 << 20;
 
-/// What is done for one connection in one event, in bytes.
+/// How much is done for one connection in one event, in bytes.
 #[derive(Clone, Copy)]
 struct Budgets {
-    /// Read of a body that is collected in memory.
+    /// How much of a body that is collected in memory is read.
     collect: usize,
-    /// Written.
+    /// How much is written.
     write: usize,
 }
 
@@ -74,7 +75,7 @@ const BUDGETS: Budgets = Budgets { collect: 512 << 10, write: 256 << 10 };
 type LogHook = Box<dyn Fn(&Finished<'_>) + Send + Sync>;
 
 impl ServerConfig {
-    /// Returns the defaults.
+    /// Creates a configuration with the defaults.
     pub fn new() -> ServerConfig {
         let (limits, counters) = (Limits::new(), Arc::default());
         let held = BytesHeld::new(HELD_BYTES_MAX);
@@ -104,19 +105,19 @@ impl ServerConfig {
         self
     }
 
-    /// Sets the limits of connections that speak HTTP/2, and whether plain ones may. Default:
-    /// [`Http2Config::new`].
+    /// Sets the limits of connections that speak HTTP/2, and whether unencrypted connections may
+    /// speak it. Default: [`Http2Config::new`].
     #[cfg(feature = "http2")]
     pub fn http2(mut self, config: Http2Config) -> ServerConfig {
         self.http2 = config;
         self
     }
 
-    /// Sets the `Server` field. Default: there is none, because it tells an attacker more than a
-    /// user.
+    /// Sets the `Server` field. Default: no such field, because it is of more use to an attacker
+    /// than to a user.
     ///
-    /// A name that cannot stand in a field (because it has a control byte) is left out, and that is
-    /// logged: the responses matter more.
+    /// If the name is not a valid field value (because it contains a control byte), the field is
+    /// left out and an error is logged: the responses matter more.
     pub fn server(mut self, name: impl Into<String>) -> ServerConfig {
         let name = name.into();
         let is_good = !name.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t');
@@ -128,105 +129,106 @@ impl ServerConfig {
     }
 
     /// Sets a function that is called for each finished request, on the loop's thread; it must not
-    /// block. If it panics, that is counted with the panics of handlers, and costs no response.
-    /// Default: none, and then nothing is kept for it.
+    /// block. If it panics, that is counted with the panics of handlers, and no response is lost.
+    /// Default: no function; nothing is stored for a log then.
     pub fn log(mut self, hook: impl Fn(&Finished<'_>) + Send + Sync + 'static) -> ServerConfig {
         self.log = Some(Box::new(hook));
         self
     }
 
-    /// Sets which fields of a request are passed to the log
-    /// ([`Finished::field`](super::Finished::field)). Default: none. Each is copied for each
-    /// request that has it.
+    /// Sets which fields of a request the log can read
+    /// ([`Finished::field`](super::Finished::field)). Default: none. Each of these fields is
+    /// copied, for each request that has it.
     pub fn log_fields(mut self, names: &[&'static str]) -> ServerConfig {
         self.log_fields = names.to_vec();
         self
     }
 
-    /// Has each finished request written to an access log: this sets [`log`](ServerConfig::log) and
-    /// [`log_fields`](ServerConfig::log_fields) as its format needs them.
+    /// Writes a line to an access log for each finished request. This sets
+    /// [`log`](ServerConfig::log), and [`log_fields`](ServerConfig::log_fields) to the fields of
+    /// the log's format.
     pub fn access_log(self, log: &AccessLog) -> ServerConfig {
         self.log_fields(log.format().fields()).log(log.hook())
     }
 
-    /// Sets the counters, which may be shared: for example with the other loops of a group.
-    /// Default: counters of its own.
+    /// Sets the counters. They may be shared, for example with the other loops of a group. Default:
+    /// counters of this configuration alone.
     pub fn count_with(mut self, counters: Arc<Counters>) -> ServerConfig {
         self.stream = stream_config(&self.limits, &counters, &self.held, self.budgets);
         self.counters = counters;
         self
     }
 
-    /// Sets how many octets of memory bodies may hold at a time while they are collected for their
-    /// handlers. Default 256 MiB: 256 bodies of the most that
-    /// [`buffered_body_bytes_max`](Limits::buffered_body_bytes_max) allows one of them.
+    /// Sets how many bytes of memory all bodies together may use while they are collected for their
+    /// handlers. Default 256 MiB: 256 bodies of the greatest length that
+    /// [`buffered_body_bytes_max`](Limits::buffered_body_bytes_max) allows.
     ///
-    /// It counts the bodies of all connections of this loop together (and [of
-    /// others](ServerConfig::bodies_with) if you want that), whether they are collected whole
-    /// ([`RecvMode::Buffered`](super::RecvMode)) or up to the least size of a piece. What counts is
-    /// the memory, which may be twice what has come.
+    /// This counts the bodies of all connections of this loop (and [of
+    /// others](ServerConfig::bodies_with), if you share the counter), whether they are collected as
+    /// a whole ([`RecvMode::Buffered`](super::RecvMode)) or up to the least size of a piece. It
+    /// counts the memory that is allocated, which may be twice the bytes that were received.
     ///
-    /// A body of known length, at most 64 KiB, that came with its head needs none of it, so small
-    /// bodies pass where large ones find no room. A body that finds none ends with 503,
-    /// `Retry-After: 5` and close, and its handler gets
-    /// [`BodyError::NoRoom`](crate::BodyError::NoRoom); it is counted in
-    /// [`bodies_without_room`](Counters::bodies_without_room). Bodies that are under way keep what
-    /// they have.
+    /// A body of known length, at most 64 KiB, that arrived with its head is not counted, so small
+    /// bodies still pass when there is no room for large ones. If there is no room for a body, the
+    /// peer gets 503 with `Retry-After: 5`, the connection closes, and the handler gets
+    /// [`BodyError::NoRoom`](crate::BodyError::NoRoom);
+    /// [`bodies_without_room`](Counters::bodies_without_room) counts these. Bodies keep the memory
+    /// that they have already.
     pub fn bodies_bytes_max(mut self, bytes: usize) -> ServerConfig {
         self.bodies = BytesHeld::new(bytes);
         self
     }
 
-    /// Counts what bodies hold together with others, for example the other loops of a group, so
-    /// that the limit of `held` is that of all.
+    /// Shares the counter of the memory of bodies with others, for example with the other loops of
+    /// a group. The limit of `held` then applies to all of them together.
     pub fn bodies_with(mut self, held: Arc<BytesHeld>) -> ServerConfig {
         self.bodies = held;
         self
     }
 
-    /// Returns the counter of what bodies hold now; any thread may read it.
+    /// Returns the counter of the memory that bodies use now. Any thread may read it.
     pub fn bodies_held(&self) -> Arc<BytesHeld> {
         self.bodies.clone()
     }
 
-    /// Sets how many bytes of memory the connections may hold together in their inputs and outputs
-    /// while they wait. Default 512 MiB: 8,000 connections whose peers leave 64 KiB each.
+    /// Sets how many bytes of memory all connections together may use in their inputs and outputs
+    /// while they wait. Default 512 MiB: 8,000 connections whose peers leave 64 KiB each unread.
     ///
-    /// It counts the connections of this loop (and [of others](ServerConfig::held_with) if you want
-    /// that) that wait for the rest of a head or of a body, or for peers to take their responses
-    /// (the parts that are files hold none).
+    /// This counts the connections of this loop (and [of others](ServerConfig::held_with), if you
+    /// share the counter) that wait for the rest of a head or of a body, or for peers to read their
+    /// responses. Parts of responses that are files use no memory.
     ///
-    /// A connection that would wait with more ends, with
-    /// [`Fatal::NoRoom`](rotor_stream::Fatal::NoRoom) and without another response, for which there
-    /// would be no room either; it is counted in [`without_room`](Counters::without_room). Those
-    /// that have what they need, and those that are served at once, go on. Bodies that are
-    /// collected have [a total of their own](ServerConfig::bodies_bytes_max).
+    /// A connection that would exceed the limit while it waits ends with
+    /// [`Fatal::NoRoom`](rotor_stream::Fatal::NoRoom), and without another response, for which
+    /// there would be no room either; [`without_room`](Counters::without_room) counts these.
+    /// Connections that need no more memory, and those that are served at once, go on. Bodies that
+    /// are collected have [a limit of their own](ServerConfig::bodies_bytes_max).
     pub fn held_bytes_max(self, bytes: usize) -> ServerConfig {
         self.held_with(BytesHeld::new(bytes))
     }
 
-    /// Counts what waits in inputs and outputs together with others, for example the other loops of
-    /// a group.
+    /// Shares the counter of the memory of inputs and outputs with others, for example with the
+    /// other loops of a group.
     pub fn held_with(mut self, held: Arc<BytesHeld>) -> ServerConfig {
-        // The configuration of the streams is shared and cannot change. A part of it has, so it is
-        // made again.
+        // The configuration of the streams is shared and cannot be changed, so it is made again.
         self.stream = stream_config(&self.limits, &self.counters, &held, self.budgets);
         self.held = held;
         self
     }
 
-    /// Returns the counter of what inputs and outputs hold now; any thread may read it.
+    /// Returns the counter of the memory that inputs and outputs use now. Any thread may read it.
     pub fn held(&self) -> Arc<BytesHeld> {
         self.held.clone()
     }
 
-    /// Sets how many bytes are read in one turn of a body that is collected in memory as a whole,
-    /// if that is more than the 64 KiB that are read of any other. Default 512 KiB: most bodies are
-    /// read, and handled, while they are in the processor's caches, and fewer are held at a time.
+    /// Sets how many bytes are read in one turn of a body that is collected in memory as a whole.
+    /// Default 512 KiB: most bodies are read, and handled, while they are in the processor's
+    /// caches, and fewer are in memory at a time. A value below 64 KiB has no effect, because that
+    /// much is read of any body.
     ///
-    /// This applies to [`RecvMode::Buffered`](super::RecvMode), and to `Stored` if the body was
-    /// announced to be short enough for it. While so many bytes are read, the other connections
-    /// wait: with 64 KiB they wait for an eighth of that, eight times as often.
+    /// It applies to [`RecvMode::Buffered`](super::RecvMode), and to `Stored` if the announced
+    /// length is short enough for memory. While so many bytes are read, the other connections wait:
+    /// with 64 KiB they wait for an eighth of the time, eight times as often.
     pub fn collect_budget(mut self, bytes: usize) -> ServerConfig {
         self.budgets.collect = bytes;
         self.stream = stream_config(&self.limits, &self.counters, &self.held, self.budgets);
@@ -234,27 +236,27 @@ impl ServerConfig {
     }
 
     /// Sets how many bytes are written to a connection in one turn. Default 256 KiB: a peer that
-    /// takes a file as fast as it is sent does not hold up the others.
+    /// reads a file as fast as it is sent does not hold up the others.
     ///
-    /// A server that sends large responses to hundreds of connections at a time does it with less
-    /// CPU time if each gets 1 MiB in a turn: the peer then reads while what was written is in the
-    /// processor's caches. The other connections wait four times as long, a quarter as often.
+    /// A server that sends large responses to hundreds of connections at a time needs less CPU time
+    /// with 1 MiB per turn, because the peer then reads while the bytes are in the processor's
+    /// caches. The other connections wait four times as long, a quarter as often.
     pub fn write_budget(mut self, bytes: usize) -> ServerConfig {
         self.budgets.write = bytes;
         self.stream = stream_config(&self.limits, &self.counters, &self.held, self.budgets);
         self
     }
 
-    /// Sets where bodies go that are too long for memory, if their handlers ask for
-    /// [`RecvMode::Stored`](super::RecvMode). The loops of a group may share one. Default: none,
-    /// and such a body is too large (413). With the feature `body`.
+    /// Sets where bodies are stored that are too long for memory, if their handlers ask for
+    /// [`RecvMode::Stored`](super::RecvMode). The loops of a group may share one spool. Default:
+    /// none; such a body is too large then (413). With the feature `body`.
     #[cfg(feature = "body")]
     pub fn spool(mut self, spool: rotor_body::Spool) -> ServerConfig {
         self.spool = Some(spool);
         self
     }
 
-    /// Returns the counters of these connections; any thread may read them.
+    /// Returns the counters of these connections. Any thread may read them.
     pub fn counters(&self) -> Arc<Counters> {
         self.counters.clone()
     }
@@ -303,8 +305,8 @@ impl ServerConfig {
         self.stream.clone()
     }
 
-    /// Renews the date once a second of loop time; so a date is at most a second old. Called before
-    /// handlers are.
+    /// Renews the date once a second of loop time, so that it is at most a second old. Called
+    /// before handlers are.
     #[inline]
     pub(super) fn renew_date<C>(&self, scope: &Scope<'_, C>) {
         let now = scope.now().as_nanos();
@@ -316,7 +318,7 @@ impl ServerConfig {
     #[cold]
     fn renew_date_now(&self, now: u64, wall: SystemTime) {
         self.date.update(unix_seconds(wall));
-        // Relaxed: loops that share the config may both renew it, which costs a lock and does no
+        // Relaxed: if loops that share the config both renew it, that costs a lock and does no
         // harm.
         self.date_until.store(now.saturating_add(1_000_000_000), Relaxed);
     }
@@ -333,12 +335,12 @@ impl Default for ServerConfig {
     }
 }
 
-/// Requests that are pipelined, chunks of a body, and frames of HTTP/2, in one event of a
-/// connection, and up to a batch more. At less than a microsecond for most, one that floods holds
-/// up the others no longer than a few honest ones do.
+/// How many calls (pipelined requests, chunks of a body, frames of HTTP/2) are made in one event of
+/// a connection; up to a batch more may be made. Most take less than a microsecond, so a peer that
+/// floods holds up the others no longer than a few ordinary peers do.
 const CALLS_BUDGET: u32 = 128;
 
-/// The stream's part of the limits.
+/// Returns the stream's part of the limits.
 fn stream_config(
     limits: &Limits,
     counters: &Arc<Counters>,
@@ -347,7 +349,7 @@ fn stream_config(
 ) -> Arc<StreamConfig> {
     let counters = counters.clone();
     StreamConfig::new()
-        // A head has to fit in whole: its handler gets it from where it lies in the input.
+        // A whole head has to fit, because its handler reads it in the input.
         .input_max(INPUT_BYTES_MAX.max(limits.head_bytes_max))
         .handshake_timeout(limits.handshake_timeout)
         .output_high_water(limits.output_high_water)
