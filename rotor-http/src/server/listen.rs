@@ -10,7 +10,7 @@ use super::handler::Server;
 /// A listener for HTTP and its connections, as a machine.
 pub type HttpAccept<S, L> = Accept<HttpStream<S, <L as Listener>::Socket>, L>;
 
-/// Opens an address and serves HTTP on it: a short way to [`Accept::bind`] with
+/// Opens an address and serves HTTP on it. This is a shortcut for [`Accept::bind`] with
 /// [`ListenOptions::new`] and the limits of [`AcceptConfig::new`].
 ///
 /// With other options or limits, `Accept::bind(address, &options, seed, config, scope)` makes the
@@ -18,8 +18,8 @@ pub type HttpAccept<S, L> = Accept<HttpStream<S, <L as Listener>::Socket>, L>;
 ///
 /// # Errors
 ///
-/// The answer has the system's error: the address is in use or not this machine's, or no descriptor
-/// is left. Nothing is left open.
+/// The returned value has the system's error: the address is in use, or is not an address of this
+/// machine, or no descriptor is left. Nothing is left open.
 ///
 /// # Examples
 ///
@@ -66,7 +66,7 @@ pub fn bind<S: Server, L: Listener, C>(
     Accept::bind(address, &ListenOptions::new(), seed, AcceptConfig::new(), scope)
 }
 
-/// Serves HTTP on an open listener: a short way to [`Accept::listen`] with the limits of
+/// Serves HTTP on an open listener. This is a shortcut for [`Accept::listen`] with the limits of
 /// [`AcceptConfig::new`].
 pub fn listen<S: Server, L: Listener, C>(
     listener: L,

@@ -1,4 +1,4 @@
-//! The listeners that a server begins with: opened, or those of the process before.
+//! The listeners with which a server begins: newly opened, or taken from an earlier process.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,25 +10,25 @@ use rotor_core::hand_over::{HandOver, HandOverErrorKind, SentAway};
 use rotor_core::net::{ListenOptions, TcpListeners};
 use rotor_core::threads::LoopGroup;
 
-/// Listeners for each thread, and their address.
+/// The listeners of each thread, and their address.
 pub(super) struct Opened {
     pub(super) queues: Vec<Vec<std::net::TcpListener>>,
     pub(super) address: SocketAddr,
 }
 
-/// How a process follows another one, and is followed.
+/// How a process takes over from another one, and hands over to the next.
 #[derive(Clone, Default)]
 pub(super) struct Succession {
-    /// Where it asks, and is asked; `None`: neither.
+    /// The path of the hand-over in both directions; `None` for neither.
     pub(super) path: Option<PathBuf>,
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub(super) sent_away: SentAway,
 }
 
-/// What is to be done once all loops run.
+/// Called once all loops run.
 pub(super) type Following = Box<dyn FnOnce(&LoopGroup) -> Result<(), BoxError>>;
 
-/// Opens the first address that can be, for so many threads.
+/// Opens the first address that can be opened, for this number of threads.
 pub(super) fn open(
     addresses: &[SocketAddr],
     options: &ListenOptions,
@@ -38,7 +38,7 @@ pub(super) fn open(
     Ok(one_for_each(first_of(addresses, bind)?))
 }
 
-/// One that is open already, for so many threads.
+/// Uses a listener that is open already, for this number of threads.
 pub(super) fn share(
     listener: &std::net::TcpListener,
     threads: usize,
@@ -52,8 +52,9 @@ fn one_for_each(listeners: TcpListeners) -> (Opened, Following) {
     (Opened { queues, address }, Box::new(|_| Ok(())))
 }
 
-/// Takes the listeners of the process that serves at the path; without one, opens them. That one
-/// drains when this one serves, and this one for so long once there is a next.
+/// Takes the listeners of the process that serves at the path, or opens them if there is none. That
+/// process drains once this one serves; `drain_time` is how long this one drains once there is a
+/// next one.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn follow(
     (path, succession): (&Path, &Succession),
@@ -68,7 +69,7 @@ pub(super) fn follow(
     let address = queues.local_address();
     let following = move |group: &LoopGroup| {
         match hand_over.ready(group.handle(), drain_time) {
-            // Nobody else serves: this one is not to stop as well.
+            // No other process serves, so this one must go on.
             Err(error) if matches!(error.kind(), HandOverErrorKind::NoPath(_)) => {
                 log::error!("{error}");
                 Ok(())
@@ -90,7 +91,7 @@ pub(super) fn follow(
     Err(std::io::Error::from(std::io::ErrorKind::Unsupported).into())
 }
 
-/// What the first address gives that gives anything, else the error of the last.
+/// Calls `open` with each address until one succeeds; otherwise returns the last error.
 pub(super) fn first_of<T>(
     addresses: &[SocketAddr],
     mut open: impl FnMut(&SocketAddr) -> Result<T, BoxError>,

@@ -1,4 +1,4 @@
-//! `serve`: a whole program that serves HTTP, from the address to the end.
+//! `serve`: a whole program that serves HTTP, from opening its address to a graceful end.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::serve_error::ServeError;
 use super::server_fn::ServerFn;
 use crate::health::Health;
 
-/// How long requests may take to finish once the process is asked to end.
+/// The default time that requests have to finish after the process is asked to end.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Serves HTTP at `address` with a function, on the calling thread, until the process is asked to
@@ -27,7 +27,7 @@ const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 /// This is short for [`Serve::new(address)`](Serve::new) with all its defaults; see there for what
 /// it does and when it returns.
 ///
-/// A `Router` of `rotor-service` is no function: its own `run` serves it.
+/// A `Router` of `rotor-service` is not a function; serve it with its own `run`.
 ///
 /// # Errors
 ///
@@ -55,21 +55,22 @@ where
     Serve::new(address).run_fn(function, || ())
 }
 
-/// How a program serves HTTP: where, on how many threads, within which limits, and how it ends.
+/// A program that serves HTTP: its address, threads and limits, and how it ends.
 ///
 /// It opens the address, prints `listening on http://ADDRESS/` to the standard output (with the
-/// port that the system chose if you asked for 0), and serves. SIGINT or SIGTERM drains: nothing
-/// new is accepted, and requests under way or on their way finish ([`Drain`]). A second signal
-/// stops at once ([`drain_on_termination`](rotor_core::signals::drain_on_termination)). A program
-/// that needs something else can do all of this itself: `Serve` is [`Loop`](rotor_core::Loop),
-/// [`Accept::listen`](rotor_stream::Accept::listen),
-/// [`LoopGroup`](rotor_core::threads::LoopGroup) and `signals` put together, in a page of code.
+/// port that the system chose if the address has port 0), and serves. SIGINT or SIGTERM starts a
+/// drain: nothing new is accepted, and requests that are under way or on their way finish
+/// ([`Drain`]). A second signal stops the program at once
+/// ([`drain_on_termination`](rotor_core::signals::drain_on_termination)). If this does not fit, a
+/// program can do all of it itself: `Serve` is about a page of code around
+/// [`Loop`](rotor_core::Loop), [`Accept::listen`](rotor_stream::Accept::listen),
+/// [`LoopGroup`](rotor_core::threads::LoopGroup) and `signals`.
 ///
-/// Its loops are mio's, or of [another kind](Serve::loop_kind).
+/// Its loops are those of mio, or of [another kind](Serve::loop_kind).
 ///
 /// # Examples
 ///
-/// A count of requests for each of two threads, in its loop's context:
+/// Two threads, each of which counts its requests in its loop's context:
 ///
 /// ```no_run
 /// # mod rotor { pub use rotor_http as http; }
@@ -92,11 +93,11 @@ pub struct Serve<K = MioKind> {
     settings: Settings,
 }
 
-/// All but the kind of loop.
+/// All settings except the kind of loop.
 #[derive(Clone)]
 struct Settings {
     address: String,
-    /// One that listens already, in place of the address.
+    /// A listener that is open already, used instead of the address.
     listener: Option<Arc<std::net::TcpListener>>,
     threads: usize,
     listen: ListenOptions,
@@ -109,12 +110,12 @@ struct Settings {
 }
 
 impl Serve {
-    /// Returns the defaults: one thread, mio's loops, [`ServerConfig::new`], [`AcceptConfig::new`],
-    /// [`Config::new`], 10 s for draining.
+    /// Creates a server at `address` with the defaults: one thread, loops of mio,
+    /// [`ServerConfig::new`], [`AcceptConfig::new`], [`Config::new`], 10 s for draining.
     ///
-    /// `address` is a host and a port, like `127.0.0.1:3000`, `[::]:80` or `localhost:0`. It is
-    /// read by [`run`](Serve::run). A name is looked up then, by the system, and of several
-    /// addresses the first one is taken that can be listened on.
+    /// `address` is a host and a port, such as `127.0.0.1:3000`, `[::]:80` or `localhost:0`.
+    /// [`run`](Serve::run) parses it, and has the system look up a name. If a name has several
+    /// addresses, the first one that can be opened is used.
     pub fn new(address: impl fmt::Display) -> Serve {
         let settings = Settings {
             address: address.to_string(),
@@ -131,12 +132,12 @@ impl Serve {
         Serve { kind: MioKind, settings }
     }
 
-    /// Returns the defaults for a listener that was opened elsewhere: by a runtime, or by whatever
-    /// started the process.
+    /// Creates a server with the defaults on a listener that is open already: a runtime opened it,
+    /// or the process that started this one.
     ///
-    /// Its [options](Serve::listen_options) are its own, and several [threads](Serve::threads)
-    /// share its queue. It cannot be [handed over](Serve::hand_over): [`run`](Serve::run) refuses
-    /// that.
+    /// [Its options](Serve::listen_options) stay as they are. Several [threads](Serve::threads)
+    /// share its queue. It cannot be [handed over](Serve::hand_over): with both,
+    /// [`run`](Serve::run) fails.
     pub fn on(listener: std::net::TcpListener) -> Serve {
         let address = listener.local_addr().map_or_else(|_| String::new(), |own| own.to_string());
         let mut serve = Serve::new(address);
@@ -146,11 +147,11 @@ impl Serve {
 }
 
 impl<K> Serve<K> {
-    /// Sets of which kind the loops are. Default: [`MioKind`].
+    /// Sets the kind of loop. Default: [`MioKind`].
     ///
-    /// Each thread opens one of its own. Where the system refuses that, for example io_uring,
-    /// [`run`](Serve::run) fails: ask first, as `rotor_uring::UringKind` can, to serve on mio's
-    /// loops instead.
+    /// Each thread opens a loop of its own. If the system does not allow this kind, for example
+    /// io_uring, [`run`](Serve::run) fails. To fall back to loops of mio, check in advance, as
+    /// `rotor_uring::UringKind` allows.
     #[doc(alias = "backend")]
     #[doc(alias = "io_uring")]
     pub fn loop_kind<L: LoopKind>(self, kind: L) -> Serve<L> {
@@ -160,61 +161,61 @@ impl<K> Serve<K> {
     /// Sets the number of threads, each with a loop, a listener and a context of its own. 0 counts
     /// as 1. Default: 1, the calling thread.
     ///
-    /// The system gives each connection to one of them. Several threads share the port
-    /// (`SO_REUSEPORT`), also with another process of the same user that does so; a single thread
-    /// has it for itself.
+    /// The system assigns each connection to one of the threads. Several threads share the port
+    /// (`SO_REUSEPORT`), which another process of the same user can also do; a single thread has
+    /// the port to itself.
     pub fn threads(mut self, threads: usize) -> Serve<K> {
         self.settings.threads = threads.max(1);
         self
     }
 
-    /// Sets how the sockets listen. Default: [`ListenOptions::new`].
+    /// Sets the options of the listening sockets. Default: [`ListenOptions::new`].
     pub fn listen_options(mut self, options: ListenOptions) -> Serve<K> {
         self.settings.listen = options;
         self
     }
 
-    /// Sets the limits of accepting. Default: [`AcceptConfig::new`].
+    /// Sets the limits on accepting connections. Default: [`AcceptConfig::new`].
     pub fn accept_config(mut self, config: AcceptConfig) -> Serve<K> {
         self.settings.accept = config;
         self
     }
 
     /// Sets the limits of HTTP, the log and the counters. Default: [`ServerConfig::new`]. `make` is
-    /// called once by each thread, because loops share nothing unless what it captures is shared.
+    /// called once by each thread, so that loops share only what `make` captures.
     pub fn config(mut self, make: impl Fn() -> ServerConfig + Send + Sync + 'static) -> Serve<K> {
         self.settings.config = Arc::new(make);
         self
     }
 
-    /// Sets the limits of each loop, among them how many connections there may be at a time,
-    /// [`Config::machines_max`]. Default: [`Config::new`].
+    /// Sets the limits of each loop. One of them, [`Config::machines_max`], limits how many
+    /// connections there are at a time. Default: [`Config::new`].
     pub fn loop_config(mut self, config: Config) -> Serve<K> {
         self.settings.loop_config = config;
         self
     }
 
-    /// Sets how long requests may take to finish once the process is asked to end; what has not
-    /// finished by then is cut. Default: 10 s. Other settings of [`drain`](Serve::drain), an
-    /// announcement and another grace, stay.
+    /// Sets how long requests may take to finish once the process is asked to end. Those that have
+    /// not finished by then are cut off. Default: 10 s. This keeps the other settings of
+    /// [`drain`](Serve::drain), such as an announcement or another grace.
     #[doc(alias = "graceful shutdown")]
     pub fn drain_time_max(mut self, time: Duration) -> Serve<K> {
         self.settings.drain = self.settings.drain.time_max(time);
         self
     }
 
-    /// Sets the phases in which the server ends once the process is asked to: for example announced
-    /// first, or with another grace for idle connections. Replaces what
-    /// [`drain_time_max`](Serve::drain_time_max) has set. After a [hand-over](Serve::hand_over)
-    /// only its time counts, without the announcement.
+    /// Sets the phases in which the server ends once the process is asked to: for example with an
+    /// announcement first, or with another grace for idle connections. This replaces the time set
+    /// by [`drain_time_max`](Serve::drain_time_max). After a [hand-over](Serve::hand_over) only its
+    /// time applies, without the announcement.
     pub fn drain(mut self, drain: Drain) -> Serve<K> {
         self.settings.drain = drain;
         self
     }
 
-    /// Has the loops watched for the probes that `health` answers elsewhere (for example with
-    /// [`serve_at`](Health::serve_at)), and reports there that the process is ready once it
-    /// listens. Default: none.
+    /// Lets `health` watch the loops, and reports to it that the process is ready once it listens.
+    /// Probes are answered elsewhere, for example with [`serve_at`](Health::serve_at). Default:
+    /// none.
     #[doc(alias = "readiness")]
     pub fn health(mut self, health: Health) -> Serve<K> {
         self.settings.health = Some(health);
@@ -223,8 +224,8 @@ impl<K> Serve<K> {
 }
 
 impl<K: LoopKind> Serve<K> {
-    /// Serves with a function; see [`ServerFn`]. `context` makes what the requests of a loop share,
-    /// and is called once by each thread.
+    /// Serves with a function; see [`ServerFn`]. `context` makes the context of a loop, which its
+    /// requests share; it is called once by each thread.
     ///
     /// # Errors
     ///
@@ -241,18 +242,18 @@ impl<K: LoopKind> Serve<K> {
     }
 
     /// Serves with handlers of type `S`. Returns when the process was asked to end and all requests
-    /// have finished, or their time is over.
+    /// have finished or their time is over.
     ///
-    /// `parts` makes the seed of a loop's handlers and the loop's context, and is called once by
+    /// `parts` makes the seed of a loop's handlers and the loop's context. It is called once by
     /// each thread.
     ///
     /// # Errors
     ///
-    /// When the address is not one, or is a name that the system does not know; when it is in use
-    /// or not of this machine; when no thread or descriptor is left; when nobody reads the standard
-    /// output; when the system refuses loops of this [kind](Serve::loop_kind); when there was no
-    /// [hand-over](Serve::hand_over); or when a loop failed while it ran, and the others were
-    /// stopped. Nothing is left open.
+    /// If the address is invalid, or is a name that the system cannot resolve; if it is in use or
+    /// is not an address of this machine; if no thread or descriptor is left; if the standard
+    /// output is closed; if the system refuses loops of this [kind](Serve::loop_kind); if the
+    /// [hand-over](Serve::hand_over) failed; or if a loop failed while it ran, after which the
+    /// others were stopped. Nothing is left open.
     pub fn run<S: Server + 'static>(
         self,
         parts: impl Fn() -> (S::Seed, S::Context) + Clone + Send + 'static,

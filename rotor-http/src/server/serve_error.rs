@@ -5,10 +5,11 @@ use std::fmt;
 
 use rotor_core::{BoxError, with_causes};
 
-/// Why a program could not serve, or stopped serving; see [`Serve::run`](super::Serve::run).
+/// The reason why a program could not serve, or stopped serving; see
+/// [`Serve::run`](super::Serve::run).
 ///
-/// `Debug` shows it in words, with its causes, since `main` prints the error that it returns in
-/// this way.
+/// `Debug` shows the message with its causes, because `main` prints the error that it returns with
+/// `Debug`.
 pub struct ServeError {
     pub(super) address: String,
     pub(super) cause: BoxError,

@@ -13,18 +13,19 @@ use crate::no_upgrade::NoUpgrade;
 
 /// A server made of one function, which gets the request's head and replies at once.
 ///
-/// The function is the seed. It is cloned for each request, so what it captures must be shared by
-/// an `Rc` or `Arc`, or be in the context. A body that comes with a request is read and dropped; if
-/// it is long, or waits for `100 Continue`, the connection closes after the response instead.
-/// Methods other than those of [`Server::supports`] get 501 before the function is called. If you
-/// need more (a body, a response in parts or later, an upgrade), implement [`Server`] for a type of
-/// your own.
+/// The function is the seed and is cloned for each request, so shared data that it captures must be
+/// behind an `Rc` or `Arc`, or be in the context. If a request has a body, the body is read and
+/// dropped; if it is long, or if the peer waits for `100 Continue`, the connection closes after the
+/// response instead. Methods that [`Server::supports`] does not accept get 501 before the function
+/// is called. If you need more (a body, a response in parts or at a later time, an upgrade),
+/// implement [`Server`] for a type of your own.
 ///
-/// No value of this type is ever made: a request is over when the function returns.
+/// There is never a value of this type: a request is over when the function returns.
 ///
 /// # Examples
 ///
-/// If [`serve`](super::serve) does not fit, a pointer to a function gives the machine a name:
+/// If [`serve`](super::serve) does not fit, use a function pointer, so that the type of the machine
+/// can be named:
 ///
 /// ```
 /// # mod rotor { pub use rotor_core::*; pub use rotor_http as http; }
@@ -64,7 +65,7 @@ where
     type Seed = F;
     type Upgrade = NoUpgrade<C>;
 
-    // The function is all there is to it, so it should become a part of its caller.
+    // The function is all that this server does, so it should be inlined into its caller.
     #[inline(always)]
     fn headers_received(
         function: F,

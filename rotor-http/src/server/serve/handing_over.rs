@@ -1,4 +1,4 @@
-//! Following another process, and being followed.
+//! Taking over from another process, and handing over to the next one.
 
 use std::path::PathBuf;
 
@@ -9,22 +9,24 @@ use super::Serve;
 
 impl<K> Serve<K> {
     /// Takes the listeners of the process that serves at `path`, if there is one, and hands them to
-    /// the next one that asks there; see `rotor_core::hand_over`. Default: neither.
+    /// the next process that asks at this path; see `rotor_core::hand_over`. Default: neither.
     ///
-    /// The process before drains, for the time of its [`drain`](Serve::drain), once this one
-    /// serves and has the path. Where this one cannot follow, `run` stops its loops and fails, and
-    /// the other one goes on; where that has ended meanwhile, this one serves, and logs what is
-    /// wrong. Their name is `http`. On Linux; elsewhere `run` fails with `Unsupported`.
-    /// Who asks and does not follow is [counted](Serve::sent_away).
+    /// The earlier process begins to drain once this one serves and has taken the path; the earlier
+    /// one's [`drain`](Serve::drain) sets the time for that. If this process cannot take over,
+    /// `run` stops its loops and fails, and the earlier process goes on serving. If that has ended
+    /// in the meantime, this process serves, even if it cannot take the path, and then logs the
+    /// error. In the hand-over, the listeners are called `http`. This works on Linux; on other
+    /// systems `run` fails with `Unsupported`. Processes that ask and then do not take over are
+    /// [counted](Serve::sent_away).
     #[doc(alias = "restart")]
     pub fn hand_over(mut self, path: impl Into<PathBuf>) -> Serve<K> {
         self.settings.succession.path = Some(path.into());
         self
     }
 
-    /// Returns what counts the processes that have asked for the listeners of this one and have not
-    /// followed it, from [`run`](Serve::run) on: as `HandOver::sent_away`. 0 for ever without a
-    /// [hand-over](Serve::hand_over). Clones count together.
+    /// Returns the counter of the processes that have asked for the listeners of this one and have
+    /// not taken over, from [`run`](Serve::run) on; see `HandOver::sent_away`. It stays 0 without a
+    /// [hand-over](Serve::hand_over). Clones share one count.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub fn sent_away(&self) -> SentAway {
         self.settings.succession.sent_away.clone()

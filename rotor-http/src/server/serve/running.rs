@@ -1,4 +1,4 @@
-//! What `Serve::run` does: it opens, makes the loops, says where, and runs them.
+//! `Serve::run`: it opens the address, makes the loops, prints where it listens, and runs them.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -21,7 +21,7 @@ use super::Serve;
 /// The listeners of a kind of loop.
 type ListenerOf<K> = <<K as LoopKind>::Net as Net>::Listener;
 
-/// A loop of that kind that serves.
+/// A loop of this kind that serves.
 type Listening<S, K> = LoopInstance<HttpAccept<S, ListenerOf<K>>, <K as LoopKind>::Backend>;
 
 impl<K: LoopKind> Serve<K> {
@@ -41,8 +41,8 @@ impl<K: LoopKind> Serve<K> {
     }
 
     fn addresses(&self) -> Result<Vec<SocketAddr>, BoxError> {
-        // The system's words for this, "invalid socket address", do not tell what is missing; and
-        // what cannot be a name (`:3000`, `http://..`) would be looked up as one.
+        // The system's message, "invalid socket address", does not say what is missing. And text
+        // that cannot be a name (`:3000`, `http://..`) would be looked up as one.
         let is_wrong = || Err("it should be like 127.0.0.1:3000".into());
         let host = self.settings.address.rsplit_once(':').map_or("", |(host, _)| host);
         if host.is_empty() || !host.bytes().all(is_of_host) {
@@ -72,7 +72,7 @@ impl<K: LoopKind> Serve<K> {
             Ok(vec![listener])
         })?;
         let address = bound.ok_or("the system does not say where it listens")?;
-        // Before the line is printed: whoever reads it may ask the process to end at once.
+        // Before the line is printed, because its reader may ask the process to end at once.
         signals::drain_on_termination_with(instance.handle(), self.settings.drain)?;
         say(format_args!("listening on http://{address}/"))?;
         self.set_ready();
@@ -120,7 +120,7 @@ impl<K: LoopKind> Serve<K> {
         group.join().into_iter().try_for_each(|ended| check(&ended?))
     }
 
-    /// One loop, with its listeners.
+    /// Makes one loop with its listeners.
     fn make<S: Server + 'static>(
         &self,
         parts: &impl Fn() -> (S::Seed, S::Context),
@@ -131,7 +131,8 @@ impl<K: LoopKind> Serve<K> {
         let seed = HttpSeed::new(seed, (self.settings.config)());
         let backend = self.kind.open(&self.settings.loop_config)?;
         let mut creator = Loop::with_backend(backend, &self.settings.loop_config)?;
-        // There is a machine for each listener; all are opened with the scope of the first.
+        // Each listener has its own machine; all listeners are opened with the scope of the first
+        // one.
         let mut listeners = Vec::new();
         creator
             .add_machine_with(|scope| {
@@ -163,21 +164,23 @@ impl<K: LoopKind> Serve<K> {
     }
 }
 
-/// Returns whether a byte may stand in a name or a literal address, IPv6 with a scope included.
-/// Beyond ASCII it is for the system to say.
+/// Returns whether a byte may occur in a name or a literal address, including IPv6 with a scope.
+/// Bytes beyond ASCII are left to the system.
 fn is_of_host(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._:[]%".contains(&byte) || !byte.is_ascii()
 }
 
-/// Whoever started the program reads this, and with port 0 it is the only way to know where to ask.
+/// Prints a line to the standard output. With port 0, this line is the only way for the program
+/// that started this one to know the address.
 fn say(line: fmt::Arguments<'_>) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{line}")?;
-    // Flushed whatever the standard output is: the reader waits for this line.
+    // Flushed even if the standard output is no terminal: a reader waits for this line.
     stdout.flush()
 }
 
-/// Who starts a program knows of no machines: the address is in use, say, and nothing more.
+/// Returns the cause without the words about machines, which the user of a program need not know:
+/// for example only that the address is in use.
 fn why_not_made<S: 'static>(error: SpawnError<S>) -> BoxError {
     match error.cause {
         SpawnCause::Failed(cause) => cause,
@@ -185,7 +188,7 @@ fn why_not_made<S: 'static>(error: SpawnError<S>) -> BoxError {
     }
 }
 
-/// A loop that serves ends because it was told to.
+/// A loop that serves ends only when it is told to; any other end is an error.
 fn check(exit: &Exit) -> Result<(), BoxError> {
     match exit {
         Exit::Drained { .. } | Exit::Stopped => Ok(()),
