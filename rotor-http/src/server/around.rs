@@ -7,12 +7,13 @@ use super::response::Response;
 
 /// Code that runs around every call of a handler `S`: a span, a clock, a counter.
 ///
-/// It also runs around the calls that are made when the handler has left and something [waits in
-/// its place](Next::wait).
+/// It also runs around the calls that are made in the handler's place while something [waits
+/// there](Next::wait).
 ///
 /// A server that wraps another one makes the calls of the inner handler through
-/// [`call`](Around::call) and passes the answer to [`Next::around`], which keeps this value with
-/// what goes on. If a wrapper does nothing around calls, [`Next::wrap`] is enough.
+/// [`call`](Around::call), and passes the returned `Next` to [`Next::around`], which keeps this
+/// value together with the handler. If a wrapper does nothing around calls, [`Next::wrap`] is
+/// enough.
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }
@@ -60,7 +61,7 @@ use super::response::Response;
 ///         next.around(calls)
 ///     }
 ///
-///     // All that comes after the head.
+///     // Every event after the head.
 ///     fn handle(
 ///         self,
 ///         event: RequestEvent<'_>,
@@ -75,7 +76,7 @@ use super::response::Response;
 ///         next.around(calls)
 ///     }
 ///
-///     // What has no answer: also `describe`, `emit_error_page`, `supports` and `HEARS_END`.
+///     // Forward what is not an event: also `describe`, `emit_error_page`, `supports`, `HEARS_END`.
 ///     fn bad_request(self, error: BodyError, scope: &mut Scope<'_, S::Context>) {
 ///         self.0.bad_request(error, scope);
 ///     }
@@ -84,11 +85,11 @@ use super::response::Response;
 #[doc(alias = "middleware")]
 #[doc(alias = "layer")]
 pub trait Around<S: Server>: Send + Sized + 'static {
-    /// The server around the inner one.
+    /// The server that wraps the inner one.
     type Outer: Server<Context = S::Context, Upgrade = S::Upgrade>;
 
     /// Makes one call of the handler. The implementation must call `call`, which returns the
-    /// handler's answer; it may do something before and after that.
+    /// handler's `Next`, and may do something before and after.
     fn call(
         &mut self,
         response: &mut Response<'_>,
@@ -96,7 +97,7 @@ pub trait Around<S: Server>: Send + Sized + 'static {
         call: impl FnOnce(&mut Response<'_>, &mut Scope<'_, S::Context>) -> Next<S>,
     ) -> Next<S>;
 
-    /// Makes the outer handler from the inner one, which goes on.
+    /// Makes the outer handler from the inner one, when the request goes on.
     fn outer(self, handler: S) -> Self::Outer;
 }
 
@@ -107,7 +108,7 @@ struct Surrounded<S: Server, A> {
 }
 
 impl<S: Server + 'static> Next<S> {
-    /// Returns the same answer for the outer handler, which `around` makes. If something waits in
+    /// Converts this to a `Next` of the outer handler, which `around` makes. If something waits in
     /// the place of the inner handler, it is called through `around`. When the request has ended,
     /// `around` is dropped.
     pub fn around<A: Around<S>>(self, around: A) -> Next<A::Outer> {
@@ -135,7 +136,7 @@ impl<S: Server + 'static, A: Around<S>> Later<A::Outer> for Surrounded<S, A> {
         scope: &mut Scope<'_, S::Context>,
     ) -> Next<A::Outer> {
         let Surrounded { inner, mut around } = *self;
-        // A wake-up that was for something else is not a call of the handler.
+        // A wake-up that was meant for something else is not a call of the handler.
         if !inner.is_ready() {
             return inner.wakeup(response, scope).around(around);
         }

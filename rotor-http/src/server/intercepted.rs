@@ -1,4 +1,4 @@
-//! `Intercepted`: a server in front of which something looks at each request.
+//! `Intercepted`: a server with code that sees each request first.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -14,22 +14,23 @@ use crate::semantics::error::BodyError;
 use crate::semantics::method::Method;
 use crate::semantics::status::Status;
 
-/// What looks at each request before a server does: who asks, how often, under which number. It is
-/// a type of its own so that [`Intercepted`] stays as small as the handler.
+/// Code that sees each request before a server does: for authentication, rate limits, request ids.
+/// The implementing type is separate from the server, so that [`Intercepted`] is no larger than the
+/// handler.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say what to do with a request before its server",
     note = "implement `Intercept` for an empty type: `Server` and `intercept`"
 )]
 pub trait Intercept: 'static {
-    /// The server of the requests that are let through.
+    /// The server that handles the requests that are let through.
     type Server: Server + 'static;
 
-    /// Called once for each request, when its head has come. `Continue` lets it through, with what
-    /// was [added](Response::add_always) to its answer; `Break` answers it instead of the server,
-    /// and a body is not asked for.
+    /// Called once for each request, when its head has been received. `Continue` lets the request
+    /// through; fields that were added with [`add_always`](Response::add_always) go into the
+    /// response. `Break` responds to the request instead of the server; its body is not asked for.
     ///
-    /// If this writes a status and lets the request through all the same, that is logged as an
-    /// error and the server is not called. A panic counts as one of the handler: 500.
+    /// If this writes a status and returns `Continue` all the same, an error is logged and the
+    /// server is not called. A panic is treated as a panic of the handler: the peer gets 500.
     fn intercept(
         head: &Head<'_>,
         response: &mut Response<'_>,
@@ -37,24 +38,25 @@ pub trait Intercept: 'static {
     ) -> ControlFlow<Reply>;
 }
 
-/// A server whose requests something looks at first: [`Intercept`].
+/// A server whose requests are seen by an [`Intercept`] first.
 ///
-/// It has the server's context, seed and upgrade, so it stands wherever that does; around a
-/// [`Routed`](super::Routed) it sees all requests, below one, those of its route. What it costs is
-/// that call: the handlers get every call that they would get alone.
+/// It has the server's context, seed and upgrade, so it can be used wherever the server can. Around
+/// a [`Routed`](super::Routed) it sees all requests, inside one only those of its route. It costs
+/// only that one call: the handlers get every call that they would get without this.
 ///
-/// A head that is refused before a handler sees it (400, 408, 431, 501) is not intercepted. For code
-/// around every call of a handler see [`Around`](super::Around).
+/// A head that is refused before a handler sees it (400, 408, 431, 501) is not intercepted. For
+/// code around every call of a handler, see [`Around`](super::Around).
 ///
-/// **Who guards a part of a server stands in front of that part**, below the `Routed` that chooses
-/// it, and no other server has the same things. A guard of the whole that looks for the part by the
-/// path is passed: [`Head::path`] is as it was sent, and a server that decodes it, such as
-/// [`StaticFiles`](crate::files::StaticFiles), has at `/%70rivate/a` what it has at `/private/a`.
+/// **To protect a part of a server, put the `Intercepted` around that part**, inside the `Routed`
+/// that selects it, and make sure that no other server serves the same content. An intercept around
+/// the whole server that checks the path can be bypassed: [`Head::path`] is the path as it was
+/// sent, and a server that decodes it, such as [`StaticFiles`](crate::files::StaticFiles), serves
+/// at `/%70rivate/a` the same file as at `/private/a`.
 ///
 /// # Examples
 ///
-/// Who has no known token gets 401, and every answer says that it is not to be framed: also 413 for
-/// a body that is too long, or 500 for a handler that panics.
+/// A request without a known token gets 401, and every response says that it must not be framed:
+/// also a 413 for a body that is too large, or a 500 for a handler that panics.
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }
@@ -71,7 +73,7 @@ pub trait Intercept: 'static {
 ///     tokens: HashSet<Vec<u8>>,
 /// }
 ///
-/// /// Lets those through who have a token.
+/// /// Lets requests through that have a known token.
 /// struct WithToken<S>(std::marker::PhantomData<S>);
 ///
 /// impl<S: Server<Context = Shared> + 'static> Intercept for WithToken<S> {

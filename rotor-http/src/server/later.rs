@@ -1,4 +1,4 @@
-//! Replies that come later: a handler that waits for one thing and then answers.
+//! Replies at a later time: a handler that waits for one thing and then responds.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -53,7 +53,7 @@ where
         response: &mut Response<'_>,
         scope: &mut Scope<'_, S::Context>,
     ) -> Next<S> {
-        // The value may have come in the same turn, and then it is not too late.
+        // The value may have come in the same turn; then it is not too late.
         if self.future.is_ready() {
             return self.wakeup(response, scope);
         }
@@ -92,21 +92,21 @@ where
 }
 
 impl<S: Server> Next<S> {
-    /// Waits for a value from another machine or thread, and then replies. `reply` gets the value,
-    /// or the reason why it will not come. It answers with a [`Reply`](super::Reply), or with a
-    /// `Next`, as a handler does.
+    /// Waits for a value from another machine or thread, and then replies. `reply` is called with
+    /// the value, or with the reason why it will not come. It returns a [`Reply`](super::Reply), or
+    /// a `Next` as a handler does.
     ///
     /// The future must be one that this handler has made: by [`Scope::create_future`], an
     /// [`offload`](Scope::offload), or a call of a [`Service`](rotor_core::Service). Until the
-    /// value comes, no method of the handler is called, and the body of the request waits in the
-    /// socket, as after [`hold`](Next::hold); what ends meanwhile, the body or the peer's side, is
-    /// told to the handler that `reply` goes on with. That handler has the whole
+    /// value comes, no method of the handler is called, and the body of the request stays in the
+    /// socket, as after [`hold`](Next::hold). If the body or the peer's side ends in the meantime,
+    /// the handler with which `reply` goes on is told afterwards. That handler has the full
     /// [`handler_timeout`](crate::Limits::handler_timeout) again, or the deadline that was set
     /// before the wait.
     ///
-    /// If the value has not come by `limit`, the peer gets 503 (or what
-    /// [`emit_error_page`](Server::emit_error_page) makes of that), and the connection closes. A
-    /// value that comes later is dropped, as is one whose peer has gone.
+    /// If the value has not come by `limit`, the peer gets 503 (or the page that
+    /// [`emit_error_page`](Server::emit_error_page) writes for it), and the connection closes. A
+    /// value that comes later is dropped. So is a value whose peer has gone.
     ///
     /// ```
     /// # use rotor_core::{Future, Scope};
@@ -131,12 +131,12 @@ impl<S: Server> Next<S> {
         Next::later(Box::new(Value { future, limit, reply, next: PhantomData }))
     }
 
-    /// Has another thread do `work`, and then replies with the result.
+    /// Does `work` on another thread, and then replies with the result.
     ///
-    /// It uses [`Scope::offload`]; for another pool, pass the future of a [`job`](Scope::job) to
-    /// [`wait`](Next::wait). The peer gets 503 after `limit`, and if the pool has no room; it gets
-    /// 500 if the work panicked. In all three cases the connection closes. Work that has not begun
-    /// by then is cancelled.
+    /// This uses [`Scope::offload`]; for another pool, pass the future of a [`job`](Scope::job) to
+    /// [`wait`](Next::wait). The peer gets 503 if the work takes longer than `limit`, or if the
+    /// pool has no room; it gets 500 if the work panicked. In all three cases the connection
+    /// closes. Work that has not begun by then is cancelled.
     ///
     /// # Examples
     ///
@@ -193,8 +193,8 @@ impl<S: Server> Next<S> {
         })
     }
 
-    /// Replies at that time, by the loop's clock, and does nothing before: a pause that costs a
-    /// deadline and no thread.
+    /// Replies at `time`, by the loop's clock, and does nothing before. This pause uses a deadline,
+    /// and no thread.
     ///
     /// ```
     /// # use rotor_core::Scope;

@@ -1,19 +1,19 @@
-//! `Reply`: that a handler has written a whole response.
+//! `Reply`: the proof that a handler has written a whole response.
 
 use crate::semantics::error::MessageError;
 
-/// That a handler has answered, whole: what [`Response::reply`](super::Response::reply) returns.
+/// The result of writing a whole response, as [`Response::reply`](super::Response::reply) returns
+/// it.
 ///
-/// A function that serves ([`ServerFn`](super::ServerFn)) returns it as it is; the methods of a
-/// [`Server`](super::Server) turn it into their [`Next`](super::Next):
-/// `response.reply(..).into()`. What a handler writes in steps becomes one too: `written.into()`,
-/// with the `Result` of those steps.
+/// A function that serves ([`ServerFn`](super::ServerFn)) returns it directly. A method of a
+/// [`Server`](super::Server) converts it to a [`Next`](super::Next): `response.reply(..).into()`.
+/// The `Result` of a response that was written in steps can be converted, too: `written.into()`.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Reply {}
 
-/// A response that the handler wrote in steps. However that went: the connection sees what is
-/// missing, and makes it a 500.
+/// Converts the result of a response that the handler wrote in steps. If it is an error, it is
+/// logged; the connection sees that the response is incomplete, and sends 500.
 impl From<Result<(), MessageError>> for Reply {
     #[inline]
     fn from(written: Result<(), MessageError>) -> Reply {

@@ -1,4 +1,4 @@
-//! `RequestEvent`: what a connection tells a handler after the head of its request.
+//! `RequestEvent`: what a connection reports to a handler after the head of its request.
 
 use std::fmt;
 
@@ -7,18 +7,19 @@ use rotor_stream::Block;
 
 use crate::semantics::trailers::Trailers;
 
-/// What happened to a request or its response after the head has come: what the connection passes
-/// to its handler, through the one method [`Server::handle`](super::Server::handle).
+/// An event of a request or its response, after the head. The connection passes it to the handler
+/// through a single method, [`Server::handle`](super::Server::handle).
 ///
-/// Each event has a method in [`Server`](super::Server), whose documentation says when it comes. Not
-/// among them is [`bad_request`](super::Server::bad_request), after which nothing can be answered.
+/// Each event has a method in [`Server`](super::Server), whose documentation says when it is
+/// called. [`bad_request`](super::Server::bad_request) is not among the events, because the handler
+/// cannot respond to it.
 #[non_exhaustive]
 pub enum RequestEvent<'a> {
     /// For [`request_received`](super::Server::request_received): the whole body.
     Received(&'a [u8]),
     /// For [`request_chunk`](super::Server::request_chunk): a part of the body.
     Chunk(&'a [u8]),
-    /// For [`request_block`](super::Server::request_block): a part of the body, in its memory.
+    /// For [`request_block`](super::Server::request_block): a part of the body, with its memory.
     Block(Block),
     /// For [`request_end`](super::Server::request_end): the body has ended.
     End(&'a Trailers),
@@ -30,11 +31,11 @@ pub enum RequestEvent<'a> {
     Flushed,
     /// For [`timeout`](super::Server::timeout): the handler's deadline has been reached.
     Timeout,
-    /// For [`wakeup`](super::Server::wakeup): somebody woke the connection.
+    /// For [`wakeup`](super::Server::wakeup): the connection was woken.
     Wakeup,
-    /// For [`draining`](super::Server::draining): the loop will end, at this time at the latest.
+    /// For [`draining`](super::Server::draining): the loop ends at this time at the latest.
     Draining(Time),
-    /// For [`peer_ended`](super::Server::peer_ended): the peer sends no more.
+    /// For [`peer_ended`](super::Server::peer_ended): the peer has closed its sending side.
     PeerEnded,
 }
 
@@ -57,7 +58,7 @@ impl RequestEvent<'_> {
     }
 }
 
-/// Shows no octet of a body, which may be long or secret: its length.
+/// Shows the length of a body, never its bytes: it may be long or secret.
 impl fmt::Debug for RequestEvent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut tuple = f.debug_tuple(self.name());

@@ -1,4 +1,4 @@
-//! `Routed`: two servers side by side; each request is for one of them.
+//! `Routed`: two servers side by side; each request goes to one of them.
 
 use std::fmt;
 
@@ -12,32 +12,32 @@ use crate::semantics::error::BodyError;
 use crate::semantics::method::Method;
 use crate::semantics::status::Status;
 
-/// Decides which of two servers a request is for. It is a type of its own so that [`Routed`] stays
-/// as small as the larger handler.
+/// Decides which of two servers a request goes to. The implementing type is separate from the
+/// servers, so that [`Routed`] is no larger than the larger handler.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say which of two servers a request is for",
     note = "implement `Route` for an empty type: `First`, `Second` and `is_first`"
 )]
 #[doc(alias = "router")]
 pub trait Route: 'static {
-    /// The server of the requests for which [`is_first`](Route::is_first) returns true. It also
+    /// The server of the requests for which [`is_first`](Route::is_first) returns `true`. It also
     /// writes the error pages.
     type First: Server;
 
-    /// The server of all others.
+    /// The server of all other requests.
     type Second: Server<
             Context = <Self::First as Server>::Context,
             Upgrade = <Self::First as Server>::Upgrade,
         >;
 
-    /// Returns whether this request is for the first server. Called once for each request, before
+    /// Returns whether this request goes to the first server. Called once for each request, before
     /// either handler.
     fn is_first(head: &Head<'_>) -> bool;
 
-    /// Returns the same, and may look at the two seeds, for example at a configured path. Called
-    /// instead of `is_first`.
+    /// Returns whether this request goes to the first server, and may use the two seeds, for
+    /// example a configured path. The connection calls this instead of `is_first`.
     ///
-    /// The default returns what `is_first` does.
+    /// The default calls `is_first`.
     fn is_first_of(
         head: &Head<'_>,
         first: &SeedOf<Self::First>,
@@ -48,15 +48,17 @@ pub trait Route: 'static {
     }
 }
 
-/// A server made of two: each request gets a handler of either, as [`Route`] decides from its head.
+/// A server made of two others: [`Route`] decides from each request's head which of them handles
+/// it.
 ///
-/// Each handler gets every call that it would get alone. For three servers, make one of the two a
-/// `Routed` itself. To wrap a single handler and change what it returns, use [`Next::map`]. Both
-/// servers see the whole path; for files below a part of it, set `FilesConfig::mounted_at`.
+/// Each handler gets every call that it would get without this. For three servers, make one of the
+/// two a `Routed` itself. To wrap a single handler and change what it returns, use [`Next::map`].
+/// Both servers see the whole path; to serve files below a part of the path, set
+/// `FilesConfig::mounted_at`.
 ///
 /// # Examples
 ///
-/// An application beside the files that belong to it:
+/// An application and the files that belong to it:
 ///
 /// ```
 /// # mod rotor { pub use rotor_stream as stream; pub use rotor_http as http; }
@@ -129,7 +131,7 @@ pub trait Route: 'static {
 pub enum Routed<R: Route> {
     /// A handler of the first server.
     First(R::First),
-    /// A handler of the second.
+    /// A handler of the second server.
     Second(R::Second),
 }
 
@@ -143,8 +145,8 @@ impl<R: Route> Server for Routed<R> {
 
     const HEARS_END: bool = R::First::HEARS_END || R::Second::HEARS_END;
 
-    /// Returns whether either server takes the method. If it then comes to one that does not, the
-    /// answer is 501 too.
+    /// Returns whether either server accepts the method. If a request then goes to the server that
+    /// does not, the response is 501, too.
     fn supports(method: Method<'_>) -> bool {
         R::First::supports(method) || R::Second::supports(method)
     }
@@ -161,8 +163,8 @@ impl<R: Route> Server for Routed<R> {
             false => R::Second::supports(head.method()),
         };
         if !is_supported {
-            // As the connection answers a method that neither server takes, so that both 501 look
-            // the same from outside.
+            // Same as for a method that neither server accepts, so that a peer cannot tell one 501
+            // from the other.
             response.close_unless_framed();
             Self::emit_error_page(Status::NOT_IMPLEMENTED, response);
             return Next::finished();

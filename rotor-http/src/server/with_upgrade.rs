@@ -1,4 +1,4 @@
-//! `WithUpgrade`: a server that offers no upgrade, where another one beside it does.
+//! `WithUpgrade`: gives a server without upgrades the upgrade type of another server.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,16 +15,17 @@ use crate::semantics::error::BodyError;
 use crate::semantics::method::Method;
 use crate::semantics::status::Status;
 
-/// The server `S`, which upgrades to nothing, as one whose connections may upgrade to `P`: so it
-/// fits beside one that does, for [`Routed`](super::Routed) asks both of its servers for the same
-/// [`Upgrade`](Server::Upgrade).
+/// A server `S` that never upgrades, as a server whose [`Upgrade`](Server::Upgrade) is `P`. With
+/// it, `S` fits beside a server that does upgrade, because [`Routed`](super::Routed) requires the
+/// same `Upgrade` of both.
 ///
-/// It has the seed of `S`, and its handlers get every call that they would get alone; on HTTP/2 also
-/// requests to go on in another protocol (RFC 8441), as GETs with `Upgrade`: alone it offers none.
+/// It has the seed of `S`, and its handlers get every call that they would get without this. On
+/// HTTP/2 they also get requests to switch protocols (RFC 8441), as GETs with `Upgrade`; without
+/// this, `S` offers no such switch.
 ///
 /// # Examples
 ///
-/// Pages beside a WebSocket, or anything else that a connection may go on with:
+/// Pages beside a WebSocket, or beside any other protocol that a connection may switch to:
 ///
 /// ```
 /// # mod rotor { pub use rotor_stream as stream; pub use rotor_http as http; }
@@ -32,7 +33,7 @@ use crate::semantics::status::Status;
 /// use rotor::stream::Protocol;
 /// # use std::marker::PhantomData;
 ///
-/// /// `/chat` is the door to another protocol, all else are pages.
+/// /// `/chat` switches to another protocol; everything else is a page.
 /// struct Site<Pages, Door>(PhantomData<(Pages, Door)>);
 ///
 /// impl<C, Pages, Door> Route for Site<Pages, Door>
@@ -62,7 +63,7 @@ impl<S, P> WithUpgrade<S, P> {
     }
 }
 
-/// The answer of the inner handler, which upgrades to nothing.
+/// Converts what the inner handler returns; that never upgrades.
 fn outer<S, P>(next: Next<S>) -> Next<WithUpgrade<S, P>>
 where
     S: Server<Upgrade = NoUpgrade<<S as Server>::Context>> + 'static,
