@@ -1,5 +1,5 @@
-//! The connection: a protocol on a byte stream. What it does with requests is in `requests`; here
-//! it becomes a protocol.
+//! The connection, as a protocol on a byte stream. How it handles requests is in `requests`; this
+//! module connects that to the stream.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use crate::upgraded;
 /// A connection of a server, as a machine on a socket of kind `K`.
 pub type HttpStream<S, K> = Stream<Connection<S>, K>;
 
-/// What the connections of a server are made from: the seed of its handlers, and what its
-/// connections share.
+/// The values from which the connections of a server are made: the seed of its handlers, and the
+/// settings that its connections share.
 pub struct HttpSeed<S: Server> {
     seed: S::Seed,
     config: Arc<ServerConfig>,
 }
 
 impl<S: Server> HttpSeed<S> {
-    /// The seed of connections that hand `seed` to each handler.
+    /// Creates the seed of connections that pass a clone of `seed` to each handler.
     pub fn new(seed: S::Seed, config: ServerConfig) -> HttpSeed<S> {
         HttpSeed { seed, config: Arc::new(config) }
     }
@@ -41,7 +41,7 @@ impl<S: Server> Clone for HttpSeed<S> {
     }
 }
 
-/// One connection of a server.
+/// One connection of a server, which speaks HTTP/1.1, HTTP/2, or another protocol after an upgrade.
 #[doc(alias = "keep-alive")]
 #[doc(alias = "pipelining")]
 pub struct Connection<S: Server> {
@@ -56,8 +56,8 @@ enum State<S: Server> {
 }
 
 impl<S: Server> Connection<S> {
-    /// The windows of a connection that speaks HTTP/2, as this side knows them. Hidden, and no part
-    /// of what the crate promises: for tests that compare both sides.
+    /// Returns the windows of a connection that speaks HTTP/2, as this side knows them. Hidden, and
+    /// not covered by the crate's guarantees: for tests that compare both sides.
     #[cfg(feature = "http2")]
     #[doc(hidden)]
     pub fn ledger(&self) -> Option<crate::h2::Ledger> {
@@ -67,7 +67,7 @@ impl<S: Server> Connection<S> {
         }
     }
 
-    /// Does one step of HTTP, or hands the call to the protocol that the connection was upgraded
+    /// Does one step of HTTP, or passes the call to the protocol that the connection was upgraded
     /// to.
     #[inline]
     fn step(
@@ -99,7 +99,7 @@ impl<S: Server> Connection<S> {
         }
     }
 
-    /// What a step of HTTP means for the stream that is not the usual.
+    /// Applies the rarer results of a step of HTTP to the stream.
     #[cold]
     fn follow_rarer(
         &mut self,
@@ -115,7 +115,7 @@ impl<S: Server> Connection<S> {
                     let io = Io { transport, scope, config: &self.config };
                     requests.wait_for_turn(&io).intent(())
                 }
-                // Only what reads requests is followed so.
+                // Only connections that read requests get here.
                 _ => Intent::of(()).keep().keep_deadline(),
             },
             Flow::Done(None) => Intent::done(),
@@ -127,18 +127,19 @@ impl<S: Server> Connection<S> {
         }
     }
 
-    /// What a step of HTTP/2 means for the stream.
+    /// Applies the result of a step of HTTP/2 to the stream.
     fn follow_http2(self, flow: Streamed<S>) -> Intent<Self> {
         match flow {
             Flow::Wait(wait) => wait.intent(self),
-            // Its steps end so at no time: what is left to do is what is waited for.
+            // No step of HTTP/2 ends like this: if something is left to do, it waits for that.
             Flow::Again => Intent::of(self).bytes(0).keep_deadline(),
             Flow::Done(_) => Intent::done(),
             Flow::Fail(never) => match never {},
         }
     }
 
-    /// Goes on in HTTP/2, with what has come since then.
+    /// Switches to HTTP/2, beginning with the input that is there. `since` is when that began to
+    /// arrive.
     #[cfg(feature = "http2")]
     #[cold]
     fn become_http2(
@@ -160,7 +161,7 @@ impl<S: Server> Connection<S> {
         match state {
             State::Upgraded(upgraded) => call(upgraded)
                 .map(|upgraded| Connection { config, state: State::Upgraded(upgraded) }),
-            // Only an upgraded connection is stepped so.
+            // Only an upgraded connection gets here.
             state => Intent::of(Connection { config, state }).keep().keep_deadline(),
         }
     }
@@ -233,14 +234,14 @@ impl<S: Server> Protocol for Connection<S> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, S::Context>,
     ) -> Option<Intent<()>> {
-        // All else is taken by value: it may become another protocol.
+        // Everything else is handled by value, because it may become another protocol.
         let State::Http(requests) = &mut self.state else { return None };
         #[cfg(feature = "http2")]
         if self.config.http2_ref().may_begin_plain() && requests.is_untouched() {
             return None;
         }
         let flow = requests.advance(&mut Io { transport, scope, config: &self.config });
-        // Each arm makes its own, so that nothing of the first is copied.
+        // Each arm makes its own `Intent`, so that the first one copies nothing.
         match flow {
             Flow::Wait(wait) => Some(wait.intent(())),
             rarer => Some(self.follow_rarer(rarer, transport, scope)),
@@ -286,7 +287,8 @@ impl<S: Server> Protocol for Connection<S> {
         )
     }
 
-    /// Idle between two requests, with nothing but empty lines before the next.
+    /// Returns since when the connection is idle: between two requests, with at most empty lines
+    /// before the next.
     fn idle(&self, input: &[u8]) -> Option<Time> {
         match &self.state {
             State::Http(requests) => requests.idle_since(input),
@@ -316,7 +318,7 @@ impl<S: Server> Protocol for Connection<S> {
             return self.step_upgraded(|upgraded| upgraded.exception(exception, transport, scope));
         }
         log::debug!("machine {} gets no more of a request: {exception}", scope.token());
-        // Upgraded connections have left above.
+        // Upgraded connections have returned above.
         self.step(
             transport,
             scope,
@@ -353,31 +355,31 @@ impl<S: Server> Protocol for Connection<S> {
     }
 }
 
-/// The connection is gone: noted, and counted where it was a limit of ours.
+/// Logs that the connection was lost, and counts it if the reason is a limit of ours.
 fn note_loss<C>(error: &Fatal, config: &ServerConfig, scope: &Scope<'_, C>) {
     log::debug!("machine {} lost its connection: {}", scope.token(), with_causes(error));
     match error {
-        // All other errors are the network's or the peer's.
+        // All other errors are the network's or the peer's fault.
         Fatal::FlushTimeout => Counters::add(&config.count().response_timeouts),
         Fatal::NoRoom => Counters::add(&config.count().without_room),
         _ => {}
     }
 }
 
-/// Whether a connection that negotiated nothing begins in HTTP/2.
+/// Whether a connection that negotiated no protocol begins with the preface of HTTP/2.
 #[cfg(feature = "http2")]
 enum Preface {
     None,
-    /// What has come could be the beginning of it.
+    /// The input may be the beginning of the preface.
     Part,
-    /// No request of HTTP/1.1 begins so; whether the rest is right is for HTTP/2 to say.
+    /// No request of HTTP/1.1 begins like this; HTTP/2 checks the rest.
     Begun,
 }
 
 #[cfg(feature = "http2")]
 impl Preface {
     fn of(input: &[u8]) -> Preface {
-        /// `PRI` is no method (RFC 9113 §3.4), and is reserved for this.
+        /// `PRI` is reserved for the preface and is not a method (RFC 9113 §3.4).
         const DECIDES: &[u8] = b"PRI ";
         let len = input.len().min(DECIDES.len());
         match input[..len] == DECIDES[..len] {

@@ -1,4 +1,4 @@
-//! What the connections of a server count.
+//! The counters of a server's connections.
 
 use rotor_core::Histogram;
 use rotor_stream::AbortReason;
@@ -6,7 +6,7 @@ use rotor_stream::AbortReason;
 use super::traffic::{CLASSES, Traffic};
 
 rotor_core::__rotor_counters! {
-    /// What the connections of a server count: requests, and how often each limit was reached.
+    /// The counters of a server's connections: requests, and how often each limit was reached.
     ///
     /// | limits | counter |
     /// |--|--|
@@ -35,7 +35,7 @@ rotor_core::__rotor_counters! {
     struct Counters {
         /// Connections that were made.
         connections,
-        /// How many of them have ended, for whatever reason.
+        /// Connections that have ended, for whatever reason.
         connections_ended,
         /// Handshakes of wrapping sockets (TLS) that failed; they are not counted as connections.
         #[doc(alias = "TLS")]
@@ -46,26 +46,26 @@ rotor_core::__rotor_counters! {
         handshake_timeouts,
         /// Requests whose head was read.
         requests,
-        /// Requests that were refused before a handler saw them, whatever the reason.
+        /// Requests that were refused before a handler saw them, for whatever reason.
         #[doc(alias = "request smuggling")]
         refused,
         /// Heads over a limit (431, 414, 501; 400 for too many empty lines before a head).
         heads_too_large,
         /// Bodies over a limit: data (413), chunk lines and extensions (400) or trailers (431).
         bodies_too_large,
-        /// Bodies for which there was no room beside those of other connections (503).
+        /// Bodies for which there was no room besides those of other connections (503).
         bodies_without_room,
-        /// Bodies that could not be kept on their disk (507, 500).
+        /// Bodies that could not be stored on disk (507, 500).
         bodies_not_stored,
-        /// Connections that ended because there was no room for what they held beside the others
-        /// ([`held_bytes_max`](super::ServerConfig::held_bytes_max)).
+        /// Connections that ended because there was no room for their data besides that of the
+        /// others ([`held_bytes_max`](super::ServerConfig::held_bytes_max)).
         without_room,
         /// Bodies whose framing or trailers were malformed, or that were truncated (400).
         bodies_broken,
-        /// Heads that took too long (408).
+        /// Heads that took too long to arrive (408).
         #[doc(alias = "slowloris")]
         head_timeouts,
-        /// Bodies that came too slowly (408).
+        /// Bodies that arrived too slowly (408).
         #[doc(alias = "slowloris")]
         body_timeouts,
         /// Connections that waited too long for a request.
@@ -73,27 +73,29 @@ rotor_core::__rotor_counters! {
         /// Connections that waited for a request when the loop drained, and got none within the
         /// [grace](rotor_core::Drain::grace).
         drained_idle,
-        /// Handlers that took too long (503) by the connection's deadline. A deadline that a
-        /// handler has set itself is not counted.
+        /// Handlers that exceeded the connection's deadline (503). A deadline that the handler has
+        /// set itself is not counted.
         handler_timeouts,
-        /// Peers that took their response too slowly.
+        /// Peers that read their response too slowly.
         #[doc(alias = "answer_timeouts")]
         response_timeouts,
-        /// How often a connection stopped taking requests because its responses were not taken.
+        /// How often a connection stopped reading requests because its peer did not read the
+        /// responses.
         #[doc(alias = "backpressure")]
         held_back,
-        /// Handlers that panicked (500), and hooks of the log that did, which costs no response.
+        /// Handlers that panicked (500), and log hooks that panicked, which costs no response.
         panics,
         /// Handlers that finished without a complete response.
         unfinished,
-        /// Connections that were closed with a body unread: nobody wanted it, and it was too long
-        /// or too slow.
+        /// Connections that were closed before a body was read to its end: no handler wanted it,
+        /// and it was too long or too slow.
         undrained,
         /// Connections that reached `requests_max`.
         used_up,
-        /// Connections that reached `connection_age_max` and whose peers were told so.
+        /// Connections that reached `connection_age_max`, and whose peers were told that the
+        /// connection closes.
         aged,
-        /// Connections that were aborted because their peer did not take the rest of the last
+        /// Connections that were aborted because their peer did not read the rest of the last
         /// response, or of a failed handshake, in time.
         shutdown_timeouts,
         /// Connections that were aborted because their peer did not close its side in time after
@@ -105,25 +107,26 @@ rotor_core::__rotor_counters! {
         /// Connections that speak HTTP/2.
         #[doc(alias = "h2")]
         http2_connections,
-        /// Requests of HTTP/2 that the peer cancelled before their response was complete.
+        /// Requests on HTTP/2 that the peer cancelled before their response was complete.
         streams_reset,
         /// Streams that were reset because of what the peer did on them, or because there were too
-        /// many.
+        /// many of them.
         streams_refused,
-        /// Bodies on HTTP/2 that had to wait for other bodies of their connection, which were being
+        /// Bodies on HTTP/2 that had to wait until other bodies of their connection had been
         /// collected.
         #[doc(alias = "backpressure")]
         bodies_held_back,
-        /// Connections of HTTP/2 that ended because the peer violated the protocol or went beyond
-        /// what it may do. The next four count some of them.
+        /// Connections of HTTP/2 that ended because the peer violated the protocol or exceeded a
+        /// limit. The next four counters count some of them.
         protocol_errors,
-        /// Of these: a block of fields was endless or far too large.
+        /// Of these: a field block was endless or far too large.
         #[doc(alias = "CONTINUATION flood")]
         field_floods,
         /// Of these: too many requests were cancelled, or too many streams had to be reset.
         #[doc(alias = "rapid reset")]
         reset_floods,
-        /// Of these: too many frames were neither request nor body, or had too little body.
+        /// Of these: too many frames were neither requests nor bodies, or carried too little of a
+        /// body.
         #[doc(alias = "PING flood")]
         frame_floods,
         /// Of these: our settings were not acknowledged in time.
@@ -135,12 +138,12 @@ impl Counters {
     /// Returns how many connections are open now: made and not ended.
     #[doc(alias = "gauge")]
     pub fn connections_open(&self) -> u64 {
-        // The order matters: a connection that ends in between still counts as open.
+        // The order matters: a connection that ends between the two reads still counts as open.
         let ended = self.connections_ended();
         self.connections().saturating_sub(ended)
     }
 
-    /// Returns how many requests there are now whose response is not complete.
+    /// Returns how many requests are open now: their response is not complete.
     #[doc(alias = "in flight")]
     pub fn requests_open(&self) -> u64 {
         let ended: u64 = self.responses().iter().map(|(_, count)| count).sum();
@@ -154,29 +157,29 @@ impl Counters {
         self.times_by_class().map(|(class, times)| (class, times.count()))
     }
 
-    /// Returns how long requests took, by the class of their status: from when their head was read
-    /// to when the end of their response was written, by loop time.
+    /// Returns how long requests took, by the class of their status. The time is measured from when
+    /// the head was read to when the end of the response was written, by loop time.
     ///
-    /// That time stands still within a turn, so requests that are answered at once took none. What
-    /// holds up a loop shows in its [times](rotor_core::LoopTimes).
+    /// Loop time stands still within a turn, so requests that are answered at once take none.
+    /// Handlers that hold up a loop show in its [times](rotor_core::LoopTimes).
     #[doc(alias = "latency")]
     pub fn times_by_class(&self) -> [(&'static str, Histogram); CLASSES.len()] {
         let mut classes = CLASSES.into_iter();
         self.traffic.times().map(|times| (classes.next().unwrap_or_default(), times))
     }
 
-    /// Returns how many octets connections have read: heads, framing and what was thrown away
-    /// included, the records of TLS not.
+    /// Returns how many bytes connections have read, including heads, framing and data that was
+    /// dropped, but not the records of TLS.
     pub fn received_bytes(&self) -> u64 {
         self.traffic.octets().read()
     }
 
-    /// Returns how many octets connections have written, heads and framing included.
+    /// Returns how many bytes connections have written, including heads and framing.
     pub fn sent_bytes(&self) -> u64 {
         self.traffic.octets().written()
     }
 
-    /// A connection that was closing was aborted.
+    /// Counts a connection that was aborted while it was closing.
     pub(super) fn add_abort(&self, reason: AbortReason) {
         match reason {
             AbortReason::NotTaken => Counters::add(&self.shutdown_timeouts),

@@ -1,4 +1,4 @@
-//! `LogFormat`: what a line tells of a request.
+//! `LogFormat`: what a line says about a request.
 
 use std::fmt::Write;
 
@@ -7,24 +7,24 @@ use super::parts::{REFERER, TRACEPARENT, USER_AGENT, date_and_time};
 use crate::semantics::calendar::Date;
 use crate::server::finished::Finished;
 
-/// The format of a line in an access log. Text from a peer is escaped in all of them: no line can
-/// look like two, break out of its quotes, or send control codes to a terminal.
+/// The format of a line in an access log. Text from a peer is escaped in all formats: it cannot
+/// look like a second line, break out of its quotes, or send control codes to a terminal.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub enum LogFormat {
-    /// The common log format: `peer - - [time] "request line" status octets`. The octets are those
-    /// of the whole response, head included.
+    /// The common log format: `peer - - [time] "request line" status bytes`. The bytes are those of
+    /// the whole response, including its head.
     #[default]
     Common,
-    /// The same plus the fields `Referer` and `User-Agent`, quoted.
+    /// The common log format, followed by the fields `Referer` and `User-Agent`, quoted.
     Combined,
     /// A JSON object: `time` (RFC 3339), `peer`, `method`, `target`, `version`, `status`, `bytes`,
-    /// `seconds`, `referer`, `user_agent`, `traceparent`. What is not known is left out.
+    /// `seconds`, `referer`, `user_agent`, `traceparent`. Unknown values are left out.
     Json,
 }
 
 impl LogFormat {
-    /// The fields of a request that a line shows.
+    /// Returns the fields of a request that a line shows.
     pub(in crate::server) fn fields(self) -> &'static [&'static str] {
         match self {
             LogFormat::Common => &[],
@@ -33,7 +33,7 @@ impl LogFormat {
         }
     }
 
-    /// The line of a request.
+    /// Returns the line of a request.
     pub(super) fn line(self, finished: &Finished<'_>) -> String {
         match self {
             LogFormat::Common => format!("{}\n", common(finished)),
@@ -79,15 +79,15 @@ fn common(finished: &Finished<'_>) -> String {
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// `[10/Oct/2000:13:55:36 +0000]`
+/// Adds the time in the form `[10/Oct/2000:13:55:36 +0000]`.
 fn add_time(line: &mut String, unix_seconds: i64) {
     let (Date { year, month, day }, [hour, minute, second]) = date_and_time(unix_seconds);
     let month = MONTHS.get((month - 1) as usize).unwrap_or(&"-");
     let _ = write!(line, "[{day:02}/{month}/{year:04}:{hour:02}:{minute:02}:{second:02} +0000]");
 }
 
-/// Peers choose what stands here: a quote would end the field early, a line end the line, an escape
-/// sequence talks to the terminal of whoever reads it.
+/// Adds text from a peer, escaped: a quote would end the field early, a line end would end the
+/// line, and an escape sequence would control the reader's terminal.
 fn add_escaped(line: &mut String, text: &[u8]) {
     for byte in text {
         match byte {

@@ -34,8 +34,8 @@ pub(super) fn line(finished: &Finished<'_>) -> String {
     line
 }
 
-/// Adds a text that a peer has sent. What is no ASCII stands as the octet that it is (`\u00e4`): in
-/// which encoding it was meant, nobody knows.
+/// Adds text that a peer has sent. A byte that is not ASCII is written as the code point of that
+/// number (`\u00e4`), because the encoding of the text is unknown.
 fn add(line: &mut String, key: &str, text: &[u8]) {
     let _ = write!(line, ",\"{key}\":\"");
     for byte in text {

@@ -1,17 +1,17 @@
-//! `LostLines`: how many lines were lost.
+//! `LostLines`: the counter of lost lines.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// How many lines of an access log were lost: there was no room for them, or they could not be
-/// written.
+/// Counts the lines of an access log that were lost, because there was no room for them or they
+/// could not be written.
 #[derive(Clone, Default)]
 pub struct LostLines(Arc<AtomicU64>);
 
 impl LostLines {
-    /// Returns how many.
+    /// Returns how many lines were lost.
     pub fn count(&self) -> u64 {
         self.0.load(Relaxed)
     }

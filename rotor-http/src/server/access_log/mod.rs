@@ -1,7 +1,7 @@
-//! The access log: a line for each request, written by a thread of its own.
+//! The access log: one line for each request, written by a thread of its own.
 //!
 //! ```text
-//!   loops ──line──▶ queue, bounded ──▶ writer ──▶ file, opened again when that is asked for
+//!   loops ──line──▶ queue, bounded ──▶ writer ──▶ file, reopened on request
 //!              └─ full: the line is lost, and counted
 //! ```
 
@@ -26,17 +26,17 @@ pub use self::lost_lines::LostLines;
 use self::writer::{Destination, Writer};
 use super::finished::Finished;
 
-/// How many lines may wait for the writer, by default: a second of a busy server.
+/// The default limit of the lines that wait for the writer: a second of a busy server.
 const LINES_MAX: usize = 10_000;
 
-/// How many lines may wait at most: their places, of 32 octets, are there from the beginning.
+/// The greatest limit that can be set: 32 bytes for each line are allocated at the start.
 const LINES_CAPACITY: usize = 1 << 20;
 
-/// How many octets the lines that wait for the writer may have, by default: peers choose how long a
-/// line is.
+/// The default limit of the bytes in the lines that wait for the writer, because peers choose how
+/// long a line is.
 const BYTES_MAX: usize = 16 << 20;
 
-/// How an access log is written.
+/// The settings of an access log.
 ///
 /// ```no_run
 /// # mod rotor { pub use rotor_core::*; pub use rotor_http as http; }
@@ -61,7 +61,7 @@ pub struct AccessLogConfig {
 }
 
 impl AccessLogConfig {
-    /// Writes into a file, after what is there; the file is created if there is none.
+    /// Writes to a file: appends to it, or creates it if it does not exist.
     pub fn file(path: impl Into<PathBuf>) -> AccessLogConfig {
         AccessLogConfig { path: Some(path.into()), ..AccessLogConfig::standard_output() }
     }
@@ -83,16 +83,16 @@ impl AccessLogConfig {
     }
 
     /// Sets how many lines may wait for the writer. Default 10,000: a second of a busy server, some
-    /// 2 MB; at most 1,048,576. Further lines are lost and [counted](AccessLog::lost), so a slow
-    /// disk holds up no loop.
+    /// 2 MB; at most 1,048,576. Further lines are lost and [counted](AccessLog::lost), so that a
+    /// slow disk does not hold up a loop.
     pub fn lines_max(mut self, lines: usize) -> AccessLogConfig {
         self.lines_max = lines.clamp(1, LINES_CAPACITY);
         self
     }
 
-    /// Sets how many octets the lines that wait for the writer may have. Default 16 MiB: peers
-    /// choose targets and fields, and an octet that is escaped becomes four or six. Lines beyond
-    /// that are lost and [counted](AccessLog::lost).
+    /// Sets how many bytes the lines that wait for the writer may have together. Default 16 MiB:
+    /// peers choose targets and fields, and a byte that is escaped becomes four or six. Further
+    /// lines are lost and [counted](AccessLog::lost).
     pub fn bytes_max(mut self, bytes: usize) -> AccessLogConfig {
         self.bytes_max = bytes;
         self
@@ -120,7 +120,7 @@ impl AccessLogConfig {
         let writer = Writer::new(destination, lost.clone(), is_stale.clone(), waiting);
         Builder::new().name("access log".into()).spawn(move || {
             writer.run(&receiver);
-            // The thread drops this however it ends, so that `finish` hears of it.
+            // Dropped however the thread ends, so that `finish` returns.
             drop(ends);
         })?;
         let lines = Arc::new(lines);
@@ -128,21 +128,21 @@ impl AccessLogConfig {
     }
 }
 
-/// An access log whose writer runs. [`ServerConfig::access_log`](super::ServerConfig::access_log)
-/// makes the connections of a server write to it; several servers may share one.
+/// A running access log. With [`ServerConfig::access_log`](super::ServerConfig::access_log) the
+/// connections of a server write to it; several servers may share one.
 pub struct AccessLog {
-    /// Its own; a server has a sender of its own too, a reopener none.
+    /// The log's own sender. Each server has another one, a reopener none.
     lines: Arc<SyncSender<String>>,
     room: Room,
     lost: LostLines,
     format: LogFormat,
     is_stale: Arc<AtomicBool>,
-    /// Says by its end that the writer has ended.
+    /// Disconnected once the writer has ended.
     ended: Receiver<()>,
 }
 
 impl AccessLog {
-    /// What a server calls for each finished request.
+    /// Returns the function that a server calls for each finished request.
     pub(super) fn hook(&self) -> impl Fn(&Finished<'_>) + Send + Sync + 'static {
         let lines = SyncSender::clone(&self.lines);
         let (room, lost, format) = (self.room.clone(), self.lost.clone(), self.format);
@@ -162,19 +162,19 @@ impl AccessLog {
         self.format
     }
 
-    /// Returns the counter of lines that were lost, which can be read at any time.
+    /// Returns the counter of lost lines, which can be read at any time.
     pub fn lost(&self) -> LostLines {
         self.lost.clone()
     }
 
-    /// Returns a handle that makes the log open its file again.
+    /// Returns a handle that makes the log reopen its file.
     pub fn reopener(&self) -> LogReopener {
         LogReopener { lines: Arc::downgrade(&self.lines), is_stale: self.is_stale.clone() }
     }
 
-    /// Waits until everything is written, but no longer than `most`. The servers that write to it
-    /// must be dropped before. Returns whether everything was written. Reopeners may be left, for
-    /// example in the handler of a signal: they do nothing any more.
+    /// Waits until everything is written, but at most for `most`. Returns whether everything was
+    /// written. Drop the servers that write to the log first. Reopeners may still exist, for
+    /// example in a signal handler: they have no effect afterwards.
     #[must_use = "lines may be left"]
     pub fn finish(self, most: Duration) -> bool {
         drop(self.lines);
@@ -182,28 +182,29 @@ impl AccessLog {
     }
 }
 
-/// Makes an access log open its file again, under the same path, after something such as logrotate
-/// has renamed the file.
+/// Makes an access log reopen its file, under the same path, after a program such as logrotate has
+/// renamed it.
 #[derive(Clone)]
 pub struct LogReopener {
-    /// So that one that is kept for ever does not keep the writer waiting for ever.
+    /// Weak, so that a reopener that is never dropped does not keep the writer waiting for ever.
     lines: Weak<SyncSender<String>>,
     is_stale: Arc<AtomicBool>,
 }
 
 impl LogReopener {
-    /// Has the file opened again before the next line is written. If it cannot be opened, that is
-    /// logged, and the old file stays in use. Without a file this does nothing.
+    /// Makes the writer reopen the file before it writes the next line. If that fails, an error is
+    /// logged and the old file stays in use. If the log does not write to a file, this does
+    /// nothing.
     pub fn reopen(&self) {
         self.is_stale.store(true, Relaxed);
-        // An empty line wakes the writer. If there is no room for it, the writer is awake.
+        // An empty line wakes the writer. If there is no room for it, the writer is awake already.
         if let Some(lines) = self.lines.upgrade() {
             let _awake = lines.try_send(String::new());
         }
     }
 }
 
-/// The room for octets of lines that wait.
+/// Limits the bytes of the lines that wait.
 #[derive(Clone)]
 struct Room {
     waiting: Arc<AtomicUsize>,
@@ -211,7 +212,7 @@ struct Room {
 }
 
 impl Room {
-    /// Takes room for a line; returns whether there was any.
+    /// Takes room for a line, and returns whether there was enough.
     fn take(&self, len: usize) -> bool {
         let before = self.waiting.fetch_add(len, Relaxed);
         let has_room = before.checked_add(len).is_some_and(|all| all <= self.most);

@@ -1,4 +1,4 @@
-//! `Writer`: the thread that writes lines, and where they go.
+//! `Writer`: the thread that writes lines, and their destination.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Stdout, Write};
@@ -10,9 +10,9 @@ use std::sync::mpsc::Receiver;
 
 use super::lost_lines::LostLines;
 
-/// Where lines go.
+/// Where lines are written.
 pub(super) enum Destination {
-    /// Its own buffer ends with each line, which would be a write each.
+    /// `Stdout` flushes its own buffer at each line end, which would be a system call per line.
     StandardOutput(BufWriter<Stdout>),
     File(PathBuf, BufWriter<File>),
     #[cfg(test)]
@@ -39,7 +39,7 @@ pub(super) struct Writer {
     destination: Destination,
     lost: LostLines,
     is_stale: Arc<AtomicBool>,
-    /// Octets of the lines that wait, those that it has not written among them.
+    /// Bytes of the lines that wait, including the line that is being written.
     waiting: Arc<AtomicUsize>,
 }
 
@@ -53,7 +53,7 @@ impl Writer {
         Writer { destination, lost, is_stale, waiting }
     }
 
-    /// Writes lines until there will be no more.
+    /// Writes lines until all senders are dropped.
     pub(super) fn run(mut self, lines: &Receiver<String>) {
         while let Ok(line) = lines.recv() {
             let mut next = Some(line);
@@ -61,7 +61,7 @@ impl Writer {
                 self.write(&line);
                 next = lines.try_recv().ok();
             }
-            // The buffer keeps the part that could not be written, and tries again.
+            // The buffer keeps what could not be written, and tries again at the next flush.
             if self.destination.out().flush().is_err() {
                 self.lost.add();
             }
@@ -72,7 +72,7 @@ impl Writer {
         if self.is_stale.swap(false, Relaxed) {
             self.reopen();
         }
-        // A disk that is full may have room again.
+        // Tried again each time, because a full disk may have room by now.
         if self.destination.out().write_all(line.as_bytes()).is_err() {
             self.lost.add();
         }
