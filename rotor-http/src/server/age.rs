@@ -1,4 +1,4 @@
-//! `Age`: when a connection is as old as it may be.
+//! `Age`: the time from which a connection is too old for further requests.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use rotor_core::{Scope, Time};
 
 use crate::limits::Limits;
 
-/// Until when a connection may have further requests, in units of 2²⁶ ns, some 67 ms: half as large
-/// as a time, which each idle connection keeps.
+/// The time until which a connection may have further requests, in units of 2²⁶ ns (some 67 ms).
+/// This is half the size of a `Time`, and each idle connection keeps it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Age(u32);
 
 const SHIFT: u32 = 26;
 
 impl Age {
-    /// No end.
+    /// A connection that never gets too old.
     const NONE: Age = Age(u32::MAX);
 
-    /// Of a connection that begins now.
+    /// Returns the age limit of a connection that begins now.
     pub(super) fn begin<C>(limits: &Limits, scope: &Scope<'_, C>) -> Age {
         match limits.connection_age_max {
             Duration::MAX => Age::NONE,
@@ -26,7 +26,8 @@ impl Age {
     }
 
     fn of(max: Duration, now: Time, random: u64) -> Age {
-        // The share is taken off the age, not off the end: that may be beyond all time.
+        // The random share is subtracted from the age, not from the end: the end may be later than
+        // any `Time`.
         Age::from(now + (max - max.mul_f64(share(random) / 10.0)))
     }
 
@@ -37,12 +38,12 @@ impl Age {
 
     #[inline]
     pub(super) fn is_over(self, now: Time) -> bool {
-        // Both are in units, so a part of a unit is not waited for.
+        // Both are in whole units, so that the rest of a unit need not pass.
         now.as_nanos() >> SHIFT >= u64::from(self.0) && self != Age::NONE
     }
 }
 
-/// From 0 to 1.
+/// Returns a number from 0 to 1.
 fn share(random: u64) -> f64 {
     (random >> 11) as f64 / (1_u64 << 53) as f64
 }

@@ -1,5 +1,5 @@
-//! One request and its response: the handler, what is known of the body, and how far the
-//! response is.
+//! `Exchange`: one request and its response, with the handler, the state of the body, and the state
+//! of the response.
 //!
 //! ```text
 //!                headers_received                      recv(mode)
@@ -8,8 +8,8 @@
 //!                            └────────────── finished() / upgrade() ──┴────────────────────────┘
 //! ```
 //!
-//! Reading and writing are independent: the handler may answer before the body has come, and go on
-//! after it has.
+//! Reading and writing are independent: the handler may respond before the body has arrived, and go
+//! on after that.
 
 mod deadlines;
 mod receiving;
@@ -36,72 +36,74 @@ use crate::semantics::status::Status;
 
 /// A request under way.
 pub(super) struct Exchange<S: Server> {
-    /// Absent while it is being called, before its first answer, and after its last.
+    /// Absent while the handler is being called, before its first `Next`, and after its last.
     handler: Option<Handler<S>>,
     pub(super) outgoing: Outgoing,
     expects_continue: bool,
     pub(super) body: BodyReceiver,
-    /// Nothing of the body was taken in when its deadline was last looked at.
+    /// Whether the output was above its mark when the deadline of the body was last computed.
     was_gated: bool,
-    /// Its peer may send no more of it for now, for the bodies of others.
+    /// Whether the peer may send no more of the body for now, because of other bodies.
     pub(super) is_held_back: bool,
     peer_end: PeerEnd,
     drain: Drain,
     deadline: HandlerDeadline,
-    /// When the handler is to be woken, within its deadline; `Time::NEVER`: not by the time.
+    /// When the handler is to be woken, within its deadline; `Time::NEVER` for not at all.
     wake_at: Time,
-    /// Where its end is counted if it is dropped, as at the end of its loop.
+    /// Where the end is counted if the exchange is dropped before, as at the end of its loop.
     counters: Option<Arc<Counters>>,
     /// The body, while it is being stored for the handler.
     #[cfg(feature = "body")]
     storing: Option<Box<crate::storing::Storing>>,
 }
 
-/// How a step of an exchange ends: the handler is done, and the connection may go on in another
-/// protocol; or the handler is gone, and the peer gets this status if it still can.
+/// The result of a step of an exchange. `Done`: the handler is done, and the connection may switch
+/// to another protocol. `Fail`: the handler is gone, and the peer gets this status if that is still
+/// possible.
 pub(super) type Exchanged<S> = Flow<Option<UpgradeSeed<S>>, Status>;
 
-/// Who is told what happens.
+/// What gets the events of the request.
 enum Handler<S: Server> {
     Own(S),
-    /// It waits for one thing, and hears of nothing else.
+    /// Waits for one thing in the handler's place; other events wait for the handler that follows.
     Later(Box<dyn Later<S>>),
 }
 
-/// What the handler is to hear of its peer's end.
+/// Whether the handler is to be told that its peer has closed its sending side.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PeerEnd {
-    /// It may come.
+    /// It may still happen.
     Awaited,
-    /// It has come, while something else waited in the handler's place: a handler that follows is
-    /// told first.
+    /// It has happened while something else waited in the handler's place. The handler that follows
+    /// is told first.
     Owed,
-    /// Nothing, or no more.
+    /// The handler is not told, or not any more.
     Over,
 }
 
-/// What the handler has heard of a drain: once is enough, whichever way it comes to know.
+/// Whether the handler was told of a drain. It is told once, in whichever way the drain is noticed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Drain {
     Untold,
-    /// It came while something else waited in the handler's place: a handler that follows is told.
+    /// The drain began while something else waited in the handler's place. The handler that follows
+    /// is told.
     Owed,
     Told,
 }
 
-/// Until when the handler has to act.
+/// The time until which the handler has to act.
 #[derive(Clone, Copy)]
 enum HandlerDeadline {
-    /// The connection's: from the head, or from what the handler was last given: of the body, or
-    /// what was waited for in its place. It does not run while the body comes, which has a deadline
-    /// of its own.
+    /// The connection's deadline. It is set by the head, and again whenever the handler gets a part
+    /// of the body or the result of a wait. It does not run while the body is being received, which
+    /// has a deadline of its own.
     Given(Time),
-    /// The handler's own; `Time::NEVER` for none.
+    /// The handler's own deadline; `Time::NEVER` for none.
     Own(Time),
 }
 
 impl<S: Server> Exchange<S> {
-    /// The exchange, before what its handler has returned on seeing the head is applied.
+    /// Creates the exchange, before what `headers_received` has returned is applied.
     pub(super) fn new(
         outgoing: Outgoing,
         announced: Announced,
@@ -130,7 +132,8 @@ impl<S: Server> Exchange<S> {
         }
     }
 
-    /// Says whether it waits for its request or for its handler, then what that says.
+    /// Describes whether the exchange waits for its request or for its handler, and then the
+    /// handler.
     pub(super) fn describe(&self, to: &mut Description) {
         to.set_state(if self.body.is_receiving() { "receiving" } else { "handling" });
         match &self.handler {
@@ -140,17 +143,17 @@ impl<S: Server> Exchange<S> {
         }
     }
 
-    /// From now on its end is counted, whatever it is: it outlives the step that began it.
+    /// Makes the exchange count its end in any case, because it outlives the step that began it.
     pub(super) fn count_its_end(&mut self, config: &ServerConfig) {
         self.counters = Some(config.counters());
     }
 
-    /// Returns what the head has said of the body.
+    /// Returns what the head has announced about the body.
     pub(super) fn announced(&self) -> Announced {
         Announced { body: self.body.body(), expects_continue: self.expects_continue }
     }
 
-    /// Tells the handler, if it is there, and applies what it returns.
+    /// Passes the event to the handler, if there is one, and applies what it returns.
     #[inline]
     pub(super) fn tell(
         &mut self,
@@ -181,7 +184,8 @@ impl<S: Server> Exchange<S> {
         self.run(part, io, |octets, response, scope| call(handler, octets, response, scope))
     }
 
-    /// Calls what waits in the handler's place, if something does; else tells the handler.
+    /// Calls what waits in the handler's place, if something does; otherwise passes the event to
+    /// the handler.
     fn tell_waiting(
         &mut self,
         event: RequestEvent<'_>,
@@ -191,7 +195,7 @@ impl<S: Server> Exchange<S> {
         if let Some(waits) = self.handler.take_if(|handler| matches!(handler, Handler::Later(_)))
             && let Handler::Later(waits) = waits
         {
-            // What it was has its own limit; the time of a handler that follows begins now.
+            // The wait had a limit of its own; the time of a handler that follows begins now.
             self.renew_deadline(io);
             let flow =
                 self.run(Part::Nothing, io, |_, response, scope| later(waits, response, scope));
@@ -200,7 +204,7 @@ impl<S: Server> Exchange<S> {
         self.tell(event, io)
     }
 
-    /// One call, of which a panic is no further than here.
+    /// Makes one call, and catches a panic in it.
     fn run(
         &mut self,
         part: Part,
@@ -212,7 +216,7 @@ impl<S: Server> Exchange<S> {
         config.renew_date(scope);
         let Transport { input, output, .. } = &mut **transport;
         let octets = self.body.octets(&part, input);
-        // Once the handler has asked for the body it is read to its end: another request can
+        // Once the handler has asked for the body, it is read to its end, so another request can
         // follow.
         let closes = self.body.is_unasked() && self.announced().must_close(config.limits_ref());
         let next = self.outgoing.with_response(output, config, closes, |response| {
@@ -250,7 +254,7 @@ impl<S: Server> Exchange<S> {
                 Flow::Again
             }
             Step::Later(waits) => {
-                // Its wake-up was for whoever was here before.
+                // Its wake-up may have been delivered already, to the handler.
                 if waits.is_ready() {
                     io.scope.notifier().wakeup();
                 }
@@ -287,7 +291,7 @@ impl<S: Server> Exchange<S> {
                         let Some(waits_to_be_told) = self.ask_disk(waits_to_be_told) else {
                             return Flow::Again;
                         };
-                        // A peer that sends already does not wait (RFC 9110 §10.1.1).
+                        // A peer that is sending already does not wait (RFC 9110 §10.1.1).
                         if waits_to_be_told && io.transport.input.is_empty() {
                             self.outgoing.send_continue(io.transport.output);
                         }
@@ -299,8 +303,8 @@ impl<S: Server> Exchange<S> {
         }
     }
 
-    /// Whether what comes of the body is kept in memory until all of it is there: such a body is
-    /// read in few steps.
+    /// Returns whether the body is kept in memory until it is complete. Such a body is read in few,
+    /// large steps.
     pub(super) fn is_collecting(&self) -> bool {
         #[cfg(feature = "body")]
         if let Some(storing) = &self.storing {
@@ -309,12 +313,14 @@ impl<S: Server> Exchange<S> {
         self.body.is_collecting()
     }
 
-    /// Something woke the connection: one of the handler's, or a thread that stores the body.
+    /// Handles a wake-up of the connection, by something of the handler or by a thread that stores
+    /// the body.
     pub(super) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S> {
-        // What waits in the handler's place does not take the body: `tell_what_came` looks for that.
+        // If something waits in the handler's place, it does not take the body; `tell_what_came`
+        // checks for that.
         #[cfg(feature = "body")]
         if self.storing.is_some() && !matches!(self.handler, Some(Handler::Later(_))) {
-            // Two wake-ups may have come as one: the handler hears of it in any case.
+            // Two wake-ups may have been merged into one, so the handler is woken in any case.
             return self.poll_storing(io).and_again(|| {
                 self.tell_waiting(RequestEvent::Wakeup, io, |later, r, s| later.wakeup(r, s))
             });
@@ -322,30 +328,30 @@ impl<S: Server> Exchange<S> {
         self.tell_waiting(RequestEvent::Wakeup, io, |later, r, s| later.wakeup(r, s))
     }
 
-    /// Whether the peer's end is waited for beside all else: the whole request has
-    /// come, and nothing behind it.
+    /// Returns whether the exchange also waits for the peer's end: the whole request has been
+    /// received, and nothing after it.
     #[inline]
     pub(super) fn awaits_end(&self, unread: usize) -> bool {
         self.peer_end == PeerEnd::Awaited && unread == 0 && self.body.is_behind()
     }
 
-    /// The peer sends no more, behind a whole request.
+    /// Handles the peer's end, after a whole request.
     #[cold]
     pub(super) fn peer_ended(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S> {
-        // Once: an end that was read is there in each read that follows.
+        // Once: each read after the end reports the end again.
         if self.peer_end == PeerEnd::Awaited {
             self.peer_end = PeerEnd::Owed;
         }
         self.tell_owed_end(io)
     }
 
-    /// Its connection is to end by then.
+    /// Handles a drain, which ends at `until`.
     pub(super) fn drain(
         &mut self,
         until: Time,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> Exchanged<S> {
-        // A head that came in the same turn as the drain: its handler has been told as it began.
+        // The handler was told already if its head arrived in the same turn as the drain.
         if self.drain == Drain::Told {
             return Flow::Again;
         }
@@ -356,7 +362,8 @@ impl<S: Server> Exchange<S> {
         self.tell(RequestEvent::Draining(until), io)
     }
 
-    /// Its handler has seen the head: in a drain that began before, it hears of that as well.
+    /// Called after the handler has seen the head. If a drain began before, the handler is told
+    /// now.
     #[inline]
     pub(super) fn begun(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S> {
         if io.scope.draining_until().is_none() {
@@ -366,9 +373,8 @@ impl<S: Server> Exchange<S> {
         self.tell_owed_drain(io)
     }
 
-    /// Tells the handler what came while something else waited in its place, if nothing does any
-    /// more: its body, if that was stored, or the end of it; then the end of its peer, and that of
-    /// its loop.
+    /// Tells the handler what happened while something else waited in its place, if nothing does
+    /// any more: the stored body or the end of the body, then the peer's end, then the drain.
     fn tell_what_came(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S> {
         if !matches!(self.handler, Some(Handler::Own(_))) {
             return Flow::Again;
@@ -384,7 +390,7 @@ impl<S: Server> Exchange<S> {
         flow.and_again(|| self.tell_owed_end(io)).and_again(|| self.tell_owed_drain(io))
     }
 
-    /// Tells the handler of its peer's end, if there is one to be told of and nothing waits in its
+    /// Tells the handler of its peer's end, if that is still to be told and nothing waits in its
     /// place.
     fn tell_owed_end(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S> {
         match self.handler {
@@ -396,13 +402,13 @@ impl<S: Server> Exchange<S> {
         }
     }
 
-    /// The same of a drain.
+    /// Does the same for a drain.
     #[cold]
     fn tell_owed_drain(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S> {
         match self.handler {
             Some(Handler::Own(_)) if self.drain == Drain::Owed => {
                 self.drain = Drain::Told;
-                // Where only this connection is to end, the time for that has come.
+                // If only this connection is to end, the time for that has come.
                 let until = io.scope.draining_until().unwrap_or(io.scope.now());
                 self.tell(RequestEvent::Draining(until), io)
             }
@@ -410,7 +416,7 @@ impl<S: Server> Exchange<S> {
         }
     }
 
-    /// The body cannot be had: the handler hears of it and is gone.
+    /// Handles an error of the body: the handler is told, and is gone.
     #[cold]
     pub(super) fn fail(
         &mut self,
@@ -434,9 +440,9 @@ impl<S: Server> Exchange<S> {
         Flow::Fail(error.status())
     }
 
-    /// The connection is gone, and the peer with it: the handler hears of it and is gone too.
+    /// Handles the loss of the connection: the handler is told, and is gone.
     pub(super) fn lost(&mut self, scope: &mut Scope<'_, S::Context>, config: &ServerConfig) {
-        // Not counted among the broken bodies: it may have come whole, and only its response not.
+        // Not counted as a broken body: it may have been complete, and only the response not.
         if let Some(Handler::Own(handler)) = self.handler.take()
             && let Err(panicked) =
                 scope.guard(|scope| handler.bad_request(BodyError::Truncated, scope))
@@ -447,13 +453,13 @@ impl<S: Server> Exchange<S> {
 }
 
 impl<S: Server> Drop for Exchange<S> {
-    // Small where exchanges are dropped in passing.
+    // Not inlined, so that the code is small where exchanges are dropped.
     #[inline(never)]
     fn drop(&mut self) {
         if let Some(counters) = &self.counters
             && !self.outgoing.is_over()
         {
-            // No clock here: how long it took is not known.
+            // There is no clock here, so the time that it took is unknown.
             counters.traffic.ended_at_once(None);
         }
     }

@@ -14,26 +14,26 @@ pub(super) struct Io<'a, 't, 's, C> {
 }
 
 impl<C> Io<'_, '_, '_, C> {
-    /// Returns how many octets have come and were not dealt with.
+    /// Returns how many bytes have been received and not been handled yet.
     pub(super) fn unread(&self) -> usize {
         self.transport.input.len()
     }
 
-    /// Returns whether the stream takes nothing in before the peer has taken what waits for it.
+    /// Returns whether the stream reads nothing more until the peer has read what waits for it.
     #[inline]
     pub(super) fn is_gated(&self) -> bool {
         self.is_still_gated(false)
     }
 
-    /// Returns whether it takes nothing in, where it `was` so before: at half of the mark, and not
-    /// at the mark, it begins again.
+    /// Returns whether the stream reads nothing more, given whether that `was` so before: it stops
+    /// above the mark, and begins again at half of it.
     pub(super) fn is_still_gated(&self, was: bool) -> bool {
         let mark = self.config.limits_ref().output_high_water;
         self.transport.output.len() > if was { mark / 2 } else { mark }
     }
 }
 
-/// A handler has panicked: logged once, counted. The connection goes on without it.
+/// Logs and counts a panic of a handler. The connection goes on without the handler.
 #[cold]
 pub(super) fn note_panic<S>(panicked: &Panicked, config: &ServerConfig) {
     Counters::add(&config.count().panics);

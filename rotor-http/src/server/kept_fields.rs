@@ -1,13 +1,13 @@
-//! `KeptFields`: fields of whatever answers a request.
+//! `KeptFields`: the fields of every response to a request.
 
 use memchr::memchr;
 
-/// Fields that go with the answer to a request, be that its handler's or an error page in its place.
-/// Absent for nearly every request.
+/// Fields that belong to every response to a request, whether the handler's or an error page in its
+/// place. Absent for nearly all requests.
 #[derive(Default)]
 pub(super) struct KeptFields(Option<Box<Lines>>);
 
-/// Each field in a line that ends with LF: a name has no colon, and a value no line end.
+/// One line per field, ended by LF: a name has no colon, and a value has no line end.
 #[derive(Default)]
 struct Lines(Vec<u8>);
 
@@ -19,7 +19,7 @@ impl KeptFields {
         self.0.is_none()
     }
 
-    /// Adds a field, which was checked.
+    /// Adds a field, which must have been checked.
     pub(super) fn add(&mut self, name: &str, value: &[u8]) {
         let Lines(lines) = &mut **self.0.get_or_insert_default();
         for part in [name.as_bytes(), b":", value, b"\n"] {
@@ -27,7 +27,7 @@ impl KeptFields {
         }
     }
 
-    /// Returns name and value of each.
+    /// Returns the name and the value of each field.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
         let lines = self.0.as_deref().map_or(&b""[..], |Lines(lines)| lines);
         lines.split(|&octet| octet == b'\n').filter_map(|line| {

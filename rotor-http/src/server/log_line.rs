@@ -1,5 +1,5 @@
-//! `LogLine`: what the log wants to know of a request, which is gone from the input by the time
-//! that its response is complete.
+//! `LogLine`: the parts of a request that the log needs, copied because the input no longer has
+//! them when the response is complete.
 
 use std::net::SocketAddr;
 
@@ -8,18 +8,18 @@ use rotor_stream::ConnectionInfo;
 use crate::h1::head::RequestHead;
 use crate::semantics::version::Version;
 
-/// What the log is told of a request.
+/// The parts of a request that the log needs.
 pub(super) struct LogLine {
     pub(super) peer: Option<SocketAddr>,
     pub(super) method: Box<str>,
     pub(super) target: Box<str>,
     pub(super) version: Option<Version>,
-    /// Octets of the response so far, sent or not.
+    /// Bytes of the response so far, sent or not.
     pub(super) bytes: u64,
     pub(super) fields: Fields,
 }
 
-/// The fields of a request that the log shows, those that it has.
+/// The fields of a request that the log may show, as far as the request has them.
 #[derive(Default, Debug)]
 pub(super) struct Fields(Box<[Field]>);
 
@@ -27,8 +27,8 @@ pub(super) struct Fields(Box<[Field]>);
 type Field = (&'static str, Box<[u8]>);
 
 impl LogLine {
-    /// Of a request whose head was read, or could not be; with so many of its fields as there are
-    /// of these names.
+    /// Copies the parts of a request whose head was read, or could not be, with those of the named
+    /// fields that it has.
     #[cold]
     pub(super) fn of(
         head: Option<&RequestHead<'_>>,

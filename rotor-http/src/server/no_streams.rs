@@ -1,4 +1,4 @@
-//! What stands for a connection of HTTP/2 where the feature `http2` is off: nothing that can be.
+//! Replaces `streams` if the feature `http2` is off.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -14,8 +14,8 @@ use crate::flow::Flow;
 
 pub(super) type Streamed<S> = Flow<Option<UpgradeSeed<S>>>;
 
-/// A connection that cannot be. It says what `streams` would say, so that the connection's own
-/// code reads the same either way.
+/// A connection of HTTP/2, of which there is none. It has the methods of the real type, so that the
+/// code of `connection` is the same either way.
 pub(super) struct Streams<S: Server> {
     never: Infallible,
     server: PhantomData<fn(S)>,

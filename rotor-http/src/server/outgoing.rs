@@ -1,5 +1,5 @@
-//! `Outgoing`: the response to a request while it is being written and sent: its writer's state,
-//! what of it was sent, and the error page that may still take its place.
+//! `Outgoing`: the response to a request while it is being written and sent. It knows how much of
+//! it was sent, and replaces it by an error page if necessary.
 
 use std::any::type_name;
 
@@ -25,7 +25,7 @@ use crate::writer::Writer;
 
 /// A response that is being written and sent.
 ///
-/// Of the output it remembers how much was unsent when it last looked, so that it can tell later
+/// It remembers how much of the output was unsent when it last looked, so that it can tell later
 /// how much of that has been sent since.
 ///
 /// ```text
@@ -34,26 +34,26 @@ use crate::writer::Writer;
 /// ```
 pub(super) struct Outgoing {
     pub(super) state: ResponseState,
-    /// What the request says of its response: an error page that takes its place needs it again.
+    /// What the request requires of its response; an error page needs this, too.
     reply: ReplyTo,
-    /// Unsent octets that precede this response. `None` once a part of this response was sent: then
-    /// it cannot be taken back any more.
+    /// Unsent bytes before this response. `None` once a part of this response was sent: then it
+    /// cannot be taken back any more.
     ahead: Option<usize>,
-    /// Unsent octets in all.
+    /// Unsent bytes in all.
     unsent: usize,
     /// When the head of the request was read.
     pub(super) began: Time,
-    /// Octets that may wait beside those of other responses on the same connection.
+    /// How many bytes may wait, given other responses on the same connection.
     pub(super) room_max: usize,
     log: Option<Box<LogLine>>,
-    /// Fields that it has, and an error page in its place as well.
+    /// Fields of this response, and of an error page in its place.
     kept: KeptFields,
-    /// Its end was counted, and told the log.
+    /// Whether the end was counted and logged.
     is_over: bool,
 }
 
 impl Outgoing {
-    /// A response of which nothing has been written.
+    /// Creates a response of which nothing has been written.
     #[inline]
     pub(super) fn new(
         reply: ReplyTo,
@@ -67,7 +67,8 @@ impl Outgoing {
         Outgoing { state, reply, ahead, unsent, began, room_max, log, kept, is_over }
     }
 
-    /// What the handler has written on seeing the head, behind `ahead` octets of earlier responses.
+    /// Creates the response that the handler has begun in `headers_received`, after `ahead` bytes
+    /// of earlier responses.
     pub(super) fn of_head(
         state: ResponseState,
         kept: KeptFields,
@@ -87,7 +88,8 @@ impl Outgoing {
         outgoing
     }
 
-    /// The response to a request that no handler will see, read or not.
+    /// Creates the response to a request that no handler sees, whether its head could be read or
+    /// not.
     #[cold]
     pub(super) fn refusing(
         head: Option<&RequestHead<'_>>,
@@ -98,13 +100,14 @@ impl Outgoing {
     ) -> Outgoing {
         config.count().traffic.unseen();
         let is_head = head.is_some_and(|head| head.method() == Method::Head);
-        // The line needs two copies of the peer's text. Made for nobody, they would make a flood of
+        // The line copies text from the peer. Without a log these copies would only make a flood of
         // bad requests more expensive.
         let log = config.is_logged().then(|| LogLine::of(head, config.logged_fields(), connection));
         Outgoing::new(ReplyTo { is_head, ..ReplyTo::unreadable() }, output, now, log)
     }
 
-    /// Lends the writer to `call`, and keeps account of what was sent before and written in it.
+    /// Passes the writer to `call`, and keeps track of what was sent before and written in the
+    /// call.
     #[inline]
     pub(super) fn with_response<T>(
         &mut self,
@@ -115,7 +118,7 @@ impl Outgoing {
     ) -> T {
         let before = output.len();
         let sent = self.unsent.saturating_sub(before);
-        // `None` once the first octet of this response was sent.
+        // `None` once the first byte of this response was sent.
         self.ahead = self.ahead.and_then(|ahead| ahead.checked_sub(sent));
         // On HTTP/2 no response ends its connection.
         let closes = closes && !self.state.is_framed();
@@ -129,7 +132,7 @@ impl Outgoing {
         result
     }
 
-    /// So many octets were written: for the log alone.
+    /// Counts the bytes that were written, for the log alone.
     #[inline]
     fn count(&mut self, octets: usize) {
         if let Some(line) = &mut self.log {
@@ -137,7 +140,7 @@ impl Outgoing {
         }
     }
 
-    /// What was written before the status belongs to no response: it is never taken back.
+    /// Treats what was written before the status as sent: interim responses are never taken back.
     #[inline]
     fn note_interim(&mut self) {
         if self.state.ending() == Ending::Unstarted {
@@ -145,31 +148,31 @@ impl Outgoing {
         }
     }
 
-    /// Tells a peer that waits for it to send its body, unless the response has begun.
+    /// Sends `100 Continue` to a peer that waits for it, unless the response has begun.
     #[cold]
     pub(super) fn send_continue(&mut self, output: &mut Output) {
-        // It is refused once the status was written; then the peer no longer waits for it.
+        // This fails if the status was written; then the peer no longer waits.
         let _too_late = self.state.interim(&mut Writer(output), Status::CONTINUE, &[]);
         self.unsent = output.len();
         self.note_interim();
     }
 
-    /// The request has been received whole: if it asked for another protocol, it may get it now.
+    /// Allows a switch of protocols, if the request asked for one, because the whole request has
+    /// arrived.
     pub(super) fn request_ended(&mut self) {
         self.state.allow_switch(self.reply.wants_upgrade);
     }
 
-    /// Takes back what was written, if none of it was sent; else says that it is too late.
+    /// Takes back what was written, if none of it was sent. Returns `false` if it is too late.
     fn take_back(&mut self, output: &mut Output) -> bool {
         let sent = self.unsent.saturating_sub(output.len());
         let Some(ahead) = self.ahead.and_then(|ahead| ahead.checked_sub(sent)) else {
             return false;
         };
-        // Answers to earlier requests stay.
+        // Earlier responses stay.
         output.truncate(ahead);
-        // The last of its connection: nobody knows what of its request the handler had still to
-        // read.
-        // In frames that is known.
+        // This response is the last of its connection, because it is unknown how much of the
+        // request the handler would have read. In frames that is known.
         let keep_alive = self.state.is_framed();
         self.state = ResponseState::new(ReplyTo { keep_alive, wants_upgrade: false, ..self.reply });
         (self.ahead, self.unsent) = (Some(ahead), ahead);
@@ -180,8 +183,8 @@ impl Outgoing {
         true
     }
 
-    /// Answers with an error page, if that is still possible: not when a part of another response
-    /// has been sent. `refusal` says why, if a head is to blame.
+    /// Responds with an error page, unless a part of another response has been sent. `refusal` is
+    /// the reason if the head was refused.
     #[cold]
     pub(super) fn error_page<S: Server>(
         &mut self,
@@ -203,8 +206,8 @@ impl Outgoing {
         if let Err(panicked) = self.with_response(transport.output, config, true, page) {
             note_panic::<S>(&panicked, config);
         }
-        // A page of the user's that panics or stops halfway is replaced by one that cannot. And a
-        // handler may fail with a status that has no page, as 204, or none alone, as 426.
+        // A user's page that panics or stops halfway is replaced by one that cannot. And a handler
+        // may fail with a status that has no page, such as 204, or none by itself, such as 426.
         for own in [status, Status::INTERNAL_SERVER_ERROR] {
             let is_whole = matches!(self.state.ending(), Ending::KeepAlive | Ending::Close);
             if is_whole || !self.take_back(transport.output) {
@@ -221,13 +224,13 @@ impl Outgoing {
         }
     }
 
-    /// Whether its end was counted.
+    /// Returns whether the end was counted and logged.
     pub(super) fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Counts the response as it is now, and tells the log of it. A hook that panics costs nobody
-    /// anything.
+    /// Counts the response in its present state, and logs it. A panic of the log hook costs no
+    /// response.
     #[inline]
     pub(super) fn end<C>(&mut self, scope: &mut Scope<'_, C>, config: &ServerConfig) {
         self.is_over = true;

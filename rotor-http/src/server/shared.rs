@@ -1,4 +1,4 @@
-//! `Shared`: what a connection has of its server, and that it is one of its connections.
+//! `Shared`: the config of a connection, which also counts the connection.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -6,11 +6,12 @@ use std::sync::Arc;
 use super::config::ServerConfig;
 use super::counters::Counters;
 
-/// The config of a connection, which counts it: as made, and as ended, however it ends.
+/// The config of a connection. It counts the connection when it is made, and again when it ends, in
+/// whatever way.
 pub(super) struct Shared(Arc<ServerConfig>);
 
 impl Shared {
-    /// A connection is made.
+    /// Counts a new connection.
     pub(super) fn new(config: Arc<ServerConfig>) -> Shared {
         Counters::add(&config.count().connections);
         Shared(config)

@@ -7,10 +7,10 @@ use crate::sync::Mutex;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicU32, AtomicU64, fence};
 
-/// A date that one thread in a second writes and all read.
+/// A date that one thread writes once a second and all threads read.
 ///
-/// It is a sequence lock: the number is odd while the words are being written, and other than
-/// before once they were. A reader that sees either takes the lock, which a writer holds.
+/// This is a sequence lock: the sequence number is odd while the words are being written, and has
+/// changed afterwards. A reader that notices either takes the lock, which a writer holds.
 #[derive(Debug)]
 pub(super) struct SharedDate {
     sequence: AtomicU32,
@@ -31,9 +31,9 @@ impl SharedDate {
         // Acquire: the words are read after this, and are at least as new as the number.
         let before = self.sequence.load(Acquire);
         let words = self.words.each_ref().map(|word| word.load(Relaxed));
-        // What was read is not looked at later than the number below.
+        // The words are read before the number below.
         fence(Acquire);
-        // Else a writer is at work, or was: words of two seconds may be mixed.
+        // Otherwise a writer was active: the words of two seconds may be mixed.
         if before.is_multiple_of(2) && self.sequence.load(Relaxed) == before {
             DateCache::from_words(&words)
         } else {
@@ -43,19 +43,19 @@ impl SharedDate {
 
     #[cold]
     fn read_locked(&self) -> DateCache {
-        // Poisoned or not: a date is whole at every moment, and no reason to fail a request.
+        // Even if poisoned: the date is complete at every moment, and no reason to fail a request.
         self.cache.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Moves to this second since 1970.
+    /// Sets the date to this second since 1970.
     #[cold]
     pub(super) fn update(&self, unix_seconds: i64) {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         cache.update(unix_seconds);
         let before = self.sequence.load(Relaxed);
-        // A plain store: only who holds the lock changes the number.
+        // A plain store: only the holder of the lock changes the number.
         self.sequence.store(before.wrapping_add(1), Relaxed);
-        // Whoever reads one of the words below also reads the odd number, or a later one.
+        // A reader that sees one of the words below also sees the odd number, or a later one.
         fence(Release);
         for (word, value) in self.words.iter().zip(cache.to_words()) {
             word.store(value, Relaxed);

@@ -1,4 +1,4 @@
-//! `Traffic`: how the requests of a server ended, counted so that it costs a request one addition.
+//! `Traffic`: counts how the requests of a server ended, with one addition for each request.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -10,15 +10,15 @@ use rotor_stream::OctetCounts;
 
 use crate::semantics::status::Status;
 
-/// The classes of [`Counters::responses`](super::Counters::responses): by the first digit of the
+/// The classes of [`Counters::responses`](super::Counters::responses), by the first digit of the
 /// status; `none` for a request whose connection was lost before it had a response.
 pub(super) const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
-/// That of [`Status::OK`] among them.
+/// The class of [`Status::OK`].
 const CLASS_OF_OK: usize = 2;
 
-/// How requests ended. A time falls into the histogram of its status' class, so that there is no
-/// other count of the two.
+/// How requests ended. Each time goes into the histogram of its status' class, so the counts need
+/// no counters of their own.
 #[derive(Default)]
 pub(crate) struct Traffic {
     times: [SharedHistogram; CLASSES.len()],
@@ -27,15 +27,15 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// A request has ended, as long after its head.
+    /// Counts a request that has ended this long after its head.
     pub(super) fn ended(&self, status: Option<Status>, time: Duration) {
         self.times[class_of(status)].note(time);
     }
 
-    /// The same where it was answered in the turn in which its head was read.
+    /// Counts a request that was answered in the turn in which its head was read.
     #[inline(always)]
     pub(super) fn ended_at_once(&self, status: Option<Status>) {
-        // Without a look at its class where it has the status that most have.
+        // The most frequent status needs no computation of its class.
         if status == Some(Status::OK) {
             self.times[CLASS_OF_OK].note_nanos(0);
         } else {
@@ -48,18 +48,19 @@ impl Traffic {
         self.times[class_of(status)].note_nanos(0);
     }
 
-    /// An answer to what never became a request: its head could not be read or understood.
+    /// Counts a response to something that never became a request: its head could not be read or
+    /// interpreted.
     #[cold]
     pub(super) fn unseen(&self) {
         self.unseen.fetch_add(1, Relaxed);
     }
 
-    /// How many of those there were.
+    /// Returns how many of those there were.
     pub(super) fn all_unseen(&self) -> u64 {
         self.unseen.load(Relaxed)
     }
 
-    /// What counts the octets of the connections.
+    /// Returns the counters of bytes read and written.
     pub(super) fn octets(&self) -> &Arc<OctetCounts> {
         &self.octets
     }
@@ -71,7 +72,7 @@ impl Traffic {
 
 #[inline]
 fn class_of(status: Option<Status>) -> usize {
-    // A status of 600 or more is nobody's class; a client takes it for a 5xx (RFC 9110 §15).
+    // A status of 600 or more has no class; a client treats it as a 5xx (RFC 9110 §15).
     status.map_or(0, |status| usize::from(status.code() / 100).min(CLASSES.len() - 1))
 }
 

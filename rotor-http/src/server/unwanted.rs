@@ -1,5 +1,5 @@
-//! What becomes of a body that nobody wants: it is read and dropped, so that the next request is
-//! found behind it, or the connection closes.
+//! A body that no handler wants: it is read and dropped, so that the next request can be found
+//! after it, or the connection closes.
 
 use rotor_core::Time;
 
@@ -10,14 +10,14 @@ use crate::h1::framing::Body;
 use crate::h1::request_semantics::RequestSemantics;
 use crate::limits::Limits;
 
-/// What the head has said of the body.
+/// What the head has announced about the body.
 #[derive(Clone, Copy)]
 pub(super) struct Announced {
     pub(super) body: Body,
     pub(super) expects_continue: bool,
 }
 
-/// What is left of a body that nobody wants.
+/// What is left of a body that no handler wants.
 pub(super) enum Rest {
     Nothing,
     /// It is read and dropped.
@@ -29,7 +29,7 @@ pub(super) enum Rest {
 /// A body that is read and dropped.
 pub(super) struct Unwanted {
     pub(super) decoder: BodyDecoder,
-    /// Octets of it that may have been received in all.
+    /// As soon as more than this number of its bytes has been received, the connection closes.
     pub(super) received_max: u64,
     pub(super) deadline: Time,
 }
@@ -40,35 +40,35 @@ impl Announced {
         Announced { body: terms.body, expects_continue: terms.expects_continue }
     }
 
-    /// Returns whether a response that is written before the body was asked for must be the last,
-    /// because what follows the body cannot be found: the peer may never send the body, or it is
-    /// too long to be read for nothing.
+    /// Returns whether a response that is written before the body was asked for must be the last:
+    /// the peer may never send the body, or it is too long to be read only to be dropped. In both
+    /// cases the next request cannot be found.
     #[inline]
     pub(super) fn must_close(self, limits: &Limits) -> bool {
         self.expects_continue || self.is_too_long(limits)
     }
 
-    /// Returns whether the body was announced to be longer than what is read for nothing.
+    /// Returns whether the announced length is more than what is read only to be dropped.
     #[inline]
     pub(super) fn is_too_long(self, limits: &Limits) -> bool {
         matches!(self.body, Body::Length(length) if length > limits.drained_body_bytes_max)
     }
 
-    /// What is left of the body, now that its handler is done.
+    /// Returns what is left of the body, now that its handler is done.
     #[inline]
     pub(super) fn rest(self, body: &mut BodyReceiver, now: Time, config: &ServerConfig) -> Rest {
         let limits = config.limits_ref();
         if body.is_unasked() && self.expects_continue {
-            // It waits to be told to send, and may as well send its next request: what comes then
-            // could be taken for either (RFC 9110 §10.1.1).
+            // The peer waits for `100 Continue`, and may as well send its next request: the next
+            // bytes could be either (RFC 9110 §10.1.1).
             return Rest::TooMuch;
         }
         let Some(decoder) = body.rest(limits) else { return Rest::Nothing };
-        // Also of the chunk at hand: it says how much of it is still to come.
+        // This also covers the current chunk, whose size says how much of it is still to come.
         if decoder.left() > limits.drained_body_bytes_max {
             return Rest::TooMuch;
         }
-        // Beyond what has come already: the handler may have taken any part of it.
+        // In addition to what has arrived already, of which the handler may have read any part.
         let received_max = decoder.received().saturating_add(limits.drained_body_bytes_max);
         let deadline = now + limits.shutdown_timeout;
         Rest::Unwanted(Box::new(Unwanted { decoder, received_max, deadline }))

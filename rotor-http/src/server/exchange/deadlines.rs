@@ -1,4 +1,4 @@
-//! What an exchange waits for, and what becomes of it when that does not come in time.
+//! What an exchange waits for, and what happens at its deadlines.
 
 use rotor_core::{Deadline, Time};
 
@@ -11,7 +11,7 @@ use crate::server::io::Io;
 use crate::server::request_event::RequestEvent;
 
 impl<S: Server> Exchange<S> {
-    /// Returns what the exchange waits for: so many unread bytes, room in the output, or its
+    /// Returns what the exchange waits for: this number of unread bytes, room in the output, or its
     /// deadline.
     pub(super) fn wait(&mut self, input: Option<usize>, io: &Io<'_, '_, '_, S::Context>) -> Wait {
         let high = io.config.limits_ref().output_high_water;
@@ -20,18 +20,18 @@ impl<S: Server> Exchange<S> {
             // Half of the mark is still to be sent then, which keeps the peer busy while the
             // handler goes on.
             unsent if unsent > high / 2 => Some(high / 2),
-            // Called only when all is written, and not at the next write: so each call of the
+            // Called only when everything is sent, and not after each write: so each call of the
             // handler finds at least half of the mark to fill.
             _ => Some(0),
         };
-        // An octet or the end. If it is an octet, there is no end so far, and from then on neither
-        // is waited for.
+        // One byte or the end. If it is a byte, the peer has not ended yet, and from then on the
+        // exchange waits for neither.
         let input = input.or_else(|| self.awaits_end(io.unread()).then_some(1));
         Wait::input(input, self.next_deadline(io)).or_flush(flush)
     }
 
-    /// Returns the handler's deadline, when it is to be woken, and the deadline of the
-    /// body, whichever comes first.
+    /// Returns the earliest of the handler's deadline, the time of its wake-up, and the deadline of
+    /// the body.
     pub(in crate::server) fn next_deadline(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Deadline {
         let of_body = self.body_deadline(io);
         match self.handler_deadline().min(self.wake_time()).min(of_body) {
@@ -40,14 +40,14 @@ impl<S: Server> Exchange<S> {
         }
     }
 
-    /// Returns until when more of the body must have come.
+    /// Returns the time until which more of the body must have arrived.
     fn body_deadline(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Time {
         self.was_gated = io.is_still_gated(self.was_gated);
         let is_paused = self.was_gated || self.is_held_back;
         self.body.deadline(io.unread(), is_paused, io.config.limits_ref(), io.scope.now())
     }
 
-    /// Where the body is late, it has until then; returns whether it is.
+    /// Puts off the deadline of the body to `until` if the body is late; returns whether it is.
     pub(in crate::server) fn put_off_body(
         &mut self,
         until: Time,
@@ -64,14 +64,14 @@ impl<S: Server> Exchange<S> {
     fn handler_deadline(&self) -> Time {
         match (&self.handler, self.deadline) {
             (Some(Handler::Later(waits)), _) => waits.limit(),
-            // A handler is not at fault for a body that comes slowly.
+            // A handler is not at fault for a body that arrives slowly.
             (_, HandlerDeadline::Given(_)) if self.body.is_receiving() => Time::NEVER,
             (_, HandlerDeadline::Given(time) | HandlerDeadline::Own(time)) => time,
         }
     }
 
-    /// Returns when the handler is to be woken. While something waits in its place there is nobody
-    /// to wake: the handler that follows is, at once where the time has come meanwhile.
+    /// Returns when the handler is to be woken. If something waits in its place there is no handler
+    /// to wake; the handler that follows is woken, at once if the time has passed by then.
     fn wake_time(&self) -> Time {
         match self.handler {
             Some(Handler::Later(_)) => Time::NEVER,
@@ -79,26 +79,27 @@ impl<S: Server> Exchange<S> {
         }
     }
 
-    /// The handler was given something: unless it has a deadline of its own, its time begins anew.
+    /// Restarts the handler's time after it was given something, unless it has a deadline of its
+    /// own.
     pub(super) fn renew_deadline(&mut self, io: &Io<'_, '_, '_, S::Context>) {
         if let HandlerDeadline::Given(until) = &mut self.deadline {
             *until = io.scope.now() + io.config.limits_ref().handler_timeout;
         }
     }
 
-    /// A deadline has been reached: the handler's, the body's, or none any more.
+    /// Handles a deadline: the handler's, the body's, or one that was put off in the meantime.
     pub(in crate::server) fn timeout(
         &mut self,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> Exchanged<S> {
         let now = io.scope.now();
-        // The handler first: it can still answer, while a late body fails the exchange.
+        // The handler first: it can still respond, while a late body fails the exchange.
         if self.handler_deadline() <= now {
             if !matches!(self.handler, Some(Handler::Later(_))) {
                 if let HandlerDeadline::Given(_) = self.deadline {
                     Counters::add(&io.config.count().handler_timeouts);
                 }
-                // It is told once. From here on it sets its own deadline.
+                // The handler is told once. From here on it sets its own deadline.
                 self.deadline = HandlerDeadline::Own(Time::NEVER);
             }
             return self.tell_waiting(RequestEvent::Timeout, io, |later, r, s| later.timeout(r, s));
@@ -110,7 +111,7 @@ impl<S: Server> Exchange<S> {
             self.wake_at = Time::NEVER;
             return self.tell(RequestEvent::Wakeup, io);
         }
-        // Something has come since the deadline was set, and has put it off.
+        // Something has arrived since the deadline was set, and has put it off.
         Flow::Again
     }
 }

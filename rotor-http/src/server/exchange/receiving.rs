@@ -1,4 +1,4 @@
-//! What has come of the body, and the handler's hearing of it.
+//! Receiving a body, and passing it to the handler.
 
 use super::{Exchange, Exchanged, Handler};
 use crate::body_receiver::{Part, Received};
@@ -9,7 +9,7 @@ use crate::server::io::Io;
 use crate::server::request_event::RequestEvent;
 
 impl<S: Server> Exchange<S> {
-    /// Looks at what has come of the body, and hands it over.
+    /// Decodes what has arrived of the body, and passes it to the handler.
     pub(in crate::server) fn receive(
         &mut self,
         io: &mut Io<'_, '_, '_, S::Context>,
@@ -45,14 +45,14 @@ impl<S: Server> Exchange<S> {
                 // that call.
                 self.note_end(trailers.as_ref());
                 let flow = match part {
-                    // Only the end has come, and it has a call of its own.
+                    // Only the end has arrived, and it has a call of its own.
                     Part::Nothing => Flow::Again,
                     part => self.give(part, io, |handler, octets, response, scope| {
                         handler.handle(RequestEvent::Chunk(octets), response, scope)
                     }),
                 };
-                // If the handler finished on the last piece, it is gone, and nobody must be told of
-                // the end.
+                // If the handler finished on the last piece, it is gone, and the end is not
+                // reported.
                 flow.and_again(|| self.give_end(trailers, io))
             }
             Ok(Received::Block(block, trailers)) => {
@@ -64,15 +64,16 @@ impl<S: Server> Exchange<S> {
         }
     }
 
-    /// Where the whole request has come, it may get another protocol now, if it asked for one.
+    /// Allows a switch of protocols, if the request asked for one, once the whole request has
+    /// arrived.
     pub(super) fn note_end(&mut self, trailers: Option<&Trailers>) {
         if trailers.is_some() {
             self.outgoing.request_ended();
         }
     }
 
-    /// Tells of the end of the body, if that has come: now, or once nothing waits in the handler's
-    /// place.
+    /// Reports the end of the body, if it has arrived: now, or once nothing waits in the handler's
+    /// place any more.
     pub(super) fn give_end(
         &mut self,
         trailers: Option<Trailers>,

@@ -1,5 +1,5 @@
-//! A body that is stored for its handler: what comes goes to the [`Storing`], and the handler gets
-//! it when all of it is there.
+//! A body that is stored for its handler: its parts go to the [`Storing`], and the handler gets the
+//! body when it is complete.
 //!
 //! ```text
 //!   recv(Stored) ─▶ begin ─▶ (the file is open) ─▶ 100 ─▶ came.. ─▶ (all is written) ─▶ request_stored
@@ -21,11 +21,11 @@ use crate::server::request_event::RequestEvent;
 use crate::storing::{Storing, Wanted};
 
 impl<S: Server> Exchange<S> {
-    /// The handler asks for the body: begins to store it, if that is how it wants it.
+    /// Begins to store the body, if the handler asks for it in this mode.
     ///
     /// # Errors
     ///
-    /// It cannot be stored; nothing of it was taken.
+    /// The body cannot be stored; nothing of it was read.
     pub(super) fn begin_storing(
         &mut self,
         mode: RecvMode,
@@ -42,14 +42,14 @@ impl<S: Server> Exchange<S> {
         Ok(())
     }
 
-    /// The body was asked for. Returns whether the peer is to be told to send; `None` where the
-    /// disk has to be waited for first, and it is told when that is done.
+    /// Called when the body was asked for. Returns whether the peer is to be sent `100 Continue`;
+    /// `None` if the disk is not ready yet, in which case that is sent later.
     pub(super) fn ask_disk(&mut self, owes_continue: bool) -> Option<bool> {
         let Some(storing) = &mut self.storing else { return Some(owes_continue) };
         storing.is_held_by_handler = false;
         storing.owes_continue |= owes_continue;
         if !storing.holds() {
-            // The disk may have become ready while the handler wanted no more. Then `100 Continue`
+            // The disk may have become ready while the handler held the body. Then `100 Continue`
             // has still to be sent.
             return Some(std::mem::take(&mut storing.owes_continue));
         }
@@ -57,14 +57,14 @@ impl<S: Server> Exchange<S> {
         None
     }
 
-    /// The handler wants no more for now.
+    /// Called when the handler holds the body.
     pub(super) fn hold_storing(&mut self) {
         if let Some(storing) = &mut self.storing {
             storing.is_held_by_handler = true;
         }
     }
 
-    /// More has come, or the end of it.
+    /// Called when more of the body has arrived, or its end.
     pub(super) fn store(
         &mut self,
         blocks: Vec<Block>,
@@ -78,7 +78,7 @@ impl<S: Server> Exchange<S> {
         self.follow_storing(progress, io)
     }
 
-    /// The connection was woken.
+    /// Called when the connection was woken.
     pub(super) fn poll_storing(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S> {
         let Some(storing) = &mut self.storing else { return Flow::Again };
         let progress = storing.poll(io.scope);
@@ -109,7 +109,7 @@ impl<S: Server> Exchange<S> {
         }
     }
 
-    /// The disk is no longer in the way.
+    /// Goes on once the disk is ready for more.
     fn go_on_storing(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
         let Some(storing) = &mut self.storing else { return };
         if storing.is_held_by_handler {
@@ -117,11 +117,11 @@ impl<S: Server> Exchange<S> {
         }
         let owes_continue = std::mem::take(&mut storing.owes_continue);
         if self.body.is_held() {
-            // The handler has got further, so its time begins anew.
+            // The handler has made progress, so its time begins anew.
             self.renew_deadline(io);
             self.body.release();
         }
-        // A peer that sends already does not wait (RFC 9110 §10.1.1).
+        // A peer that is sending already does not wait (RFC 9110 §10.1.1).
         if owes_continue && io.transport.input.is_empty() {
             self.outgoing.send_continue(io.transport.output);
         }

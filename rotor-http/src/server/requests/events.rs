@@ -1,5 +1,5 @@
-//! What happens to a connection besides that something comes: room to write, deadlines, wake-ups,
-//! the end.
+//! The events of a connection other than input: room to write, deadlines, wake-ups, drains, the
+//! end.
 
 use rotor_core::{Deadline, Description, Scope, Time};
 
@@ -15,22 +15,22 @@ use crate::server::outgoing::Outgoing;
 use crate::server::request_event::RequestEvent;
 
 impl<S: Server> Requests<S> {
-    /// The output has gone down as far as was waited for.
+    /// Called when the output has gone down as far as was waited for.
     pub(in crate::server) fn flushed(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
         match &mut self.state {
             State::Exchange(exchange) => {
                 let flow = exchange.tell(RequestEvent::Flushed, io);
                 self.follow_on(flow, io)
             }
-            // There is room again for what was held back.
+            // There is room again for requests that were held back.
             _ => self.advance(io),
         }
     }
 
     pub(in crate::server) fn timeout(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
         let (now, counters) = (io.scope.now(), io.config.count());
-        // The peer still takes responses, at a rate that the stream watches. Until it has them, it
-        // may be slow to send.
+        // The peer still reads responses, at a rate that the stream checks. Until it has read them,
+        // it may be slow to send.
         let is_taking = !io.transport.output.is_empty();
         match &mut self.state {
             State::Exchange(exchange) => {
@@ -38,7 +38,7 @@ impl<S: Server> Requests<S> {
                 self.follow_on(flow, io)
             }
             State::Head(since) if is_taking => {
-                // It could not send the rest while its own responses were in the way.
+                // The peer could not send the rest while its own responses were in the way.
                 if let Since::Begun(since) = since {
                     *since = now;
                 }
@@ -70,7 +70,7 @@ impl<S: Server> Requests<S> {
                 );
                 self.refuse(Status::REQUEST_TIMEOUT, None, outgoing, io)
             }
-            // The response is complete and was sent, so there is nobody to tell.
+            // The response is complete and was sent, so no handler is left to be told.
             State::Unwanted(_) => {
                 Counters::add(&counters.undrained);
                 Flow::Done(None)
@@ -79,13 +79,13 @@ impl<S: Server> Requests<S> {
     }
 
     pub(in crate::server) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
-        // Otherwise it was meant for the handler of an earlier request.
+        // Otherwise the wake-up was meant for the handler of an earlier request.
         let State::Exchange(exchange) = &mut self.state else { return Flow::Wait(Wait::AS_BEFORE) };
         let flow = exchange.wakeup(io);
         self.follow_on(flow, io)
     }
 
-    /// The loop is to end: so does this connection, after what is under way.
+    /// Handles a drain: the connection ends after the request that is under way.
     pub(in crate::server) fn drain(
         &mut self,
         until: Time,
@@ -93,17 +93,18 @@ impl<S: Server> Requests<S> {
     ) -> Served<S> {
         self.is_draining = true;
         match &mut self.state {
-            // What was sent at once with those whose responses are not taken has not been read.
+            // The peer does not read its responses, and requests that it pipelined have not been
+            // read yet.
             State::Head(_) if io.is_gated() => Flow::Wait(Wait::AS_BEFORE),
             // The peer does not know that the connection ends: its next request may be on its way.
             State::Head(_) if is_blank(io.transport.input) => self.idle(io),
-            // A request has begun to come, or will be found behind what is dropped. It is answered,
-            // with `Connection: close`.
+            // A request has begun to arrive, or will be found after the body that is dropped. Its
+            // response has `Connection: close`.
             State::Head(_) | State::Unwanted(_) => Flow::Wait(Wait::AS_BEFORE),
             State::Exchange(exchange) => {
                 // Before the call, so that a head that is written in it has `Connection: close`. A
-                // head that was written before promised that a request may follow; then that one's
-                // response has it.
+                // head that was written before has promised that a request may follow; then the
+                // response to that one has it.
                 if !exchange.outgoing.state.has_promised_more() {
                     exchange.outgoing.state.close();
                 }
@@ -113,17 +114,17 @@ impl<S: Server> Requests<S> {
         }
     }
 
-    /// Returns since when the connection waits for a request of which nothing has come.
+    /// Returns since when the connection waits for a request of which nothing has arrived.
     pub(in crate::server) fn idle_since(&self, input: &[u8]) -> Option<Time> {
         match self.state {
-            // A connection on which only empty lines have come can end unnoticed; a part of a head
-            // is a request.
+            // A connection on which only empty lines have arrived can end unnoticed; a part of a
+            // head is a request.
             State::Head(Since::Idle(since)) if is_blank(input) => Some(since),
             _ => None,
         }
     }
 
-    /// Says what it is at: whether it waits for a request, reads one or is answering it.
+    /// Describes the state: waiting for a request, reading one, or responding to it.
     pub(in crate::server) fn describe(&self, to: &mut Description) {
         to.add_messages(self.begun.into());
         match &self.state {
@@ -134,7 +135,7 @@ impl<S: Server> Requests<S> {
         }
     }
 
-    /// The peer sends no more.
+    /// Handles the end of the peer's input.
     pub(in crate::server) fn input_ended(
         &mut self,
         io: &mut Io<'_, '_, '_, S::Context>,
@@ -142,24 +143,24 @@ impl<S: Server> Requests<S> {
         match &mut self.state {
             State::Exchange(exchange) => {
                 // Only a handler that still waits for input, or for the end, gets here. A peer may
-                // close its side after a complete request, and still gets its response.
+                // close its sending side after a complete request, and still gets its response.
                 if !exchange.awaits_end(io.unread()) {
                     let flow = exchange.fail(BodyError::Truncated, io);
                     return self.follow_on(flow, io);
                 }
                 let flow = exchange.peer_ended(io);
                 match self.follow(flow, io) {
-                    // It has answered, and no other request can come.
+                    // The handler has responded, and no other request can come.
                     Flow::Again if matches!(self.state, State::Head(_)) => Flow::Done(None),
                     flow => flow.and_again(|| self.advance(io)),
                 }
             }
-            // A truncated head gets no response: nobody waits for one.
+            // A truncated head gets no response, because no peer waits for one.
             State::Head(_) | State::Unwanted(_) => Flow::Done(None),
         }
     }
 
-    /// The connection is gone.
+    /// Handles the loss of the connection.
     pub(in crate::server) fn lost(
         mut self,
         config: &ServerConfig,
@@ -172,7 +173,7 @@ impl<S: Server> Requests<S> {
     }
 }
 
-/// Returns whether there is nothing but empty lines, which may precede a request (RFC 9112 §2.2).
+/// Returns whether the input has only empty lines, which may precede a request (RFC 9112 §2.2).
 fn is_blank(input: &[u8]) -> bool {
     input.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
 }

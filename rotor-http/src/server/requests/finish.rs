@@ -1,4 +1,5 @@
-//! The end of an exchange: was its response complete, and can another request follow?
+//! The end of an exchange: whether its response is complete, and whether another request can
+//! follow.
 
 use std::any::type_name;
 
@@ -15,7 +16,8 @@ use crate::server::outgoing::Outgoing;
 use crate::server::unwanted::{Announced, Rest};
 
 impl<S: Server> Requests<S> {
-    /// The handler is done: was its response complete, and can another request follow?
+    /// Called when the handler is done: checks whether its response is complete, and whether
+    /// another request can follow.
     #[inline(never)]
     pub(super) fn finish(
         &mut self,
@@ -27,16 +29,17 @@ impl<S: Server> Requests<S> {
     ) -> Served<S> {
         let ending = outgoing.state.ending();
         match (ending, upgrade) {
-            // The rule; all others cost the connection.
+            // The usual case; all others end the connection.
             (Ending::KeepAlive, None) => {}
-            // Nothing of the body is left: before its end no switch was allowed.
+            // Nothing of the body is left: no switch was allowed before its end.
             (Ending::Switch, Some(seed)) => {
                 outgoing.end(io.scope, io.config);
                 return Flow::Done(Some(seed));
             }
             (ending, upgrade) => {
                 let limits = io.config.limits_ref();
-                // The response has `close` because of such a body, so it is counted here.
+                // The response has `Connection: close` because of such a body, so the body is
+                // counted here.
                 let is_left = body.is_unasked() && announced.is_too_long(limits);
                 return self.finish_oddly(outgoing, is_left, ending, upgrade.is_some(), io);
             }
@@ -57,7 +60,7 @@ impl<S: Server> Requests<S> {
         }
     }
 
-    /// The handler is done, and so is the connection; `is_left` says of a body that is not read
+    /// Ends the connection after a handler that is done. `is_left` is set if its body is not read
     /// because it is too long.
     #[cold]
     fn finish_oddly(
@@ -73,8 +76,8 @@ impl<S: Server> Requests<S> {
             log::error!("{} finished without a complete response", type_name::<S>());
             return self.fail(outgoing, Status::INTERNAL_SERVER_ERROR, io);
         }
-        // One side expects another protocol and the other does not: what either sends next would
-        // mean nothing to the other.
+        // One side would speak another protocol and the other would not: neither would understand
+        // the other.
         if wants_upgrade != (ending == Ending::Switch) {
             log::error!(
                 "{}: `Next::upgrade` and a status that switches belong together",
@@ -88,12 +91,13 @@ impl<S: Server> Requests<S> {
         Flow::Done(None)
     }
 
-    /// The handler is gone, or has not answered: an error page if that is still possible, then the
-    /// end.
+    /// Called when the handler has failed or has not responded: sends an error page if that is
+    /// still possible, and ends the connection.
     ///
     /// RFC 9112 §8: a response without chunks and without a length "is considered complete
-    /// regardless of the number of message body octets received". So one that broke off ends by a
-    /// reset; a peer that can count hears the end, behind all that there is.
+    /// regardless of the number of message body octets received". So a connection whose response of
+    /// this kind is incomplete is reset. In all other cases the peer can tell from the framing
+    /// whether the response is complete, and the connection is closed after what was written.
     #[cold]
     pub(super) fn fail(
         &mut self,

@@ -1,4 +1,4 @@
-//! The head of a request: it is read, understood or refused, and a handler sees it.
+//! The head of a request: it is read, interpreted or refused, and passed to a handler.
 
 use std::cell::Cell;
 
@@ -29,7 +29,7 @@ use crate::server::response::Response;
 use crate::server::unwanted::Announced;
 
 impl<S: Server> Requests<S> {
-    /// Looks for a head; once it is there, begins the request.
+    /// Looks for a head; if it is complete, begins the request.
     #[inline(always)]
     pub(super) fn read_head(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
         let Io { transport, scope, config } = io;
@@ -38,7 +38,7 @@ impl<S: Server> Requests<S> {
         let Transport { input, output, .. } = &mut **transport;
         let mut storage = FieldStorage::new();
         let (fast, slow) = storage.parts();
-        // By reference, because it has a hundred octets and is found in one of two places.
+        // By reference, because a head has a hundred bytes and comes from one of two places.
         let (whole, in_parts);
         let head = match self.reader.read_whole_request(input, fast, config.limits_ref()) {
             Some(head) => {
@@ -63,20 +63,20 @@ impl<S: Server> Requests<S> {
                 return self.refuse(status, Some(error), outgoing, io);
             }
         };
-        // Before the handler is called: the head may be written in the call, and tells whether it
-        // is the last.
+        // Before the handler is called: the head may be written in the call, and says whether it is
+        // the last.
         terms.keep_alive &= self.may_be_followed(scope, config);
         // The writer has no clock.
         config.renew_date(scope);
         let (reply, mut is_bodiless) = (terms.reply_to(), matches!(terms.body, Body::Empty));
         let mut state = ResponseState::new(reply);
         if !is_bodiless {
-            // No other protocol before the body has come.
+            // No other protocol before the body has arrived.
             state.allow_switch(false);
         }
         let (mut len, ahead) = (head.input_len(), output.len());
         let mut announced = Announced::of(&terms);
-        // A response that is written now must tell in its head that it is the last.
+        // A response that is written now must say in its head that it is the last.
         let closes = !is_bodiless && announced.must_close(config.limits_ref());
         let body = match is_bodiless || closes {
             true => None,
@@ -86,12 +86,12 @@ impl<S: Server> Requests<S> {
         let mut kept = KeptFields::NONE;
         let mut response = Response::new(&mut state, output, config, &mut kept, closes);
         let seed = &self.seed;
-        // The guard does not return this: the return value would take the place of the call's
+        // The closure does not return this: the return value would take the place of the call's
         // arguments, and so keep them all in memory.
         let (mut next, mut is_seen) = (None, false);
         let called = scope.guard(|scope| {
-            // Within the guard: `supports` is the user's, too. RFC 9110 §9.1: a method that is not
-            // implemented gets 501, whatever it is to be done to.
+            // Within the guard, because `supports` is the user's code, too. RFC 9110 §9.1: a method
+            // that is not implemented gets 501, whatever its target is.
             is_seen = S::supports(head.method());
             if is_seen {
                 Counters::add(&config.count().requests);
@@ -102,17 +102,17 @@ impl<S: Server> Requests<S> {
         });
         let next = called.map(|()| next);
         if let Some(body) = body.filter(|_| is_taken.get()) {
-            // As if there had been none.
+            // The handler has taken the body: go on as if there were none.
             len += body.len();
             announced = Announced { body: Body::Empty, expects_continue: false };
             is_bodiless = true;
         }
         match next {
-            // If the handler answers at once, nothing has to be kept for the rest of the exchange.
+            // If the handler responds at once, nothing has to be kept for the rest of the exchange.
             Ok(Some(next @ Next { step: Step::Finished, .. }))
                 if state.ending() == Ending::KeepAlive && is_bodiless && !config.is_logged() =>
             {
-                // It is empty: dropping it would only check that.
+                // It holds nothing that needs to be dropped; dropping it would only check that.
                 std::mem::forget(next);
                 config.count().traffic.ended_at_once(state.final_status());
                 input.consume(len);
@@ -127,7 +127,7 @@ impl<S: Server> Requests<S> {
                 if !is_seen {
                     config.count().traffic.unseen();
                 }
-                // Before the head is consumed, which holds the text.
+                // Before the head is consumed, because the log line copies its text.
                 let log = config
                     .is_logged()
                     .then(|| LogLine::of(Some(head), config.logged_fields(), connection));
@@ -153,11 +153,11 @@ impl<S: Server> Requests<S> {
         if is_old {
             Counters::add(&config.count().aged);
         }
-        // Connections are not told that the end of the loop is announced, so the loop is asked.
+        // The announcement of a drain is not an event for connections, so the loop's phase is read.
         !is_used_up && !is_old && !self.is_draining && scope.phase() == Phase::Serving
     }
 
-    /// The handler has seen the head, and the exchange is not over with that.
+    /// Called when the handler has seen the head and the exchange may go on.
     #[inline(never)]
     fn begin_exchange(
         &mut self,
@@ -169,7 +169,7 @@ impl<S: Server> Requests<S> {
         let next = match next {
             Ok(None) => return self.refuse(Status::NOT_IMPLEMENTED, None, outgoing, io),
             Ok(Some(Next { step: Step::Finished, .. })) => {
-                // The response is written: only what is left of the body is still to be dealt with.
+                // The response is written; only the rest of the body is left.
                 let mut body = BodyReceiver::announced(announced.body);
                 return self.finish(&mut outgoing, announced, &mut body, None, io);
             }
@@ -184,7 +184,7 @@ impl<S: Server> Requests<S> {
             }
             Flow::Fail(status) => self.fail(&mut exchange.outgoing, status, io),
             flow => {
-                // Allocated only now: most requests are over before.
+                // Allocated only now, because most requests are over before.
                 exchange.count_its_end(io.config);
                 self.state = State::Exchange(Box::new(exchange));
                 self.follow(flow, io)
@@ -192,13 +192,13 @@ impl<S: Server> Requests<S> {
         }
     }
 
-    /// A part of a head has come, or only empty lines before one.
+    /// Called when a part of a head has arrived, or only empty lines before one.
     fn wait_for_head(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Served<S> {
         if self.reader.is_idle() {
             // An empty line is not the beginning of a request.
             return self.idle(io);
         }
-        // The time counts from the first byte of the head: a peer that drips gains nothing by it.
+        // The time counts from the first byte of the head, so a peer gains nothing by dripping.
         let since = match self.state {
             State::Head(Since::Begun(since)) => since,
             _ => io.scope.now(),
@@ -226,7 +226,7 @@ impl<S: Server> Requests<S> {
         self.refuse(status, Some(error), outgoing, io)
     }
 
-    /// Responds to a request that no handler saw, and closes.
+    /// Responds to a request that no handler has seen, and closes.
     #[cold]
     pub(super) fn refuse(
         &mut self,
@@ -238,34 +238,34 @@ impl<S: Server> Requests<S> {
         Counters::add(&io.config.count().refused);
         outgoing.error_page::<S>(status, why, io);
         outgoing.end(io.scope, io.config);
-        // Where the next request begins is unknown, or cannot be trusted.
+        // The beginning of the next request is unknown, or cannot be trusted.
         Flow::Done(None)
     }
 }
 
-/// Returns the body behind a head of this length, if all of it has come.
+/// Returns the body after a head of this length, if all of it has arrived.
 fn whole_body<'a>(terms: &RequestSemantics<'_>, input: &'a [u8], head: usize) -> Option<&'a [u8]> {
     let Body::Length(length) = terms.body else { return None };
-    // Another protocol is allowed once the body is over, which the writer hears only later.
+    // A switch is allowed only once the body has ended, and the writer learns that later.
     if terms.wants_upgrade {
         return None;
     }
     input.get(head..)?.get(..usize::try_from(length).ok()?)
 }
 
-/// What the connection has to know of a head.
+/// Interprets a head: what it means for the connection.
 #[inline]
 fn terms_of<'a>(head: &RequestHead<'a>) -> Result<RequestSemantics<'a>, RequestError> {
     let terms = RequestSemantics::from_head(head)?;
     if !matches!(terms.body, Body::Empty) && matches!(head.method(), Method::Connect) {
-        // RFC 9110 §9.3.6: content in CONNECT "has no defined semantics"; is it the tunnel's first
-        // bytes or not?
+        // RFC 9110 §9.3.6: content in CONNECT "has no defined semantics". It might or might not be
+        // the first bytes of the tunnel.
         return Err(RequestError::ConnectBody);
     }
     Ok(terms)
 }
 
-/// Counts and notes a request that is refused; returns the status.
+/// Counts and logs a request that is refused. Returns the status.
 #[cold]
 fn refused<C>(error: &RequestError, config: &ServerConfig, scope: &Scope<'_, C>) -> Status {
     if matches!(error, RequestError::Head(error) if error.is_limit()) {

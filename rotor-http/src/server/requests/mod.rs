@@ -1,4 +1,4 @@
-//! The requests of a connection, one after the other, and a handler for each.
+//! The requests of a connection of HTTP/1.1, one after the other, and a handler for each.
 //!
 //! ```text
 //!          head complete            handler done, body ended           upgrade
@@ -25,11 +25,11 @@ use super::unwanted::Unwanted;
 use crate::flow::{BATCH, Flow, Wait};
 use crate::h1::head::HeadReader;
 
-/// The HTTP side of a connection.
+/// The HTTP/1.1 side of a connection.
 pub(super) struct Requests<S: Server> {
     seed: S::Seed,
     reader: HeadReader,
-    /// How many, as far as this counts.
+    /// The number of requests so far, saturating.
     begun: u32,
     age: Age,
     /// The loop drains, or an operator ends this connection: the next response says that it is the
@@ -46,26 +46,26 @@ enum State<S: Server> {
     Unwanted(Box<Unwanted>),
 }
 
-/// Since when a request is waited for.
+/// Since when the connection waits for a request.
 #[derive(Clone, Copy)]
 enum Since {
-    /// Nothing has come of it; `NEVER` before that is known.
+    /// Nothing of the request has arrived; `NEVER` before the time is known.
     Idle(Time),
-    /// A part of its head has come.
+    /// A part of the head has arrived.
     Begun(Time),
 }
 
 impl<S: Server> State<S> {
-    /// Between two requests; whether the next one is there already is still to be seen.
+    /// Between two requests; whether the next one has arrived already is not known yet.
     const HEAD: State<S> = State::Head(Since::Idle(Time::NEVER));
 }
 
-/// How a step of the requests ends: the connection is over, or goes on in another protocol; or it is
-/// cut off.
+/// The result of a step of the requests: the connection is over, or switches to another protocol,
+/// or is cut off.
 pub(super) type Served<S> = Flow<Option<UpgradeSeed<S>>, CutOff>;
 
-/// A response that only the end of its connection completes is incomplete. So the connection must
-/// not come to an end that looks like one.
+/// The response is incomplete, but would seem complete if the connection were closed. So it must be
+/// reset.
 pub(super) struct CutOff;
 
 impl<S: Server> Requests<S> {
@@ -73,14 +73,14 @@ impl<S: Server> Requests<S> {
         Requests { seed, reader: HeadReader::new(), begun: 0, age, is_draining, state: State::HEAD }
     }
 
-    /// Whether nothing has come yet of the first request.
+    /// Returns whether nothing of the first request has arrived yet.
     #[inline]
     pub(super) fn is_untouched(&self) -> bool {
         self.begun == 0 && self.reader.is_idle()
     }
 
-    /// A part of the preface of HTTP/2 has come, which may be the beginning of a head as well;
-    /// returns since when.
+    /// Called when a part of the preface of HTTP/2 has arrived, which may also be the beginning of
+    /// a head. Returns since when.
     #[cfg(feature = "http2")]
     #[cold]
     pub(super) fn begun_since(&mut self, now: Time) -> Time {
@@ -94,18 +94,18 @@ impl<S: Server> Requests<S> {
         }
     }
 
-    /// What handlers are made of.
+    /// Returns the seed of a handler.
     pub(super) fn seed(&self) -> S::Seed {
         self.seed.clone()
     }
 
-    /// Does what can be done with what is there.
+    /// Does all that can be done with the input at hand.
     ///
-    /// One function with all its steps, the handlers' first call among them, apart from those that
-    /// call it.
+    /// All its steps are inlined into this one function, including the first call of the handler;
+    /// the function itself is not inlined into its callers.
     #[inline(never)]
     pub(super) fn advance(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
-        // Not by `Flow::batch`, because the compiler does not reliably inline its closure.
+        // `Flow::batch` is not used, because the compiler does not reliably inline its closure.
         let mut left = BATCH;
         loop {
             let flow = self.step(io);
@@ -119,8 +119,8 @@ impl<S: Server> Requests<S> {
     #[inline(always)]
     fn step(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
         match &mut self.state {
-            // A peer that does not take its responses gets no more of them. Without this, small
-            // pipelined requests would cost as much memory as their responses.
+            // A peer that does not read its responses gets no more of them. Without this, small
+            // pipelined requests would use as much memory as their responses.
             State::Head(_) if io.is_gated() => {
                 Counters::add(&io.config.count().held_back);
                 Flow::Wait(wait_for_room())
@@ -134,10 +134,10 @@ impl<S: Server> Requests<S> {
         }
     }
 
-    /// Hands over what has come of a body.
+    /// Passes on what has arrived of a body.
     ///
-    /// Not inlined, nor is what drops one: most requests have none, and come to their end faster
-    /// where nothing else is.
+    /// Not inlined, and neither is `skip_body`: most requests have no body, and finish faster if
+    /// the code for bodies is elsewhere.
     #[inline(never)]
     fn receive(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
         let State::Exchange(exchange) = &mut self.state else { return Flow::Again };
@@ -145,8 +145,8 @@ impl<S: Server> Requests<S> {
         self.follow(flow, io)
     }
 
-    /// There is more to do with what is there: has the stream call again at once, under its
-    /// budgets.
+    /// Called if more can be done with the input at hand: makes the stream call again at once,
+    /// within its budgets.
     #[cold]
     pub(super) fn wait_for_turn(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Wait {
         let deadline = match &mut self.state {
@@ -156,7 +156,7 @@ impl<S: Server> Requests<S> {
             State::Exchange(exchange) => exchange.next_deadline(io),
             State::Unwanted(unwanted) => Deadline::At(unwanted.deadline),
         };
-        // What has come already is enough to be called at once.
+        // One byte that has arrived already is enough to be called at once.
         Wait::input(Some(io.unread().min(1)), deadline)
     }
 
@@ -170,7 +170,7 @@ impl<S: Server> Requests<S> {
         Wait::input(Some(io.unread() + 1), Deadline::At(until))
     }
 
-    /// Nothing has come since the last request, or nothing but empty lines.
+    /// Called if nothing has arrived since the last request, or only empty lines.
     #[inline]
     fn idle(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Served<S> {
         if self.is_draining {
@@ -179,8 +179,8 @@ impl<S: Server> Requests<S> {
         Flow::Wait(self.wait_for_request(io))
     }
 
-    /// Waits for a request of a peer that was not told that there will be no other: it may be on
-    /// its way.
+    /// Waits for another request of a peer that was not told that the connection ends: the request
+    /// may be on its way.
     #[cold]
     fn idle_in_drain(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Served<S> {
         let until = self.grace_until(io);
@@ -191,10 +191,11 @@ impl<S: Server> Requests<S> {
         Flow::Wait(Wait::input(Some(io.unread() + 1), Deadline::At(until)))
     }
 
-    /// Until when a connection that is idle in a drain may be so.
+    /// Returns the time until which a connection that is idle in a drain may stay open.
     fn grace_until(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Time {
         let now = io.scope.now();
-        // There is no grace if it is not the loop that drains: nobody else serves its peers.
+        // There is no grace if only this connection is to end, and not its loop: then no other
+        // server takes over its peers.
         let grace = io.scope.grace_until().unwrap_or(now);
         let State::Head(since) = &mut self.state else { return grace };
         let since = match *since {
@@ -205,23 +206,23 @@ impl<S: Server> Requests<S> {
         grace.min(since + io.config.limits_ref().idle_timeout)
     }
 
-    /// Waits for the first request, whose peer has just connected.
+    /// Waits for the first request of a peer that has just connected.
     #[inline]
     pub(super) fn wait_for_first(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Wait {
         let mut wait = self.wait_for_request(io);
         if self.is_draining {
-            // It does not end here, even without a grace: what the peer has sent may lie in the
-            // socket.
+            // The connection does not end here, even without a grace: a request may already be in
+            // the socket.
             wait = Wait::input(Some(io.unread() + 1), Deadline::At(self.grace_until(io)));
         }
         wait
     }
 
-    /// Where heads are read: the next one has not begun.
+    /// Begins to wait for the next head.
     #[inline]
     fn begin_anew(&mut self) {
-        // The whole state is not assigned: that would drop the old one, and the compiler checks for
-        // something to drop although there is nothing.
+        // Only `since` is assigned, not the whole state: the compiler would check whether the old
+        // state needs to be dropped, although it never does.
         if let State::Head(since) = &mut self.state {
             *since = Since::Idle(Time::NEVER);
         }
@@ -231,7 +232,8 @@ impl<S: Server> Requests<S> {
     #[inline(never)]
     fn skip_body(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
         let State::Unwanted(unwanted) = &mut self.state else { return Flow::Again };
-        // The response was sent; where the next request begins after a broken body is unknown.
+        // The response was sent, and after a broken body the beginning of the next request is
+        // unknown.
         let Ok(decoded) = unwanted.decoder.decode(io.transport.input) else {
             return Flow::Done(None);
         };
@@ -240,7 +242,7 @@ impl<S: Server> Requests<S> {
             self.state = State::HEAD;
             return Flow::Again;
         }
-        // Chunks announce no length, but what is read only to be dropped needs a limit.
+        // Chunks announce no length, so there is a limit for what is read only to be dropped.
         if unwanted.decoder.received() > unwanted.received_max {
             Counters::add(&io.config.count().undrained);
             return Flow::Done(None);
@@ -248,18 +250,18 @@ impl<S: Server> Requests<S> {
         if !decoded.needs_input() {
             return Flow::Again;
         }
-        // One deadline for all of it: a new one for each piece would let a peer drip for ever.
+        // One deadline for all of it: with a new one for each piece, a peer could drip for ever.
         let deadline = Deadline::At(unwanted.deadline);
         Flow::Wait(Wait::input(Some(io.unread() + 1), deadline))
     }
 
-    /// Follows a step of the exchange, then does what else can be done.
+    /// Applies the result of a step of the exchange, then does what else can be done.
     fn follow_on(&mut self, flow: Exchanged<S>, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
         let flow = self.follow(flow, io);
         flow.and_again(|| self.advance(io))
     }
 
-    /// What a step of the exchange means for the connection.
+    /// Applies the result of a step of the exchange to the connection.
     fn follow(&mut self, flow: Exchanged<S>, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
         match flow {
             Flow::Wait(wait) => Flow::Wait(wait),
@@ -286,8 +288,8 @@ impl<S: Server> Requests<S> {
     }
 }
 
-/// The stream hands out no input before the peer has taken what waits for it; and while nothing is
-/// taken in, nothing can be late.
+/// Waits until the peer has read what waits for it: the stream passes on no input before that.
+/// Meanwhile nothing can be late.
 fn wait_for_room() -> Wait {
     Wait::input(Some(1), Deadline::Never).or_flush(Some(0))
 }

@@ -1,4 +1,4 @@
-//! Blocks of fields: those that come in several frames, and what a whole one is on its stream.
+//! Field blocks: requests and trailers, and their limits.
 
 use super::{Streams, Taken};
 use crate::h2::request::Asks;
@@ -13,14 +13,14 @@ use crate::server::io::Io;
 const BEHIND_THE_END: &str = "HEADERS behind the end of a stream";
 
 impl<S: Server> Streams<S> {
-    /// Counts a block of fields that is beyond all bounds.
+    /// Counts a field block that is far beyond the limits.
     pub(super) fn note_flood(violation: &Violation, config: &ServerConfig) {
         if violation.is_flood() {
             Counters::add(&config.count().field_floods);
         }
     }
 
-    /// A block of fields was decoded: a request, or the trailers of one.
+    /// Handles a decoded field block: a request, or the trailers of one.
     pub(super) fn fields(&mut self, of: FieldsOf, io: &mut Io<'_, '_, '_, S::Context>) -> Taken {
         let FieldsOf { stream, is_end } = of;
         let taken = if let Some(at) = self.find(stream) {
@@ -51,7 +51,7 @@ impl<S: Server> Streams<S> {
         if !child.state.is_receiving() {
             // RFC 9113 §5.1 makes this an error of the stream until our response is sent, and one
             // of the connection afterwards; §5.4.1 allows the latter before as well. With two
-            // answers, the way in which the bytes were cut would decide.
+            // results, timing would decide.
             return Err(Violation::Connection(ErrorCode::StreamClosed, BEHIND_THE_END));
         }
         if child.asks != Asks::Response {
@@ -75,7 +75,7 @@ impl<S: Server> Streams<S> {
     }
 }
 
-/// Those of a request, at most: of one that asks for another protocol.
+/// The most pseudo-fields of a request: one that asks for another protocol has this many.
 const PSEUDO_FIELDS: usize = 5;
 
 pub(super) fn bounds(config: &ServerConfig) -> FieldBounds {

@@ -1,4 +1,4 @@
-//! DATA: the octets of a body, and its end.
+//! DATA: the bytes of a body, and its end.
 
 use super::{Streams, Taken};
 use crate::h2::frame::{FRAME_HEADER_BYTES, Frame, FrameHeader};

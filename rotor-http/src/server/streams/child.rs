@@ -1,4 +1,4 @@
-//! One stream: a request, its body as it comes, its response as it waits.
+//! `Child`: one stream, with its request, its body, and its response.
 
 use std::time::Duration;
 
@@ -17,54 +17,53 @@ use crate::server::handler::Server;
 use crate::server::io::Io;
 use crate::tunnel::Tunnel;
 
-/// A stream. What goes on in it is an exchange as on HTTP/1.1, on an input and an output of its
-/// own.
+/// A stream. It has an exchange as on HTTP/1.1, with an input and an output of its own.
 pub(super) struct Child<S: Server> {
     pub(super) id: u32,
     pub(super) state: StreamState,
-    /// Absent once the handler is done: what is left is to be sent. In place: a stream that waits
-    /// is one allocation.
+    /// Absent once the handler is done and only the rest of the response is to be sent. Not boxed,
+    /// so that a waiting stream is one allocation.
     pub(super) exchange: Option<Exchange<S>>,
-    /// What the stream goes on in, once it has switched.
+    /// The protocol of the stream, once it has switched.
     pub(super) tunnel: Option<Box<Tunnel<S::Upgrade>>>,
-    /// What the request asked for.
+    /// Whether the request asks for a response, a tunnel or a protocol.
     pub(super) asks: Asks,
-    /// Why the stream is reset where nobody goes on with it.
+    /// The code with which the stream is reset if its response is incomplete.
     pub(super) code: ErrorCode,
-    /// How the response is left, once the handler is done.
+    /// The state of the response, once the handler is done.
     pub(super) ending: Ending,
-    /// Octets of its trailers, the last of what waits.
+    /// Bytes of the trailers, which are the last in the output.
     pub(super) trailers_len: u32,
-    /// Octets of the body that have come and were not taken.
+    /// Bytes of the body that have arrived and were not passed on.
     pub(super) input: Buf,
-    /// The response, as text as far as it is fields: they are encoded when they are sent, so that
-    /// it can be taken back until then.
+    /// The response. Its fields are text, and are encoded only when they are sent, so that the
+    /// response can be taken back until then.
     pub(super) output: Output,
     pub(super) has_sent_head: bool,
     pub(super) priority: Priority,
-    /// It is in the schedule.
+    /// Whether the child is in the schedule.
     pub(super) is_scheduled: bool,
     pub(super) intake: Intake,
     pub(super) outbound: SendWindow,
     /// Memory of the output, as it was last counted.
     pub(super) held_output: usize,
-    /// Octets of a body that is collected for its handler, as they were last counted.
+    /// Bytes of a body that is collected for its handler, as they were last counted.
     pub(super) collected: usize,
-    /// Its window is not opened, for the bodies of others.
+    /// Whether its window is not opened, because of other bodies.
     pub(super) is_held_back: bool,
-    /// How long it was excused for while others of its connection came, since so much had come. Few
-    /// bodies are late.
+    /// For how long the body was excused because others of its connection were arriving, and how
+    /// much of it had arrived when that began. Boxed, because few bodies are late.
     pub(super) excused: Option<Box<(Duration, u64)>>,
-    /// How few unsent octets the exchange waits for, if it does.
+    /// The number of unsent bytes that the exchange waits for, if it waits for that.
     pub(super) flush_left: Option<u32>,
-    /// Until when it waits; `NEVER` for none.
+    /// The time until which it waits; `NEVER` for none.
     pub(super) until: Time,
-    /// How fast the peer takes the response, while its windows hold that up.
+    /// How fast the peer takes the response, while its windows hold it up.
     pub(super) taking: WindowWatch,
 }
 
 impl<S: Server> Child<S> {
-    /// Calls the exchange, if it is there, in the scope's part of this stream.
+    /// Calls the exchange, if there is one, in the scope of this stream's part.
     pub(super) fn step<R>(
         &mut self,
         scope: &mut Scope<'_, S::Context>,
@@ -78,29 +77,29 @@ impl<S: Server> Child<S> {
         Some(step(exchange, &mut io))
     }
 
-    /// The response as far as it was written, while there is somebody who writes.
+    /// Returns the state of the response, while a handler writes it.
     fn response(&self) -> Option<&ResponseState> {
         self.exchange.as_ref().map(|exchange| &exchange.outgoing.state)
     }
 
-    /// How the response would be left if nothing more were written.
+    /// Returns how the response would end if nothing more were written.
     pub(super) fn ending(&self) -> Ending {
         self.response().map_or(self.ending, ResponseState::ending)
     }
 
-    /// Whether the fields of the response are written.
+    /// Returns whether the fields of the response are written.
     pub(super) fn is_head_done(&self) -> bool {
         let is_left_whole =
             || matches!(self.ending, Ending::KeepAlive | Ending::Close | Ending::Switch);
         self.response().map_or_else(is_left_whole, ResponseState::is_head_done)
     }
 
-    /// Octets of the trailers, which are written last.
+    /// Returns the length of the trailers, which are written last.
     pub(super) fn trailers_len(&self) -> usize {
         self.response().map_or(self.trailers_len as usize, ResponseState::trailers_len)
     }
 
-    /// Whether what is sent is written to its end.
+    /// Returns whether everything that is to be sent is written.
     pub(super) fn is_complete(&mut self) -> bool {
         if let Some(tunnel) = &mut self.tunnel {
             return tunnel.has_ended_output();
@@ -108,19 +107,19 @@ impl<S: Server> Child<S> {
         matches!(self.ending(), Ending::KeepAlive | Ending::Close)
     }
 
-    /// Whether nobody wants what comes any more.
+    /// Returns whether further input is not wanted any more.
     pub(super) fn is_answered(&self) -> bool {
         self.exchange.is_none() && self.tunnel.as_ref().is_none_or(|tunnel| tunnel.is_done())
     }
 
-    /// Whether a handler answers as if it had been asked for a page, where another protocol was
-    /// asked for: the peer would take that for the protocol's beginning.
+    /// Returns whether the handler responds with a page although another protocol was asked for.
+    /// The peer would take the page for the beginning of that protocol.
     pub(super) fn is_mistaken(&self) -> bool {
         let status = || self.response().and_then(ResponseState::final_status);
         self.asks == Asks::Protocol && status().is_some_and(Status::is_success)
     }
 
-    /// Octets of the input that still count against the windows.
+    /// Returns how many bytes of the input still count against the windows.
     pub(super) fn untaken(&mut self) -> usize {
         match &mut self.tunnel {
             Some(tunnel) => tunnel.untaken(),
@@ -128,25 +127,25 @@ impl<S: Server> Child<S> {
         }
     }
 
-    /// Gives back to the windows what was taken of the input.
+    /// Gives back to the windows what was read from the input.
     pub(super) fn release(&mut self, connection: &mut ReceiveWindow) {
         let is_wanted = self.exchange.as_ref().is_some_and(|exchange| exchange.body.is_receiving());
         let untaken = self.untaken();
         self.intake.release(untaken, is_wanted, connection);
     }
 
-    /// Octets of a body that are kept until its handler gets all of it.
+    /// Returns how many bytes of a body are kept until it is complete.
     pub(super) fn collected_now(&self) -> usize {
         let is_kept = self.exchange.as_ref().is_some_and(|exchange| exchange.is_collecting());
         if is_kept { usize::try_from(self.intake.received()).unwrap_or(usize::MAX) } else { 0 }
     }
 
-    /// Whether more of a body has to come that is kept until then.
+    /// Returns whether a body is being collected and not complete yet.
     pub(super) fn is_being_collected(&self) -> bool {
         self.collected > 0 && self.state.is_receiving()
     }
 
-    /// Octets of body that wait, behind the head.
+    /// Returns how many bytes of the body wait after the head.
     pub(super) fn body_left(&mut self) -> usize {
         if !self.has_sent_head {
             return 0;
@@ -157,7 +156,7 @@ impl<S: Server> Child<S> {
         self.output.len().saturating_sub(self.trailers_len())
     }
 
-    /// Where what follows the head waits, and the window in which it is sent.
+    /// Returns the output with what follows the head, and the window for it.
     pub(super) fn body_and_window(&mut self) -> (&mut Output, &mut SendWindow) {
         let body = match &mut self.tunnel {
             Some(tunnel) => tunnel.output(),
@@ -166,7 +165,7 @@ impl<S: Server> Child<S> {
         (body, &mut self.outbound)
     }
 
-    /// The handler has nothing more to say.
+    /// Called when the handler is done.
     pub(super) fn end_exchange(&mut self) {
         self.ending = self.ending();
         // The limits keep trailers far smaller than this.
@@ -175,8 +174,9 @@ impl<S: Server> Child<S> {
         self.until = Time::NEVER;
     }
 
-    /// Until when its body may be late where others of its connection come up to `others`: no
-    /// longer than a handler may take, unless a part of it has come.
+    /// Returns the time until which its body may be late if other bodies of its connection keep
+    /// arriving until `others`. This is no longer than a handler may take, unless a part of the
+    /// body has arrived in the meantime.
     pub(super) fn excuse(&mut self, others: Time, limits: &Limits, now: Time) -> Time {
         let (excused, since) = self.excused.as_deref().copied().unwrap_or_default();
         let received = self.intake.received();
@@ -193,9 +193,9 @@ impl<S: Server> Child<S> {
         until
     }
 
-    /// The exchange waits.
+    /// Sets what the exchange waits for.
     pub(super) fn set_wait(&mut self, wait: Wait) {
-        // Nobody has so much unsent that it would not fit.
+        // No output has so many unsent bytes.
         self.flush_left = wait.flush_left().map(|left| u32::try_from(left).unwrap_or(u32::MAX));
         match wait.deadline() {
             Deadline::Keep => {}
@@ -204,13 +204,13 @@ impl<S: Server> Child<S> {
         }
     }
 
-    /// Whether the handler is to be told that there is room again.
+    /// Returns whether the handler is to be told that there is room again.
     pub(super) fn is_flushed(&self) -> bool {
         self.exchange.is_some()
             && self.flush_left.is_some_and(|left| self.output.len() <= left as usize)
     }
 
-    /// The first moment at which it is late, in one way or another.
+    /// Returns its earliest deadline of any kind.
     pub(super) fn deadline(&self) -> Time {
         self.until.min(self.taking.until())
     }

@@ -1,7 +1,8 @@
-//! Bodies that are collected whole for their handlers: how many octets of one connection at a time.
+//! Limits how many bytes of one connection are in memory for bodies that are collected as a whole
+//! for their handlers.
 //!
-//! Beyond the limit no window is opened but that of the first, which so comes to its end and makes
-//! room for the next. Were all held back, none would.
+//! Beyond the limit only the window of the first of them is opened, so that this body is completed
+//! and makes room for the next. If all were held back, none would be completed.
 
 use rotor_core::{Deadline, Time};
 
@@ -12,13 +13,14 @@ use crate::server::handler::Server;
 use crate::server::io::Io;
 
 impl<S: Server> Streams<S> {
-    /// Tells the peer what was taken of the window of this stream, unless its body is held back.
+    /// Sends an update for what was read from the window of this stream, unless its body is held
+    /// back.
     pub(super) fn open_window(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
         if self.must_wait(at, io) {
             return self.hold_back(at, io);
         }
         let child = &mut self.children[at];
-        // Even if nothing was taken now: the peer may now send less.
+        // Even if nothing was read now, because what the peer may still send may have become less.
         if child.state.is_receiving()
             && let Some(more) = child.intake.update()
         {
@@ -26,7 +28,7 @@ impl<S: Server> Streams<S> {
         }
     }
 
-    /// Whether there is no room for more of this body beside those of others.
+    /// Returns whether there is no room for more of this body besides the others.
     fn must_wait(&self, at: usize, io: &Io<'_, '_, '_, S::Context>) -> bool {
         self.collected >= io.config.http2_ref().collected_bytes_max
             && self.children[at].is_being_collected()
@@ -41,7 +43,7 @@ impl<S: Server> Streams<S> {
         Counters::add(&io.config.count().bodies_held_back);
         self.holds_back = true;
         child.is_held_back = true;
-        // From now on it is not the peer's fault that nothing comes.
+        // From now on it is not the peer's fault that nothing arrives.
         let deadline = child.step(io.scope, io.config, |exchange, io| {
             exchange.is_held_back = true;
             exchange.next_deadline(io)
@@ -51,7 +53,7 @@ impl<S: Server> Streams<S> {
         }
     }
 
-    /// Lets those go on for which there is room, the oldest first.
+    /// Lets bodies go on for which there is room, the oldest first.
     pub(super) fn let_bodies_go_on(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
         if !self.holds_back {
             return;

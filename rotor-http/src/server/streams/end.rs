@@ -1,4 +1,4 @@
-//! The end of a connection: in two steps where it is graceful, at once where the peer broke the
+//! The end of a connection: in two steps if it is graceful, at once if the peer violated the
 //! protocol.
 
 use std::io::ErrorKind;
@@ -15,14 +15,14 @@ use crate::server::handler::Server;
 use crate::server::io::Io;
 use crate::tunnel::Event;
 
-/// How long is waited for the peer to say that it has heard of the end.
+/// How long we wait for the peer to confirm that it knows of the end.
 const HEARD_WITHIN: Duration = Duration::from_secs(1);
 
-/// Of the ping that goes with the announcement of an end.
+/// The data of the ping that is sent with the announcement of an end.
 pub(super) const ANNOUNCED: [u8; 8] = *b"draining";
 
 impl<S: Server> Streams<S> {
-    /// The loop is to end: so does this connection, after what is under way.
+    /// Handles a drain: the connection ends after the requests that are under way.
     pub(in crate::server) fn drain(
         &mut self,
         until: Time,
@@ -39,13 +39,13 @@ impl<S: Server> Streams<S> {
         self.go_on(io)
     }
 
-    /// Whether no end was announced.
+    /// Returns whether no end was announced.
     pub(super) fn is_going_on(&self) -> bool {
         self.going == Going::Open
     }
 
-    /// Says that there will be an end. Requests that are on their way are still served: which are
-    /// the last is said once the peer has heard this (RFC 9113 §6.8).
+    /// Announces the end of the connection. Requests that are on their way are still served: the
+    /// last one is named only when the peer has confirmed the announcement (RFC 9113 §6.8).
     pub(super) fn announce_end(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
         if self.going != Going::Open {
             return;
@@ -55,14 +55,14 @@ impl<S: Server> Streams<S> {
         put(io, &frame_writer::ping(ANNOUNCED, false));
     }
 
-    /// Says which requests were the last.
+    /// Tells the peer which request was the last.
     pub(super) fn say_last(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
         self.going = Going::Last;
         self.last_said = self.last;
         put(io, &frame_writer::go_away(self.last, GRACEFUL));
     }
 
-    /// Ends the connection, and says why.
+    /// Ends the connection with an error code.
     #[cold]
     pub(super) fn fail(
         &mut self,
@@ -81,7 +81,7 @@ impl<S: Server> Streams<S> {
         Flow::Done(None)
     }
 
-    /// The connection is gone, and the peer with it.
+    /// Handles the loss of the connection.
     pub(in crate::server) fn lost(
         mut self,
         config: &ServerConfig,

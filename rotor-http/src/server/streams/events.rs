@@ -1,4 +1,4 @@
-//! What happens to the connection besides that frames come: room to write, deadlines, wake-ups.
+//! The events of the connection other than frames: room to write, deadlines, wake-ups.
 
 use rotor_core::{Description, Time};
 
@@ -11,7 +11,7 @@ use crate::server::io::Io;
 use crate::tunnel::Event;
 
 impl<S: Server> Streams<S> {
-    /// The output has gone down as far as was waited for.
+    /// Called when the output has gone down as far as was waited for.
     pub(in crate::server) fn flushed(
         &mut self,
         io: &mut Io<'_, '_, '_, S::Context>,
@@ -19,7 +19,7 @@ impl<S: Server> Streams<S> {
         self.go_on(io)
     }
 
-    /// Handlers were woken: the part is the number of the stream.
+    /// Passes a wake-up to the woken handlers: the part number is the stream number.
     pub(in crate::server) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
         for stream in io.scope.woken_parts() {
             // A stream that is over may still be woken.
@@ -63,7 +63,7 @@ impl<S: Server> Streams<S> {
         self.late_children(now, io);
         if self.children.is_empty() && self.since + io.config.limits_ref().idle_timeout <= now {
             if !io.transport.output.is_empty() {
-                // The peer still takes responses, at a rate that the stream watches.
+                // The peer still reads responses, at a rate that the stream checks.
                 self.since = now;
             } else {
                 Counters::add(&counters.idle_timeouts);
@@ -74,16 +74,17 @@ impl<S: Server> Streams<S> {
         self.go_on(io)
     }
 
-    /// Whether our settings should have been acknowledged by now.
+    /// Returns whether our settings should have been acknowledged by now.
     fn is_settings_late(&mut self, now: Time, io: &Io<'_, '_, '_, S::Context>) -> bool {
         let time = io.config.http2_ref().settings_timeout;
         let least = io.config.limits_ref().body_octets_in(time);
         self.settings.is_late(io.transport.input.len(), least, time, now)
     }
 
-    /// A body may come behind those of other streams, and a frame takes its time: where its
-    /// connection sends bodies as fast as it has to, none is late yet. Nor is one while the peer
-    /// may not send, or may not have heard that it may.
+    /// Puts off the deadline of a late body if that is not the peer's fault. A body may have to
+    /// wait for those of other streams, and for the rest of a frame: while the connection as a
+    /// whole receives bodies at the required rate, none is late. Nor is one late while the peer may
+    /// not send, or may not know yet that it may.
     fn excuse_body(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
         let now = io.scope.now();
         if self.phase == Phase::Open {
@@ -118,7 +119,7 @@ impl<S: Server> Streams<S> {
             .collect();
         for stream in late {
             let Some(at) = self.find(stream) else { continue };
-            // The window of the connection may have grown since.
+            // The window of the connection may have grown in the meantime.
             self.watch(at, io.config.limits_ref(), now);
             self.excuse_taking(at, io.config.limits_ref(), now);
             let child = &self.children[at];
@@ -142,7 +143,7 @@ impl<S: Server> Streams<S> {
             self.children.iter().map(|child| child.deadline()).min().unwrap_or(Time::NEVER);
     }
 
-    /// The peer sends no more. What was asked for whole is answered.
+    /// Handles the end of the peer's input. Complete requests still get their response.
     pub(in crate::server) fn input_ended(
         &mut self,
         io: &mut Io<'_, '_, '_, S::Context>,
@@ -160,7 +161,7 @@ impl<S: Server> Streams<S> {
         self.go_on(io)
     }
 
-    /// Since when nothing is under way.
+    /// Returns since when nothing is under way; `None` if something is.
     pub(in crate::server) fn idle_since(&self, input: &[u8]) -> Option<Time> {
         let is_idle = self.phase == Phase::Open
             && self.children.is_empty()
@@ -168,7 +169,7 @@ impl<S: Server> Streams<S> {
             && input.is_empty();
         is_idle.then_some(self.since)
     }
-    /// Says whether requests are under way, and what they hold.
+    /// Describes whether requests are under way, and how much memory they hold.
     pub(in crate::server) fn describe(&self, to: &mut Description) {
         to.set_state(if self.children.is_empty() { "idle (HTTP/2)" } else { "handling (HTTP/2)" });
         to.add_messages(u64::from(self.last.div_ceil(2)));

@@ -1,4 +1,4 @@
-//! The frames that come, one by one, and whom each is for.
+//! Reads the frames of the peer one by one, and passes each to its handler.
 
 use super::blocks::bounds;
 use super::end::ANNOUNCED;
@@ -9,7 +9,7 @@ use crate::server::handler::Server;
 use crate::server::io::Io;
 
 impl<S: Server> Streams<S> {
-    /// Takes the next frame out of the input, if it is there whole.
+    /// Handles the next frame of the input, if it is complete; returns whether it was.
     pub(super) fn take_frame(
         &mut self,
         io: &mut Io<'_, '_, '_, S::Context>,
@@ -20,7 +20,7 @@ impl<S: Server> Streams<S> {
         let Some(header) = self.reader.whole_frame(io.transport.input)? else { return Ok(false) };
         let unread = io.transport.input.len();
         let taken = self.frame(header, io);
-        // If the data was handed over, it is no longer in the input.
+        // If the data was passed on, it is no longer in the input.
         let is_left = io.transport.input.len() == unread;
         if is_left {
             io.transport.input.consume(header.frame_len());
@@ -46,12 +46,12 @@ impl<S: Server> Streams<S> {
         let stream = header.stream;
         let payload = &io.transport.input[FRAME_HEADER_BYTES..FRAME_HEADER_BYTES + header.len];
         let frame = match Frame::read(header, payload) {
-            // If the stream does not exist yet, it is an error of the connection: such a stream must
-            // not be reset (RFC 9113 §6.4).
+            // If the stream does not exist yet, this is an error of the connection: such a stream
+            // must not be reset (RFC 9113 §6.4).
             Err(Violation::Stream(stream, code)) if self.is_idle(stream) => {
                 return Err(Violation::Connection(code, "a broken frame on an idle stream"));
             }
-            // The window of the connection counts every such frame.
+            // Malformed DATA is an error of the connection, so its window misses no DATA frame.
             frame => frame?,
         };
         if self.phase == Phase::Settings && !matches!(frame, Frame::Settings { .. }) {
@@ -63,7 +63,7 @@ impl<S: Server> Streams<S> {
                 self.reader
                     .read(fragment, &mut self.space.list, &bounds(io.config))
                     .inspect_err(|violation| Self::note_flood(violation, io.config))?;
-                // The handler may write as much as it likes: the frame is not needed any more.
+                // Consumed before the call, because the frame is not needed any more.
                 io.transport.input.consume(FRAME_HEADER_BYTES + header.len);
                 self.fields(FieldsOf { stream, is_end }, io)
             }
@@ -96,7 +96,8 @@ impl<S: Server> Streams<S> {
                 Ok(())
             }
             Frame::PingAck(data) => {
-                // This was sent with the announcement of the end, so the peer has heard that, too.
+                // This ping was sent with the announcement of the end, so the peer knows of that,
+                // too.
                 if matches!(self.going, Going::Announced(_)) && data == ANNOUNCED {
                     self.say_last(io);
                 }
@@ -115,7 +116,8 @@ impl<S: Server> Streams<S> {
         }
     }
 
-    /// Whether the stream was never begun, and no frame but HEADERS and PRIORITY may come on it.
+    /// Returns whether the stream was never begun, so that only HEADERS and PRIORITY are allowed on
+    /// it.
     pub(super) fn is_idle(&self, stream: u32) -> bool {
         stream > self.last || stream.is_multiple_of(2)
     }

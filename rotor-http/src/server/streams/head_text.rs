@@ -1,29 +1,29 @@
-//! The head of a response, out of the text in which it waits, into a block of fields.
+//! Encodes the head of a response, which waits as text, as a field block.
 
 use memchr::memchr;
 
 use crate::h2::field_text::{next_line, put_field};
 use crate::h2::hpack::HpackEncoder;
 
-/// A head that was encoded.
+/// The result of encoding a head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Encoded {
-    /// Octets of the text, to be dropped.
+    /// How many bytes of the text were encoded, and are to be dropped.
     pub(super) len: usize,
-    /// The status is 1xx: another head follows.
+    /// Whether the status is 1xx, so that another head follows.
     pub(super) is_interim: bool,
 }
 
-/// 101, which no response of HTTP/2 has.
+/// 101, which does not exist in HTTP/2.
 const SWITCHING: u16 = 101;
 
-/// Octets before the code, and of the code, in `HTTP/1.1 200 OK`.
+/// The position of the code in `HTTP/1.1 200 OK`.
 const CODE: std::ops::Range<usize> = 9..12;
 
-/// Encodes the head at the beginning of the text, if it is there whole.
+/// Encodes the head at the beginning of the text, if it is complete.
 ///
-/// The text is what our own writer wrote, and so well-formed: no line is empty but the last, and no
-/// value holds CR or LF.
+/// The text was written by our own writer, so it is well-formed: no line is empty but the last, and
+/// no value contains CR or LF.
 pub(super) fn encode(
     text: &[u8],
     encoder: &mut HpackEncoder,
@@ -31,7 +31,7 @@ pub(super) fn encode(
 ) -> Option<Encoded> {
     block.clear();
     let code = text.get(CODE)?.iter().fold(0, |code, digit| code * 10 + u16::from(digit & 0xf));
-    // RFC 8441 §5: HTTP/1.1 agrees by 101, HTTP/2 by 200.
+    // RFC 8441 §5: HTTP/1.1 accepts with 101, HTTP/2 with 200.
     let code = if code == SWITCHING { 200 } else { code };
     let mut at = memchr(b'\n', text)? + 1;
     encoder.begin(block);
@@ -43,7 +43,7 @@ pub(super) fn encode(
         }
         put_field(line, encoder, block);
     }
-    // The head is not finished: the acknowledgement that stood before it has still to be sent.
+    // The head is not complete. The table size update before it has still to be sent.
     encoder.take_back();
     None
 }

@@ -1,5 +1,6 @@
-//! A connection that speaks HTTP/2: its streams, each with an exchange as HTTP/1.1 has one at a
-//! time, and what they share: two windows, two tables of fields, one output.
+//! A connection that speaks HTTP/2: its streams, each with an exchange of the kind of which an
+//! HTTP/1.1 connection has one at a time, and what the streams share: two windows, two field
+//! tables, one output.
 //!
 //! ```text
 //!            HEADERS                              handler done              all sent, peer ended
@@ -9,8 +10,8 @@
 //!         all sent: none                                              then RST_STREAM(NO_ERROR)
 //! ```
 //!
-//! A stream is a part of the machine whose number is the stream's: a handler's notifiers wake it
-//! under that, and no number is used twice on a connection.
+//! Each stream is a part of the machine, and its stream number is the part number. A handler's
+//! notifiers wake it under that number, which is never used twice on a connection.
 
 mod blocks;
 mod bodies;
@@ -50,10 +51,10 @@ use crate::h2::{
 };
 use crate::no_upgrade::is_possible;
 
-/// How a step ends: the connection is over. It never goes on in another protocol.
+/// The result of a step: the connection is over. It never switches to another protocol.
 pub(super) type Streamed<S> = Flow<Option<UpgradeSeed<S>>>;
 
-/// What came of a frame, or the end of its stream or its connection.
+/// The result of a frame, or an error of its stream or its connection.
 type Taken = Result<(), Violation>;
 
 /// A connection that speaks HTTP/2.
@@ -63,72 +64,74 @@ pub(super) struct Streams<S: Server> {
     going: Going,
     reader: FieldReader,
     frames: FrameOutput,
-    /// What fields are decoded into and encoded into while something is done.
+    /// Buffers for decoding and encoding fields, borrowed during a step.
     space: FieldSpace,
     inbound: ReceiveWindow,
-    /// In the order of their numbers, which only grow. Boxed: they are large, and move
-    /// when one before them ends.
+    /// In the order of their numbers, which only grow. Boxed, because they are large and move when
+    /// an earlier one ends.
     children: Vec<Box<Child<S>>>,
     schedule: Schedule,
     floods: Floods,
     /// The highest stream that the peer has begun.
     last: u32,
-    /// No GOAWAY may say a higher one than an earlier has (RFC 9113 §6.8).
+    /// The last stream of our latest GOAWAY; none may name a higher one than before (RFC 9113
+    /// §6.8).
     last_said: u32,
     begun: u64,
     age: Age,
     /// Streams that we have reset.
     forgotten: Forgotten,
-    /// Priorities of streams that are still to come.
+    /// Priorities for streams that have not begun yet.
     wishes: Vec<(u32, Priority)>,
-    /// The peer has said something of the order of responses.
+    /// Whether the peer has sent any priority.
     says_priorities: bool,
-    /// Where handlers write that may answer at once.
+    /// Where handlers write their first response, which may be sent at once.
     scratch: Output,
-    /// Until when the peer has to acknowledge our settings.
+    /// The time until which the peer has to acknowledge our settings.
     settings: SettingsWatch,
     /// Since when nothing is under way.
     since: Time,
     /// No child has an earlier deadline than this.
     until: Time,
-    /// Memory of what the responses wait with.
+    /// Memory used by the responses that wait.
     held_output: usize,
-    /// Octets of the bodies that are collected for their handlers.
+    /// Bytes of the bodies that are collected for their handlers.
     collected: usize,
-    /// Some of them may be held back.
+    /// Whether some of these bodies may be held back.
     holds_back: bool,
     share: Share,
     bodies: BodiesWatch,
     /// How fast the peer opens the window of the connection.
     granted: GrantWatch,
-    /// More could be sent if there were room.
+    /// Whether more could be sent if there were room.
     waits_for_room: bool,
-    /// The peer sends no more.
+    /// Whether the peer has closed its sending side.
     is_read_closed: bool,
 }
 
-/// How far the connection has come.
+/// The progress of the connection's start.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The preface is still to come.
+    /// The preface has not arrived yet.
     Preface,
-    /// The peer's settings are, which are its first frame.
+    /// The peer's settings, which must be its first frame, have not arrived yet.
     Settings,
     Open,
 }
 
-/// Whether further requests are taken.
+/// Whether further requests are accepted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Going {
     Open,
-    /// The peer was told that there will be an end, and may not have heard it yet.
+    /// The peer was told that the connection will end, but may not know that yet.
     Announced(Time),
-    /// The peer knows which requests were the last.
+    /// The peer knows which request was the last.
     Last,
 }
 
 impl<S: Server> Streams<S> {
-    /// The connection before its preface, which is waited for since then; our settings are written.
+    /// Creates the connection before its preface, for which it has waited since `since`, and writes
+    /// our settings.
     pub(super) fn new(
         seed: S::Seed,
         since: Time,
@@ -180,14 +183,14 @@ impl<S: Server> Streams<S> {
         };
         put(io, &settings);
         streams.give_window(io);
-        // A connection that is accepted during a drain is not told of it.
+        // A connection that is accepted during a drain gets no event for the drain.
         if io.scope.draining_until().is_some() {
             streams.announce_end(io);
         }
         streams
     }
 
-    /// Takes the frames that have come, and sends what can be sent.
+    /// Handles the frames that have arrived, and sends what can be sent.
     pub(super) fn advance(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
         self.space.borrow();
         let unread = io.transport.input.len();
@@ -247,16 +250,16 @@ impl<S: Server> Streams<S> {
         Wait::input(needed, deadline).or_flush(flush)
     }
 
-    /// How many bytes must be there before anything can be done with them.
+    /// Returns how many bytes must be there before anything can be done with them.
     fn needed(&self, input: &[u8]) -> usize {
         match self.phase {
-            // The first octet that is wrong shows.
+            // The first wrong byte is noticed at once.
             Phase::Preface => PREFACE.len().min(input.len() + 1),
             Phase::Settings | Phase::Open => FrameHeader::needed(input),
         }
     }
 
-    /// Until when something must have happened.
+    /// Returns the earliest deadline.
     fn deadline(&self, config: &ServerConfig) -> Time {
         let limits = config.limits_ref();
         let mut until = self.settings.until().min(self.until).min(self.reader.until());
@@ -271,7 +274,7 @@ impl<S: Server> Streams<S> {
         until
     }
 
-    /// The windows as this side knows them.
+    /// Returns the windows as this side knows them.
     pub(super) fn ledger(&self) -> Ledger {
         let mut ledger = Ledger::default();
         ledger.sends.insert(0, self.frames.window().balance());
@@ -283,34 +286,36 @@ impl<S: Server> Streams<S> {
         ledger
     }
 
-    /// Where the child of a stream is.
+    /// Returns the index of a stream's child.
     fn find(&self, stream: u32) -> Option<usize> {
         self.children.binary_search_by_key(&stream, |child| child.id).ok()
     }
 
-    /// Tells the peer of what was released of the connection's window.
+    /// Sends an update for the part of the connection's window that was released.
     fn give_window(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
         if let Some(more) = self.inbound.update() {
             put(io, &frame_writer::window_update(0, more));
         }
     }
 
-    /// Octets that the response of this child may wait with beside those of the others.
+    /// Returns how many bytes the response of this child may keep waiting, besides those of the
+    /// others.
     fn room(&self, child: usize, config: &ServerConfig) -> usize {
-        /// Each may have as many: one that waits for room and has nothing to send is told of none.
+        /// Each child may have this much: a handler that waits for room and has no output would
+        /// never be told that there is some.
         const ROOM_MIN: usize = 4 << 10;
         let own = self.children.get(child).map_or(0, |child| child.output.len());
         let of_all = config.http2_ref().unsent_bytes_max.saturating_sub(self.held_output);
         of_all.max(ROOM_MIN.saturating_sub(own))
     }
 
-    /// Counts what bodies and responses hold beside the input and the output of the stream.
+    /// Counts the memory of bodies and responses besides the connection's input and output.
     fn count_held(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Result<(), rotor_stream::NoRoom> {
         if self.children.is_empty() && self.share.bytes() == 0 {
             return Ok(());
         }
         let inputs: usize = self.children.iter().map(|child| child.input.capacity()).sum();
-        // In steps, as streams do it, so that small changes seldom change the total.
+        // In steps, as streams do it, so that small changes rarely change the total.
         let held = (inputs + self.held_output).next_multiple_of(1024);
         self.share.set(held, &io.config.held())
     }
@@ -320,26 +325,26 @@ impl<S: Server> Streams<S> {
     }
 }
 
-/// Whether streams may go on in other protocols.
+/// Returns whether streams may switch to other protocols.
 fn offers_protocols<S: Server>(config: &ServerConfig) -> bool {
     is_possible::<S::Upgrade>() && config.http2_ref().connect_protocol
 }
 
-/// Octets of fields that a request may have, with 32 for each field.
+/// Returns how many bytes of fields a request may have, with 32 added for each field.
 fn list_bytes_max(config: &ServerConfig) -> usize {
     config.limits_ref().head_bytes_max
 }
 
-/// Writes a frame at once: those that answer the peer's do not wait for their turn. Their number is
-/// bounded by what the peer may make us send.
+/// Writes a frame at once: frames that respond to those of the peer do not wait for their turn.
+/// Their number is limited, because the number of the peer's frames is.
 fn put<C>(io: &mut Io<'_, '_, '_, C>, frame: &[u8]) {
     frame_output::put(io.transport.output, frame);
 }
 
-/// The highest stream that can be: of a GOAWAY that refuses nothing yet.
+/// The highest stream number: for a GOAWAY that refuses nothing yet.
 const STREAM_MAX: u32 = U31_MAX;
 
-/// Why a stream or the connection ends that did nothing wrong.
+/// The code for a stream or connection that ends without an error.
 const GRACEFUL: ErrorCode = ErrorCode::NoError;
 
 impl<S: Server> fmt::Debug for Streams<S> {

@@ -1,4 +1,4 @@
-//! Streams that are taken back or refused, and what no honest peer does too often.
+//! Streams that are cancelled or refused, and the counting of frames that could be a flood.
 
 use super::{GRACEFUL, Streams, Taken};
 use crate::h2::{ErrorCode, Nuisance, Violation};
@@ -7,7 +7,7 @@ use crate::server::handler::Server;
 use crate::server::io::Io;
 
 impl<S: Server> Streams<S> {
-    /// What no honest peer does too often was done once more.
+    /// Counts something that a well-behaved peer does not do too often.
     pub(super) fn count(&mut self, nuisance: Nuisance, io: &Io<'_, '_, '_, S::Context>) -> Taken {
         self.floods.count(nuisance, &io.config.http2_ref().floods, io.scope.now()).inspect_err(
             |_| {
@@ -31,7 +31,7 @@ impl<S: Server> Streams<S> {
         let Some(at) = self.find(stream) else {
             return self.count(Nuisance::ControlFrame, io);
         };
-        // After a complete response, this only means that the rest of the request will not come.
+        // After a complete response, this only means that the rest of the request will not be sent.
         let nuisance = match self.children[at].state.is_sending() {
             true => {
                 Counters::add(&io.config.count().streams_reset);
@@ -43,7 +43,7 @@ impl<S: Server> Streams<S> {
         self.count(nuisance, io)
     }
 
-    /// Refuses a stream: a breach of the protocol, which the peer may not commit too often.
+    /// Resets a stream because of a violation, of which the peer may commit only a limited number.
     pub(super) fn refuse(
         &mut self,
         stream: u32,

@@ -1,5 +1,5 @@
-//! What goes out: frame by frame, the most urgent stream first, never up to the output's mark, so
-//! that the frames of the peer are read at all times.
+//! Sends the responses: frame by frame, the most urgent stream first. The output never reaches its
+//! mark, so that the frames of the peer are read at all times.
 
 use super::Streams;
 use super::head_text::encode;
@@ -15,10 +15,10 @@ use crate::server::request_event::RequestEvent;
 use crate::tunnel::Event;
 
 impl<S: Server> Streams<S> {
-    /// Sends what can be sent. Handlers whose response is taken are told so, and may write more.
+    /// Sends what can be sent. Handlers whose response is sent are told so, and may write more.
     pub(super) fn pump(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
-        // Above the mark nothing is read before half of it is left. That would come late, or at no
-        // time, if each wake-up and each deadline filled it up again.
+        // Above the mark nothing is read until the output has gone down to half of it. That would
+        // happen late, or never, if each wake-up and each deadline filled the output again.
         self.waits_for_room = io.transport.is_input_held() && !self.schedule.is_empty();
         if self.waits_for_room {
             return;
@@ -39,14 +39,14 @@ impl<S: Server> Streams<S> {
         }
     }
 
-    /// Adds a child to the schedule if it has something that may be sent, else removes it.
+    /// Adds a child to the schedule if it has something that may be sent; otherwise removes it.
     pub(super) fn schedule_child(&mut self, at: usize) {
         let outbound = self.frames.window().octets();
         let child = &mut self.children[at];
         let may_send = if !child.state.is_sending() {
             false
         } else if !child.has_sent_head {
-            // Without a status, what is there are interim responses.
+            // Without a status, the output has interim responses.
             let is_whole = child.is_head_done() || child.ending() == Ending::Unstarted;
             is_whole && !child.output.is_empty()
         } else if child.body_left() > 0 {
@@ -65,7 +65,7 @@ impl<S: Server> Streams<S> {
         }
     }
 
-    /// Sends one frame of a child (of a head, all its frames); false where there is no room.
+    /// Sends one frame of a child (or all frames of its head). Returns `false` if there is no room.
     fn send(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) -> bool {
         let room = room(io.transport.output, mark(io.config));
         let child = &mut self.children[at];
@@ -75,7 +75,8 @@ impl<S: Server> Streams<S> {
             let Some(head) =
                 encode(child.output.front(), self.frames.encoder(), &mut self.space.block)
             else {
-                // Nothing of it has come yet: the schedule gets it back once it has.
+                // Nothing of the response has been written yet; the schedule gets the child back
+                // once something is.
                 return true;
             };
             if !self.frames.fits(&self.space.block, room, io.transport.output) {
@@ -126,12 +127,12 @@ impl<S: Server> Streams<S> {
             self.floods.sent(1, &io.config.http2_ref().floods);
         }
         let child = &mut self.children[at];
-        // It was open: the schedule has no stream that has ended.
+        // The stream was open: the schedule has no stream that has ended.
         child.state = child.state.after(StreamEvent::Sent { is_end }).unwrap_or(child.state);
     }
 
-    /// Sends a whole response at once, if nothing stands before it: no other stream, no window, no
-    /// mark. If something does, nothing was done.
+    /// Sends a whole response at once, if nothing delays it: no other stream, no window, no mark.
+    /// Otherwise does nothing and returns `false`.
     pub(super) fn send_at_once(
         &mut self,
         stream: u32,
@@ -182,8 +183,8 @@ impl<S: Server> Streams<S> {
     }
 }
 
-/// How far responses fill the output. One part in sixteen of what it may hold is left for what
-/// answers the frames of the peer: 4 KiB are three hundred acknowledgements.
+/// Returns how far responses may fill the output. A sixteenth of the mark is left for responses to
+/// the frames of the peer: 4 KiB are three hundred acknowledgements.
 fn mark(config: &ServerConfig) -> usize {
     let most = config.limits_ref().output_high_water;
     most - most / 16

@@ -1,4 +1,5 @@
-//! A request that begins: its handler is called, and becomes a child unless it answers at once.
+//! The beginning of a request: its handler is called, and the request becomes a child unless it is
+//! answered at once.
 
 use rotor_core::{Panicked, Phase, Time};
 use rotor_stream::{Buf, Output};
@@ -25,7 +26,7 @@ use crate::server::outgoing::Outgoing;
 use crate::server::response::Response;
 use crate::server::unwanted::Announced;
 
-/// What a stream begins with.
+/// The properties of a stream that begins.
 struct Begun {
     stream: u32,
     is_end: bool,
@@ -35,7 +36,7 @@ struct Begun {
 }
 
 impl<S: Server> Streams<S> {
-    /// The fields in the list are those of a new stream.
+    /// Handles the fields of a new stream, which are in the list.
     pub(super) fn request(
         &mut self,
         stream: u32,
@@ -46,21 +47,21 @@ impl<S: Server> Streams<S> {
         self.since = io.scope.now();
         let config = io.config.http2_ref();
         if self.going == Going::Last {
-            // The peer was told. What it had sent before it heard that is refused, but is not a
+            // The peer was told. A request that it had sent before it knew is refused, but is not a
             // violation.
             self.reset(stream, ErrorCode::RefusedStream, io);
             return self.count(Nuisance::ControlFrame, io);
         }
         let is_full = self.children.len() >= config.streams_max as usize;
-        // RFC 9113 §5.1.2: those that are closed, whose handlers have more to do, do not count.
+        // RFC 9113 §5.1.2: closed streams, whose handlers still have work, do not count.
         let are_open = || self.children.iter().all(|child| child.state != StreamState::Closed);
         if is_full && are_open() {
             return Err(Violation::Stream(stream, ErrorCode::RefusedStream));
         }
         if is_full || self.held_output >= config.responses_bytes_max {
-            // Handlers may go on, or answer with more than there is room for, so no more of them
-            // are called. This is not the peer's fault alone: it may make the request again, and it
-            // is not counted against it.
+            // Handlers may go on, or write more than there is room for, so no more of them are
+            // called. This is not only the peer's fault: the peer may repeat the request, and the
+            // refusal does not count as a violation.
             Counters::add(&io.config.count().streams_refused);
             self.reset(stream, ErrorCode::RefusedStream, io);
             return Ok(());
@@ -102,9 +103,9 @@ impl<S: Server> Streams<S> {
             Counters::add(&io.config.count().used_up);
             self.announce_end(io);
         }
-        // Connections are not told that the end of the loop is announced, so the loop is asked.
-        // This happens with the first request, not before: a connection that is new in this phase
-        // gets at least one answer.
+        // The announcement of a drain is not an event for connections, so the loop's phase is read.
+        // This is done at the first request, not before: a connection that is new in this phase
+        // gets at least one response.
         if io.scope.phase() != Phase::Serving {
             self.announce_end(io);
         }
@@ -130,11 +131,11 @@ impl<S: Server> Streams<S> {
             return;
         };
         let body = match (begun.is_end, begun.length) {
-            // What comes on a tunnel is not a body.
+            // What is sent in a tunnel is not a body.
             _ if begun.asks != Asks::Response => Body::Empty,
             (true, _) => Body::Empty,
             (false, Some(length)) if length > 0 => Body::Length(length),
-            // Frames tell where it ends.
+            // Frames mark its end.
             (false, _) => Body::UntilClose,
         };
         let head = RequestHead::framed(request.method(list), target, list.fields());
@@ -156,8 +157,8 @@ impl<S: Server> Streams<S> {
         let mut part = scope.part(begun.stream);
         let mut is_seen = false;
         let next = part.guard(|scope| {
-            // Within the guard: `supports` is the user's, too. RFC 9110 §9.1: a method that is not
-            // implemented gets 501, whatever it is to be done to.
+            // Within the guard, because `supports` is the user's code, too. RFC 9110 §9.1: a method
+            // that is not implemented gets 501, whatever its target is.
             is_seen = S::supports(head.method());
             is_seen.then(|| {
                 Counters::add(&config.count().requests);
@@ -193,7 +194,7 @@ impl<S: Server> Streams<S> {
         });
     }
 
-    /// Answers a request that no handler sees.
+    /// Responds to a request that no handler sees.
     #[cold]
     fn refuse_with(
         &mut self,
@@ -214,8 +215,8 @@ impl<S: Server> Streams<S> {
         let output = Output::new();
         let outgoing = Outgoing::new(reply, &output, io.scope.now(), log);
         let announced = Announced { body: Body::Empty, expects_continue: false };
-        // Not counted: it costs no more than a handler's page, and whoever asks so may be one of
-        // many behind the peer.
+        // Not counted as a violation: it costs no more than a handler's page, and the peer may be a
+        // proxy for many clients, of which one sent this.
         self.begin(begun, announced, outgoing, output, io, |_, _| Flow::Fail(status));
     }
 
@@ -260,7 +261,7 @@ impl<S: Server> Streams<S> {
     }
 }
 
-/// What the handler has returned on seeing the head.
+/// Applies what `headers_received` has returned.
 fn begin_exchange<S: Server>(
     exchange: &mut Exchange<S>,
     next: Result<Option<Next<S>>, Panicked>,
@@ -276,7 +277,7 @@ fn begin_exchange<S: Server>(
     }
 }
 
-/// The head for the log, once more.
+/// Returns the head once more, for the log.
 fn head_of<'a>(list: &'a crate::h2::hpack::FieldList, request: &CheckedRequest) -> RequestHead<'a> {
     let method = request.method(list);
     let asterisk =

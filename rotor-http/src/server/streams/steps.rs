@@ -1,4 +1,5 @@
-//! A step of one child: its exchange is called, and what that led to is put in order.
+//! A step of one child: its exchange is called, and then its windows, memory and deadlines are
+//! updated.
 
 use std::any::type_name;
 use std::io::ErrorKind;
@@ -17,7 +18,7 @@ use crate::server::handler::{Server, UpgradeSeed};
 use crate::server::io::Io;
 
 impl<S: Server> Streams<S> {
-    /// Calls the exchange of a child, and does what else can be done with what has come for it.
+    /// Calls the exchange of a child, and does what else can be done with its input.
     pub(super) fn step(
         &mut self,
         at: usize,
@@ -37,7 +38,7 @@ impl<S: Server> Streams<S> {
         };
         match flow {
             Some(Flow::Wait(wait)) => child.set_wait(wait),
-            // The rest comes after the other streams: its time is now.
+            // The rest comes after the other streams, so its deadline is now.
             Some(Flow::Again) => child.until = io.scope.now(),
             Some(Flow::Done(upgrade)) => self.finish(at, upgrade, io),
             Some(Flow::Fail(status)) => self.fail_child(at, status, io),
@@ -46,7 +47,7 @@ impl<S: Server> Streams<S> {
         self.settle(at, io);
     }
 
-    /// The handler is done: was its response complete?
+    /// Called when the handler is done: checks whether its response is complete.
     fn finish(
         &mut self,
         at: usize,
@@ -76,8 +77,8 @@ impl<S: Server> Streams<S> {
         }
     }
 
-    /// The handler is gone, or has not answered: an error page if that is still possible. If not,
-    /// [`settle`](Streams::settle) cuts the stream.
+    /// Called when the handler has failed or has not responded: sends an error page if that is
+    /// still possible. Otherwise [`settle`](Streams::settle) resets the stream.
     #[cold]
     fn fail_child(&mut self, at: usize, status: Status, io: &mut Io<'_, '_, '_, S::Context>) {
         let child = &mut self.children[at];
@@ -88,7 +89,7 @@ impl<S: Server> Streams<S> {
         child.end_exchange();
     }
 
-    /// DATA that nobody wants has come, for a stream whose response is written.
+    /// Handles DATA that is not wanted, for a stream whose response is written.
     pub(super) fn dropped(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
         let child = &self.children[at];
         let (stream, most) = (child.id, io.config.limits_ref().drained_body_bytes_max);
@@ -100,16 +101,16 @@ impl<S: Server> Streams<S> {
         self.settle(at, io);
     }
 
-    /// Looks at every child: what all of them may send has changed.
+    /// Updates every child, because what all of them may send has changed.
     pub(super) fn look_at_all(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
-        // From the end, because one that goes leaves those before it in their places.
+        // From the end, because a child that is removed leaves those before it in their places.
         for at in (0..self.children.len()).rev() {
             self.settle(at, io);
         }
     }
 
-    /// Puts in order what a child has led to: windows, memory, its place in the schedule, its
-    /// deadline. It may be gone afterwards.
+    /// Updates everything that depends on a child: windows, memory, its place in the schedule, its
+    /// deadline. The child may be gone afterwards.
     pub(super) fn settle(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
         let now = io.scope.now();
         let child = &mut self.children[at];
@@ -126,7 +127,7 @@ impl<S: Server> Streams<S> {
         self.collected = self.collected - child.collected + collected;
         child.collected = collected;
         if self.held_output > io.config.http2_ref().unsent_bytes_max {
-            // What each may wait with beyond that is a part of a block.
+            // Beyond the limit, each child may keep at most a part of a block.
             child.output.shrink();
         }
         let held = child.output.held_bytes();
@@ -138,7 +139,7 @@ impl<S: Server> Streams<S> {
             if !child.state.is_receiving() || self.is_read_closed {
                 return self.remove(at, now);
             }
-            // The peer still sends: for that time it is read and dropped.
+            // The peer still sends: until the deadline, that is read and dropped.
             child.until = child.until.min(now + io.config.limits_ref().shutdown_timeout);
         }
         self.watch(at, io.config.limits_ref(), now);
@@ -147,7 +148,7 @@ impl<S: Server> Streams<S> {
         self.note_deadline(deadline);
     }
 
-    /// Times the peer, if its windows hold up what waits for it.
+    /// Starts the time limit of the peer, if its windows hold up what waits for it.
     pub(super) fn watch(&mut self, at: usize, limits: &Limits, now: Time) {
         let outbound = self.frames.window().octets();
         let child = &mut self.children[at];
@@ -156,7 +157,8 @@ impl<S: Server> Streams<S> {
         child.taking.look(left, child.outbound.octets().min(outbound), limits, now);
     }
 
-    /// What waits on this stream is not late where it only waits for others of its connection.
+    /// Puts off the deadline for taking the response if the stream only waits for others of its
+    /// connection.
     pub(super) fn excuse_taking(&mut self, at: usize, limits: &Limits, now: Time) {
         let shared = self.frames.window().octets();
         let child = &mut self.children[at];
@@ -170,7 +172,7 @@ impl<S: Server> Streams<S> {
         }
     }
 
-    /// The child has nothing more to do.
+    /// Removes a child that has nothing more to do.
     pub(super) fn remove(&mut self, at: usize, now: Time) {
         let child = self.children.remove(at);
         if child.is_scheduled {
@@ -182,7 +184,7 @@ impl<S: Server> Streams<S> {
         self.since = now;
     }
 
-    /// Tells the handler of a child that its stream is over, and forgets it.
+    /// Tells the handler of a child that its stream is over, and removes the child.
     pub(super) fn forget(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
         let child = &mut self.children[at];
         child.step(io.scope, io.config, |exchange, io| {
@@ -194,7 +196,7 @@ impl<S: Server> Streams<S> {
         self.remove(at, io.scope.now());
     }
 
-    /// Ends a stream, whatever is under way on it.
+    /// Resets a stream, whatever is under way on it.
     pub(super) fn reset(
         &mut self,
         stream: u32,
@@ -207,7 +209,7 @@ impl<S: Server> Streams<S> {
         let child = &self.children[at];
         let left = child.state.is_receiving().then(|| child.intake.left());
         self.forget(at, io);
-        // If the peer has ended its side, nothing can be on its way.
+        // If the peer has closed its side, no frame can be on its way.
         if let Some(octets) = left {
             self.forgotten.remember(stream, octets);
         }

@@ -1,4 +1,4 @@
-//! Streams that go on in another protocol.
+//! Streams that have switched to another protocol.
 
 use std::io::ErrorKind;
 
@@ -21,7 +21,8 @@ impl<S: Server> Child<S> {
         }
     }
 
-    /// The protocol is over, or could not begin: its stream is to be reset with this.
+    /// Ends the protocol, which is over or could not begin: its stream is to be reset with this
+    /// code.
     fn end_tunnel(&mut self, code: ErrorCode, config: &ServerConfig) {
         (self.tunnel, self.code) = (None, code);
         if code == ErrorCode::InternalError {
@@ -31,7 +32,8 @@ impl<S: Server> Child<S> {
 }
 
 impl<S: Server> Streams<S> {
-    /// The response has switched: the protocol begins, with what has come for it.
+    /// Starts the protocol after a response that has switched, with the input that has arrived for
+    /// it.
     pub(super) fn switch(
         &mut self,
         at: usize,
@@ -54,7 +56,7 @@ impl<S: Server> Streams<S> {
         self.tell_tunnel(at, event, io);
     }
 
-    /// Tells the protocol of a stream, if it is there, and puts in order what that led to. The
+    /// Passes an event to the protocol of a stream, if there is one, and settles the child. The
     /// child may be gone afterwards.
     pub(super) fn run_tunnel(
         &mut self,
@@ -70,7 +72,7 @@ impl<S: Server> Streams<S> {
         let child = &mut self.children[at];
         let Some(tunnel) = &mut child.tunnel else { return };
         match tunnel.tell(event, &mut io.scope.part(child.id)) {
-            // The peer has all of it: from here on its time runs as after a response.
+            // The peer has everything: from here on its time limit is that after a response.
             Ok(()) if tunnel.is_done() && child.state == StreamState::HalfClosedLocal => {}
             Ok(()) => child.until = tunnel.until(io.scope.now()),
             Err(code) => child.end_tunnel(code, io.config),

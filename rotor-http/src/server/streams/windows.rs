@@ -1,4 +1,4 @@
-//! What the peer says of how much it takes: its settings, and windows that grow.
+//! How much the peer accepts: its settings, and the updates of its windows.
 
 use super::{Streams, Taken, put};
 use crate::h2::{Nuisance, Violation, frame_writer};
@@ -44,7 +44,8 @@ impl<S: Server> Streams<S> {
             return Err(Violation::protocol("WINDOW_UPDATE of a stream that was never begun"));
         }
         let Some(at) = self.find(stream) else {
-            // This may have been on its way already, and is of no use.
+            // The update may have been sent before the peer knew that the stream is over. It has no
+            // effect.
             let is_counted = nuisance.is_some();
             return if is_counted { Ok(()) } else { self.count(Nuisance::ControlFrame, io) };
         };

@@ -1,4 +1,4 @@
-//! Priorities that the peer wishes for: of streams that are there, and of those to come.
+//! Priorities that the peer has sent, for streams that exist and for those to come.
 
 use super::{Streams, Taken};
 use crate::h2::request::Asks;
@@ -28,7 +28,7 @@ impl<S: Server> Streams<S> {
             child.priority = priority;
         } else if stream > self.last {
             self.wishes.retain(|(own, _)| *own != stream);
-            // RFC 9218 §7.1: of more streams than there may be, nothing need be kept.
+            // RFC 9218 §7.1: priorities need not be kept for more streams than there may be.
             if self.wishes.len() < config.http2_ref().streams_max as usize {
                 self.wishes.push((stream, priority));
             }
@@ -36,19 +36,20 @@ impl<S: Server> Streams<S> {
         Ok(())
     }
 
-    /// The priority of a response for which this is wished, if anything is.
+    /// Returns the priority of a response, given the one that the peer has sent, if any.
     pub(super) fn priority_of(&mut self, wished: Option<Priority>, asks: Asks) -> Priority {
         self.says_priorities |= wished.is_some();
         let mut priority = wished.unwrap_or(Priority::DEFAULT);
-        // In order a response waits for the ends of all that were asked for before it, and for those
-        // that have none it waits for ever. That is for the peer to want. What another protocol says
-        // is of use at once, whatever it says later. And who says nothing of any request, as proxies
-        // and clients of gRPC, does not mean the defaults of RFC 9218, but does not know it.
+        // A response that is not incremental waits for the ends of all those that were requested
+        // before it, and for ever if one of them has no end. That is the peer's choice. What
+        // another protocol sends is of use at once, whatever it sends later, so it is incremental.
+        // And a peer that sends no priority for any request, such as a proxy or a client of gRPC,
+        // does not mean the defaults of RFC 9218, but does not implement it.
         priority.is_incremental |= asks != Asks::Response || !self.says_priorities;
         priority
     }
 
-    /// What was wished for a stream that begins.
+    /// Takes the priority that the peer has sent for a stream that begins.
     pub(super) fn take_wish(&mut self, stream: u32) -> Option<Priority> {
         if self.wishes.is_empty() {
             return None;
