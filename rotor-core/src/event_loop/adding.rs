@@ -12,43 +12,45 @@ use crate::scope::{AnyEnvironment, Scope, Woken};
 use crate::spawn_error::{SpawnCause, SpawnError};
 use crate::token::Token;
 
-/// A machine that a loop was asked to make: what comes of it. Dropping it changes nothing.
+/// The pending result of adding a machine to a loop from another thread. Dropping it does not
+/// cancel the addition.
 #[must_use = "it says whether the machine was made"]
 pub struct Adding<F> {
     told: Receiver<Result<Token, AddError<F>>>,
 }
 
-/// Why a machine was not made. What was to make it comes back where it was not called.
+/// Why a machine was not made. If the closure was not called, the error returns it.
 #[non_exhaustive]
 pub enum AddError<F> {
     /// The loop is gone.
     Closed(F),
-    /// The loop drains: what began now would be told to end at once. Another one may take it.
+    /// The loop is draining, so a new machine would be told to end at once. Another loop may take
+    /// it.
     Draining(F),
-    /// No slot is free, or those that are free are promised to others.
+    /// No slot is free, or the free slots are promised to other machines.
     NoSlot(F),
-    /// It was called, and gave no machine: it answered `done` or an error, or panicked.
+    /// The closure was called but gave no machine: it panicked, or returned `done` or an error.
     NotMade(SpawnError<Infallible>),
 }
 
 impl<F> Adding<F> {
-    /// Waits until the loop has made the machine, or has not.
+    /// Blocks until the loop has made the machine, or has failed to.
     ///
-    /// It blocks, so it is not for a handler, and least of all for one of the same loop, which
-    /// would wait for itself.
+    /// Do not call this in a handler, and never in a handler of the same loop, which would wait for
+    /// itself forever.
     ///
     /// # Errors
     ///
-    /// Why there is no machine, with what was to make it where that was not called.
+    /// Returns the reason why there is no machine, with the closure if it was not called.
     pub fn wait(self) -> Result<Token, AddError<F>> {
         self.told.recv().unwrap_or_else(|_| Err(lost()))
     }
 
-    /// Says what has come of it, if anything has by now; itself where nothing has.
+    /// Returns the result if there is one by now, and `self` otherwise. It does not block.
     ///
     /// # Errors
     ///
-    /// The inner one is that of [`wait`](Adding::wait).
+    /// The outer error is `self`. The inner one is that of [`wait`](Adding::wait).
     pub fn try_wait(self) -> Result<Result<Token, AddError<F>>, Adding<F>> {
         match self.told.try_recv() {
             Ok(told) => Ok(told),
@@ -59,7 +61,7 @@ impl<F> Adding<F> {
 }
 
 impl<F> AddError<F> {
-    /// What was to make the machine, where it was not called.
+    /// Returns the closure that was to make the machine, if it was not called.
     pub fn into_closure(self) -> Option<F> {
         match self {
             AddError::Closed(make) | AddError::Draining(make) | AddError::NoSlot(make) => {
@@ -70,12 +72,13 @@ impl<F> AddError<F> {
     }
 }
 
-/// What is said where nobody is left who could: an order always says something before it goes.
+/// Returned if the order is gone without a word, which never happens: an order always reports a
+/// result before it is dropped.
 fn lost<F>() -> AddError<F> {
     AddError::NotMade(SpawnError { cause: SpawnCause::Ended, seed: None })
 }
 
-/// A machine that is to be made, as the loop keeps it.
+/// A request to make a machine, as the loop keeps it.
 pub(super) struct Order<F> {
     /// Taken when it is called.
     make: Option<F>,
@@ -88,7 +91,7 @@ impl<F> Order<F> {
         (Order { make: Some(make), tell }, Adding { told })
     }
 
-    /// What was to make the machine, of an order that the loop did not take.
+    /// Returns the closure of an order that the loop did not accept.
     pub(super) fn into_closure(mut self) -> F {
         self.make.take().expect("it was not called")
     }
@@ -114,13 +117,13 @@ impl<F> Order<F> {
             let mut scope = Scope::new(context, environment, token, Woken::default());
             match make.take() {
                 Some(make) => make(&mut scope),
-                // Never: this is called once.
+                // Unreachable: this is called once.
                 None => Response::done(),
             }
         });
         let told = match (made, self.make.take()) {
             (Ok(token), _) => Ok(token),
-            // It was not called, for which there is this reason alone.
+            // If the closure was not called, this is the only possible reason.
             (Err(_), Some(make)) => Err(AddError::NoSlot(make)),
             (Err(error), None) => Err(AddError::NotMade(error)),
         };
@@ -128,12 +131,12 @@ impl<F> Order<F> {
     }
 
     fn tell(&self, told: Result<Token, AddError<F>>) {
-        // Nobody need wait for it.
+        // An error means that nobody waits for the result.
         let _is_awaited = self.tell.send(told);
     }
 }
 
-/// The loop is gone, or never came to it.
+/// The order was not carried out: the loop is gone, or ended first.
 impl<F> Drop for Order<F> {
     fn drop(&mut self) {
         if let Some(make) = self.make.take() {

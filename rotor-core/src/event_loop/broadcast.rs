@@ -1,5 +1,5 @@
-//! Running a closure between the handlers of a loop, or making a machine, from any thread; and what
-//! is to be done for owners that have ended.
+//! Closures that run between the handlers of a loop, and machines that are added to it, from any
+//! thread. Also the functions of `AtEnd` values whose owners have ended.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError};
@@ -19,7 +19,7 @@ use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::SeqCst;
 use crate::wake_queue::WakeQueue;
 
-/// What is posted.
+/// A request in the queue.
 enum Post<M: Machine> {
     Closure(Closure<M>),
     Machine(Making<M>),
@@ -28,20 +28,20 @@ enum Post<M: Machine> {
 type Closure<M> =
     Box<dyn FnOnce(Machines<'_, M>, &mut GlobalScope<'_, <M as Machine>::Context>) + Send>;
 
-/// Makes a machine, and tells whoever asked.
+/// Makes a machine, and reports the result.
 type Making<M> = Box<
     dyn FnOnce(&mut <M as Machine>::Context, &AnyEnvironment, &Config, &mut Dispatch<M>) + Send,
 >;
 
-/// Runs closures on a loop, between handlers, when every machine is in its slot. `Send` even where
-/// the machines are not.
+/// A handle that runs closures on a loop, between handlers, when every machine is in its slot. It
+/// is `Send` even if the machines are not.
 pub struct Broadcast<M: Machine> {
     posts: Arc<Posts<M>>,
 }
 
-/// Why a closure was not posted, with the closure.
+/// Why a closure was not posted. The error returns the closure.
 pub enum PostError<F> {
-    /// As many wait already as `Config::posts_max` allows. Post less, or later.
+    /// `Config::posts_max` requests are waiting already. Post fewer, or post later.
     Full(F),
     /// The loop is gone.
     Closed(F),
@@ -52,15 +52,15 @@ impl<M: Machine> Broadcast<M> {
         Broadcast { posts }
     }
 
-    /// Has `f` run at the end of the turn that the loop is in, or of the next one.
+    /// Runs `f` on the loop, at the end of its current turn or of the next one.
     ///
-    /// It must not block. If it panics, that is logged and nothing else is lost. A loop that runs
-    /// out of machines runs what was posted before it ends, so a closure that posts itself anew
-    /// each time keeps it from that end; one that is stopped or drained drops it.
+    /// `f` must not block. If it panics, the panic is logged and nothing else is lost. A loop that
+    /// has no machines left runs the posted closures before it ends, so a closure that posts itself
+    /// again each time keeps the loop running. A loop that is stopped or drained drops it.
     ///
     /// # Errors
     ///
-    /// The closure back, when too many wait already or the loop is gone.
+    /// Returns the closure if too many requests are waiting already or the loop is gone.
     pub fn post<F>(&self, f: F) -> Result<(), PostError<F>>
     where
         F: FnOnce(Machines<'_, M>, &mut GlobalScope<'_, M::Context>) + Send + 'static,
@@ -68,9 +68,9 @@ impl<M: Machine> Broadcast<M> {
         self.posts.push(f, |f| Post::Closure(Box::new(f)), |f| f)
     }
 
-    /// Has the loop make a machine at the end of the turn that it is in, or of the next one: a
-    /// listener on another address, say. The closure gets the scope of the new machine; it is what
-    /// is sent to the loop, so the machine itself need not be `Send`.
+    /// Adds a machine to the loop, at the end of its current turn or of the next one: for example a
+    /// listener on another address. The closure is called with the scope of the new machine. Only
+    /// the closure is sent to the loop's thread, so the machine itself need not be `Send`.
     ///
     /// ```
     /// # use rotor_core::{Broadcast, Infallible, Machine, Response};
@@ -83,13 +83,14 @@ impl<M: Machine> Broadcast<M> {
     /// }
     /// ```
     ///
-    /// What comes of it is told to the [`Adding`], if that is wanted. A machine that is added is
-    /// one like any other: a loop that would have ended for want of machines goes on.
+    /// The [`Adding`] gets the result; it can be ignored. A loop that would have ended because it
+    /// has no machines left goes on with the new one.
     ///
     /// # Errors
     ///
-    /// The closure back, when too many wait already or the loop is gone. Later, by the `Adding`:
-    /// when it drains or is gone by then, when no slot is free, or the closure gives no machine.
+    /// Returns the closure if too many requests are waiting already or the loop is gone. The
+    /// `Adding` reports later failures: the loop was draining or gone by then, no slot was free, or
+    /// the closure gave no machine.
     #[doc(alias = "spawn")]
     pub fn add_machine_with<F>(&self, make: F) -> Result<Adding<F>, PostError<F>>
     where
@@ -119,7 +120,7 @@ impl<M: Machine> fmt::Debug for Broadcast<M> {
 }
 
 impl<F> PostError<F> {
-    /// The closure that was not posted.
+    /// Returns the closure that was not posted.
     pub fn into_closure(self) -> F {
         match self {
             PostError::Full(f) | PostError::Closed(f) => f,
@@ -147,7 +148,7 @@ impl<F> fmt::Display for PostError<F> {
 
 impl<F> std::error::Error for PostError<F> {}
 
-/// The closures that wait.
+/// The requests that wait.
 pub(super) struct Posts<M: Machine> {
     waiting: Mutex<Waiting<M>>,
     any: AtomicBool,
@@ -158,7 +159,7 @@ pub(super) struct Posts<M: Machine> {
 struct Waiting<M: Machine> {
     posts: Vec<Post<M>>,
     closed: bool,
-    /// As many at most as there were values of `AtEnd`, so without a bound of their own.
+    /// At most as many as there were `AtEnd` values, so no limit is needed.
     ends: Vec<End<M::Context>>,
     ends_closed: bool,
 }
@@ -175,7 +176,7 @@ impl<M: Machine> Posts<M> {
         Posts { waiting, any: AtomicBool::new(false), bound, wakes }
     }
 
-    /// Has `to_post` make of a thing what is posted, or `back` what its owner gets back.
+    /// Turns `thing` into a post and queues it, or turns it into what its owner gets back.
     fn push<T, F>(
         &self,
         thing: T,
@@ -196,8 +197,8 @@ impl<M: Machine> Posts<M> {
         Ok(())
     }
 
-    /// Behind the closure, and before the wake-up: a loop that is about to sleep finds it or is
-    /// woken.
+    /// Tells the loop that there is a post. Called after the push: a loop that is about to sleep
+    /// either sees the flag or is woken.
     fn note(&self) {
         self.any.store(true, SeqCst);
         self.wakes.wake_loop();
@@ -207,7 +208,7 @@ impl<M: Machine> Posts<M> {
         !self.any.load(SeqCst)
     }
 
-    /// Runs what was posted.
+    /// Runs everything that was posted.
     #[inline]
     pub(super) fn run<B: Backend>(
         &self,
@@ -218,8 +219,8 @@ impl<M: Machine> Posts<M> {
         if self.is_empty() {
             return;
         }
-        // The one work of a turn that is held in variables: each has a guard of its own, so that
-        // none is lost with another's panic.
+        // This is the only work of a turn that is held in local variables. Each closure has its own
+        // guard, so a panic of one does not lose the others.
         let (posts, ends) = self.take();
         for end in ends {
             dispatch.clock().before_call(refs.backend, refs.environment);
@@ -251,7 +252,7 @@ impl<M: Machine> Posts<M> {
     }
 
     fn take(&self) -> (Vec<Post<M>>, Vec<End<M::Context>>) {
-        // Taken before the closures: one that comes in between has this set again.
+        // Clear the flag before the closures are taken: a post in between sets it again.
         if !self.any.swap(false, SeqCst) {
             return (Vec::new(), Vec::new());
         }
@@ -259,8 +260,8 @@ impl<M: Machine> Posts<M> {
         (std::mem::take(&mut waiting.posts), std::mem::take(&mut waiting.ends))
     }
 
-    /// Does for owners that have ended what is to be done, after the last turn: what that drops may
-    /// own such a value itself.
+    /// Runs the functions of `AtEnd` values after the last turn, until there are none: what they
+    /// drop may own such a value itself.
     pub(super) fn run_ends(&self, context: &mut M::Context) {
         loop {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -273,19 +274,19 @@ impl<M: Machine> Posts<M> {
         }
     }
 
-    /// Notes that the context is gone as well: from now on a value is dropped with its owner.
+    /// Notes that the context is gone as well. From now on such a value is dropped with its owner.
     pub(super) fn close_ends(&self) {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).ends_closed = true;
     }
 
-    /// Notes that the loop is gone; what was posted is dropped.
+    /// Notes that the loop is gone, and drops what was posted.
     pub(super) fn close(&self) {
         let dropped = {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             waiting.closed = true;
             std::mem::take(&mut waiting.posts)
         };
-        // Without the lock: what a closure owns may post as it is dropped.
+        // Without the lock: dropping a closure may drop something that posts.
         dropped.into_iter().for_each(|post| drop_guarded(post, "a posted closure"));
     }
 }

@@ -18,12 +18,12 @@ use crate::wake_queue::WakeQueue;
 pub enum Exit {
     /// No machine is left.
     Empty,
-    /// A machine or a [`LoopHandle`] asked it to stop.
+    /// A machine or a [`LoopHandle`] stopped the loop.
     Stopped,
-    /// It was drained: every machine ended by itself, or the deadline came and the rest were
-    /// dropped.
+    /// The loop was drained: every machine has ended by itself, or the time limit was reached and
+    /// the remaining machines were dropped.
     Drained {
-        /// How many machines were dropped at the deadline.
+        /// How many machines were dropped when the time limit was reached.
         dropped: usize,
     },
     /// A handler panicked under [`OnPanic::StopLoop`](crate::OnPanic::StopLoop). Its machine is
@@ -34,33 +34,33 @@ pub enum Exit {
     },
 }
 
-/// Stops or drains one loop, from any thread.
+/// A handle that stops or drains one loop, from any thread.
 #[derive(Clone)]
 pub struct LoopHandle {
     control: Arc<Control>,
 }
 
-/// What handles ask of a loop.
+/// The requests to a loop, from its handles and from handlers on other threads.
 pub(crate) struct Control {
     pub(super) stop: AtomicBool,
-    /// Somebody was asked to end the loop, in whatever way.
+    /// Whether a handle was used to end the loop, in whatever way.
     is_ending: AtomicBool,
-    /// Another process has the listeners.
+    /// Whether a successor process has the listeners.
     is_followed: AtomicBool,
-    /// [`DRAIN`], [`WANTED`] and [`LATE`]: one word for all, since each turn looks at it.
+    /// The bits [`DRAIN`], [`WANTED`] and [`LATE`] in one word, because each turn looks at it.
     asked: AtomicU32,
     drain: Mutex<Option<Drain>>,
     kept: Arc<Kept>,
     wakes: Arc<WakeQueue>,
 }
 
-/// Something was written to `Control::drain`.
+/// `Control::drain` was written.
 const DRAIN: u32 = 1;
 
-/// A handler that has given the loop away wants it back.
+/// A handler that has handed the loop over wants it back.
 const WANTED: u32 = 2;
 
-/// A handler from which the loop was taken has answered.
+/// A handler from which the loop was taken has returned.
 const LATE: u32 = 4;
 
 impl Control {
@@ -76,18 +76,18 @@ impl Control {
         }
     }
 
-    /// Whether there is something to obey.
+    /// Returns whether there is any request to handle.
     pub(super) fn is_asked(&self) -> bool {
         self.stop.load(SeqCst) || self.asked.load(SeqCst) != 0
     }
 
-    /// Notes whether a handler wants the loop back. Called with a lock, so that the last word is
-    /// that of the last call.
+    /// Notes whether a handler wants the loop back. Called with a lock held, so that the latest
+    /// call decides.
     pub(super) fn set_wanted(&self, is_wanted: bool) {
         self.set(WANTED, is_wanted);
     }
 
-    /// Notes whether late answers wait to be applied. Called with a lock as well.
+    /// Notes whether late answers wait to be applied. Called with a lock held as well.
     pub(super) fn set_late(&self, are_any: bool) {
         self.set(LATE, are_any);
     }
@@ -100,20 +100,21 @@ impl Control {
         }
     }
 
-    /// Whether handlers that are elsewhere want something of who runs the loop: looked at before
-    /// each call.
+    /// Returns whether handlers on other threads need something from the thread that runs the loop.
+    /// Checked before each call of a machine.
     #[inline]
     pub(super) fn is_called(&self) -> bool {
         self.asked.load(Relaxed) & (WANTED | LATE) != 0
     }
 
-    /// Whether a handler wants the loop back.
+    /// Returns whether a handler wants the loop back.
     pub(super) fn is_wanted(&self) -> bool {
         self.asked.load(Relaxed) & WANTED != 0
     }
 
     pub(super) fn take_drain(&self) -> Option<Drain> {
-        // Taken before what was asked for: one that is written in between has this set again.
+        // Clear the bit before the value is taken: a drain that is written in between sets it
+        // again.
         if self.asked.load(SeqCst) & DRAIN == 0 {
             return None;
         }
@@ -122,7 +123,7 @@ impl Control {
     }
 }
 
-/// Takes a flag that is rarely set. Every turn looks at several of them, and a look costs a
+/// Takes a flag that is rarely set. Every turn looks at several such flags, and a load costs a
 /// fraction of a swap.
 pub(super) fn take_flag(flag: &AtomicBool) -> bool {
     flag.load(SeqCst) && flag.swap(false, SeqCst)
@@ -133,26 +134,26 @@ impl LoopHandle {
         LoopHandle { control }
     }
 
-    /// Stops the loop after its current turn. Its machines do not go on: they are dropped with the
-    /// loop.
+    /// Stops the loop after its current turn. Its machines are not called again; they are dropped
+    /// with the loop.
     pub fn stop(&self) {
         self.control.is_ending.store(true, Relaxed);
-        // `SeqCst`, as `wake_loop` wants what is stored before it.
+        // `SeqCst`, because `wake_loop` requires it for what is stored before the call.
         self.control.stop.store(true, SeqCst);
         self.control.wakes.wake_loop();
     }
 
     /// Lets the machines finish, for at most `time`.
     ///
-    /// Each machine gets [`draining`](crate::Machine::draining), at which listeners accept what has
-    /// come, and end. The loop ends when no machine is left, or when the time is over; the
-    /// remaining machines are then dropped.
+    /// Each machine gets [`draining`](crate::Machine::draining); listeners then accept the
+    /// connections that are queued, and end. The loop ends when no machine is left, or when the
+    /// time is over, in which case the remaining machines are dropped.
     ///
-    /// This is [`drain_with`](LoopHandle::drain_with) of [`Drain::new(time)`](Drain::new): without
-    /// an announcement, and with a grace of 1 s for connections whose peers may have sent a request
-    /// already.
+    /// This is [`drain_with`](LoopHandle::drain_with) with [`Drain::new(time)`](Drain::new):
+    /// without an announcement, and with a grace of 1 s for connections whose peers may have sent a
+    /// request already.
     ///
-    /// Asking again can bring the end nearer, but never postpone it.
+    /// A second call can bring the end nearer, but never postpone it.
     #[doc(alias = "graceful shutdown")]
     pub fn drain(&self, time: Duration) {
         self.drain_with(Drain::new(time));
@@ -160,9 +161,9 @@ impl LoopHandle {
 
     /// Lets the machines finish, in the phases that `drain` describes.
     ///
-    /// Asking again can bring each phase, and the end, nearer, but never postpone it: of two
-    /// announcements, times and graces, those count that are over first. A grace that a machine was
-    /// already given does not change.
+    /// A second call can bring each phase and the end nearer, but never postpone them: of two
+    /// announcements, time limits or graces, the one that is over first counts. A grace that a
+    /// machine was already given does not change.
     #[doc(alias = "graceful shutdown")]
     pub fn drain_with(&self, drain: Drain) {
         self.control.is_ending.store(true, Relaxed);
@@ -170,22 +171,22 @@ impl LoopHandle {
             let mut asked = self.control.drain.lock().unwrap_or_else(PoisonError::into_inner);
             *asked = Some(asked.map_or(drain, |before| before.or_sooner(drain)));
         }
-        // Behind what is asked for: a loop that finds this finds that.
+        // After the write: a loop that sees this bit sees the drain.
         self.control.asked.fetch_or(DRAIN, SeqCst);
         self.control.wakes.wake_loop();
     }
 }
 
 impl LoopHandle {
-    /// Returns whether a handle was asked to end the loop: to stop it or to drain it, an
-    /// announcement included. It stays `false` for a loop that ends by itself or that a machine
-    /// stops.
+    /// Returns whether a handle has told the loop to end, by stopping or draining it; an
+    /// announcement of a drain counts. It stays `false` for a loop that ends by itself or that a
+    /// machine stops.
     #[doc(alias = "readiness")]
     pub fn is_ending(&self) -> bool {
         self.control.is_ending.load(Relaxed)
     }
 
-    /// Notes that the process has a successor, which has the listeners.
+    /// Notes that the process has a successor, which now has the listeners.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub(crate) fn set_followed(&self) {
         self.control.is_followed.store(true, Relaxed);
@@ -195,7 +196,7 @@ impl LoopHandle {
         self.control.is_followed.load(Relaxed)
     }
 
-    /// Keeps a thing until the loop drains or is gone.
+    /// Keeps a value until the loop drains or is dropped.
     #[cfg_attr(
         not(any(target_os = "linux", target_os = "android")),
         allow(dead_code, reason = "listeners are handed over there only")

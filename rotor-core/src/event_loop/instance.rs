@@ -24,26 +24,27 @@ use crate::stats::StatsHandle;
 use crate::time::Time;
 use crate::token::Token;
 
-/// A loop with its context: it can run.
+/// A loop that has its context and can run.
 ///
-/// Either [`run`](LoopInstance::run) it until it ends, or embed it: first take one
+/// Either [`run`](LoopInstance::run) it until it ends, or embed it in another loop: first take one
 /// [`turn`](LoopInstance::turn), then wait for its descriptor ([`AsFd`]) until
-/// [`next_deadline`](LoopInstance::next_deadline), take a turn, and so on. Before the first turn a
-/// wake-up from another thread does not reach the descriptor.
+/// [`next_deadline`](LoopInstance::next_deadline), take the next turn, and so on. Before the first
+/// turn a wake-up from another thread does not make the descriptor readable.
 #[doc(alias = "reactor")]
 #[doc(alias = "event loop")]
 #[doc(alias = "executor")]
 #[must_use = "a loop does nothing until it is run or given turns"]
 pub struct LoopInstance<M: Machine, B: Backend = Mio> {
-    /// Behind it the machines, first, so that they are dropped while the context still lives.
-    /// Absent only while other threads run the loop.
+    /// Contains the machines. It is the first field, so that they are dropped while the context
+    /// still exists. `None` only while other threads run the loop.
     pub(super) baton: Option<Baton<M, B>>,
     pub(super) environment: Arc<Environment<B::Handle>>,
     pub(super) control: Arc<Control>,
-    /// What `run` does where the loop is handed over: compiled where the bounds of that are known.
+    /// What `run` does if the loop can be handed over: compiled where the trait bounds for that are
+    /// known.
     pub(super) run: Option<Run<M, B>>,
     pub(super) relay: Option<Closes<M, B>>,
-    /// What `turn` does where each turn is to be another thread's.
+    /// What `turn` does if each turn is to run on another thread.
     #[cfg(rotor_handed)]
     pub(super) turn: Option<Turn<M, B>>,
 }
@@ -56,9 +57,10 @@ type Turn<M, B> = fn(&mut LoopInstance<M, B>, Wait) -> io::Result<Option<Exit>>;
 impl<M: Machine, B: Backend> LoopInstance<M, B> {
     /// Takes turns until the loop ends, and returns why it ended.
     ///
-    /// While machines wake themselves or start others, the backend is not polled in each turn, but
-    /// at least every 64 turns and every 100 µs. After a machine has answered
-    /// [`Response::again`](crate::Response::again) it is polled first.
+    /// While machines wake themselves or spawn others, the backend is not polled in each turn, but
+    /// at least every 64 turns and every 100 µs. After a machine has returned
+    /// [`Response::again`](crate::Response::again), the backend is polled before that machine is
+    /// called again.
     ///
     /// The loop ends as [`Config::exit`](crate::Config::exit) says, through a [`LoopHandle`], or by
     /// a panic under [`OnPanic::StopLoop`](crate::OnPanic::StopLoop). The remaining machines are
@@ -89,17 +91,17 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         &mut self.baton.as_mut().expect(HERE).rest.core
     }
 
-    /// Takes one turn, and returns why the loop has ended, once it has.
+    /// Takes one turn. Returns why the loop has ended, or `None` if it has not.
     ///
-    /// A turn waits for at most `max_wait` (`None`: until there is something to do), then does what
-    /// is due. The backend is polled in any case.
+    /// A turn waits for at most `max_wait` (`None`: until there is something to do), and then does
+    /// the work that is due. The backend is polled in any case.
     ///
     /// # Errors
     ///
-    /// As for [`run`](LoopInstance::run).
+    /// Fails as [`run`](LoopInstance::run) does.
     pub fn turn(&mut self, max_wait: Option<Duration>) -> io::Result<Option<Exit>> {
         let ended = self.one_turn(Wait::AtMost(max_wait))?;
-        // Whoever embeds the loop sleeps on its descriptor from now on: wake-ups must reach it.
+        // From now on the embedding code sleeps on the descriptor: wake-ups must reach it.
         self.environment.wakes.try_sleep();
         Ok(ended)
     }
@@ -127,45 +129,46 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         if !matches!(ended, Ok(None))
             && let Some(baton) = baton
         {
-            // A drain has dropped machines since closures were run.
+            // A drain has dropped machines since the last time closures were run.
             baton.run_ends();
         }
         ended
     }
 
-    /// Returns when the loop wants its next turn if nothing happens before. That is now, if there
-    /// is work or the backend may have more events than the last turn took; `None` means that it
-    /// waits for events only.
+    /// Returns when the loop needs its next turn if no event comes before. That is now if there is
+    /// work, or if the backend may have more events than the last turn took. `None` means that the
+    /// loop waits for events only.
     pub fn next_deadline(&self) -> Option<Time> {
         let Baton { rest, .. } = self.baton.as_ref().expect(HERE);
         rest.core.next_deadline(&*self.environment, &rest.repeated, &self.control)
     }
 
-    /// Returns the loop's time: what its clock said when it was last read.
+    /// Returns the loop's time: the result of the last reading of its clock.
     pub fn now(&self) -> Time {
         self.environment.now()
     }
 
-    /// Makes a machine from a seed, as if one of the loop's machines had spawned it. The loop's
-    /// clock is read anew for it.
+    /// Makes a machine from a seed, as if one of the loop's machines had spawned it. The loop reads
+    /// its clock first.
     ///
     /// # Errors
     ///
-    /// The error that a machine's `spawn_error` would get, with the seed if it was not used.
+    /// Returns the error that a machine's `spawn_error` would get, with the seed if it was not
+    /// used.
     pub fn spawn(&mut self, seed: M::Seed) -> Result<Token, SpawnError<M::Seed>> {
         let LoopInstance { baton, environment, .. } = self;
         let Baton { rest, context } = baton.as_mut().expect(HERE);
-        // Whoever calls this between turns may have been busy since the last one.
+        // The caller may have been busy since the last turn.
         environment.refresh_now();
         rest.core.create(context, &**environment, seed)
     }
 
-    /// Adds a machine, which the closure makes with the machine's scope. The loop's clock is read
-    /// anew for it.
+    /// Adds the machine that the closure creates, with the machine's scope. The loop reads its
+    /// clock before it calls the closure.
     ///
     /// # Errors
     ///
-    /// As for [`Loop::add_machine_with`](crate::Loop::add_machine_with).
+    /// Fails as [`Loop::add_machine_with`](crate::Loop::add_machine_with) does.
     pub fn add_machine_with(
         &mut self,
         make: impl FnOnce(&mut Scope<'_, M::Context>) -> Response<M>,
@@ -178,12 +181,12 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         })
     }
 
-    /// Adds a machine that comes with something for others, and returns that: as
-    /// [`Loop::add_part`](crate::Loop::add_part), but later and with the context.
+    /// Adds a machine together with a value for other code, and returns that value: as
+    /// [`Loop::add_part`](crate::Loop::add_part), but with the context.
     ///
     /// # Errors
     ///
-    /// As for [`Loop::add_part`](crate::Loop::add_part).
+    /// Fails as [`Loop::add_part`](crate::Loop::add_part) does.
     pub fn add_part<P, V>(
         &mut self,
         wrap: impl FnOnce(P) -> M,
@@ -196,10 +199,10 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
 
     /// Calls `f` every `period`, between handlers, when every machine is in its slot. The first
     /// call comes after one period. A period shorter than one [`TICK`] counts as one tick, because
-    /// with none at all the loop would never rest.
+    /// with a shorter one the loop would never sleep.
     ///
-    /// A call that comes late is not made up for. If a call panics, that is logged and `f` is never
-    /// called again. These calls do not keep a loop alive whose machines have all ended.
+    /// Missed calls are not made up for. If `f` panics, the panic is logged and `f` is never called
+    /// again. These calls do not keep a loop running whose machines have all ended.
     pub fn every(
         &mut self,
         period: Duration,
@@ -227,8 +230,8 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         self.core().dispatch().stats()
     }
 
-    /// Returns the machines, between turns. A [scan](Machines::scan) may look at as many as the
-    /// last turn's budget has left.
+    /// Returns the machines, between turns. A [scan](Machines::scan) may look at as many machines
+    /// as the last turn has left of its budget.
     pub fn machines(&mut self) -> Machines<'_, M> {
         self.core_mut().machines()
     }
@@ -238,18 +241,18 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         &self.baton.as_ref().expect(HERE).context
     }
 
-    /// Returns the context, to change it between turns.
+    /// Returns the context for changes between turns.
     pub fn context_mut(&mut self) -> &mut M::Context {
         &mut self.baton.as_mut().expect(HERE).context
     }
 
-    /// Ends the loop and returns its context. The machines are dropped, and what they kept for
-    /// their end ([`AtEnd`](crate::AtEnd)) has been applied to the context.
+    /// Ends the loop and returns its context. The machines are dropped first, and the functions of
+    /// their [`AtEnd`](crate::AtEnd) values have been applied to the context.
     pub fn into_context(mut self) -> M::Context {
         *self.end().expect(HERE)
     }
 
-    /// Drops the machines, those among them whose late answers wait, and all else but the context.
+    /// Drops everything but the context: the machines, also those whose late answers wait.
     fn end(&mut self) -> Option<Box<M::Context>> {
         let baton = self.baton.take()?;
         if let Some(Closes(relay)) = &self.relay {
@@ -259,17 +262,17 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     }
 }
 
-/// The machines are dropped while there is still a context for what they kept for their end.
+/// Drops the machines while there is still a context for the functions of their `AtEnd` values.
 impl<M: Machine, B: Backend> Drop for LoopInstance<M, B> {
     fn drop(&mut self) {
         drop(self.end());
     }
 }
 
-/// The baton is absent only while `run` has it, which borrows the loop.
+/// The baton is absent only while `run` has it, and `run` borrows the loop.
 const HERE: &str = "nobody reaches a loop while it runs";
 
-/// The descriptor that becomes readable when there is something to do: for embedding the loop in
+/// The descriptor that becomes readable when there is something to do, for embedding the loop in
 /// another one.
 impl<M: Machine, B: Backend + AsFd> AsFd for LoopInstance<M, B> {
     fn as_fd(&self) -> BorrowedFd<'_> {
@@ -283,7 +286,7 @@ impl<M: Machine, B: Backend> fmt::Debug for LoopInstance<M, B> {
     }
 }
 
-/// The constructor's answer, wrapped; what comes with it goes to `beside`.
+/// Wraps the machine of the constructor's response, and stores the other value in `beside`.
 pub(super) fn set_apart<P, M, V>(
     made: Result<(V, Response<P>), BoxError>,
     wrap: impl FnOnce(P) -> M,

@@ -1,4 +1,4 @@
-//! The machines of a loop, seen from between the handlers.
+//! `Machines`: the machines of a loop, as closures between handlers see them.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,14 +13,14 @@ use crate::queue_memory::give_back;
 use crate::scope::AnyEnvironment;
 use crate::token::Token;
 
-/// All machines of a loop: lent to [`Broadcast::post`](super::Broadcast::post) and
+/// All machines of a loop, lent to the closures of [`Broadcast::post`](super::Broadcast::post) and
 /// [`LoopInstance::every`](super::LoopInstance::every).
 pub struct Machines<'a, M> {
     slots: &'a Slots<M>,
     verdicts: &'a mut Verdicts,
 }
 
-/// Where a scan goes on: a place among the slots.
+/// A position among the slots, from which a scan continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Cursor(u32);
 
@@ -29,45 +29,45 @@ impl Cursor {
     pub const START: Cursor = Cursor(0);
 }
 
-/// A machine as a scan meets it.
+/// A machine as a scan sees it.
 pub enum Seen<'a, M> {
-    /// It waits for an event.
+    /// The machine waits for an event.
     #[doc(alias = "Idle")]
     Waiting(&'a M),
-    /// It is with a handler that [blocks](crate::Scope::blocking) on another thread, in a loop that
-    /// hands over or takes over. A verdict is applied when it comes back.
+    /// The machine is in a handler that [blocks](crate::Scope::blocking) on another thread, in a
+    /// loop that can be handed or taken over. A verdict is applied when the machine is back.
     Busy,
 }
 
-/// What a scan decides about a machine. Applied in the next turn.
+/// What a scan decides about a machine. It is applied in the next turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// Nothing.
+    /// Nothing happens.
     Keep,
     /// `wakeup` is called.
     Wake,
-    /// `timeout` is called, as if its deadline were now.
+    /// `timeout` is called, as if the machine's deadline were now.
     Expire,
-    /// `draining` is called, until the end of the loop's drain or, when there is none, at once
-    /// (`until` is now).
+    /// `draining` is called. Its `until` is the end of the loop's drain, or now if the loop is not
+    /// draining.
     Drain,
-    /// It is dropped.
+    /// The machine is dropped.
     End,
 }
 
 impl<'a, M> Machines<'a, M> {
-    /// How many machines there are.
+    /// Returns the number of machines.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there is no machine.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The machine that a token names; nothing when it is gone or with a handler.
+    /// Returns the machine with this token; `None` if it is gone or in a handler.
     pub fn get(&self, token: Token) -> Option<&'a M> {
         match self.slots.at(token.index()) {
             Some((found, machine)) if found == token => machine,
@@ -75,7 +75,7 @@ impl<'a, M> Machines<'a, M> {
         }
     }
 
-    /// What the loop knows of the machine that a token names; `None` when it is gone.
+    /// Returns what the loop knows about the machine with this token; `None` if it is gone.
     pub fn details(&self, token: Token) -> Option<Details> {
         let (found, machine) = self.slots.at(token.index())?;
         (found == token).then(|| Details {
@@ -86,9 +86,10 @@ impl<'a, M> Machines<'a, M> {
         })
     }
 
-    /// The same as [`scan`](Machines::scan), without a verdict, and for so many slots of the turn's
-    /// budget only, or until `f` breaks off: then the next one is where to go on. With
-    /// [`exact_now`](crate::GlobalScope::exact_now) it can have a limit of time.
+    /// Shows machines to `f`, from `cursor` on, without verdicts. It stops after `slots` slots,
+    /// when the turn's budget is used up, or when `f` breaks, and returns where to continue; `None`
+    /// if all slots were seen. With [`exact_now`](crate::GlobalScope::exact_now), `f` can apply a
+    /// time limit.
     pub fn scan_some(
         &mut self,
         cursor: Cursor,
@@ -111,7 +112,7 @@ impl<'a, M> Machines<'a, M> {
         (next < self.slots.high_water()).then_some(Cursor(next))
     }
 
-    /// Notes a verdict about one machine, as a scan would.
+    /// Notes a verdict about one machine, as a scan would. Returns whether the machine exists.
     pub fn decide(&mut self, token: Token, verdict: Verdict) -> bool {
         let is_there = self.slots.is_there(token);
         if is_there && verdict != Verdict::Keep {
@@ -120,9 +121,9 @@ impl<'a, M> Machines<'a, M> {
         is_there
     }
 
-    /// All machines that are not with a handler.
+    /// Returns all machines that are not in a handler.
     ///
-    /// This walks every slot, whatever the number; for work on a loop with very many,
+    /// This walks over all slots, however many there are. For loops with very many machines, use
     /// [`scan`](Machines::scan).
     pub fn iter(&self) -> impl Iterator<Item = (Token, &'a M)> + use<'a, M> {
         let slots = self.slots;
@@ -132,9 +133,9 @@ impl<'a, M> Machines<'a, M> {
         })
     }
 
-    /// Shows machines to `f`, from `cursor` on, and notes its verdicts, until all were seen
-    /// (`None`) or the turn's budget (`Config::scan_budget`) is spent: then it returns where to go
-    /// on, in a later turn.
+    /// Shows machines to `f`, from `cursor` on, and notes its verdicts. Returns `None` when all
+    /// machines were seen. If the turn's budget (`Config::scan_budget`) is used up before, it
+    /// returns where to continue in a later turn.
     pub fn scan(
         &mut self,
         cursor: Cursor,
@@ -158,7 +159,7 @@ impl<'a, M> Machines<'a, M> {
     }
 }
 
-/// What scans have decided, and how much more they may see.
+/// The verdicts of scans, and how many more slots scans may look at.
 pub(super) struct Verdicts {
     queue: VecDeque<(Token, Verdict)>,
     /// How many slots scans may still look at in this turn.
@@ -178,7 +179,7 @@ impl Verdicts {
         self.queue.is_empty()
     }
 
-    /// The machines, as a closure between handlers sees them.
+    /// Returns the machines for a closure between handlers.
     pub(super) fn machines<'a, M>(&'a mut self, slots: &'a Slots<M>) -> Machines<'a, M> {
         Machines { slots, verdicts: self }
     }
@@ -189,8 +190,8 @@ impl Verdicts {
         environment: &AnyEnvironment,
         dispatch: &mut Dispatch<M>,
     ) {
-        // In two, as `Repeated::run`: in one piece they cost a turn of one call 1 % of its
-        // instructions.
+        // Two functions, like `Repeated::run`: as one, they cost a turn with a single call 1 % of
+        // its instructions.
         if !self.queue.is_empty() {
             self.apply_some(environment, dispatch);
         }
@@ -200,7 +201,7 @@ impl Verdicts {
     fn apply_some<M: Machine>(&mut self, environment: &AnyEnvironment, dispatch: &mut Dispatch<M>) {
         while let Some((token, verdict)) = self.queue.pop_front() {
             match verdict {
-                // Never queued: a scan leaves it out.
+                // Unreachable: a scan does not queue it.
                 Verdict::Keep => {}
                 Verdict::Wake => {
                     dispatch.queue().wakes().wake(token);

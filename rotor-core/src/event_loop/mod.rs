@@ -1,16 +1,23 @@
-//! The loop: two stages of making it, one turn after another, and the end.
+//! The loop: how it is set up, what a turn does, and how it ends.
 //!
 //! ```text
 //!   Loop::new ──▶ add machines (EarlyScope) ──▶ instantiate(context) ──▶ LoopInstance ──▶ run() ──▶ Exit
 //! ```
 //!
-//! `set_up` is the first stage and `instance` the second, with `handing_over` and `taking_over`.
+//! `set_up` is the first stage. `instance` is the second one, with `handing_over` and
+//! `taking_over`.
 //!
-//! `core` is the value that a turn works on, and `core/turn.rs` the order of the steps. Its parts:
-//! `slots`, where machines live; `run_queue`, what waits to be done with them; `scheduler`, both
-//! together; `dispatch`, which calls machines; `drain`, `room_search` (with `longest_idle`, what
-//! that has found) and `closures`, what else a turn does. `machines`, `broadcast` (with `adding`)
-//! and `handle` are the ways to reach a loop from outside its handlers; `invariants` is for tests.
+//! `core` is the value that a turn works on; `core/turn.rs` has the order of the steps. Its parts
+//! are:
+//!
+//! * `slots`, where the machines live; `run_queue`, the work that is due; `scheduler`, both
+//!   together;
+//! * `dispatch`, which calls machines;
+//! * `drain`, `room_search` (with `longest_idle`, the machines that it has found) and `closures`:
+//!   the other steps of a turn.
+//!
+//! `machines`, `broadcast` (with `adding`) and `handle` are the ways to reach a loop from outside
+//! its handlers. `invariants` is for tests.
 
 mod adding;
 mod broadcast;

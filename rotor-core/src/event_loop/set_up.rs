@@ -1,4 +1,4 @@
-//! `Loop`: the first stage, in which a loop is given its machines and has no context yet.
+//! `Loop`: the first stage, in which a loop gets its machines and has no context yet.
 
 use std::collections::TryReserveError;
 use std::convert::Infallible;
@@ -50,38 +50,38 @@ use crate::wake_queue::WakeQueue;
 #[doc(alias = "event loop")]
 #[doc(alias = "runtime")]
 pub struct Loop<M: Machine, B: Backend = Mio> {
-    // In any order: there is no context yet that machines could outlive.
+    // The order does not matter: there is no context yet that machines could outlive.
     environment: Arc<Environment<B::Handle>>,
     core: Box<Core<M, B>>,
     control: Arc<Control>,
 }
 
 impl<M: Machine> Loop<M> {
-    /// Makes a loop on the default backend.
+    /// Creates a loop on the default backend.
     ///
     /// # Errors
     ///
-    /// When the system has no descriptor left for the readiness queue or the waker, or gives no
-    /// random bytes (for example in a sandbox that forbids getrandom(2)). `OutOfMemory` when there
-    /// is no memory for as many machines as [`Config::machines_max`] says; a smaller number needs
-    /// less.
+    /// Fails if the system has no descriptor left for the readiness queue or the waker, or if it
+    /// provides no random bytes (for example in a sandbox that forbids getrandom(2)). Fails with
+    /// `OutOfMemory` if there is not enough memory for [`Config::machines_max`] machines; a smaller
+    /// number needs less.
     pub fn new(config: &Config) -> io::Result<Loop<M>> {
         Loop::with_backend(MioKind.open(config)?, config)
     }
 }
 
 impl<M: Machine, B: Backend> Loop<M, B> {
-    /// Makes a loop on a backend of your choice.
+    /// Creates a loop on the given backend.
     ///
-    /// Set [`Config::events_max`] to the number of events that the backend takes in one wait, as
-    /// [`Loop::new`] does. When there is more than one wait takes, the loop uses this number to
-    /// tell when it has seen everything that had come before a deadline or a drain. With a backend
-    /// that takes fewer, some of that is delivered late.
+    /// Set [`Config::events_max`] to the number of events that the backend returns from one wait,
+    /// as [`Loop::new`] does. If more events are ready than one wait returns, the loop uses this
+    /// number to tell when it has seen all those that arrived before a deadline or a drain. With a
+    /// backend that returns fewer, some of these events are delivered late.
     ///
     /// # Errors
     ///
-    /// The backend's errors about its handle, its waker and its random bytes; `OutOfMemory` when
-    /// there is no memory for as many machines as [`Config::machines_max`] says.
+    /// Returns the backend's errors about its handle, its waker and its random bytes. Fails with
+    /// `OutOfMemory` if there is not enough memory for [`Config::machines_max`] machines.
     pub fn with_backend(backend: B, config: &Config) -> io::Result<Loop<M, B>> {
         let (wakes, parts) = WakeQueue::new(config.machines_max, backend.waker()?)
             .map_err(no_memory::<M>(config))?;
@@ -96,16 +96,16 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         Ok(Loop { environment: Arc::new(environment), core: Box::new(core), control })
     }
 
-    /// Adds a machine, which the closure makes.
+    /// Adds the machine that the closure creates.
     ///
     /// The closure gets the scope of the new machine, without a context. Constructors take
-    /// `&Scope<'_, C>` for any `C`, so they work here as they do in handlers. The loop's clock is
-    /// read anew for it.
+    /// `&Scope<'_, C>` for any `C`, so they work here as they do in handlers. The loop reads its
+    /// clock before it calls the closure.
     ///
     /// # Errors
     ///
-    /// When no slot is free, or the closure answered `done` or an error, or panicked. The loop is
-    /// unchanged.
+    /// Fails if no slot is free, or if the closure panicked or returned `done` or an error. The
+    /// loop is unchanged.
     pub fn add_machine_with(
         &mut self,
         make: impl FnOnce(&mut EarlyScope<'_>) -> Response<M>,
@@ -118,15 +118,15 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         })
     }
 
-    /// Adds a machine that comes with something for others, and returns that: for example the
+    /// Adds a machine together with a value for other code, and returns that value: for example the
     /// handle of a resolver or of a pool, the address of a listener, a notifier.
     ///
     /// "Part" means a part of a composed machine, one of its types. It has nothing to do with the
     /// part numbers of [`Scope::part`](crate::Scope::part).
     ///
-    /// `make` returns that value and the constructor's answer, or an error, so `?` can be used in
-    /// it. `wrap` turns the machine into one of the composed type. So handles exist before the
-    /// context that they are put into:
+    /// `make` returns the value and the constructor's response, or an error, so `?` can be used in
+    /// it. `wrap` turns the machine into one of the composed type. In this way handles exist before
+    /// the context that contains them:
     ///
     /// ```
     /// # use rotor_core as rotor;
@@ -167,8 +167,8 @@ impl<M: Machine, B: Backend> Loop<M, B> {
     ///
     /// # Errors
     ///
-    /// As for [`add_machine_with`](Loop::add_machine_with); an error of `make` becomes the cause
-    /// ([`SpawnCause::Failed`](crate::SpawnCause::Failed)). The loop is unchanged.
+    /// Fails as [`add_machine_with`](Loop::add_machine_with) does. An error of `make` becomes the
+    /// cause ([`SpawnCause::Failed`](crate::SpawnCause::Failed)). The loop is unchanged.
     pub fn add_part<P, V>(
         &mut self,
         wrap: impl FnOnce(P) -> M,
@@ -179,7 +179,7 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         Ok(beside.expect("a machine was made, so there was no error"))
     }
 
-    /// Ends the set-up and adds the context: from now on the loop can run.
+    /// Ends the set-up and adds the context. From now on the loop can run.
     #[cfg(not(rotor_handed))]
     pub fn instantiate(self, context: M::Context) -> LoopInstance<M, B>
     where
@@ -188,7 +188,7 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         self.into_instance(context)
     }
 
-    /// The same for a loop whose threads change all the time: see `handing/going_round.rs`.
+    /// Does the same for a loop that changes its thread in every turn; see `handing/going_round.rs`.
     #[cfg(rotor_handed)]
     #[allow(missing_docs, reason = "nobody but this crate's tests sees it")]
     pub fn instantiate(self, context: M::Context) -> LoopInstance<M, B>
@@ -222,8 +222,8 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         LoopHandle::new(self.control.clone())
     }
 
-    /// Returns a handle that reads the loop's statistics from any thread, for a context that shows
-    /// them.
+    /// Returns a handle that reads the loop's statistics from any thread, for example for a context
+    /// that shows them.
     pub fn stats(&self) -> StatsHandle {
         self.core.dispatch().stats()
     }
@@ -235,7 +235,7 @@ impl<M: Machine, B: Backend> fmt::Debug for Loop<M, B> {
     }
 }
 
-/// Says what there is no memory for, and what to do.
+/// Makes the error that says for what there is not enough memory, and what helps.
 fn no_memory<M>(config: &Config) -> impl FnOnce(TryReserveError) -> io::Error {
     let machines = config.machines_max;
     move |_| {
