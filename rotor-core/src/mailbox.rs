@@ -17,9 +17,10 @@ use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicUsize};
 use crate::sync::{Mutex, MutexGuard, thread};
 
-/// The receiving end of a bounded channel, which a machine keeps; each message wakes the machine.
+/// The receiving end of a bounded channel, owned by a machine. Each message wakes the machine.
 ///
-/// [`Scope::create_mailbox`](crate::Scope::create_mailbox) makes it, with its first [`Sender`].
+/// [`Scope::create_mailbox`](crate::Scope::create_mailbox) creates it, together with its first
+/// [`Sender`].
 #[doc(alias = "channel")]
 #[doc(alias = "mpsc")]
 #[doc(alias = "Receiver")]
@@ -28,27 +29,27 @@ pub struct Mailbox<V> {
     queue: Arc<Queue<V>>,
 }
 
-/// The sending end of a mailbox, to be given away; clones may be sent to other threads.
+/// The sending end of a mailbox. It can be cloned and sent to other threads.
 #[doc(alias = "channel")]
 #[doc(alias = "mpsc")]
 pub struct Sender<V> {
     shared: Arc<Shared<V>>,
 }
 
-/// What the clones of a sender share, so that the last of them to be dropped is noticed.
+/// The part that the clones of a sender share, so that the drop of the last clone is noticed.
 struct Shared<V> {
     queue: Arc<Queue<V>>,
     notifier: Notifier,
 }
 
-/// The messages that wait, under a lock that is held for a push or a pop. A lock-free channel of
-/// the standard library took longer for one message at a time, and allocated room for all messages
-/// from the start.
+/// The messages that wait, under a lock that is held only for a push or a pop. A lock-free channel
+/// of the standard library took longer for one message at a time, and allocated room for all
+/// messages from the start.
 struct Queue<V> {
     waiting: Mutex<Waiting<V>>,
-    /// How many messages wait, to be read without the lock.
+    /// How many messages wait; can be read without the lock.
     count: AtomicUsize,
-    /// Whether the mailbox still exists. Changed under the lock only.
+    /// Whether the mailbox still exists. Changed only under the lock.
     is_received: AtomicBool,
     bound: usize,
 }
@@ -57,7 +58,7 @@ struct Waiting<V> {
     messages: VecDeque<V>,
     /// Whether a sender still exists.
     is_sent: bool,
-    /// Senders that wait for room; made when the first one does.
+    /// The senders that wait for room; allocated when the first one waits.
     room: Option<Box<RoomLine<V>>>,
 }
 
@@ -72,16 +73,16 @@ pub(crate) fn mailbox<V>(bound: usize, notifier: Notifier) -> (Sender<V>, Mailbo
         waiting: Mutex::new(Waiting { messages: VecDeque::new(), is_sent: true, room: None }),
         count: AtomicUsize::new(0),
         is_received: AtomicBool::new(true),
-        // A mailbox that holds nothing would refuse every message.
+        // A mailbox without capacity would refuse every message.
         bound: bound.max(1),
     });
     (Sender { shared: Arc::new(Shared { queue: queue.clone(), notifier }) }, Mailbox { queue })
 }
 
 impl<V> Mailbox<V> {
-    /// Takes the oldest message; `None` if no message waits.
+    /// Takes the oldest message. Returns `None` if no message waits.
     ///
-    /// Take a bounded number in one event; if more may be left, have the machine woken again
+    /// Take a bounded number of messages in one event. If more may be left, wake the machine again
     /// through [`Scope::notifier`].
     ///
     /// [`Scope::notifier`]: crate::Scope::notifier
@@ -101,27 +102,26 @@ impl<V> Mailbox<V> {
         message
     }
 
-    /// Takes the oldest message; if there is none, the error says whether one may still come.
+    /// Takes the oldest message. If there is none, the error says whether one may still come.
     ///
     /// # Errors
     ///
-    /// [`Empty`](ReceiveError::Empty) when no message waits now, and
-    /// [`Closed`](ReceiveError::Closed) when every sender is gone, too. The end of the last sender
-    /// wakes the machine.
+    /// [`Empty`](ReceiveError::Empty) if no message waits now; [`Closed`](ReceiveError::Closed) if,
+    /// in addition, every sender is gone. The drop of the last sender wakes the machine.
     pub fn try_receive(&mut self) -> Result<V, ReceiveError> {
         if let Some(message) = self.receive() {
             return Ok(message);
         }
         let waiting = self.queue.lock();
-        // Between the two looks the last sender may have sent and gone.
+        // In between, the last sender may have sent a message and gone.
         match waiting.messages.is_empty() {
             true if !waiting.is_sent => Err(ReceiveError::Closed),
             _ => Err(ReceiveError::Empty),
         }
     }
 
-    /// Returns how many messages wait, at most as many as the mailbox holds. Others may send more
-    /// meanwhile.
+    /// Returns how many messages wait, which is at most the capacity of the mailbox. More may be
+    /// sent meanwhile.
     pub fn len(&self) -> usize {
         self.queue.count.load(Acquire)
     }
@@ -137,20 +137,20 @@ impl<V> Sender<V> {
     ///
     /// # Errors
     ///
-    /// [`SendError`], with the message, when the mailbox is full, or the mailbox or its machine is
-    /// gone.
+    /// Returns [`SendError`], with the message, if the mailbox is full, or if the mailbox or its
+    /// machine is gone.
     pub fn send(&self, message: V) -> Result<(), SendError<V>> {
         let Shared { queue, notifier } = &*self.shared;
-        // A mailbox may outlive its machine, for example in the context; nobody would be woken to
-        // receive.
+        // A mailbox may outlive its machine, for example in the context; then nobody would be woken
+        // to receive.
         if !notifier.is_alive() {
             queue.turn_away();
             return Err(SendError::Closed(message));
         }
         {
             let mut waiting = queue.lock();
-            // Under the lock: otherwise the message could be added after the mailbox was dropped,
-            // and stay there.
+            // Checked under the lock: otherwise the message could be added after the mailbox was
+            // dropped, and stay there.
             if !queue.is_received.load(Relaxed) {
                 return Err(SendError::Closed(message));
             }
@@ -160,12 +160,13 @@ impl<V> Sender<V> {
             waiting.messages.push_back(message);
             queue.count.store(waiting.messages.len(), Release);
         }
-        // Without the lock: the machine may be called at once, on another thread, and need it.
+        // Without the lock: the machine may be called at once on another thread, and need the lock.
         notifier.wakeup();
         Ok(())
     }
 
-    /// Returns whether the mailbox or its machine is gone, so that nothing sent will be received.
+    /// Returns whether the mailbox or its machine is gone, so that no further message will be
+    /// received.
     pub fn is_closed(&self) -> bool {
         let Shared { queue, notifier } = &*self.shared;
         !notifier.is_alive() || !queue.is_received.load(Acquire)
@@ -180,7 +181,7 @@ impl<V> Clone for Sender<V> {
 
 impl<V> Drop for Shared<V> {
     fn drop(&mut self) {
-        // The note comes before the wake-up: the woken machine must find that no sender is left.
+        // Before the wake-up: the woken machine must find that no sender is left.
         self.queue.lock().is_sent = false;
         self.notifier.wakeup();
     }
@@ -195,7 +196,7 @@ impl<V> Drop for Mailbox<V> {
             let senders = waiting.room.as_mut().map(|room| room.take_all());
             (std::mem::take(&mut waiting.messages), senders)
         };
-        // Without the lock: dropping a message may do anything, even send or panic.
+        // Without the lock: dropping a message may run any code, which may even send or panic.
         left.into_iter()
             .for_each(|message| drop_guarded(message, "a message that nobody received"));
     }
@@ -213,18 +214,18 @@ impl<V> fmt::Debug for Sender<V> {
     }
 }
 
-/// Room for one message in a mailbox, reserved for whoever owns this. [`Sender::wake_on_room`]
-/// gives it.
+/// Room for one message in a mailbox, reserved for the owner of this value. It comes from
+/// [`Sender::wake_on_room`].
 ///
 /// Dropping it gives the room to the next sender in line.
 #[doc(alias = "OwnedPermit")]
 #[must_use = "dropping it gives the room to the next sender in line"]
 pub struct Reserved<V> {
-    /// Absent when there is no room to give on.
+    /// `None` if there is no room to pass on.
     shared: Option<Arc<Shared<V>>>,
 }
 
-/// The senders that wait for room, and how much room is reserved by those that were given some.
+/// The senders that wait for room, and how much room is reserved for senders that have waited.
 struct RoomLine<V> {
     line: WaitLine<WaitingSender<V>>,
     reserved: usize,
@@ -237,13 +238,13 @@ struct WaitingSender<V> {
 }
 
 impl<V> Waiting<V> {
-    /// Returns how much room is reserved, and not taken by a message yet.
+    /// Returns how much room is reserved and not yet taken by a message.
     #[inline]
     fn reserved(&self) -> usize {
         self.room.as_ref().map_or(0, |room| room.reserved)
     }
 
-    /// Reserves room for the first in line, if there is room and somebody waits.
+    /// Reserves room for the first sender in line, if there is room and a sender waits.
     #[inline]
     fn reserve_next(&mut self, bound: usize) -> Option<WaitingSender<V>> {
         let room = self.room.as_mut()?;
@@ -257,14 +258,14 @@ impl<V> Waiting<V> {
 }
 
 impl<V> RoomLine<V> {
-    /// Empties the line; to be dropped without the lock.
+    /// Empties the line. Drop the result without holding the lock.
     fn take_all(&mut self) -> Vec<WaitingSender<V>> {
         self.line.take_all().collect()
     }
 }
 
 impl<V> Queue<V> {
-    /// Gives reserved room to `first`, or to the next in line if `first` is gone.
+    /// Gives reserved room to `first`, or to the next sender in line if `first` is gone.
     #[cold]
     fn give_room(&self, first: WaitingSender<V>) {
         let mut next = Some(first);
@@ -272,17 +273,17 @@ impl<V> Queue<V> {
             let Err(mut gone) = port.set(Reserved { shared: Some(shared) }) else { return };
             let shared = gone.shared.take();
             next = self.free_and_reserve_next();
-            // Without the lock, which the last sender takes when it is dropped.
+            // Without the lock, because dropping the last sender takes it.
             drop(shared);
         }
     }
 
-    /// Tells those who wait for room that nobody receives any more. The end of the machine does not
-    /// do so if its mailbox is owned elsewhere.
+    /// Tells the senders in line that nobody receives any more. The end of the machine does not do
+    /// this if the mailbox is owned by something else.
     #[cold]
     fn turn_away(&self) {
         let senders = self.lock().room.as_mut().map(|room| room.take_all());
-        // Without the lock, which the last sender takes when it is dropped.
+        // Without the lock, because dropping the last sender takes it.
         drop(senders);
     }
 
@@ -296,13 +297,15 @@ impl<V> Queue<V> {
 }
 
 impl<V: Send + 'static> Sender<V> {
-    /// Waits for room for one message. The machine is woken when there is room, even if there is
-    /// some at once, and the room is reserved for it. Who came first is served first, and while
-    /// anybody waits, [`send`](Sender::send) finds the mailbox full.
+    /// Waits in line for room for one message.
     ///
-    /// The future resolves to [`Lost::Dropped`](crate::Lost::Dropped) when the mailbox is gone. A
-    /// mailbox that outlives its machine, for example in the context, counts as gone when anybody
-    /// next sends or asks for room. Dropping the future leaves the line.
+    /// The machine is woken when there is room, also if there is room at once, and that room is
+    /// reserved for it. Senders are served in the order in which they came. While any sender waits,
+    /// [`send`](Sender::send) returns `Full`.
+    ///
+    /// The future resolves to [`Lost::Dropped`](crate::Lost::Dropped) when the mailbox is gone. If
+    /// a mailbox outlives its machine, for example in the context, this is noticed only when
+    /// someone next sends or asks for room. Dropping the future leaves the line.
     ///
     /// ```
     /// # use rotor_core as rotor;
@@ -337,22 +340,21 @@ impl<V: Send + 'static> Sender<V> {
         self.ask_for_room(Waiter::Machine(scope.notifier()))
     }
 
-    /// Sends a message from a thread that runs no loop, and waits for room first where there is
-    /// none, in line with those that [`wake_on_room`](Sender::wake_on_room) wakes.
+    /// Sends a message from a thread that runs no loop. If there is no room, the thread blocks
+    /// until there is, in the same line as callers of [`wake_on_room`](Sender::wake_on_room).
     ///
-    /// It waits as long as the machine receives nothing, and the thread does nothing else meanwhile.
-    /// So it is for threads that nobody waits for. On the thread of the machine's own loop it would
-    /// wait for ever: in a handler, and in what a handler gives away where that is run by the loop
-    /// itself, as jobs are in a simulation and by
-    /// [`WhenFull::RunOldestHere`](crate::WhenFull::RunOldestHere), and
-    /// [sections](Scope::blocking) of a loop that is not handed over. So would two loops that wait
-    /// for each other.
+    /// The thread blocks for as long as the machine does not receive, so use it only on threads for
+    /// which nobody waits. On the thread of the machine's own loop it would block forever. This
+    /// includes handlers, and closures from handlers that the loop itself runs: jobs in a
+    /// simulation, jobs under [`WhenFull::RunOldestHere`](crate::WhenFull::RunOldestHere), and
+    /// [sections](Scope::blocking) in a loop that is not handed over. Two loops that wait for each
+    /// other in this way would also block forever.
     ///
     /// ```
     /// # use rotor_core::Sender;
     /// use std::io::{self, BufRead};
     ///
-    /// /// Reads no further than the machine follows.
+    /// /// Reads no faster than the machine receives.
     /// fn read(lines: impl BufRead, machine: &Sender<String>) -> io::Result<()> {
     ///     for line in lines.lines() {
     ///         if machine.send_from_thread(line?).is_err() {
@@ -365,10 +367,10 @@ impl<V: Send + 'static> Sender<V> {
     ///
     /// # Errors
     ///
-    /// [`SendError::Closed`], with the message, when the mailbox or its machine is gone: at once, or
-    /// while the thread waits, when the mailbox is dropped. A mailbox that outlives its machine, because
-    /// it is in the context, is noticed by the next one who sends; who waits already waits until it is
-    /// dropped.
+    /// Returns [`SendError::Closed`], with the message, if the mailbox or its machine is gone: at
+    /// once, or while the thread waits, when the mailbox is dropped. If the mailbox outlives its
+    /// machine, because it is in the context, the next call that sends finds out; a thread that is
+    /// waiting already waits on until then, or until the mailbox is dropped.
     #[doc(alias = "blocking_send")]
     pub fn send_from_thread(&self, message: V) -> Result<(), SendError<V>> {
         let message = match self.send(message) {
@@ -381,7 +383,7 @@ impl<V: Send + 'static> Sender<V> {
         }
     }
 
-    /// Puts whoever waits in line for room.
+    /// Puts `waiter` in line for room.
     fn ask_for_room(&self, waiter: Waiter) -> Future<Reserved<V>> {
         let (port, future) = future::pair(waiter, OnCancel::Nobody);
         let Shared { queue, notifier } = &*self.shared;
@@ -419,7 +421,7 @@ impl<V> Reserved<V> {
     ///
     /// # Errors
     ///
-    /// [`SendError::Closed`], with the message, when the mailbox or its machine is gone.
+    /// Returns [`SendError::Closed`], with the message, if the mailbox or its machine is gone.
     pub fn send(mut self, message: V) -> Result<(), SendError<V>> {
         let Some(shared) = self.shared.take() else { return Err(SendError::Closed(message)) };
         let Shared { queue, notifier } = &*shared;

@@ -1,17 +1,17 @@
-//! Why a message is not sent, and why there is none.
+//! The errors of sending to a mailbox and of receiving from it.
 
 use std::fmt;
 
-/// Why a message was not sent; it holds the message.
+/// The error of a message that was not sent. It returns the message.
 #[doc(alias = "backpressure")]
 #[doc(alias = "TrySendError")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SendError<V> {
-    /// The mailbox holds as many messages as it may. The caller decides: drop the message, keep it,
-    /// or slow down whatever causes it. Room is made when the machine receives;
-    /// [`Sender::wake_on_room`](crate::Sender::wake_on_room) waits for it.
+    /// The mailbox is full. The caller decides what to do: drop the message, keep it, or slow down
+    /// its source. There is room again when the machine receives;
+    /// [`Sender::wake_on_room`](crate::Sender::wake_on_room) waits for that.
     Full(V),
-    /// The mailbox or its machine is gone; nothing will ever be received.
+    /// The mailbox or its machine is gone; no message will ever be received.
     Closed(V),
 }
 
@@ -35,11 +35,11 @@ impl<V> fmt::Display for SendError<V> {
 
 impl<V: fmt::Debug> std::error::Error for SendError<V> {}
 
-/// Why there is no message. This is nobody's fault, and nothing has changed.
+/// The reason why there is no message. This is not a failure, and nothing has changed.
 #[doc(alias = "TryRecvError")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReceiveError {
-    /// No message waits; the next one wakes the machine.
+    /// No message waits. The next one wakes the machine.
     Empty,
     /// No message waits and none will come: every sender is gone.
     Closed,
