@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::future::{Together, Waiter};
 use crate::notifier::Notifier;
 
-/// Jobs whose results a machine wants all together, with one wake-up. It comes when the last of
-/// them is done, or lost, and the batch was dropped, so that no more jobs can join.
+/// A group of jobs whose machine is woken once, when all results are there. The wake-up comes when
+/// the last job is done or lost and the batch has been dropped, so that no more jobs can join.
 ///
 /// ```
 /// # use rotor_core as rotor;
@@ -22,7 +22,7 @@ use crate::notifier::Notifier;
 /// ```
 ///
 /// Each result is in the future of its own job as soon as that job is done. A machine that wants a
-/// wake-up for each of them makes no batch.
+/// wake-up for each job needs no batch.
 #[doc(alias = "join_all")]
 #[doc(alias = "JoinSet")]
 #[doc(alias = "WaitGroup")]
@@ -36,7 +36,7 @@ impl Batch {
         Batch { together: Arc::new(Together::new(machine)) }
     }
 
-    /// Adds one more job, and returns who waits for it.
+    /// Adds one more job, and returns the waiter for its result.
     pub(crate) fn waiter(&self) -> Waiter {
         self.together.one_more();
         Waiter::Together(self.together.clone())

@@ -1,4 +1,4 @@
-//! The job that is made of a closure: whether it still has to begin, and who is told of its result.
+//! The job that is made of a closure: whether it may still begin, and who gets its result.
 
 use std::fmt;
 use std::sync::Weak;
@@ -12,8 +12,9 @@ use crate::future::{Leave, Lost, Port};
 use crate::guard::{drop_guarded, guard, log_guarded};
 use crate::time::Time;
 
-/// What a job made by [`Scope::job`](crate::Scope::job) can ask while it runs. A long job should
-/// ask now and then whether anybody still waits for it.
+/// The handle through which a running job reads its own state. [`Scope::job`](crate::Scope::job)
+/// passes it to the closure. A long job should check now and then whether its result is still
+/// wanted.
 pub struct Job<'a> {
     is_cancelled: &'a dyn Fn() -> bool,
     queued_for: Duration,
@@ -22,8 +23,8 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Returns whether the future was dropped, or its machine has ended, so that nobody waits for
-    /// the result. It takes a lock that is almost never contended.
+    /// Returns whether the result is no longer wanted, because the future was dropped or its
+    /// machine has ended. This takes a lock that is almost never contended.
     #[doc(alias = "cancellation")]
     pub fn is_cancelled(&self) -> bool {
         (self.is_cancelled)()
@@ -34,12 +35,13 @@ impl Job<'_> {
         self.queued_for
     }
 
-    /// Reads the clock that runs are measured by; `None` if they are not measured.
+    /// Reads the clock by which runs are measured; `None` if they are not measured.
     pub(crate) fn now(&self) -> Option<Time> {
         Some(self.clock?.now())
     }
 
-    /// Returns the time before which the job had to begin; [`Time::NEVER`] if none was set.
+    /// Returns the time before which the job had to begin; [`Time::NEVER`] if there is no such
+    /// limit.
     pub fn begin_before(&self) -> Time {
         self.begin_before
     }
@@ -51,8 +53,8 @@ impl fmt::Debug for Job<'_> {
     }
 }
 
-/// Until when a job must begin: as loop time, and as time since it was given away, so that it takes
-/// no clock to decide.
+/// The time before which a job must begin: as loop time, and as a duration since the job was given
+/// away, so that no clock need be read to decide.
 #[derive(Clone, Copy)]
 pub(crate) struct BeginBefore {
     pub(crate) time: Time,
@@ -63,15 +65,15 @@ impl BeginBefore {
     pub(crate) const NEVER: BeginBefore = BeginBefore { time: Time::NEVER, within: Duration::MAX };
 }
 
-/// A closure, and who is told of its result.
+/// A closure, and the port for its result.
 pub(crate) struct Work<T, F> {
     pub(crate) f: F,
     pub(crate) port: Port<T>,
     pub(crate) under_way: UnderWay,
     pub(crate) begin_before: BeginBefore,
-    /// The permits of which the job needs one.
+    /// The permits, if the job needs one of them.
     pub(crate) permits: Option<Permits>,
-    /// The permit, once it has it.
+    /// The permit, once the job has it.
     pub(crate) permit: Option<Permit>,
 }
 
@@ -81,18 +83,19 @@ where
     T: Send + 'static,
 {
     fn run(mut self: Box<Self>, begun: &Begun<'_>) -> JobEnd {
-        // Whatever becomes of the job now, it needed a permit: it did not just forget about it.
+        // Whatever happens to the job now, it has made use of the permit.
         if let Some(permit) = &mut self.permit {
             permit.note_used();
         }
-        // Nobody waits any more: work that has not begun need not be done.
+        // The result is no longer wanted, so work that has not begun is skipped.
         if self.port.is_cancelled() {
             self.under_way.was_not_claimed();
             return JobEnd::Cancelled;
         }
         let queued_for = begun.queued_for();
-        // A thread takes the end of its last job as the beginning of the next one. That job may
-        // have come later: then it has not waited at all, and may be too late all the same.
+        // A thread uses the time when its last job ended as the time when the next one begins. The
+        // next job may have been queued after that: then it has not waited at all, and may be too
+        // late all the same.
         if queued_for >= self.begin_before.within {
             self.port.lose(Lost::Late);
             return JobEnd::Late;
@@ -123,7 +126,7 @@ where
         }
         let is_cancelled = || port.is_cancelled();
         let begin_before = begin_before.time;
-        // A panic in here drops the port while the thread unwinds, which tells the future.
+        // A panic in `f` drops the port during unwinding, which completes the future.
         let value = f(&Job {
             is_cancelled: &is_cancelled,
             queued_for: begun.queued_for(),
@@ -137,8 +140,8 @@ where
         }
     }
 
-    /// Waits in line for a permit; then the job is queued anew. If the backend has no queue, the
-    /// job is run by whoever gives the permit back.
+    /// Waits in line for a permit; then the job is queued again. If the backend has no queue, the
+    /// job runs on the thread that returns the permit.
     fn wait_for(self: Box<Self>, permits: &Permits, begun: &Begun<'_>) {
         let queue_again = begun.queue_again();
         let queued_for = begun.queued_for();
@@ -146,7 +149,7 @@ where
     }
 }
 
-/// A job that stands in line for a permit.
+/// A job that waits in line for a permit.
 struct InLine<T, F> {
     work: Box<Work<T, F>>,
     queue_again: Option<QueueAgain>,
@@ -168,13 +171,13 @@ where
     }
 
     fn lose(self: Box<Self>, lost: Lost) {
-        // Its pool will find that it is cancelled, count that, and get the place back.
+        // The pool will find that it is cancelled, count that, and free its place.
         if self.work.port.is_cancelled() {
             return self.begin_again();
         }
         let Work { f, port, .. } = *self.work;
         port.lose(lost);
-        // The closure is foreign code: if its drop panics, the others in line must still be told.
+        // The closure is foreign code: even if its drop panics, the others in line must be told.
         drop_guarded(f, "a job without a permit");
     }
 }

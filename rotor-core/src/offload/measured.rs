@@ -1,4 +1,5 @@
-//! `Measured`: work that is run in the handler or on a pool, by how long its last runs took.
+//! `Measured`: work that runs in the handler or on a pool, depending on how long its last runs
+//! took.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,13 +9,13 @@ use std::time::Duration;
 
 use super::pool::OffloadPool;
 
-/// A kind of work that may be short or long. It is run in the handler as long as its runs are short
-/// on average, else on a pool.
+/// A kind of work that may be short or long. It runs in the handler as long as its runs are short
+/// on average, and otherwise on a pool.
 ///
-/// Make one for each kind of work and share it among the machines that do it; clones are the same.
-/// The average is a moving one: the last run counts one eighth, those before it the rest. So one
-/// run of 20 ms sends the next thirty to the pool. The first is run on the pool. A simulated loop
-/// does not measure what runs on the pool, so it sends all runs there.
+/// Make one value for each kind of work, and share it among the machines that do that work; clones
+/// share the average. It is a moving average in which the last run counts one eighth and the
+/// earlier runs the rest. So one run of 20 ms sends the next thirty to the pool. The first run is
+/// on the pool. A simulated loop does not measure runs on the pool, so it sends all of them there.
 #[derive(Clone)]
 pub struct Measured {
     pool: OffloadPool,
@@ -26,20 +27,21 @@ pub struct Measured {
 const UNKNOWN: u64 = u64::MAX;
 
 impl Measured {
-    /// Makes one that has not measured anything yet. Work that takes longer than 50 µs on average
-    /// goes to `pool`; giving it away costs a fraction of that.
+    /// Creates one without measurements. Work that takes longer than 50 µs on average goes to
+    /// `pool`; giving it away costs a fraction of that.
     pub fn new(pool: OffloadPool) -> Measured {
         let average = Arc::new(AtomicU64::new(UNKNOWN));
         Measured { pool, here_below: Duration::from_micros(50), average }
     }
 
-    /// Sets the average below which the work is run in the handler. Default 50 µs. Zero: never.
+    /// Sets the average below which the work runs in the handler. Default 50 µs. With zero it never
+    /// does.
     pub fn here_below(mut self, time: Duration) -> Measured {
         self.here_below = time;
         self
     }
 
-    /// Returns the average of the last runs; `None` before the first.
+    /// Returns the average of the last runs; `None` before the first one.
     pub fn average(&self) -> Option<Duration> {
         match self.average.load(Relaxed) {
             UNKNOWN => None,
@@ -55,7 +57,8 @@ impl Measured {
         self.average().is_some_and(|average| average < self.here_below)
     }
 
-    /// Notes a run. Two at the same time may count as one, which does not matter to an average.
+    /// Records a run. Two runs that end at the same time may count as one, which is good enough for
+    /// an average.
     pub(crate) fn note(&self, time: Duration) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(UNKNOWN).min(UNKNOWN - 1);
         let average = match self.average.load(Relaxed) {

@@ -1,5 +1,5 @@
-//! Work for other threads: a bounded pool that the loops of a group share, and the jobs that
-//! machines give to it.
+//! Work for other threads: a bounded pool that several loops share, and the jobs that machines give
+//! to it.
 //!
 //! ```text
 //!   scope.offload(f) ─▶ room? ──no──▶ OffloadFull(f)
@@ -8,9 +8,9 @@
 //!                      queue ─▶ a thread runs f ─▶ Port::set ─▶ the machine's `wakeup`
 //! ```
 //!
-//! Threads are started as jobs come, up to the pool's limit. They end when they have been idle for
-//! long, or with the pool. A job is run at most once. If its future was dropped, or its machine
-//! ended, before a thread took it, it is not run at all.
+//! Threads are started when jobs come, up to the pool's limit. They end when they have been idle
+//! for long, or with the pool. A job is run at most once, and not at all if its future was dropped
+//! or its machine ended before a thread took it.
 
 mod batch;
 pub(crate) mod job;

@@ -12,13 +12,13 @@ use super::stats::PoolStats;
 use super::threads::Shared;
 use super::work::OffloadJob;
 
-/// Threads for work that would hold up a loop: computations, files, libraries that block.
+/// A pool of threads for work that would hold up a loop: computations, files, libraries that block.
 ///
-/// Clones are the same pool. Every [`Config`](crate::Config) has one, shared by the loops made from
-/// clones of that `Config`; [`JobBuilder::on`](crate::JobBuilder::on) gives a job to another pool.
-/// A pool without jobs has no threads, unless [`threads_min`](PoolBuilder::threads_min) says so.
-/// When the last clone is dropped, waiting jobs are dropped, and each thread ends after the job
-/// that it runs.
+/// Clones are handles to the same pool. Every [`Config`](crate::Config) has one, shared by the
+/// loops made from clones of that `Config`; [`JobBuilder::on`](crate::JobBuilder::on) gives a job
+/// to another pool. A pool without jobs has no threads, unless
+/// [`threads_min`](PoolBuilder::threads_min) says otherwise. When the last clone is dropped, the
+/// waiting jobs are dropped, and each thread ends after its current job.
 #[doc(alias = "thread pool")]
 #[doc(alias = "spawn_blocking")]
 #[doc(alias = "executor")]
@@ -29,12 +29,12 @@ pub struct OffloadPool {
 
 /// The error of a pool that has no room for another job. It returns the closure.
 ///
-/// This is nobody's fault: do without the job, answer "busy", or try again later. Room is made when
-/// a job begins to run.
+/// This is not a mistake: do without the job, respond "busy", or try again later. There is room
+/// again when a job begins to run.
 #[doc(alias = "backpressure")]
 pub struct OffloadFull<F>(pub F);
 
-/// Makes an [`OffloadPool`]; each setting has a default.
+/// A builder of an [`OffloadPool`]. Each setting has a default.
 ///
 /// ```
 /// # use rotor_core as rotor;
@@ -62,8 +62,9 @@ quick_error! {
     #[derive(Debug)]
     #[non_exhaustive]
     pub enum PoolError {
-        /// The caller's mistake: `threads_max` is 0. For a pool that runs nothing on threads of its
-        /// own, set `jobs_max` 0 and [`WhenFull::RunOldestHere`](crate::WhenFull::RunOldestHere).
+        /// The caller's mistake: `threads_max` is 0. For a pool that runs nothing on its own
+        /// threads, set `jobs_max` to 0 and use
+        /// [`WhenFull::RunOldestHere`](crate::WhenFull::RunOldestHere).
         NoThreads {
             display("a pool of 0 threads runs no job (threads_max)")
         }
@@ -71,7 +72,8 @@ quick_error! {
         MinAboveMax(min: usize, max: usize) {
             display("a pool of at most {max} threads cannot keep {min} (threads_min, threads_max)")
         }
-        /// The caller's mistake: the name contains a zero byte, which a thread's name cannot.
+        /// The caller's mistake: the name contains a zero byte, which is not possible in a thread's
+        /// name.
         ZeroInName {
             display("the name of a pool's threads has a zero byte in it")
         }
@@ -84,8 +86,9 @@ quick_error! {
 }
 
 impl OffloadPool {
-    /// Makes a pool of at most `threads` threads (at least 1), in which at most `jobs` jobs (at
-    /// least 1) wait for a thread. All else is the default of [`builder`](OffloadPool::builder).
+    /// Creates a pool of at most `threads` threads (at least 1), in which at most `jobs` jobs (at
+    /// least 1) wait for a thread. Everything else has the default of
+    /// [`builder`](OffloadPool::builder).
     pub fn new(threads: usize, jobs: usize) -> OffloadPool {
         let builder = OffloadPool::builder().threads_max(threads.max(1)).jobs_max(jobs.max(1));
         OffloadPool::with(builder.settings)
@@ -118,43 +121,44 @@ impl OffloadPool {
         OffloadPool { owner: Arc::new(Owner { shared: Arc::new(Shared::new(settings)) }) }
     }
 
-    /// Takes the job that `make` makes; `make` is called only if there is room. Returns whether the
-    /// job was taken.
+    /// Takes the job that `make` creates. `make` is called only if there is room. Returns whether
+    /// the job was taken.
     ///
-    /// For those who implement a backend; machines use [`Scope::offload`](crate::Scope::offload).
+    /// This is for implementations of backends; machines use
+    /// [`Scope::offload`](crate::Scope::offload).
     pub fn offer(&self, make: &mut dyn FnMut() -> OffloadJob) -> bool {
         self.owner.shared.offer(false, make)
     }
 
-    /// Does the same for an urgent job, which begins before all that are not urgent.
+    /// Does the same for an urgent job, which begins before all jobs that are not urgent.
     pub fn offer_urgent(&self, make: &mut dyn FnMut() -> OffloadJob) -> bool {
         self.owner.shared.offer(true, make)
     }
 
-    /// Returns what the pool has done and does now. This takes the lock that jobs are queued under,
-    /// so call it a few times a second at most, not for each job.
+    /// Returns the pool's statistics. This takes the lock of the queue of jobs, so call it a few
+    /// times a second at most, not for each job.
     pub fn stats(&self) -> PoolStats {
         self.owner.shared.stats()
     }
 }
 
 impl PoolBuilder {
-    /// Sets the most threads; each runs one job at a time. Default 4: enough to look names up and
-    /// read small files, and few enough to be no load by themselves. At least 1.
+    /// Sets the maximum number of threads. Each thread runs one job at a time. Default 4: enough to
+    /// look names up and read small files, and too few to be a load by themselves. At least 1.
     pub fn threads_max(mut self, threads: usize) -> PoolBuilder {
         self.settings.threads_max = threads;
         self
     }
 
-    /// Sets how many threads are started with the pool and always kept. Default 0: a thread is
-    /// started when a job finds no idle one. At most `threads_max`.
+    /// Sets how many threads are started with the pool and never end before it. Default 0: a thread
+    /// is started when a job finds no idle one. At most `threads_max`.
     pub fn threads_min(mut self, threads: usize) -> PoolBuilder {
         self.settings.threads_min = threads;
         self
     }
 
-    /// Sets the most jobs that wait for a thread. Default 1,024. With 0 no job waits, and
-    /// [`when_full`](PoolBuilder::when_full) decides on each at once:
+    /// Sets the maximum number of jobs that wait for a thread. Default 1,024. With 0, no job waits,
+    /// and [`when_full`](PoolBuilder::when_full) applies to each of them:
     /// [`RunOldestHere`](WhenFull::RunOldestHere) runs every job on the loop that offers it, and
     /// [`Refuse`](WhenFull::Refuse) refuses every job.
     pub fn jobs_max(mut self, jobs: usize) -> PoolBuilder {
@@ -162,30 +166,30 @@ impl PoolBuilder {
         self
     }
 
-    /// Sets the name of the threads, to which a hyphen and a number from 0 are added. Default
-    /// `offload`. Linux shows 15 bytes of it.
+    /// Sets the name of the threads. A hyphen and a number, from 0, are appended. Default
+    /// `offload`. Linux shows only the first 15 bytes.
     pub fn name(mut self, name: impl Into<String>) -> PoolBuilder {
         self.settings.name = name.into();
         self
     }
 
     /// Sets the size of a thread's stack, in bytes. The system may round it up, or refuse to start
-    /// a thread whose stack is too small. Default: that of the standard library, 2 MiB unless
-    /// `RUST_MIN_STACK` says otherwise. This is address space; only what jobs have used takes
-    /// memory.
+    /// a thread whose stack is too small. Default: that of the standard library, which is 2 MiB
+    /// unless `RUST_MIN_STACK` is set. This is address space; memory is taken only for the part
+    /// that jobs have used.
     pub fn stack_bytes(mut self, bytes: usize) -> PoolBuilder {
         self.settings.stack_bytes = Some(bytes);
         self
     }
 
-    /// Sets how long an idle thread waits for a job before it ends. Default 10 s: threads outlive
+    /// Sets how long an idle thread waits for a job before it ends. Default 10 s: threads survive
     /// the pauses of a service under load, and those started for a burst end soon.
     pub fn keep_idle(mut self, time: Duration) -> PoolBuilder {
         self.settings.keep_idle = time;
         self
     }
 
-    /// Sets a function that each thread calls first, with its number: the place to lower the
+    /// Sets a function that each thread calls first, with its number: for example to lower the
     /// thread's priority, or to bind it to a CPU. Default: none. A panic in it is logged.
     pub fn on_thread_start(mut self, hook: impl Fn(usize) + Send + Sync + 'static) -> PoolBuilder {
         self.settings.on_thread_start = Some(Arc::new(hook));
@@ -199,23 +203,25 @@ impl PoolBuilder {
         self
     }
 
-    /// Sets what happens when a job panics. Default: [`OnJobPanic::Log`].
+    /// Sets what happens if a job panics. Default: [`OnJobPanic::Log`].
     pub fn on_panic(mut self, action: OnJobPanic) -> PoolBuilder {
         self.settings.on_panic = action;
         self
     }
 
-    /// Sets what happens to a job when `jobs_max` jobs wait already. Default: [`WhenFull::Refuse`].
+    /// Sets what happens to a job if `jobs_max` jobs are waiting already. Default:
+    /// [`WhenFull::Refuse`].
     pub fn when_full(mut self, action: WhenFull) -> PoolBuilder {
         self.settings.when_full = action;
         self
     }
 
-    /// Makes the pool, and starts its `threads_min` threads.
+    /// Creates the pool, and starts its `threads_min` threads.
     ///
     /// # Errors
     ///
-    /// Settings that contradict each other, each with a variant of its own, and the system's error
+    /// Fails if settings contradict each other, with a variant for each case, or with the system's
+    /// error if a thread cannot be started. In either case there is no pool and no thread.
     /// if a thread cannot be started. In either case there is no pool and no thread.
     pub fn build(self) -> Result<OffloadPool, PoolError> {
         let Settings { threads_min: min, threads_max: max, .. } = self.settings;
@@ -242,8 +248,8 @@ impl fmt::Debug for PoolBuilder {
 }
 
 impl Default for OffloadPool {
-    /// Returns a pool of at most 4 threads and 1,024 waiting jobs: enough to look names up and read
-    /// small files, and few enough to be no load by themselves.
+    /// Creates a pool of at most 4 threads and 1,024 waiting jobs: enough to look names up and read
+    /// small files, and too few to be a load by themselves.
     fn default() -> OffloadPool {
         OffloadPool::new(4, 1_024)
     }
@@ -277,7 +283,7 @@ impl<F> fmt::Display for OffloadFull<F> {
 
 impl<F> std::error::Error for OffloadFull<F> {}
 
-/// Shared by the clones of a pool, but not by its threads: when it is dropped, the pool ends.
+/// Shared by the clones of a pool, but not by its threads. When it is dropped, the pool ends.
 struct Owner {
     shared: Arc<Shared>,
 }

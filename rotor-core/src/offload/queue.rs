@@ -20,55 +20,57 @@ pub(super) struct Waiting {
 /// The job that begins next.
 pub(super) struct Next {
     pub(super) waiting: Waiting,
-    /// It has been counted as begun, and timed, when it first began.
+    /// The job was counted as begun, and timed, when it first began.
     pub(super) had_begun: bool,
 }
 
-/// Where one thread sleeps, so that this very thread can be woken.
+/// The place where one thread sleeps, so that this very thread can be woken.
 #[derive(Default)]
 pub(super) struct Seat {
     pub(super) called: Condvar,
-    /// The seat was taken off the stack of idle threads. Under the lock only.
+    /// Whether the seat was taken off the stack of idle threads. Accessed only under the lock.
     pub(super) is_called: AtomicBool,
 }
 
 /// Everything in a pool that its lock guards.
 #[derive(Default)]
 pub(super) struct Queue {
-    /// Jobs that had begun before, and have since waited for something other than a thread.
+    /// Jobs that had begun before, and then waited for something other than a thread.
     again: VecDeque<Waiting>,
     urgent: VecDeque<Waiting>,
     jobs: VecDeque<Waiting>,
-    /// Sleeping threads, the last to fall asleep on top: its memory is still in the caches.
+    /// Sleeping threads. The last one to fall asleep is on top, because its memory is still in the
+    /// caches.
     pub(super) idle: Vec<Arc<Seat>>,
-    /// Threads that have just run out of jobs and look for the next one before they sleep.
+    /// The number of threads that have just run out of jobs and watch for the next one before they
+    /// sleep.
     pub(super) watching: usize,
     /// Threads that were woken or started and have not looked for a job yet. Each wakes two more
     /// when it takes one, so whoever offers many jobs wakes only a few threads.
     pub(super) called: usize,
     pub(super) threads: usize,
-    /// Numbers of threads that have ended.
+    /// The numbers of threads that have ended.
     pub(super) numbers: Vec<usize>,
     pub(super) is_closed: bool,
     pub(super) stats: PoolStats,
 }
 
-/// How many threads may be on their way at a time. With one, all forty would be awake only when the
-/// first jobs are long done. With many, a loop that offers short jobs would wake all threads for
-/// what one could do (`benches/peers/dispatch`).
+/// The maximum number of threads that are on their way at a time. With one, it would take so long
+/// to wake forty that the first jobs would be done before. With many, a loop that offers short jobs
+/// would wake all threads for work that one could do (`benches/peers/dispatch`).
 const CALLED_MAX: usize = 4;
 
-/// How many waiting jobs the offerer leaves to each thread that is awake, which will take one and
-/// call others. To wake a thread costs the offerer as much as to offer ten jobs
+/// How many waiting jobs an offering thread leaves to each thread that is awake, which will take
+/// one and call others. Waking a thread costs as much as offering ten jobs
 /// (`doc/decisions/0129-who-offers-a-job-wakes-nobody-while-a-thread-is-awake.md`).
 const JOBS_EACH: usize = 16;
 
-/// Whom to call for jobs, once the lock is released.
+/// The thread to call for waiting jobs, once the lock is released.
 #[must_use]
 pub(super) enum Call {
     Nobody,
     Wake(Arc<Seat>),
-    /// A new thread, of this number.
+    /// Start a new thread with this number.
     Start(usize),
 }
 
@@ -82,7 +84,7 @@ impl Queue {
         self.stats.queued_most = self.stats.queued_most.max(self.len());
     }
 
-    /// Puts back a job that had begun; it becomes the first.
+    /// Puts back a job that had begun, as the first one.
     pub(super) fn push_again(&mut self, waiting: Waiting) {
         self.again.push_front(waiting);
     }
@@ -111,10 +113,10 @@ impl Queue {
         queues.into_iter().flatten()
     }
 
-    /// Returns whom the offerer of a job calls: nobody as long as those that are awake can be
-    /// expected to see to the waiting jobs. More jobs than that mean that they do not get to run.
-    /// If there is no room for another one, it is not waited for them to show that: the next job
-    /// would be refused, though a thread sleeps.
+    /// Returns which thread to call when a job is offered: none as long as the threads that are
+    /// awake can be expected to take the waiting jobs. More jobs than that mean that these threads
+    /// do not get to run. If there is no room for another job, a thread is called without waiting
+    /// for that sign: otherwise the next job would be refused although a thread sleeps.
     pub(super) fn call_for_offered(&mut self, threads_max: usize, is_full: bool) -> Call {
         if !is_full && self.len() <= JOBS_EACH * (self.watching + self.called) {
             return Call::Nobody;
@@ -122,14 +124,14 @@ impl Queue {
         self.next_call(threads_max)
     }
 
-    /// Returns whom a thread calls that has taken a job: two, so that their number doubles with
-    /// each wake-up that is waited for.
+    /// Returns which threads to call when a thread takes a job: two, so that the number of threads
+    /// doubles with each wake-up latency.
     pub(super) fn calls_of_taker(&mut self, threads_max: usize) -> [Call; 2] {
         [(); 2].map(|()| self.next_call(threads_max))
     }
 
-    /// Returns whom to call for the waiting jobs: nobody as long as the threads that are awake will
-    /// take them, or a thread is on its way that will see to it.
+    /// Returns which thread to call for the waiting jobs: none as long as the threads that are
+    /// awake or on their way will take them.
     pub(super) fn next_call(&mut self, threads_max: usize) -> Call {
         if self.called >= CALLED_MAX || self.len() <= self.watching + self.called {
             return Call::Nobody;
@@ -157,7 +159,7 @@ impl Queue {
     pub(super) fn remove_thread(&mut self, number: usize) {
         self.threads -= 1;
         self.numbers.push(number);
-        // The lowest number is used first, so all numbers are below the most threads at a time.
+        // The lowest number is reused first, so all numbers are below the most threads at a time.
         self.numbers.sort_unstable_by(|a, b| b.cmp(a));
     }
 

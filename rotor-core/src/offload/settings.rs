@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What happens when a job panics.
+/// What to do if a job panics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum OnJobPanic {
@@ -11,33 +11,33 @@ pub enum OnJobPanic {
     /// [`Lost::Panicked`](crate::Lost::Panicked), and the thread goes on. The default.
     #[default]
     Log,
-    /// The panic is logged, then the process aborts. For jobs that share state that must never be
-    /// seen half changed.
+    /// The panic is logged, then the process aborts. This is for jobs that share state which must
+    /// never be seen half changed.
     Abort,
 }
 
-/// What happens to a job for which the pool has no room.
+/// What to do with a job for which the pool has no room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum WhenFull {
-    /// The closure is returned in [`OffloadFull`](crate::OffloadFull). The default: the machine
-    /// decides, and the loop goes on.
+    /// The closure is returned in [`OffloadFull`](crate::OffloadFull). The machine decides what to
+    /// do, and the loop goes on. This is the default.
     #[default]
     Refuse,
-    /// The job that would begin next (the oldest urgent one, else the oldest) is run at once on the
-    /// thread that offers the new one, the loop's own, and the new job takes its place in the
-    /// queue. So jobs begin in the order in which they were offered. The loop stands still
-    /// meanwhile, which is backpressure that no machine can overlook.
+    /// The job that would begin next (the oldest urgent one, or else the oldest one) runs at once
+    /// on the thread that offers the new one, which is the loop's own thread. The new job takes its
+    /// place in the queue. So jobs begin in the order in which they were offered. The loop is
+    /// blocked meanwhile, which is back-pressure that no machine can ignore.
     ///
     /// Jobs that wait for a permit ([`JobBuilder::permits`](crate::JobBuilder::permits)) keep their
-    /// places. If they have all places, the new job itself is run here. If it then waits for a
-    /// permit as well, there is one job more than places, and closures are returned as with
-    /// `Refuse` until there are no more jobs than places.
+    /// places. If they occupy all places, the new job itself runs here. If it then waits for a
+    /// permit as well, there is one job more than places; closures are then returned as with
+    /// `Refuse`, until there are no more jobs than places.
     #[doc(alias = "caller runs")]
     RunOldestHere,
 }
 
-/// Called with the number of a thread.
+/// A function that is called with the number of a thread.
 pub(crate) type ThreadHook = Arc<dyn Fn(usize) + Send + Sync>;
 
 #[derive(Clone)]

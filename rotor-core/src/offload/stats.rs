@@ -1,43 +1,45 @@
-//! `PoolStats`: what a pool has done.
+//! `PoolStats`: the statistics of a pool.
 
 use crate::histogram::Histogram;
 
-/// What a pool of threads has done since it was made, and what it does now.
+/// The statistics of a pool of threads: what it has done since it was made, and what it is doing
+/// now.
 ///
-/// Counters never run backwards, and all figures are of one moment:
-/// [`OffloadPool::stats`](crate::OffloadPool::stats).
+/// [`OffloadPool::stats`](crate::OffloadPool::stats) returns them. Counters never decrease, and all
+/// figures are of the same moment.
 #[doc(alias = "metrics")]
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct PoolStats {
-    /// The threads that exist now, including those that are being started.
+    /// The threads that exist now, including those that are starting.
     pub threads: usize,
-    /// The most threads at a time so far.
+    /// The most threads that existed at a time.
     pub threads_most: usize,
     /// Jobs that are running now.
     pub running: usize,
     /// Jobs that wait for a thread now.
     pub queued: usize,
-    /// The most jobs that waited at a time so far.
+    /// The most jobs that waited at a time.
     pub queued_most: usize,
     /// Jobs that a thread took, including those that turned out to be late or cancelled. A job that
-    /// waits for a permit in between is counted once.
+    /// waits for a permit after that is counted once.
     pub begun: u64,
-    /// Jobs that were done.
+    /// Jobs that were completed.
     pub done: u64,
     /// Jobs that were refused, because there was no room or no thread.
     pub refused: u64,
-    /// Jobs that were run on a loop's own thread
-    /// ([`WhenFull::RunOldestHere`](crate::WhenFull::RunOldestHere)); they are included in
+    /// Jobs that ran on a loop's own thread
+    /// ([`WhenFull::RunOldestHere`](crate::WhenFull::RunOldestHere)). They are included in
     /// [`begun`](PoolStats::begun).
     pub run_here: u64,
     /// Jobs that were dropped because it was too late to begin them.
     pub late: u64,
-    /// Jobs that were dropped before they began, because nobody waited for them any more.
+    /// Jobs that were dropped before they began, because their results were no longer wanted.
     pub cancelled: u64,
     /// Jobs that panicked.
     pub panicked: u64,
-    /// How long jobs waited until a thread first took them. Waiting for a permit comes after that.
+    /// How long jobs waited until a thread first took them. A wait for a permit comes after that
+    /// and is not included.
     pub queue_time: Histogram,
     /// How long jobs ran.
     pub run_time: Histogram,

@@ -14,19 +14,19 @@ pub(crate) struct JobCounts {
 }
 
 impl JobCounts {
-    /// Returns how many results nobody was left to take.
+    /// Returns how many results were not taken because their receiver was gone.
     pub(crate) fn unclaimed(&self) -> u64 {
         self.unclaimed.load(Relaxed)
     }
 
-    /// Returns whether some job was given away and is not done.
+    /// Returns whether any job was given away and is not done.
     #[inline]
     pub(crate) fn are_under_way(&self) -> bool {
         self.under_way.load(Relaxed) > 0
     }
 }
 
-/// A job is under way for as long as this is there.
+/// Counts a job as under way for as long as this value exists.
 pub(crate) struct UnderWay(Arc<JobCounts>);
 
 impl UnderWay {
@@ -35,7 +35,7 @@ impl UnderWay {
         UnderWay(counts.clone())
     }
 
-    /// Notes that nobody was left to take the result.
+    /// Notes that the receiver of the result was gone.
     pub(crate) fn was_not_claimed(&self) {
         self.0.unclaimed.fetch_add(1, Relaxed);
     }
@@ -47,21 +47,21 @@ impl Drop for UnderWay {
     }
 }
 
-/// Decides whether a loop that only has jobs under way should leave the processor to their threads
-/// for a moment before it sleeps. Results that come within that moment cost no system call, and
-/// more of them are found at once.
+/// Decides whether a loop that only waits for jobs should yield the CPU to their threads for a
+/// moment before it sleeps. Results that come within that moment cost no system call, and more of
+/// them are found at once.
 ///
-/// This pays off where jobs are short. So a loop that has waited in vain does not wait for the next
-/// few sleeps, for twice as many each time.
+/// This pays off if jobs are short. If a loop has yielded in vain, it does not try again for the
+/// next few sleeps: each time for twice as many.
 #[derive(Default)]
 pub(crate) struct JobWatch {
-    // Atomics because the environment is lent by `&`; only one thread uses them.
+    // Atomics because the environment is shared by `&`; only one thread uses them.
     to_skip: AtomicU32,
     skipped: AtomicU32,
 }
 
 impl JobWatch {
-    /// Waits for a moment, at most until `has_come` returns `true`.
+    /// Yields for a moment, or until `has_come` returns `true`.
     #[cold]
     pub(crate) fn watch(&self, has_come: impl Fn() -> bool) {
         let to_skip = self.to_skip.load(Relaxed);
@@ -80,10 +80,12 @@ impl JobWatch {
     }
 }
 
-/// How often it leaves the processor: a third of a microsecond each time if nobody else wants it.
+/// How often the loop yields. A yield takes a third of a microsecond if no other thread wants the
+/// CPU.
 const YIELDS: u32 = 4;
 
-/// After how many sleeps at most it is tried again: so many that a trial costs next to nothing.
+/// The maximum number of sleeps without a new attempt; so high that an attempt costs next to
+/// nothing on average.
 const SKIPPED_MAX: u32 = 255;
 
 #[cfg(test)]

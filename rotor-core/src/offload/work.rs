@@ -1,19 +1,18 @@
-//! What a pool runs, as the pool sees it.
+//! The work that a pool runs, as the pool sees it.
 
 use std::time::Duration;
 
 use crate::clock::Clock;
 
-/// Boxed work for another thread: a closure, or what [`Scope::job`](crate::Scope::job) makes.
+/// Boxed work for another thread: a closure, or a job of [`Scope::job`](crate::Scope::job).
 #[doc(alias = "Job")]
 pub type OffloadJob = Box<dyn OffloadWork>;
 
-/// Work that a pool runs. Every closure that takes nothing and returns nothing is such work.
+/// Work that a pool runs. Every closure without arguments and result is such work.
 ///
-/// For those who implement a backend: each piece of work must be run once, or dropped.
+/// This is for implementations of backends: each piece of work must be run once, or dropped.
 pub trait OffloadWork: Send {
-    /// Does the work, and returns what became of it. The work may panic; the caller must catch
-    /// that.
+    /// Does the work, and returns its outcome. The work may panic; the caller must catch that.
     fn run(self: Box<Self>, begun: &Begun<'_>) -> JobEnd;
 }
 
@@ -24,31 +23,31 @@ impl<F: FnOnce() + Send> OffloadWork for F {
     }
 }
 
-/// What work can ask when it begins.
+/// The information that work gets when it begins.
 pub struct Begun<'a> {
     queued_for: Duration,
     clock: Option<Clock>,
     again: Option<&'a dyn Again>,
 }
 
-/// Queues work anew.
+/// A function that queues work again.
 pub(crate) type QueueAgain = Box<dyn FnOnce(OffloadJob) + Send>;
 
 /// A queue that takes back work that cannot be done yet.
 pub(crate) trait Again {
-    /// Returns a function that queues the work anew, as the next to begin; it may be called on any
+    /// Returns a function that queues the work again, as the next to begin. It may be called on any
     /// thread. The work keeps its place in the pool until the function is called or dropped.
     fn queue_again(&self) -> QueueAgain;
 }
 
 impl<'a> Begun<'a> {
-    /// Makes one for work that has waited for a thread for `queued_for`.
+    /// Creates the information for work that has waited for a thread for `queued_for`.
     pub fn after(queued_for: Duration) -> Begun<'a> {
         Begun { queued_for, clock: None, again: None }
     }
 
-    /// Sets the clock that measures the run, which is not measured otherwise, and what queues the
-    /// work anew; without that, work that had to wait is run where it becomes possible.
+    /// Sets the clock that measures the run, and the queue that takes the work back. Without them,
+    /// the run is not measured, and work that has to wait runs wherever it becomes possible.
     pub(crate) fn on_thread(self, clock: Clock, again: &'a dyn Again) -> Begun<'a> {
         Begun { clock: Some(clock), again: Some(again), ..self }
     }
@@ -73,17 +72,17 @@ impl std::fmt::Debug for Begun<'_> {
     }
 }
 
-/// What became of work.
+/// The outcome of work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum JobEnd {
-    /// It was done.
+    /// The work was done.
     Done,
-    /// Nobody waited for it any more, so it was not begun.
+    /// The result was no longer wanted, so the work did not begin.
     Cancelled,
-    /// It could no longer begin in time
-    /// ([`JobBuilder::begin_before`](crate::JobBuilder::begin_before)), so it was not begun.
+    /// It was too late to begin ([`JobBuilder::begin_before`](crate::JobBuilder::begin_before)), so
+    /// the work did not begin.
     Late,
-    /// It waits for a permit, and will be run again.
+    /// The work waits for a permit, and will be run again.
     Waits,
 }

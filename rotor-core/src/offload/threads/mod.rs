@@ -1,5 +1,5 @@
-//! The threads of a pool: how jobs come to them (here), how they wait for more (`waiting`), how
-//! they run each (`running`), and what is recorded of that (`noting`).
+//! The threads of a pool: how jobs reach them (here), how they wait for jobs (`waiting`), how they
+//! run a job (`running`), and what is recorded about it (`noting`).
 //!
 //! ```text
 //!   offer ─▶ a place? ─no─▶ WhenFull
@@ -10,9 +10,9 @@
 //!              └── may wake one ─┴────────────────────────────┘
 //! ```
 //!
-//! Whoever offers jobs wakes a thread only if more jobs wait than those that are awake can be
-//! expected to see to, and each thread that takes a job wakes two more while jobs wait. So a loop
-//! that offers a hundred jobs in a turn pays for a wake-up or two, or for none.
+//! A thread that offers a job wakes a thread of the pool only if more jobs wait than the threads
+//! that are awake can be expected to take. Each thread that takes a job wakes two more while jobs
+//! wait. So a loop that offers a hundred jobs in a turn pays for one or two wake-ups, or for none.
 
 mod noting;
 mod running;
@@ -33,13 +33,13 @@ use crate::sync::atomic::AtomicUsize;
 use crate::sync::thread::Builder;
 use crate::sync::{Mutex, MutexGuard};
 
-/// What the threads of a pool share.
+/// The state that the threads of a pool share.
 pub(super) struct Shared {
     queue: Mutex<Queue>,
-    /// Jobs that were accepted and that no thread has begun. Read without the lock by whoever
-    /// offers a job and by threads that watch.
+    /// Jobs that were accepted and that no thread has begun. Read without the lock when a job is
+    /// offered, and by threads that watch.
     places: AtomicUsize,
-    /// How many threads there are, to be read without the lock by whoever offers a job.
+    /// The number of threads. Read without the lock when a job is offered.
     threads: AtomicUsize,
     pub(super) settings: Settings,
     clock: Clock,
@@ -60,12 +60,12 @@ impl Shared {
     ///
     /// # Errors
     ///
-    /// The system's error, if a thread cannot be started; those before it stay.
+    /// Returns the system's error if a thread cannot be started. The threads started before remain.
     pub(super) fn start_first(self: &Arc<Self>) -> io::Result<()> {
         (0..self.settings.threads_min).try_for_each(|_| {
             let number = {
                 let mut queue = self.lock();
-                // The thread will find the jobs that come until it looks.
+                // The thread will find jobs that are queued before it looks.
                 queue.called += 1;
                 queue.add_thread()
             };
@@ -77,7 +77,8 @@ impl Shared {
         self.lock().stats()
     }
 
-    /// Takes the job that `make` makes, or has it run here. Returns `false` if it was refused.
+    /// Takes the job that `make` creates, or makes room by running one here. Returns `false` if the
+    /// job was refused.
     pub(super) fn offer(
         self: &Arc<Self>,
         is_urgent: bool,
@@ -86,14 +87,14 @@ impl Shared {
         if !self.take_place() {
             return self.offer_to_full(is_urgent, make);
         }
-        // Before the job is made, which cannot be undone. Threads that end meanwhile are started
-        // anew.
+        // Before the job is made, which cannot be undone. If the threads end meanwhile, a new one
+        // is started.
         let place = Place(&self.places);
         if self.threads.load(Relaxed) == 0 && !self.has_started() {
             self.lock().stats.refused += 1;
             return false;
         }
-        // Without the lock, since it allocates.
+        // Without the lock, because it allocates.
         let job = make();
         std::mem::forget(place);
         self.push(Waiting { job, since: self.clock.now() }, is_urgent);
@@ -111,19 +112,19 @@ impl Shared {
         false
     }
 
-    /// Whether a job would be refused now.
+    /// Returns whether a job would be refused now.
     fn is_full(&self) -> bool {
         self.places.load(Relaxed) >= self.settings.jobs_max
     }
 
-    /// Runs the oldest job here and takes the new one in its place, if that is the setting.
+    /// Runs the oldest job here and takes the new one in its place, if so configured.
     #[cold]
     fn offer_to_full(
         self: &Arc<Self>,
         is_urgent: bool,
         make: &mut dyn FnMut() -> OffloadJob,
     ) -> bool {
-        // There can be too many because of jobs that were run here and now wait for a permit.
+        // Jobs that were run here and now wait for a permit can exceed the limit.
         let has_too_many = self.places.load(Relaxed) > self.settings.jobs_max;
         if self.settings.when_full == WhenFull::Refuse || has_too_many {
             self.lock().stats.refused += 1;
@@ -134,18 +135,19 @@ impl Shared {
             let mut queue = self.lock();
             let oldest = queue.pop();
             match oldest {
-                // It leaves its place to the new one.
+                // It leaves its place to the new job.
                 Some(oldest) => {
                     queue.push(new, is_urgent);
                     oldest
                 }
-                // Threads have taken them all since.
+                // Threads have taken all jobs meanwhile.
                 None if self.take_place() => {
                     drop(queue);
                     self.push(new, is_urgent);
                     return true;
                 }
-                // None may wait at all, or those that do wait for permits.
+                // No jobs may wait at all, or all places are occupied by jobs that wait for
+                // permits.
                 None => Next { waiting: new, had_begun: false },
             }
         };
@@ -190,14 +192,14 @@ impl Shared {
         }
     }
 
-    /// Sees to the jobs that came meanwhile: nobody was called for them, since a thread was about
-    /// to start and would have looked for jobs.
+    /// Takes care of jobs that came meanwhile. No thread was called for them, because this thread
+    /// was about to start and would have looked for jobs.
     #[cold]
     fn has_failed_to_start(self: &Arc<Self>, error: &io::Error) {
         log_guarded!(warn, "no thread for work that was offloaded: {error}");
         let call = {
             let mut queue = self.lock();
-            // Under the lock, since the last other thread may be about to end.
+            // Under the lock, because the last other thread may be about to end.
             if queue.threads == 0 {
                 drop(queue);
                 return self.run_all_here();
@@ -207,8 +209,8 @@ impl Shared {
         self.call(call);
     }
 
-    /// The last thread has ended since the job was accepted, and no other can be started: running
-    /// the jobs here is better than never.
+    /// The last thread has ended since the job was accepted, and no other can be started. Running
+    /// the jobs here is better than never running them.
     #[cold]
     fn run_all_here(self: &Arc<Self>) {
         while let Some(next) = self.take() {
@@ -260,7 +262,7 @@ impl Shared {
         }
     }
 
-    /// Starts a thread that is counted already; it counts as called until it has looked for a job.
+    /// Starts a thread that is counted already. It counts as called until it has looked for a job.
     fn start(self: &Arc<Self>, number: usize) -> io::Result<()> {
         self.threads.fetch_add(1, Relaxed);
         let mut builder = Builder::new().name(format!("{}-{number}", self.settings.name));
@@ -291,7 +293,7 @@ impl Shared {
         tell(&self.settings.on_thread_stop, number);
     }
 
-    /// Ends the pool: waiting jobs are dropped, and each thread ends after its job.
+    /// Ends the pool. Waiting jobs are dropped, and each thread ends after its job.
     pub(super) fn close(&self) {
         let (waiting, idle) = {
             let mut queue = self.lock();
@@ -303,7 +305,7 @@ impl Shared {
     }
 }
 
-/// A place that is given back unless a job takes it.
+/// A place that is freed on drop, unless a job takes it.
 struct Place<'a>(&'a AtomicUsize);
 
 impl Drop for Place<'_> {

@@ -28,7 +28,7 @@ pub(super) fn note_ran(stats: &mut PoolStats, ran: Ran) {
         Ok(JobEnd::Done) => stats.done += 1,
         Ok(JobEnd::Late) => stats.late += 1,
         Ok(JobEnd::Cancelled) => stats.cancelled += 1,
-        // The job will begin anew, and is counted when it ends then.
+        // The job will begin again, and is counted when it ends then.
         Ok(JobEnd::Waits) => return,
         Err(_) => stats.panicked += 1,
     }

@@ -1,4 +1,5 @@
-//! What a thread of a pool does between jobs: takes the next one, watches for it, sleeps, ends.
+//! What a thread of a pool does between jobs: it takes the next one, watches for it, sleeps, or
+//! ends.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
@@ -41,7 +42,7 @@ impl Shared {
                 return None;
             }
             begun = None;
-            // Once after each job, by every thread that runs out of jobs: otherwise a loop that has
+            // Once after each job, by every thread that runs out of jobs. Otherwise a loop with
             // short jobs for forty threads would wake all forty for each batch of them.
             if !has_watched {
                 has_watched = true;
@@ -63,8 +64,8 @@ impl Shared {
         }
     }
 
-    /// Sleeps until the thread is called, or the pool ends. Returns `false` when the thread has
-    /// been idle for so long that it should end.
+    /// Sleeps until the thread is called or the pool ends. Returns `false` if the thread has been
+    /// idle for so long that it should end.
     fn sleep<'q>(
         &'q self,
         mut queue: MutexGuard<'q, Queue>,
@@ -93,9 +94,9 @@ impl Shared {
         }
     }
 
-    /// Returns how long an idle thread is kept; `None` if it is always kept, since it would wake
-    /// for nothing, over and over. Never more threads sleep without a limit than are always kept,
-    /// since a thread is started only when none is idle.
+    /// Returns how long an idle thread is kept. `None` means that it is always kept, so that it
+    /// need not wake up again and again for nothing. A thread is started only if none is idle, so
+    /// never more threads sleep without a limit than are always kept.
     fn keep_idle(&self, queue: &Queue) -> Option<Duration> {
         (queue.threads > self.settings.threads_min).then_some(self.settings.keep_idle)
     }
@@ -105,8 +106,8 @@ impl Shared {
         self.threads.fetch_sub(1, Relaxed);
     }
 
-    /// Waits for a job without sleeping, for less time than a sleep and a wake-up take: first
-    /// spinning, then leaving the processor to others.
+    /// Waits for a job without sleeping, for less time than a sleep and a wake-up take: first by
+    /// spinning, then by yielding the CPU.
     fn watch(&self) {
         for _ in 0..spins(SPINS) {
             if self.places.load(Relaxed) > 0 {
@@ -123,11 +124,11 @@ impl Shared {
     }
 }
 
-/// How often a thread looks for the next job before it leaves the processor to others: one or two
-/// microseconds. Longer would make many jobs at a time cheaper, and one at a time more expensive
+/// How often a thread looks for the next job before it yields the CPU: for one or two microseconds.
+/// A longer time would make many concurrent jobs cheaper, and single jobs more expensive
 /// (`benches/peers/offload`).
 const SPINS: u32 = 30;
 
-/// How often it then leaves the processor to others before it sleeps: a yield costs a third of a
-/// microsecond, a sleep and a wake-up some five (`benches/peers/dispatch`).
+/// How often it then yields the CPU before it sleeps. A yield takes a third of a microsecond, a
+/// sleep and a wake-up about five (`benches/peers/dispatch`).
 const YIELDS: u32 = 8;
