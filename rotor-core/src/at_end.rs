@@ -1,4 +1,4 @@
-//! `AtEnd`: a value that is given to a function with the context, whatever way its owner ends.
+//! `AtEnd`: a value that is passed to a function together with the context, however its owner ends.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -9,36 +9,38 @@ use crate::guard::drop_guarded;
 /// A function that is run with the context when an owner has ended.
 pub(crate) type End<C> = Box<dyn FnOnce(&mut C) + Send>;
 
-/// Where ends wait until the loop runs them between two handlers.
+/// The queue in which such functions wait until the loop runs them between two handlers.
 pub(crate) trait EndQueue<C>: Send + Sync {
-    /// Queues an end; gives it back if the loop is gone.
+    /// Queues a function. Returns it if the loop is gone.
     fn push_end(&self, end: End<C>) -> Result<(), End<C>>;
 }
 
 /// The queue of a loop, in a form that may outlive a handler.
 pub(crate) type AnyEndQueue<C> = Arc<dyn EndQueue<C>>;
 
-/// A value owned by a machine, or by a protocol or handler in it, that comes back to the context
-/// when its owner is dropped, for whatever reason. [`Scope::at_end`](crate::Scope::at_end) makes
-/// it.
+/// A value that returns to the context when its owner is dropped, for whatever reason.
 ///
-/// It is dropped with its owner, so it misses no end: an answer of `done` or `error`, a panic, a
-/// deadline, a reset, a drain, an upgrade to another protocol, the end of the loop. Its function is
-/// then called once with the context and the value:
+/// The owner is a machine, or a protocol or handler inside it.
+/// [`Scope::at_end`](crate::Scope::at_end) creates the value, with a function that gets it back.
 ///
-/// * in the turn in which it is dropped or in the next one, between two handlers, in the order in
-///   which values were dropped, before what was [posted](crate::Broadcast::post). Handlers of other
-///   machines may run before that;
+/// The value is dropped with its owner, so no kind of end is missed: a response of `done` or
+/// `error`, a panic, a deadline, a reset, a drain, an upgrade to another protocol, the end of the
+/// loop. Its function is then called once, with the context and the value:
+///
+/// * in the turn in which the value is dropped or in the next one, between two handlers, before
+///   closures that were [posted](crate::Broadcast::post). The functions of several values are
+///   called in the order in which the values were dropped. Handlers of other machines may run in
+///   between;
 /// * if the loop stops or drains, before [`run`](crate::LoopInstance::run) returns; for machines
 ///   that are dropped with the loop, while the loop is dropped;
-/// * never, if it is dropped after its loop, or is [taken](AtEnd::into_inner); then the value is
-///   only dropped, or returned.
+/// * never, if the value is dropped after its loop, or [taken out](AtEnd::into_inner). It is then
+///   merely dropped, or returned.
 ///
-/// `AtEnd` derefs to the value, so the owner can change it as it goes on and can note there *why*
-/// it ends: an owner that ends in order writes so, and where nothing was written, a panic or the
-/// end of the loop was the reason.
+/// `AtEnd` derefs to the value, so the owner can change it, and can record in it *why* it ends: an
+/// owner that ends normally writes a reason, so if there is none, the cause was a panic or the end
+/// of the loop.
 ///
-/// The function must not block. If it panics, that is logged and has no other effect.
+/// The function must not block. If it panics, the panic is logged and has no other effect.
 ///
 /// # Examples
 ///
@@ -111,13 +113,13 @@ impl<V: Send + 'static, C: 'static> AtEnd<V, C> {
         AtEnd { value: Some(value), end, queue }
     }
 
-    /// Takes the value back; the function is not called.
+    /// Returns the value. The function is not called.
     pub fn into_inner(mut self) -> V {
         self.value.take().expect(THERE)
     }
 }
 
-/// The value is absent only in `into_inner` and `drop`, after which nothing looks for it.
+/// The value is absent only in `into_inner` and `drop`, after which it is not used.
 const THERE: &str = "the value is there until the end";
 
 impl<V: Send + 'static, C: 'static> Deref for AtEnd<V, C> {
@@ -138,7 +140,7 @@ impl<V: Send + 'static, C: 'static> Drop for AtEnd<V, C> {
         let Some(value) = self.value.take() else { return };
         let end = self.end;
         if let Err(late) = self.queue.push_end(Box::new(move |context| end(context, value))) {
-            // This may run while a panic unwinds, when a second panic would end the process.
+            // This may run during the unwinding of a panic; a second panic would abort the process.
             drop_guarded(late, "a value whose loop is gone");
         }
     }

@@ -1,8 +1,8 @@
-//! `Drain`: how a loop ends, in up to three phases; `Phase`: in which of them it is.
+//! `Drain`: how a loop ends, in up to three phases. `Phase`: the phase that it is in.
 
 use std::time::Duration;
 
-/// How a loop ends: it may first announce that, then it drains, then it has ended.
+/// How a loop ends: the end may first be announced, then the loop drains, then it has ended.
 ///
 /// ```text
 ///              drain_with        announce is over        all have ended, or time is over
@@ -10,14 +10,14 @@ use std::time::Duration;
 /// ```
 ///
 /// 1. **Announced**, for [`announce`](Drain::announce) (default: not at all). Everything goes on,
-///    also the listeners; [`Scope::phase`](crate::Scope::phase) tells those who ask. A readiness
-///    probe is answered with no, and HTTP responses say `Connection: close`. So balancers and
-///    clients go elsewhere while nobody is refused.
-/// 2. **Draining**, for `time` at most. Machines are [told](crate::Machine::draining). Listeners
-///    accept what has come, and close. A connection that waits for its peer to ask may wait for
-///    [`grace`](Drain::grace) more: a request may already be on its way, and would be lost if the
-///    connection closed now.
-/// 3. The loop ends when no machine is left; the machines that are left when the time is over are
+///    including the listeners. [`Scope::phase`](crate::Scope::phase) returns this phase. Readiness
+///    probes fail, and HTTP responses contain `Connection: close`, so balancers and clients go
+///    elsewhere while nobody is refused.
+/// 2. **Draining**, for at most `time`. All machines get [`draining`](crate::Machine::draining).
+///    Listeners accept the connections that are queued, and close. A connection that waits for a
+///    request of its peer may wait for [`grace`](Drain::grace) more: a request may be on its way
+///    already, and would be lost if the connection closed now.
+/// 3. The loop ends when no machine is left. Machines that are left when the time is over are
 ///    dropped.
 ///
 /// ```
@@ -25,9 +25,9 @@ use std::time::Duration;
 /// use rotor::{Drain, Grace};
 /// use std::time::Duration;
 ///
-/// // Under Kubernetes, where an endpoint is asked for some time after it was told to end.
+/// // Under Kubernetes, which keeps sending requests for some time after it told a pod to end.
 /// let drain = Drain::new(Duration::from_secs(20)).announce(Duration::from_secs(5));
-/// // Where another process has the listeners, those who ask seldom have all the time.
+/// // If another process has the listeners, there is time for peers that send requests rarely.
 /// let handed_over = Drain::new(Duration::from_secs(60)).grace(Grace::WholeDrain);
 /// # let _ = (drain, handed_over);
 /// ```
@@ -40,58 +40,57 @@ pub struct Drain {
     pub(crate) time: Duration,
 }
 
-/// How long a connection with nothing under way still waits for its peer during a drain.
+/// How long an idle connection still waits for a request of its peer during a drain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Grace {
-    /// This long after the drain began, or after what was under way has ended; never longer than
-    /// the drain.
+    /// For this long after the drain has begun, or after the request that was under way has ended;
+    /// never longer than the drain.
     For(Duration),
-    /// As long as the drain: for a process whose successor already has its listeners, so that
+    /// For as long as the drain: for a process whose successor already has its listeners, so that
     /// waiting costs nothing but memory.
     WholeDrain,
 }
 
-/// The phase of its life that a loop is in; see [`Drain`].
+/// The phase that a loop is in; see [`Drain`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Phase {
-    /// Nobody has asked the loop to end.
+    /// The loop was not told to end.
     Serving = 0,
-    /// The loop will drain soon, and goes on as before until then.
+    /// The loop will drain soon. Until then it goes on as before.
     Announced = 1,
     /// The machines of the loop are finishing.
     Draining = 2,
 }
 
 impl Drain {
-    /// Returns a drain of at most `time`, without an announcement and with a grace of 1 s: longer
-    /// than a request is on its way, and short beside what a restart takes.
+    /// Creates a drain of at most `time`, without an announcement and with a grace of 1 s, which is
+    /// longer than a request takes to arrive, and short compared with a restart.
     pub fn new(time: Duration) -> Drain {
         Drain { announce: Duration::ZERO, grace: Grace::For(Duration::from_secs(1)), time }
     }
 
     /// Sets how long the drain is announced before it begins. Default: zero.
     ///
-    /// Make it as long as it takes until nobody is sent here any more: a balancer has to see that
-    /// its probe fails, and to tell everyone who asks it. Under Kubernetes that is 5 to 10 s, where
-    /// the announcement replaces a `preStop` that sleeps.
+    /// This should be the time until no more connections are sent to this process: a balancer must
+    /// see that its probe fails, and its clients must hear of that. Under Kubernetes this takes 5
+    /// to 10 s; the announcement replaces a `preStop` hook that sleeps.
     #[doc(alias = "preStop")]
     pub fn announce(mut self, announce: Duration) -> Drain {
         self.announce = announce;
         self
     }
 
-    /// Sets how long connections with nothing under way still wait. Default: 1 s.
+    /// Sets how long idle connections still wait for a request. Default: 1 s.
     ///
-    /// While peers keep idle connections, a drain takes that much longer. A peer that asks less
-    /// often than that, and does not look whether its connection was closed before it asks, loses
-    /// its request.
+    /// A drain takes that much longer if peers keep idle connections. A peer that sends requests
+    /// less often than that, and does not check whether its connection was closed, loses a request.
     pub fn grace(mut self, grace: Grace) -> Drain {
         self.grace = grace;
         self
     }
 
-    /// Sets how long the loop drains at most, after the announcement: the `time` of
+    /// Sets how long the loop drains at most, after the announcement. This is the `time` of
     /// [`new`](Drain::new).
     pub fn time_max(mut self, time: Duration) -> Drain {
         self.time = time;
@@ -103,12 +102,13 @@ impl Drain {
         self.time
     }
 
-    /// Returns how long the loop takes at most, from the request to the end.
+    /// Returns the maximum time from the call that starts the drain to the end of the loop.
     pub fn in_all(&self) -> Duration {
         self.announce.saturating_add(self.time)
     }
 
-    /// Both at once, asked for at one time: of each part what comes sooner.
+    /// Combines two drains that are requested at the same time. Of each part, the sooner end
+    /// counts.
     pub(crate) fn or_sooner(self, other: Drain) -> Drain {
         let announce = self.announce.min(other.announce);
         let end = self.in_all().min(other.in_all());
@@ -118,7 +118,7 @@ impl Drain {
 }
 
 impl Grace {
-    /// `Duration::MAX` for the whole drain.
+    /// Returns the time; `Duration::MAX` for the whole drain.
     pub(crate) fn time(self) -> Duration {
         match self {
             Grace::For(time) => time,
@@ -128,7 +128,7 @@ impl Grace {
 }
 
 impl Phase {
-    /// The phase that was stored as a number.
+    /// Returns the phase that was stored as this number.
     #[inline(always)]
     pub(crate) fn of(number: u8) -> Phase {
         match number {

@@ -1,4 +1,4 @@
-//! `LoopKind`: which main loop it is, for who makes the loops of others' programs.
+//! `LoopKind`: a kind of main loop, for libraries that make loops for other programs.
 
 use std::io;
 use std::net::TcpListener as StdListener;
@@ -9,11 +9,11 @@ use crate::mio_backend::Mio;
 use crate::net::{Inet, IpNet, Net, TcpListener};
 use crate::scope::Scope;
 
-/// A kind of main loop: what its loops wait with, and the sockets that go with that.
+/// A kind of main loop: its backend, and the sockets that work with that backend.
 ///
-/// Who makes loops for the programs of others takes one, and opens a backend of it on each thread:
-/// `rotor::http::server::Serve::loop_kind` does. [`MioKind`] is the default one; `rotor-uring` has
-/// another. Who makes a loop of their own needs none of this:
+/// A library that makes loops for other programs takes a value of this trait, and opens a backend
+/// on each thread, as `rotor::http::server::Serve::loop_kind` does. [`MioKind`] is the default
+/// kind; `rotor-uring` has another one. A program that makes its loops itself does not need this:
 /// [`Loop::with_backend`](crate::Loop::with_backend) takes any backend.
 ///
 /// ```
@@ -52,25 +52,26 @@ use crate::scope::Scope;
     note = "`MioKind` is the default one, and `rotor_uring::UringKind` that of io_uring"
 )]
 pub trait LoopKind: Clone + Send + 'static {
-    /// What the loops wait with.
+    /// The backend of the loops.
     type Backend: Backend;
-    /// The sockets that go with it.
+    /// The sockets that work with the backend.
     type Net: IpNet;
 
-    /// Opens a backend for a loop with these limits, on the thread that is to run it.
+    /// Opens a backend for a loop with these limits, on the thread that will run the loop.
     ///
     /// # Errors
     ///
-    /// Why the system gives none: no descriptor is left, or it forbids this kind.
+    /// Returns the system's error if it provides no backend: no descriptor is left, or the system
+    /// forbids this kind.
     fn open(&self, config: &Config) -> io::Result<Self::Backend>;
 
-    /// Makes a listener of a loop of this kind of one that is open already: one of several that
-    /// share a port, or one that another process has opened.
+    /// Turns a listener that is open already into one for a loop of this kind: for example one of
+    /// several that share a port, or one that another process has opened.
     ///
     /// # Errors
     ///
-    /// [`Unsupported`](io::ErrorKind::Unsupported) where the kind has no such sockets, or the loop
-    /// is of another kind; else the system's error. The listener is closed.
+    /// Fails with [`Unsupported`](io::ErrorKind::Unsupported) if this kind has no such sockets or
+    /// the loop is of another kind, and otherwise with the system's error. The listener is closed.
     fn take_listener<C>(
         &self,
         listener: StdListener,
@@ -79,7 +80,7 @@ pub trait LoopKind: Clone + Send + 'static {
 }
 
 /// The kind of loop that [`Loop::new`](crate::Loop::new) makes: on the kernel's readiness queue,
-/// through mio.
+/// through mio. It is the default.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct MioKind;
 

@@ -9,18 +9,18 @@ use crate::sync::atomic::AtomicBool;
 use crate::token::Token;
 use crate::wake_queue::WakeQueue;
 
-/// Wakes one machine, or one part of it, from any thread.
+/// A handle that wakes one machine, or one part of it, from any thread.
 ///
-/// Made by [`Scope::notifier`](crate::Scope::notifier). A wake-up leads to a call of
+/// [`Scope::notifier`](crate::Scope::notifier) creates it. A wake-up leads to a call of
 /// [`Machine::wakeup`](crate::Machine::wakeup). Wake-ups that come before that call coalesce into
-/// it, and none is ever lost: whatever the waking thread wrote before is visible in the handler. A
-/// wake-up costs two atomic operations (for a part a few more, and an entry in a channel), and a
-/// system call only when the loop sleeps. It cannot fail for lack of capacity.
+/// it, and none is ever lost: everything that the waking thread wrote before is visible in the
+/// handler. A wake-up costs two atomic operations (for a part a few more, and an entry in a
+/// channel), and a system call only if the loop sleeps. It never fails for lack of capacity.
 ///
 /// A machine that wakes itself in a handler is called in the next turn, after the others, so it
 /// cannot starve them. If it wakes itself in [`create`](crate::Machine::create), it is called in
-/// the same turn, like a machine that another one wakes: in line, and within
-/// [`Config::wakeups_per_turn`](crate::Config::wakeups_per_turn).
+/// the same turn, like a machine that is woken by another one: in the order of the wake-ups, and
+/// within [`Config::wakeups_per_turn`](crate::Config::wakeups_per_turn).
 ///
 /// ```
 /// # use rotor_core::Notifier;
@@ -41,7 +41,7 @@ pub struct Notifier {
     wakes: Arc<WakeQueue>,
     token: Token,
     part: u32,
-    /// For a part: whether its wake-up is under way.
+    /// For a part: whether its wake-up is in the channel already.
     queued: Option<Arc<AtomicBool>>,
 }
 
@@ -52,10 +52,10 @@ impl Notifier {
         Notifier { wakes, token, part, queued }
     }
 
-    /// Wakes the machine. Returns `false` when the machine, or its loop, is gone, so that nothing
-    /// will come of it.
+    /// Wakes the machine. Returns `false` if the machine or its loop is gone, so that the call has
+    /// no effect.
     ///
-    /// `true` means that the machine was there. It may still end, for another reason, before it is
+    /// `true` means that the machine still existed. It may end, for another reason, before it is
     /// called.
     pub fn wakeup(&self) -> bool {
         match &self.queued {
@@ -64,7 +64,7 @@ impl Notifier {
         }
     }
 
-    /// Returns whether the machine is still there.
+    /// Returns whether the machine still exists.
     pub fn is_alive(&self) -> bool {
         self.wakes.is_alive(self.token)
     }
@@ -82,9 +82,9 @@ impl Notifier {
     /// Returns a waker for a [`std::future::Future`] that the machine polls. This costs one
     /// allocation; clones of the waker cost none.
     ///
-    /// The waker may outlive the machine and then wakes nobody, not even the machine that has its
-    /// slot by then. If a machine polls one future after another, a waker of an earlier future may
-    /// wake it for nothing.
+    /// The waker may outlive the machine. It then wakes nothing, not even the machine that occupies
+    /// the same slot by then. If a machine polls one future after another, a waker of an earlier
+    /// future may cause a spurious wake-up.
     ///
     /// ```
     /// # use rotor_core as rotor;
@@ -93,7 +93,7 @@ impl Notifier {
     ///
     /// use rotor::{Infallible, Machine, Response, Scope};
     ///
-    /// /// A future as a machine that ends when it does. (`rotor-async` has more.)
+    /// /// A future as a machine that ends with it. (`rotor-async` has more.)
     /// struct Task(Pin<Box<dyn Future<Output = ()>>>);
     ///
     /// impl Machine for Task {
@@ -115,27 +115,28 @@ impl Notifier {
     }
 }
 
-/// Works as a [`Waker`] of std, which [`into_waker`](Notifier::into_waker) makes of it.
+/// Makes it work as std's [`Waker`], for [`into_waker`](Notifier::into_waker).
 impl Wake for Notifier {
     fn wake(self: Arc<Notifier>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Notifier>) {
-        // A machine that is gone has nothing to hear: wakers outlive what they wake.
+        // The result does not matter: wakers may outlive what they wake.
         self.wakeup();
     }
 }
 
 impl Notifier {
-    /// Returns what is woken: which loop's machine, which part of it.
+    /// Returns the target: the loop, the machine and its part.
     fn target(&self) -> (usize, Token, u32) {
-        // A loop is known by its wake queue: tokens are unique within one loop only.
+        // The address of the wake queue identifies the loop, because tokens are unique only within
+        // one loop.
         (Arc::as_ptr(&self.wakes).addr(), self.token, self.part)
     }
 }
 
-/// Notifiers are equal when they wake the same part of the same machine of the same loop.
+/// Notifiers are equal if they wake the same part of the same machine of the same loop.
 impl PartialEq for Notifier {
     fn eq(&self, other: &Notifier) -> bool {
         self.target() == other.target()

@@ -11,13 +11,13 @@ use crate::event_loop::{LoopHandle, LoopInstance};
 use crate::machine::Machine;
 use crate::time::Time;
 
-/// Whether all loops of a process still make turns, and whether one of them was asked to end: what
-/// probes and a service manager ask.
+/// Tells whether all loops of a process still make turns, and whether one of them was told to end:
+/// for probes and for a service manager.
 ///
-/// Each loop that is [watched](Pulses::watch) notes its time once a second, in a turn of its own.
-/// One whose last note is old is held up, by a handler that blocks or that never ends; a process in
-/// which that stays so is to be started again. It is read from any thread, one of the loops among
-/// them.
+/// Each [watched](Pulses::watch) loop notes its time once a second, in one of its turns. If the
+/// last note of a loop is old, the loop is held up by a handler that blocks or never ends. If this
+/// lasts, the process should be restarted. The notes can be read from any thread, including those
+/// of the loops.
 ///
 /// ```
 /// # use rotor_core as rotor;
@@ -46,11 +46,12 @@ pub struct Pulses {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct HeldUp {
-    /// Which one, counted from 0 in the order in which they were watched first.
+    /// The number of the loop, counted from 0 in the order of the calls of
+    /// [`watch`](Pulses::watch).
     pub index: usize,
     /// How long ago its last note was.
     pub since: Duration,
-    /// Whether it has ended, though nobody had asked it to.
+    /// Whether the loop has ended although no handle had told it to.
     pub has_ended: bool,
 }
 
@@ -60,12 +61,12 @@ struct Watched {
 }
 
 struct Pulse {
-    /// In nanoseconds, as the loop's clock counts them.
+    /// In nanoseconds of the loop's clock.
     noted: AtomicU64,
     has_ended: AtomicBool,
 }
 
-/// Held by the loop: it is dropped with it.
+/// Owned by the loop, so that it is dropped with it.
 struct Beats(Arc<Pulse>);
 
 impl Drop for Beats {
@@ -75,16 +76,16 @@ impl Drop for Beats {
 }
 
 impl Pulses {
-    /// How often a loop notes its time: 1 s, so that what is held up for a few is known, and an
-    /// idle process costs nothing that anybody sees.
+    /// How often a loop notes its time: 1 s, so that a loop that is held up for a few seconds is
+    /// noticed, and an idle process has no noticeable load.
     pub const EVERY: Duration = Duration::from_secs(1);
 
-    /// Without loops.
+    /// Creates a value that watches no loops yet.
     pub fn new() -> Pulses {
         Pulses::default()
     }
 
-    /// Has a loop note its time from now on. It is to be run soon, or it counts as held up.
+    /// Makes a loop note its time from now on. Run the loop soon, or it counts as held up.
     pub fn watch<M: Machine, B: Backend>(&self, instance: &mut LoopInstance<M, B>) {
         let pulse = Arc::new(Pulse {
             noted: AtomicU64::new(instance.now().as_nanos()),
@@ -97,8 +98,9 @@ impl Pulses {
         self.loops().push(Watched { pulse, handle: instance.handle() });
     }
 
-    /// The loops whose last note is older than `within` (two seconds at least are fair), or that
-    /// have ended without having been asked to. One that was asked to end and has is well.
+    /// Returns the loops whose last note is older than `within`, and those that have ended although
+    /// no handle had told them to. `within` should be at least two seconds. A loop that was told to
+    /// end and has ended is not returned.
     pub fn held_up(&self, now: Time, within: Duration) -> Vec<HeldUp> {
         let loops = self.loops();
         let held_up = |(index, watched): (usize, &Watched)| {
@@ -110,17 +112,17 @@ impl Pulses {
         loops.iter().enumerate().filter_map(held_up).collect()
     }
 
-    /// How many loops are watched.
+    /// Returns how many loops are watched.
     pub fn len(&self) -> usize {
         self.loops().len()
     }
 
-    /// Whether none is.
+    /// Returns whether no loop is watched.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether one of the loops was asked to end; see [`LoopHandle::is_ending`].
+    /// Returns whether one of the loops was told to end; see [`LoopHandle::is_ending`].
     #[doc(alias = "readiness")]
     pub fn is_ending(&self) -> bool {
         self.loops().iter().any(|watched| watched.handle.is_ending())

@@ -12,25 +12,25 @@ use crate::offload::under_way::JobCounts;
 use crate::time::Time;
 
 /// What a loop has done since it was made. Counters never decrease; they are published at the end
-/// of each turn.
+/// of each turn, unless a field says otherwise.
 #[doc(alias = "metrics")]
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Turns; each is a wait, followed by the calls that were due.
+    /// Turns. A turn is a wait, followed by the calls that are due.
     pub turns: u64,
-    /// Events of sources handed to machines, and calls of machines that had answered
+    /// Events of sources that were delivered to machines, and calls of machines that had returned
     /// [`again`](crate::Response::again).
     pub events: u64,
-    /// Wake-ups handed to machines, after coalescing.
+    /// Wake-ups that were delivered to machines, after coalescing.
     pub wakeups: u64,
     /// Deadlines that fired.
     pub timeouts: u64,
-    /// Machines alive now.
+    /// The machines that exist now.
     pub alive: u64,
-    /// Slots for machines in this loop ([`Config::machines_max`](crate::Config::machines_max)).
+    /// The slots for machines in this loop ([`Config::machines_max`](crate::Config::machines_max)).
     pub slots: u64,
-    /// Deadlines that the loop keeps: those of its machines, and for a while those that were
+    /// Deadlines in the timer wheel: those of the machines and, for a while, those that were
     /// cancelled or postponed.
     pub armed: u64,
     /// Machines made, including those added at the start.
@@ -42,56 +42,57 @@ pub struct Stats {
     /// Machines that ended with a panic.
     pub panicked: u64,
     /// Machines that ended to make room for others
-    /// ([`Machine::make_room`](crate::Machine::make_room)); those that did so normally also count
-    /// in [`ended`](Stats::ended). A machine that panicked when it was asked is not counted here,
-    /// and another is asked in its place.
+    /// ([`Machine::make_room`](crate::Machine::make_room)). Those that did so normally also count
+    /// in [`ended`](Stats::ended). A machine that panics in `make_room` is not counted here, and
+    /// another one is called in its place.
     pub made_room: u64,
-    /// Events, wake-ups and deadlines whose machine was gone already.
+    /// Events, wake-ups and deadlines whose machine had ended.
     pub stale: u64,
-    /// Offloaded jobs whose result nobody took, because the future was dropped or its machine had
-    /// ended. Jobs that did not even begin for that reason are included.
+    /// Offloaded jobs whose result was not taken, because the future was dropped or its machine had
+    /// ended. This includes jobs that did not even begin for that reason.
     pub unclaimed: u64,
-    /// Handlers that were found to hold up the loop for too long, and series of handlers that did
-    /// so together. Each counts once, however long it lasts ([`Stuck`](crate::Stuck)). Only under
-    /// [`Config::blocking`](crate::Config::blocking), like the next two. All three are counted
-    /// while the handler runs, not at the end of the turn.
+    /// Handlers that held up the loop for too long, and series of handlers that did so together.
+    /// Each counts once, however long it lasts ([`Stuck`](crate::Stuck)). This and the next two are
+    /// counted only with [`Config::blocking`](crate::Config::blocking), and while the handler runs,
+    /// not at the end of the turn.
     pub stuck: u64,
-    /// How often the loop had not polled for that long because other threads had its CPU: the
-    /// computer has too much to do, and no handler is to blame.
+    /// How often the loop had not polled for that long because other threads had its CPU. The
+    /// computer is overloaded, and no handler is to blame.
     pub starved: u64,
-    /// The longest time for which the loop was seen not to poll, for whatever reason.
+    /// The longest time in which the loop was seen not to poll, for whatever reason.
     pub lag_max: Duration,
     /// Blocking sections ([`Scope::blocking`](crate::Scope::blocking)) during which another thread
-    /// went on with the loop: only in a loop that [hands over](crate::LoopInstance::handing_over).
-    /// This and the next seven are counted at once.
+    /// went on with the loop: only in a loop that can be [handed
+    /// over](crate::LoopInstance::handing_over). This and the next seven fields are updated at
+    /// once.
     pub handed_over: u64,
-    /// Blocking sections for which no other thread was woken, because earlier ones of the machine's
-    /// type had been short, and which were short again
+    /// Blocking sections for which no other thread was woken, because earlier ones of the same
+    /// machine type were short, and which were short again
     /// ([`Blocking::patience_declared`](crate::Blocking::patience_declared)).
     pub handed_quick: u64,
-    /// Blocking sections that held up their loop: it does not hand over, or cannot at that place,
-    /// or no thread was left.
+    /// Blocking sections that held up their loop, because it cannot be handed over, or not at that
+    /// place, or because no thread was left.
     pub blocked_inline: u64,
-    /// How often another thread was wanted to go on with the loop, and none was left
+    /// How often another thread was needed to go on with the loop and none was left
     /// ([`Blocking::threads_max`](crate::Blocking::threads_max), or the system's limit). A blocking
-    /// section counts once. A stuck handler counts each time that its loop should be taken from it,
-    /// which is tried once per [patience](crate::Blocking::patience); so this may be more than the
-    /// number of such handlers.
+    /// section counts once. A stuck handler counts for each attempt to take the loop from it, and
+    /// there is one attempt per [patience](crate::Blocking::patience), so this number may be higher
+    /// than that of such handlers.
     pub no_thread: u64,
     /// Handlers from which the loop was taken because they blocked without declaring it, and
-    /// handlers that were not waited for because others of their type had just done so: only in a
-    /// loop that [takes over](crate::LoopInstance::taking_over). Attempts for which no thread was
+    /// handlers that ran detached because others of the same type had just done so: only in a loop
+    /// that can be [taken over](crate::LoopInstance::taking_over). Attempts for which no thread was
     /// left count in [`no_thread`](Stats::no_thread).
     pub taken_over: u64,
-    /// How many of those handlers have answered, or panicked, since.
+    /// How many of those handlers have returned, or panicked, since then.
     pub late_answers: u64,
-    /// Threads that a loop that hands over has now, including idle ones.
+    /// The threads that a loop that can be handed over has now, including idle ones.
     pub threads: u64,
-    /// The most such threads at a time so far.
+    /// The most such threads that existed at a time.
     pub threads_most: u64,
-    /// The longest turn, without its wait, by the loop's own readings of the clock.
+    /// The longest turn, without its wait, measured by the loop's own readings of the clock.
     pub longest_turn: Duration,
-    /// The longest handler and its machine's type; only under
+    /// The longest handler and the type of its machine: only with
     /// [`Config::time_handlers`](crate::Config::time_handlers).
     pub longest_handler: Option<LongestHandler>,
 }
@@ -100,8 +101,8 @@ pub struct Stats {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct LongestHandler {
-    /// How long it took, without what [`Config::time_handlers`](crate::Config::time_handlers)
-    /// leaves out.
+    /// How long it took, except for what [`Config::time_handlers`](crate::Config::time_handlers)
+    /// does not count.
     pub time: Duration,
     /// The type of its machine; see [`Machine::type_name`](crate::Machine::type_name).
     pub machine: &'static str,
@@ -111,13 +112,14 @@ pub struct LongestHandler {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Longest {
-    /// The longest turn, without its wait; zero if none has ended.
+    /// The longest turn, without its wait; zero if no turn has ended.
     pub turn: Duration,
     /// The longest of the handlers that were timed.
     pub handler: Option<LongestHandler>,
 }
 
-/// Reads the statistics of one loop, from any thread and even after the loop's end.
+/// A handle that reads the statistics of one loop, from any thread and even after the loop has
+/// ended.
 #[derive(Clone)]
 pub struct StatsHandle {
     cells: Arc<Cells>,
@@ -126,8 +128,8 @@ pub struct StatsHandle {
 }
 
 impl StatsHandle {
-    /// Returns the statistics as of the end of the last turn. Each figure is exact; together they
-    /// may span the end of a turn.
+    /// Returns the statistics as of the end of the last turn. Each figure is exact, but together
+    /// they may be of two successive turns.
     pub fn read(&self) -> Stats {
         let cells = &self.cells;
         let read = |cell: &AtomicU64| cell.load(Relaxed);
@@ -166,15 +168,16 @@ impl StatsHandle {
 }
 
 impl StatsHandle {
-    /// Returns how the loop has spent its time: how busy it was, how long its turns took, how late
-    /// its deadlines were, and how long its handlers took.
+    /// Returns how the loop has spent its time: how busy it was, and how long its turns took, how
+    /// late its deadlines were and how long its handlers took.
     pub fn times(&self) -> LoopTimes {
         self.cells.times.read()
     }
 
-    /// Takes the longest turn and the longest handler since this was last called, on any handle of
-    /// the loop. So use it from one reader only, such as a metrics scrape. [`Stats`] keeps the
-    /// longest of all time.
+    /// Returns the longest turn and the longest handler since the last call, and resets both.
+    ///
+    /// All handles of a loop share them, so use this from one reader only, such as a metrics
+    /// scrape. [`Stats`] keeps the longest since the loop was made.
     pub fn take_longest(&self) -> Longest {
         let lately = &self.cells.longest_lately;
         let handler = lately.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -212,7 +215,7 @@ struct Cells {
     longest_lately: Mutex<Option<LongestHandler>>,
 }
 
-/// The watchdog's side: what it counts is published at once.
+/// The counters of the watchdog. They are published at once.
 pub(crate) struct LagCounters {
     cells: Arc<Cells>,
 }
@@ -231,11 +234,11 @@ impl LagCounters {
     }
 }
 
-/// The loop's side: counts in plain numbers and publishes them once a turn.
+/// The counters of the loop. It counts in plain numbers and publishes them once a turn.
 pub(crate) struct Counters {
     pub(crate) stats: Stats,
     cells: Arc<Cells>,
-    /// Counted by the threads of the pool, at once.
+    /// The threads of the pool count here, at once.
     jobs: Arc<JobCounts>,
     blocks: Arc<BlockCounts>,
 }
@@ -253,15 +256,15 @@ impl Counters {
         }
     }
 
-    /// What the watchdog counts of this loop.
+    /// Returns the counters that the watchdog of this loop updates.
     pub(crate) fn lag(&self) -> LagCounters {
         LagCounters { cells: self.cells.clone() }
     }
 
     pub(crate) fn publish(&self, alive: usize, armed: usize) {
-        // Not `made_room` and `unclaimed`: these are counted where they are read.
+        // Not `made_room` and `unclaimed`, which are counted directly where they are read.
         let (stats, cells) = (&self.stats, &*self.cells);
-        // Relaxed: nothing is promised about two figures together.
+        // Relaxed: figures need not be consistent with each other.
         cells.turns.store(stats.turns, Relaxed);
         cells.events.store(stats.events, Relaxed);
         cells.wakeups.store(stats.wakeups, Relaxed);
@@ -275,45 +278,45 @@ impl Counters {
         cells.armed.store(armed as u64, Relaxed);
     }
 
-    /// Counts a machine that has made room. Published at once: it is seldom, so
-    /// that a turn need not publish this figure too.
+    /// Counts a machine that has made room. Published at once: it is rare, so a turn need not
+    /// publish this figure too.
     pub(crate) fn made_room(&self) {
         self.cells.made_room.fetch_add(1, Relaxed);
     }
 
-    /// Says when the loop was made, and how many slots it has.
+    /// Records when the loop was made, and how many slots it has.
     pub(crate) fn begin(&self, now: Time, slots: usize) {
         self.cells.times.set_made(now);
         self.cells.slots.store(slots as u64, Relaxed);
     }
 
-    /// What is known of the loop's time.
+    /// Returns the counters of the loop's time.
     #[inline]
     pub(crate) fn times(&self) -> &TimeCells {
         &self.cells.times
     }
 
-    /// Returns whether the handlers of this turn are timed as a sample of all. Those of one turn in
-    /// `mask + 1` are, a power of two.
+    /// Returns whether the handlers of this turn are timed as a sample. One turn in `mask + 1`, a
+    /// power of two, is in the sample.
     #[inline]
     pub(crate) fn is_sampled(&self, mask: u64) -> bool {
         self.stats.turns & mask == 0
     }
 
-    /// Notes a handler that was timed; `all` says whether each handler is.
+    /// Records the time of a handler. `all` says whether every handler is timed.
     pub(crate) fn handler_took(&mut self, time: Duration, machine: &'static str, all: bool) {
         self.cells.times.handler_took(machine, time);
         let longest = Some(LongestHandler { time, machine });
         let is_longer = |than: &Option<LongestHandler>| than.is_none_or(|than| time > than.time);
         {
-            // Nobody else has it for longer than a copy takes.
+            // A reader holds this lock only for the time of a copy.
             let lately = &self.cells.longest_lately;
             let mut lately = lately.lock().unwrap_or_else(PoisonError::into_inner);
             if is_longer(&lately) {
                 *lately = longest;
             }
         }
-        // Locks only for a new record; the longer a loop runs, the fewer there are.
+        // Locks only for a new record, which becomes rarer the longer a loop runs.
         if all && is_longer(&self.stats.longest_handler) {
             self.stats.longest_handler = longest;
             *self.cells.longest_handler.lock().unwrap_or_else(PoisonError::into_inner) = longest;

@@ -1,11 +1,11 @@
 //! Several loops on several threads: started together, stopped together.
 //!
-//! Each loop is made by its own thread, so neither machines nor contexts need be `Send`. They share
-//! nothing but what their maker gives them; a connection lives and ends on one of them.
+//! Each loop is made by its own thread, so neither machines nor contexts need be `Send`. The loops
+//! share only what the `make` closure gives them; a connection lives and ends on one of them.
 //!
-//! A loop that fails leaves a process that serves with fewer loops than it was given, and nobody
-//! would know. So whoever [joins](LoopGroup::join) the group has the others stopped, to be started
-//! again as a whole; whoever knows something better to do hears of each loop as it ends
+//! If one loop fails, the process goes on with fewer loops than intended, and nobody would notice.
+//! So [`join`](LoopGroup::join) stops the other loops when one fails, so that the process can be
+//! restarted as a whole. A program that can handle this better is told about each loop that ends
 //! ([`wait_for_one`](LoopGroup::wait_for_one)).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +24,7 @@ use crate::guard::Panicked;
 use crate::machine::Machine;
 use crate::response::BoxError;
 
-/// Loops that run, each on a thread of its own.
+/// A group of running loops, each on a thread of its own.
 ///
 /// Dropping the group stops the loops and does not wait for them.
 #[doc(alias = "thread-per-core")]
@@ -33,9 +33,9 @@ use crate::response::BoxError;
 #[must_use = "dropping the group stops its loops"]
 pub struct LoopGroup {
     handles: Vec<LoopHandle>,
-    /// None for those whose end was told.
+    /// `None` for a thread whose end was reported.
     threads: Vec<Option<JoinHandle<io::Result<Exit>>>>,
-    /// The numbers of those that are ending.
+    /// The numbers of the threads that are ending.
     ended: mpsc::Receiver<usize>,
 }
 
@@ -43,16 +43,16 @@ pub struct LoopGroup {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Ended {
-    /// Which one, counted from 0.
+    /// The number of the loop, counted from 0.
     pub index: usize,
-    /// What [`run`](LoopInstance::run) returned; an error with a [`Panicked`] inside when the
-    /// thread panicked (in the loop itself or in what belongs to it, never in a handler).
+    /// The result of [`run`](LoopInstance::run). If the thread panicked (in the loop itself or in
+    /// what belongs to it, never in a handler), this is an error that contains a [`Panicked`].
     pub exit: io::Result<Exit>,
 }
 
 impl Ended {
-    /// Returns whether it failed: by an error, by a panic of its thread, or by one of a machine
-    /// under [`OnPanic::StopLoop`](crate::OnPanic::StopLoop).
+    /// Returns whether the loop failed: by an error, by a panic of its thread, or by a panic of a
+    /// machine under [`OnPanic::StopLoop`](crate::OnPanic::StopLoop).
     pub fn is_failure(&self) -> bool {
         is_failure(&self.exit)
     }
@@ -62,7 +62,7 @@ fn is_failure(exit: &io::Result<Exit>) -> bool {
     matches!(exit, Err(_) | Ok(Exit::Panicked { .. }))
 }
 
-/// Says that a thread is ending, however it ends.
+/// Reports that a thread is ending, however it ends.
 struct Ending {
     index: usize,
     ended: mpsc::Sender<usize>,
@@ -70,21 +70,21 @@ struct Ending {
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        // Nobody listens any more when the group was dropped.
+        // Fails if the group was dropped; then nobody waits for it.
         let _ = self.ended.send(self.index);
     }
 }
 
-/// Stops or drains all loops of a group, from any thread.
+/// A handle that stops or drains all loops of a group, from any thread.
 #[derive(Clone, Debug)]
 pub struct GroupHandle {
     handles: Vec<LoopHandle>,
 }
 
-/// A loop of a group was not made; the others were stopped.
+/// The error of a loop of a group that could not be made. The other loops were stopped.
 #[derive(Debug)]
 pub struct StartError {
-    /// Which one, counted from 0.
+    /// The number of the loop, counted from 0.
     pub index: usize,
     cause: BoxError,
 }
@@ -102,16 +102,16 @@ impl Error for StartError {
 }
 
 impl LoopGroup {
-    /// Runs one loop for each of `parts`, on a thread of its own, made there by `make` from the
-    /// part and its number (from 0). Returns once all of them are made.
+    /// Starts one loop for each of `parts`, on a thread of its own, where `make` creates it from
+    /// the part and its number (from 0). Returns when all loops are made.
     ///
-    /// A part is whatever a loop gets for itself: the listener that
-    /// [`TcpListeners`](crate::net::TcpListeners) opened for it, as a rule.
+    /// A part is whatever each loop needs for itself: usually the listener that
+    /// [`TcpListeners`](crate::net::TcpListeners) opened for it.
     ///
     /// # Errors
     ///
-    /// A loop that was not made, and why: what `make` returned, that it panicked, or that the
-    /// system has no thread left. The others were stopped.
+    /// Fails if one of the loops could not be made: `make` returned an error or panicked, or the
+    /// system has no thread left. The other loops were stopped.
     pub fn start<P, M, B, F>(
         parts: impl IntoIterator<Item = P>,
         make: F,
@@ -122,8 +122,8 @@ impl LoopGroup {
         B: Backend,
         F: Fn(P, usize) -> Result<LoopInstance<M, B>, BoxError> + Clone + Send + 'static,
     {
-        // Before any runs: if the iterator panics, nobody has a handle yet by which the loops that
-        // were begun could be stopped.
+        // Before any loop runs: if the iterator panics, there is no handle yet that could stop the
+        // loops that were started.
         let parts: Vec<P> = parts.into_iter().collect();
         let (sender, made) = mpsc::channel();
         let (ending, ended) = mpsc::channel();
@@ -133,7 +133,7 @@ impl LoopGroup {
             let (make, sender) = (make.clone(), sender.clone());
             let ending = Ending { index, ended: ending.clone() };
             let run = move || {
-                // Dropped last: the loop and all that it has are gone by then.
+                // Dropped last: by then, the loop and everything in it are gone.
                 let _ending = ending;
                 let mut instance = match make(part, index) {
                     Ok(instance) => instance,
@@ -143,23 +143,23 @@ impl LoopGroup {
                     }
                 };
                 let _ = sender.send((index, Ok(instance.handle())));
-                // Whoever starts the group waits until all senders are gone.
+                // `start` waits until all senders are dropped.
                 drop((make, sender));
                 instance.run()
             };
             match Builder::new().name(format!("loop-{index}")).spawn(run) {
                 Ok(thread) => group.threads.push(Some(thread)),
                 Err(error) => {
-                    // The others are not begun: they would be stopped at once.
+                    // The remaining ones are not started, because they would be stopped at once.
                     failed = Some(StartError { index, cause: error.into() });
                     break;
                 }
             }
         }
-        // Or the loop below would wait for this one.
+        // Otherwise the loop below would wait for this sender.
         drop(sender);
-        // Every thread is heard, so that every loop that was made can be stopped. One that panics
-        // is not heard of.
+        // Waits for all threads, so that every loop that was made can be stopped. A thread that
+        // panics sends nothing.
         let mut unheard: BTreeSet<usize> = (0..group.threads.len()).collect();
         for (index, made) in made {
             unheard.remove(&index);
@@ -178,30 +178,30 @@ impl LoopGroup {
         }
     }
 
-    /// Returns how many loops there are.
+    /// Returns the number of loops.
     pub fn len(&self) -> usize {
         self.threads.len()
     }
 
-    /// Returns whether there is none.
+    /// Returns whether the group has no loops.
     pub fn is_empty(&self) -> bool {
         self.threads.is_empty()
     }
 
-    /// Returns a handle that stops or drains all of them.
+    /// Returns a handle that stops or drains all loops.
     pub fn handle(&self) -> GroupHandle {
         GroupHandle { handles: self.handles.clone() }
     }
 
-    /// Waits until all loops have ended, and says how each did, in order; those of which
-    /// [`wait_for_one`](LoopGroup::wait_for_one) has told are left out.
+    /// Waits until all loops have ended. Returns the result of each, in order; loops that
+    /// [`wait_for_one`](LoopGroup::wait_for_one) has returned are left out.
     ///
-    /// When one of them fails ([`Ended::is_failure`]), that is logged and the others are stopped at
-    /// once, their machines dropped: a process that ends can be started again whole, and one that
-    /// goes on with the other loops would only be slower, for no reason that anybody sees.
+    /// If a loop fails ([`Ended::is_failure`]), this is logged, and the others are stopped at once
+    /// and their machines dropped: a process that ends can be restarted as a whole, while one that
+    /// went on with fewer loops would only be slower, for no visible reason.
     ///
-    /// A panic that ended a thread (one of `make` or of the loop itself, never one of a handler)
-    /// goes on here, when the others have ended.
+    /// If a thread ended by a panic (of `make` or of the loop itself, never of a handler), this
+    /// method panics with the same payload when the other loops have ended.
     pub fn join(mut self) -> Vec<io::Result<Exit>> {
         let mut exits = BTreeMap::new();
         let mut panic = None;
@@ -230,11 +230,11 @@ impl LoopGroup {
         exits.into_values().collect()
     }
 
-    /// Waits until one more loop has ended, and says which and how; `None` when all have been told
-    /// of.
+    /// Waits until one more loop has ended, and returns which and how. Returns `None` when all
+    /// loops have been returned.
     ///
-    /// The others run on, whatever it was: for a program that knows what to do. It may drain them,
-    /// or note that there are fewer and go on.
+    /// The other loops run on, however this one ended. The program decides what to do: it may drain
+    /// them, or go on with fewer loops.
     ///
     /// ```
     /// # use rotor_core::threads::LoopGroup;
@@ -243,7 +243,7 @@ impl LoopGroup {
     ///     while let Some(ended) = group.wait_for_one() {
     ///         if ended.is_failure() {
     ///             eprintln!("loop {} failed: {:?}", ended.index, ended.exit);
-    ///             // Those who are served by the others may finish.
+    ///             // Let the machines of the other loops finish.
     ///             group.handle().drain(Duration::from_secs(30));
     ///         }
     ///     }
@@ -252,7 +252,7 @@ impl LoopGroup {
     #[doc(alias = "supervisor")]
     pub fn wait_for_one(&mut self) -> Option<Ended> {
         let (index, ended) = self.next_ended()?;
-        // An error and no panic: who waits for one at a time has the others to look after.
+        // An error instead of a panic: the caller has the other loops to look after.
         let exit =
             ended.unwrap_or_else(|payload| Err(io::Error::other(Panicked::from_payload(payload))));
         Some(Ended { index, exit })
@@ -260,7 +260,7 @@ impl LoopGroup {
 
     fn next_ended(&mut self) -> Option<(usize, std::thread::Result<io::Result<Exit>>)> {
         while self.threads.iter().any(Option::is_some) {
-            // Comes of each thread, also of one that panics: its `Ending` is dropped.
+            // Every thread sends this, even if it panics, because its `Ending` is dropped.
             let index = self.ended.recv().ok()?;
             if let Some(thread) = self.threads.get_mut(index).and_then(Option::take) {
                 return Some((index, thread.join()));
@@ -272,7 +272,7 @@ impl LoopGroup {
 
 impl Drop for LoopGroup {
     fn drop(&mut self) {
-        // Not joined: a drop that waits for handlers would block whoever drops.
+        // Not joined: a drop that waits for handlers would block the thread that drops.
         self.handle().stop();
     }
 }
@@ -320,12 +320,12 @@ impl GroupHandle {
         self.handles.iter().for_each(LoopHandle::set_followed);
     }
 
-    /// Makes one thing for each loop.
+    /// Makes one value for each loop.
     pub(crate) fn for_each_loop<T>(&self, make: impl Fn() -> io::Result<T>) -> io::Result<Vec<T>> {
         self.handles.iter().map(|_| make()).collect()
     }
 
-    /// Keeps one of the things by each loop, until that drains or is gone.
+    /// Keeps one of the values for each loop, until that loop drains or is dropped.
     pub(crate) fn keep_until_draining<T: Send + 'static>(&self, things: Vec<T>) {
         for (handle, thing) in self.handles.iter().zip(things) {
             handle.keep_until_draining(thing);
