@@ -1,4 +1,4 @@
-//! The socket at the path: where a successor asks, and which process may ask.
+//! The socket at the path: successors connect to it. Also checks which processes may connect.
 
 use std::fs;
 use std::io;
@@ -16,11 +16,11 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use super::error::HandOverErrorKind as Kind;
 use super::wire::{ANSWER_TIME, limit_time};
 
-/// The longest path, in bytes: what a socket's address holds (108 on Linux, including a final zero;
-/// unix(7)), less a dot and a process id, which are appended for the name of a new socket.
+/// The maximum length of the path, in bytes. A socket's address holds 108 bytes on Linux, including
+/// a final zero (unix(7)); a dot and a process id are appended for the name of a new socket.
 pub const PATH_BYTES_MAX: usize = 107 - 11;
 
-/// How many successors may wait to be told that another one came first.
+/// How many successors may wait in the queue, to be told that another one came first.
 const BACKLOG: i32 = 16;
 
 pub(super) fn check_path(path: &Path) -> Result<(), Kind> {
@@ -32,13 +32,13 @@ pub(super) fn check_path(path: &Path) -> Result<(), Kind> {
         Ok(found) if !found.file_type().is_socket() => return Err(Kind::NotASocket),
         _ => {}
     }
-    // Checked now, not when the loops have been made: no process could follow this one.
+    // Checked now rather than when the loops have been made: no process could follow this one.
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let found = fs::metadata(directory.unwrap_or(Path::new(".")));
     found.map(drop).map_err(Kind::refused("find its directory"))
 }
 
-/// Checks that the process at the other end is of this process's user.
+/// Checks that the process at the other end belongs to this process's user.
 pub(super) fn check_user(peer: &impl AsFd) -> Result<(), Kind> {
     let peer =
         socket_peercred(peer).map_err(|error| Kind::refused("ask who is there")(error.into()))?;
@@ -53,12 +53,12 @@ fn compare_users(theirs: u32, ours: u32) -> Result<(), Kind> {
 pub(super) fn connect(path: &Path) -> Result<Option<UnixStream>, Kind> {
     let refused = Kind::refused("connect to the process there");
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(&refused)?;
-    // In case the process accepts no more: connect(2) waits for a place in its queue.
+    // In case the process no longer accepts: connect(2) waits for a place in its queue.
     socket.set_write_timeout(Some(ANSWER_TIME)).map_err(&refused)?;
     let address = SockAddr::unix(path).map_err(&refused)?;
     match socket.connect(&address) {
         Ok(()) => {}
-        // The second error is that of a socket whose process was killed.
+        // `ConnectionRefused` is the error of a socket whose process was killed.
         Err(error)
             if matches!(
                 error.kind(),
@@ -78,12 +78,12 @@ pub(super) fn connect(path: &Path) -> Result<Option<UnixStream>, Kind> {
     Ok(Some(peer))
 }
 
-/// A socket beside the path, which will be moved to the path.
+/// A socket beside the path, to be moved to the path.
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) listener: UnixListener,
     beside: PathBuf,
-    /// Device and inode: somebody else may have taken the name meanwhile.
+    /// Device and inode, because another process may take the name meanwhile.
     identity: (u64, u64),
 }
 
@@ -92,18 +92,18 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 }
 
 impl Prepared {
-    /// Listens beside the path, for this user alone.
+    /// Listens beside the path, accessible to this user only.
     pub(super) fn beside(path: &Path) -> Result<Prepared, Kind> {
         let mut beside = path.as_os_str().to_owned();
         beside.push(format!(".{}", process::id()));
         let beside = PathBuf::from(beside);
-        // Left by a process that had the same id and was killed.
+        // Left behind by a killed process with the same id.
         let _none = fs::remove_file(&beside);
         let refused = Kind::refused("listen there");
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(&refused)?;
         let address = SockAddr::unix(&beside).map_err(&refused)?;
-        // Before it is bound: `bind` makes the file with this mode, less the umask (unix(7)). A
-        // change by path would follow whatever was put there.
+        // Before it is bound: `bind` creates the file with this mode, minus the umask (unix(7)). A
+        // later change by path would follow whatever was put there.
         fchmod(&socket, Mode::RUSR | Mode::WUSR).map_err(|error| refused(error.into()))?;
         socket.bind(&address).map_err(&refused)?;
         let identity = identity(&beside).map_err(&refused)?;
@@ -113,7 +113,7 @@ impl Prepared {
         Ok(prepared)
     }
 
-    /// Takes the path, whoever has it.
+    /// Takes the path, even if another socket is there.
     pub(super) fn take(&self, path: &Path) -> Result<(), Kind> {
         fs::rename(&self.beside, path).map_err(Kind::refused("take the path"))
     }
@@ -123,7 +123,7 @@ impl Prepared {
         identity(path).is_ok_and(|found| found == self.identity)
     }
 
-    /// Leaves the path, unless somebody else has it.
+    /// Removes the socket at the path, unless it belongs to another process.
     pub(super) fn leave(&self, path: &Path) {
         if self.has(path) {
             let _gone = fs::remove_file(path);
@@ -133,7 +133,7 @@ impl Prepared {
 
 impl Drop for Prepared {
     fn drop(&mut self) {
-        // Nothing is there any more once the socket has its path.
+        // Once the socket was moved to its path, nothing is left here.
         let _gone = fs::remove_file(&self.beside);
     }
 }

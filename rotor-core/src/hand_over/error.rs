@@ -1,4 +1,4 @@
-//! Why listeners were not handed over, and what to do about it.
+//! The errors of a hand-over, and what helps.
 
 use std::error::Error;
 use std::fmt;
@@ -6,57 +6,58 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The error of a hand-over that has failed. The process that has the listeners goes on serving,
-/// unless the text says otherwise.
+/// The error of a failed hand-over. The process that has the listeners goes on serving, unless the
+/// text says otherwise.
 ///
-/// The text says why, including the system's error. `Debug` prints the same, since `main` prints an
-/// error that it returns in that way.
+/// `Display` prints the reason, including the system's error. `Debug` prints the same, because that
+/// is how an error returned from `main` is printed.
 pub struct HandOverError {
     path: PathBuf,
     kind: HandOverErrorKind,
 }
 
-/// What has gone wrong in a hand-over.
+/// What went wrong in a hand-over.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum HandOverErrorKind {
-    /// The path does not fit into a socket's address (unix(7)). The caller has to shorten it.
+    /// The caller's mistake: the path does not fit into a socket's address (unix(7)). Use a shorter
+    /// one.
     PathTooLong {
-        /// How many bytes the path has.
+        /// The length of the path.
         bytes: usize,
-        /// How many it may have.
+        /// The maximum length.
         max: usize,
     },
-    /// Something other than a socket is at the path. It was left alone.
+    /// Something other than a socket is at the path. It was not changed.
     NotASocket,
-    /// The process at the other end belongs to another user. It was told nothing, and nothing that
-    /// it said was believed.
+    /// The process at the other end belongs to another user. Nothing was sent to it, and nothing
+    /// that it sent was used.
     OtherUser {
         /// The user of that process.
         theirs: u32,
         /// The user of this one.
         ours: u32,
     },
-    /// Another process is getting the listeners at this moment, or is opening them because none
-    /// runs: two were started at once.
+    /// Another process is getting the listeners at this moment, or is opening them because no
+    /// process runs: two were started at the same time.
     Busy,
-    /// This process has taken too long to be ready, and the other one has given it up: the other
-    /// one serves, and waits for another successor.
+    /// This process took too long to be ready, and the other one has given it up. The other one
+    /// serves, and waits for another successor.
     Late,
     /// The other process has not answered for this long.
     Silent(Duration),
-    /// The other process has gone before the hand-over was done.
+    /// The other process ended before the hand-over was complete.
     Gone,
-    /// The other process says something that this library does not understand.
+    /// The other process sent something that this library does not understand.
     Nonsense(&'static str),
-    /// The process before this one has gone and this one serves, but it could not take the path: no
-    /// successor will find it. If it ended, nobody would serve.
+    /// The predecessor is gone and this process serves, but it could not take the path, so no
+    /// successor will find it. If it ended, no process would serve.
     NoPath(io::Error),
     /// The system refuses: for example there is no permission, or no descriptor or thread is left.
     Refused {
-        /// What should have been done.
+        /// The operation that failed.
         what: &'static str,
-        /// What the system says.
+        /// The system's error.
         cause: io::Error,
     },
 }
@@ -66,14 +67,14 @@ impl HandOverError {
         HandOverError { path: path.to_owned(), kind }
     }
 
-    /// What has gone wrong.
+    /// Returns what went wrong.
     pub fn kind(&self) -> &HandOverErrorKind {
         &self.kind
     }
 }
 
 impl HandOverErrorKind {
-    /// Turns a system error into what it means while talking with another process.
+    /// Maps a system error to its meaning while talking to another process.
     pub(super) fn of_talk(what: &'static str, time: Duration) -> impl Fn(io::Error) -> Self {
         move |cause| match cause.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => HandOverErrorKind::Silent(time),
@@ -145,7 +146,7 @@ impl fmt::Debug for HandOverError {
 impl Error for HandOverError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match &self.kind {
-            // The cause is in the text already, and must not be printed twice.
+            // The text contains the cause already; it must not be printed twice.
             HandOverErrorKind::Refused { cause, .. } | HandOverErrorKind::NoPath(cause) => {
                 cause.source()
             }

@@ -1,5 +1,5 @@
-//! Sockets that a service manager has started the process with: `LISTEN_FDS` and `LISTEN_FDNAMES`
-//! (sd_listen_fds(3)).
+//! Sockets that the process got from a service manager when it was started: `LISTEN_FDS` and
+//! `LISTEN_FDNAMES` (sd_listen_fds(3)).
 
 use std::io;
 use std::net::{TcpListener, UdpSocket};
@@ -13,7 +13,7 @@ use socket2::SockRef;
 pub(super) struct Inherited {
     sockets: ListenFd,
     names: Vec<String>,
-    /// If sockets have no names: who asked, in the order of the sockets.
+    /// If the sockets have no names: the names that were requested, in the order of the sockets.
     asked: Vec<String>,
 }
 
@@ -27,8 +27,9 @@ impl Inherited {
         Inherited { sockets: ListenFd::from_env(), names: names_in(&names), asked: Vec::new() }
     }
 
-    /// Returns which sockets belong to a name: all that bear it or, if there are no names, the next
-    /// one; the same for who asks again, after an error.
+    /// Returns the indices of the sockets with this name. If sockets have no names, each new name
+    /// gets the next socket, and the same name gets the same one again, so that a call can be
+    /// repeated after an error.
     fn indices(&mut self, name: &str) -> Vec<usize> {
         let count = self.sockets.len();
         if self.names.iter().all(|name| name.is_empty() || name == "unknown") {
@@ -42,7 +43,8 @@ impl Inherited {
         named.map(|(index, _)| index).filter(|index| *index < count).collect()
     }
 
-    /// Takes the listeners of a name. They are there where one of its sockets is refused, too.
+    /// Takes the listeners with this name. They are returned even if another socket with the name
+    /// is refused.
     pub(super) fn tcp(&mut self, name: &str) -> (Vec<TcpListener>, io::Result<()>) {
         let (mut listeners, mut result) = (Vec::new(), Ok(()));
         for index in self.indices(name) {
@@ -73,7 +75,8 @@ impl Inherited {
     }
 }
 
-/// Refuses a socket that does not listen: a connection, which inetd and `Accept=yes` pass to a process.
+/// Refuses a socket that does not listen: a connection, as inetd and `Accept=yes` pass it to a
+/// process.
 fn listening<S: AsFd>(name: &str, socket: S) -> io::Result<S> {
     if SockRef::from(&socket).is_listener()? {
         return Ok(socket);
@@ -83,7 +86,7 @@ fn listening<S: AsFd>(name: &str, socket: S) -> io::Result<S> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, message))
 }
 
-/// Returns a name for each descriptor, in their order; an empty one if it has none.
+/// Returns the name of each descriptor, in their order; empty for one without a name.
 fn names_in(list: &str) -> Vec<String> {
     list.split(':').map(str::to_owned).collect()
 }

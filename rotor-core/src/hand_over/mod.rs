@@ -1,11 +1,11 @@
-//! Passing listeners to a successor process, so that a restart refuses nobody.
+//! Passing listeners to a successor process, so that no connection is refused during a restart.
 //!
 //! The running process listens at a path. The next process connects there and gets copies of all
-//! listeners, by name. It makes its loops and says that it is ready. Then the first process
-//! [drains](crate::Drain), with a [grace](crate::Grace::WholeDrain) as long as the drain: peers
-//! whose connections it still has may send requests until then. Clients notice nothing: the
-//! listeners are never closed, and what waits in their queues is served by whichever process
-//! accepts it.
+//! listeners, by name. It starts its loops and reports that it is ready. Then the first process
+//! [drains](crate::Drain), with a [grace](crate::Grace::WholeDrain) as long as the drain, during
+//! which the peers of its connections may send further requests. Clients notice nothing: the
+//! listeners are never closed, and connections in their queues are served by whichever process
+//! accepts them.
 //!
 //! ```no_run
 //! # use rotor_core as rotor;
@@ -18,7 +18,7 @@
 //! # impl Machine for Accepting { type Context = (); type Seed = Infallible; }
 //!
 //! # fn main() -> Result<(), BoxError> {
-//! // Asks the process that runs, if there is one.
+//! // Connects to the running process, if there is one.
 //! let mut hand_over = HandOver::at("/run/hello/hand-over")?;
 //! let queues = hand_over.tcp("web", ([0, 0, 0, 0], 80).into(), &ListenOptions::new(), 4)?;
 //! let group = LoopGroup::start(queues, |listeners, _| {
@@ -31,49 +31,49 @@
 //!     Ok(creator.instantiate(()))
 //! })?;
 //! rotor::signals::drain_on_termination(group.handle(), Duration::from_secs(30))?;
-//! // This one serves: the other may go. From here on it waits for its own successor.
+//! // This process serves, so the other one may end. Now this one waits for its own successor.
 //! hand_over.ready(group.handle(), Duration::from_secs(60))?;
 //! group.join();
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! # What is lost when something fails
+//! # What is lost if something fails
 //!
 //! | | |
 //! |--|--|
-//! | the successor dies before it is ready | nothing: the other process goes on, and has its copies |
-//! | it is not ready within [`ready_within`](HandOver::ready_within) | nothing: it is given up, and hears so when it says that it is |
-//! | two are started at once | nothing: the second gets [`Busy`](HandOverErrorKind::Busy) |
-//! | a socket of a process that was killed is at the path | nothing: the new process opens its listeners, and takes the path |
-//! | a process of another user is at the other end | nothing: neither side speaks to it |
-//! | the path is too long, or something else is there | nothing: nothing was touched |
-//! | somebody talks nonsense | nothing: it is sent away |
-//! | the successor dies before it has taken the path, or cannot take it | nothing: the other process goes on |
-//! | the successor dies *after* it has taken the path | what it had accepted, and what waits in the queues: the other one drains already |
+//! | the successor dies before it is ready | nothing: the predecessor goes on, with its own copies |
+//! | it is not ready within [`ready_within`](HandOver::ready_within) | nothing: it is given up, and is told so when it reports that it is ready |
+//! | two successors start at the same time | nothing: the second gets [`Busy`](HandOverErrorKind::Busy) |
+//! | the socket of a process that was killed is at the path | nothing: the new process opens its listeners, and takes the path |
+//! | the process at the other end belongs to another user | nothing: neither side speaks to the other |
+//! | the path is too long, or has something else at it | nothing: nothing is changed |
+//! | the other process violates the protocol | nothing: it is sent away |
+//! | the successor dies before it has taken the path, or cannot take it | nothing: the predecessor goes on |
+//! | the successor dies *after* it has taken the path | its connections, and those in the queues: the predecessor is draining already |
 //!
-//! A process that asks for the listeners and does not serve is logged, and
+//! If a process gets the listeners and does not serve, this is logged and
 //! [counted](HandOver::sent_away).
 //!
 //! A successor with more loops than its predecessor opens further queues in [`tcp`](HandOver::tcp).
-//! Connections that the system puts into these wait until its loops run. If the successor dies
-//! before, they are lost, as with any process that dies. So call `tcp` after everything that takes
-//! long.
+//! The system puts connections into these at once, and they wait until the loops run. If the
+//! successor dies before, they are lost, as with any process that dies. So call `tcp` after
+//! everything that takes long.
 //!
 //! # When no process runs
 //!
-//! Then the listeners are taken from the environment (`LISTEN_FDS`; sd_listen_fds(3)): by the names
-//! in `LISTEN_FDNAMES` or, if there are no names, in the order in which they are asked for. What is
-//! not there is opened.
+//! If no process runs, the listeners are taken from the environment (`LISTEN_FDS`;
+//! sd_listen_fds(3)): by the names in `LISTEN_FDNAMES` or, if there are no names, in the order of
+//! the calls. Listeners that are missing there are opened.
 //!
 //! # The path
 //!
-//! The path has at most 96 bytes; its socket has mode 0600. While a process starts where none runs,
-//! a locked file is beside it, with `.lock` appended to its name, and a second process gets
-//! [`Busy`](HandOverErrorKind::Busy). Put it into a directory that nobody else can write to. Call
-//! `at` and `ready` as the same user: a process is known by the user that it had when it called
-//! `ready` (SO_PEERCRED, unix(7)). State is not handed over: counters begin anew, and connections
-//! stay where they are.
+//! The path has at most 96 bytes; its socket has mode 0600. While a process starts and none runs
+//! yet, there is also a locked file, with `.lock` appended to the path, and a second process gets
+//! [`Busy`](HandOverErrorKind::Busy). Put the path into a directory that no other user can write
+//! to. Call `at` and `ready` as the same user: a process is identified by the user that it had when
+//! it called `ready` (SO_PEERCRED, unix(7)). No other state is handed over: counters begin at zero,
+//! and connections stay with their process.
 //!
 //! Linux only.
 
@@ -109,38 +109,40 @@ use self::wire::{Named, SocketKind, receive_sockets, say_ready, say_taken};
 use crate::net::{ListenOptions, TcpListeners, listen_unix};
 use crate::threads::GroupHandle;
 
-/// How long a successor may take from getting its copies to being ready, unless
+/// How long a successor may take between getting its copies and being ready, unless
 /// [set](HandOver::ready_within): 60 s, enough to fill a cache first.
 pub const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// The listeners of a process that follows another one, or will be followed.
+/// The listeners of a process that follows another one, or that will be followed by one.
 ///
 /// See the [module](self).
 #[must_use = "the process before this one drains at `ready`, and not before"]
 pub struct HandOver {
     path: PathBuf,
     predecessor: Option<UnixStream>,
-    /// Keeps others from opening the same listeners, if there is no predecessor.
+    /// Prevents other processes from opening the same listeners if there is no predecessor.
     starting: Option<Starting>,
-    /// Handed over, and not asked for yet.
+    /// The sockets that were handed over and not taken yet.
     given: Vec<Named>,
     inherited: Inherited,
-    /// Copies of what was asked for, for the next process.
+    /// Copies of the sockets that were taken, for the next process.
     sockets: Vec<Named>,
     ready_within: Duration,
     sent_away: SentAway,
 }
 
 impl HandOver {
-    /// Asks the process that serves at `path` for its listeners; if none serves there, looks for
-    /// those of the environment. Call it once, and before anything else takes those
-    /// (`InheritedListeners` of rotor-stream).
+    /// Gets the listeners of the process that serves at `path`. If no process serves there, looks
+    /// for listeners in the environment.
     ///
-    /// It waits at most 10 s for each answer of the other process.
+    /// Call this once, and before any other code takes the listeners of the environment
+    /// (`InheritedListeners` of rotor-stream). It waits at most 10 s for each answer of the other
+    /// process.
     ///
     /// # Errors
     ///
-    /// See [`HandOverErrorKind`]. The other process goes on as if nothing had happened.
+    /// See [`HandOverErrorKind`]. After an error, the other process goes on as if nothing had
+    /// happened.
     pub fn at(path: impl Into<PathBuf>) -> Result<HandOver, HandOverError> {
         let path = path.into();
         HandOver::ask(&path).map_err(|kind| HandOverError::new(&path, kind))
@@ -159,7 +161,7 @@ impl HandOver {
             }
         }
         let given = predecessor.as_ref().map_or(Ok(Vec::new()), receive_sockets)?;
-        // If a supervisor has given both processes listeners, they are the same as the other
+        // If a supervisor passes listeners to both processes, they are the same ones that the other
         // process has.
         let inherited =
             if predecessor.is_some() { Inherited::none() } else { Inherited::from_env() };
@@ -176,20 +178,20 @@ impl HandOver {
     }
 
     /// Sets how long a successor of this process may take to be ready. After that it is given up,
-    /// and another one can ask. Default: 60 s, enough to fill a cache first.
+    /// and another one can connect. Default: 60 s, enough to fill a cache first.
     pub fn ready_within(mut self, time: Duration) -> HandOver {
         self.ready_within = time;
         self
     }
 
-    /// Returns the count of processes that ask for the listeners of this process, once it is
-    /// [ready](HandOver::ready), and do not follow it.
+    /// Returns the count of processes that got or requested the listeners of this process, once it
+    /// is [ready](HandOver::ready), and did not follow it.
     pub fn sent_away(&self) -> SentAway {
         self.sent_away.clone()
     }
 
-    /// Sets the count of processes that were sent away: for a program that shows it before this
-    /// process asks. Default: a count of its own.
+    /// Sets the count of processes that were sent away, for a program that shows the count before
+    /// it calls [`at`](HandOver::at). Default: a new count.
     pub fn counting(mut self, sent_away: &SentAway) -> HandOver {
         self.sent_away = sent_away.clone();
         self
@@ -200,17 +202,17 @@ impl HandOver {
         self.predecessor.is_some()
     }
 
-    /// Returns the listeners of a name for `loops` loops: those of the other process, or of the
-    /// environment, whatever their address. If there are none, `address` is opened.
+    /// Returns the listeners with this name, for `loops` loops: those of the other process or of
+    /// the environment, whatever their address. If there are none, it opens `address`.
     ///
-    /// A name is the program's own word for what it serves ("web", "admin"), 1 to 255 bytes. An
-    /// address would not do: with port 0 it is different each time.
+    /// The name is the program's own word for a service ("web", "admin"), of 1 to 255 bytes. An
+    /// address would not identify it: with port 0 it is different each time.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for a name that was asked for before, is empty or too long, or belongs to
-    /// another kind of socket. Else the system's error: for example the address is in use or not
-    /// this machine's, or no descriptor is left.
+    /// Fails with `InvalidInput` if the name was used before, is empty or too long, or belongs to
+    /// another kind of socket. Otherwise returns the system's error: for example the address is in
+    /// use or not an address of this machine, or no descriptor is left.
     pub fn tcp(
         &mut self,
         name: &str,
@@ -219,8 +221,7 @@ impl HandOver {
         loops: usize,
     ) -> io::Result<TcpQueues> {
         self.check_name(name)?;
-        // Copies, so that a caller who asks again after an error finds what was handed over, or was
-        // in the environment.
+        // Copies, so that a second call after an error finds the same sockets again.
         let mut queues = self.tcp_copies(name)?;
         if queues.is_empty() {
             let (inherited, result) = self.inherited.tcp(name);
@@ -244,13 +245,13 @@ impl HandOver {
         Ok(queues)
     }
 
-    /// Returns the Unix listener of a name; if there is none, `path` is opened. For several loops,
-    /// give each a [clone](UnixListener::try_clone).
+    /// Returns the Unix listener with this name. If there is none, it opens `path`. For several
+    /// loops, give a [clone](UnixListener::try_clone) to each.
     ///
     /// # Errors
     ///
-    /// As for [`tcp`](HandOver::tcp). If a process was killed, its socket is still at `path`: the
-    /// address is in use until the caller removes it.
+    /// Fails as [`tcp`](HandOver::tcp) does. If a process was killed, its socket is still at
+    /// `path`, and the address is in use until the caller removes it.
     pub fn unix(
         &mut self,
         name: &str,
@@ -268,12 +269,12 @@ impl HandOver {
         self.keep(name, SocketKind::Unix, listener)
     }
 
-    /// Returns the UDP socket of a name; if there is none, `address` is opened. While both
-    /// processes have it, each datagram goes to one of them.
+    /// Returns the UDP socket with this name. If there is none, it opens `address`. While both
+    /// processes have the socket, each datagram goes to one of them.
     ///
     /// # Errors
     ///
-    /// As for [`tcp`](HandOver::tcp).
+    /// Fails as [`tcp`](HandOver::tcp) does.
     pub fn udp(&mut self, name: &str, address: SocketAddr) -> io::Result<UdpSocket> {
         self.check_name(name)?;
         let socket = match self.take(name, SocketKind::Udp)?.pop() {
@@ -287,23 +288,24 @@ impl HandOver {
         self.keep(name, SocketKind::Udp, socket)
     }
 
-    /// Says that this process serves; call it when all loops run. The other process begins to
-    /// drain, within the time that was given when *it* became ready. From here on this process
-    /// waits for its own successor, on a thread, and will then drain its `loops` for at most
-    /// `drain_time`.
+    /// Reports that this process serves. Call it when all loops run.
     ///
-    /// When the loops drain for another reason (a signal), the copies of their listeners that wait
-    /// for a successor are closed, so that clients are refused instead of waiting for nobody.
+    /// The other process begins to drain, for at most the `drain_time` that it passed to its own
+    /// call of `ready`. From now on this process waits for its own successor, on a thread, and will
+    /// then drain its `loops` for at most `drain_time`.
+    ///
+    /// When the loops drain for another reason (a signal), the copies of their listeners that were
+    /// kept for a successor are closed, so that clients are refused instead of waiting in vain.
     ///
     /// # Errors
     ///
-    /// See [`HandOverErrorKind`]. The loops are left as they are: they serve, and the caller
-    /// decides whether they go on. The other process goes on as well, since it drains only once
-    /// this one has the path. That the other process is [`Gone`](HandOverErrorKind::Gone) is no
-    /// error here: then this process is the only one. [`NoPath`](HandOverErrorKind::NoPath) says
-    /// that it is the only one and that no successor will find it: let it serve. After
-    /// [`Silent`](HandOverErrorKind::Silent) and [`Nonsense`](HandOverErrorKind::Nonsense) the
-    /// other process may serve as well.
+    /// See [`HandOverErrorKind`]. The loops are not changed: they serve, and the caller decides
+    /// whether they go on. The other process goes on as well, because it drains only once this one
+    /// has taken the path. If the other process is [`Gone`](HandOverErrorKind::Gone), this is not
+    /// an error here: then this process is the only one. [`NoPath`](HandOverErrorKind::NoPath)
+    /// means that it is the only one and that no successor will find it: let it serve. After
+    /// [`Silent`](HandOverErrorKind::Silent) and [`Nonsense`](HandOverErrorKind::Nonsense), the
+    /// other process may be serving as well.
     pub fn ready(
         self,
         loops: impl Into<GroupHandle>,
@@ -322,7 +324,8 @@ impl HandOver {
             log::warn!("{kind} that was handed over, {name:?}, is not asked for: it is closed");
         }
         drop(given);
-        // All that can fail, except the path: after the `G` only that is left.
+        // Everything that can fail, except taking the path, which is all that is left after the
+        // `G`.
         let control = Prepared::beside(&path)?;
         let refused = HandOverErrorKind::refused("make the sockets of the thread");
         let (draining, ends) = UnixStream::pair().map_err(&refused)?;
@@ -335,11 +338,11 @@ impl HandOver {
         let mut is_gone = predecessor.is_none();
         match predecessor.as_ref().map_or(Ok(()), say_ready) {
             Ok(()) => {}
-            // The other process has ended by itself meanwhile, by a signal or worse.
+            // The other process has ended by itself meanwhile, by a signal or a crash.
             Err(HandOverErrorKind::Gone) => is_gone = true,
             Err(error) => return Err(error),
         }
-        // Another process may have become ready meanwhile, if nobody keeps the path.
+        // If no process holds the path, another one may have become ready meanwhile.
         if is_gone && connect(&path)?.is_some() {
             return Err(HandOverErrorKind::Busy);
         }
@@ -356,7 +359,7 @@ impl HandOver {
             log::warn!("the process before has gone, or serves as well: {error}: see that it ends");
         }
         loops.keep_until_draining(ends);
-        // The thread waits for nothing else.
+        // The thread waits for this alone, so this cannot fail.
         let _never = begin.send(Offer {
             path,
             control,

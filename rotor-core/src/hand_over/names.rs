@@ -22,14 +22,14 @@ impl HandOver {
         Ok(())
     }
 
-    /// Returns copies of the TCP listeners of a name that were handed over.
+    /// Returns copies of the TCP listeners with this name that were handed over.
     pub(super) fn tcp_copies(&self, name: &str) -> io::Result<Vec<TcpListener>> {
         self.check_kind(name, SocketKind::Tcp)?;
         let given = self.given.iter().filter(|given| given.name == name);
         given.map(|given| given.socket.try_clone().map(TcpListener::from)).collect()
     }
 
-    /// Takes the sockets of a name that were handed over.
+    /// Takes the sockets with this name that were handed over.
     pub(super) fn take(&mut self, name: &str, kind: SocketKind) -> io::Result<Vec<OwnedFd>> {
         self.check_kind(name, kind)?;
         let taken = self.given.extract_if(.., |given| given.name == name);
@@ -46,8 +46,8 @@ impl HandOver {
         Err(io::Error::new(io::ErrorKind::InvalidInput, message))
     }
 
-    /// Keeps a copy of a socket for the next process. Where that fails, the socket itself is there
-    /// for a caller who asks again.
+    /// Keeps a copy of a socket for the next process. If that fails, keeps the socket itself for a
+    /// second call.
     pub(super) fn keep<S: AsFd + Into<OwnedFd>>(
         &mut self,
         name: &str,

@@ -1,4 +1,4 @@
-//! The thread that waits for a successor and hands it the sockets.
+//! The thread that waits for a successor and passes the sockets to it.
 //!
 //! ```text
 //!            connects             `R`               `T`
@@ -27,17 +27,17 @@ use crate::guard::log_guarded;
 use crate::threads::GroupHandle;
 use crate::time::Time;
 
-/// What the thread works with.
+/// The state of the thread.
 pub(super) struct Offer {
     pub(super) path: PathBuf,
     pub(super) control: Prepared,
     pub(super) sockets: Vec<Named>,
     pub(super) loops: GroupHandle,
-    /// How long the drain takes once a successor serves.
+    /// How long the drain takes at most once a successor serves.
     pub(super) drain_time: Duration,
     /// How long a successor may take until it serves.
     pub(super) ready_within: Duration,
-    /// Readable once the loops have begun to drain, or are gone.
+    /// Becomes readable when the loops begin to drain, or are dropped.
     pub(super) draining: UnixStream,
     pub(super) sent_away: SentAway,
 }
@@ -48,20 +48,20 @@ struct Successor {
     until: Time,
 }
 
-/// For how long nothing is accepted after the system has refused it, usually for want of a
-/// descriptor. Whoever connects waits in the queue meanwhile, for 10 s; without the pause `poll`
+/// How long nothing is accepted after accept has failed, usually because no descriptor was left. A
+/// process that connects waits in the queue meanwhile, for up to 10 s. Without this pause `poll`
 /// would report it again at once.
 const REST: Duration = Duration::from_millis(100);
 
-/// Whether accepting was refused the last time, and until when it pauses.
+/// Whether accepting failed the last time, and until when it pauses.
 #[derive(Default)]
 struct Refused {
     until: Option<Time>,
-    /// Consecutive refusals are logged once.
+    /// Consecutive failures are logged once.
     is_told: bool,
 }
 
-/// Which of the three is ready.
+/// Which of the three sources is ready.
 struct Woken {
     draining: bool,
     connects: bool,
@@ -82,7 +82,8 @@ impl Offer {
                 Ok(woken) => woken,
                 Err(error) => {
                     log_guarded!(error, "no hand-over any more: {error}");
-                    // So that it does not mistake the end of the talk for the end of this process.
+                    // So that the successor does not take the end of the connection for the end of
+                    // this process.
                     if let Some(given_up) = &successor {
                         let _gone = (&given_up.peer).write_all(&[LATE]);
                     }
@@ -114,15 +115,15 @@ impl Offer {
         }
     }
 
-    /// The loops end and nobody follows: clients that would be left in the queues are refused
-    /// instead.
+    /// Ends without a successor, because the loops end: clients in the queues are refused instead
+    /// of left waiting.
     fn withdraw(self) {
-        // The path first, because a successor that is told of the end takes it.
+        // The path first, because a successor that sees the end takes it.
         self.control.leave(&self.path);
     }
 
-    /// If a successor that has gone had the path, this process takes it again, so that the next
-    /// finds it.
+    /// Takes the path back if a successor that is gone had taken it, so that the next one finds
+    /// this process.
     fn take_path_again(&mut self) {
         if self.control.has(&self.path) {
             return;
@@ -135,7 +136,7 @@ impl Offer {
         }
     }
 
-    /// Hands the sockets to a process that connects, unless another one has them already.
+    /// Sends the sockets to a process that connects, unless another one has them already.
     fn greet(&self, successor: &mut Option<Successor>, refused: &mut Refused, clock: &Clock) {
         let peer = match accept(&self.control.listener) {
             Ok(Some(peer)) => peer,
@@ -172,7 +173,7 @@ impl Offer {
         }
     }
 
-    /// Returns whether the successor serves, and this process drains.
+    /// Returns whether the successor serves and this process drains.
     fn has_followed(&mut self, successor: Successor) -> bool {
         let mut peer = &successor.peer;
         match hear(peer) {
@@ -194,13 +195,13 @@ impl Offer {
             log_guarded!(warn, "a successor has gone as it began to serve: all goes on");
             return false;
         }
-        // Not before the successor has the path: otherwise a process could find one that ends
-        // there, and open listeners of its own beside those that were handed over. And not at all
-        // if it never takes it.
+        // Not before the successor has taken the path: otherwise a third process could find one
+        // there that is ending, and open listeners of its own beside those that were handed over.
+        // If the successor never takes the path, this process goes on.
         match hear(peer) {
             Ok(Some(TAKEN)) => {}
-            // The successor lives, and is merely slow: it will find nobody to answer, but has all
-            // it needs.
+            // The successor has the path and is merely slow. It will find nobody to answer, but it
+            // has everything that it needs.
             Err(error) if is_silence(&error) && !self.control.has(&self.path) => {}
             _ => {
                 log_guarded!(warn, "a successor has not taken the path: all goes on");
@@ -210,7 +211,7 @@ impl Offer {
         }
         log_guarded!(info, "a successor serves: draining for {:?} at most", self.drain_time);
         self.sockets.clear();
-        // Before the loops drain, so that whoever sees that knows why.
+        // Before the loops drain, so that code that sees the drain knows its reason.
         self.loops.set_followed();
         self.loops.drain_with(Drain::new(self.drain_time).grace(Grace::WholeDrain));
         true
@@ -237,7 +238,7 @@ fn accept(listener: &UnixListener) -> Result<Option<UnixStream>, Kind> {
     Ok(Some(peer))
 }
 
-/// Waits until one of them is ready, or the time is over.
+/// Waits until one of the sources is ready, or the time is over.
 fn wait(
     offer: &Offer,
     successor: Option<&Successor>,
@@ -252,7 +253,7 @@ fn wait(
     if let Some(successor) = successor {
         sources.push(PollFd::new(&successor.peer, PollFlags::IN));
     }
-    // One more: a wait that ends a little early would be one for nothing.
+    // One millisecond more, so that a wait does not end slightly too early and has to be repeated.
     let left = left.map(|left| left + Duration::from_millis(1));
     let left = left.and_then(|left| Timespec::try_from(left).ok());
     match poll(&mut sources, left.as_ref()) {

@@ -9,12 +9,12 @@ use socket2::SockRef;
 
 use crate::net::{ListenOptions, TcpListeners};
 
-/// The listeners on one address, spread over several loops so that **every queue is served**: an
-/// iterator that gives each loop its listeners, at least one.
+/// The listeners on one address, spread over several loops so that **every queue is served**. This
+/// is an iterator that returns the listeners of one loop after the other, at least one for each.
 ///
-/// Usually that is one for each loop. A process that has fewer loops than its predecessor gets
-/// more: a queue that nobody accepts from would keep its clients waiting for ever. So make an
-/// [accepting machine](https://docs.rs/rotor-stream) of each of them.
+/// Usually there is one listener for each loop. A process with fewer loops than its predecessor
+/// gets more of them, because clients in a queue from which no loop accepts would wait forever. So
+/// create an [accepting machine](https://docs.rs/rotor-stream) for each listener.
 ///
 /// ```no_run
 /// # use rotor_core::{BoxError, Config, Infallible, Loop, LoopInstance, Machine, Response};
@@ -37,14 +37,14 @@ use crate::net::{ListenOptions, TcpListeners};
 /// # }
 /// ```
 pub struct TcpQueues {
-    /// The last is given first.
+    /// In reverse order.
     loops: Vec<Vec<TcpListener>>,
     address: SocketAddr,
 }
 
 impl TcpQueues {
-    /// Spreads what was handed over. If there are more loops than queues, it opens more queues if
-    /// the address can be shared, else loops share queues.
+    /// Spreads the queues that were handed over. If there are more loops than queues, it opens more
+    /// queues if the address can be shared; otherwise several loops share a queue.
     pub(super) fn spread(
         mut queues: Vec<TcpListener>,
         options: &ListenOptions,
@@ -68,12 +68,12 @@ impl TcpQueues {
         Ok(TcpQueues { loops: spread, address })
     }
 
-    /// Returns the address that is open, with the port that the system chose.
+    /// Returns the address of the listeners, with the port that the system chose.
     pub fn local_address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Returns each remaining queue once, however many loops share it: for handing them on.
+    /// Returns each remaining queue once, even if several loops share it, for a successor.
     pub(super) fn listeners(&self) -> io::Result<Vec<&TcpListener>> {
         let mut known = BTreeSet::new();
         let mut each = Vec::new();

@@ -1,16 +1,18 @@
-//! `SentAway`: how many processes asked for the listeners and do not serve.
+//! `SentAway`: how many processes connected for the listeners and do not serve.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Counts the processes that have asked for the listeners of this one and have not followed it:
-/// another user's, a second one while the first starts, one that talks nonsense, is not ready in
-/// time, or has gone before it served. The log says which; none of them causes a loss.
+/// A count of the processes that connected for the listeners of this process and did not follow it.
 ///
-/// [`HandOver::sent_away`](super::HandOver::sent_away) returns it, and
-/// [`counting`](super::HandOver::counting) sets one that was made before. Clones count together.
+/// These are processes of another user, a second one while the first one starts, and processes that
+/// violate the protocol, are not ready in time, or end before they serve. The log says which; none
+/// of them causes a loss.
+///
+/// [`HandOver::sent_away`](super::HandOver::sent_away) returns the count, and
+/// [`counting`](super::HandOver::counting) sets one that exists already. Clones share their count.
 #[derive(Clone, Default)]
 pub struct SentAway(Arc<AtomicU64>);
 

@@ -1,4 +1,4 @@
-//! `Starting`: lets only one process open the listeners if none runs yet.
+//! `Starting`: ensures that only one process opens the listeners if none runs yet.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -10,8 +10,9 @@ use rustix::io::Errno;
 
 use super::error::HandOverErrorKind as Kind;
 
-/// A locked file beside the path: from when no process was found until this one's socket can be
-/// found. If a process is killed, its lock is free (flock(2)) and its file is used again.
+/// A locked file beside the path. It is held from the moment when no process was found until this
+/// one's socket can be found. If a process is killed, its lock is released (flock(2)) and its file
+/// is used again.
 #[derive(Debug)]
 pub(super) struct Starting {
     /// Open for as long as the lock is held.
@@ -37,7 +38,8 @@ impl Starting {
                 Err(Errno::INTR) => continue,
                 Err(error) => return Err(refused(error.into())),
             }
-            // The former owner may have removed the file meanwhile: then it keeps nobody out.
+            // The former owner may have removed the file meanwhile; then it keeps no other process
+            // out.
             if is_at(&file, &path).map_err(&refused)? {
                 return Ok(Starting { _locked: file, path });
             }
@@ -56,7 +58,7 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 
 impl Drop for Starting {
     fn drop(&mut self) {
-        // Before the lock is given up, so that it cannot be another process's file.
+        // Before the lock is released, so that this cannot remove another process's file.
         let _gone = fs::remove_file(&self.path);
     }
 }

@@ -1,4 +1,4 @@
-//! What the two processes say to each other, and the sockets that go with it.
+//! The protocol between the two processes, and the sockets that are passed with it.
 //!
 //! ```text
 //!   successor                                 predecessor
@@ -13,7 +13,7 @@
 //!     `T` ───────────────────────────────────▶ drops its copies, begins to drain
 //! ```
 //!
-//! Without the `T` the predecessor goes on serving, whatever was said before.
+//! Without the `T`, the predecessor goes on serving, whatever was sent before.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -30,25 +30,25 @@ use socket2::{Domain, SockRef, Type};
 
 use super::error::HandOverErrorKind as Kind;
 
-/// Names the protocol. Another version of it has another greeting.
+/// Identifies the protocol. Another version of it has another greeting.
 const GREETING: [u8; 8] = *b"rotorHO1";
 const LIST: u8 = b'+';
 const BUSY: u8 = b'B';
 const END: u8 = b'.';
 /// The successor serves.
 pub(super) const READY: u8 = b'R';
-/// The predecessor knows, and drains once the successor has the path.
+/// The predecessor knows, and will drain once the successor has taken the path.
 pub(super) const GO: u8 = b'G';
-/// The successor has the path: from here on it alone serves.
+/// The successor has taken the path: from now on it alone serves.
 pub(super) const TAKEN: u8 = b'T';
-/// The predecessor has given this successor up.
+/// The predecessor has given up this successor.
 pub(super) const LATE: u8 = b'L';
 
-/// How long the other process may take for each single answer. 10 s: it answers on a thread of its
-/// own, so anything near that is a computer that does nothing else any more.
+/// How long the other process may take for each answer: 10 s. It answers on a separate thread, so a
+/// time near that means that the computer is hopelessly overloaded.
 pub const ANSWER_TIME: Duration = Duration::from_secs(10);
 
-/// The most sockets that are taken: a bound far above the listeners of any process.
+/// The maximum number of sockets that are received: far more than the listeners of any process.
 const SOCKETS_MAX: usize = 4_096;
 
 /// The kind of a socket.
@@ -94,7 +94,7 @@ impl SocketKind {
     }
 }
 
-/// A socket that goes from one process to the next, under the program's name for it.
+/// A socket that is passed from one process to the next, with the program's name for it.
 #[derive(Debug)]
 pub(super) struct Named {
     pub(super) name: String,
@@ -103,7 +103,7 @@ pub(super) struct Named {
 }
 
 impl Named {
-    /// Makes a copy of the socket, under that name.
+    /// Creates a copy of the socket, with this name.
     pub(super) fn copy(name: &str, kind: SocketKind, socket: &impl AsFd) -> io::Result<Named> {
         Ok(Named::new(name, kind, socket.as_fd().try_clone_to_owned()?))
     }
@@ -125,7 +125,7 @@ pub(super) fn send_busy(mut peer: &UnixStream) -> io::Result<()> {
     peer.write_all(&[BUSY])
 }
 
-/// Gives a successor copies of all sockets.
+/// Sends copies of all sockets to a successor.
 pub(super) fn send_sockets(mut peer: &UnixStream, sockets: &[Named]) -> io::Result<()> {
     peer.write_all(&GREETING)?;
     peer.write_all(&[LIST])?;
@@ -149,7 +149,7 @@ pub(super) fn send_sockets(mut peer: &UnixStream, sockets: &[Named]) -> io::Resu
     peer.write_all(&[END])
 }
 
-/// Takes what a predecessor gives.
+/// Receives the sockets of a predecessor.
 pub(super) fn receive_sockets(peer: &UnixStream) -> Result<Vec<Named>, Kind> {
     let mut greeting = [0; GREETING.len() + 1];
     read(peer, &mut greeting)?;
@@ -182,7 +182,7 @@ pub(super) fn receive_sockets(peer: &UnixStream) -> Result<Vec<Named>, Kind> {
     }
 }
 
-/// Takes a byte, and the descriptor that came with it.
+/// Receives a byte, and the descriptor that came with it.
 fn receive_one(peer: &UnixStream) -> Result<(u8, Option<OwnedFd>), Kind> {
     let mut byte = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -200,8 +200,8 @@ fn receive_one(peer: &UnixStream) -> Result<(u8, Option<OwnedFd>), Kind> {
             descriptors.extend(received);
         }
     }
-    // This also happens when this process may open no further descriptor: the kernel leaves out
-    // those that are too many (unix(7)).
+    // This also happens if this process can open no further descriptor: the kernel drops the excess
+    // ones (unix(7)).
     if received.flags.contains(ReturnFlags::CTRUNC) || descriptors.len() > 1 {
         let cause = io::Error::other("more than one came, or there is no descriptor left");
         return Err(Kind::Refused { what: "take a socket", cause });
@@ -217,9 +217,10 @@ fn talk() -> impl Fn(io::Error) -> Kind {
     Kind::of_talk("hear of the other process", ANSWER_TIME)
 }
 
-/// Says that this process serves, and waits for the other one's answer.
+/// Reports that this process serves, and waits for the other one's answer.
 pub(super) fn say_ready(mut peer: &UnixStream) -> Result<(), Kind> {
-    // If this fails, the other process has closed the connection, and may have said why.
+    // If this fails, the other process has closed the connection, and may have sent the reason
+    // before.
     let said = peer.write_all(&[READY]);
     let mut answer = [0];
     read(peer, &mut answer)?;
@@ -230,12 +231,12 @@ pub(super) fn say_ready(mut peer: &UnixStream) -> Result<(), Kind> {
     }
 }
 
-/// Says that this process has the path; then the other one drains.
+/// Reports that this process has taken the path; then the other one drains.
 pub(super) fn say_taken(mut peer: &UnixStream) -> io::Result<()> {
     peer.write_all(&[TAKEN])
 }
 
-/// Reads a byte of a successor; `None` at the end.
+/// Reads a byte from a successor; `None` at the end of the stream.
 pub(super) fn hear(mut peer: &UnixStream) -> io::Result<Option<u8>> {
     let mut said = [0];
     match peer.read_exact(&mut said) {
