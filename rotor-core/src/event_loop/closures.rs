@@ -1,4 +1,4 @@
-//! Closures that are called again and again.
+//! Closures that are called repeatedly.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use crate::machine::Machine;
 use crate::scope::GlobalScope;
 use crate::time::Time;
 
-/// What is called again and again.
+/// A closure that is called repeatedly.
 type Closure<M> =
     Box<dyn FnMut(Machines<'_, M>, &mut GlobalScope<'_, <M as Machine>::Context>) + Send>;
 
-/// The closures that a loop calls again and again. They are the caller's, as the context is, and no
-/// part of the core.
+/// The closures that a loop calls repeatedly. Like the context they belong to the caller, and are
+/// not part of the core.
 pub(super) struct Repeated<M: Machine>(Vec<Every<M>>);
 
 struct Every<M: Machine> {
@@ -34,12 +34,12 @@ impl<M: Machine> Repeated<M> {
         self.0.push(Every { period, next: now + period, f });
     }
 
-    /// When the next one is to be called.
+    /// Returns when the next closure is to be called.
     pub(super) fn next(&self) -> Option<Time> {
         self.0.iter().map(|every| every.next).min()
     }
 
-    /// Calls those whose time has come.
+    /// Calls the closures whose time has come.
     #[inline]
     pub(super) fn run<B: Backend>(
         &mut self,
@@ -68,22 +68,23 @@ impl<M: Machine> Repeated<M> {
             let machines = verdicts.machines(dispatch.slots());
             let mut scope = GlobalScope::new(refs.context, refs.environment);
             every.next = match guard(|| (every.f)(machines, &mut scope)) {
-                // Not from when it was due: calls that were missed are not made up for.
+                // From now rather than from when it was due: missed calls are not made up for.
                 Ok(()) => refs.environment.now() + every.period,
                 Err(panicked) => {
                     log_guarded!(error, "a repeated closure {panicked}, and is not called again");
-                    // Taken out below, once the list is no longer walked.
+                    // Removed below, after the iteration.
                     Time::NEVER
                 }
             };
         }
-        // Outside of a handler a panic is the backend's, and ends the loop.
+        // Guarded, because outside of a handler a panic is taken for the backend's, and ends the
+        // loop.
         let over = self.0.extract_if(.., |every| every.next == Time::NEVER);
         over.for_each(|every| drop_guarded(every, "a repeated closure"));
     }
 }
 
-/// Drops one by one what is not ours, so that one that panics costs none of the others.
+/// Drops foreign values one by one, so that a panic of one does not affect the others.
 impl<M: Machine> Drop for Repeated<M> {
     fn drop(&mut self) {
         self.0.drain(..).for_each(|every| drop_guarded(every, "a repeated closure"));

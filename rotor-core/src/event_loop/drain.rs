@@ -1,8 +1,8 @@
 //! A drain: machines are told that the loop ends, those that others need last, and have until its
-//! deadline to finish.
+//! time limit to finish.
 //!
 //! ```text
-//!   asked for ──▶ announced, if it is to be ──▶ poll, until a poll takes all there is ──▶ tell slot by slot ──▶ tell the last ──▶ none left, or deadline
+//!   requested ──▶ announced, if so wanted ──▶ poll, until a poll is not full ──▶ tell slot by slot ──▶ tell the last ──▶ none left, or time over
 //! ```
 
 use std::ops::ControlFlow;
@@ -18,16 +18,16 @@ use crate::machine::Machine;
 use crate::scope::AnyEnvironment;
 use crate::time::Time;
 
-/// The drain that is under way, if one is.
+/// The drain that is in progress, if any.
 ///
-/// What else is known of it stands where it is asked for: until when, in the environment, for
-/// handlers; who ends last as well, since machines say so; how far the walk over the slots has
-/// come, in `Dispatch`, which makes machines behind it.
+/// Other facts about it are kept where they are used: its end in the environment, for handlers; the
+/// machines that end last as well, because machines register themselves; the progress over the
+/// slots in `Dispatch`, which also makes new machines.
 #[derive(Default)]
 pub(super) struct Drain(Option<Stage>);
 
 enum Stage {
-    /// It begins at that time; until then all goes on.
+    /// The drain begins at that time; until then everything goes on.
     Announced {
         begins: Time,
         asked: Asked,
@@ -38,20 +38,20 @@ enum Stage {
 struct State {
     until: Time,
     grace: Grace,
-    /// How often the backend is still to be polled before any machine hears of it.
+    /// How many more polls of the backend are needed before any machine is told.
     polls_left: usize,
-    /// How many slots this turn may still look at.
+    /// How many more slots this turn may look at.
     left: usize,
-    /// The number of the last turn before its one turn of grace: its time was over, and a machine
-    /// was still to be called with it.
+    /// The number of the turn in which the time was over and a machine was still to be told. The
+    /// drain goes on for one turn after that.
     grace_turn: Option<u64>,
-    /// How many machines had been made when those that wait for the others were told that there are
-    /// none left.
+    /// How many machines had been made when the machines that wait for all others were told that
+    /// none of these are left.
     made_when_told_last: Option<u64>,
 }
 
 impl Drain {
-    /// Announces a drain or begins it, or brings the end of the one under way nearer.
+    /// Announces a drain or begins it, or brings the end of the current drain nearer.
     pub(super) fn ask<M: Machine>(
         &mut self,
         environment: &AnyEnvironment,
@@ -66,7 +66,7 @@ impl Drain {
                 before.announce(*begins - now).or_sooner(asked)
             }
             Some(Stage::Begun(state)) => {
-                // A drain that is asked for again can end earlier, never later.
+                // A second request can bring the end nearer, but never postpone it.
                 state.until = state.until.min(now + asked.announce + asked.time);
                 state.grace = Grace::For(state.grace.time().min(asked.grace.time()));
                 return environment.set_draining(state.until, state.grace);
@@ -79,7 +79,7 @@ impl Drain {
         environment.set_announced();
     }
 
-    /// Begins a drain whose time of announcement is over.
+    /// Begins the drain if its announcement is over.
     pub(super) fn begin_if_due<M: Machine>(
         &mut self,
         environment: &AnyEnvironment,
@@ -101,21 +101,22 @@ impl Drain {
         asked: Asked,
     ) {
         let until = environment.handle.now() + asked.time;
-        // One more for the backend's waker, which may take a place: what a drain does not wait for
-        // is lost, while a deadline only comes before input that is as late as itself.
+        // One more for the backend's waker, which may take up an event. A drain that misses input
+        // loses it, while a deadline that misses input merely comes before input that is as late as
+        // itself.
         let polls_left = polls_for(dispatch.slots().len() + 1, config);
         self.0 = Some(Stage::Begun(State::new(until, asked.grace, polls_left)));
         environment.set_draining(until, asked.grace);
     }
 
-    /// A turn begins, which may tell the machines of so many slots.
+    /// Begins a turn that may look at `budget` slots.
     pub(super) fn begin_turn(&mut self, budget: usize) {
         if let Some(state) = self.begun_mut() {
             state.left = budget;
         }
     }
 
-    /// Whether the loop is to end, be it only announced.
+    /// Returns whether the loop is to end, even if that is only announced.
     #[inline]
     pub(super) fn is_asked_for(&self) -> bool {
         self.0.is_some()
@@ -141,7 +142,7 @@ impl Drain {
         }
     }
 
-    /// When it begins, if it is announced; then when it ends, whoever is left.
+    /// Returns when the drain begins, if it is announced, or else when its time is over.
     pub(super) fn next_step(&self) -> Option<Time> {
         self.0.as_ref().map(|stage| match stage {
             Stage::Announced { begins, .. } => *begins,
@@ -149,8 +150,8 @@ impl Drain {
         })
     }
 
-    /// Whether there are machines to be told in the next turn. The last others may have ended
-    /// behind `tell`: by `make_room`, or in a turn that a panic ended.
+    /// Returns whether there are machines to be told in the next turn. The last other machines may
+    /// have ended after `tell`: by `make_room`, or in a turn that a panic ended.
     #[inline]
     pub(super) fn is_due<M: Machine>(
         &self,
@@ -160,22 +161,22 @@ impl Drain {
         self.begun().is_some_and(|state| state.is_due(environment, dispatch))
     }
 
-    /// Whether the backend is to be polled before any machine hears of it.
+    /// Returns whether the backend must be polled before any machine is told.
     #[inline]
     pub(super) fn wants_poll(&self) -> bool {
         self.begun().is_some_and(|state| state.polls_left > 0)
     }
 
-    /// What has come before a drain is delivered before machines hear of it: they would end, and
-    /// lose it. So the backend is polled first, until a poll takes all there is, or there were as
-    /// many as show the sources of all machines.
+    /// Notes a poll. Input that arrived before a drain is delivered before machines are told of it,
+    /// because they would end and lose it. So the backend is polled first, until a poll is not
+    /// full, or until there were enough polls to show the sources of all machines.
     #[inline]
     pub(super) fn polled(&mut self, is_full: bool) {
         let Some(state) = self.begun_mut() else { return };
         state.polls_left = if is_full { state.polls_left.saturating_sub(1) } else { 0 };
     }
 
-    /// Tells machines that the loop drains, as many as one turn may look at.
+    /// Tells machines that the loop drains: as many as one turn may look at.
     #[inline]
     pub(super) fn tell<M: Machine, B: Backend>(
         &mut self,
@@ -186,10 +187,11 @@ impl Drain {
         self.begun_mut().map_or(Continue(()), |state| state.tell(refs, dispatch, caller))
     }
 
-    /// Whether it is over: no machine is left, or its deadline has come and all have been told.
+    /// Returns whether the drain is over: no machine is left, or its time is over and all machines
+    /// have been told.
     ///
-    /// A machine whose `draining` is still pending gets one turn more after the deadline; not two,
-    /// since one that waits for its spawn may never be called.
+    /// A machine whose `draining` is still pending gets one more turn after that. It does not get
+    /// two, because a machine that waits for its spawn may never be called.
     pub(super) fn is_over<M: Machine>(
         &mut self,
         environment: &AnyEnvironment,
@@ -213,7 +215,7 @@ impl Drain {
         }
     }
 
-    /// Ends it. Returns how many machines were dropped.
+    /// Ends the drain. Returns how many machines were dropped.
     pub(super) fn end<M: Machine>(
         &mut self,
         environment: &AnyEnvironment,
@@ -254,16 +256,16 @@ impl State {
         Continue(())
     }
 
-    /// Whether those that wait for all others have not been told yet that there are none left, or
-    /// machines were made since.
+    /// Returns whether the machines that wait for all others must still be told that these are
+    /// gone, or machines were made since.
     fn are_last_to_be_told<M: Machine>(&self, dispatch: &Dispatch<M>) -> bool {
         dispatch.slots().len() > 0
             && !dispatch.is_drain_to_be_told()
             && self.made_when_told_last != Some(dispatch.machines_made())
     }
 
-    /// Tells the machines that wait for all others, once none of these is left; again if others
-    /// came and went since.
+    /// Tells the machines that wait for all others when these are gone; again if others came and
+    /// went since.
     fn tell_last<M: Machine>(&mut self, environment: &AnyEnvironment, dispatch: &mut Dispatch<M>) {
         if !self.are_last_to_be_told(dispatch) {
             return;

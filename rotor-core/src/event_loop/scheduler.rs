@@ -1,5 +1,5 @@
-//! `Scheduler`: the slots and the run queue together. What is put into a slot, kept for a machine
-//! or given a deadline is queued here, so that neither can forget the other.
+//! `Scheduler`: the slots and the run queue together. A machine that is put into a slot, has
+//! pending calls or gets a deadline is queued here, so that the two always agree.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -13,7 +13,7 @@ use crate::scope::AnyEnvironment;
 use crate::time::Time;
 use crate::token::Token;
 
-/// The machines of a loop, and what waits to be done with them.
+/// The machines of a loop, and the work that is due for them.
 pub(super) struct Scheduler<M: Machine> {
     slots: Slots<M>,
     queue: RunQueue<M::Seed>,
@@ -43,9 +43,9 @@ impl<M: Machine> Scheduler<M> {
         self.queue.is_due()
     }
 
-    /// Checks that the run queue and what the slots say of it agree.
+    /// Checks that the run queue and the states of the slots agree.
     ///
-    /// What is pending for a machine that is away waits in its slot alone.
+    /// Pending calls for a machine that is away are only in its slot.
     pub(super) fn check(&self, is_away: impl Fn(Token) -> bool) -> Result<(), String> {
         self.queue.check(self.slots.states().filter(|(token, _)| !is_away(*token)))
     }
@@ -53,7 +53,7 @@ impl<M: Machine> Scheduler<M> {
 
 /// Calls for machines that cannot be called now.
 impl<M: Machine> Scheduler<M> {
-    /// Has calls made in the next turn.
+    /// Schedules calls for the next turn.
     pub(super) fn pend(&mut self, token: Token, calls: Calls) {
         if let Some(state) = self.slots.state(token) {
             state.pending.add(calls);
@@ -61,7 +61,7 @@ impl<M: Machine> Scheduler<M> {
         }
     }
 
-    /// Has calls made in the next turn that were taken to be made in this one.
+    /// Schedules calls for the next turn that were taken to be made in this one.
     pub(super) fn pend_all(&mut self, token: Token, pending: Pending) {
         if let Some(state) = self.slots.state(token) {
             state.pending.add_all(pending);
@@ -69,7 +69,7 @@ impl<M: Machine> Scheduler<M> {
         }
     }
 
-    /// Has `ready` called in the next turn. Returns whether there is such a machine.
+    /// Schedules `ready` for the next turn. Returns whether the machine exists.
     pub(super) fn pend_ready(&mut self, token: Token, events: EventSet) -> bool {
         let Some(state) = self.slots.state(token) else { return false };
         state.pending.add_ready(events);
@@ -77,8 +77,8 @@ impl<M: Machine> Scheduler<M> {
         true
     }
 
-    /// The machine of a slot that was woken, if it is to hear of it in this turn. Otherwise, unless
-    /// it is gone, `calls` are pending for it, for the next one.
+    /// Returns the machine of a woken slot, if it is to be called in this turn. Otherwise, unless
+    /// it is gone, `calls` become pending for the next turn.
     #[inline(always)]
     pub(super) fn wake_now(&mut self, index: u32, calls: Calls) -> Option<Token> {
         let (token, state) = self.slots.state_at(index)?;
@@ -90,36 +90,36 @@ impl<M: Machine> Scheduler<M> {
         None
     }
 
-    /// Leaves what is pending for a machine that is with its handler, until it has answered.
-    /// Returns whether it is there.
+    /// Leaves the pending calls of a machine whose handler is running, until it has returned.
+    /// Returns whether the machine exists.
     pub(super) fn hold(&mut self, token: Token) -> bool {
         let Some(state) = self.slots.state(token) else { return false };
         state.in_runnable = false;
         true
     }
 
-    /// Takes what is pending for a machine that was taken from the run queue; `None` for one that
-    /// is gone.
+    /// Takes the pending calls of a machine that was taken from the run queue; `None` if it is
+    /// gone.
     pub(super) fn take_pending(&mut self, token: Token) -> Option<Pending> {
         let state = self.slots.state(token)?;
         state.in_runnable = false;
         if state.in_deferred {
-            // It is queued again once its spawn has been answered.
+            // It is queued again when its spawn has a result.
             return Some(Pending::default());
         }
         Some(state.pending.take())
     }
 
-    /// Whether something is on its way to a machine, or it is gone.
+    /// Returns whether a call of the machine is pending, or the machine is gone.
     pub(super) fn is_call_pending(&mut self, token: Token) -> bool {
         self.queue.wakes().is_woken(token.index())
             || self.slots.state(token).is_none_or(|state| !state.pending.is_empty())
     }
 }
 
-/// A machine that goes on, and one that is gone.
+/// Machines that continue, and machines that have ended.
 impl<M: Machine> Scheduler<M> {
-    /// Puts a machine into its slot, with the deadline of its answer.
+    /// Puts a machine into its slot, with the deadline of its response.
     #[inline(always)]
     pub(super) fn keep(
         &mut self,
@@ -132,8 +132,8 @@ impl<M: Machine> Scheduler<M> {
         self.settle(environment, token, state, deadline);
     }
 
-    /// Puts a machine that has just been made into its slot. One that was woken in `create` has had
-    /// no call of its own yet, so that wake-up need not wait for the next turn: it stays in line.
+    /// Puts a new machine into its slot. If it was woken in `create`, it stays in the line of the
+    /// wake-ups: it has had no call of its own yet, so it need not wait for the next turn.
     #[inline(always)]
     pub(super) fn keep_new(&mut self, now: Time, token: Token, machine: M, deadline: Deadline) {
         let state = self.slots.put(token, machine);
@@ -141,22 +141,22 @@ impl<M: Machine> Scheduler<M> {
         self.set_deadline(now, token, deadline);
     }
 
-    /// Has a machine that was just made, and woke itself meanwhile, called in this turn.
+    /// Schedules a new machine that woke itself in `create` for this turn.
     pub(super) fn wake_fresh(&mut self, token: Token) {
         if let Some(state) = self.slots.state(token) {
             self.queue.push_fresh(token, state);
         }
     }
 
-    /// Has a machine that was kept called again next turn, with these events and those that come
-    /// until then.
+    /// Schedules a machine that is in its slot for another `ready` in the next turn, with these
+    /// events and those that come until then.
     pub(super) fn call_again(&mut self, token: Token, events: EventSet) {
         if let Some(state) = self.slots.state(token) {
             self.queue.push_again(token, state, events);
         }
     }
 
-    /// The machine is back in its slot, or was called there: what came for it meanwhile is queued.
+    /// The machine is back in its slot, or was called there: queues the calls that came meanwhile.
     #[inline(always)]
     pub(super) fn settle(
         &mut self,
@@ -165,8 +165,8 @@ impl<M: Machine> Scheduler<M> {
         state: CallState,
         deadline: Deadline,
     ) {
-        // Rarely is any of the three so: one branch for all, and the rest out of line. `state` is a
-        // copy, so it is looked up again there.
+        // Each of the three is rare: there is one branch for all, and the rest is not inlined.
+        // `state` is a copy, so it is looked up again there.
         let is_woken = self.queue.wakes().is_woken(token.index());
         if is_woken | !state.pending.is_empty() | environment.woke_itself() {
             self.settle_calls(environment, token, is_woken);
@@ -182,7 +182,7 @@ impl<M: Machine> Scheduler<M> {
             self.queue.pend_woke_itself(token, state, is_woken);
         }
         if is_woken {
-            // By its own handler, by another thread meanwhile, or by somebody before the call.
+            // Woken by its own handler, by another thread meanwhile, or before the call.
             self.queue.note_woken_in_call(state);
         }
         if !state.pending.is_empty() {
@@ -190,8 +190,8 @@ impl<M: Machine> Scheduler<M> {
         }
     }
 
-    /// A handler has returned: if its machine woke itself, that is for the next turn, so that it
-    /// starves nobody, together with all that comes until then.
+    /// Called when a handler has returned. If its machine woke itself, this wake-up is left for the
+    /// next turn, together with all that come until then, so that it cannot starve other machines.
     pub(super) fn pend_if_it_woke_itself(&mut self, environment: &AnyEnvironment, token: Token) {
         if environment.take_woke_itself()
             && let Some(state) = self.slots.state(token)
@@ -210,9 +210,9 @@ impl<M: Machine> Scheduler<M> {
         }
     }
 
-    /// The machine is gone, and so is all that was kept for it.
+    /// Frees the slot of a machine that is gone, with everything that was kept for it.
     pub(super) fn end(&mut self, environment: &AnyEnvironment, token: Token) {
-        // They are taken, and nobody hears of them.
+        // Taken and ignored.
         self.queue.parts().take(token);
         self.slots.end(token);
         environment.waiters.remove(token);
@@ -222,15 +222,15 @@ impl<M: Machine> Scheduler<M> {
         self.publish_slot_counts(environment);
     }
 
-    /// Tells handlers how many slots are free.
+    /// Publishes to handlers how many slots are free.
     pub(super) fn publish_slot_counts(&self, environment: &AnyEnvironment) {
-        // Relaxed: handlers read it, nearly always on this thread. A stale count costs no more than
-        // a spawn that is refused or late.
+        // Relaxed: handlers read it, nearly always on this thread. The worst effect of a stale
+        // count is a spawn that is refused or late.
         environment.free_slots.store(self.slots.vacant(), Relaxed);
         environment.machines.store(self.slots.len(), Relaxed);
     }
 
-    /// Leaves a spawn for the next turn; until then nothing reaches the machine that wants it.
+    /// Leaves a spawn for the next turn. Until then the machine that requested it gets no calls.
     pub(super) fn defer_spawn(
         &mut self,
         environment: &AnyEnvironment,
@@ -244,19 +244,19 @@ impl<M: Machine> Scheduler<M> {
         }
     }
 
-    /// A deferred spawn is gone on with. Returns what came for the machine meanwhile, for which it
-    /// is queued; `None` for one that is gone.
+    /// Resumes a deferred spawn. Returns the calls that became pending for the machine meanwhile,
+    /// for which it is queued; `None` if it is gone.
     pub(super) fn leave_deferred(&mut self, token: Token) -> Option<Pending> {
         let state = self.slots.state(token)?;
         state.in_deferred = false;
-        // One that is to be dropped gets no calls.
+        // A machine that must be dropped gets no calls.
         if !state.pending.is_empty() && !state.pending.has(Calls::END) {
             self.queue.push(token, state);
         }
         Some(state.pending)
     }
 
-    /// Drops the seeds of spawns that were deferred.
+    /// Drops the seeds of deferred spawns.
     pub(super) fn drop_deferred_spawns(&mut self) {
         self.queue.drain_deferred_spawns().for_each(|seed| drop_guarded(seed, "a seed"));
     }
@@ -264,20 +264,20 @@ impl<M: Machine> Scheduler<M> {
 
 /// Deadlines.
 impl<M: Machine> Scheduler<M> {
-    /// Has `timeout` called as soon as that can be, as if the deadline were now.
+    /// Schedules `timeout` as soon as possible, as if the deadline were now.
     pub(super) fn time_out_now(&mut self, now: Time, token: Token) {
         if self.slots.is_there(token) {
             self.set_deadline(now, token, Deadline::At(now));
         }
     }
 
-    /// Appends the slots whose deadlines have been reached to the run queue; `order` may order
-    /// those of one tick.
+    /// Appends the slots whose deadlines have passed to the run queue. `order` may reorder the
+    /// slots of one tick.
     pub(super) fn collect_expired(&mut self, now: Time, mut order: impl FnMut(&mut [Token])) {
         let expired = self.queue.expired_mut();
         let before = expired.len();
         self.slots.collect_expired(now, expired);
-        // One alone is in order, as in nearly all turns.
+        // A single one needs no order; nearly all turns have at most one.
         if expired.len() - before < 2 {
             return;
         }
@@ -295,7 +295,7 @@ impl<M: Machine> Scheduler<M> {
     }
 }
 
-/// Drops one by one what is not ours, so that one that panics costs none of the others.
+/// Drops foreign values one by one, so that a panic of one does not affect the others.
 impl<M: Machine> Drop for Scheduler<M> {
     fn drop(&mut self) {
         self.queue.wakes().close();

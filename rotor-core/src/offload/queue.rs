@@ -45,8 +45,8 @@ pub(super) struct Queue {
     /// The number of threads that have just run out of jobs and watch for the next one before they
     /// sleep.
     pub(super) watching: usize,
-    /// Threads that were woken or started and have not looked for a job yet. Each wakes two more
-    /// when it takes one, so whoever offers many jobs wakes only a few threads.
+    /// The number of threads that were woken or started and have not looked for a job yet. Each
+    /// wakes two more when it takes a job, so offering many jobs requires only a few wake-ups.
     pub(super) called: usize,
     pub(super) threads: usize,
     /// The numbers of threads that have ended.

@@ -1,4 +1,4 @@
-//! What a loop is told from outside, and why it ends.
+//! Requests to a loop from outside, and why it ends.
 
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -11,8 +11,8 @@ use crate::machine::Machine;
 use crate::scope::AnyEnvironment;
 
 impl<M: Machine, B: Backend> Core<M, B> {
-    /// Begins a drain that was asked for, before the poll of this turn: who handles what that
-    /// brings knows of it.
+    /// Takes the request for a drain, before the poll of this turn, so that the handlers of its
+    /// events know about the drain.
     pub(super) fn take_drain(&mut self, environment: &AnyEnvironment, control: &Control) {
         if let Some(asked) = control.take_drain() {
             self.drain.ask(environment, &self.config, &self.dispatch, asked);
@@ -22,7 +22,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         }
     }
 
-    /// Begins a drain that was announced, and has it polled before machines are told.
+    /// Begins a drain whose announcement is over, and requests a poll before machines are told.
     #[cold]
     fn go_on_ending(&mut self, environment: &AnyEnvironment) {
         self.drain.begin_if_due(environment, &self.config, &self.dispatch);
@@ -35,7 +35,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         }
     }
 
-    /// Takes a machine's request to stop the loop, and passes it on unless that is refused.
+    /// Takes a machine's request to stop the loop, and passes it on unless the config refuses it.
     pub(super) fn take_stop_request(&mut self, environment: &AnyEnvironment, control: &Control) {
         if !take_flag(&environment.stop) {
             return;
@@ -47,17 +47,17 @@ impl<M: Machine, B: Backend> Core<M, B> {
         }
     }
 
-    /// Why the loop is to end now, if it is.
+    /// Returns why the loop must end now, if it must.
     pub(super) fn reason_to_end(
         &mut self,
         environment: &AnyEnvironment,
         control: &Control,
     ) -> Option<Exit> {
-        // A handler that comes back to a loop that is handed over may panic between two turns.
+        // In a loop that is handed over, a handler that comes back may panic between two turns.
         if let Some(exit) = self.dispatch.stop_reason().take() {
             return Some(exit);
         }
-        // Before a drain: a stop is to end that.
+        // Before the drain: a stop ends a drain.
         if take_flag(&control.stop) {
             return Some(Exit::Stopped);
         }
@@ -69,11 +69,11 @@ impl<M: Machine, B: Backend> Core<M, B> {
         }
         let is_empty = self.dispatch.slots().len() == 0
             && self.config.exit == ExitPolicy::WhenEmpty
-            // A drain that was asked for ends as `Drained`, not as `Empty`.
+            // A requested drain ends as `Drained`, not as `Empty`.
             && !control.is_asked()
-            // `Broadcast::post` has promised that they run.
+            // `Broadcast::post` promises that these closures run.
             && self.posts.is_empty();
-        // Nobody is left to whom an announcement would make a difference.
+        // Without machines, an announcement would make no difference.
         let exit =
             if self.drain.is_asked_for() { Exit::Drained { dropped: 0 } } else { Exit::Empty };
         is_empty.then_some(exit)

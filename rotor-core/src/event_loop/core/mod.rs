@@ -1,6 +1,7 @@
-//! `Core`: everything of a loop but the environment and the context, in one value that could be
-//! handed to another thread while a handler blocks.
-//! What is in what is drawn in `doc/architecture.md`, "A loop has three owners".
+//! `Core`: everything of a loop except the environment and the context, in one value that can be
+//! moved to another thread while a handler blocks.
+//!
+//! `doc/architecture.md` shows which part contains what ("A loop has three owners").
 
 mod ending;
 mod pulled;
@@ -34,8 +35,8 @@ use crate::token::Token;
 use crate::wake_queue::{PartWake, WakeQueue};
 
 pub(in crate::event_loop) struct Core<M: Machine, B> {
-    // First, so that it is dropped first: the machines deregister their sources with the backend,
-    // and what they fail of is for the observer in the config.
+    // The first field, so that it is dropped first: machines deregister their sources with the
+    // backend, and their failures are reported to the observer in the config.
     dispatch: Dispatch<M>,
     backend: B,
     config: Config,
@@ -47,7 +48,7 @@ pub(in crate::event_loop) struct Core<M: Machine, B> {
 }
 
 impl<M: Machine, B> Core<M, B> {
-    /// What a loop begins with. Fails where there is no memory for its slots.
+    /// Creates the core of a new loop. Fails if there is not enough memory for its slots.
     pub(in crate::event_loop) fn new(
         backend: B,
         config: Config,
@@ -77,7 +78,7 @@ impl<M: Machine, B> Core<M, B> {
         })
     }
 
-    /// Makes a machine by a closure that is given its token.
+    /// Makes a machine by a closure that gets its token.
     pub(in crate::event_loop) fn make(
         &mut self,
         environment: &AnyEnvironment,
@@ -88,7 +89,7 @@ impl<M: Machine, B> Core<M, B> {
         made
     }
 
-    /// Makes a machine from a seed that comes from outside.
+    /// Makes a machine from a seed that comes from outside the loop.
     pub(in crate::event_loop) fn create(
         &mut self,
         context: &mut M::Context,
@@ -100,16 +101,16 @@ impl<M: Machine, B> Core<M, B> {
         made
     }
 
-    /// What was to make a machine has panicked, outside of `run`: its caller has got the error, and
-    /// the loop goes on, under `StopLoop` as well.
+    /// Forgets a panic of code that was to make a machine outside of `run`. Its caller has got the
+    /// error, and the loop goes on, even with `StopLoop`.
     fn forget_panic(&mut self) {
         *self.dispatch.stop_reason() = None;
     }
 
-    /// Has the loop watched, if that is wanted, while it runs on this thread.
+    /// Starts watching the loop, if so configured, while it runs on this thread.
     pub(in crate::event_loop) fn watch(&mut self) -> Option<Watched> {
         if cfg!(rotor_loom) {
-            // A watchdog lives in real time, of which the models have none.
+            // A watchdog lives in real time, which the models do not have.
             return None;
         }
         let (watch, watchdog) = self.config.blocking.as_ref()?.watch();
@@ -121,7 +122,7 @@ impl<M: Machine, B> Core<M, B> {
         Some(watched)
     }
 
-    /// What is wanted where handlers block: what was set, or else the defaults.
+    /// Returns the settings for handlers that block: those of the config, or else the defaults.
     pub(in crate::event_loop) fn enable_blocking(&mut self) -> Blocking {
         self.config.blocking.get_or_insert_default().clone()
     }
@@ -135,12 +136,12 @@ impl<M: Machine, B> Core<M, B> {
         &self.backend
     }
 
-    /// What is posted to the loop by other threads.
+    /// Returns the queue of posts from other threads.
     pub(in crate::event_loop) fn posts(&self) -> &Arc<Posts<M>> {
         &self.posts
     }
 
-    /// The machines, to be changed between calls.
+    /// Returns the machines, to be changed between calls.
     pub(in crate::event_loop) fn dispatch_mut(&mut self) -> &mut Dispatch<M> {
         &mut self.dispatch
     }
@@ -149,7 +150,7 @@ impl<M: Machine, B> Core<M, B> {
         &self.dispatch
     }
 
-    /// All machines, as they are shown to closures between handlers.
+    /// Returns all machines, for closures between handlers.
     pub(in crate::event_loop) fn machines(&mut self) -> Machines<'_, M> {
         self.verdicts.machines(self.dispatch.slots())
     }
@@ -157,15 +158,15 @@ impl<M: Machine, B> Core<M, B> {
 
 impl<M: Machine, B> Drop for Core<M, B> {
     fn drop(&mut self) {
-        // First: what is dropped from here on wakes nobody.
+        // First, so that nothing that is dropped from here on wakes the loop.
         self.dispatch.queue().wakes().close();
         self.posts.close();
         self.kept.drop_all();
     }
 }
 
-/// The core may go to another thread where machines, seeds and backend may: otherwise this does not
-/// compile. That all the rest of a loop may as well, the threads of `handing` demand.
+/// Asserts at compile time that the core is `Send` if the machines, seeds and backend are. The
+/// threads of `handing` require the same of the rest of a loop.
 const fn _is_send_where_its_parts_are<M: Machine<Seed: Send> + Send, B: Send>() {
     const fn is_send<T: Send>() {}
     is_send::<Core<M, B>>();

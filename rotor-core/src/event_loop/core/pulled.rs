@@ -1,9 +1,9 @@
-//! The turn of `turn.rs` as a cursor: [`next`](Core::next) stops it at each call, which is made by
-//! whoever asked. So nothing of the loop is borrowed while a handler runs, and it may go to another
-//! thread meanwhile.
+//! The turn of `turn.rs` as a cursor: [`next`](Core::next) stops it at each call, which its caller
+//! then makes. So nothing of the loop is borrowed while a handler runs, and the loop can go to
+//! another thread meanwhile.
 //!
-//! Where a turn stands is a value, [`Progress`], that goes with the core: any thread goes on with
-//! it.
+//! The position in a turn is a value, [`Progress`], that moves with the core, so that any thread
+//! can continue the turn.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -24,19 +24,19 @@ use crate::scope::AnyEnvironment;
 use crate::time::Time;
 use crate::token::Token;
 
-/// Where a turn stands.
+/// The position in a turn.
 #[derive(Default)]
 pub(in crate::event_loop) struct Progress {
     step: Step,
-    /// When this turn began; between two turns, when a handler that was away had the loop again.
+    /// When this turn began. Between two turns: when a handler that was away got the loop back.
     begun: Option<Time>,
-    /// The machine of the run queue whose pending calls are made, and what is left of them.
+    /// The machine of the run queue whose pending calls are being made, and the rest of them.
     resumed: Option<(Token, Pending)>,
     wait: Option<Wait>,
 }
 
 impl Progress {
-    /// Sets how the turns wait: by themselves as those of `run`.
+    /// Sets how the turns wait. The default is that of `run`.
     pub(in crate::event_loop) fn set_wait(&mut self, wait: Wait) {
         self.wait = Some(wait);
     }
@@ -46,7 +46,7 @@ impl Progress {
     }
 }
 
-/// Gives calls out: the turn stops for each of them, and its place is kept.
+/// A caller that gives calls out: the turn stops at each of them, and its position is kept.
 struct GivesOut<'a, M: Machine> {
     terms: &'a mut Terms<M>,
     progress: &'a mut Progress,
@@ -107,7 +107,7 @@ impl<M: Machine> Steps<M> for GivesOut<'_, M> {
 
 /// What comes next.
 pub(in crate::event_loop) enum Next {
-    /// A call, whose terms are written, and whose machine is to be [lifted](Core::lift).
+    /// A call. Its terms are written, and its machine must be [lifted](Core::lift).
     Call,
     /// A turn is over.
     Turn,
@@ -115,11 +115,11 @@ pub(in crate::event_loop) enum Next {
 }
 
 impl<M: Machine, B: Backend> Core<M, B> {
-    /// Goes on with a turn, or begins one, until a machine is to be called.
+    /// Continues a turn, or begins one, until a machine must be called.
     ///
     /// # Errors
     ///
-    /// As for [`turn`](Core::turn).
+    /// Fails as [`turn`](Core::turn) does.
     #[inline(always)]
     pub(in crate::event_loop) fn next(
         &mut self,
@@ -162,8 +162,8 @@ impl<M: Machine, B: Backend> Core<M, B> {
         self.dispatch.lift(environment, &self.config, terms)
     }
 
-    /// Applies the answer to a call. Returns the machine where there is a next one, in which it is
-    /// to hear of its spawn.
+    /// Applies the response to a call. Returns the machine if another call follows, which reports
+    /// the result of its spawn.
     #[inline(always)]
     pub(in crate::event_loop) fn answered(
         &mut self,
@@ -181,7 +181,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         }
     }
 
-    /// The same for a machine that goes on.
+    /// Does the same for a machine that continues.
     #[inline(always)]
     pub(in crate::event_loop) fn goes_on(
         &mut self,
@@ -195,8 +195,8 @@ impl<M: Machine, B: Backend> Core<M, B> {
         dispatch.goes_on(refs, terms, machine, deadline)
     }
 
-    /// A handler that was away goes on, or its answer is applied. Between two turns that is time of
-    /// the loop as well, which ends when the next one begins.
+    /// Notes that a handler that was away goes on, or that its response is about to be applied.
+    /// Between two turns this is time of the loop as well, which ends when the next turn begins.
     pub(in crate::event_loop) fn come_back(
         &mut self,
         environment: &AnyEnvironment,
@@ -211,11 +211,11 @@ impl<M: Machine, B: Backend> Core<M, B> {
         }
     }
 
-    /// A handler has panicked, wherever it was: its machine is gone.
+    /// Ends the machine of a handler that has panicked, on whatever thread.
     ///
     /// # Errors
     ///
-    /// If no handler ran: the panic is the backend's.
+    /// Fails if no handler ran; then the panic is the backend's.
     pub(in crate::event_loop) fn handler_panicked(
         &mut self,
         environment: &AnyEnvironment,
@@ -225,7 +225,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         let token = self.dispatch.handler_panicked(environment, &self.config, panicked)?;
         progress.resumed.take_if(|(resumed, _)| *resumed == token);
         if self.dispatch.stop_reason().is_some() && progress.step != Step::Between {
-            // What is left of the turn waits in its queues for the next one.
+            // The rest of the turn waits in its queues for the next one.
             progress.step = Step::End;
             if let Some((token, pending)) = progress.resumed.take() {
                 self.dispatch.scheduler().pend_all(token, pending);

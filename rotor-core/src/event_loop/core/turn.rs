@@ -1,4 +1,4 @@
-//! One turn of the loop: what is done, in which order, and how much of it.
+//! One turn of the loop: its steps, their order, and the limit of each.
 //!
 //! ```text
 //!   drain? ─▶ poll ─▶ events ─▶ pending calls ─▶ deferred spawns ─▶ wake-ups
@@ -6,10 +6,10 @@
 //!     ─▶ posted, every ─▶ verdicts ─▶ drain ─▶ room ─▶ free slots ─▶ stop? ─▶ end?
 //! ```
 //!
-//! Each step has a bound; what is left waits in its queue for the next turn, behind what comes
-//! first there. So machines that wake themselves for ever, spawn for ever, or have deadlines that
-//! have always passed leave any other machine at least one event a turn. Turns that do not poll
-//! the backend are bounded as well: see `run_queue/pace.rs`.
+//! Each step has a limit; the remaining work waits in its queue for the next turn, behind the steps
+//! that come before. So even if some machines wake themselves forever, spawn forever, or always set
+//! deadlines that have passed, every other machine gets at least one event a turn. Turns that do
+//! not poll the backend are limited as well: see `run_queue/pace.rs`.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -30,11 +30,11 @@ use crate::time::Time;
 use crate::token::Token;
 
 impl<M: Machine, B: Backend> Core<M, B> {
-    /// Takes one turn. Returns why the loop has ended, once it has.
+    /// Takes one turn. Returns why the loop has ended, or `None` if it has not.
     ///
     /// # Errors
     ///
-    /// When the backend cannot wait any more, or panics.
+    /// Fails if the backend can no longer wait, or panics.
     pub(in crate::event_loop) fn turn(
         &mut self,
         context: &mut M::Context,
@@ -47,12 +47,12 @@ impl<M: Machine, B: Backend> Core<M, B> {
             Continue(begun) => begun,
             Break(exit) => return Ok(Some(exit)),
         };
-        // One guard for all handlers: a machine is with its handler by value, or alone in its slot,
-        // so that only one that panicked is gone, and all else waits in queues. Under
-        // `OnPanic::StopLoop` what is left of the turn waits there for the next one; a `create`
-        // that panics has its own guard, and the turn goes on to its end.
+        // One guard for all handlers. A machine is passed to its handler by value, or is called in
+        // its slot, so a panic costs only that machine, and everything else waits in queues. With
+        // `OnPanic::StopLoop` the rest of the turn waits there for the next one. A panic of
+        // `create` has its own guard, and the turn goes on to its end.
         loop {
-            // It stops for no call.
+            // `AtOnce` makes all calls itself and never stops.
             let all = || self.do_due_work(&mut AtOnce, context, environment, repeated).map(|_| ());
             match guard(all) {
                 Ok(done) => break done?,
@@ -67,7 +67,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         self.end_turn(context, environment, control, begun)
     }
 
-    /// Begins a turn, and waits. Returns when it began, unless the loop has ended.
+    /// Begins a turn, and waits. Returns when the turn began, unless the loop has ended.
     pub(super) fn begin_turn(
         &mut self,
         environment: &AnyEnvironment,
@@ -86,7 +86,8 @@ impl<M: Machine, B: Backend> Core<M, B> {
         Ok(Continue(begun))
     }
 
-    /// Does what comes behind all that is due. Returns why the loop has ended, once it has.
+    /// Does the steps that follow all due work. Returns why the loop has ended, or `None` if it has
+    /// not.
     pub(super) fn end_turn(
         &mut self,
         context: &mut M::Context,
@@ -97,7 +98,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         if environment.waiters.are_any() {
             self.serve_waiters(context, environment)?;
         }
-        // Behind all that calls machines: any of them may ask for it.
+        // After everything that calls machines, because any of them may request it.
         self.take_stop_request(environment, control);
         self.finish(environment, begun);
         let ended = self.reason_to_end(environment, control);
@@ -105,8 +106,9 @@ impl<M: Machine, B: Backend> Core<M, B> {
         Ok(ended)
     }
 
-    /// The steps of a turn. Each takes its work from a queue, so after a panic it is simply called
-    /// again; and so it is after a call that the caller has given out, for which it breaks off.
+    /// Does the steps of a turn. Each takes its work from a queue, so after a panic this is simply
+    /// called again. It breaks off when the caller gives a call to another thread, and is called
+    /// again after that as well.
     #[inline(always)]
     pub(super) fn do_due_work(
         &mut self,
@@ -133,7 +135,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         Ok(self.drain.tell(refs, dispatch, caller))
     }
 
-    /// Marks off what belongs to this turn.
+    /// Sets the limits of this turn.
     fn begin(&mut self, begun: Time, polled: bool) {
         self.dispatch.clock().was_read(begun);
         let counters = self.dispatch.counters();
@@ -154,15 +156,16 @@ impl<M: Machine, B: Backend> Core<M, B> {
         queue.begin_turn(&self.config);
     }
 
-    /// Has machines make room for those that asked for it, and gives free slots to those who wait
-    /// for one. A machine that panics instead leaves room, and is not counted as having made it.
+    /// Has machines make room for those that asked for it, and grants free slots to those that wait
+    /// for one. A machine that panics in `make_room` leaves room, but is not counted as having made
+    /// it.
     #[cold]
     fn serve_waiters(
         &mut self,
         context: &mut M::Context,
         environment: &AnyEnvironment,
     ) -> io::Result<()> {
-        // The search may take a while, and is part of the turn.
+        // The search may take a while, which counts as time of the turn.
         self.dispatch.clock().forget_reading();
         while self.dispatch.stop_reason().is_none()
             && let Err(panicked) = guard(|| {
@@ -176,7 +179,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         Ok(())
     }
 
-    /// The turn is over: notes how long it took, for the statistics and for the pace.
+    /// Ends the turn, and records how long it took, for the statistics and for the pace.
     fn finish(&mut self, environment: &AnyEnvironment, begun: Time) {
         self.dispatch.queue().give_back();
         let end = self.dispatch.clock().take_fresh().unwrap_or_else(|| environment.handle.now());
@@ -188,7 +191,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
 /// The steps of a turn, in their order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Default, Debug)]
 pub(super) enum Step {
-    /// No turn is under way.
+    /// No turn is in progress.
     #[default]
     Between,
     Events,
@@ -196,7 +199,7 @@ pub(super) enum Step {
     Spawns,
     Woken,
     Expire,
-    /// Events of the poll before the deadlines.
+    /// The events of the poll before the deadlines.
     EventsBefore,
     Expired,
     Overdue,
@@ -207,13 +210,14 @@ pub(super) enum Step {
 
 /// How a caller goes through the steps of a turn.
 pub(super) trait Steps<M: Machine>: Caller<M> {
-    /// The turn comes to this step, unless it has stopped in a later one: whether it is to be done.
+    /// Enters a step. Returns whether to do it, which is false if the turn has stopped in a later
+    /// step.
     fn comes_to(&mut self, step: Step) -> bool;
 
-    /// Whether it has stopped in this step.
+    /// Returns whether the turn has stopped in this step.
     fn is_at(&self, step: Step) -> bool;
 
-    /// What is left of a machine's pending calls, which comes first, whatever the step.
+    /// Takes the rest of a machine's pending calls, which come first in whatever step.
     fn take_kept(&mut self) -> Option<(Token, Pending)>;
 }
 
@@ -234,7 +238,7 @@ impl<M: Machine> Steps<M> for AtOnce {
     }
 }
 
-/// Events, pending calls, spawns and wake-ups.
+/// Calls machines for events, pending calls, deferred spawns and wake-ups.
 #[inline(always)]
 fn call_those_due<M: Machine, B: Backend>(
     refs: &mut Refs<'_, M, B>,
@@ -268,7 +272,7 @@ fn call_those_due<M: Machine, B: Backend>(
     Continue(())
 }
 
-/// Deadlines, in their order; those that had passed when they were set come last.
+/// Fires deadlines, in their order. Those that had already passed when they were set come last.
 #[inline(always)]
 fn fire_deadlines<M: Machine, B: Backend>(
     refs: &mut Refs<'_, M, B>,
@@ -283,11 +287,12 @@ fn fire_deadlines<M: Machine, B: Backend>(
         while let Some(index) = dispatch.queue().next_expired() {
             dispatch.fire(refs, caller, index)?;
         }
-        // Those left over wait for a turn that has polled: input comes before deadlines.
+        // The deadlines that are left wait for a turn that has polled: input comes before
+        // deadlines.
         dispatch.queue().poll_before_expired();
     }
-    // Also where other deadlines wait for input: these machines were called in this turn, and
-    // said so knowing the time.
+    // Also if other deadlines wait for input: these machines were called in this turn, and knew the
+    // time when they set their deadline.
     if caller.comes_to(Step::Overdue) {
         while let Some(token) = dispatch.queue().next_overdue(refs.config.timeouts_per_turn) {
             dispatch.fire_overdue(refs, caller, token)?;
@@ -308,7 +313,8 @@ fn hand_out_events<M: Machine, B: Backend>(
     Continue(())
 }
 
-/// Hands out what the poll before the deadlines has brought, and collects those until then.
+/// Delivers the events of the poll before the deadlines, and then collects the deadlines that had
+/// passed at the time of that poll.
 #[cold]
 #[inline(never)]
 fn hand_out_before_deadlines<M: Machine, B: Backend>(
@@ -330,13 +336,14 @@ fn hand_out_before_deadlines<M: Machine, B: Backend>(
 /// Reads the clock once more, and collects the deadlines that had passed when the backend was
 /// polled.
 ///
-/// Input that came in time comes before a deadline. So one that has passed since the last poll
-/// fires only after another poll, and after what that reports. As long as polls are full, what came
-/// in time may lie behind what was reported: then no deadline fires until a poll is not full, or a
-/// round of polls has shown each source once. So a loop that never gets to the end of its events has
-/// deadlines all the same.
+/// Input that arrived in time comes before a deadline. So a deadline that has passed since the last
+/// poll fires only after another poll and the events that it reports. If polls are full, there may
+/// be more input that arrived in time than they have reported. Then no deadline fires until a poll
+/// is not full, or until a round of polls has shown each source once. So deadlines fire even in a
+/// loop that never gets to the end of its events.
 ///
-/// Returns whether it has polled once more, for which the rest of them waits.
+/// Returns whether it has polled once more; the remaining deadlines wait for the events of that
+/// poll.
 #[inline(always)]
 fn begin_expiring<M: Machine, B: Backend>(
     refs: &mut Refs<'_, M, B>,
@@ -344,7 +351,8 @@ fn begin_expiring<M: Machine, B: Backend>(
 ) -> io::Result<bool> {
     let now = refs.environment.handle.now();
     dispatch.clock().was_read(now);
-    // Handlers of one turn see one time, but where it would show: deadlines have this grain.
+    // Handlers of one turn see the same time unless it differs noticeably; this is the resolution
+    // of deadlines.
     if now - refs.environment.now() >= TICK {
         refs.environment.set_now(now);
     }
@@ -353,7 +361,8 @@ fn begin_expiring<M: Machine, B: Backend>(
         dispatch.queue().hold_expired();
         return Ok(false);
     }
-    // As in most turns. Never later than the first: so there is none to be collected.
+    // The usual case. `next_deadline` is never later than the first deadline, so none can be
+    // collected.
     if dispatch.slots().next_deadline().is_none_or(|next| next > now) {
         return Ok(false);
     }
@@ -383,7 +392,7 @@ fn poll_once_more<M: Machine, B: Backend>(
     Ok(())
 }
 
-/// Collects those that had passed when the backend was polled.
+/// Collects the deadlines that had passed when the backend was polled.
 fn collect_expired<M: Machine, B: Backend>(refs: &mut Refs<'_, M, B>, dispatch: &mut Dispatch<M>) {
     let until = dispatch.queue().pace().reported_until();
     dispatch.scheduler().collect_expired(until, |tokens| refs.backend.order(tokens));

@@ -13,8 +13,8 @@ use crate::scope::AnyEnvironment;
 use crate::time::Time;
 
 impl<M: Machine, B: Backend> Core<M, B> {
-    /// Waits, unless there is something to do; then it only polls, or leaves that to a later turn.
-    /// Returns whether the backend was asked at all.
+    /// Waits if there is nothing to do. Otherwise it only polls, or leaves even that to a later
+    /// turn. Returns whether the backend was called at all.
     pub(super) fn wait_or_poll(
         &mut self,
         environment: &AnyEnvironment,
@@ -24,10 +24,10 @@ impl<M: Machine, B: Backend> Core<M, B> {
     ) -> std::io::Result<bool> {
         let until = self.next_deadline(environment, repeated, control);
         let until = match wait {
-            // As a poll, for which the clock need not be read.
+            // A poll, for which the clock need not be read.
             Wait::AtMost(Some(Duration::ZERO)) => Some(environment.now()),
-            // From now, not from the last turn: whoever embeds the loop may have been busy in
-            // between.
+            // From now rather than from the last turn: code that embeds the loop may have been busy
+            // in between.
             Wait::AtMost(Some(time)) => {
                 Some(until.unwrap_or(Time::NEVER).min(environment.handle.now() + time))
             }
@@ -41,8 +41,8 @@ impl<M: Machine, B: Backend> Core<M, B> {
         if !is_due && environment.jobs.are_under_way() {
             environment.job_watch.watch(|| !queue.wakes().is_empty());
         }
-        // A wake-up or a command that came since `next_deadline` asked for them is seen here, or
-        // else wakes the backend.
+        // A wake-up or a request that has arrived since `next_deadline` checked is either seen
+        // here, or wakes the backend.
         let may_sleep = !is_due
             && queue.wakes().try_sleep()
             && !control.is_asked()
@@ -57,7 +57,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         Ok(true)
     }
 
-    /// The same wait, with the watchdog told of it, if there is one.
+    /// Waits, and tells the watchdog about it if there is one.
     #[inline(never)]
     fn wait_watched(&mut self, until: Option<Time>, may_sleep: bool) -> std::io::Result<()> {
         if may_sleep && let Some(pulse) = self.dispatch.pulse() {
@@ -70,7 +70,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         Ok(())
     }
 
-    /// When the next turn is wanted: now, if there is work.
+    /// Returns when the next turn is needed: now, if there is work.
     pub(in crate::event_loop) fn next_deadline(
         &self,
         environment: &AnyEnvironment,
@@ -93,7 +93,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     }
 }
 
-/// The earlier of two times that there may be. Each turn asks for it, mostly of one time.
+/// Returns the earlier of two optional times. Each turn needs this, mostly with only one of them.
 #[inline(always)]
 fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
     match (one, other) {

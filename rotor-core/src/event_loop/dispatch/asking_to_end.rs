@@ -1,5 +1,5 @@
-//! Asking machines to end: all of them when the loop drains, slot by slot, each once; and those
-//! that are idle, when others need what they hold.
+//! Asking machines to end: all of them when the loop drains, slot by slot and each once; and idle
+//! ones when others need what they hold.
 
 use std::ops::ControlFlow;
 use std::ops::ControlFlow::Continue;
@@ -13,12 +13,12 @@ use crate::scope::Woken;
 use crate::token::Token;
 
 impl<M: Machine> Dispatch<M> {
-    /// Whether there are slots whose machines are still to be told of the drain.
+    /// Returns whether there are slots whose machines must still be told of the drain.
     pub(in crate::event_loop) fn is_drain_to_be_told(&self) -> bool {
         self.drain_cursor < self.scheduler.slots().high_water()
     }
 
-    /// Whether a machine was told of a drain and is still to be called with it.
+    /// Returns whether a machine was told of a drain and must still be called for it.
     pub(in crate::event_loop) fn is_draining_pending(&self) -> bool {
         self.scheduler.slots().states().any(|(_, state)| state.pending.has(Calls::DRAINING))
     }
@@ -33,12 +33,12 @@ impl<M: Machine> Dispatch<M> {
         token.map_or(Continue(()), |token| self.draining(refs, caller, token))
     }
 
-    /// The machine of the next slot, if it can be told now.
+    /// Returns the machine of the next slot, if it can be told now.
     fn next_to_tell(&mut self) -> Option<Token> {
         let index = self.drain_cursor;
         self.drain_cursor += 1;
         let (token, _) = self.scheduler.slots().at(index)?;
-        // `ready` comes first: it may find what had arrived before the drain.
+        // `ready` comes first: there may be input that arrived before the drain.
         let state = self.scheduler.slots_mut().state(token);
         if state.is_some_and(|state| state.pending.has(Calls::READY)) {
             self.scheduler.pend(token, Calls::DRAINING);
@@ -47,7 +47,7 @@ impl<M: Machine> Dispatch<M> {
         Some(token)
     }
 
-    /// No drain is under way any more.
+    /// Notes that no drain is in progress any more.
     pub(in crate::event_loop) fn forget_drain(&mut self) {
         self.drain_cursor = 0;
     }
@@ -58,7 +58,7 @@ impl<M: Machine> Dispatch<M> {
         caller: &mut impl Caller<M>,
         token: Token,
     ) -> ControlFlow<()> {
-        // A `Verdict::Drain` needs no drain of the loop.
+        // `Verdict::Drain` may come without a drain of the loop.
         let until = refs.environment.draining().unwrap_or_else(|| refs.environment.now());
         if !self.scheduler.slots().can_be_called(token) {
             self.pend_event(token, Calls::DRAINING);
@@ -68,19 +68,19 @@ impl<M: Machine> Dispatch<M> {
         caller.call(self, refs, token, What::Draining(until))
     }
 
-    /// Asks a machine to end, since others need what it holds. Returns whether it did.
+    /// Asks a machine to end, because others need what it holds. Returns whether it did.
     pub(in crate::event_loop) fn make_room<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
         token: Token,
     ) -> bool {
         if !self.scheduler.slots().can_be_called(token) {
-            // It waits to hear of its spawn.
+            // It waits for the result of its spawn.
             return false;
         }
         self.clock.before_cheap_call(refs.backend, refs.environment);
         self.call(refs, token, || Event::MakeRoom, Woken::default());
-        // Its answer was applied in `call`: the generation says what it was.
+        // Its response was applied in `call`; the generation shows whether the machine has ended.
         !self.scheduler.queue().wakes().is_alive(token)
     }
 }

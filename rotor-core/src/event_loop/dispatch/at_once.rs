@@ -13,7 +13,7 @@ use crate::response::Response;
 use crate::scope::Woken;
 use crate::token::Token;
 
-/// The turn makes the calls itself, with each machine in its slot, and stops for none.
+/// A caller that makes all calls itself, with each machine in its slot, and never stops the turn.
 pub(in crate::event_loop) struct AtOnce;
 
 impl<M: Machine> Caller<M> for AtOnce {
@@ -31,8 +31,8 @@ impl<M: Machine> Caller<M> for AtOnce {
         };
         let parts = dispatch.scheduler.queue().parts().take(token);
         dispatch.call(refs, token, || what.event(), Woken { whole, parts: &parts });
-        // A slot that was granted with this wake-up and not used is the next one's in line. Not
-        // before the call: the handler may have used it, by spawning.
+        // A slot that was granted with this wake-up and not used goes to the next machine in line.
+        // Only after the call, because the handler may have used it, by spawning.
         refs.environment.waiters.end_wakeup(token, whole, &parts);
         Continue(())
     }

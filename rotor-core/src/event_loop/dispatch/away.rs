@@ -1,10 +1,10 @@
-//! `Away`: what is known of a machine whose handler has given the loop away.
+//! `Away`: a machine whose handler has given the loop away.
 
 use crate::token::Token;
 
-/// A machine whose handler has given the loop away and has not answered.
+/// A machine whose handler has given the loop away and has not returned.
 pub(super) struct Away {
     pub(super) token: Token,
-    /// Its deadline was reached meanwhile.
+    /// Its deadline has passed meanwhile.
     pub(super) is_timed_out: bool,
 }

@@ -1,4 +1,4 @@
-//! One call: from the machine to its answer, applied.
+//! One call: from the machine to its response, which is applied.
 
 use std::fmt;
 use std::mem;
@@ -20,11 +20,12 @@ use crate::time::Time;
 use crate::token::Token;
 
 impl<M: Machine> Dispatch<M> {
-    /// Hands an event to a machine that can be called, and applies its answer.
+    /// Delivers an event to a machine that can be called, and applies its response.
     ///
-    /// A machine that can is called in its slot, and copied nowhere: no handler reaches the slots,
-    /// and one that panics has its machine dropped there. Its name is asked where it is wanted: by
-    /// who watches, for an answer other than to go on, and for a panic while that unwinds.
+    /// A machine that supports it is called in its slot, without being copied. This is safe because
+    /// no handler can reach the slots; if the handler panics, its machine is dropped in the slot.
+    /// The machine's name is read only when it is needed: by the watchdog, for a response other
+    /// than to continue, and for a panic while that unwinds.
     #[inline(always)]
     pub(super) fn call<B: Backend>(
         &mut self,
@@ -48,10 +49,10 @@ impl<M: Machine> Dispatch<M> {
         };
         let scope = &mut Scope::new(refs.context, refs.environment, token, woken);
         let response = machine.handle_in_place(event(), scope);
-        // What nearly all say: the machine stays where it is.
+        // The usual response: the machine stays where it is.
         if let InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) = response {
             let state = in_call.let_go();
-            // Nothing is in it: to drop it would be to look whether there is.
+            // The response is empty: dropping it would only check that.
             mem::forget(response);
             if is_noted {
                 self.end_noted(refs, started);
@@ -61,7 +62,8 @@ impl<M: Machine> Dispatch<M> {
         }
         let callee = match response {
             InPlace::Declined(_) => Callee::of(token, machine),
-            // It may have nothing left that has a name, and has answered: that counts.
+            // The machine may be in no state to tell its name, but it has returned, and its
+            // response counts.
             InPlace::Handled(_) => Callee::guarded(token, machine),
         };
         let Some(machine) = in_call.take() else { return };
@@ -73,12 +75,12 @@ impl<M: Machine> Dispatch<M> {
         self.end_call(refs, callee, started, events, response);
     }
 
-    /// Shows the call of a machine in its slot to who watches or times. Returns when it began, if it
-    /// is timed.
+    /// Shows the call of a machine in its slot to the watchdog, and times it if wanted. Returns
+    /// when the call began, if it is timed.
     #[inline(never)]
     fn note_in_slot<B>(&mut self, refs: &Refs<'_, M, B>, token: Token) -> Option<Time> {
         let machine = self.scheduler.slots().machine_at(token.index())?;
-        // It is asked for its name, and may panic.
+        // `type_name` is the machine's code, and may panic.
         self.callee = Some(Callee::unnamed::<M>(token));
         let callee = Callee::of(token, machine);
         self.callee = Some(callee);
@@ -89,7 +91,7 @@ impl<M: Machine> Dispatch<M> {
     #[inline(never)]
     fn trace_in_slot(&mut self, token: Token, event: Event<M::Seed>) {
         if let Some(machine) = self.scheduler.slots().machine_at(token.index()) {
-            // It is asked for its name, and may panic.
+            // `type_name` is the machine's code, and may panic.
             let noted = self.callee.replace(Callee::unnamed::<M>(token));
             write_trace(Callee::of(token, machine), &event);
             self.callee = noted;
@@ -105,7 +107,7 @@ impl<M: Machine> Dispatch<M> {
         }
     }
 
-    /// Notes whose handler is to run, and when it began if that is wanted.
+    /// Notes whose handler runs, and when it began if that is wanted.
     #[inline(always)]
     pub(super) fn begin_call(
         &mut self,
@@ -114,7 +116,7 @@ impl<M: Machine> Dispatch<M> {
         token: Token,
         machine: &M,
     ) -> (Callee, Option<Time>) {
-        // It is asked for its name, and may panic.
+        // `type_name` is the machine's code, and may panic.
         self.callee = Some(Callee::unnamed::<M>(token));
         let callee = Callee::of(token, machine);
         self.callee = Some(callee);
@@ -125,9 +127,9 @@ impl<M: Machine> Dispatch<M> {
         (callee, started)
     }
 
-    /// Shows the call to who watches. Returns when it began, if it is timed.
+    /// Shows the call to the watchdog. Returns when it began, if it is timed.
     ///
-    /// Not inlined: most loops show nobody their calls.
+    /// Not inlined, because most loops are not watched.
     #[inline(never)]
     pub(super) fn note_call(
         &mut self,
@@ -138,7 +140,7 @@ impl<M: Machine> Dispatch<M> {
         self.show_call(config, callee).then(|| environment.handle.now())
     }
 
-    /// Shows the call to the watchdog. Returns whether it is to be timed.
+    /// Shows the call to the watchdog. Returns whether it must be timed.
     #[inline(always)]
     fn show_call(&mut self, config: &Config, callee: Callee) -> bool {
         if let Some(pulse) = &mut self.pulse {
@@ -171,8 +173,7 @@ impl<M: Machine> Dispatch<M> {
         response: Response<M, M::Seed>,
     ) {
         self.note_time(refs.environment, refs.config, callee, started);
-        // What nearly all answers say is inlined, so that the machine is copied as few times as may
-        // be on its way.
+        // The usual response is inlined, so that the machine is copied as few times as possible.
         if let Answer::Continue(machine) = response.answer {
             self.scheduler.keep(refs.environment, callee.token, machine, response.deadline);
         } else {
@@ -181,9 +182,10 @@ impl<M: Machine> Dispatch<M> {
         self.callee = None;
     }
 
-    /// Applies any answer; and those to spawns, each of which another may follow.
+    /// Applies any response, and those to the results of spawns, each of which may be another
+    /// spawn.
     ///
-    /// Not inlined: `call` stays small where machines are called most.
+    /// Not inlined, so that `call` stays small where most calls are made.
     #[inline(never)]
     fn apply_rarer<B: Backend>(
         &mut self,
@@ -201,7 +203,8 @@ impl<M: Machine> Dispatch<M> {
         }
     }
 
-    /// Applies an answer. Returns the machine where it is to hear of its spawn now, and what.
+    /// Applies a response. If the machine must be told the result of a spawn now, returns the
+    /// machine and that event.
     pub(super) fn apply<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
@@ -212,9 +215,9 @@ impl<M: Machine> Dispatch<M> {
     ) -> Option<(M, Event<M::Seed>)> {
         let token = callee.token;
         let deadline = response.deadline;
-        // Before the answer is applied: that may make another machine, which has its own.
+        // Before the response is applied: that may make another machine, which has its own flag.
         self.scheduler.pend_if_it_woke_itself(refs.environment, token);
-        // Taken apart here and not in the parameter: what is in it is copied once less.
+        // Destructured here rather than in the parameter, which saves one copy.
         match response.answer {
             Answer::Continue(machine) => {
                 self.scheduler.keep(refs.environment, token, machine, deadline);
@@ -224,9 +227,9 @@ impl<M: Machine> Dispatch<M> {
                 self.scheduler.call_again(token, events);
             }
             Answer::Spawn(machine, seed) => {
-                // Now: if the spawn is deferred, the deadline holds meanwhile.
+                // Set now: if the spawn is deferred, the deadline applies meanwhile.
                 self.scheduler.set_deadline(refs.environment.now(), token, deadline);
-                // One that spawns at each answer must not hold up the others.
+                // A machine that spawns in each response must not hold up the others.
                 if spawns == refs.config.spawns_per_event {
                     self.scheduler.defer_spawn(refs.environment, token, machine, seed);
                     return None;
@@ -243,7 +246,8 @@ impl<M: Machine> Dispatch<M> {
                 self.counters.stats.failed += 1;
                 self.scheduler.end(refs.environment, token);
                 report(refs.config, callee, FailureCause::Error(&error));
-                // It is of the user's type: two panics at once would end the process.
+                // The error is of the user's type, and its drop may panic: a second panic would
+                // abort the process.
                 drop_guarded(error, "an error");
             }
         }
@@ -251,24 +255,24 @@ impl<M: Machine> Dispatch<M> {
     }
 }
 
-/// What `Again` repeats.
+/// Returns the events that `Again` repeats.
 #[inline(always)]
 fn events_of<S>(event: Event<S>) -> EventSet {
     let events = if let Event::Ready(events) = &event { *events } else { EventSet::EMPTY };
-    // One that can be made again and again owns nothing, which its drop would look for.
+    // An event that can be made repeatedly owns nothing, so there is nothing to drop.
     mem::forget(event);
     events
 }
 
-/// Whether there is one line for each event: `log`'s static levels leave nothing of this in a
-/// program that never wants it.
+/// Returns whether each event is logged. With `log`'s static levels, nothing of this is left in a
+/// program that does not want it.
 #[inline(always)]
 fn is_traced() -> bool {
     Level::Trace <= log::STATIC_MAX_LEVEL && Level::Trace <= log::max_level()
 }
 
-/// The line of an event, where it is wanted. The event is asked for then: one that is shown by
-/// reference is kept in memory for all calls.
+/// Logs an event, if wanted. The event is passed as a closure: if it were passed by reference, it
+/// would have to be in memory for every call.
 #[inline(always)]
 pub(super) fn trace<E: fmt::Debug>(callee: Callee, event: impl FnOnce() -> E) {
     if is_traced() {

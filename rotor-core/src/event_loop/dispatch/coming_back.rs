@@ -8,14 +8,15 @@ use crate::time::Time;
 use crate::token::Token;
 
 impl<M: Machine> Dispatch<M> {
-    /// The machine whose handler runs; with `call`, only if that is still the call.
+    /// Returns the machine whose handler is running; if `call` is given, only if that call is still
+    /// in progress.
     pub(in crate::event_loop) fn callee_of(&self, call: Option<u64>) -> Option<Callee> {
         let is_it =
             call.is_none_or(|call| self.pulse.as_ref().is_some_and(|pulse| pulse.is_in_call(call)));
         self.callee.filter(|_| is_it)
     }
 
-    /// The handler that runs gives the loop away.
+    /// Notes that the running handler gives the loop away.
     pub(in crate::event_loop) fn leave(&mut self, callee: Callee) {
         self.callee = None;
         if !self.is_away(callee.token) {
@@ -23,23 +24,24 @@ impl<M: Machine> Dispatch<M> {
         }
     }
 
-    /// It has not, since there was no thread: it goes on in the same call.
+    /// Undoes `leave`, because there was no other thread: the handler goes on in the same call.
     pub(in crate::event_loop) fn stay(&mut self, callee: Callee) {
         self.callee = Some(callee);
         self.clock.forget_reading();
     }
 
-    /// It has it again.
+    /// Notes that the handler has the loop again.
     pub(in crate::event_loop) fn come_back(&mut self, callee: Callee) {
         self.stay(callee);
-        // What is left of the handler is a call of its own to who watches: others were called last.
+        // To the watchdog, the rest of the handler is a new call, because other machines were
+        // called in between.
         if let Some(pulse) = &mut self.pulse {
             pulse.calls(callee.token, callee.type_name);
         }
     }
 
-    /// The machine whose handler was away has answered, or is gone. Returns whether its deadline
-    /// was reached meanwhile.
+    /// Removes a machine from those that are away: its handler has returned, or the machine is
+    /// gone. Returns whether its deadline has passed meanwhile.
     pub(in crate::event_loop) fn take_away(&mut self, token: Token) -> bool {
         let place = self.away.iter().position(|away| away.token == token);
         place.is_some_and(|place| self.away.swap_remove(place).is_timed_out)
@@ -49,13 +51,14 @@ impl<M: Machine> Dispatch<M> {
         self.away.iter().any(|away| away.token == token)
     }
 
-    /// What is pending for a machine that is away waits in its slot until it has answered.
+    /// Leaves the pending calls of a machine that is away in its slot, until its handler has
+    /// returned.
     #[cold]
     pub(super) fn hold_if_away(&mut self, token: Token) -> bool {
         self.is_away(token) && self.scheduler.hold(token)
     }
 
-    /// The deadline of a machine was reached that cannot be called now.
+    /// Notes that the deadline of a machine has passed that cannot be called now.
     #[cold]
     pub(super) fn time_out_later(&mut self, now: Time, token: Token) {
         match self.away.iter_mut().find(|away| away.token == token) {
@@ -63,17 +66,17 @@ impl<M: Machine> Dispatch<M> {
                 away.is_timed_out = true;
                 self.scheduler.slots_mut().clear_deadline(token);
             }
-            // It waits to hear of its spawn, and hears of this after that. Put among the overdue,
-            // and again each turn, until the spawn is answered.
+            // It waits for the result of its spawn, and is told of the deadline after that. It is
+            // put among the overdue machines, again in each turn until then.
             None => self.scheduler.time_out_now(now, token),
         }
     }
 
-    /// A drain ends: the machines that are away are given up.
+    /// Gives up the machines that are away, because a drain ends.
     #[cold]
     #[inline(never)]
     pub(super) fn give_up_away(&mut self, environment: &AnyEnvironment) {
-        // They stay in the list: one that comes back finds no machine any more.
+        // They stay in the list. A handler that comes back finds that its machine is gone.
         for Away { token, .. } in &self.away {
             if self.scheduler.slots().is_there(*token) {
                 self.scheduler.end(environment, *token);

@@ -1,4 +1,4 @@
-//! Deadlines that have been reached, and machines that are to be told.
+//! Deadlines that have passed.
 
 use std::ops::ControlFlow;
 use std::ops::ControlFlow::Continue;
@@ -26,7 +26,7 @@ impl<M: Machine> Dispatch<M> {
         caller.call(self, refs, token, What::Timeout)
     }
 
-    /// Fires the deadline of a slot that has expired, if it still has it.
+    /// Fires the deadline of an expired slot, if the slot still has it.
     pub(in crate::event_loop) fn fire<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
@@ -40,8 +40,8 @@ impl<M: Machine> Dispatch<M> {
     #[inline(always)]
     fn next_to_fire(&mut self, now: Time, index: u32) -> Option<Token> {
         let (token, state) = self.scheduler.slots_mut().state_at(index)?;
-        // Left to `fire_overdue`: fired here, a machine that answers with a passed deadline again
-        // would be called by both in one turn.
+        // Left to `fire_overdue`. If it fired here too, a machine that again returns a deadline
+        // that has passed would be called by both in the same turn.
         let queued = state.in_overdue;
         let deadline = self.scheduler.slots().deadline(index);
         if queued || !self.scheduler.slots_mut().take_expired(index) {

@@ -1,4 +1,4 @@
-//! Machines that end without an answer: dropped between handlers, or gone with a panic.
+//! Machines that end without a response: dropped between handlers, or gone with a panic.
 
 use std::io;
 
@@ -14,7 +14,7 @@ use crate::spawn_error::SpawnCause;
 use crate::token::Token;
 
 impl<M: Machine> Dispatch<M> {
-    /// Ends a machine that is not with a handler, by dropping it.
+    /// Ends a machine that is not in a handler, by dropping it.
     pub(in crate::event_loop) fn drop_machine(
         &mut self,
         environment: &AnyEnvironment,
@@ -22,7 +22,7 @@ impl<M: Machine> Dispatch<M> {
         token: Token,
     ) {
         let Some(machine) = self.scheduler.slots_mut().take(token) else { return };
-        // Asked while it is there. It is code of the machine, as its drop is, and may panic.
+        // Read before the drop. It is the machine's code, like the drop, and may panic.
         let callee = Callee::guarded(token, &machine);
         let dropped = guard(|| drop(machine));
         self.scheduler.end(environment, token);
@@ -52,30 +52,32 @@ impl<M: Machine> Dispatch<M> {
         dropped
     }
 
-    /// Ends the machine whose handler has panicked, and returns its name. It is gone: it was with
-    /// the handler by value, or was dropped in its slot as the panic unwound.
+    /// Ends the machine whose handler has panicked, and returns its token. The machine itself is
+    /// gone: it was passed to the handler by value, or was dropped in its slot during unwinding.
     ///
     /// # Errors
     ///
-    /// If no handler ran: the panic is the backend's, or its clock's, and may come again each time.
+    /// Fails if no handler was running: then the panic is that of the backend or its clock, and may
+    /// recur in every turn.
     pub(in crate::event_loop) fn handler_panicked(
         &mut self,
         environment: &AnyEnvironment,
         config: &Config,
         panicked: &Panicked,
     ) -> io::Result<Token> {
-        // It is gone, and the next one has not woken itself.
+        // This flag belonged to the machine that is gone, not to the next one.
         environment.take_woke_itself();
         let Some(callee) = self.callee.take() else {
             return Err(io::Error::other(format!("the backend, or its clock, {panicked}")));
         };
         self.take_away(callee.token);
         if !self.scheduler.slots().is_there(callee.token) {
-            // Dropped by a drain while its handler was away.
+            // Its machine was dropped by a drain while the handler was away.
             log_guarded!(error, "a handler whose machine its loop had given up {panicked}");
             return Ok(callee.token);
         }
-        // There if it was not its own code: the clock, asked how long its handler took.
+        // The machine still exists if other code panicked: the clock, when the handler's time was
+        // measured.
         if let Some(machine) = self.scheduler.slots_mut().take(callee.token) {
             drop_guarded(machine, "a machine whose handler had panicked");
         }

@@ -1,4 +1,4 @@
-//! Machines that end badly: what is told of them, and to whom.
+//! Reports about machines that have failed.
 
 use std::any::type_name;
 
@@ -8,7 +8,7 @@ use crate::machine::Machine;
 use crate::machine_failure::{FailureCause, MachineFailure};
 use crate::token::Token;
 
-/// The machine whose handler runs.
+/// The machine whose handler is running.
 #[derive(Clone, Copy)]
 pub(in crate::event_loop) struct Callee {
     pub(in crate::event_loop) token: Token,
@@ -16,31 +16,33 @@ pub(in crate::event_loop) struct Callee {
 }
 
 impl Callee {
-    /// By the name that the machine says it has. That is code of its own, and may panic.
+    /// Creates it with the name that the machine returns. That is the machine's code, and may
+    /// panic.
     #[inline(always)]
     pub(super) fn of<M: Machine>(token: Token, machine: &M) -> Callee {
         Callee { token, type_name: machine.type_name() }
     }
 
-    /// The same where nothing may unwind: if the machine's name panics, it has that of its type.
+    /// Does the same where a panic is not possible: if the machine's code panics, it uses the name
+    /// of its type.
     #[cold]
     #[inline(never)]
     pub(super) fn guarded<M: Machine>(token: Token, machine: &M) -> Callee {
         guard(|| Callee::of(token, machine)).unwrap_or_else(|_| Callee::unnamed::<M>(token))
     }
 
-    /// Before the machine has said its name.
+    /// Creates it before the machine has returned its name.
     #[inline(always)]
     pub(super) fn unnamed<M>(token: Token) -> Callee {
         Callee { token, type_name: type_name::<M>() }
     }
 }
 
-/// Logs, once, that a machine ended badly, and shows it to the observer.
+/// Logs once that a machine has failed, and tells the observer.
 pub(super) fn report(config: &Config, callee: Callee, cause: FailureCause<'_>) {
     let Callee { token, type_name } = callee;
     let failure = MachineFailure { token, machine: type_name, cause };
-    // Prints the user's error by the user's code.
+    // Printing the user's error runs the user's code.
     if let Err(panicked) = guard(|| log::error!("{failure}")) {
         log_guarded!(
             error,

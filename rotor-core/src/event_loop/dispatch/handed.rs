@@ -1,5 +1,5 @@
-//! Calls of a loop that may be handed over: what is to be called is given out, and its answer comes
-//! back, perhaps from another thread. Nothing of the loop is borrowed in between.
+//! Calls of a loop that can be handed over. Each call is given out, and its response comes back,
+//! perhaps from another thread. Nothing of the loop is borrowed in between.
 
 use super::call::trace;
 use super::terms::{Terms, What};
@@ -14,7 +14,7 @@ use crate::scope::AnyEnvironment;
 use crate::time::Time;
 use crate::token::Token;
 
-/// Calls are noted, to be made by whoever has these terms.
+/// Notes a call, to be made by the owner of these terms.
 impl<M: Machine> Terms<M> {
     #[inline(always)]
     pub(in crate::event_loop) fn note(
@@ -30,7 +30,8 @@ impl<M: Machine> Terms<M> {
         }
     }
 
-    /// Returns whether the machine is to hear of its spawn now. It is in its slot.
+    /// Notes the result of a spawn. Returns whether the machine must be told of it now; the machine
+    /// is in its slot.
     pub(in crate::event_loop) fn note_spawn<B: Backend>(
         &mut self,
         dispatch: &mut Dispatch<M>,
@@ -59,11 +60,11 @@ impl<M: Machine> Dispatch<M> {
         terms: &mut Terms<M>,
     ) -> Lifted<M> {
         let token = terms.callee.token;
-        // What it hears of its spawn is of the same call.
+        // The report of a spawn's result belongs to the same call.
         if !matches!(terms.what, What::SpawnAnswer)
             && let Some(machine) = self.scheduler.slots().machine_at(token.index())
         {
-            // It is asked for its name, and may panic.
+            // `type_name` is the machine's code, and may panic.
             self.callee = Some(Callee::unnamed::<M>(token));
             let callee = Callee::of(token, machine);
             self.callee = Some(callee);
@@ -76,11 +77,11 @@ impl<M: Machine> Dispatch<M> {
     }
 }
 
-/// Answers. Each returns the machine where there is a next call, in which it is to hear of its
-/// spawn.
+/// Applying responses. Each function returns the machine if another call follows, which reports the
+/// result of its spawn.
 impl<M: Machine> Dispatch<M> {
-    /// The machine goes on, which is what nearly all say: inlined, so that it is copied as few times
-    /// as may be.
+    /// Applies the usual response, to continue. Inlined, so that the machine is copied as few times
+    /// as possible.
     #[inline(always)]
     pub(in crate::event_loop) fn goes_on<B: Backend>(
         &mut self,
@@ -99,7 +100,7 @@ impl<M: Machine> Dispatch<M> {
         None
     }
 
-    /// Applies any answer.
+    /// Applies any response.
     #[inline(never)]
     pub(in crate::event_loop) fn answered<B: Backend>(
         &mut self,
@@ -122,7 +123,7 @@ impl<M: Machine> Dispatch<M> {
         }
     }
 
-    /// The same while handlers are away, of which this may have been one.
+    /// Does the same while handlers are away, possibly including this one.
     #[cold]
     #[inline(never)]
     fn answered_with_some_away<B: Backend>(
@@ -135,7 +136,7 @@ impl<M: Machine> Dispatch<M> {
         self.note_time(refs.environment, refs.config, terms.callee, terms.started.get());
         let is_late = self.take_away(token);
         if !self.scheduler.slots().is_there(token) {
-            // Dropped by a drain while its handler was away.
+            // Its machine was dropped by a drain while the handler was away.
             refs.environment.take_woke_itself();
             self.callee = None;
             drop_guarded(response, "a machine that its loop had given up");
@@ -164,8 +165,8 @@ impl<M: Machine> Dispatch<M> {
     }
 }
 
-/// The deadline of an answer. One that was reached while the handler was away, and is kept, is due
-/// now.
+/// Returns the deadline of a response. If the machine keeps a deadline that has passed while its
+/// handler was away, it is due now.
 fn deadline_after(is_late: bool, now: Time, deadline: Deadline) -> Deadline {
     if is_late && matches!(deadline, Deadline::Keep) { Deadline::At(now) } else { deadline }
 }

@@ -1,4 +1,4 @@
-//! Making machines: by a seed that another one spawned, or by a closure.
+//! Making machines: from a seed that another machine spawned, or by a closure.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -38,7 +38,7 @@ impl<M: Machine> Dispatch<M> {
             .map_err(|cause| SpawnError { cause, seed: None })
     }
 
-    /// Makes a machine by a closure that is given its token.
+    /// Makes a machine by a closure that gets its token.
     pub(in crate::event_loop) fn make(
         &mut self,
         environment: &AnyEnvironment,
@@ -53,22 +53,22 @@ impl<M: Machine> Dispatch<M> {
             .map_err(|cause| SpawnError { cause, seed: None })
     }
 
-    /// Takes a slot for a machine that is about to be made, unless all that are free are promised to
-    /// others.
+    /// Takes a slot for a machine that is about to be made, unless all free slots are promised to
+    /// other machines.
     #[inline]
     fn reserve(&mut self, environment: &AnyEnvironment, spawner: Option<Token>) -> Option<Token> {
-        // A slot that is free may be promised to one that waits for it.
+        // A free slot may be promised to a machine that waits for it.
         if !environment.waiters.use_slot(spawner, self.scheduler.slots().vacant()) {
             return None;
         }
         let token = self.scheduler.slots_mut().reserve()?;
         self.scheduler.slots_mut().note_made(token, environment.now());
-        // Before the call: what is made may ask how many are left.
+        // Before the call, because the new machine may read how many slots are left.
         self.scheduler.publish_slot_counts(environment);
         Some(token)
     }
 
-    /// Puts what was made into the slot that was reserved for it, or frees that.
+    /// Puts the new machine into the slot that was reserved for it, or frees the slot.
     #[inline(always)]
     fn keep_made(
         &mut self,
@@ -77,7 +77,7 @@ impl<M: Machine> Dispatch<M> {
         token: Token,
         made: Result<Response<M>, Panicked>,
     ) -> Result<Token, SpawnCause> {
-        // Taken whatever came of it: it is not the next machine's.
+        // Taken in any case, so that it is not left for the next machine.
         let woke_itself = environment.take_woke_itself();
         let response = match made {
             Ok(response) => response,
@@ -104,19 +104,18 @@ impl<M: Machine> Dispatch<M> {
             }
         }
         if woke_itself {
-            // In line with all others that were woken, so that it is called in this turn.
+            // In line with all other woken machines, so that it is called in this turn.
             self.scheduler.wake_fresh(token);
         }
         self.counters.stats.spawned += 1;
-        // The walk of a drain comes to the slots that it has not passed, in this turn or a later
-        // one.
+        // The drain will come to the slots that it has not passed, in this turn or a later one.
         if token.index() < self.drain_cursor {
             self.scheduler.pend(token, Calls::DRAINING);
         }
         Ok(token)
     }
 
-    /// Makes a machine for another one. Returns what that is told.
+    /// Makes a machine for another one. Returns the event that reports the result.
     pub(super) fn spawn_for<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
@@ -129,7 +128,8 @@ impl<M: Machine> Dispatch<M> {
         made.map_or_else(Event::SpawnError, |_| Event::Spawned)
     }
 
-    /// Goes on with a spawn of an earlier turn. If its machine is gone, the seed is dropped.
+    /// Continues a spawn of an earlier turn. If the machine that requested it is gone, the seed is
+    /// dropped.
     pub(in crate::event_loop) fn resume_spawn<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,

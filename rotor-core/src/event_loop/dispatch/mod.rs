@@ -1,5 +1,5 @@
-//! Dispatch: hands events to machines. Each call lends the machine to its handler, or takes it out
-//! of its slot for one that takes it by value, and applies the answer.
+//! Dispatch: delivers events to machines. Each call lends the machine to its handler in its slot,
+//! or takes it out of the slot for a handler that takes it by value, and then applies the response.
 //!
 //! ```text
 //!   event ──▶ handle_in_place() ─ declined ─▶ take(), handle() ──▶ apply: Continue ──▶ its slot
@@ -8,7 +8,7 @@
 //!   pending: the run queue has it called later                        Done, Error ▶ its slot ends
 //! ```
 //!
-//! A handler that panics unwinds to the turn, which tells `handler_panicked` and goes on.
+//! A handler that panics unwinds to the turn, which calls `handler_panicked` and goes on.
 
 mod asking_to_end;
 pub(super) mod at_once;
@@ -43,7 +43,7 @@ use crate::scope::AnyEnvironment;
 use crate::stats::{Counters, StatsHandle};
 use crate::token::Token;
 
-/// References to what a turn needs beside the machines, while it calls them.
+/// References to what a turn needs, besides the machines, while it calls them.
 pub(super) struct Refs<'a, M: Machine, B> {
     pub(super) context: &'a mut M::Context,
     pub(super) environment: &'a AnyEnvironment,
@@ -51,8 +51,9 @@ pub(super) struct Refs<'a, M: Machine, B> {
     pub(super) config: &'a Config,
 }
 
-/// Who makes the calls that a turn comes to: the turn itself, or somebody whom they are given out
-/// to. Then each function breaks off, and the turn stops there until the call was made.
+/// The code that makes the calls of a turn: the turn itself, or code to which the calls are given
+/// out. In the latter case each function breaks off, and the turn stops there until the call was
+/// made.
 pub(in crate::event_loop) trait Caller<M: Machine> {
     fn call<B: Backend>(
         &mut self,
@@ -62,7 +63,8 @@ pub(in crate::event_loop) trait Caller<M: Machine> {
         what: What,
     ) -> ControlFlow<()>;
 
-    /// Makes what a machine wanted in an earlier turn, which is to hear of it.
+    /// Carries out a spawn that a machine requested in an earlier turn, and reports the result to
+    /// it.
     fn spawn<B: Backend>(
         &mut self,
         dispatch: &mut Dispatch<M>,
@@ -71,25 +73,24 @@ pub(in crate::event_loop) trait Caller<M: Machine> {
         spawn: (M, M::Seed),
     ) -> ControlFlow<()>;
 
-    /// Keeps what is left of the calls that are pending for a machine, when the turn stops for one
-    /// of them.
+    /// Keeps the rest of a machine's pending calls, when the turn stops at one of them.
     fn keep(&mut self, token: Token, left: Pending);
 }
 
-/// The machines of a loop, and the call that is under way.
+/// The machines of a loop, and the call that is in progress.
 pub(super) struct Dispatch<M: Machine> {
     scheduler: Scheduler<M>,
     clock: TurnClock,
     counters: Counters,
-    /// The machine whose handler runs.
+    /// The machine whose handler is running.
     callee: Option<Callee>,
-    /// What the watchdog sees.
+    /// The state that the watchdog sees.
     pulse: Option<Pulse>,
-    /// A handler has panicked, under `OnPanic::StopLoop`.
+    /// Set when a handler has panicked, with `OnPanic::StopLoop`.
     stop_reason: Option<Exit>,
-    /// The next slot to be told of the drain that is under way.
+    /// The next slot to be told of the current drain.
     drain_cursor: u32,
-    /// Machines whose handlers have given the loop away and have not answered.
+    /// Machines whose handlers have given the loop away and have not returned.
     away: Vec<Away>,
 }
 
@@ -107,7 +108,7 @@ impl<M: Machine> Dispatch<M> {
         }
     }
 
-    /// From now on the loop shows what it does.
+    /// Sets the pulse: from now on the watchdog sees what the loop does.
     pub(super) fn set_pulse(&mut self, pulse: Pulse) {
         self.pulse = Some(pulse);
     }
@@ -133,7 +134,7 @@ impl<M: Machine> Dispatch<M> {
         self.scheduler.is_due()
     }
 
-    /// Checks that the run queue and what the slots say of it agree.
+    /// Checks that the run queue and the states of the slots agree.
     pub(super) fn check_queue(&self) -> Result<(), String> {
         self.scheduler.check(|token| self.is_away(token))
     }
@@ -146,30 +147,30 @@ impl<M: Machine> Dispatch<M> {
         &mut self.counters
     }
 
-    /// How many machines have been made so far.
+    /// Returns how many machines have been made so far.
     pub(super) fn machines_made(&self) -> u64 {
         self.counters.stats.spawned
     }
 
-    /// Makes the statistics seen by other threads.
+    /// Publishes the statistics to other threads.
     pub(super) fn publish(&self) {
         let slots = self.scheduler.slots();
         self.counters.publish(slots.len(), slots.armed());
     }
 
-    /// The statistics, with what has happened so far.
+    /// Returns the statistics, including what has happened so far.
     pub(super) fn stats(&self) -> StatsHandle {
         self.publish();
         self.counters.handle()
     }
 
-    /// Why the loop is to end at once, if a panic says so.
+    /// Returns why the loop must end at once, if a panic requires that.
     pub(super) fn stop_reason(&mut self) -> &mut Option<Exit> {
         &mut self.stop_reason
     }
 }
 
-/// Events for machines.
+/// Delivering events to machines.
 impl<M: Machine> Dispatch<M> {
     #[inline(always)]
     pub(super) fn ready<B: Backend>(
@@ -179,7 +180,7 @@ impl<M: Machine> Dispatch<M> {
         token: Token,
         events: EventSet,
     ) -> ControlFlow<()> {
-        // A machine that asked to be called again is called behind the others, once, with all that
+        // A machine that returned `again` is called once, behind the others, with all events that
         // came meanwhile.
         if !self.scheduler.slots().can_be_called_unless(token, Calls::READY) {
             self.ready_later(token, events);
@@ -209,7 +210,7 @@ impl<M: Machine> Dispatch<M> {
         }
     }
 
-    /// Wakes the machine of a slot that came from the wake queue.
+    /// Wakes the machine of a slot from the wake queue.
     pub(super) fn wake_slot<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
@@ -226,10 +227,10 @@ impl<M: Machine> Dispatch<M> {
         token.map_or(Continue(()), |token| self.wakeup(refs, caller, token, whole))
     }
 
-    /// `whole` says that the machine itself was woken, not only parts of it.
+    /// Calls `wakeup`. `whole` says that the machine itself was woken, not only parts of it.
     ///
-    /// A thread that wakes a part puts it into the channel first and the machine into the list
-    /// after that. If the part was taken in between, the machine is in the list for nothing.
+    /// A thread that wakes a part first puts the part into the channel, and then the machine into
+    /// the list. If the part was taken in between, the machine is in the list for nothing.
     fn wakeup<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
@@ -250,8 +251,8 @@ impl<M: Machine> Dispatch<M> {
         caller.call(self, refs, token, What::Wakeup { whole })
     }
 
-    /// Makes the calls that are pending for a machine. What its handlers add meanwhile is left for
-    /// the next turn.
+    /// Makes the pending calls of a machine. Calls that its handlers add meanwhile are left for the
+    /// next turn.
     pub(super) fn resume<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
@@ -262,7 +263,7 @@ impl<M: Machine> Dispatch<M> {
         pending.map_or(Continue(()), |pending| self.make_pending(refs, caller, token, pending))
     }
 
-    /// Makes calls that were taken from those that are pending.
+    /// Makes calls that were taken from the pending ones.
     #[inline(always)]
     pub(super) fn make_pending<B: Backend>(
         &mut self,
@@ -271,8 +272,8 @@ impl<M: Machine> Dispatch<M> {
         token: Token,
         mut pending: Pending,
     ) -> ControlFlow<()> {
-        // Before the drain, at which machines end: it may find what had come before that. Once is
-        // enough: one that answers `again` for ever would never hear of the drain.
+        // Before `draining`, at which machines end: there may be input that arrived before. Once is
+        // enough: a machine that returned `again` forever would never be told of the drain.
         if pending.take_one(Calls::READY) {
             let stops = self.ready(refs, caller, token, pending.events());
             stops.map_break(|()| caller.keep(token, pending))?;
@@ -287,7 +288,7 @@ impl<M: Machine> Dispatch<M> {
         Continue(())
     }
 
-    /// Takes what is pending for a machine from the run queue, if it is there to be called.
+    /// Takes the pending calls of a machine from the run queue, if it exists and can be called.
     #[inline(always)]
     fn next_pending<B>(&mut self, refs: &Refs<'_, M, B>, token: Token) -> Option<Pending> {
         if !self.away.is_empty() && self.hold_if_away(token) {

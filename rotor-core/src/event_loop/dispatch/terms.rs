@@ -1,4 +1,4 @@
-//! `Terms`: a call that was given out, and what is to be known of it when its answer comes.
+//! `Terms`: a call that was given out, and what is needed when its response comes.
 
 use std::cell::Cell;
 
@@ -10,29 +10,29 @@ use crate::scope::Woken;
 use crate::time::Time;
 use crate::token::Token;
 
-/// A call that is to be made of a machine which is then lifted out of its slot, and what is to be
-/// known of it when its answer comes.
+/// A call to be made of a machine that is then lifted out of its slot, and what is needed when its
+/// response comes.
 ///
-/// Written where whoever asks for calls has it, field by field: what is copied right after it was
-/// written is waited for, which costs more than the copy.
+/// It is written in its final place, field by field. Copying a value right after writing it stalls
+/// until the writes are complete, which costs more than the copy itself.
 pub(in crate::event_loop) struct Terms<M: Machine> {
     pub(in crate::event_loop) callee: Callee,
     pub(super) what: What,
-    /// When it began, if it is timed; later by what its sections took that were handed over.
+    /// When the call began, if it is timed; plus the time of its sections that were handed over.
     pub(super) started: Cell<Option<Time>>,
-    /// `Again` repeats them.
+    /// The events that `Again` repeats.
     pub(super) events: EventSet,
     /// For a wake-up: whether the machine itself was woken.
     pub(super) woken: Option<bool>,
     /// For a wake-up: the parts that were woken.
     pub(super) parts: Vec<u32>,
-    /// Spawns so far at this event.
+    /// The number of spawns so far in this event.
     pub(super) spawns: u32,
-    /// What has become of the last of them.
+    /// The result of the last spawn.
     pub(super) spawn_answer: Option<Event<M::Seed>>,
 }
 
-/// What is called.
+/// The kind of a call.
 #[derive(Clone, Copy)]
 pub(in crate::event_loop) enum What {
     Ready(EventSet),
@@ -42,12 +42,12 @@ pub(in crate::event_loop) enum What {
         whole: bool,
     },
     Draining(Time),
-    /// What became of its spawn.
+    /// The result of the machine's spawn.
     SpawnAnswer,
 }
 
 impl What {
-    /// What the machine is to be told; what became of its spawn, if that went well.
+    /// Returns the event for the machine. For the result of a spawn, that is the successful one.
     #[inline(always)]
     pub(super) fn event<S>(self) -> Event<S> {
         match self {
@@ -61,7 +61,7 @@ impl What {
 }
 
 impl<M: Machine> Terms<M> {
-    /// A place for those of a call.
+    /// Creates the place for the terms of later calls.
     pub(in crate::event_loop) fn nothing() -> Terms<M> {
         Terms {
             callee: Callee { token: Token::new(0, 0), type_name: "" },
@@ -75,7 +75,7 @@ impl<M: Machine> Terms<M> {
         }
     }
 
-    /// A call of this machine begins. Its name, and when it began, are noted as it is lifted.
+    /// Begins a call of this machine. Its name and the time are noted when it is lifted.
     #[inline(always)]
     pub(super) fn begin(&mut self, token: Token, what: What) {
         self.callee.token = token;
@@ -86,14 +86,15 @@ impl<M: Machine> Terms<M> {
         self.spawns = 0;
     }
 
-    /// Others had the loop from then on. `now` is asked where handlers are timed.
+    /// Notes that other handlers had the loop since `then`. `now` is called only if handlers are
+    /// timed.
     pub(in crate::event_loop) fn was_away_since(&self, then: Time, now: impl FnOnce() -> Time) {
         if let Some(started) = self.started.get() {
             self.started.set(Some(started + (now() - then)));
         }
     }
 
-    /// What the machine is to be told, once.
+    /// Returns the event for the machine. Call it once.
     #[inline(always)]
     pub(in crate::event_loop) fn take_event(&mut self) -> Event<M::Seed> {
         match self.what {

@@ -1,51 +1,51 @@
-//! `TurnClock`: when a turn reads the clock, so that handlers are told the time and pay little for
-//! it.
+//! `TurnClock`: decides when a turn reads the clock, so that handlers see the right time at little
+//! cost.
 
 use crate::backend::Backend;
 use crate::scope::AnyEnvironment;
 use crate::time::Time;
 
-/// One in so many calls other than `ready` reads the coarse clock. An event was worth a system
-/// call or two; a wake-up within the loop takes 30 ns, and that reading 8.
+/// One in this many calls other than `ready` reads the coarse clock. An event is worth a system
+/// call or two, but a wake-up within the loop takes 30 ns, and such a reading 8 ns.
 const CALLS_PER_READING: u8 = 8;
 
-/// What is known of the clock within a turn.
+/// The state of the clock within a turn.
 #[derive(Default)]
 pub(in crate::event_loop) struct TurnClock {
-    /// What the clock said when the turn last read it, as long as nothing that takes time has been
-    /// called since.
+    /// The result of the turn's last reading of the clock, if nothing that takes time was called
+    /// since.
     fresh: Option<Time>,
-    /// Cheap calls since one of them read the coarse clock, round and round: at 0 the next one
-    /// does.
+    /// Counts the cheap calls, modulo `CALLS_PER_READING`. At 0 the next one reads the coarse
+    /// clock.
     cheap_calls: u8,
 }
 
 impl TurnClock {
-    /// The clock was read just now.
+    /// Notes that the clock was read just now.
     pub(in crate::event_loop) fn was_read(&mut self, now: Time) {
         self.fresh = Some(now);
     }
 
-    /// Something that takes time is about to be called.
+    /// Notes that something that takes time is about to be called.
     pub(in crate::event_loop) fn forget_reading(&mut self) {
         self.fresh = None;
     }
 
-    /// Takes what the clock said, if nothing that takes time has been called since.
+    /// Takes the last reading, if nothing that takes time was called since.
     pub(in crate::event_loop) fn take_fresh(&mut self) -> Option<Time> {
         self.fresh.take()
     }
 
-    /// Before something of the user's is called: reads the clock if the coarse one, which costs
-    /// little, says that what was called before took long. Otherwise a deadline of 100 ms, set
-    /// late in a turn of 300 ms, has passed when set.
+    /// Called before any of the user's code. Reads the clock if the coarse clock, which costs
+    /// little, shows that earlier calls took long. Otherwise a deadline of 100 ms that is set late
+    /// in a turn of 300 ms would have passed when it is set.
     #[inline]
     pub(in crate::event_loop) fn before_call<B: Backend>(
         &mut self,
         backend: &B,
         environment: &AnyEnvironment,
     ) {
-        // A reading of just now serves this call alone: nobody knows how long that takes.
+        // A fresh reading serves only this call, because nobody knows how long it will take.
         if self.fresh.take().is_some() {
             self.cheap_calls = 0;
         } else if backend.coarse_now() > environment.now() {
@@ -53,8 +53,8 @@ impl TurnClock {
         }
     }
 
-    /// The same before calls that cost so little that a reading before each would show: before one
-    /// in `CALLS_PER_READING`.
+    /// Does the same for calls that are so cheap that a reading before each would be noticeable:
+    /// reads only before one in `CALLS_PER_READING`.
     #[inline]
     pub(in crate::event_loop) fn before_cheap_call<B: Backend>(
         &mut self,
