@@ -6,20 +6,20 @@
 //!
 //! # What the request path costs
 //!
-//! A busy connection moves its deadline on at every event, and almost none of these deadlines is
-//! ever reached. So an entry remembers the tick that it is *queued* at beside its deadline, and a
-//! later deadline is only stored: when the entry comes up at its queued tick, it is found to be
-//! early and moves on to where it belongs (*late correction*). Removing a deadline is the same, for
+//! A busy connection moves its deadline at every event, and almost none of these deadlines is ever
+//! reached. So besides its deadline, an entry has the tick at which it is *queued*, and a later
+//! deadline is only stored. When the entry comes up at its queued tick, it is found to be early and
+//! moves to its new place (*late correction*). Removing a deadline is the same, because
 //! [`Time::NEVER`] is a later one. Only an earlier deadline touches the lists.
 //!
 //! # Parts
 //!
-//! [`wheel`] knows which bucket a tick belongs to and which bucket comes up first; here are the
-//! entries of the slots. The lists of the buckets run through the entries, up to four for each
-//! bucket: with a million entries each step along a list waits for memory, and steps along four
-//! lists wait together. An entry is unlinked in constant time without knowing its bucket: that
-//! follows from the tick that the wheel has reached and the queued one, for both change only
-//! together.
+//! [`wheel`] knows which bucket a tick belongs to and which bucket comes up first. This module has
+//! the entries of the slots. The lists of the buckets run through the entries, with up to four
+//! lists for each bucket: with a million entries each step along a list waits for memory, and steps
+//! along four lists wait at the same time. An entry is unlinked in constant time without storing
+//! its bucket, which follows from the tick that the wheel has reached and the queued tick, because
+//! both change only together.
 
 mod tick;
 mod wheel;
@@ -37,58 +37,59 @@ use crate::time::Time;
 
 /// The deadlines of all machines of a loop.
 ///
-/// Slots are named by their index in the slab. [`set`](Timers::set) and [`clear`](Timers::clear)
-/// are called with what machines return, [`next_wake`](Timers::next_wake) before the loop waits,
-/// [`expire`](Timers::expire) after it, and [`take_expired`](Timers::take_expired) when it is the
-/// turn of what `expire` put into the queue.
+/// Slots are identified by their index in the slab. [`set`](Timers::set) and
+/// [`clear`](Timers::clear) are called when machines return, [`next_wake`](Timers::next_wake)
+/// before the loop waits, [`expire`](Timers::expire) after it, and
+/// [`take_expired`](Timers::take_expired) for each slot that `expire` has put into the queue.
 pub(crate) struct Timers {
     /// When the first bucket comes up; `Time::NEVER` if there is none.
     wake: Time,
-    /// By index of the slot; as long as the highest index used asks for.
+    /// Indexed by slot; as long as the highest index used so far requires.
     entries: Vec<Entry>,
     wheel: Wheel,
-    /// Entries that are in a list.
+    /// The number of entries that are in a list.
     queued: usize,
 }
 
 impl Timers {
-    /// Makes one without deadlines. Time begins at `start`: earlier deadlines are due at once.
+    /// Creates timers without deadlines. Time begins at `start`: earlier deadlines are due at once.
     pub(crate) fn new(start: Time) -> Timers {
         let wheel = Wheel::new(tick_before(start));
         Timers { wake: Time::NEVER, entries: Vec::new(), wheel, queued: 0 }
     }
 
-    /// Takes address space for that many slots, so that the entries of these never move. Fails
-    /// where there is none.
+    /// Reserves address space for that many slots, so that their entries never move. Fails if there
+    /// is none.
     pub(crate) fn reserve(&mut self, slots: usize) -> Result<(), TryReserveError> {
         self.entries.try_reserve_exact(slots)
     }
 
-    /// Gives the slot this deadline in place of the one that it had; `Time::NEVER` takes it away.
+    /// Sets the deadline of the slot, in place of the one that it had; `Time::NEVER` removes it.
     ///
-    /// A deadline that has passed is due at the next call to `expire`. If the slot has expired and
-    /// waits for its turn, a deadline no later than the expired one leaves it there, so that a
-    /// machine that repeats its deadline at each event does not lose its turn to them; one that has
-    /// not been reached takes it out.
+    /// A deadline that has passed is due at the next call of `expire`. If the slot has expired and
+    /// waits in the queue, a deadline no later than the expired one leaves it there, so that a
+    /// machine that repeats its deadline at each event does not lose its place. A deadline in the
+    /// future takes it out.
     ///
-    /// `u32::MAX` is no slot: misuse, and ignored.
+    /// `u32::MAX` is not a slot, and is ignored.
     #[inline]
     pub(crate) fn set(&mut self, index: u32, deadline: Time) {
-        // The range of `Time` ends within a tick, and rounding up would leave it.
+        // The range of `Time` ends within a tick, so rounding up would leave the range.
         let deadline = if deadline > LAST_TICK_TIME { Time::NEVER } else { deadline };
-        // Not before the wheel looks at the entry: it will see the new deadline then. An entry that
-        // is in no list is `UNQUEUED`, which no deadline reaches but `Time::NEVER`.
+        // The lists need no change before the wheel looks at the entry, which then sees the new
+        // deadline. An entry that is in no list is `UNQUEUED`, which only `Time::NEVER` reaches.
         match self.entries.get_mut(index as usize) {
             Some(entry) if entry.queued <= deadline => entry.deadline = deadline,
-            // Beyond those used so far, as all are in a loop without deadlines: it has none.
+            // Beyond the entries so far, as all slots are in a loop without deadlines: there is
+            // nothing to remove.
             None if deadline == Time::NEVER => {}
             _ => self.set_earlier(index, deadline),
         }
     }
 
-    /// Takes the slot's deadline away and unlinks its entry: for a machine that has ended.
+    /// Removes the slot's deadline and unlinks its entry: for a machine that has ended.
     ///
-    /// For one that goes on without a deadline, `set` to `Time::NEVER` is cheaper.
+    /// For a machine that goes on without a deadline, `set` with `Time::NEVER` is cheaper.
     pub(crate) fn clear(&mut self, index: u32) {
         let Some(entry) = self.entries.get_mut(index as usize) else { return };
         entry.deadline = Time::NEVER;
@@ -97,31 +98,31 @@ impl Timers {
         }
     }
 
-    /// Returns the slot's deadline, also when it has expired and not been taken.
+    /// Returns the slot's deadline, even if it has expired and was not taken.
     pub(crate) fn deadline(&self, index: u32) -> Option<Time> {
         let entry = self.entries.get(index as usize)?;
         (entry.deadline != Time::NEVER).then_some(entry.deadline)
     }
 
-    /// How many slots are queued: all that have a deadline which has not expired, and some whose
-    /// deadline was taken away.
+    /// Returns how many slots are queued: all with a deadline that has not expired, and some whose
+    /// deadline was removed.
     pub(crate) fn queued(&self) -> usize {
         self.queued
     }
 
     /// Returns when the loop must wake to call `expire`; `None` if nothing is queued.
     ///
-    /// Never later than the tick of the earliest deadline. It may be earlier, once for each
-    /// deadline that was put off, brought forward or taken away; `expire` then yields nothing and
-    /// the next one is later.
+    /// This is never later than the tick of the earliest deadline. It may be earlier, once for each
+    /// deadline that was postponed, brought forward or removed; `expire` then yields nothing, and
+    /// the next result is later.
     pub(crate) fn next_wake(&self) -> Option<Time> {
         (self.wake != Time::NEVER).then_some(self.wake)
     }
 
-    /// Appends what is due at `now` to `due`, in the order of ticks.
+    /// Appends all slots that are due at `now` to `due`, in the order of ticks.
     ///
-    /// What expires is no longer queued, but keeps its deadline until `take_expired`, `set` or
-    /// `clear`.
+    /// A slot that expires is no longer queued, but keeps its deadline until `take_expired`, `set`
+    /// or `clear`.
     #[inline]
     pub(crate) fn expire(&mut self, now: Time, due: &mut VecDeque<Due>) {
         if self.wake <= now {
@@ -129,10 +130,10 @@ impl Timers {
         }
     }
 
-    /// Returns whether the slot has expired and waits for its turn, and if so ends its deadline.
+    /// Returns whether the slot has expired and waits for its turn. If so, removes its deadline.
     ///
-    /// Between `expire` and its turn a machine may have ended, or have answered another event with
-    /// a new deadline; then its timeout is not to be delivered. Returns true once for each expiry.
+    /// Between `expire` and its turn a machine may have ended, or have returned a new deadline for
+    /// another event; then its timeout must not be delivered. Returns `true` once for each expiry.
     pub(crate) fn take_expired(&mut self, index: u32) -> bool {
         let Some(entry) = self.entries.get_mut(index as usize) else { return false };
         let expired = entry.is_expired();
@@ -142,7 +143,7 @@ impl Timers {
         expired
     }
 
-    /// The part of `set` that has to touch the lists: the entry is not queued, or queued too late.
+    /// The part of `set` that must touch the lists: the entry is not queued, or queued too late.
     ///
     /// Not inlined, so that `set` itself need not save registers.
     #[inline(never)]
@@ -152,13 +153,15 @@ impl Timers {
         let Some(entry) = self.entry_mut(index) else { return };
         let (was_expired, was_queued) = (entry.is_expired(), entry.queued);
         entry.deadline = deadline;
-        // It waits for its turn with the others that are due: linked again, it would expire twice.
+        // The slot waits in the queue of due slots already; if it were linked again, it would
+        // expire twice.
         if was_expired && tick <= self.wheel.elapsed() {
             return;
         }
         // The wheel has no place for ticks that it has passed.
         let tick = tick.max(self.wheel.elapsed());
-        // Earlier, but within the tick that it is queued at, or overdue and queued as such before.
+        // The deadline is earlier, but within the queued tick; or it has passed, and the entry was
+        // queued as such before.
         if time_of(tick) == was_queued {
             return;
         }
@@ -170,7 +173,7 @@ impl Timers {
         self.wake = self.wake.min(time_of(tick));
     }
 
-    /// Returns the entry of that index, made if this is the highest one so far.
+    /// Returns the entry with this index; creates it if the index is the highest one so far.
     fn entry_mut(&mut self, index: u32) -> Option<&mut Entry> {
         if index == NONE {
             debug_assert!(false, "slot {index} cannot have a deadline");
@@ -184,7 +187,7 @@ impl Timers {
         self.entries.get_mut(index)
     }
 
-    /// Opens the buckets that have come up by that tick.
+    /// Opens the buckets that have come up by this tick.
     #[inline(never)]
     fn expire_some(&mut self, now: u64, due: &mut VecDeque<Due>) {
         self.wake = loop {
@@ -201,12 +204,12 @@ impl Timers {
         self.wheel.first().map_or(Time::NEVER, |(_, tick)| time_of(tick))
     }
 
-    /// Empties the first bucket at `tick`, its lower bound: each entry expires, moves to where it
-    /// belongs, or is left out because it lost its deadline.
+    /// Empties the first bucket at `tick`, its lower bound: each entry expires, moves to its place,
+    /// or is removed because it has no deadline any more.
     fn open(&mut self, place: usize, tick: u64, due: &mut VecDeque<Due>) {
         let first_due = due.len();
         let mut has_overdue = false;
-        // The lists take turns for as long as none has ended, so that their steps overlap.
+        // The lists take turns as long as none has ended, so that their memory accesses overlap.
         let [mut a, mut b, mut c, mut d] = self.wheel.open(place, tick);
         while a != NONE {
             let next = self.come_up(a, tick, &mut has_overdue, due);
@@ -217,15 +220,14 @@ impl Timers {
                 index = self.come_up(index, tick, &mut has_overdue, due);
             }
         }
-        // Deadlines that had passed when they were set are queued at the tick of that time,
-        // together.
+        // Deadlines that had passed when they were set are queued together, at the tick of that
+        // time.
         if has_overdue {
             due.make_contiguous()[first_due..].sort_unstable_by_key(|due| due.tick);
         }
     }
 
-    /// Decides what becomes of an entry whose queued tick is reached. Returns which entry is behind
-    /// it in its list.
+    /// Handles an entry whose queued tick has been reached. Returns the next entry of its list.
     #[inline(always)]
     fn come_up(
         &mut self,
@@ -243,18 +245,18 @@ impl Timers {
             *has_overdue |= deadline < tick;
             due.push_back(Due { tick: time_of(deadline), index });
         } else if entry.deadline == Time::NEVER {
-            // Taken away by `set`, which leaves the entry in its list.
+            // Removed by `set`, which leaves the entry in its list.
             entry.queued = UNQUEUED;
             self.queued -= 1;
         } else {
-            // Never the bucket that is being emptied: it is the one that `elapsed` is in.
+            // Never the bucket that is being emptied, which is the one that contains `elapsed`.
             let deadline = tick_after(entry.deadline);
             self.link(index, deadline);
         }
         next
     }
 
-    /// Puts an entry into the list that a tick belongs to. Counted as queued by the caller.
+    /// Adds an entry to the list of a tick. The caller counts it as queued.
     fn link(&mut self, index: u32, tick: u64) {
         let next = std::mem::replace(self.wheel.head_to_link(tick, index), index);
         if next != NONE {
@@ -278,32 +280,31 @@ impl Timers {
         if previous != NONE {
             self.entries[previous as usize].next = next;
         } else if self.wheel.unlink_head(tick_before(queued), index, next) {
-            // The bucket is vacant, and may have been the first: do not wake for it.
+            // The bucket is vacant now, and may have been the first: it must not cause a wake-up.
             self.wake = self.first_wake();
         }
     }
 }
 
-/// A slot whose deadline has been reached.
+/// A slot whose deadline has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
-    /// The slot's deadline, rounded up to a tick: those of one tick are neighbours and share it.
+    /// The slot's deadline, rounded up to a tick. Slots of the same tick are adjacent.
     pub(crate) tick: Time,
     /// The slot.
     pub(crate) index: u32,
 }
 
-/// What is kept for each slot.
+/// The data for each slot.
 #[derive(Clone, Debug)]
 struct Entry {
     /// `Time::NEVER` if there is none.
     deadline: Time,
-    /// The tick at which the wheel looks at this entry, or `UNQUEUED`. Not after the deadline's
-    /// tick, unless that one had passed when it was set. A time, so that `set` need not divide to
-    /// compare it.
+    /// The tick at which the wheel looks at this entry, or `UNQUEUED`. It is not after the
+    /// deadline's tick, unless the deadline had passed when it was set. It is a `Time`, so that
+    /// `set` need not divide to compare it.
     queued: Time,
-    /// The neighbours in the bucket's list, or `NONE`; without meaning while the entry is not
-    /// queued.
+    /// The neighbours in the bucket's list, or `NONE`. Meaningless while the entry is not queued.
     next: u32,
     previous: u32,
 }
@@ -312,12 +313,12 @@ impl Entry {
     const IDLE: Entry =
         Entry { deadline: Time::NEVER, queued: UNQUEUED, next: NONE, previous: NONE };
 
-    /// A deadline that is not queued is one that has expired: any other is queued when it is set.
+    /// A deadline that is not queued has expired: any other is queued when it is set.
     fn is_expired(&self) -> bool {
         self.queued == UNQUEUED && self.deadline != Time::NEVER
     }
 }
 
-/// The tick of an entry that is in no list. It is later than all others, so that every deadline
-/// comes before it and `set` links the entry; only `Time::NEVER` does not, and needs no link.
+/// The tick of an entry that is in no list. It is later than all others, so that `set` links the
+/// entry for every deadline; except for `Time::NEVER`, which needs no link.
 const UNQUEUED: Time = Time::NEVER;

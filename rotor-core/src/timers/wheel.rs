@@ -1,7 +1,6 @@
 //! The wheel itself: which bucket a tick belongs to, and which bucket comes up first.
 //!
-//! Ticks are read as numbers of 8-bit digits, and the wheel has a level for each digit, with 256
-//! buckets:
+//! Ticks are numbers of 8-bit digits, and the wheel has a level for each digit, with 256 buckets:
 //!
 //! ```text
 //!   level      5           …     2         1          0
@@ -10,39 +9,39 @@
 //!
 //! A tick's level is the highest digit in which it differs from `elapsed`, the tick that the wheel
 //! has reached; its bucket there is that digit. Hence all of level 0 comes before all of level 1,
-//! and so on, and within a level the buckets stand in order. They are numbered through, so that the
-//! first one is found with two counts of zero bits.
+//! and so on, and within a level the buckets are in order. They are numbered consecutively, so that
+//! the first one is found by counting zero bits twice.
 //!
-//! When a bucket of a higher level comes up, `elapsed` moves into it and what it held moves to
-//! lower levels, which an entry can do five times at most. `elapsed` goes straight to a tick at
-//! which something is queued: a long gap costs no more than a short one.
+//! When a bucket of a higher level comes up, `elapsed` moves into it and its entries move to lower
+//! levels, at most five times for each entry. `elapsed` jumps directly to the next tick at which
+//! something is queued: a long gap costs no more than a short one.
 //!
-//! Each bucket knows a lower bound of the ticks queued in it, so that a loop with one deadline in
-//! ten minutes sleeps for ten minutes and does not wake to move an entry from level to level. An
-//! entry that left its bucket or got a later deadline may leave a bound that is too low, which
-//! costs one needless wake-up.
+//! Each bucket has a lower bound of the ticks queued in it, so that a loop with one deadline in ten
+//! minutes sleeps for ten minutes and does not wake to move an entry from level to level. If an
+//! entry leaves its bucket or gets a later deadline, the bound may be too low, which costs one
+//! needless wake-up.
 //!
-//! Digits of 8 bits, because time-outs are mostly of seconds: these stand in level 1, and move once
-//! before they are reached, most of them not to level 0 but on to a later deadline. See
+//! Digits have 8 bits because most time-outs are a few seconds long. These are in level 1, and move
+//! once before they are reached; most of them do not move to level 0 but to a later deadline. See
 //! `doc/decisions/0001-timer-wheel.md`.
 
 use super::tick::TICK_NANOS;
 
 /// The buckets of all levels, and the tick that has been reached.
 pub(super) struct Wheel {
-    /// All queued ticks are at this one or later.
+    /// All queued ticks are at or after this one.
     elapsed: u64,
-    /// Bit n: word n of `occupied` has a bit.
+    /// Bit n is set if word n of `occupied` is not zero.
     summary: u32,
-    /// Bit n: bucket n has entries.
+    /// Bit n is set if bucket n has entries.
     occupied: [u64; PLACES / WORD_BITS],
     buckets: Box<[Bucket]>,
 }
 
-/// A bucket: the ends of its lists.
+/// A bucket: the heads of its lists.
 #[derive(Clone, Debug)]
 pub(super) struct Bucket {
-    /// No entry of the bucket is queued before this tick; the last one while it has none.
+    /// No entry of the bucket is queued before this tick; `u64::MAX` if there is none.
     bound: u64,
     /// The first entry of each list, or `NONE`.
     pub(super) heads: Heads,
@@ -52,7 +51,7 @@ pub(super) struct Bucket {
 pub(super) type Heads = [u32; LISTS];
 
 impl Wheel {
-    /// Makes an empty one, at this tick.
+    /// Creates an empty wheel at this tick.
     pub(super) fn new(elapsed: u64) -> Wheel {
         let vacant = Bucket { bound: u64::MAX, heads: VACANT };
         Wheel {
@@ -63,7 +62,7 @@ impl Wheel {
         }
     }
 
-    /// Returns the tick that has been reached; it never passes a tick at which something is queued.
+    /// Returns the tick that has been reached. It never passes a tick at which something is queued.
     pub(super) fn elapsed(&self) -> u64 {
         self.elapsed
     }
@@ -80,22 +79,23 @@ impl Wheel {
 
     /// Returns the bucket in which a tick is queued: see the docs of the module.
     pub(super) fn place(&self, tick: u64) -> usize {
-        // The lowest digit is set so that a tick equal to `elapsed` is of level 0 as well.
+        // The bits of the lowest digit are set, so that a tick equal to `elapsed` is in level 0 as
+        // well.
         let differing = (self.elapsed ^ tick) | (DIGIT_VALUES as u64 - 1);
         let level = (u64::BITS - 1 - differing.leading_zeros()) / DIGIT_BITS;
         let digit = (tick >> (level * DIGIT_BITS)) as usize % DIGIT_VALUES;
         level as usize * DIGIT_VALUES + digit
     }
 
-    /// Returns the head of the list that an entry which is queued at `tick` is to stand in front
-    /// of, for the caller to change.
+    /// Returns the head of the list for an entry that is queued at `tick`, for the caller to
+    /// replace it.
     #[inline]
     pub(super) fn head_to_link(&mut self, tick: u64, index: u32) -> &mut u32 {
         let place = self.place(tick);
         let bucket = &mut self.buckets[place];
-        // Never raised while the bucket holds anything: too low, it costs a needless wake-up, too
-        // high, a late deadline. The bound of a vacant bucket is later than any tick, so that the
-        // first entry marks it here as well.
+        // Never raised while the bucket has entries: a bound that is too low costs a needless
+        // wake-up, one that is too high a late deadline. The bound of a vacant bucket is later than
+        // any tick, so that the first entry marks the bucket here as well.
         if tick < bucket.bound {
             bucket.bound = tick;
             let word = place / WORD_BITS;
@@ -105,8 +105,8 @@ impl Wheel {
         &mut bucket.heads[list_of(place, index)]
     }
 
-    /// Has the list of that entry, which is queued at `tick` and its first, begin with the next
-    /// one. Returns whether the bucket is vacant now.
+    /// Replaces the head of a list, the entry `index` queued at `tick`, by the next entry. Returns
+    /// whether the bucket is vacant now.
     pub(super) fn unlink_head(&mut self, tick: u64, index: u32, next: u32) -> bool {
         let place = self.place(tick);
         let heads = &mut self.buckets[place].heads;
@@ -120,7 +120,7 @@ impl Wheel {
 
     /// Empties the first bucket, and moves on to `tick`, its lower bound.
     ///
-    /// It must be the first one, or `elapsed` would pass entries of the others.
+    /// It must be the first one, because otherwise `elapsed` would pass entries of earlier buckets.
     pub(super) fn open(&mut self, place: usize, tick: u64) -> Heads {
         self.elapsed = tick;
         self.mark_vacant(place);
@@ -143,7 +143,8 @@ pub(super) const NONE: u32 = u32::MAX;
 /// The heads of a bucket without entries.
 pub(super) const VACANT: Heads = [NONE; LISTS];
 
-/// Lists of a bucket. Measured with a million entries: see `doc/decisions/0001-timer-wheel.md`.
+/// The number of lists of a bucket. Measured with a million entries: see
+/// `doc/decisions/0001-timer-wheel.md`.
 pub(super) const LISTS: usize = 4;
 
 const DIGIT_BITS: u32 = 8;
@@ -152,13 +153,13 @@ const DIGIT_VALUES: usize = 1 << DIGIT_BITS;
 /// Enough for every tick: a deadline can be as far away as `Time` reaches.
 const LEVELS: usize = (u64::MAX / TICK_NANOS).ilog2() as usize / DIGIT_BITS as usize + 1;
 
-/// Buckets of all levels.
+/// The number of buckets of all levels.
 const PLACES: usize = LEVELS * DIGIT_VALUES;
 
 const WORD_BITS: usize = u64::BITS as usize;
 
-/// Returns the list of its bucket that an entry belongs to: one for the few of a tick, where ends
-/// of lists would cost more than steps along them.
+/// Returns the list to which an entry belongs. Buckets of a single tick have one list: they have
+/// few entries, and ends of lists would cost more than steps along them.
 fn list_of(place: usize, index: u32) -> usize {
     if place < DIGIT_VALUES { 0 } else { index as usize % LISTS }
 }
