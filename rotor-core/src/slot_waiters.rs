@@ -1,5 +1,5 @@
-//! Who waits for a free slot: first come, first served. And who has asked for room
-//! ([`crate::room`]), as a rule for the same.
+//! The machines that wait for a free slot, in the order in which they came, and the requests for
+//! room ([`crate::room`]), usually for the same purpose.
 //!
 //! ```text
 //!   wait_in_line()      a slot is free at the end of a turn
@@ -10,8 +10,9 @@
 //!              out of it                               the slot is used   the slot is the next one's
 //! ```
 //!
-//! Whoever comes later finds no free slot as long as there are no more than those in line and those
-//! who were granted one were promised: asking first in a turn gains nothing.
+//! A machine that is not in line finds a free slot only if there are more free slots than are
+//! promised to the machines in line and to those with a granted slot. So it gains nothing by
+//! spawning earlier in a turn.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicUsize;
@@ -25,12 +26,12 @@ use crate::token::Token;
 /// A machine, or a part of one.
 type Name = (Token, u32);
 
-/// Who waits for a free slot, and who has been granted one.
+/// The machines that wait for a free slot, and those that were granted one.
 #[derive(Default)]
 pub(crate) struct SlotWaiters {
-    /// How many slots are promised, to those in line and to those who were granted one; and, as
-    /// [`ROOM`], whether room was asked for. Written under the lock, and looked at without it:
-    /// nearly always it is zero.
+    /// How many slots are promised, to machines in line and to those with a grant; and, as the bit
+    /// [`ROOM`], whether there are requests for room. Written under the lock, and read without it,
+    /// because it is nearly always zero.
     promised: AtomicUsize,
     line: Mutex<Line>,
 }
@@ -42,26 +43,26 @@ struct Line {
     /// The place of each of them.
     places: BTreeMap<Name, u64>,
     granted: BTreeSet<Name>,
-    /// Who is called with a wake-up just now, if anybody is promised a slot.
+    /// The machine whose `wakeup` is running, if any slot is promised.
     called: Option<Token>,
-    /// Who is so while others have the loop, which was taken from its handler.
+    /// Machines whose `wakeup` is running although the loop was taken from their handlers.
     called_and_left: BTreeSet<Token>,
     last_place: u64,
     room: RoomRequests,
 }
 
-/// The bit of `promised` that says whether room was asked for.
+/// The bit of `promised` that says whether there are requests for room.
 const ROOM: usize = 1 << (usize::BITS - 1);
 
 impl SlotWaiters {
-    /// Puts a machine in line, unless it stands there, or has been granted a slot that it has not
-    /// heard of.
+    /// Puts a machine in line, unless it is in line already, or has been granted a slot and not yet
+    /// been called for it.
     pub(crate) fn wait_in_line(&self, waiter: Notifier) {
         let mut line = self.lock();
         let name = (waiter.token(), waiter.part());
-        // A grant that it has not heard of makes waiting superfluous; in the wake-up that tells of
-        // it, it may wait for another slot, since the granted one is the next one's if it is not
-        // used.
+        // A grant for which the machine has not been called makes waiting superfluous. In the
+        // wake-up for the grant, it may wait for another slot, because the granted one goes to the
+        // next machine if it is not used.
         let is_called =
             line.called == Some(waiter.token()) || line.called_and_left.contains(&waiter.token());
         if line.granted.contains(&name) && !is_called {
@@ -75,8 +76,8 @@ impl SlotWaiters {
         self.publish(&mut line);
     }
 
-    /// Whether the machine, or this part of it, would find one of the `free` slots if it spawned
-    /// now.
+    /// Returns whether the machine, or this part of it, would get one of the `free` slots if it
+    /// spawned now.
     #[inline]
     pub(crate) fn is_free_for(&self, token: Token, part: u32, free: usize) -> bool {
         let promised = self.promised.load(Relaxed) & !ROOM;
@@ -84,8 +85,8 @@ impl SlotWaiters {
             || (free > 0 && promised > 0 && self.lock().granted.contains(&(token, part)))
     }
 
-    /// Whether one of the `free` slots may be used, by a machine or from outside; what the machine
-    /// was granted is used up.
+    /// Returns whether one of the `free` slots may be used, by a machine or from outside. A grant
+    /// of the machine is used up.
     #[inline]
     pub(crate) fn use_slot(&self, spawner: Option<Token>, free: usize) -> bool {
         if self.promised.load(Relaxed) == 0 { free > 0 } else { self.use_promised(spawner, free) }
@@ -103,7 +104,7 @@ impl SlotWaiters {
         may
     }
 
-    /// A machine is about to be called with a wake-up: in that it may ask for another slot.
+    /// Notes that a machine's `wakeup` is about to be called, in which it may ask for another slot.
     #[inline]
     pub(crate) fn begin_wakeup(&self, token: Token) {
         if self.promised.load(Relaxed) > 0 {
@@ -116,8 +117,8 @@ impl SlotWaiters {
         self.lock().called = Some(token);
     }
 
-    /// The loop was taken from the machine's handler, which goes on: if it was called with a
-    /// wake-up, it may still ask for another slot.
+    /// Notes that the loop was taken from the machine's handler, which goes on. If this is
+    /// `wakeup`, it may still ask for another slot.
     pub(crate) fn leave_called(&self, token: Token) {
         if self.are_any() {
             let mut line = self.lock();
@@ -127,8 +128,8 @@ impl SlotWaiters {
         }
     }
 
-    /// Takes back what was granted to the parts of a machine that were called and did not use it:
-    /// 0, the machine itself, if it was called as a whole, and `parts`.
+    /// Withdraws the grants of a machine's parts that were called and did not use them: of part 0,
+    /// the machine itself, if it was called as a whole, and of `parts`.
     #[inline]
     pub(crate) fn end_wakeup(&self, token: Token, whole: bool, parts: &[u32]) {
         if self.promised.load(Relaxed) > 0 {
@@ -147,7 +148,7 @@ impl SlotWaiters {
         self.publish(&mut line);
     }
 
-    /// Strikes out a machine that has ended, all its parts.
+    /// Removes a machine that has ended, with all its parts.
     #[inline]
     pub(crate) fn remove(&self, token: Token) {
         if self.promised.load(Relaxed) > 0 {
@@ -169,26 +170,26 @@ impl SlotWaiters {
         self.publish(&mut line);
     }
 
-    /// Asks for room, unless the machine, or part of it, has done so.
+    /// Adds a request for room, unless the machine, or this part of it, has one already.
     pub(crate) fn ask_for_room(&self, asker: Notifier, room: Room) {
         let mut line = self.lock();
         line.room.add(asker, room);
         self.publish(&mut line);
     }
 
-    /// The oldest request for room.
+    /// Returns the oldest request for room.
     pub(crate) fn first_request(&self) -> Option<RoomRequest> {
         self.lock().room.first().cloned()
     }
 
-    /// A machine has left room for the oldest request.
+    /// Notes that a machine has made room for the oldest request.
     pub(crate) fn note_room_made(&self) {
         if let Some(first) = self.lock().room.first() {
             first.made += 1;
         }
     }
 
-    /// The oldest request is answered.
+    /// Removes the oldest request.
     pub(crate) fn take_request(&self) -> Option<RoomRequest> {
         let mut line = self.lock();
         let first = line.room.remove_first();
@@ -196,24 +197,24 @@ impl SlotWaiters {
         first
     }
 
-    /// Whether anybody waits for a slot, was granted one, or has asked for room.
+    /// Returns whether any machine waits for a slot, has a grant, or has requested room.
     #[inline]
     pub(crate) fn are_any(&self) -> bool {
         self.promised.load(Relaxed) != 0
     }
 
-    /// Grants the `free` slots, as far as they are not granted yet, to the first in line, and wakes
+    /// Grants the `free` slots that are not granted yet to the first machines in line, and wakes
     /// these.
     pub(crate) fn grant(&self, free: usize) {
         let mut line = self.lock();
-        // Between handlers.
+        // No handler is running.
         line.called = None;
         while line.granted.len() < free
             && let Some((_, waiter)) = line.waiting.pop_first()
         {
             let name = (waiter.token(), waiter.part());
             line.places.remove(&name);
-            // One that is gone is granted nothing.
+            // A machine that is gone gets no grant.
             if waiter.wakeup() {
                 line.granted.insert(name);
             }
@@ -221,7 +222,7 @@ impl SlotWaiters {
         self.publish(&mut line);
     }
 
-    /// Whether `grant` would wake anybody, or room is to be made.
+    /// Returns whether `grant` would wake a machine, or room must be made.
     #[inline]
     pub(crate) fn is_due(&self, free: usize) -> bool {
         self.promised.load(Relaxed) > 0 && {
@@ -230,7 +231,8 @@ impl SlotWaiters {
         }
     }
 
-    /// Those who were granted one of the `free` slots, or what is wrong with that.
+    /// Returns the machines with a grant for one of the `free` slots, or a description of what is
+    /// wrong.
     pub(crate) fn check(&self, free: usize) -> Result<Vec<Token>, String> {
         let line = self.lock();
         if self.promised.load(Relaxed) != line.promised_and_room()
@@ -250,7 +252,7 @@ impl SlotWaiters {
 
     fn publish(&self, line: &mut Line) {
         if line.promised() == 0 {
-            // Nothing that they could have heard of, or not.
+            // No grants are left that they could have been called for.
             line.called_and_left.clear();
         }
         self.promised.store(line.promised_and_room(), Relaxed);
