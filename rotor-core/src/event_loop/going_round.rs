@@ -1,5 +1,5 @@
-//! With `--cfg rotor_handed` every loop is one whose threads change all the time:
-//! `handing/going_round.rs` says how.
+//! With `--cfg rotor_handed`, every loop changes its thread all the time: see
+//! `handing/going_round.rs`.
 
 use std::io;
 
@@ -16,7 +16,7 @@ where
     B: Backend<Handle: Send + Sync> + Send + 'static,
 {
     pub(super) fn going_round(mut self) -> LoopInstance<M, B> {
-        // It is watched only where that was asked for, as on one thread.
+        // Watched only if the config says so, as on one thread.
         let blocking = self.core().blocking();
         let relay = Relay::new(self.environment.clone(), self.control.clone(), blocking);
         self.relay = Some(Closes(relay));

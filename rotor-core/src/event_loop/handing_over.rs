@@ -9,30 +9,31 @@ use crate::backend::Backend;
 use crate::machine::Machine;
 
 impl<M: Machine, B: Backend> LoopInstance<M, B> {
-    /// Has the loop go on while a handler blocks: [`run`](LoopInstance::run) has its handlers run
-    /// by threads of its own, one at a time, and a handler that calls
-    /// [`Scope::blocking`](crate::Scope::blocking) costs its machine the time, and no other.
+    /// Makes the loop go on while a handler blocks. [`run`](LoopInstance::run) then calls the
+    /// handlers on threads of its own, one at a time, and a handler that calls
+    /// [`Scope::blocking`](crate::Scope::blocking) delays its own machine, but no other.
     ///
-    /// Machines, seeds, context and backend go from thread to thread, so they are `Send`; what a
-    /// handler keeps in thread-local variables stays behind. How many threads there may be, and
-    /// which sections are worth one, is set by [`Config::blocking`](crate::Config::blocking); where
-    /// that is not set its defaults hold, the watchdog included. A thread that waits for the loop
-    /// spins for up to 100 µs before it sleeps, as long as what it waits for comes meanwhile; where
-    /// it did not, up to 63 waits are left out.
+    /// Machines, seeds, the context and the backend move between threads, so they must be `Send`.
+    /// Thread-local variables do not move with a handler's machine.
+    /// [`Config::blocking`](crate::Config::blocking) sets how many threads there may be, and which
+    /// sections are worth one; without it the defaults apply, including the watchdog. A thread that
+    /// waits for the loop spins for up to 100 µs before it sleeps, as long as spinning has been
+    /// worth it; after spinning in vain, up to 63 waits pass without it.
     ///
-    /// When `run` returns, handlers may still be away: of a loop that was stopped, or in a drain
-    /// whose deadline has come, which counts their machines as dropped. Running it again has those
-    /// come back that are machines of the loop; once it is dropped, they are unwound when they do.
+    /// When `run` returns, handlers may still be away: if the loop was stopped, or if the time of a
+    /// drain was over, in which case their machines count as dropped. If the loop is run again,
+    /// handlers come back whose machines still belong to it. If the loop is dropped, handlers are
+    /// unwound when they come back.
     ///
-    /// [`turn`](LoopInstance::turn) does not hand over, and nobody comes back in it. Asking again
-    /// changes nothing.
+    /// [`turn`](LoopInstance::turn) does not hand the loop over, and no handler comes back in it. A
+    /// second call of this method has no effect.
     ///
     /// ```
     /// # use rotor_core as rotor;
     /// use std::time::Duration;
     /// use rotor::{Config, Infallible, Loop, Machine, Response, Scope};
     ///
-    /// /// Looks something up where that takes long.
+    /// /// Does a slow lookup.
     /// struct Lookup(u32);
     ///
     /// impl Machine for Lookup {
@@ -41,7 +42,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     ///
     ///     fn wakeup(self, scope: &mut Scope<'_, Vec<u32>>) -> Response<Self, Infallible> {
     ///         let key = self.0;
-    ///         // Meanwhile the other machine does the same.
+    ///         // The other machine does the same meanwhile.
     ///         let found = scope.blocking(move || {
     ///             std::thread::sleep(Duration::from_millis(20));
     ///             key * 10
@@ -83,7 +84,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         self
     }
 
-    /// What `run` does where other threads run the loop.
+    /// What `run` does if other threads run the loop.
     pub(super) fn run_by_threads(&mut self) -> io::Result<Exit>
     where
         M: Machine<Seed: Send, Context: Send> + Send + 'static,

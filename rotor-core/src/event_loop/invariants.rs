@@ -1,4 +1,4 @@
-//! Whether the books of a loop agree with each other: for tests and simulations.
+//! Consistency checks of a loop, for tests and simulations.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -11,16 +11,16 @@ use crate::time::Time;
 use crate::token::Token;
 
 impl<M: Machine, B: Backend> LoopInstance<M, B> {
-    /// Checks that the slots, the deadlines, the wake-ups and the queues of what is due agree:
-    /// every machine is in a slot, every deadline is of a machine, every machine with a pending
-    /// call is queued, once.
+    /// Checks that the slots, the deadlines, the wake-ups and the queues of due work agree: every
+    /// machine is in a slot, every deadline belongs to a machine, every machine with a pending call
+    /// is queued exactly once.
     ///
-    /// It walks all slots that were ever used, so it is for tests and simulations; call it between
-    /// turns.
+    /// This walks over all slots that were ever used, so it is for tests and simulations. Call it
+    /// between turns.
     ///
     /// # Errors
     ///
-    /// What contradicts what. A bug of the loop.
+    /// Returns a description of a contradiction, which is a bug of the loop.
     pub fn check_invariants(&self) -> Result<(), String> {
         let dispatch = self.core().dispatch();
         let slots = dispatch.slots();
@@ -37,7 +37,8 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         self.core().dispatch().check_queue()
     }
 
-    /// Each that was granted a slot is there and will be called, so that no slot is kept for ever.
+    /// Checks that each machine with a granted slot exists and will be called, so that no slot is
+    /// kept forever.
     fn check_granted(&self) -> Result<(), String> {
         let slots = self.core().dispatch().slots();
         let granted = self.environment.waiters.check(slots.vacant())?;

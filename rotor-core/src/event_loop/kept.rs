@@ -1,8 +1,9 @@
-//! `Kept`: what others want to be dropped as soon as a loop drains, and hear of it by that.
+//! `Kept`: values of other threads that are dropped as soon as a loop drains, by which these
+//! threads notice it.
 
 use std::sync::{Mutex, PoisonError};
 
-/// Things that live as long as a loop serves, of other threads that watch for its end.
+/// Values that live as long as a loop serves, for other threads that wait for its end.
 pub(super) struct Kept(Mutex<Option<Vec<Box<dyn Send>>>>);
 
 impl Default for Kept {
@@ -12,14 +13,14 @@ impl Default for Kept {
 }
 
 impl Kept {
-    /// Keeps a thing; drops it at once where the loop does not serve any more.
+    /// Keeps a value, or drops it at once if the loop no longer serves.
     pub(super) fn keep(&self, thing: impl Send + 'static) {
         if let Some(kept) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             kept.push(Box::new(thing));
         }
     }
 
-    /// The loop drains, or is gone.
+    /// Drops the values: the loop drains, or is gone.
     pub(super) fn drop_all(&self) {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(kept);

@@ -1,8 +1,9 @@
-//! `LongestIdle`: who has been idle longest, as far as a walk over the slots has found.
+//! `LongestIdle`: the machines that have been idle longest, as far as a walk over the slots has
+//! found them.
 //!
-//! A walk keeps as many as [`FOUND_MAX`] of the oldest, so that a flood of requests costs one walk
-//! for so many of them. What is not among them became idle later than they; so the oldest of them
-//! is the oldest of all, as long as any is left.
+//! A walk keeps at most [`FOUND_MAX`] of the oldest, so that a flood of requests costs one walk for
+//! that many requests. Machines that are not among those found became idle later. So the oldest of
+//! those found is the oldest of all, as long as any is left.
 
 use std::collections::BinaryHeap;
 
@@ -10,36 +11,37 @@ use crate::room::Room;
 use crate::time::Time;
 use crate::token::Token;
 
-/// The most machines that one walk finds. 1,024: with as many slots as a loop has by default, 64
-/// are looked at for each. 16 KiB, as long as some are left.
+/// The maximum number of machines that one walk finds. With 1,024 and the default number of slots,
+/// a walk looks at 64 slots for each. This takes 16 KiB, as long as any are left.
 const FOUND_MAX: usize = 1_024;
 
-/// The most machines that are put off from one request to the next.
+/// The maximum number of machines that are put off from one request to the next.
 const PUT_OFF_MAX: usize = 64;
 
-/// What is known of machines that are idle, and which of them is next.
+/// The idle machines that are known, and their order.
 #[derive(Default)]
 pub(super) struct LongestIdle {
-    /// Since when they are idle, the oldest last.
+    /// The machines with the time since when they are idle; the oldest is last.
     found: Vec<(Time, Token)>,
-    /// Taken from those, and to be looked at again by the next request: the oldest first.
+    /// Machines that were taken from `found` and must be looked at again for the next request; the
+    /// oldest is first.
     put_off: Vec<(Time, Token)>,
-    /// Whose connections were looked for, if not all machines.
+    /// The listener whose connections were searched, if not all machines were.
     listener: Option<Token>,
-    /// When the last walk over all slots began, if it has found all that are idle. Who is not among
-    /// those found has become idle since then.
+    /// When the last walk over all slots began, if it has found all idle machines. A machine that
+    /// it has not found has become idle since then.
     complete_since: Option<Time>,
 }
 
-/// A walk over the slots that is under way.
+/// A walk over the slots that is in progress.
 pub(super) struct Walk {
-    /// The slot to be looked at next.
+    /// The next slot to look at.
     pub(super) next: u32,
     began: Time,
     pub(super) listener: Option<Token>,
-    /// The oldest of those that were seen, the youngest of them on top.
+    /// The oldest machines that were seen; the youngest of them is on top.
     oldest: BinaryHeap<(Time, Token)>,
-    /// There were more than it may keep.
+    /// Whether there were more than a walk keeps.
     is_truncated: bool,
 }
 
@@ -58,32 +60,32 @@ impl Walk {
 }
 
 impl LongestIdle {
-    /// Takes what a walk over all slots has found.
+    /// Takes the result of a walk over all slots.
     pub(super) fn take_walk(&mut self, walk: Walk) {
         self.listener = walk.listener;
-        // It has found those as well.
+        // The walk has found those as well.
         self.put_off = Vec::new();
         self.complete_since = (!walk.is_truncated).then_some(walk.began);
         self.found = walk.oldest.into_sorted_vec();
         self.found.reverse();
     }
 
-    /// Whether a walk for this could find what was not found before.
+    /// Returns whether a walk for this request could find machines that were not found before.
     pub(super) fn may_find(&self, room: &Room, now: Time) -> bool {
         if self.listener != room.listener {
             return true;
         }
-        // Who is not among those found is younger than they are, and the oldest of them is too
-        // young.
+        // The machines that were not found are younger than those found, and even the oldest of
+        // these is too young.
         if !self.found.is_empty() {
             return false;
         }
         self.complete_since.is_none_or(|since| since + room.idle_min <= now)
     }
 
-    /// The one that is idle longest, if that is long enough.
+    /// Returns the machine that has been idle longest, if that is long enough.
     pub(super) fn pop_oldest(&mut self, room: &Room, now: Time) -> Option<(Time, Token)> {
-        // Found for another listener: an older one may not be among them.
+        // Found for another listener: older machines of this one may not be among them.
         if self.listener != room.listener {
             self.found = Vec::new();
             self.put_off = Vec::new();
@@ -94,24 +96,26 @@ impl LongestIdle {
             return None;
         }
         let oldest = self.found.pop();
-        // Its memory is given back: room is seldom wanted, and not by every loop.
+        // Frees the memory: requests for room are rare, and many loops have none.
         if self.found.is_empty() {
             self.found = Vec::new();
         }
         oldest
     }
 
-    /// Keeps one that was popped, and is as idle as before, for the next request.
+    /// Keeps a machine that was popped, and is still idle since the same time, for the next
+    /// request.
     pub(super) fn put_off(&mut self, since: Time, token: Token) {
-        // The next walk finds the others: each request looks at all of these once more.
+        // Limited because each request looks at all of these once more. The next walk finds the
+        // others.
         if self.put_off.len() < PUT_OFF_MAX {
             self.put_off.push((since, token));
         }
     }
 
-    /// A request is answered: those that were put off are in line again, for the next.
+    /// Ends a request: machines that were put off are in line again for the next one.
     pub(super) fn end_request(&mut self) {
-        // They were popped, oldest first, before what is left.
+        // They were popped, oldest first, before those that are left.
         self.found.extend(self.put_off.drain(..).rev());
     }
 }

@@ -1,5 +1,4 @@
-//! Making room: the machines that have been idle longest are asked to end, for those that ask for
-//! it.
+//! Making room: the machines that have been idle longest are asked to end, to make room for others.
 //!
 //! ```text
 //!   request ──▶ found before? ──no──▶ walk over the slots, within each turn's budget ──▶ found
@@ -8,7 +7,7 @@
 //!               the oldest: still idle since then, and long enough? ──▶ make_room() ──▶ it ends: the asker is woken
 //! ```
 //!
-//! What a walk has found, and when another one could find more, is `longest_idle.rs`.
+//! `longest_idle.rs` keeps the result of a walk, and decides whether another walk could find more.
 
 use super::dispatch::{Dispatch, Refs};
 use super::longest_idle::{LongestIdle, Walk};
@@ -23,22 +22,22 @@ use crate::token::Token;
 #[derive(Default)]
 pub(super) struct RoomSearch {
     longest: LongestIdle,
-    /// The walk over the slots that is under way.
+    /// The walk over the slots that is in progress.
     walk: Option<Walk>,
 }
 
-/// What a machine has come to that was found to be idle longest.
+/// The result of asking the machine that was idle longest.
 enum Asked {
     Ended,
-    /// A call is on its way to it, or it goes on though it is idle.
+    /// A call of the machine is pending, or it goes on although it is idle.
     NotNow,
-    /// It is gone, or at work, or was since it was found.
+    /// The machine is gone or busy, or has been busy since it was found.
     NoLongerIdle,
 }
 
 impl RoomSearch {
-    /// Has machines make room for those that ask for it, one after the other, as far as one turn
-    /// may look at slots for them.
+    /// Serves requests for room one after the other, within the number of slots that one turn may
+    /// look at.
     pub(super) fn serve<M: Machine, B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
@@ -59,8 +58,8 @@ impl RoomSearch {
         }
     }
 
-    /// Ends as many machines as the request wants, as far as there are any. Returns false where the
-    /// search is to go on in the next turn.
+    /// Ends as many machines as the request wants, if there are so many. Returns `false` if the
+    /// search must go on in the next turn.
     fn serve_one<M: Machine, B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
@@ -78,8 +77,8 @@ impl RoomSearch {
                         refs.environment.waiters.note_room_made();
                         made += 1;
                     }
-                    // Forgotten, it would be missed until the next walk, which is not made while
-                    // nobody else can have become idle long enough.
+                    // If it were forgotten, it would be missed until the next walk, which is not
+                    // made as long as no other machine can have become idle long enough.
                     Asked::NotNow => self.longest.put_off(since, token),
                     Asked::NoLongerIdle => {}
                 }
@@ -96,8 +95,8 @@ impl RoomSearch {
         true
     }
 
-    /// Looks for the machines that are idle longest. Returns false where the turn's budget is spent
-    /// before all slots were seen.
+    /// Searches for the machines that are idle longest. Returns `false` if the turn's budget is
+    /// used up before all slots were seen.
     fn walk<M: Machine>(
         &mut self,
         dispatch: &Dispatch<M>,
@@ -106,7 +105,7 @@ impl RoomSearch {
         budget: &mut usize,
     ) -> bool {
         let slots = dispatch.slots();
-        // One for another listener has passed by what is looked for now.
+        // A walk for another listener has passed machines that are wanted now.
         let begun = self.walk.take().filter(|walk| walk.listener == room.listener);
         let mut walk = begun.unwrap_or_else(|| Walk::new(room.listener, now));
         while walk.next < slots.high_water() {
@@ -129,7 +128,7 @@ impl RoomSearch {
     }
 }
 
-/// Asks a machine to end, if it is as idle as it was found, and long enough for the request.
+/// Asks a machine to end, if it is still idle since the same time, and long enough for the request.
 fn ask<M: Machine, B: Backend>(
     refs: &mut Refs<'_, M, B>,
     dispatch: &mut Dispatch<M>,
@@ -145,7 +144,7 @@ fn ask<M: Machine, B: Backend>(
     if !idle.is_some_and(|idle| idle.since == since && room.is_left_by(&idle, now)) {
         return Asked::NoLongerIdle;
     }
-    // Who woke it was told that it would hear of that.
+    // Code that woke it was told that it would be called.
     if dispatch.scheduler().is_call_pending(token) || !dispatch.make_room(refs, token) {
         return Asked::NotNow;
     }
@@ -155,7 +154,7 @@ fn ask<M: Machine, B: Backend>(
     Asked::Ended
 }
 
-/// Asks a machine since when it is idle.
+/// Calls a machine's `idle`, which returns since when it is idle.
 fn idle_of<M: Machine>(machine: &M, token: Token) -> Option<Idle> {
     guard(|| machine.idle()).unwrap_or_else(|panicked| {
         log_guarded!(error, "machine {token}, asked whether it is idle, {panicked}");

@@ -7,47 +7,53 @@ use crate::blocking::SharedContext;
 use crate::machine::Machine;
 
 impl<M: Machine, B: Backend> LoopInstance<M, B> {
-    /// Has the loop go on while a handler blocks, whether or not that says so: as
-    /// [`handing_over`](LoopInstance::handing_over) where it does, and where it does not, the
-    /// watchdog takes the loop from a thread that is stuck, and has another one go on with it.
+    /// Makes the loop go on while a handler blocks, whether or not the handler declares that.
+    /// Declared sections work as with [`handing_over`](LoopInstance::handing_over). If a handler
+    /// blocks without a declaration, the watchdog takes the loop from its thread, and another
+    /// thread goes on with it.
     ///
-    /// **From then on that handler overlaps with others**, until it has answered. It keeps the
-    /// context that it was lent, and the others have a clone, which is another handle to the same
-    /// things: that is what [`SharedContext`] says. What comes for its machine meanwhile waits; its
-    /// answer is applied by whoever runs the loop then.
+    /// **From then on that handler overlaps with others**, until it returns. It keeps the context
+    /// that it was lent, and the other thread has a clone, which must be another handle to the same
+    /// data: that is the promise of [`SharedContext`]. Events for its machine wait meanwhile, and
+    /// its response is applied by the thread that runs the loop at that time.
     ///
-    /// A handler is stuck that runs for longer than
-    /// [`Blocking::patience`](crate::Blocking::patience) (10 ms); once the loop has not polled for
-    /// so long, in one handler or in many, for longer than
-    /// [`Blocking::patience_behind`](crate::Blocking::patience_behind) (100 µs). Time in which
-    /// other threads had the CPU is not counted (on Linux).
+    /// A handler counts as stuck when it has run for longer than
+    /// [`Blocking::patience`](crate::Blocking::patience) (10 ms). If the loop has not polled for so
+    /// long, in one handler or in many,
+    /// [`Blocking::patience_behind`](crate::Blocking::patience_behind) (100 µs) applies instead.
+    /// Time in which other threads had the CPU is not counted (on Linux).
     ///
-    /// **Nor are those waited for whose like were stuck just now.** The next handler of a machine of the
-    /// same [type](Machine::type_name) is called by another thread from the beginning, and the loop goes
-    /// on at once; if it took long as well (`patience_behind`), so are more of them at a time, up to all
-    /// threads that there are, and half as many for each that was short. So a hundred that block at once
-    /// are let go after a few looks of the watchdog.
+    /// **The loop does not wait for machines of the same type as a stuck one.** The next handler of
+    /// a machine of that [type](Machine::type_name) is called on another thread from the beginning,
+    /// and the loop goes on at once. Each such handler that takes long as well (`patience_behind`)
+    /// allows more of them at a time, up to the number of threads; each short one halves that
+    /// number. So if a hundred handlers block at once, the loop is free of them after a few checks
+    /// of the watchdog.
     ///
-    /// # What is not taken
+    /// # When the loop is not taken
     ///
-    /// The loop is its own thread's while it makes a machine ([`create`](Machine::create)), asks
-    /// one for room, drops one, or calls a closure between handlers: what blocks there holds it up.
-    /// So does all that blocks where no thread is left
-    /// ([`Blocking::threads_max`](crate::Blocking::threads_max)), or the system had none for the
-    /// watchdog. Statistics count what was [taken](crate::Stats::taken_over), what has
-    /// [answered](crate::Stats::late_answers) and what had [no thread](crate::Stats::no_thread).
+    /// The loop is not taken from its thread while it makes a machine
+    /// ([`create`](Machine::create)), calls `make_room`, drops a machine, or calls a closure
+    /// between handlers: code that blocks there holds up the loop. The same holds if no thread is
+    /// left ([`Blocking::threads_max`](crate::Blocking::threads_max)), or if the system had none
+    /// for the watchdog. The statistics count handlers from which the loop was
+    /// [taken](crate::Stats::taken_over), those of them that have
+    /// [returned](crate::Stats::late_answers), and those for which there was [no
+    /// thread](crate::Stats::no_thread).
     ///
-    /// # What else is different
+    /// # Other differences
     ///
-    /// [`Scope::blocking`](crate::Scope::blocking) in a handler from which the loop was taken runs
-    /// its section there, and holds up nobody. [`Scope::now`](crate::Scope::now) is in such a
-    /// handler the loop's, and goes on. When `run` returns, such handlers may still be away: of a
-    /// loop that was stopped, or drained, which counts their machines as dropped. Running it again
-    /// has their answers applied; once it is dropped, they are dropped with their machines.
-    /// [`into_context`](LoopInstance::into_context) returns the handle of who ran the loop last.
+    /// In a handler from which the loop was taken, [`Scope::blocking`](crate::Scope::blocking) runs
+    /// its section on the spot, which holds up nothing. [`Scope::now`](crate::Scope::now) still
+    /// returns the loop's time there, which goes on. When `run` returns, such handlers may still be
+    /// away: if the loop was stopped, or drained, in which case their machines count as dropped. If
+    /// the loop is run again, their responses are applied. If it is dropped, they are dropped with
+    /// their machines. [`into_context`](LoopInstance::into_context) returns the handle of the
+    /// thread that ran the loop last.
     ///
-    /// Each event costs two steps of a lock that nobody else wants, some 15 ns. Asking again, or
-    /// for `handing_over` before or after it, changes nothing: the first counts.
+    /// Each event costs two operations on an uncontended lock, some 15 ns. A second call of this
+    /// method, or a call of `handing_over` before or after it, has no effect: the first call
+    /// counts.
     ///
     /// ```
     /// # use rotor_core as rotor;
@@ -60,7 +66,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     /// impl SharedContext for Shared {}
     ///
     /// enum Task {
-    ///     /// Waits for the other, and does not say that it blocks.
+    ///     /// Waits for the other task, without declaring that it blocks.
     ///     Waits(mpsc::Receiver<()>),
     ///     Ends(mpsc::Sender<()>),
     /// }
@@ -90,7 +96,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     /// }
     /// let mut instance = creator.instantiate(Shared::default()).taking_over();
     /// instance.run()?;
-    /// // The other one was not waited for.
+    /// // The loop did not wait for the other handler.
     /// assert_eq!(instance.stats().read().taken_over, 2);
     /// assert_eq!(instance.into_context().0.lock().unwrap().len(), 2);
     /// # Ok(())
@@ -115,8 +121,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         self
     }
 
-    /// Takes the loop from the handler that runs, as the watchdog does, of which the models of what
-    /// threads share have none.
+    /// Takes the loop from the running handler, as the watchdog does, which the models do not have.
     #[cfg(rotor_loom)]
     pub fn taker(&self) -> impl Fn() -> bool + Send + 'static
     where

@@ -1,4 +1,4 @@
-//! `Baton`: what goes from thread to thread.
+//! `Baton`: the parts of a loop that move from thread to thread.
 
 use crate::backend::Backend;
 use crate::blocking::{SectionTimes, Suspects};
@@ -6,19 +6,19 @@ use crate::event_loop::closures::Repeated;
 use crate::event_loop::core::{Core, Progress};
 use crate::machine::Machine;
 
-/// All of a loop that goes from thread to thread.
+/// Everything of a loop that moves from thread to thread.
 pub(in crate::event_loop) struct Baton<M: Machine, B: Backend> {
     pub(in crate::event_loop) rest: Box<Rest<M, B>>,
     pub(in crate::event_loop) context: Box<M::Context>,
 }
 
 impl<M: Machine, B: Backend> Baton<M, B> {
-    /// Does what is to be done for owners that have ended since closures were run.
+    /// Runs the functions of `AtEnd` values that were dropped since closures were run.
     pub(in crate::event_loop) fn run_ends(&mut self) {
         self.rest.core.posts().run_ends(&mut self.context);
     }
 
-    /// Drops the machines, and all but the context.
+    /// Drops the machines, and everything but the context.
     pub(in crate::event_loop) fn into_context(self) -> Box<M::Context> {
         let Baton { rest, mut context } = self;
         let posts = rest.core.posts().clone();
@@ -29,20 +29,20 @@ impl<M: Machine, B: Backend> Baton<M, B> {
     }
 }
 
-/// All but the context, which handlers have.
+/// Everything but the context, which is lent to handlers.
 pub(in crate::event_loop) struct Rest<M: Machine, B: Backend> {
-    // First, so that the machines are dropped while all else still lives.
+    // The first field, so that the machines are dropped while everything else still exists.
     pub(in crate::event_loop) core: Core<M, B>,
     pub(in crate::event_loop) repeated: Repeated<M>,
     pub(in crate::event_loop) progress: Progress,
     pub(in crate::event_loop) sections: SectionTimes,
-    /// Somebody takes what is lent for too long.
+    /// Whether the watchdog takes a baton that is lent for too long.
     pub(in crate::event_loop) is_watched: bool,
-    /// Where the loop may be taken: those from which it was.
+    /// If the loop can be taken: the types of the handlers from which it was taken.
     pub(in crate::event_loop) suspects: Suspects,
-    /// The same: what the next thread has for its context.
+    /// If the loop can be taken: the context for the next thread.
     pub(in crate::event_loop) next_context: Option<Box<M::Context>>,
-    /// It is to take one turn.
+    /// Whether to take only one turn.
     #[cfg(rotor_handed)]
     pub(in crate::event_loop) is_one_turn: bool,
 }

@@ -1,4 +1,4 @@
-//! `Berth`: where the rest of a loop lies while a handler runs.
+//! `Berth`: the place of the rest of a loop while a handler runs.
 
 use std::cell::{RefCell, RefMut};
 use std::ops::DerefMut;
@@ -10,34 +10,35 @@ use crate::machine::Machine;
 use crate::scope::{HandOver, Lent};
 use crate::sync::{Mutex, MutexGuard};
 
-/// What lies there.
+/// The contents of the place.
 type Place<M, B> = Option<Box<Rest<M, B>>>;
 
-/// Where the rest of a loop is, on the thread that runs it. It is locked for the loop's own work,
-/// and free while a handler runs.
+/// The place of the rest of a loop, on the thread that runs it. It is locked while the loop itself
+/// works, and unlocked while a handler runs.
 pub(in crate::event_loop) trait Berth<M: Machine, B: Backend>: Sized {
     type Guard<'a>: DerefMut<Target = Place<M, B>>
     where
         Self: 'a;
 
-    /// Others may take it from there.
+    /// Whether other threads may take the rest from there.
     const IS_OPEN: bool;
 
     fn empty() -> Self;
 
     fn lock(&self) -> Self::Guard<'_>;
 
-    /// How a handler has the context.
+    /// Lends the context to a handler.
     fn lent<'a>(
         context: &'a mut Option<Box<M::Context>>,
         hand: &'a dyn HandOver<M::Context>,
     ) -> Lent<'a, M::Context>;
 
-    /// Where others may take it from.
+    /// Returns the place from which other threads may take the rest.
     fn open(&self) -> Option<&Arc<OpenPlace<M, B>>>;
 }
 
-/// Of a loop that is handed over: only the handler itself gives it away, and the context with it.
+/// The berth of a loop that is only handed over: only the handler itself gives it away, together
+/// with the context.
 pub(in crate::event_loop) struct Own<M: Machine, B: Backend>(RefCell<Place<M, B>>);
 
 impl<M: Machine, B: Backend> Berth<M, B> for Own<M, B> {
@@ -70,13 +71,13 @@ impl<M: Machine, B: Backend> Berth<M, B> for Own<M, B> {
     }
 }
 
-/// A place that the watchdog looks into as well.
+/// A place that the watchdog can access as well.
 pub(in crate::event_loop) struct OpenPlace<M: Machine, B: Backend>(Mutex<Place<M, B>>);
 
 impl<M: Machine, B: Backend> OpenPlace<M, B> {
-    /// Unless the loop is at work there.
+    /// Locks the place, unless the loop itself is at work.
     pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, Place<M, B>>> {
-        // Nobody panics with the lock but the loop, whose guard catches that.
+        // Only the loop panics while it holds the lock, and its guard catches that.
         match self.0.try_lock() {
             Ok(place) => Some(place),
             Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
@@ -85,8 +86,8 @@ impl<M: Machine, B: Backend> OpenPlace<M, B> {
     }
 }
 
-/// Of a loop that is taken from a handler that is stuck: each thread has a context of its own,
-/// which is another handle to the same things.
+/// The berth of a loop that can be taken from a stuck handler: each thread has a context of its
+/// own, which is another handle to the same data.
 pub(in crate::event_loop) struct Open<M: Machine, B: Backend>(Arc<OpenPlace<M, B>>);
 
 impl<M: Machine, B: Backend> Berth<M, B> for Open<M, B> {

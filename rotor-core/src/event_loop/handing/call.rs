@@ -1,4 +1,4 @@
-//! A call: the machine's handler, with nothing of the loop borrowed meanwhile, and its answer.
+//! A call: the machine's handler, during which nothing of the loop is borrowed, and its response.
 
 use std::cell::Cell;
 
@@ -11,16 +11,16 @@ use crate::machine::Machine;
 use crate::response::{Answer, Deadline, Response};
 use crate::scope::{AnyEnvironment, Scope};
 
-/// What became of an answer; with the rest of the loop, if that is here.
+/// The result of applying a response, with the guard of the rest of the loop if that is here.
 pub(super) enum Applied<G, M: Machine> {
     Done(G),
-    /// The machine is to hear of what it spawned: that is the next call.
+    /// The machine must be told the result of its spawn: that is the next call.
     Again(G, M),
-    /// The loop is no longer here: it is applied by whoever has that.
+    /// The loop is no longer here: the thread that has it applies the response.
     Late(Response<M, M::Seed>),
 }
 
-/// Where the answer to a call is applied, once the handler has let go of it.
+/// What is needed to apply the response to a call, once the handler has let go of it.
 pub(super) struct Applies<'a, 'c, M: Machine, P> {
     pub(super) berth: &'a P,
     pub(super) terms: &'c mut Terms<M>,
@@ -29,19 +29,19 @@ pub(super) struct Applies<'a, 'c, M: Machine, P> {
     pub(super) woke_itself: &'c Cell<bool>,
 }
 
-/// What became of a call; with the rest of the loop, if that is here.
+/// The result of a call, with the guard of the rest of the loop if that is here.
 pub(super) enum Called<G, M: Machine> {
     Done(G),
-    /// The answer is applied by whoever has the loop.
+    /// The response is applied by the thread that has the loop.
     Late(Response<M, M::Seed>),
 }
 
-/// Calls the machine in `$lifted`, and calls it again with what became of what it spawns. It is a
-/// [`Called`] with the next guard of the berth; that in `$rest` is dropped.
+/// Calls the machine in `$lifted`, and calls it again with the result of each spawn. Evaluates to a
+/// [`Called`] with the next guard of the berth; the guard in `$rest` is dropped.
 ///
-/// How the scope is made is the one thing in which calls differ. As a closure of a function that
-/// did this, it cost 118 instructions for each event (of a machine of 48 bytes, by value): machine
-/// and answer are copied once more. So it is a macro.
+/// Calls differ only in how the scope is made. As a function with a closure for that, this cost 118
+/// instructions for each event (of a machine of 48 bytes, by value), because machine and response
+/// are copied once more. So it is a macro.
 macro_rules! call_lifted {
     (
         $lifted:ident, $rest:ident, $berth:ident, $terms:ident, $context:ident, $environment:ident,
@@ -53,7 +53,7 @@ macro_rules! call_lifted {
             $($before)*
             let scope = &mut $scope;
             let in_place = call_in_place(&mut $lifted, event, scope);
-            // Never nothing: it was lifted for this.
+            // Never `None`: it was lifted for this.
             let Some(machine) = $lifted else { break Called::Done($berth.lock()) };
             let applied = match in_place {
                 Ok(deadline) => {
@@ -80,9 +80,9 @@ macro_rules! call_lifted {
 }
 pub(super) use call_lifted;
 
-/// Each takes the rest of the loop from its place again, and applies an answer.
+/// Each method locks the berth again, and applies a response.
 impl<'a, M: Machine, P> Applies<'a, '_, M, P> {
-    /// The machine goes on.
+    /// Applies the usual response, to continue.
     #[inline(always)]
     pub(super) fn goes_on<B: Backend>(
         self,
@@ -128,7 +128,7 @@ impl<'a, M: Machine, P> Applies<'a, '_, M, P> {
     }
 }
 
-/// Calls the handler in place. Returns the deadline of a machine that goes on.
+/// Calls the handler in place. Returns the deadline of a machine that continues.
 #[inline(always)]
 pub(super) fn call_in_place<M: Machine>(
     lifted: &mut Lifted<M>,
@@ -136,7 +136,7 @@ pub(super) fn call_in_place<M: Machine>(
     scope: &mut Scope<'_, M::Context>,
 ) -> Result<Deadline, InPlace<M::Seed>> {
     let mut in_call = LiftedInCall::of(lifted);
-    // Never nothing: it was lifted for this.
+    // Never `None`: it was lifted for this.
     let Some(machine) = in_call.machine() else { return Err(InPlace::Declined(event)) };
     let response = machine.handle_in_place(event, scope);
     in_call.let_go();
@@ -146,7 +146,7 @@ pub(super) fn call_in_place<M: Machine>(
     }
 }
 
-/// What becomes of a machine that declined, or does not go on.
+/// Handles the responses other than to continue, and calls a machine by value that has declined.
 #[inline(always)]
 pub(super) fn call_by_value<M: Machine>(
     machine: M,

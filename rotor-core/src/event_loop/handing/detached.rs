@@ -1,5 +1,5 @@
-//! Calls that another thread makes, so that the loop does not wait for them: of machines of a type
-//! whose handlers were stuck just now.
+//! Detached calls: another thread makes them, so that the loop does not wait for them. They are for
+//! machines of a type whose handlers were stuck shortly before.
 //!
 //! ```text
 //!   thread 1: has the loop ── calls others ────────┬── calls others ──▶
@@ -9,8 +9,8 @@
 //!   thread 2: (parked) ───────── handler ──────────┴── parks
 //! ```
 //!
-//! To the machine, to what comes for it meanwhile and to its answer it is all the same as if the
-//! loop had been [taken](super::taking) from it as it began.
+//! For the machine, the events for it and its response, it makes no difference from a loop that was
+//! [taken](super::taking) from its handler right at the beginning.
 
 use std::mem;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ where
     M: Machine<Seed: Send, Context: Send> + Send + 'static,
     B: Backend<Handle: Send + Sync> + Send + 'static,
 {
-    /// Has another thread make the call of this machine, if that is of a type that is suspected to
-    /// block. Returns whether one does.
+    /// Lets another thread make the call of this machine, if its type is suspected to block.
+    /// Returns whether another thread does.
     #[cold]
     #[inline(never)]
     pub(super) fn detach(
@@ -73,7 +73,7 @@ where
         true
     }
 
-    /// Makes a call for a loop that another thread has.
+    /// Makes a call for a loop that another thread runs.
     pub(super) fn make_detached<P: Berth<M, B>>(
         self: &Arc<Self>,
         call: Detached<M>,
@@ -88,7 +88,7 @@ where
             woke_itself: Default::default(),
             detached: Some(begun),
         };
-        // There is no loop in this thread's berth, so what is answered comes late.
+        // There is no loop in this thread's berth, so the response is late.
         let made = guard(|| drop(self.call(&mut held, lifted, worker, worker.berth.lock())));
         if let Err(panicked) = made {
             self.panicked_late(&mut held, panicked);

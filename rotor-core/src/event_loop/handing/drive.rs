@@ -1,4 +1,4 @@
-//! Running a loop on whichever thread has it.
+//! Running a loop on the thread that has it.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -17,14 +17,15 @@ use crate::machine::Machine;
 use crate::scope::Scope;
 use crate::time::Time;
 
-/// What a thread has while it runs a loop: the rest of that lies in the worker's berth.
+/// The state of a thread that runs a loop. The rest of the loop is in the worker's berth.
 pub(super) struct Held<M: Machine> {
     pub(super) context: Option<Box<M::Context>>,
-    /// The call that it makes.
+    /// The call that the thread makes.
     pub(super) terms: Terms<M>,
-    /// The machine has woken itself in that, where others may have the loop meanwhile.
+    /// Whether the machine has woken itself in this call; used if other threads may have the loop
+    /// meanwhile.
     pub(super) woke_itself: Cell<bool>,
-    /// Since when it makes that for a loop that another thread has, if it does.
+    /// When the call began, if it is made for a loop that another thread runs.
     pub(super) detached: Option<Time>,
 }
 
@@ -33,7 +34,7 @@ where
     M: Machine<Seed: Send, Context: Send> + Send + 'static,
     B: Backend<Handle: Send + Sync> + Send + 'static,
 {
-    /// Runs the loop until it has ended, is given to somebody else, was taken, or is gone.
+    /// Runs the loop until it has ended, is given to another thread, was taken, or is dropped.
     pub(super) fn drive<P: Berth<M, B>>(
         self: &Arc<Self>,
         baton: Baton<M, B>,
@@ -50,13 +51,14 @@ where
             detached: None,
         };
         self.drive_held(&mut held, worker);
-        // The context of a loop that was taken: another handle than that which goes on.
+        // If the loop was taken, this is the context of this thread: another handle than that of
+        // the thread that goes on.
         drop_guarded(held, "a context");
     }
 
     fn drive_held<P: Berth<M, B>>(self: &Arc<Self>, held: &mut Held<M>, worker: &Worker<M, B, P>) {
         // One guard for all handlers, as in a turn that calls them itself. After a panic the loop
-        // is in its place again, unless it is gone.
+        // is in its place again, unless it was taken.
         loop {
             match guard(|| self.make_calls(held, worker)) {
                 Ok(()) => return,
@@ -116,8 +118,8 @@ where
         }
     }
 
-    /// Makes a call, and those by which the machine hears of what it spawned. `None`: the loop is no
-    /// longer here.
+    /// Makes a call, and the further ones that report the results of spawns. Returns `None` if the
+    /// loop is no longer here.
     #[inline(always)]
     pub(super) fn call<'a, P: Berth<M, B>>(
         self: &Arc<Self>,

@@ -1,4 +1,4 @@
-//! `Given`: what a thread gets that is parked.
+//! `Given`: the work for a parked thread.
 
 use super::baton::Baton;
 use crate::backend::Backend;
@@ -25,7 +25,7 @@ impl<M: Machine, B: Backend> From<Box<Detached<M>>> for Given<M, B> {
     }
 }
 
-/// A call that is to be made.
+/// A call to be made by another thread.
 pub(super) struct Detached<M: Machine> {
     pub(super) lifted: Lifted<M>,
     pub(super) terms: Terms<M>,

@@ -1,10 +1,10 @@
-//! With `--cfg rotor_handed` every loop changes its thread all the time, so that all tests are of
+//! With `--cfg rotor_handed`, every loop changes its thread all the time, so that all tests cover
 //! that as well:
 //!
-//! * each turn is taken by another thread than the one before, those of `turn` too;
-//! * each handler, before it does anything, gives the loop to another thread and has it back: it
-//!   stands first in line before that one looks. So its machine was away, and yet no handler has
-//!   run in between: what is called, and in which order, is what it is on one thread.
+//! * each turn runs on another thread than the one before, also with `turn`;
+//! * each handler, before it does anything, gives the loop to another thread and gets it back,
+//!   because it is first in line before the other thread looks. So its machine was away, but no
+//!   handler has run in between, and all calls and their order are the same as on one thread.
 
 use std::error::Error;
 use std::fmt;
@@ -18,7 +18,7 @@ use super::{Baton, Relay};
 use crate::backend::Backend;
 use crate::machine::Machine;
 
-/// How a loop ends that was to take one turn.
+/// The error by which a loop ends that was to take one turn.
 #[derive(Debug)]
 pub(in crate::event_loop) struct OneTurn;
 
@@ -35,7 +35,7 @@ where
     M: Machine<Seed: Send, Context: Send> + Send + 'static,
     B: Backend<Handle: Send + Sync> + Send + 'static,
 {
-    /// A turn is over: another thread takes the next one. `None`: the loop is no longer here.
+    /// Lets another thread take the next turn. Returns `None` if the loop is no longer here.
     pub(super) fn turn_goes_round<'a, P: Berth<M, B>>(
         self: &Arc<Self>,
         held: &mut Held<M>,
@@ -65,7 +65,7 @@ where
     M: Machine<Seed: Send, Context: Send> + Send + 'static,
     B: Backend<Handle: Send + Sync> + Send + 'static,
 {
-    /// Gives the loop to another thread, and has it back.
+    /// Gives the loop to another thread, and gets it back.
     pub(super) fn goes_round(&self, own: &mut Option<Box<M::Context>>) {
         let Some(context) = own.take() else { return };
         let Some(mut rest) = self.worker.berth.lock().take() else { return *own = Some(context) };

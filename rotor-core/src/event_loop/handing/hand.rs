@@ -1,4 +1,4 @@
-//! `Hand`: what the scope of a handler has of the thread that runs the loop.
+//! `Hand`: the access of a handler's scope to the thread that runs the loop.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ pub(super) struct Hand<'a, M: Machine, B: Backend, P> {
     pub(super) terms: &'a Terms<M>,
     /// When the section began.
     begun: Cell<Time>,
-    /// The machine had woken itself before.
+    /// Whether the machine had woken itself before the section.
     woke_itself: Cell<bool>,
-    /// It has woken itself, where others may have the loop meanwhile.
+    /// Whether the machine has woken itself; used if other threads may have the loop meanwhile.
     noted: &'a Cell<bool>,
 }
 
@@ -52,7 +52,7 @@ where
         };
         #[cfg(rotor_handed)]
         if rest.is_one_turn {
-            // Of `turn`, in which no section is handed over.
+            // In `turn`, which hands no section over.
             *place = Some(rest);
             return GaveUp::Here(context);
         }
@@ -65,11 +65,11 @@ where
         let environment = &*self.relay.environment;
         let callee = self.terms.callee;
         rest.core.dispatch_mut().leave(callee);
-        // It is of this call, and the next ones are others'.
+        // The flag belongs to this call, and the next calls are those of other machines.
         self.woke_itself.set(environment.take_woke_itself());
         self.begun.set(environment.handle.now());
         let patience = self.relay.blocking.declared();
-        // What is lent is taken by the watchdog alone, where it turns out not to be short.
+        // Only the watchdog takes a lent baton, if the section turns out not to be short.
         let is_short = rest.is_watched && rest.sections.are_short(callee.type_name, patience);
         let baton = Baton { rest, context };
         self.relay.sections.begin(callee.token, callee.type_name, true);
@@ -98,7 +98,7 @@ where
         let environment = &*self.relay.environment;
         let callee = self.terms.callee;
         let took = environment.handle.now() - self.begun.get();
-        // Whoever has the loop may be asleep with it.
+        // The thread that has the loop may be asleep in its backend.
         let back = self.relay.line.take_back(&self.worker.seat, || environment.wakes.wake_loop());
         self.relay.sections.end(callee.token);
         let (Baton { mut rest, context }, count) = match back {
@@ -122,7 +122,8 @@ where
         }
         environment.refresh_now();
         let context = if P::IS_OPEN {
-            // This handler has its own. What ran the loop meanwhile had one for whoever is next.
+            // This handler has its own context. The thread that ran the loop meanwhile may have
+            // left one for the next thread.
             if rest.next_context.is_none() {
                 rest.next_context = Some(context);
             } else {

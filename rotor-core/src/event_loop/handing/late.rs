@@ -1,4 +1,4 @@
-//! Late answers: of handlers from which the loop was taken.
+//! Late answers: those of handlers from which the loop was taken.
 
 use std::collections::VecDeque;
 use std::sync::PoisonError;
@@ -10,11 +10,11 @@ use crate::machine::Machine;
 use crate::response::Response;
 use crate::sync::{Mutex, MutexGuard};
 
-/// What has become of a call whose loop was taken meanwhile.
+/// The outcome of a call whose loop was taken meanwhile.
 pub(super) struct Late<M: Machine> {
     pub(super) terms: Terms<M>,
     pub(super) woke_itself: bool,
-    /// How long the handler took, where the loop had not waited for it.
+    /// How long the handler took, if the call was detached.
     pub(super) took: Option<Duration>,
     pub(super) outcome: Outcome<M>,
 }
@@ -24,17 +24,17 @@ pub(super) enum Outcome<M: Machine> {
     Panicked(Panicked),
 }
 
-/// Those that wait to be applied by whoever runs the loop.
+/// The late answers that wait to be applied by the thread that runs the loop.
 pub(super) struct LateAnswers<M: Machine> {
     state: Mutex<State<M>>,
-    /// Is told whether there are any, with the lock held.
+    /// Called with whether there are any, with the lock held.
     set_any: Box<dyn Fn(bool) + Send + Sync>,
 }
 
 struct State<M: Machine> {
-    /// In the order in which they came.
+    /// In the order in which they arrived.
     waiting: VecDeque<Late<M>>,
-    /// Somebody runs the loop, and is to be told.
+    /// Whether a thread runs the loop, and must be told.
     is_run: bool,
     is_closed: bool,
 }
@@ -45,14 +45,14 @@ impl<M: Machine> LateAnswers<M> {
         LateAnswers { state: Mutex::new(state), set_any: Box::new(set_any) }
     }
 
-    /// Whether the loop is run from now on: while it is not, they wait, and nobody is told.
+    /// Sets whether the loop runs from now on. While it does not, late answers wait without notice.
     pub(super) fn set_run(&self, is_run: bool) {
         let mut state = self.lock();
         state.is_run = is_run;
         (self.set_any)(is_run && !state.waiting.is_empty());
     }
 
-    /// Adds one. It is dropped here where the loop is gone.
+    /// Adds one, or drops it if the loop is gone.
     pub(super) fn add(&self, late: Late<M>) {
         let refused = {
             let mut state = self.lock();
@@ -78,7 +78,7 @@ impl<M: Machine> LateAnswers<M> {
         first
     }
 
-    /// The loop is gone: nobody will apply them.
+    /// Closes the queue: the loop is gone, so late answers are no longer applied.
     pub(super) fn close(&self) {
         let waiting = {
             let mut state = self.lock();

@@ -1,4 +1,4 @@
-//! Handing over: a loop that other threads go on with while one of its handlers blocks.
+//! Handing over: other threads go on with a loop while one of its handlers blocks.
 //!
 //! ```text
 //!   thread 1: handler ── blocking(f) ──┬── f ───────────┬── takes the loop back ── rest of the handler ──▶
@@ -6,14 +6,15 @@
 //!   thread 2: (parked) ────────────────┴── all others ──┴── gives it back, parks
 //! ```
 //!
-//! What is given is a [`Baton`]: core and context. There is one, so handlers never overlap, but for
-//! the sections that block. It goes through a [`Line`](crate::blocking::Line): to who waits for it,
-//! first come first served, else to a parked thread, else to a new one.
+//! The value that moves between threads is a [`Baton`]: core and context. There is only one, so
+//! handlers never overlap, except in the sections that block. It is passed through a
+//! [`Line`](crate::blocking::Line): to the thread that has waited for it longest, or else to a
+//! parked thread, or else to a new one.
 //!
-//! The thread that calls `run` has no handler on its stack: it waits until the loop has ended, so
-//! it is free to say so whoever is still away. `drive` is what the others do, `hand` what a
-//! handler's scope sees of it; `taking` and `detached` are of handlers that do not say that they
-//! block.
+//! The thread that calls `run` has no handler on its stack. It waits until the loop has ended, so
+//! it can return even if handlers are still away. `drive` is what the other threads do, and `hand`
+//! what a handler's scope sees of it. `taking` and `detached` are for handlers that do not declare
+//! that they block.
 
 mod baton;
 mod berth;
@@ -52,10 +53,10 @@ use crate::environment::Environment;
 use crate::machine::Machine;
 use crate::sync::{Condvar, Mutex};
 
-/// A loop that has ended, and how.
+/// A loop that has ended, and the result.
 type Ended<M, B> = (Baton<M, B>, io::Result<Exit>);
 
-/// What the threads of one loop share.
+/// The state that the threads of one loop share.
 pub(super) struct Relay<M: Machine, B: Backend> {
     line: Line<Baton<M, B>, Given<M, B>>,
     environment: Arc<Environment<B::Handle>>,
@@ -63,15 +64,15 @@ pub(super) struct Relay<M: Machine, B: Backend> {
     blocking: Blocking,
     threads: ThreadCount,
     sections: Arc<Sections>,
-    /// Who is told which thread runs the loop, while that is watched.
+    /// The watchdog's view of the thread that runs the loop, while the loop is watched.
     runner: Mutex<Option<Runner>>,
     over: Mutex<Option<Ended<M, B>>>,
     is_over: Condvar,
-    /// What its threads do: compiled for the way in which the loop goes from one to another.
+    /// The main function of its threads, compiled for the way in which the loop moves between them.
     live: Live<M, B>,
-    /// Where the loop may be taken: makes another handle to the same context.
+    /// If the loop can be taken: makes another handle to the same context.
     share: Option<Share<M>>,
-    /// Where that lies now.
+    /// The place from which the loop can be taken now.
     open: Mutex<Option<Weak<OpenPlace<M, B>>>>,
     late: LateAnswers<M>,
 }
@@ -85,7 +86,7 @@ where
     M: Machine<Seed: Send, Context: Send> + Send + 'static,
     B: Backend<Handle: Send + Sync> + Send + 'static,
 {
-    /// Of a loop that handlers give away.
+    /// Creates it for a loop that handlers give away.
     pub(super) fn new(
         environment: Arc<Environment<B::Handle>>,
         control: Arc<Control>,
@@ -100,8 +101,8 @@ where
         )
     }
 
-    /// Of one that is taken from them as well, where `share` makes another handle to the same
-    /// context.
+    /// Creates it for a loop that can also be taken from handlers; `share` makes another handle to
+    /// the same context.
     pub(super) fn taking(
         environment: Arc<Environment<B::Handle>>,
         control: Arc<Control>,
@@ -142,14 +143,14 @@ where
         })
     }
 
-    /// Has other threads run the loop until it ends.
+    /// Lets other threads run the loop until it ends.
     pub(super) fn run(self: &Arc<Self>, mut baton: Baton<M, B>) -> Ended<M, B> {
         let watched = baton.rest.core.watch();
         self.show_runner(watched.as_ref());
         baton.rest.is_watched = watched.is_some();
         self.line.set_run(true);
         self.late.set_run(true);
-        // Without a thread it goes on here, and blocks where its handlers do.
+        // Without another thread it runs here, and blocks when its handlers do.
         if let Err(baton) = self.pass(baton) {
             let seat = Seat::new();
             seat.give(Given::Loop(baton));
@@ -169,7 +170,8 @@ where
         ended
     }
 
-    /// Has the watchdog take what is lent for too long, and see who runs the loop.
+    /// Lets the watchdog take a baton that is lent for too long, and see which thread runs the
+    /// loop.
     fn show_runner(self: &Arc<Self>, watched: Option<&Watched>) {
         let runner = watched.map(|watched| {
             let relay: Weak<Self> = Arc::downgrade(self);
@@ -187,7 +189,7 @@ where
         *self.runner.lock().unwrap_or_else(PoisonError::into_inner) = runner;
     }
 
-    /// This thread runs the loop from now on.
+    /// Notes that this thread runs the loop from now on.
     fn runs_here<P: Berth<M, B>>(&self, worker: &Worker<M, B, P>) {
         if let Some(open) = worker.berth.open() {
             let open = Some(Arc::downgrade(open));
@@ -198,8 +200,8 @@ where
         }
     }
 
-    /// A section that was to be short is not: another thread goes on. Returns what to ask with the
-    /// next time.
+    /// Passes on a lent baton whose section turned out not to be short. Returns the value for the
+    /// next call.
     fn rescue(self: &Arc<Self>, seen: u64) -> u64 {
         let (seen, lent) = self.line.take_lent(seen);
         if let Some(baton) = lent
@@ -210,7 +212,7 @@ where
         seen
     }
 
-    /// Gives the loop to who waits for it, to a parked thread, or to a new one.
+    /// Gives the loop to a thread that waits for it, to a parked thread, or to a new one.
     fn pass(self: &Arc<Self>, baton: Baton<M, B>) -> Result<(), Baton<M, B>> {
         match self.line.give(baton) {
             Ok(()) => Ok(()),
@@ -218,7 +220,7 @@ where
         }
     }
 
-    /// The loop has ended.
+    /// Notes that the loop has ended.
     fn end(&self, baton: Baton<M, B>, ended: io::Result<Exit>) {
         *self.over.lock().unwrap_or_else(PoisonError::into_inner) = Some((baton, ended));
         self.is_over.notify_one();
@@ -226,13 +228,14 @@ where
 }
 
 impl<M: Machine, B: Backend> Relay<M, B> {
-    /// Drops late answers with their machines, those too that come from now on.
+    /// Drops late answers with their machines, including those that arrive from now on.
     pub(super) fn close_late(&self) {
         self.late.close();
     }
 }
 
-/// The handlers that are away when the loop is dropped do not come back to it.
+/// Closes the relay on drop: handlers that are away when the loop is dropped do not come back to
+/// it.
 pub(super) struct Closes<M: Machine, B: Backend>(pub(super) Arc<Relay<M, B>>);
 
 impl<M: Machine, B: Backend> Drop for Closes<M, B> {

@@ -1,6 +1,6 @@
-//! A turn of a loop that could be handed over, on one thread and for any machines: with
-//! `--cfg rotor_pulled` all loops take such turns, and with `--cfg rotor_taking` those of a loop
-//! that could be taken from its handlers, so that all tests are of them as well.
+//! A turn of a loop that could be handed over, but on one thread and for any machines. With `--cfg
+//! rotor_pulled`, all loops take such turns, and with `--cfg rotor_taking` those of a loop that
+//! could be taken from its handlers, so that all tests cover them as well.
 
 use std::cell::Cell;
 use std::io;
@@ -17,8 +17,8 @@ use crate::guard::guard;
 use crate::machine::Machine;
 use crate::scope::{AnyEnvironment, Scope};
 
-/// Takes one turn, as [`Core::turn`](crate::event_loop::core::Core::turn) does. The baton comes
-/// back.
+/// Takes one turn, as [`Core::turn`](crate::event_loop::core::Core::turn) does, and returns the
+/// baton.
 pub(in crate::event_loop) fn pulled_turn<M: Machine, B: Backend, P: Berth<M, B>>(
     Baton { rest, context }: Baton<M, B>,
     environment: &AnyEnvironment,

@@ -1,5 +1,5 @@
-//! Taking over: the loop is taken from a thread that is stuck in a handler which has not said that
-//! it blocks.
+//! Taking over: the loop is taken from a thread that is stuck in a handler which has not declared
+//! that it blocks.
 //!
 //! ```text
 //!   thread 1: handler ── is stuck ──────────────┬──────── answers late ──▶ parks
@@ -9,9 +9,9 @@
 //!   thread 2: (parked) ─────────────────────────┴── all others, and what thread 1 answered ──▶
 //! ```
 //!
-//! The handler keeps the context that it was lent, so each thread has one of its own, and a clone
-//! is another handle to the same things. The rest lies in an [open](super::berth::Open) place while
-//! a handler runs, and whoever finds that empty answers late.
+//! The handler keeps the context that it was lent, so each thread has one of its own: a clone is
+//! another handle to the same data. The rest is in an [open](super::berth::Open) place while a
+//! handler runs. A handler that finds this place empty has answered late.
 
 use std::sync::{Arc, PoisonError};
 
@@ -33,7 +33,8 @@ where
     M: Machine<Seed: Send, Context: Send> + Send + 'static,
     B: Backend<Handle: Send + Sync> + Send + 'static,
 {
-    /// Takes the loop from the handler that it was in at this call, or at any.
+    /// Takes the loop from its running handler; if `call` is given, only if that call is still in
+    /// progress.
     pub(in crate::event_loop) fn take_over(self: &Arc<Self>, call: Option<u64>) -> Taking {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(open) = open.and_then(|open| open.upgrade()) else { return Taking::Not };
@@ -41,11 +42,11 @@ where
     }
 
     fn take_from(self: &Arc<Self>, open: &OpenPlace<M, B>, call: Option<u64>) -> Taking {
-        // Held until somebody has it: the handler that comes back meanwhile waits, and finds it
-        // either there or gone.
+        // Locked until another thread has it: a handler that returns meanwhile waits, and finds it
+        // either here or gone.
         let Some(mut place) = open.try_lock() else { return Taking::Not };
         let Some(mut rest) = place.take() else { return Taking::Not };
-        // The handler that was stuck may have answered, and another one run.
+        // The stuck handler may have returned, and another one may be running.
         let callee = rest.core.dispatch().callee_of(call);
         let taken = callee.and_then(|callee| Some((callee, rest.next_context.take()?)));
         let Some((callee, context)) = taken else {
@@ -70,14 +71,14 @@ where
         Taking::NoThread
     }
 
-    /// The handler has answered, and the loop is no longer here.
+    /// Handles the response of a handler if the loop is no longer here.
     #[cold]
     #[inline(never)]
     pub(super) fn answered_late(&self, held: &mut Held<M>, response: Response<M, M::Seed>) {
         self.comes_late(held, Outcome::Answered(response));
     }
 
-    /// The same for one that has panicked.
+    /// Does the same for a handler that has panicked.
     #[cold]
     #[inline(never)]
     pub(super) fn panicked_late(&self, held: &mut Held<M>, panicked: Panicked) {
@@ -86,7 +87,7 @@ where
 
     fn comes_late(&self, held: &mut Held<M>, outcome: Outcome<M>) {
         if self.share.is_none() {
-            // One that was handed over, and its loop is gone.
+            // The loop was handed over, and is gone.
             drop_guarded(outcome, "a machine whose loop is gone");
             return;
         }
@@ -99,8 +100,8 @@ where
         self.environment.wakes.wake_loop();
     }
 
-    /// Does what others want of who runs the loop: applies late answers, and gives the loop to who
-    /// wants it back. `None`: it is no longer here.
+    /// Serves the other threads: applies late answers, and gives the loop to a handler that wants
+    /// it back. Returns `None` if it is no longer here.
     #[cold]
     #[inline(never)]
     pub(super) fn heed_others<'a, P: Berth<M, B>>(
@@ -163,7 +164,7 @@ where
         }
     }
 
-    /// The loop has ended here.
+    /// Ends the loop on this thread.
     pub(super) fn end_with(
         &self,
         held: &mut Held<M>,
@@ -175,7 +176,7 @@ where
         }
     }
 
-    /// Makes the context of who takes the loop next, where that may be taken.
+    /// Makes the context for the next thread, if the loop can be taken.
     pub(super) fn prepare_next_context(&self, rest: &mut Rest<M, B>, context: &M::Context) {
         let Some(share) = self.share.filter(|_| rest.next_context.is_none()) else { return };
         match guard(|| Box::new(share(context))) {

@@ -1,15 +1,15 @@
-//! `ThreadCount`: how many threads one loop has.
+//! `ThreadCount`: the number of threads of one loop.
 
 use std::sync::{Arc, PoisonError};
 
 use crate::blocking::{BlockCounts, ThreadBudget};
 use crate::sync::Mutex;
 
-/// How many threads there are. The first of a loop is free: without it nothing runs. All others are
-/// of one budget with those of the other loops.
+/// Counts the threads of a loop. The first one is free, because without it nothing runs. All others
+/// are taken from a budget that several loops share.
 pub(super) struct ThreadCount {
-    /// Taken from the budget are all but one of them, whenever the lock is free: whichever thread
-    /// ends, one goes back while others stay.
+    /// Whenever the lock is free, all but one of them are taken from the budget: whichever thread
+    /// ends, one is given back if others remain.
     now: Mutex<usize>,
     counts: Arc<BlockCounts>,
     budget: Arc<ThreadBudget>,
@@ -20,7 +20,7 @@ impl ThreadCount {
         ThreadCount { now: Mutex::new(0), counts, budget }
     }
 
-    /// Notes one more, if that may be.
+    /// Counts one more thread, if that is allowed.
     pub(super) fn begin(&self) -> bool {
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         if *now > 0 && !self.budget.take() {

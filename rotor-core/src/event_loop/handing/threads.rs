@@ -12,7 +12,7 @@ use crate::guard::log_guarded;
 use crate::machine::Machine;
 use crate::sync::thread::Builder;
 
-/// What systems show of a thread is 15 bytes.
+/// Systems show at most 15 bytes of a thread's name.
 const NAME: &str = "rotor-spare";
 
 impl<M, B> Relay<M, B>
@@ -30,7 +30,7 @@ where
             let (relay, seat) = (self.clone(), seat.clone());
             move || (relay.live)(&relay, seat, Stays::WhileOfUse)
         };
-        // Before it is given anything: a thread that is not started drops what it was to do.
+        // The work is given after the start: a thread that could not be started would drop it.
         match Builder::new().name(NAME.to_owned()).spawn(run) {
             Ok(_) => {
                 seat.give(work.into());
@@ -44,7 +44,7 @@ where
         }
     }
 
-    /// What a thread does with what it is given at this seat.
+    /// The main function of a thread: it does the work that it is given at this seat.
     pub(super) fn live<P: Berth<M, B>>(
         self: &Arc<Self>,
         seat: Arc<Seat<Given<M, B>>>,

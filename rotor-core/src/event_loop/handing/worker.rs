@@ -1,4 +1,4 @@
-//! `Worker`: what a thread that runs a loop now and then keeps.
+//! `Worker`: the state of a thread that runs a loop from time to time.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use crate::backend::Backend;
 use crate::blocking::{Seat, ThreadProbe};
 use crate::machine::Machine;
 
-/// Of one thread, and not sent to others.
+/// The state of one thread; it is not sent to others.
 pub(super) struct Worker<M: Machine, B: Backend, P> {
-    /// Where it waits to have the loop back.
+    /// Where the thread waits to get the loop back.
     pub(super) seat: Arc<Seat<Baton<M, B>>>,
-    /// Where it is parked.
+    /// Where the thread is parked.
     pub(super) parked: Arc<Seat<Given<M, B>>>,
-    /// Where it has the loop.
+    /// Where the loop is while the thread runs it.
     pub(super) berth: P,
     probe: OnceCell<ThreadProbe>,
 }
@@ -26,18 +26,18 @@ impl<M: Machine, B: Backend, P: Berth<M, B>> Worker<M, B, P> {
         Worker { seat: Seat::new(), parked, berth: P::empty(), probe: OnceCell::new() }
     }
 
-    /// How the watchdog asks about this thread. The system is asked for it once, and only where
-    /// there is a watchdog: the loop comes here at each hand-over.
+    /// Returns the watchdog's access to this thread. The system is called for it once, and only if
+    /// there is a watchdog, because this is called at each hand-over.
     pub(super) fn probe(&self) -> &ThreadProbe {
         self.probe.get_or_init(ThreadProbe::of_this_thread)
     }
 }
 
-/// How long a thread is there for its loop.
+/// How long a thread exists for its loop.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stays {
-    /// It is the caller's, and not counted.
+    /// The thread belongs to the caller of `run`, and is not counted.
     ForThis,
-    /// Until it has been of no use for a while.
+    /// Until the thread has not been needed for a while.
     WhileOfUse,
 }

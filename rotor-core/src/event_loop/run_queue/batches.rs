@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::queue_memory::{give_back, give_back_vec};
 
-/// What came together, and is worked off from the front until all is done.
+/// Items that came together, and are processed from the front until all are done.
 pub(super) struct Batch<T> {
     items: Vec<T>,
     done: usize,
@@ -20,11 +20,11 @@ impl<T: Copy> Batch<T> {
         self.done == self.items.len()
     }
 
-    /// Where the next batch is put, or more of this one.
+    /// Returns the list to which the next batch, or more of this one, is appended.
     #[inline(always)]
     pub(super) fn items(&mut self) -> &mut Vec<T> {
         if self.is_done() {
-            // Only then: what is left is done before what is appended.
+            // Only then, because remaining items come before appended ones.
             self.items.clear();
             self.done = 0;
         }
@@ -48,10 +48,10 @@ impl<T: Copy> Batch<T> {
     }
 }
 
-/// A queue of which a turn takes only what was in it when the turn began.
+/// A queue from which a turn takes only the items that were in it when the turn began.
 pub(super) struct Backlog<T> {
     queue: VecDeque<T>,
-    /// How many at the front are this turn's.
+    /// How many items at the front belong to this turn.
     left: usize,
 }
 
@@ -68,25 +68,25 @@ impl<T> Backlog<T> {
         self.queue.is_empty()
     }
 
-    /// Whether nothing of this turn's is left.
+    /// Returns whether no items of this turn are left.
     #[inline(always)]
     pub(super) fn is_over(&self) -> bool {
         self.left == 0
     }
 
-    /// Adds to what is the next turn's.
+    /// Adds an item for the next turn.
     pub(super) fn push(&mut self, item: T) {
         self.queue.push_back(item);
     }
 
     #[inline]
     pub(super) fn next(&mut self) -> Option<T> {
-        // What was pushed in this turn is not among those `left`, and stays for the next one.
+        // Items that were pushed in this turn are not counted in `left`, and stay for the next one.
         self.left = self.left.checked_sub(1)?;
         self.queue.pop_front()
     }
 
-    /// Takes all, whichever turn's they are.
+    /// Takes all items, of this turn and the next one.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = T> {
         self.queue.drain(..)
     }

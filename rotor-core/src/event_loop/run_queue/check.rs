@@ -1,4 +1,4 @@
-//! Whether the run queue agrees with what the slots say of it.
+//! Checks that the run queue and the states of the slots agree.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use super::{CallState, RunQueue};
 use crate::token::Token;
 
 impl<S> RunQueue<S> {
-    /// Checks that both agree: each machine that a call is pending for is in the run queue,
-    /// once; so is each whose deadline had passed when it was set among these, and each that waits
-    /// to hear of its spawn among the deferred.
+    /// Checks that both agree: each machine with a pending call is in the run queue exactly once.
+    /// The same holds for machines whose deadline had passed when it was set and the overdue ones,
+    /// and for machines that wait for the result of a spawn and the deferred ones.
     pub(in crate::event_loop) fn check(
         &self,
         states: impl Iterator<Item = (Token, CallState)>,

@@ -1,10 +1,10 @@
-//! The run queue: what waits to be done, in a queue for each step of a turn, and how much of it one
+//! The run queue: the work that is due, in a queue for each step of a turn, and how much of it one
 //! turn may do.
 //!
-//! What is due waits in here, never in variables of a turn, but for the rest of one machine's
-//! pending calls, which ends with that machine. So a turn that a panic cut short is simply gone on
-//! with. Each `next_…` gives a step of the turn its next piece of work, and `None`
-//! once the step is done or its budget is spent; what is left is the next turn's.
+//! Due work is always in here, never in local variables of a turn, except for the rest of one
+//! machine's pending calls, which ends with that machine. So a turn that a panic cut short can
+//! simply be continued. Each `next_…` method returns the next piece of work of one step, and `None`
+//! when the step is done or its budget is used up; the rest is left for the next turn.
 
 mod batches;
 mod check;
@@ -29,36 +29,39 @@ use crate::timers::Due;
 use crate::token::Token;
 use crate::wake_queue::{PartWake, WakeQueue};
 
-/// What waits to be done by a loop whose machines spawn others from an `S`.
+/// The due work of a loop whose machines are spawned from an `S`.
 pub(super) struct RunQueue<S> {
-    /// What the backend reported.
+    /// The events that the backend reported.
     events: Batch<(Token, EventSet)>,
     /// Machines with pending calls.
     runnable: Backlog<Token>,
     /// Spawns beyond the budget of their event.
     deferred: Backlog<(Token, S)>,
-    /// Slots taken from the wake queue, and how many of them may still be called in this turn.
+    /// Slots taken from the wake queue. `wakeups_left` is how many more wake-ups this turn may
+    /// deliver.
     woken: Batch<u32>,
     wakeups_left: u32,
-    /// Machines that woke themselves as they were made, before anybody could call them: without a
-    /// step that other threads see. They are called in line with those that were woken.
+    /// Machines that woke themselves in `create`, before any other code could wake them, which
+    /// needs no synchronization with other threads. They are called in line with the other woken
+    /// machines.
     fresh: Backlog<Token>,
     wakes: Arc<WakeQueue>,
     parts: WokenParts,
-    /// Slots whose deadlines have been reached, and how many of them may still fire in this turn.
+    /// Slots whose deadlines have passed. `timeouts_left` is how many more deadlines may fire in
+    /// this turn.
     expired: VecDeque<Due>,
     timeouts_left: u32,
-    /// Machines that answered with a deadline that had passed; the first `overdue_left` are to be
-    /// called in this turn, once it is known how many they are.
+    /// Machines that returned a deadline that had passed. The first `overdue_left` are called in
+    /// this turn, once that number is known.
     overdue: VecDeque<Token>,
     overdue_left: Option<usize>,
-    /// This turn, as a number from 1 to 255, round and round.
+    /// The number of this turn: 1 to 255, then 1 again.
     turn: u8,
     pace: Pace,
 }
 
 impl<S> RunQueue<S> {
-    /// Of a loop that is made now.
+    /// Creates the queue of a new loop.
     pub(super) fn new(
         wakes: Arc<WakeQueue>,
         parts: mpsc::Receiver<PartWake>,
@@ -82,9 +85,9 @@ impl<S> RunQueue<S> {
         }
     }
 
-    /// Marks off what belongs to this turn; what is queued from now on belongs to the next.
+    /// Sets the limits of a turn. Work that is queued from now on belongs to the next turn.
     pub(super) fn begin_turn(&mut self, config: &Config) {
-        // Never 0, which stands for no turn.
+        // Never 0, which means no turn.
         self.turn = self.turn % u8::MAX + 1;
         self.runnable.begin_turn();
         self.deferred.begin_turn();
@@ -94,7 +97,7 @@ impl<S> RunQueue<S> {
         self.wakes.note_awake();
     }
 
-    /// Whether anything waits to be done.
+    /// Returns whether any work is due.
     pub(super) fn is_due(&self) -> bool {
         self.has_events()
             || !self.woken.is_done()
@@ -106,20 +109,20 @@ impl<S> RunQueue<S> {
             || !self.wakes.is_empty()
     }
 
-    /// How often the backend is polled.
+    /// Returns the pace at which the backend is polled.
     pub(super) fn pace(&mut self) -> &mut Pace {
         &mut self.pace
     }
 
-    /// Who was woken, by any thread.
+    /// Returns the queue of machines that were woken, by any thread.
     pub(super) fn wakes(&self) -> &Arc<WakeQueue> {
         &self.wakes
     }
 
-    /// Gives back what a burst has left in the queues, if that is much. Called once a turn.
+    /// Frees memory that a burst has left in the queues, if that is much. Called once a turn.
     #[inline]
     pub(super) fn give_back(&mut self) {
-        // Not `events`: the backend bounds how many it hands out.
+        // Not `events`, because the backend limits their number.
         let queued = self.runnable.capacity() + self.deferred.capacity() + self.woken.capacity();
         let others = self.fresh.capacity() + self.expired.capacity() + self.overdue.capacity();
         if queued + others > CAPACITY_USUAL {
@@ -138,18 +141,18 @@ impl<S> RunQueue<S> {
     }
 }
 
-/// Entries of all queues that are nothing to speak of: they have 4 to 16 bytes each, and a deferred
-/// spawn its seed beside that.
+/// A number of entries in all queues that is not worth freeing: an entry has 4 to 16 bytes, plus
+/// the seed for a deferred spawn.
 const CAPACITY_USUAL: usize = 8_192;
 
 /// Events of the backend.
 impl<S> RunQueue<S> {
-    /// Where the backend appends what is ready.
+    /// Returns the list to which the backend appends events.
     pub(super) fn events(&mut self) -> &mut Vec<(Token, EventSet)> {
         self.events.items()
     }
 
-    /// Whether something that the backend reported is to be handed out.
+    /// Returns whether events of the backend are still to be delivered.
     pub(super) fn has_events(&self) -> bool {
         !self.events.is_done()
     }
@@ -160,10 +163,10 @@ impl<S> RunQueue<S> {
     }
 }
 
-/// Pending calls, and spawns that were deferred.
+/// Pending calls and deferred spawns.
 impl<S> RunQueue<S> {
-    /// Queues a machine that a call is pending for, unless it is queued already. One that waits to
-    /// hear of its spawn is queued when it has heard.
+    /// Queues a machine that has a pending call, unless it is queued already. A machine that waits
+    /// for the result of its spawn is queued after that.
     pub(super) fn push(&mut self, token: Token, state: &mut CallState) {
         if !state.in_runnable && !state.in_deferred {
             state.in_runnable = true;
@@ -171,20 +174,20 @@ impl<S> RunQueue<S> {
         }
     }
 
-    /// Has `ready` called in the next turn, with these events and those that come until then.
+    /// Schedules `ready` for the next turn, with these events and those that come until then.
     pub(super) fn push_again(&mut self, token: Token, state: &mut CallState, events: EventSet) {
-        // It has more to do with its socket, which may be much: the others' come first.
+        // The machine has more input, perhaps much: other machines' events come first.
         self.pace.poll_next();
         state.pending.add_ready(events);
         self.push(token, state);
     }
 
-    /// The next machine with pending calls. Its state is to say so.
+    /// Returns the next machine with pending calls. The caller must update its state.
     pub(super) fn next_runnable(&mut self) -> Option<Token> {
         self.runnable.next()
     }
 
-    /// Leaves a spawn for the next turn; until then nothing reaches the machine that wants it.
+    /// Leaves a spawn for the next turn. Until then the machine that requested it gets no calls.
     pub(super) fn defer_spawn(&mut self, token: Token, state: &mut CallState, seed: S) {
         state.in_deferred = true;
         self.deferred.push((token, seed));
@@ -194,28 +197,28 @@ impl<S> RunQueue<S> {
         self.deferred.next()
     }
 
-    /// All seeds of spawns that were deferred, for a loop that ends.
+    /// Takes the seeds of all deferred spawns, for a loop that ends.
     pub(super) fn drain_deferred_spawns(&mut self) -> impl Iterator<Item = S> {
         self.deferred.drain().map(|(_, seed)| seed)
     }
 }
 
-/// Who is next of those that were woken.
+/// The next machine that was woken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NextWoken {
     /// The slot came from the wake queue.
     Slot(u32),
-    /// The machine woke itself as it was made: a call of it is pending.
+    /// The machine woke itself in `create`: a call of it is pending.
     Fresh(Token),
 }
 
 /// Wake-ups.
 impl<S> RunQueue<S> {
-    /// The next machine that was woken, those included that machines woken in this turn have woken.
+    /// Returns the next woken machine, including those that were woken by machines in this turn.
     #[inline]
     pub(super) fn next_woken(&mut self) -> Option<NextWoken> {
         if self.woken.is_done() && self.fresh.is_over() {
-            // Both at once: neither kind overtakes the other for ever.
+            // Both at once, so that neither kind can starve the other.
             self.wakes.take_all(self.woken.items());
             self.fresh.begin_turn();
         }
@@ -230,11 +233,11 @@ impl<S> RunQueue<S> {
         Some(next)
     }
 
-    /// Has a machine that woke itself as it was made called in this turn.
+    /// Schedules a machine that woke itself in `create` for this turn.
     pub(super) fn push_fresh(&mut self, token: Token, state: &mut CallState) {
         if state.in_runnable || self.wakes.is_woken(token.index()) {
-            // It is queued for something else already, or somebody knows of it and has woken it:
-            // one call for both.
+            // The machine is queued for something else already, or other code knows it and has
+            // woken it: one call serves for both.
             self.wakes.wake(token);
             return;
         }
@@ -244,7 +247,7 @@ impl<S> RunQueue<S> {
     }
 
     /// Takes a slot's flags from the wake queue. Returns whether the machine itself was woken, not
-    /// only a part of it.
+    /// only parts of it.
     pub(super) fn take_wakeup(&mut self, index: u32) -> bool {
         let whole = self.wakes.take_flags(index);
         // After the flags, so that no part is missed.
@@ -252,21 +255,21 @@ impl<S> RunQueue<S> {
         whole
     }
 
-    /// The parts of a machine that were woken and have not heard of it.
+    /// Returns the parts of machines that were woken and have not been called.
     pub(super) fn parts(&mut self) -> &mut WokenParts {
         &mut self.parts
     }
 
-    /// Notes for a machine that its mark of the wake queue was set when its handler returned, in
-    /// this turn. Whether it was woken by itself or by others, before the call or in it, cannot be
-    /// told apart, so that the wake-up is the next turn's: to be late by one does no harm. There it
-    /// is in the queue of pending calls, and not put off again.
+    /// Notes that a machine was marked as woken when its handler returned in this turn. It may have
+    /// been woken by itself or by other code, before the call or during it, which cannot be told
+    /// apart. So the wake-up is left for the next turn, where a delay does no harm. There it is a
+    /// pending call, and is not postponed again.
     pub(super) fn note_woken_in_call(&self, state: &mut CallState) {
         state.woken_in_call_of = self.turn;
     }
 
-    /// Has a machine that woke itself called in the next turn. One that is in the list of the woken
-    /// already hears of both by that.
+    /// Schedules a machine that woke itself for the next turn. If it is in the list of woken
+    /// machines already, one call serves for both.
     pub(super) fn pend_woke_itself(&mut self, token: Token, state: &mut CallState, is_woken: bool) {
         if is_woken {
             self.wakes.wake(token);
@@ -276,25 +279,25 @@ impl<S> RunQueue<S> {
         }
     }
 
-    /// Whether a wake-up has to wait for the next turn: the machine was woken while it was with its
-    /// handler in this one, or has one pending.
+    /// Returns whether a wake-up must wait for the next turn, because the machine was woken during
+    /// its call in this turn, or has a wake-up pending.
     pub(super) fn is_next_turns(&self, state: &CallState) -> bool {
         state.woken_in_call_of == self.turn || state.pending.has(Calls::WAKEUP)
     }
 }
 
-/// Deadlines that have been reached.
+/// Deadlines that have passed.
 ///
-/// One in the future waits in the timers and comes by `expired`. One that had passed when it was
-/// set is in the timers as well, and in `overdue`: that fires it, behind all others, and its entry
-/// of `expired` is skipped.
+/// A future deadline is in the timers, and comes by `expired`. A deadline that had passed when it
+/// was set is in the timers as well, and also in `overdue`. It fires from there, after all others,
+/// and its entry in `expired` is skipped.
 impl<S> RunQueue<S> {
-    /// Where the slots whose deadlines have been reached are appended.
+    /// Returns the queue to which slots are appended whose deadlines have passed.
     pub(super) fn expired_mut(&mut self) -> &mut VecDeque<Due> {
         &mut self.expired
     }
 
-    /// The next slot whose deadline was reached, while the turn may fire more.
+    /// Returns the next slot whose deadline has passed, as long as the turn may fire more.
     pub(super) fn next_expired(&mut self) -> Option<u32> {
         if self.timeouts_left == 0 {
             return None;
@@ -302,25 +305,26 @@ impl<S> RunQueue<S> {
         self.expired.pop_front().map(|due| due.index)
     }
 
-    /// This turn fires none of them.
+    /// Prevents this turn from firing any more deadlines.
     pub(super) fn hold_expired(&mut self) {
         self.timeouts_left = 0;
     }
 
-    /// Deadlines that this turn may not fire any more wait for a turn that has polled.
+    /// Requests a poll if deadlines are left that this turn may not fire, so that they come after
+    /// input.
     pub(super) fn poll_before_expired(&mut self) {
         if !self.expired.is_empty() {
             self.pace.poll_next();
         }
     }
 
-    /// A deadline has fired.
+    /// Notes that a deadline has fired.
     pub(super) fn note_fired(&mut self) {
         self.timeouts_left = self.timeouts_left.saturating_sub(1);
     }
 
-    /// Queues a machine whose deadline had passed when it was set, once: it is called behind the
-    /// others.
+    /// Queues a machine whose deadline had passed when it was set, unless it is queued already. It
+    /// is called after the others.
     #[cold]
     pub(super) fn push_overdue(&mut self, token: Token, state: &mut CallState) {
         if !state.in_overdue {
@@ -329,8 +333,9 @@ impl<S> RunQueue<S> {
         }
     }
 
-    /// The next machine whose deadline had passed when it was set: of those queued so far in this
-    /// turn, and of no more than `most` in one. What these answer then is for the next turn.
+    /// Returns the next machine whose deadline had passed when it was set: of those queued so far,
+    /// and at most `most` in a turn. Deadlines that these machines return are left for the next
+    /// turn.
     pub(super) fn next_overdue(&mut self, most: u32) -> Option<Token> {
         let most = self.overdue.len().min(most as usize);
         let left = self.overdue_left.get_or_insert(most);

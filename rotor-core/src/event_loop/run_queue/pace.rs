@@ -5,35 +5,35 @@ use std::time::Duration;
 use crate::config::Config;
 use crate::time::Time;
 
-/// How a turn begins.
+/// How a turn waits at its beginning.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::event_loop) enum Wait {
-    /// Until there is something to do; a loop that has work goes on with it, and polls the
-    /// backend at its pace.
+    /// Until there is something to do. A loop that has work goes on with it, and polls the backend
+    /// at its pace.
     AtPace,
-    /// That long at most, or until there is something to do; with a poll in any case.
+    /// For at most this time, or until there is something to do; it polls in any case.
     AtMost(Option<Duration>),
 }
 
-/// When the backend was polled, and what was done since.
+/// When the backend was polled, and how much was done since.
 ///
-/// Machines that wake themselves or are spawned in chains have turns of a few calls, and polling
-/// the backend is a system call. So such turns may follow each other without a poll, [`TURNS_MAX`]
-/// of them and for [`TIME_MAX`] at most. A machine that answered `again` has more to do with its
-/// socket, which may be much: the others' sockets are polled first.
+/// If machines wake themselves or are spawned in chains, turns consist of a few calls, while a poll
+/// of the backend is a system call. So such turns may follow each other without a poll: at most
+/// [`TURNS_MAX`] of them, for at most [`TIME_MAX`]. If a machine returned `again`, it has more
+/// input, perhaps much, so other machines' sockets are polled first.
 pub(in crate::event_loop) struct Pace {
     polled_at: Time,
-    /// What was ready until then has been reported.
+    /// All events until this time have been reported.
     reported_until: Time,
     /// When the last turn ended.
     ended_at: Time,
     turns: u32,
-    /// While polls are full: how many more of them until every source has been shown once.
+    /// While polls are full: how many more are needed until every source has been shown once.
     round_left: usize,
 }
 
 impl Pace {
-    /// Of a loop that is made now, and has not polled yet.
+    /// Creates the pace of a new loop, which has not polled yet.
     pub(in crate::event_loop) fn new(now: Time) -> Pace {
         Pace {
             polled_at: Time::ZERO,
@@ -44,24 +44,24 @@ impl Pace {
         }
     }
 
-    /// Whether a turn may begin without a poll.
+    /// Returns whether a turn may begin without a poll.
     pub(in crate::event_loop) fn allows_a_turn(&self) -> bool {
         self.turns < TURNS_MAX
     }
 
-    /// A turn begins behind a poll. `is_any`: the poll has ended because something came, and not
-    /// because its time was over.
+    /// Begins a turn after a poll. `is_any` means that the poll ended because of an event, rather
+    /// than because its time was over.
     pub(in crate::event_loop) fn begins(&mut self, now: Time, is_any: bool, round: Option<usize>) {
         self.polled(now, round);
         if is_any {
-            // It ended at some time of the wait, and then the thread may have waited for a processor:
-            // what was ready before the wait is all that is sure.
+            // The wait ended at an unknown time, and then the thread may have waited for a CPU.
+            // Only events from before the wait are sure to have been reported.
             self.reported_until = self.ended_at;
         }
     }
 
-    /// The backend was polled, at `now`. `round`, if that was full: how many full polls show all
-    /// that was ready when the first of them was made. Then the next turn polls again.
+    /// Notes a poll at `now`. If the poll was full, `round` is how many full polls are needed to
+    /// show everything that was ready at the first of them, and the next turn polls again.
     pub(in crate::event_loop) fn polled(&mut self, now: Time, round: Option<usize>) {
         (self.polled_at, self.reported_until) = (now, now);
         let Some(round) = round else {
@@ -69,26 +69,27 @@ impl Pace {
             return;
         };
         self.turns = TURNS_MAX;
-        // A round keeps the length that it began with: machines that come and go would otherwise
-        // put its end off for ever.
+        // A round keeps the length that it began with. Otherwise machines that come and go could
+        // postpone its end forever.
         let left = if self.round_left == 0 { round } else { self.round_left };
         self.round_left = left.saturating_sub(1);
     }
 
-    /// Until when the last poll has surely reported all that was ready, unless it was full.
+    /// Returns until when the last poll has surely reported all events, unless it was full.
     #[inline]
     pub(in crate::event_loop) fn reported_until(&self) -> Time {
         self.reported_until
     }
 
-    /// Whether the backend may still hold something that was ready when the round began: it hands
-    /// out what is ready first in, first out, so at the end of a round it has shown all of that.
+    /// Returns whether the backend may still hold events from before the round began. The backend
+    /// reports events in the order in which they occurred, so at the end of a round it has reported
+    /// all of these.
     #[inline]
     pub(in crate::event_loop) fn may_have_missed(&self) -> bool {
         self.round_left > 0
     }
 
-    /// A turn has ended.
+    /// Notes the end of a turn.
     pub(in crate::event_loop) fn turn_ended(&mut self, now: Time) {
         self.turns += 1;
         self.ended_at = now;
@@ -97,27 +98,28 @@ impl Pace {
         }
     }
 
-    /// The next turn is to poll.
+    /// Makes the next turn poll.
     pub(in crate::event_loop) fn poll_next(&mut self) {
         self.turns = TURNS_MAX;
     }
 }
 
-/// Returns how many polls show each of so many sources once, if all of them are full.
+/// Returns how many polls are needed to show each of `sources` sources once, if all polls are full.
 ///
-/// Sources are counted as machines, since the loop does not know what these have registered: with
-/// more than one for each, the last ones may be seen late, behind a deadline or a drain. And a poll
-/// as [`Config::events_max`], which a backend that takes fewer at a time does not show.
+/// Sources are counted as machines, because the loop does not know how many of them each machine
+/// has registered. If machines have more than one each, the last ones may be seen late, after a
+/// deadline or a drain. The size of a poll is taken to be [`Config::events_max`], even if the
+/// backend takes fewer events at a time.
 pub(in crate::event_loop) fn polls_for(sources: usize, config: &Config) -> usize {
     sources.div_ceil(config.events_max)
 }
 
-/// Turns from one poll to the next, as tokio's `event_interval` counts tasks (61): with more, the
-/// system call no longer shows.
+/// The maximum number of turns between polls. With more, the cost of the system call is no longer
+/// noticeable. Compare tokio's `event_interval`, which counts tasks (61).
 const TURNS_MAX: u32 = 64;
 
-/// Time from one poll to the turn that polls next: what a socket may wait longer than without this.
-/// A tenth of what the deadlines may be late.
+/// The maximum time from one poll to the turn that polls next: how much longer a socket may wait
+/// because of this. It is a tenth of the tolerance of deadlines.
 const TIME_MAX: Duration = Duration::from_micros(100);
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::sync::mpsc;
 use crate::token::Token;
 use crate::wake_queue::{PartWake, WakeQueue};
 
-/// Parts that were woken, of machines that are still to hear of it.
+/// The parts that were woken, of machines that have not been called yet.
 pub(in crate::event_loop) struct WokenParts {
     woken: BTreeSet<(Token, u32)>,
     arriving: mpsc::Receiver<PartWake>,
@@ -18,8 +18,8 @@ impl WokenParts {
         WokenParts { woken: BTreeSet::new(), arriving }
     }
 
-    /// Takes what has arrived. Called after the flag of the woken machine was taken, so that
-    /// nothing is missed.
+    /// Takes the parts that have arrived. Called after the flags of the woken machine were taken,
+    /// so that none is missed.
     #[inline]
     pub(super) fn receive(&mut self, wakes: &WakeQueue) {
         if wakes.has_parts() {
@@ -30,7 +30,8 @@ impl WokenParts {
     #[cold]
     fn receive_some(&mut self, wakes: &WakeQueue) {
         while let Ok(PartWake { token, part, queued }) = self.arriving.try_recv() {
-            // Not a store: what was written before the wake-up is acquired with it.
+            // A swap rather than a store, to acquire everything that was written before the
+            // wake-up.
             queued.swap(false, AcqRel);
             if wakes.is_alive(token) {
                 self.woken.insert((token, part));
@@ -44,7 +45,7 @@ impl WokenParts {
         if self.woken.is_empty() { Vec::new() } else { self.take_some(token) }
     }
 
-    /// The same into a list that is empty.
+    /// Does the same into a list that is empty.
     #[inline]
     pub(in crate::event_loop) fn take_into(&mut self, token: Token, parts: &mut Vec<u32>) {
         if !self.woken.is_empty() {

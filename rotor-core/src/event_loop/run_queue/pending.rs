@@ -1,10 +1,11 @@
-//! What is due to one machine: the calls that are pending for it, and the queues that it stands in.
+//! The work that is due for one machine: its pending calls, and the queues that it is in.
 
 use std::ops::BitOr;
 
 use crate::event_set::EventSet;
 
-/// The calls that a machine is to get as soon as it can be called. Merged: each at most once.
+/// The calls that a machine will get as soon as it can be called. They are merged: each is made at
+/// most once.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(in crate::event_loop) struct Pending {
     /// The hints for `ready`.
@@ -12,18 +13,18 @@ pub(in crate::event_loop) struct Pending {
     calls: Calls,
 }
 
-/// Calls to be made of a machine: a set.
+/// A set of calls of a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(in crate::event_loop) struct Calls(u8);
 
 impl Calls {
     pub(in crate::event_loop) const READY: Calls = Calls(1);
-    /// `wakeup`, for a part or for the machine.
+    /// `wakeup`, for a part or for the machine itself.
     pub(in crate::event_loop) const WAKEUP: Calls = Calls(2);
     /// `wakeup`, for the machine itself as well.
     pub(in crate::event_loop) const WAKEUP_WHOLE: Calls = Calls(2 | 4);
     pub(in crate::event_loop) const DRAINING: Calls = Calls(8);
-    /// No call: the machine is to be dropped.
+    /// No call: the machine must be dropped.
     pub(in crate::event_loop) const END: Calls = Calls(16);
 }
 
@@ -42,7 +43,7 @@ impl Pending {
         self.calls == Calls::default()
     }
 
-    /// Whether all of these calls are pending.
+    /// Returns whether all of these calls are pending.
     #[inline(always)]
     pub(in crate::event_loop) fn has(self, calls: Calls) -> bool {
         self.calls.0 & calls.0 == calls.0
@@ -66,39 +67,38 @@ impl Pending {
         self.calls = self.calls | other.calls;
     }
 
-    /// Takes one kind of them. Returns whether it was pending.
+    /// Removes these calls. Returns whether they were pending.
     pub(in crate::event_loop) fn take_one(&mut self, calls: Calls) -> bool {
         let had = self.has(calls);
         self.calls.0 &= !calls.0;
         had
     }
 
-    /// Takes all of them: none is pending afterwards.
+    /// Takes all calls, so that none is pending afterwards.
     pub(in crate::event_loop) fn take(&mut self) -> Pending {
         std::mem::take(self)
     }
 }
 
-/// What a slot knows of its machine's calls: those that are pending, and which queues of the loop
-/// the machine stands in, in each at most once. Kept beside the machine, whether or not it is with
-/// a handler.
+/// The state of a machine's calls in its slot: the pending ones, and the queues of the loop that
+/// contain the machine, each at most once. It exists whether or not the machine's handler is
+/// running.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(in crate::event_loop) struct CallState {
     pub(in crate::event_loop) pending: Pending,
-    /// Among those with pending calls (`runnable`), or among those that woke themselves as they were
-    /// made (`fresh`).
+    /// In the queue of pending calls (`runnable`), or of machines that woke themselves in `create`
+    /// (`fresh`).
     pub(in crate::event_loop) in_runnable: bool,
-    /// Among those whose deadline had passed when it was set.
+    /// In the queue of machines whose deadline had passed when it was set.
     pub(in crate::event_loop) in_overdue: bool,
-    /// Among the deferred spawns. It cannot be called before it has heard of its spawn.
+    /// In the queue of deferred spawns. The machine cannot be called before it was told the result.
     pub(in crate::event_loop) in_deferred: bool,
-    /// The turn (1 to 255, round and round; 0 for none) in which the machine was last woken while
-    /// it was with its handler. Wraps after 255 turns: a false match only delays a wake-up by a
-    /// turn.
+    /// The number of the turn (1 to 255, then 1 again; 0 for none) in which the machine was last
+    /// woken during its call. A false match, after 255 turns, only delays a wake-up by one turn.
     pub(super) woken_in_call_of: u8,
-    /// Fills the word of a slot that the state shares with the slot's tag. With a gap between them,
-    /// a machine is not written straight into its slot, but to a copy of both that begins in the
-    /// gap: twice, and the second time from where it cannot be forwarded.
+    /// Fills the word of a slot that the state shares with the enum's tag. With a gap between them,
+    /// a machine would not be written directly into its slot, but first to a copy of both that
+    /// begins in the gap: two writes, and store forwarding fails for the second.
     pub(super) _fills: u8,
 }
 

@@ -1,12 +1,12 @@
-//! Whether the slots agree with each other.
+//! Checks that the slots are consistent.
 
 use super::Slots;
 use super::slot::{NONE, Slot};
 use crate::token::Token;
 
 impl<M> Slots<M> {
-    /// Checks that the counts agree: each slot is counted once, and none is with a handler between
-    /// turns, but for the machines that are away.
+    /// Checks that the counts agree: each slot is counted once, and no machine is in a handler
+    /// between turns, except for those that are away.
     pub(in crate::event_loop) fn check(
         &self,
         is_away: impl Fn(Token) -> bool,
@@ -34,7 +34,7 @@ impl<M> Slots<M> {
             listed += 1;
             next = *after;
         }
-        // A slot whose generations are used up is vacant, and neither listed nor usable.
+        // A slot whose generations are used up is vacant, but neither in the list nor usable.
         if used != self.used || ended + free - listed.min(free) != self.unusable {
             return Err(format!(
                 "{used} slots hold machines and {} are counted; {ended} wait, {free} are vacant, {listed} listed",

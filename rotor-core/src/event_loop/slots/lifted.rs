@@ -1,4 +1,4 @@
-//! `Lifted`: a machine out of its slot, on its way to a handler and back.
+//! `Lifted`: a machine that is out of its slot, for its handler.
 
 use std::mem::{self, ManuallyDrop};
 
@@ -6,11 +6,12 @@ use super::slot::Slot;
 use crate::event_loop::run_queue::CallState;
 use crate::guard::drop_guarded;
 
-/// A machine that was lifted, or none. Not the whole slot: from there it would be copied once more.
+/// A machine that was lifted out of its slot, or none. This is not the whole slot, from which the
+/// machine would be copied once more.
 pub(in crate::event_loop) type Lifted<M> = Option<M>;
 
-/// A machine that was lifted, while it is called where it is. Should that panic, it is dropped at
-/// once, as [`InCall`] says.
+/// A lifted machine while it is called in place. If the call panics, the machine is dropped at
+/// once, as for [`InCall`].
 pub(in crate::event_loop) struct LiftedInCall<'a, M>(&'a mut Lifted<M>);
 
 impl<'a, M> LiftedInCall<'a, M> {
@@ -24,7 +25,7 @@ impl<'a, M> LiftedInCall<'a, M> {
         self.0.as_mut()
     }
 
-    /// It has not panicked.
+    /// Ends the call without a panic.
     #[inline(always)]
     pub(in crate::event_loop) fn let_go(self) {
         mem::forget(self);
@@ -37,7 +38,7 @@ impl<M> Drop for LiftedInCall<'_, M> {
     }
 }
 
-/// Not inlined, so that calls are.
+/// Not inlined, so that calls are small.
 #[cold]
 #[inline(never)]
 fn drop_lifted<M>(lifted: &mut Lifted<M>) {
@@ -56,13 +57,13 @@ impl<M> Slot<M> {
     }
 }
 
-/// A machine in its slot, while code of its own runs. If that panics, it is dropped at once: what
-/// it holds, a port or what a lock gave it, is told of the panic only while that unwinds. It is
-/// dropped under a guard: its drop may panic as well, and a second panic that gets out of a drop
-/// while the first unwinds ends the process.
+/// A machine in its slot while its own code runs. If the code panics, the machine is dropped at
+/// once: values in it, such as a port or a held lock, can see the panic only during unwinding. The
+/// drop is guarded, because it may panic as well, and a second panic that leaves a drop during
+/// unwinding aborts the process.
 pub(in crate::event_loop) struct InCall<'a, M, F: FnMut(&M)> {
     pub(super) slot: &'a mut Slot<M>,
-    /// Is shown a machine that has panicked, before it is dropped. Does not panic.
+    /// Called with a machine that has panicked, before it is dropped. Does not panic.
     pub(super) panics: F,
 }
 
@@ -75,16 +76,17 @@ impl<M, F: FnMut(&M)> InCall<'_, M, F> {
         }
     }
 
-    /// It has not panicked, and is wanted by value.
+    /// Ends the call without a panic, and takes the machine out of its slot.
     #[inline(always)]
     pub(in crate::event_loop) fn take(self) -> Option<M> {
-        // Not by way of `drop`, which is for panics.
+        // Without `drop`, which is for panics.
         let mut in_call = ManuallyDrop::new(self);
         let Slot::Waiting { state, .. } = *in_call.slot else { return None };
         mem::replace(in_call.slot, Slot::Running { state }).into_machine()
     }
 
-    /// It has not panicked: the machine stays where it is. Returns what is known of its calls.
+    /// Ends the call without a panic; the machine stays in its slot. Returns the state of its
+    /// calls.
     #[inline(always)]
     pub(in crate::event_loop) fn let_go(self) -> CallState {
         let in_call = ManuallyDrop::new(self);
@@ -104,11 +106,11 @@ impl<M, F: FnMut(&M)> Drop for InCall<'_, M, F> {
     }
 }
 
-/// Not inlined, so that calls are.
+/// Not inlined, so that calls are small.
 #[cold]
 #[inline(never)]
 fn drop_panicked<M>(slot: &mut Slot<M>) {
-    // In its slot it is gone as one that its handler had by value.
+    // Leaves the slot as if the handler had taken the machine by value.
     let state = match slot {
         Slot::Waiting { state, .. } => *state,
         _ => CallState::default(),

@@ -1,4 +1,4 @@
-//! The slots: where the machines of a loop live, each with its generation and its deadline.
+//! The slots: the places of the machines of a loop, each with its generation and its deadline.
 //!
 //! ```text
 //!            reserve()                put()
@@ -9,9 +9,9 @@
 //!  end() while a wake-up is in the list: Ended, and Vacant once the list has given it up (reclaim())
 //! ```
 //!
-//! A machine is called in its slot, if it can be; out of it where its handler takes it by value, or
-//! may give the loop away meanwhile. Slots never move: memory for all of them is reserved at the
-//! start, and touched only as it is used.
+//! A machine is called in its slot if possible. It is called out of it if its handler takes it by
+//! value, or may give the loop away meanwhile. Slots never move: memory for all of them is reserved
+//! at the start, and touched only when it is used.
 
 mod check;
 mod lifted;
@@ -37,20 +37,20 @@ pub(super) struct Slots<M> {
     slots: Vec<Slot<M>>,
     /// The first free slot, or `NONE`.
     free: u32,
-    /// Slots that hold, or are about to hold, a machine.
+    /// Slots that contain a machine, or are reserved for one.
     used: usize,
     capacity: usize,
-    /// Slots that cannot be used: those in `Ended`, and those whose generations are used up.
+    /// Slots that cannot be used: those that are `Ended`, and those whose generations are used up.
     unusable: usize,
-    /// Has the generations, since other threads compare them.
+    /// Contains the generations, because other threads compare them.
     wakes: Arc<WakeQueue>,
     deadlines: Timers,
-    /// When each machine was made, in whole seconds; of no length where that is not kept.
+    /// When each machine was made, in whole seconds; `None` if this is not recorded.
     made: Option<Vec<u32>>,
 }
 
 impl<M> Slots<M> {
-    /// Without machines. Fails where there is no memory for so many.
+    /// Creates slots without machines. Fails if there is not enough memory for so many.
     pub(super) fn new(
         capacity: usize,
         wakes: Arc<WakeQueue>,
@@ -72,12 +72,12 @@ impl<M> Slots<M> {
         })
     }
 
-    /// From now on it is kept when machines are made.
+    /// Starts recording when machines are made.
     pub(super) fn keep_ages(&mut self) {
         self.made = Some(Vec::new());
     }
 
-    /// A machine is made.
+    /// Records when a machine was made.
     #[inline]
     pub(super) fn note_made(&mut self, token: Token, now: Time) {
         let Some(made) = &mut self.made else { return };
@@ -88,13 +88,13 @@ impl<M> Slots<M> {
         made[index] = u32::try_from(seconds).unwrap_or(u32::MAX);
     }
 
-    /// When the machine of a slot was made, to the second.
+    /// Returns when the machine of a slot was made, to the second.
     pub(super) fn made(&self, index: u32) -> Option<Time> {
         let seconds = self.made.as_ref()?.get(index as usize)?;
         Some(Time::from_nanos(u64::from(*seconds) * 1_000_000_000))
     }
 
-    /// Whether calls are pending for the machine of a slot.
+    /// Returns whether calls are pending for the machine of a slot.
     pub(super) fn is_due(&self, index: u32) -> bool {
         match self.slots.get(index as usize) {
             Some(Slot::Waiting { state, .. } | Slot::Running { state }) => {
@@ -104,17 +104,17 @@ impl<M> Slots<M> {
         }
     }
 
-    /// How many machines there are, those with a handler included.
+    /// Returns the number of machines, including those in a handler.
     pub(super) fn len(&self) -> usize {
         self.used
     }
 
-    /// How many more machines there are slots for.
+    /// Returns how many more machines there are slots for.
     pub(super) fn vacant(&self) -> usize {
         self.capacity - self.unusable - self.used
     }
 
-    /// One more than the highest slot that was ever used.
+    /// Returns one more than the highest slot that was ever used.
     pub(super) fn high_water(&self) -> u32 {
         self.slots.len() as u32
     }
@@ -133,7 +133,7 @@ impl<M> Slots<M> {
             self.free = next;
             index
         } else if self.slots.len() < self.capacity {
-            // Within what `new` has reserved: no slot moves.
+            // Within the memory that `new` has reserved, so no slot moves.
             self.slots.push(running);
             self.slots.len() as u32 - 1
         } else {
@@ -143,13 +143,14 @@ impl<M> Slots<M> {
         Some(self.token(index))
     }
 
-    /// Whether a machine is in its slot and can be called: not while it waits for its spawn.
+    /// Returns whether a machine is in its slot and can be called; it cannot while it waits for its
+    /// spawn.
     #[inline(always)]
     pub(super) fn can_be_called(&self, token: Token) -> bool {
         self.can_be_called_if(token, |_| true)
     }
 
-    /// The same, unless `first` is pending, since that call comes first.
+    /// Does the same, but returns `false` if `first` is pending, because that call comes first.
     #[inline(always)]
     pub(super) fn can_be_called_unless(&self, token: Token, first: Calls) -> bool {
         self.can_be_called_if(token, |state| !state.pending.has(first))
@@ -166,8 +167,8 @@ impl<M> Slots<M> {
 
     /// Lends a machine that can be called, for a call in its slot.
     ///
-    /// Nothing else of the loop is done meanwhile. If the machine panics, `panics` sees it, it is
-    /// dropped there, and its slot becomes `Running`, as that of one which its handler has by value.
+    /// The loop does nothing else meanwhile. If the machine panics, `panics` is called with it, it
+    /// is dropped, and its slot becomes `Running`, as if the handler had taken it by value.
     #[inline(always)]
     pub(super) fn for_call<F: FnMut(&M)>(
         &mut self,
@@ -180,14 +181,14 @@ impl<M> Slots<M> {
         }
     }
 
-    /// Takes a machine out, whatever is pending. By value: what is written to a place that is there
-    /// is copied once more.
+    /// Takes a machine out of its slot, whatever is pending. Returned by value: writing it through
+    /// a reference would be one more copy.
     #[inline(always)]
     pub(super) fn take(&mut self, token: Token) -> Option<M> {
         if self.is_current(token) { self.lift(token.index()) } else { None }
     }
 
-    /// The same for a machine that is known to be there.
+    /// Does the same for a machine that is known to be there.
     #[inline(always)]
     pub(super) fn lift(&mut self, index: u32) -> Lifted<M> {
         let slot = self.slots.get_mut(index as usize)?;
@@ -195,12 +196,12 @@ impl<M> Slots<M> {
         mem::replace(slot, Slot::Running { state }).into_machine()
     }
 
-    /// Puts a machine into its running slot. Returns what is known of its calls by now.
+    /// Puts a machine into its running slot. Returns the current state of its calls.
     #[inline(always)]
     pub(super) fn put(&mut self, token: Token, machine: M) -> CallState {
         let slot = &mut self.slots[token.index() as usize];
-        // Matched first: so the compiler knows that nothing is dropped here, and writes the machine
-        // straight into the slot.
+        // Matched first, so that the compiler knows that nothing is dropped here, and writes the
+        // machine directly into the slot.
         if let Slot::Running { state } = slot {
             let state = *state;
             *slot = Slot::Waiting { state, machine };
@@ -209,7 +210,7 @@ impl<M> Slots<M> {
         misplaced(machine, token)
     }
 
-    /// Ends a running slot, whose machine is gone: its generation, its deadline.
+    /// Ends a running slot whose machine is gone: its generation and its deadline.
     pub(super) fn end(&mut self, token: Token) {
         let index = token.index();
         let is_running =
@@ -220,8 +221,8 @@ impl<M> Slots<M> {
         }
         self.deadlines.clear(index);
         self.used -= 1;
-        // If the slot were used again before its old wake-up has left the list, the next machine
-        // would be woken by it.
+        // If the slot were used again before its old wake-up has left the list, that would wake the
+        // next machine.
         if self.wakes.end_generation(index) {
             self.slots[index as usize] = Slot::Ended;
             self.unusable += 1;
@@ -230,7 +231,8 @@ impl<M> Slots<M> {
         }
     }
 
-    /// Frees a slot that waited for its last wake-up to leave the list. Returns whether it was one.
+    /// Frees a slot that waited until its last wake-up has left the list. Returns whether it was
+    /// such a slot.
     pub(super) fn reclaim(&mut self, index: u32) -> bool {
         // A wake-up by a token that was made from a number may name a slot that was never used.
         let ended = matches!(self.slots.get(index as usize), Some(Slot::Ended));
@@ -242,7 +244,7 @@ impl<M> Slots<M> {
     }
 
     fn vacate(&mut self, index: u32) {
-        // After the last generation a token of before would name the next machine.
+        // After the last generation, an old token would name the next machine.
         if self.wakes.generation(index) == GENERATION_LAST {
             self.slots[index as usize] = Slot::Vacant { next: NONE };
             self.unusable += 1;
@@ -252,7 +254,7 @@ impl<M> Slots<M> {
         self.free = index;
     }
 
-    /// What is known of a machine's calls, whether or not it is with a handler.
+    /// Returns the state of a machine's calls, whether or not its handler is running.
     #[inline]
     pub(super) fn state(&mut self, token: Token) -> Option<&mut CallState> {
         if !self.is_current(token) {
@@ -264,7 +266,7 @@ impl<M> Slots<M> {
         }
     }
 
-    /// The token of the machine in a slot, and what is known of its calls.
+    /// Returns the token of the machine in a slot, and the state of its calls.
     #[inline]
     pub(super) fn state_at(&mut self, index: u32) -> Option<(Token, &mut CallState)> {
         match self.slots.get_mut(index as usize)? {
@@ -275,7 +277,7 @@ impl<M> Slots<M> {
         }
     }
 
-    /// What is known of each machine's calls.
+    /// Returns the state of each machine's calls.
     pub(super) fn states(&self) -> impl Iterator<Item = (Token, CallState)> {
         self.slots.iter().zip(0..).filter_map(|(slot, index)| match slot {
             Slot::Waiting { state, .. } | Slot::Running { state } => {
@@ -285,7 +287,7 @@ impl<M> Slots<M> {
         })
     }
 
-    /// The token of the machine in a slot, and the machine unless it is with a handler.
+    /// Returns the token of the machine in a slot, and the machine unless it is in a handler.
     pub(super) fn at(&self, index: u32) -> Option<(Token, Option<&M>)> {
         match self.slots.get(index as usize)? {
             Slot::Waiting { machine, .. } => Some((self.token(index), Some(machine))),
@@ -294,7 +296,7 @@ impl<M> Slots<M> {
         }
     }
 
-    /// The machine in a slot, unless it is with a handler.
+    /// Returns the machine in a slot, unless it is in a handler.
     pub(super) fn machine_at(&self, index: u32) -> Option<&M> {
         match self.slots.get(index as usize)? {
             Slot::Waiting { machine, .. } => Some(machine),
@@ -302,7 +304,7 @@ impl<M> Slots<M> {
         }
     }
 
-    /// Whether the machine that a token names is there, in its slot or with a handler.
+    /// Returns whether the machine with this token exists, in its slot or in a handler.
     pub(super) fn is_there(&self, token: Token) -> bool {
         // A token that was made from a number may have the generation of a slot's next machine.
         self.is_current(token)
@@ -316,7 +318,7 @@ impl<M> Slots<M> {
         Token::new(index, self.wakes.generation(index))
     }
 
-    /// Whether a token has the generation that its slot has now.
+    /// Returns whether a token has the current generation of its slot.
     #[inline(always)]
     fn is_current(&self, token: Token) -> bool {
         (token.index() as usize) < self.slots.len()
@@ -326,7 +328,7 @@ impl<M> Slots<M> {
 
 /// Deadlines: one for each machine.
 impl<M> Slots<M> {
-    /// Gives a machine its deadline. Returns whether that has passed already.
+    /// Sets the deadline of a machine. Returns whether it has passed already.
     #[inline(always)]
     pub(super) fn set_deadline(&mut self, token: Token, deadline: Deadline, now: Time) -> bool {
         let time = match deadline {
@@ -338,7 +340,7 @@ impl<M> Slots<M> {
         time <= now
     }
 
-    /// The deadline that was reached is gone.
+    /// Removes the deadline of a machine.
     pub(super) fn clear_deadline(&mut self, token: Token) {
         self.deadlines.clear(token.index());
     }
@@ -347,35 +349,34 @@ impl<M> Slots<M> {
         self.deadlines.deadline(index)
     }
 
-    /// How many deadlines are kept, those included that were taken away since and not met again.
+    /// Returns how many deadlines are in the wheel, including some that were removed since.
     pub(super) fn armed(&self) -> usize {
         self.deadlines.queued()
     }
 
-    /// A lower bound of the next deadline: it may be too early, and is never too late.
+    /// Returns a lower bound of the next deadline: it may be too early, but is never too late.
     pub(super) fn next_deadline(&self) -> Option<Time> {
         self.deadlines.next_wake()
     }
 
-    /// Appends the slots whose deadlines have been reached, in the order of ticks.
+    /// Appends the slots whose deadlines have passed, in the order of ticks.
     #[inline]
     pub(super) fn collect_expired(&mut self, now: Time, expired: &mut VecDeque<Due>) {
         self.deadlines.expire(now, expired);
     }
 
-    /// Whether a slot that has expired still has the deadline that did; it no longer has
-    /// afterwards.
+    /// Returns whether a slot that has expired still has that deadline, and removes it.
     pub(super) fn take_expired(&mut self, index: u32) -> bool {
         self.deadlines.take_expired(index)
     }
 }
 
-/// A machine was to be put into a slot that does not wait for it: a bug of the loop. The machine
-/// that is in the slot stays.
+/// Handles a machine that was put into a slot not waiting for it, which is a bug of the loop. The
+/// machine in the slot stays.
 #[cold]
 #[inline(never)]
 fn misplaced<T>(machine: T, token: Token) -> CallState {
-    // Before the assertion: a drop that panics while that unwinds would end the process.
+    // Before the assertion: a panic of the drop during unwinding would abort the process.
     drop_guarded(machine, "a machine without a slot");
     log_guarded!(error, "machine {token} was put into a slot that is not its own, and is dropped");
     debug_assert!(false, "machine {token} was put into a slot that is not its own");

@@ -1,14 +1,14 @@
-//! `Slot`: the place of one machine, and what is in it.
+//! `Slot`: the place of one machine.
 
 use crate::event_loop::run_queue::CallState;
 
-/// What is in the place of one machine.
+/// The state of one slot.
 pub(in crate::event_loop) enum Slot<M> {
-    /// Free; `next` is the next free slot, or `NONE`.
+    /// The slot is free; `next` is the next free slot, or `NONE`.
     Vacant { next: u32 },
     /// The machine waits for an event.
     Waiting { state: CallState, machine: M },
-    /// The machine is with its handler, or being made.
+    /// The machine is in its handler, or is being made.
     Running { state: CallState },
     /// The machine is gone, but a wake-up of it is still in the list.
     Ended,
