@@ -303,7 +303,7 @@ impl GroupHandle {
 }
 
 impl GroupHandle {
-    /// Returns whether one of the loops was asked to end; see [`LoopHandle::is_ending`].
+    /// Returns whether one of the loops was told to end; see [`LoopHandle::is_ending`].
     #[doc(alias = "readiness")]
     pub fn is_ending(&self) -> bool {
         self.handles.iter().any(LoopHandle::is_ending)

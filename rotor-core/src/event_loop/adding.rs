@@ -72,8 +72,8 @@ impl<F> AddError<F> {
     }
 }
 
-/// Returned if the order is gone without a word, which never happens: an order always reports a
-/// result before it is dropped.
+/// Returns the error for an order that is gone without a result, which never happens: an order
+/// always reports a result before it is dropped.
 fn lost<F>() -> AddError<F> {
     AddError::NotMade(SpawnError { cause: SpawnCause::Ended, seed: None })
 }

@@ -134,7 +134,7 @@ mod tests {
         Time::ZERO + Duration::from_secs(seconds)
     }
 
-    /// What a walk that began at `began` leaves, over machines that are idle since so many seconds.
+    /// The result of a walk that began at `began`, over machines that are idle since these seconds.
     fn found(began: u64, since: impl IntoIterator<Item = u64>) -> LongestIdle {
         let mut walk = Walk::new(None, at(began));
         for (index, since) in (0..).zip(since) {
@@ -175,8 +175,8 @@ mod tests {
         assert!(longest.may_find(&room(), at(2 * count)), "there were more than it could keep");
     }
 
-    /// Else a peer that keeps more than a walk can find busy would have all slots looked at in each
-    /// turn.
+    /// Otherwise a peer that keeps more machines busy than a walk keeps would cause a walk over all
+    /// slots in each turn.
     #[test]
     fn a_walk_that_found_only_young_ones_is_not_repeated_whatever_it_left_out() {
         let count = FOUND_MAX as u64 + 100;
@@ -187,8 +187,8 @@ mod tests {
         assert!(longest.pop_oldest(&room(), at(1_000_002)).is_some(), "and now for two");
     }
 
-    /// Who was not idle when the walk began cannot be old enough before the least time has passed
-    /// since.
+    /// A machine that was not idle when the walk began cannot be old enough before the minimum time
+    /// has passed since.
     #[test]
     fn a_walk_that_found_all_is_not_repeated_before_another_can_be_old_enough() {
         let mut longest = found(9, [5]);

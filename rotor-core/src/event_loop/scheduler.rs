@@ -156,7 +156,8 @@ impl<M: Machine> Scheduler<M> {
         }
     }
 
-    /// The machine is back in its slot, or was called there: queues the calls that came meanwhile.
+    /// Queues the calls that came meanwhile for a machine that is back in its slot, or was called
+    /// there, and sets its deadline.
     #[inline(always)]
     pub(super) fn settle(
         &mut self,

@@ -3,7 +3,7 @@
 //! ```text
 //!   successor                                 predecessor
 //!     connect ───────────────────────────────▶ accept; the user is checked, here and there
-//!             ◀─────────────────────────────── greeting, then `+`; or `B`: somebody else is at it
+//!             ◀─────────────────────────────── greeting, then `+`; or `B`: busy with another one
 //!             ◀─────────────────────────────── for each socket: kind, length, name; the descriptor
 //!             ◀─────────────────────────────── `.`
 //!     makes its loops

@@ -27,7 +27,7 @@ pub enum WhenFull {
     /// The job that would begin next (the oldest urgent one, or else the oldest one) runs at once
     /// on the thread that offers the new one, which is the loop's own thread. The new job takes its
     /// place in the queue. So jobs begin in the order in which they were offered. The loop is
-    /// blocked meanwhile, which is back-pressure that no machine can ignore.
+    /// blocked meanwhile, which is backpressure that no machine can ignore.
     ///
     /// Jobs that wait for a permit ([`JobBuilder::permits`](crate::JobBuilder::permits)) keep their
     /// places. If they occupy all places, the new job itself runs here. If it then waits for a

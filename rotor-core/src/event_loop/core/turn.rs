@@ -217,7 +217,7 @@ pub(super) trait Steps<M: Machine>: Caller<M> {
     /// Returns whether the turn has stopped in this step.
     fn is_at(&self, step: Step) -> bool;
 
-    /// Takes the rest of a machine's pending calls, which come first in whatever step.
+    /// Takes the rest of a machine's pending calls, which come first, whatever the step.
     fn take_kept(&mut self) -> Option<(Token, Pending)>;
 }
 

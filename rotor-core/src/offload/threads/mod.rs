@@ -209,8 +209,8 @@ impl Shared {
         self.call(call);
     }
 
-    /// The last thread has ended since the job was accepted, and no other can be started. Running
-    /// the jobs here is better than never running them.
+    /// Runs all jobs here: the last thread has ended since they were accepted, and no other can be
+    /// started. This is better than never running them.
     #[cold]
     fn run_all_here(self: &Arc<Self>) {
         while let Some(next) = self.take() {
