@@ -1,4 +1,4 @@
-//! Running a scenario under many seeds, and saying how to see a failure again.
+//! Runs a scenario under many seeds, and reports how to reproduce a failure.
 
 use std::env;
 use std::fmt::Write as _;
@@ -13,8 +13,8 @@ use crate::network::Network;
 use crate::sim::Sim;
 use crate::strikes::Strikes;
 
-/// Runs a scenario under the usual number of seeds, each with the faults and the network of its
-/// swarm.
+/// Runs a scenario under 20 seeds, or as many as the environment says (see [`Check`]), each with
+/// the faults and the network of its swarm.
 ///
 /// ```
 /// use std::time::Duration;
@@ -28,27 +28,29 @@ use crate::strikes::Strikes;
 ///
 /// # Panics
 ///
-/// At the first seed under which the scenario fails or panics: with the property, the seed, the
-/// step, the end of the trace, and the command that does it again.
+/// At the first seed under which the scenario fails or panics. The message has the property, the
+/// seed, the step, the end of the trace, and the command that reproduces the failure.
 #[track_caller]
 pub fn check(scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) {
     Check::new().run(scenario);
 }
 
-/// From how many seeds on a run says how far it is.
+/// The number of seeds from which on a run reports its progress.
 const LONG: u64 = 500;
 
-/// How a scenario is run under many seeds. At the end of a run it prints how often each fault
-/// [struck](Strikes), and how often while clients were busy. One that is asked for at least 500
-/// seeds, and for more than the test says, tells how far it is after each tenth of them.
+/// How a scenario is run under many seeds.
+///
+/// At its end a run with faults prints how often each fault [struck](Strikes), and how often while
+/// clients were busy. A run of at least 500 seeds, if that is more than the test itself asks for,
+/// reports its progress after each tenth of them.
 ///
 /// | environment | |
 /// |--|--|
-/// | `ROTOR_SIM_SEEDS` | how many seeds; default 20, or what the test says |
-/// | `ROTOR_SIM_SEED` | only this one, with its whole trace if it fails |
+/// | `ROTOR_SIM_SEEDS` | the number of seeds; default 20, or what the test says |
+/// | `ROTOR_SIM_SEED` | only this seed, with the whole trace if it fails |
 /// | `ROTOR_SIM_UNTIL` | stop before the step after this one, and show the trace |
 ///
-/// Each is written in digits alone: `10000`, not `10_000`. Anything else is refused by a panic.
+/// Write each as digits only: `10000`, not `10_000`. Anything else causes a panic.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Check {
@@ -60,50 +62,50 @@ pub struct Check {
 }
 
 impl Check {
-    /// The defaults.
+    /// Creates a `Check` with the defaults.
     pub fn new() -> Check {
         Check { seeds: 20, first: 0, is_twice: false, swarm: true, must_strike: Vec::new() }
     }
 
-    /// How many seeds, when the environment does not say. Default 20.
+    /// Sets the number of seeds, unless the environment does. Default 20.
     pub fn seeds(mut self, seeds: u64) -> Check {
         self.seeds = seeds;
         self
     }
 
-    /// The first seed. Default 0.
+    /// Sets the first seed. Default 0.
     pub fn first(mut self, seed: u64) -> Check {
         self.first = seed;
         self
     }
 
-    /// Runs each seed twice, and fails if the two runs were not the same: for scenarios that might
-    /// look at something that no seed decides.
+    /// Runs each seed twice, and fails if the two runs differ. Use it for scenarios whose code
+    /// might depend on something that the seed does not determine.
     pub fn twice(mut self) -> Check {
         self.is_twice = true;
         self
     }
 
-    /// Without faults, on the default network, until the scenario says otherwise.
+    /// Starts each run without faults and on the default network; the scenario may set others.
     pub fn calm(mut self) -> Check {
         self.swarm = false;
         self
     }
 
-    /// Has the run fail if one of these faults, under all its seeds together, has struck no busy
-    /// client: then the scenario does not test what it seems to. Of a run of fewer seeds than the
-    /// test says nothing of the kind is asked.
+    /// Fails the run if one of these faults, under all its seeds together, has never struck while a
+    /// client was busy: then the scenario does not test what it seems to. A run of fewer seeds than
+    /// the test asks for does not check this.
     pub fn must_strike(mut self, faults: impl IntoIterator<Item = Fault>) -> Check {
         self.must_strike.extend(faults);
         self
     }
 
-    /// Runs the scenario; answers how many seeds it was run under.
+    /// Runs the scenario, and returns the number of seeds under which it ran.
     ///
     /// # Panics
     ///
-    /// As for [`check`], when a fault did not strike that [had to](Check::must_strike), and when
-    /// the environment has something else than a number.
+    /// As for [`check`]; also if a fault that [had to strike](Check::must_strike) did not, and if
+    /// one of the environment variables is not a number.
     #[track_caller]
     pub fn run(&self, scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) -> u64 {
         let mut strikes = Strikes::none();
@@ -141,24 +143,25 @@ impl Check {
         seeds
     }
 
-    /// Of a run that is longer than the test's own: how far it is, by tenths. To the terminal
-    /// itself, since the test harness keeps what is printed to the end, which may be hours away.
+    /// Reports the progress of a run that is longer than the test's own, by tenths. It writes to
+    /// the terminal directly, because the test harness keeps printed output until the end, which
+    /// may be hours away.
     fn show_progress(&self, done: u64, seeds: u64) {
         let tenth = seeds.div_ceil(10).max(1);
         if seeds > self.seeds && seeds >= LONG && done > 0 && done.is_multiple_of(tenth) {
             let thread = std::thread::current();
             let test = thread.name().unwrap_or_default();
-            // Where nobody can be told, nobody need be.
+            // If stderr cannot be written, progress is not needed either.
             let _ = writeln!(std::io::stderr(), "{test}: {done} of {seeds} seeds");
         }
     }
 
-    /// The first seed under which the scenario fails, and its failure; `None` if there is none. For
-    /// those who want to know how many seeds it takes to find a bug.
+    /// Returns the first seed under which the scenario fails, and the report of the failure; `None`
+    /// if no seed fails. Use it to find out how many seeds a bug takes.
     ///
     /// # Panics
     ///
-    /// When the environment has something else than a number.
+    /// If one of the environment variables is not a number.
     #[track_caller]
     pub fn find(
         &self,
@@ -179,7 +182,7 @@ impl Check {
     ) -> Result<(), String> {
         let first = self.run_once(seed, is_replay, scenario, strikes)?;
         if self.is_twice {
-            // Its strikes are those of the first run, which are counted.
+            // The strikes were counted in the first run.
             let second = self.run_once(seed, is_replay, scenario, &mut Strikes::none())?;
             if first != second {
                 let message = format!("two runs differ: {first:016x} and {second:016x}");
@@ -208,7 +211,7 @@ impl Check {
         if let Some(step) = number("ROTOR_SIM_UNTIL") {
             sim.until(step);
         }
-        // An assertion of the scenario is a failure like others: the report says under which seed.
+        // A panic of the scenario is reported like any other failure, with its seed.
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             scenario(&mut sim)?;
             sim.check()?;
@@ -241,8 +244,8 @@ impl Default for Check {
     }
 }
 
-/// What the environment says; a value that is no number stops the run, which would otherwise be
-/// another one than was asked for.
+/// Reads a number from the environment. A value that is not a number ends the run, which would
+/// otherwise differ from the one that was asked for.
 #[track_caller]
 fn number(variable: &str) -> Option<u64> {
     let text = env::var_os(variable)?;
@@ -261,7 +264,7 @@ fn report(message: &str, seed: u64, step: Option<u64>) -> String {
     let package =
         env::var("CARGO_PKG_NAME").map_or(String::new(), |package| format!(" -p {package}"));
     let thread = std::thread::current();
-    // "main" is a program or a doc test, and names no test.
+    // "main" is the thread of a program or a doc test; it does not name a test.
     let test = thread.name().filter(|name| *name != "main").unwrap_or("");
     let until = step.map_or(String::new(), |step| {
         format!("\nand to stop before it: ROTOR_SIM_UNTIL={} with the same", step.saturating_sub(1))

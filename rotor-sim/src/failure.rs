@@ -1,14 +1,14 @@
-//! `Failure`: a property that did not hold, with what is needed to see why.
+//! `Failure`: a property that did not hold, and what helps to find out why.
 
 use std::error::Error;
 use std::fmt;
 
 use rotor_core::Time;
 
-/// A run ended before its scenario did: a property did not hold, or a bound was reached.
+/// A run ended before its scenario did: a property did not hold, or a limit was reached.
 ///
-/// Printed, it is a page: the property, the seed and the step, what was running, and the end of the
-/// trace.
+/// Printed, it takes about a page: the property, the seed and the step, what was running, and the
+/// end of the trace.
 #[derive(Clone, Debug)]
 pub struct Failure {
     pub(crate) property: String,
@@ -21,28 +21,28 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// The property that did not hold, by its name; see [`property`](crate::property).
+    /// Returns the name of the property that did not hold; see [`property`](crate::property).
     pub fn property(&self) -> &str {
         &self.property
     }
 
-    /// What was seen.
+    /// Returns what was observed.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The seed of the run.
+    /// Returns the seed of the run.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// The step in which it was seen: [`Sim::until`](crate::Sim::until) with one less stops before
-    /// it.
+    /// Returns the step in which the failure was observed. [`Sim::until`](crate::Sim::until) with
+    /// one less stops before it.
     pub fn step(&self) -> u64 {
         self.step
     }
 
-    /// The end of the trace, one record in a line.
+    /// Returns the end of the trace, one record per line.
     pub fn trace(&self) -> &str {
         &self.trace
     }

@@ -1,4 +1,4 @@
-//! What can go wrong, and how often.
+//! The faults of a simulation, and how often they happen.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use crate::random::seeded;
 
 macro_rules! faults {
     ($($(#[$doc:meta])* $name:ident: $family:ident, $rate:literal;)*) => {
-        /// Something that goes wrong in a simulation. Each has a rate, between 0 (never) and 1
-        /// (each time).
+        /// Something that goes wrong in a simulation. Each fault has a rate, between 0 (never) and
+        /// 1 (each time).
         ///
-        /// "Each time" is once for each operation, edge, turn or connection that the fault is
-        /// about; for what happens by itself (partitions, crashes, jumps), once in about 100 ms of
-        /// virtual time.
+        /// "Each time" means once for each operation, edge, turn or connection that the fault
+        /// concerns. For faults that happen by themselves (partitions, crashes, jumps), it means
+        /// once in about 100 ms of virtual time.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
         #[non_exhaustive]
         pub enum Fault {
@@ -19,15 +19,15 @@ macro_rules! faults {
         }
 
         impl Fault {
-            /// All of them.
+            /// All faults.
             pub const ALL: &[Fault] = &[$(Fault::$name,)*];
 
-            /// What it belongs to.
+            /// Returns the family of the fault.
             pub fn family(self) -> Family {
                 match self { $(Fault::$name => Family::$family,)* }
             }
 
-            /// The rate that a swarm starts from.
+            /// The rate from which a swarm starts.
             fn usual_rate(self) -> f64 {
                 match self { $(Fault::$name => $rate,)* }
             }
@@ -36,80 +36,81 @@ macro_rules! faults {
 }
 
 faults! {
-    /// An edge that nothing caused, and that may say anything: as one of a socket that the machine had
+    /// An edge that nothing caused, with any events: it may concern a socket that the machine had
     /// before.
     SpuriousEdge: Readiness, 0.05;
     /// An edge for a machine that is gone.
     StaleEdge: Readiness, 0.05;
-    /// Two edges of one machine in one wait, instead of one that merges them.
+    /// Two edges of one machine in one wait, instead of a merged one.
     SplitEdge: Readiness, 0.2;
     /// An edge that comes up to 20 ms late.
     LateEdge: Readiness, 0.05;
-    /// A loop that gets its turn up to 2 ms after an edge, so that others gather for the same wait.
+    /// A loop that gets its turn up to 2 ms after an edge, so that more edges gather for the same
+    /// wait.
     Gather: Readiness, 0.2;
-    /// A wait that yields its edges in another order.
+    /// A wait that returns its edges in another order.
     Reorder: Readiness, 0.5;
-    /// A wait that yields only some of its edges; the rest come with the next.
+    /// A wait that returns only some of its edges; the rest come with the next one.
     Withhold: Readiness, 0.1;
-    /// An edge that nobody armed is lost: the readiness contract does not promise it, since no
-    /// operation has answered `WouldBlock` after the last one.
+    /// An edge that is not armed is lost: no operation has failed with `WouldBlock` since the last
+    /// edge, so the readiness contract does not promise this one.
     #[doc(alias = "OwedEdgesOnly")]
     UnarmedEdgeLost: Readiness, 1.0;
-    /// A wait that a signal interrupts: it yields nothing.
+    /// A wait that a signal interrupts: it returns nothing.
     WaitInterrupted: Readiness, 0.02;
-    /// `WouldBlock` although there is something to do; an edge follows.
+    /// `WouldBlock` although the operation could proceed; an edge follows.
     WouldBlock: Readiness, 0.05;
-    /// An operation that a signal interrupts (`EINTR`): nothing was done.
+    /// An operation that a signal interrupts (`EINTR`); it has done nothing.
     Interrupted: Interrupt, 0.02;
-    /// A read that gets less than there is: often one byte.
+    /// A read that returns fewer bytes than have arrived: often one byte.
     ShortRead: Short, 0.3;
-    /// A write that takes less than there is room for: often one byte.
+    /// A write that takes fewer bytes than there is room for: often one byte.
     ShortWrite: Short, 0.3;
-    /// A segment or a datagram that takes up to a hundred times as long as the network's usual
-    /// latency.
+    /// A segment, a datagram or a packet between two hosts that takes up to a hundred times the
+    /// network's usual latency.
     LatencySpike: Latency, 0.02;
     /// Two hosts cannot reach each other for up to 5 s.
     Partition: Partition, 0.1;
-    /// A connection that is reset as it is read or written.
+    /// A connection that is reset, by itself or when it is read or written.
     Reset: Reset, 0.001;
-    /// A reset that also takes away the bytes that had arrived before it.
+    /// A reset that also discards the bytes that had arrived before it.
     ResetDropsInput: Reset, 0.5;
-    /// A connection that is refused although somebody listens.
+    /// A connection that is refused although there is a listener.
     ConnectRefused: Connect, 0.05;
-    /// A connection attempt that nobody answers, until it times out after 127 s.
+    /// A connection attempt without a response, which times out after 127 s.
     ConnectHang: Connect, 0.01;
-    /// `accept` finds no descriptor left (`EMFILE`), whether or not a connection waits; one that
-    /// does waits on.
+    /// `accept` finds no free descriptor (`EMFILE`), whether or not a connection waits. A waiting
+    /// connection stays in the queue.
     AcceptExhausted: Accept, 0.05;
-    /// `accept` finds a connection that is gone already (`ECONNABORTED`).
+    /// `accept` finds a connection that is already gone (`ECONNABORTED`).
     AcceptAborted: Accept, 0.02;
     /// A source that cannot be registered (`ENOSPC`).
     RegisterFails: Register, 0.01;
-    /// A host whose slab has only 4 to 16 slots. Rolled when the host starts.
+    /// A host whose slab has only 4 to 16 slots. Decided when the host starts.
     SmallSlab: SmallSlab, 0.5;
     /// A host crashes (its process, or its power) and starts again within 5 s.
     Crash: Crash, 0.03;
     /// A handler of a [`Watched`](crate::Watched) machine panics.
     HandlerPanics: Panic, 0.001;
-    /// A datagram of UDP that is lost.
+    /// A UDP datagram that is lost, or the message that nobody receives one.
     DatagramLost: Datagram, 0.05;
-    /// A datagram of UDP that arrives twice.
+    /// A UDP datagram that arrives twice.
     DatagramTwice: Datagram, 0.05;
-    /// A datagram of UDP that others overtake.
+    /// A UDP datagram that arrives up to 200 ms later, so that others overtake it.
     DatagramLate: Datagram, 0.1;
-    /// The clock jumps forward by up to a minute, as after a suspended night.
+    /// The clock jumps forward by up to a minute, as after the machine was suspended.
     ClockJump: Clock, 0.01;
-    /// The wall clock of a host steps by up to an hour, either way.
+    /// The wall clock of a host steps by up to an hour, forward or back.
     WallStep: Clock, 0.02;
     /// A connection whose receiver takes few bytes at a time, and slowly.
     SlowReader: Slow, 0.05;
-    /// A host that stands still for up to 2 s.
+    /// A host whose loop has no turn for up to 2 s.
     SlowHost: Slow, 0.05;
     /// A turn in which the handlers take up to 30 ms.
     SlowTurn: Slow, 0.02;
     /// The pool has no room for a job.
     OffloadFull: Offload, 0.05;
-    /// A job is dropped before it ran, as by a pool that ends.
+    /// A job that is dropped before it runs, as by a pool that ends.
     OffloadLost: Offload, 0.02;
     /// A job that takes up to 10 s.
     OffloadSlow: Offload, 0.1;
@@ -121,12 +122,12 @@ faults! {
     PacketLate: Packet, 0.05;
     /// A packet of which one bit changes on its way.
     PacketChanged: Packet, 0.01;
-    /// A TCP segment that a box in the middle takes away, and for which it resets the connection:
-    /// it tells each end, in the name of the other.
+    /// A TCP segment that a middlebox drops, and for which it resets the connection: it sends a
+    /// reset to each end, in the name of the other.
     MiddleBoxResets: MiddleBox, 0.000_5;
 }
 
-/// Faults that a swarm switches on and off together.
+/// A group of faults that a swarm switches on and off together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the faults of each say it")]
@@ -177,60 +178,62 @@ const COUNT: usize = Fault::ALL.len();
 #[derive(Clone, PartialEq, Eq)]
 #[must_use]
 pub struct Faults {
-    /// Of 2³².
+    /// In units of 2⁻³².
     rates: [u64; COUNT],
 }
 
 impl Faults {
-    /// Nothing goes wrong.
+    /// Returns rates of 0: nothing goes wrong.
     pub fn none() -> Faults {
         Faults { rates: [0; COUNT] }
     }
 
-    /// Everything goes wrong, at the rates that swarms start from.
+    /// Returns the rates from which swarms start: every fault is on.
     pub fn all() -> Faults {
         Fault::ALL
             .iter()
             .fold(Faults::none(), |faults, fault| faults.set(*fault, fault.usual_rate()))
     }
 
-    /// Each family is on or off, and the rates of those that are on differ, by the seed. Runs in
-    /// which few things go wrong find what runs in which everything does never reach.
+    /// Returns rates that the seed determines: each family is on or off, and the rates of those
+    /// that are on vary. Runs with few kinds of faults reach states that runs with all of them
+    /// never reach.
     pub fn swarm(seed: u64) -> Faults {
         let mut random = seeded(seed, "faults");
         let on = random.u32(..);
         Fault::ALL.iter().fold(Faults::none(), |faults, fault| {
-            // Drawn for those that are off, too: a family alone must not decide the rates of the
-            // next. By factors, since rates differ by a thousand.
+            // Drawn for families that are off, too: one family must not affect the rates of the
+            // next. The variation is a factor, since the usual rates differ by a thousand.
             let factor = 2.0f64.powf(random.f64() * 4.0 - 2.0);
             let is_on = on & (1 << fault.family() as u32) != 0;
             if is_on { faults.set(*fault, fault.usual_rate() * factor) } else { faults }
         })
     }
 
-    /// The same with another rate for one fault.
+    /// Sets the rate of one fault, between 0 and 1.
     pub fn set(mut self, fault: Fault, rate: f64) -> Faults {
         self.rates[fault as usize] = (rate.clamp(0.0, 1.0) * (1u64 << 32) as f64) as u64;
         self
     }
 
-    /// The same without the faults of a family.
+    /// Switches off the faults of a family.
     pub fn without(self, family: Family) -> Faults {
         let of_family = Fault::ALL.iter().filter(|fault| fault.family() == family);
         of_family.fold(self, |faults, fault| faults.set(*fault, 0.0))
     }
 
-    /// How often a fault happens: between 0 and 1.
+    /// Returns the rate of a fault, between 0 and 1.
     pub fn rate(&self, fault: Fault) -> f64 {
         self.rates[fault as usize] as f64 / (1u64 << 32) as f64
     }
 
-    /// Whether something may happen by itself.
+    /// Whether faults that happen by themselves are on.
     pub(crate) fn has_chaos(&self) -> bool {
         BY_ITSELF.iter().any(|fault| self.rate(*fault) > 0.0)
     }
 
-    /// Whether the fault happens this time. Takes a random number only if it may.
+    /// Decides whether the fault happens this time. Draws a random number only if the rate is not
+    /// 0.
     #[inline]
     pub(crate) fn roll(&self, fault: Fault, random: &mut fastrand::Rng) -> bool {
         let rate = self.rates[fault as usize];
@@ -238,7 +241,7 @@ impl Faults {
     }
 }
 
-/// Names the faults that are on.
+/// Lists the faults that are on.
 impl fmt::Debug for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let on = Fault::ALL.iter().filter(|fault| self.rates[**fault as usize] != 0);

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use crate::random::seeded;
 
-/// The shortest and the longest packet that a network must carry, and that IP can say the length
-/// of.
+/// The smallest MTU that a network may have (RFC 791), and the longest packet that IP can describe.
 const MTU_MIN: usize = 576;
 const MTU_MAX: usize = 65_535;
 
-/// How the simulated network behaves when nothing goes wrong.
+/// The behaviour of the simulated network when nothing goes wrong.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Network {
@@ -22,15 +21,15 @@ pub struct Network {
 }
 
 impl Network {
-    /// The defaults: those of a rack.
+    /// Creates a network with the defaults, which are those of a rack.
     pub fn new() -> Network {
         let latency = Duration::from_micros(100)..Duration::from_micros(300);
         Network { latency, bandwidth: None, window: 64 * 1024, draining: 0.0, mtu: 1_500 }
     }
 
-    /// Another network for each seed: from a rack to the other side of the world, wide and narrow,
-    /// with sockets whose short reads drain, without them, and with both kinds, with
-    /// short packets and long ones.
+    /// Returns a network that the seed determines: latencies from those of a rack to those between
+    /// continents, high and low bandwidth, short and long packets, and short reads that drain all
+    /// sockets, none, or half of them.
     pub fn swarm(seed: u64) -> Network {
         let mut random = seeded(seed, "network");
         let least = Duration::from_micros(10 << random.u32(0..14));
@@ -42,53 +41,53 @@ impl Network {
         network.mtu([576, 1_280, 1_500, 1_500, 9_000, 65_535][random.usize(..6)])
     }
 
-    /// How long bytes are under way between two hosts: anything in this range. Default: 100 to 300
-    /// µs. Within a host it is a tenth of that.
+    /// Sets how long bytes travel between two hosts: anything in this range. Default: 100 to 300
+    /// µs. Within a host they take a tenth of that.
     pub fn latency(mut self, range: Range<Duration>) -> Network {
         self.latency = range;
         self
     }
 
-    /// How many bytes a second each direction of a connection carries, and how many [a
-    /// host](crate::PacketPort) sends in packets. Default: any number.
+    /// Sets how many bytes per second each direction of a connection carries, and how many [a
+    /// host](crate::PacketPort) sends in packets. At least 1. Default: unlimited.
     pub fn bandwidth(mut self, bytes_per_second: u64) -> Network {
-        // None at all would be a partition that nothing heals.
+        // A bandwidth of 0 would be a partition that never heals.
         self.bandwidth = Some(bytes_per_second.max(1));
         self
     }
 
-    /// How many bytes each direction of a connection holds that were written and not read yet,
-    /// under way or arrived: at most, at least 1. Default 65,536. A write that finds no room
-    /// answers `WouldBlock`.
+    /// Sets how many bytes each direction of a connection holds at most that have been written and
+    /// not yet read, whether they are on their way or have arrived. At least 1. Default 65,536. A
+    /// write that finds no room fails with `WouldBlock`.
     pub fn window(mut self, bytes: usize) -> Network {
-        // Without room nothing is ever written.
+        // Without room nothing could ever be written.
         self.window = bytes.max(1);
         self
     }
 
-    /// The share of TCP sockets whose short reads
-    /// [drain](rotor_core::net::StreamSocket::short_read_drains) them, between 0 and 1: each end of
-    /// a connection is of one kind or the other. Default 0.
+    /// Sets the share of TCP sockets whose short reads
+    /// [drain](rotor_core::net::StreamSocket::short_read_drains) them, between 0 and 1. It is
+    /// decided separately for each end of a connection. Default 0.
     ///
-    /// A socket of that kind is as plain TCP on Linux:
-    /// [`Fault::ShortRead`](crate::Fault::ShortRead) leaves it alone, an edge follows what a short
-    /// read has left empty, and one that tells of an end or a failure is never left out. One of the
-    /// other kind gets no edge but after a `WouldBlock`, if
-    /// [`Fault::UnarmedEdgeLost`](crate::Fault::UnarmedEdgeLost) says so.
+    /// A socket that short reads drain behaves like plain TCP on Linux:
+    /// [`Fault::ShortRead`](crate::Fault::ShortRead) does not apply to it, new bytes after a short
+    /// read cause an edge, and an edge that reports the end or a failure is never left out. Any
+    /// other socket gets an edge only after a `WouldBlock` if
+    /// [`Fault::UnarmedEdgeLost`](crate::Fault::UnarmedEdgeLost) strikes.
     pub fn draining(mut self, share: f64) -> Network {
         self.draining = share.clamp(0.0, 1.0);
         self
     }
 
-    /// How long a [packet](crate::PacketPort) may be, in bytes; what is longer is lost. Default
-    /// 1,500; 576 (RFC 791) to 65,535. Asked by a stack when its host starts.
+    /// Sets the length of the longest [packet](crate::PacketPort), in bytes, from 576 (RFC 791) to
+    /// 65,535. Default 1,500. Longer packets are lost. A stack reads it when its host starts.
     #[doc(alias = "MTU")]
     pub fn mtu(mut self, bytes: usize) -> Network {
         self.mtu = bytes.clamp(MTU_MIN, MTU_MAX);
         self
     }
 
-    /// How long `bytes` keep the wire busy.
+    /// How long `bytes` occupy the wire.
     pub(crate) fn transmission(&self, bytes: usize) -> Duration {
         match self.bandwidth {
             None => Duration::ZERO,

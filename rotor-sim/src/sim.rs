@@ -1,4 +1,5 @@
-//! `Sim`: hosts, a network between them, and a time that moves only when nothing can run.
+//! `Sim`: hosts, the network between them, and virtual time, which advances only when no loop can
+//! run.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -20,10 +21,11 @@ use crate::trace::What;
 use crate::work::{Work, WorkBounds};
 use crate::world::{Due, Shared, World};
 
-/// A property of a user's own.
+/// A property that the test has added.
 pub(crate) type Always = Box<dyn FnMut(&mut Sim) -> Result<(), String>>;
 
-/// One simulation: made from a seed, run by the test, the same each time.
+/// A simulation: hosts, a network and virtual time. It is made from a seed and run by the test; the
+/// same seed gives the same run.
 ///
 /// ```
 /// # use rotor_core as rotor;
@@ -66,15 +68,15 @@ pub struct Sim {
     pub(crate) steps_max: u64,
     pub(crate) stop_at: Option<u64>,
     pub(crate) busy_turns_max: u32,
-    /// Faults that happen by themselves are scheduled.
+    /// Whether faults that happen by themselves are on.
     pub(crate) has_chaos: bool,
     pub(crate) is_chaos_due: bool,
-    /// Hosts that are to have a turn in this round.
+    /// The hosts that have a turn in this round.
     pub(crate) round: Vec<u32>,
 }
 
 impl Sim {
-    /// A simulation without hosts in which nothing goes wrong.
+    /// Creates a simulation without hosts, in which no faults happen.
     pub fn new(seed: u64) -> Sim {
         Sim {
             world: Rc::new(RefCell::new(World::new(seed))),
@@ -90,7 +92,7 @@ impl Sim {
         }
     }
 
-    /// A simulation with the [`Faults::swarm`] and the [`Network::swarm`] of its seed.
+    /// Creates a simulation with the [`Faults::swarm`] and the [`Network::swarm`] of its seed.
     pub fn swarm(seed: u64) -> Sim {
         let mut sim = Sim::new(seed);
         sim.set_network(Network::swarm(seed));
@@ -98,45 +100,49 @@ impl Sim {
         sim
     }
 
-    /// What goes wrong from now on.
+    /// Sets the faults that can happen from now on.
     pub fn set_faults(&mut self, faults: Faults) {
         self.has_chaos = faults.has_chaos();
         self.world.borrow_mut().faults = faults;
-        // One chain of events is enough: each asks what is on by then.
+        // One chain of events is enough: each event looks up the rates of that moment.
         if self.has_chaos && !self.is_chaos_due {
             self.schedule_chaos();
         }
     }
 
-    /// What goes wrong now.
+    /// Returns the faults that can happen now.
     pub fn faults(&self) -> Faults {
         self.world.borrow().faults.clone()
     }
 
-    /// How often a fault has happened so far; a scenario whose faults never happen tests nothing.
+    /// Returns how often a fault has happened so far. A scenario whose faults never happen tests
+    /// nothing.
     pub fn fault_count(&self, fault: Fault) -> u64 {
         self.world.borrow().strikes.of(fault)
     }
 
-    /// How often each fault has happened so far, and how often while clients were busy.
+    /// Returns how often each fault has happened so far, and how often while clients were busy.
     pub fn strikes(&self) -> Strikes {
         self.world.borrow().strikes.clone()
     }
 
-    /// How the network behaves from now on. Connections that stand keep their
-    /// [window](Network::window), and how their short reads [drain](Network::draining) them; stacks keep
-    /// the [MTU](Network::mtu) with which they started, and what is longer than that of the network now is
-    /// lost.
+    /// Sets how the network behaves from now on.
+    ///
+    /// Existing connections keep their [window](Network::window) and whether a short read
+    /// [drains](Network::draining) them. TCP/IP stacks keep the [MTU](Network::mtu) with which they
+    /// started; the network loses packets that are longer than its new one.
     pub fn set_network(&mut self, network: Network) {
         self.world.borrow_mut().network = network;
     }
 
-    /// Adds a host and starts it: `start` makes its loop, now and whenever the host starts again
-    /// after a crash. Nothing goes wrong while it does.
+    /// Adds a host and starts it.
+    ///
+    /// `start` makes the loop of the host, now and whenever the host starts again after a crash. No
+    /// faults happen while it runs.
     ///
     /// # Errors
     ///
-    /// What `start` answered.
+    /// A failure of [`HOST_WORKS`](property::HOST_WORKS) with the error of `start` in its message.
     pub fn host<M, F>(&mut self, name: &str, mut start: F) -> Result<Host<M>, Failure>
     where
         M: Machine + 'static,
@@ -159,12 +165,12 @@ impl Sim {
         Ok(Host::new(index))
     }
 
-    /// Starts a host, or starts it again. Nothing goes wrong while it does.
+    /// Starts a host, for the first time or again. No faults happen meanwhile.
     pub(crate) fn start(&mut self, index: u32) -> Result<(), Failure> {
         let host = &mut self.hosts[index as usize];
         let boot = Boot::new(&self.world, index, host.starts);
         host.starts += 1;
-        // What fails while a host starts fails the run, so no fault may have a part in it.
+        // An error while a host starts fails the run, so a fault must not be able to cause one.
         let faults = {
             let mut world = self.world.borrow_mut();
             let state = world.host(index);
@@ -175,11 +181,11 @@ impl Sim {
         };
         let started = (host.start)(&boot);
         self.world.borrow_mut().faults = faults;
-        // What was on its way to a host without power goes on.
+        // Segments that waited for a host without power arrive now.
         self.world.borrow_mut().resume_stalled();
         match started {
             Ok(instance) => {
-                // As a process calls `run`: only a loop that has gone to sleep can be woken.
+                // As when a process calls `run`: only a loop that sleeps can be woken.
                 host.wanted = Some(Time::ZERO);
                 host.instance = Some(instance);
                 host.exit = None;
@@ -193,8 +199,8 @@ impl Sim {
         }
     }
 
-    /// The loop of a host, between turns: to look at its context, to give it machines, to post to
-    /// it. `None` while the host is down.
+    /// Calls `f` with the loop of a host, between turns: to look at its context, to add machines,
+    /// to post to it. Returns `None` while the host is down.
     pub fn with<M, R>(
         &mut self,
         host: Host<M>,
@@ -207,7 +213,8 @@ impl Sim {
         let running = &mut self.hosts[host.index as usize];
         let instance = running.instance.as_mut()?;
         let value = f(instance.as_any().downcast_mut::<LoopInstance<M, SimBackend>>()?);
-        // What was done from outside needs no waker: whoever embeds a loop asks it again.
+        // Changes from outside wake nothing: like any embedder of a loop, ask for its next deadline
+        // again.
         let now = self.world.borrow().now;
         if running.wanted.is_none_or(|wanted| wanted > now) {
             running.wanted = instance.next_deadline();
@@ -215,7 +222,7 @@ impl Sim {
         Some(value)
     }
 
-    /// What `f` says of each machine of a host; empty while the host is down.
+    /// Calls `f` with each machine of a host and returns the results; empty while the host is down.
     pub fn machines<M, R>(&mut self, host: Host<M>, mut f: impl FnMut(Token, &M) -> R) -> Vec<R>
     where
         M: Machine + 'static,
@@ -227,100 +234,107 @@ impl Sim {
         self.with(host, all).unwrap_or_default()
     }
 
-    /// The statistics of a host's loop; `None` while the host is down.
+    /// Returns the statistics of a host's loop, or `None` while the host is down.
     pub fn stats<M>(&self, host: Host<M>) -> Option<Stats> {
         self.hosts[host.index as usize].instance.as_ref().map(|instance| instance.stats())
     }
 
-    /// Why the loop of a host has ended, if it has.
+    /// Returns why the loop of a host has ended, if it has.
     pub fn exit<M>(&self, host: Host<M>) -> Option<Exit> {
         self.hosts[host.index as usize].exit.clone()
     }
 
-    /// How many simulated sockets of a host are open.
+    /// Returns how many simulated sockets of a host are open.
     pub fn open_sockets<M>(&self, host: Host<M>) -> usize {
         self.world.borrow().hosts[host.index as usize].sockets
     }
 
-    /// The address of a host.
+    /// Returns the address of a host.
     pub fn address<M>(&self, host: Host<M>) -> IpAddr {
         self.world.borrow().hosts[host.index as usize].address
     }
 
-    /// Checks `f` after each turn of a loop; its error is a failure of the property called `name`.
+    /// Adds a property: `f` is called after each turn of a loop, and an error of it is a failure of
+    /// the property called `name`.
     pub fn always(&mut self, name: &str, f: impl FnMut(&mut Sim) -> Result<(), String> + 'static) {
         self.properties.push((name.to_string(), Box::new(f)));
     }
 
-    /// Has it be a failure ([`WORK_IS_BOUNDED`](property::WORK_IS_BOUNDED)) when a host does more
-    /// than this in a turn, or one of its [`Watched`](crate::Watched) machines in a call.
+    /// Sets limits for the work of a host: it is a failure
+    /// ([`WORK_IS_BOUNDED`](property::WORK_IS_BOUNDED)) if the host does more in one turn, or one
+    /// of its [`Watched`](crate::Watched) machines does more in one call.
     pub fn bound_work<M>(&mut self, host: Host<M>, bounds: WorkBounds) {
         let counted = self.stats(host).map_or((0, 0), |stats| (stats.timeouts, stats.wakeups));
         self.hosts[host.index as usize].counted = counted;
         self.world.borrow_mut().host(host.index).account.bounds = Some(bounds);
     }
 
-    /// The most that a host has done in a turn so far, of each kind, since its work was
-    /// [bounded](Sim::bound_work): bounds that nothing comes near prove nothing.
+    /// Returns the most work, of each kind, that a host has done in one turn since its work was
+    /// [bounded](Sim::bound_work). Bounds that no turn comes near prove nothing.
     pub fn most_of_turns<M>(&self, host: Host<M>) -> Work {
         self.world.borrow().hosts[host.index as usize].account.most_of_turns
     }
 
-    /// The same of the calls of its [`Watched`](crate::Watched) machines.
+    /// Returns the most work that a [`Watched`](crate::Watched) machine of a host has done in one
+    /// call, counted as for [`most_of_turns`](Sim::most_of_turns).
     pub fn most_of_calls<M>(&self, host: Host<M>) -> Work {
         self.world.borrow().hosts[host.index as usize].account.most_of_calls
     }
 
-    /// Has it be a failure ([`WAITING_IS_BOUNDED`](property::WAITING_IS_BOUNDED)) when more than
-    /// `accepts` connections are accepted by listeners of a host while the same connection waits at
-    /// another one of its listeners: where there are not slots for all, whoever has waited longest
-    /// is to have the next. A connection waits from when the loop has heard of it: before that,
-    /// with an edge that is [late](crate::Fault::LateEdge), nobody there can know that it came.
+    /// Limits how often a waiting connection of a host may be passed over. It is a failure
+    /// ([`WAITING_IS_BOUNDED`](property::WAITING_IS_BOUNDED)) if the listeners of a host accept
+    /// more than `accepts` connections while the same connection waits at another listener of that
+    /// host: if there are too few slots, the connection that has waited longest should get the next
+    /// one.
     ///
-    /// Not for listeners that have limits or pauses of their own, which have their connections wait
-    /// for another reason.
+    /// A connection counts as waiting from when the loop has heard of it. Before that, if the edge
+    /// is [late](crate::Fault::LateEdge), the host cannot know that the connection has come.
+    ///
+    /// This does not suit listeners with limits or pauses of their own, whose connections wait for
+    /// another reason.
     pub fn bound_waiting<M>(&mut self, host: Host<M>, accepts: u64) {
         self.world.borrow_mut().host(host.index).passed_over_max = Some(accepts);
     }
 
-    /// How many connections were accepted at most while another one waited, since that was
-    /// [bounded](Sim::bound_waiting).
+    /// Returns the largest number of connections that were accepted while another one waited, since
+    /// that was [bounded](Sim::bound_waiting).
     pub fn most_passed_over<M>(&self, host: Host<M>) -> u64 {
         self.world.borrow().hosts[host.index as usize].passed_over_most
     }
 
-    /// Lets scans of a host expire machines ([`Verdict::Expire`](rotor_core::Verdict::Expire)):
-    /// their time-outs are not held against [`NO_DEADLINE_EARLY`](property::NO_DEADLINE_EARLY).
+    /// Declares that scans of a host may expire machines
+    /// ([`Verdict::Expire`](rotor_core::Verdict::Expire)). Their time-outs do not count as failures
+    /// of [`NO_DEADLINE_EARLY`](property::NO_DEADLINE_EARLY).
     pub fn allow_expire<M>(&mut self, host: Host<M>) {
         self.world.borrow_mut().host(host.index).ledger.may_expire = true;
     }
 
-    /// The most steps of this run: turns of loops and events of the network. Default 10,000,000. A
-    /// run that takes more fails, and says what was still running.
+    /// Sets the largest number of steps of this run: turns of loops and events of the network.
+    /// Default 10,000,000. A run that takes more steps fails and reports what was still running.
     pub fn set_steps_max(&mut self, steps: u64) {
         self.steps_max = steps;
     }
 
-    /// The most turns that a loop may take at one time without getting anywhere. Default 1,000.
+    /// Sets how many turns a loop may take at the same time without progress, at least 1. Default
+    /// 1,000.
     pub fn set_busy_turns_max(&mut self, turns: u32) {
         self.busy_turns_max = turns.max(1);
     }
 
-    /// Stops the run at this step, with a [`Failure`] of the property
-    /// [`STOPPED`](property::STOPPED): one step before the step of a failure is the place to look
-    /// from.
+    /// Stops the run after this step, with a [`Failure`] of the property
+    /// [`STOPPED`](property::STOPPED). To look into a failure, stop one step before it.
     pub fn until(&mut self, step: u64) {
         self.stop_at = Some(step);
     }
 
-    /// Keeps the whole trace, to be printed with a failure or read by [`trace`](Sim::trace),
-    /// instead of its last lines.
+    /// Keeps the whole trace instead of its last 60 records. A failure prints it, and
+    /// [`trace`](Sim::trace) returns it.
     pub fn keep_trace(&mut self) {
         self.world.borrow_mut().trace.keep_all();
     }
 
-    /// The trace, one record in a line: all of it after [`keep_trace`](Sim::keep_trace), else the
-    /// last lines.
+    /// Returns the trace, one record per line: all of it after [`keep_trace`](Sim::keep_trace),
+    /// otherwise the last 60 records.
     pub fn trace(&self) -> String {
         let world = self.world.borrow();
         world.trace.text(|host| world.hosts[host as usize].name.clone())
@@ -333,32 +347,33 @@ impl Sim {
         world.record(u32::MAX, What::Note(number));
     }
 
-    /// A number that stands for everything that has happened: equal in two runs that were the same.
+    /// Returns a hash of everything that has happened. It is equal in two runs that were the same.
     pub fn hash(&self) -> u64 {
         self.world.borrow().trace.hash()
     }
 
-    /// A random number that the seed decides: for what a scenario does differently each time.
+    /// Returns a random number that the seed determines, for scenarios that should differ from run
+    /// to run.
     pub fn random_u64(&mut self) -> u64 {
         self.world.borrow_mut().random.u64(..)
     }
 
-    /// The time of the simulation.
+    /// Returns the virtual time.
     pub fn now(&self) -> Time {
         self.world.borrow().now
     }
 
-    /// How many steps there have been: turns of loops and events of the network.
+    /// Returns the number of steps so far: turns of loops and events of the network.
     pub fn step(&self) -> u64 {
         self.world.borrow().step
     }
 
-    /// The seed.
+    /// Returns the seed.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// What is there at the moment, one host in a line.
+    /// Describes the present state, one host per line.
     pub fn running(&mut self) -> String {
         let mut text = String::new();
         for (index, running) in self.hosts.iter_mut().enumerate() {
@@ -370,7 +385,7 @@ impl Sim {
                 (_, Some(exit)) => text.push_str(&format!("ended, {exit:?}")),
                 (Some(instance), None) => {
                     let (sockets, ready) = (state.sockets, state.ready.len());
-                    // The machines are asked for their names: a user's code.
+                    // `census` calls users' code, which may need the world.
                     drop(world);
                     let census: BTreeMap<String, usize> = instance
                         .census()
@@ -411,7 +426,7 @@ impl Sim {
     pub(crate) fn schedule_chaos(&mut self) {
         self.is_chaos_due = true;
         let mut world = self.world.borrow_mut();
-        // 100 ms on average: what the rates of faults that happen by themselves refer to.
+        // 100 ms on average: the rates of faults that happen by themselves refer to this period.
         let at = world.now + world.random_duration(Duration::from_millis(200));
         world.schedule(at, Due::Chaos);
     }
@@ -430,7 +445,7 @@ impl fmt::Debug for Sim {
     }
 }
 
-/// The name of a type without the paths of its modules.
+/// Returns the name of a type without the paths of its modules.
 fn short(name: &str) -> String {
     let mut text = String::new();
     for part in name.split_inclusive("::") {
