@@ -1,4 +1,4 @@
-//! What a protocol is told of an attempt to connect that has failed.
+//! A check of the errors that protocols get for failed attempts to connect.
 
 use std::error::Error;
 use std::io;
@@ -8,17 +8,17 @@ use rotor_core::{Scope, with_causes};
 use crate::backend::SimHandle;
 use crate::property;
 
-/// Looks at the error that a protocol was told of an attempt to connect: to be called where it is
-/// told. An attempt that fails by [`NotConnected`](io::ErrorKind::NotConnected), in the error or in
-/// its causes, fails the property
-/// [`ATTEMPT_FAILS_FOR_A_REASON`](property::ATTEMPT_FAILS_FOR_A_REASON).
+/// Checks the error that a protocol was given for a failed attempt to connect. Call it where the
+/// protocol gets the error. If the error or one of its causes is
+/// [`NotConnected`](io::ErrorKind::NotConnected), the property
+/// [`ATTEMPT_FAILS_FOR_A_REASON`](property::ATTEMPT_FAILS_FOR_A_REASON) fails.
 ///
-/// The simulated network refuses attempts, lets them time out, and resets what was established; it
-/// never says of one that it is "not connected". Whoever says so has made that up, as a rule of an
-/// edge that nothing caused, which the contract of readiness allows. Among the failures that faults
-/// cause nobody would notice.
+/// The simulated network refuses attempts, lets them time out, and resets connections; it never
+/// reports "not connected" for an attempt. Code that reports it has usually concluded it from an
+/// edge that nothing caused, which the contract of readiness allows. Without this check, nobody
+/// would notice it among the failures that faults cause.
 ///
-/// On other backends it looks at nothing, since there it may be the system's word.
+/// On other backends it checks nothing, since there the error may come from the system.
 pub fn attempt_failed<C>(error: &(dyn Error + 'static), scope: &Scope<'_, C>) {
     let Ok(handle) = scope.backend().expect::<SimHandle>("an attempt to connect") else { return };
     if is_made_up(error) {
@@ -35,8 +35,8 @@ fn is_made_up(error: &(dyn Error + 'static)) -> bool {
     })
 }
 
-/// What an error has been caused by. The source of an `io::Error` around another error is that
-/// one's source, not that one.
+/// Returns the cause of an error. The `source` of an `io::Error` around another error skips that
+/// error: it is the other error's source.
 fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
         Some(inner) => Some(inner),

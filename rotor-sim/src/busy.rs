@@ -1,4 +1,4 @@
-//! `Busy`: that a client waits for something.
+//! `Busy`: a sign that a client waits for something.
 
 use std::fmt;
 
@@ -7,18 +7,20 @@ use rotor_core::Scope;
 use crate::backend::SimHandle;
 use crate::world::Shared;
 
-/// Says that a client waits for something, as long as it is kept: what strikes then counts in
-/// [`Strikes::of_busy`](crate::Strikes::of_busy). On other backends it says nothing.
+/// A sign that a client waits for something, for as long as it is kept. Faults that strike
+/// meanwhile count in [`Strikes::of_busy`](crate::Strikes::of_busy). On other backends it does
+/// nothing.
 ///
-/// A [`Script`](crate::Script)'s client has one while an attempt is under way and does not pause; a
-/// client that a test writes as a machine of its own keeps one beside what it has asked.
+/// The client of a [`Script`](crate::Script) has one during each attempt, except in pauses. A
+/// client that a test writes as a machine of its own should keep one for each request that it has
+/// sent.
 #[must_use]
 pub struct Busy {
     world: Option<Shared>,
 }
 
 impl Busy {
-    /// From now on.
+    /// Marks the client as busy from now on.
     pub fn new<C>(scope: &Scope<'_, C>) -> Busy {
         let handle = scope.backend().expect::<SimHandle>("a busy client");
         let world = handle.ok().map(|handle| handle.world().clone());

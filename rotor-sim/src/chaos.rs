@@ -1,5 +1,5 @@
-//! What happens by itself, and what a test makes happen: partitions, crashes, pauses, jumps of the
-//! clock; and healing.
+//! Faults that happen by themselves, and those that a test causes: partitions, crashes, pauses,
+//! jumps of the clock. And how they end.
 
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ use crate::world::{Due, VirtualJob};
 /// How a host goes down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Crash {
-    /// Its process ends: the system closes its sockets, and refuses new connections.
+    /// Its process ends: the operating system closes its sockets and refuses new connections.
     Process,
-    /// Its power fails: nobody hears of it, and nothing reaches it until it starts again.
+    /// Its power fails: its peers are not told, and nothing reaches it until it starts again.
     Power,
 }
 
 impl Sim {
     /// Cuts two hosts off from each other until they are [joined](Sim::join) or the network
-    /// [heals](Sim::heal); chaos does not end it. What is under way between connected sockets waits;
-    /// datagrams are lost.
+    /// [heals](Sim::heal); it does not end by itself. Segments of connections wait meanwhile;
+    /// datagrams and packets are lost.
     pub fn partition<A, B>(&mut self, a: Host<A>, b: Host<B>) {
         self.world.borrow_mut().partition(a.index, b.index, true);
     }
@@ -34,9 +34,9 @@ impl Sim {
         self.world.borrow_mut().heal_pair(a.index, b.index, true);
     }
 
-    /// Takes a host down. Its machines and sockets are gone; [`restart`](Sim::restart) or
-    /// [`heal`](Sim::heal) starts it again. Chaos does not, also where it had taken the host down
-    /// before.
+    /// Takes a host down. Its machines and sockets are gone. [`restart`](Sim::restart) or
+    /// [`heal`](Sim::heal) starts it again; it does not start by itself, even if a fault had taken
+    /// it down before.
     pub fn crash<M>(&mut self, host: Host<M>, how: Crash) {
         if self.hosts[host.index as usize].instance.is_some() {
             return self.take_down(host.index, how);
@@ -44,11 +44,11 @@ impl Sim {
         let mut world = self.world.borrow_mut();
         let state = world.host(host.index);
         state.is_up = how == Crash::Process;
-        // What chaos has planned is for the crash before.
+        // A start that is already planned belongs to the crash before.
         state.incarnation += 1;
     }
 
-    /// Starts a host that is down; nothing, if it is not.
+    /// Starts a host if it is down.
     ///
     /// # Errors
     ///
@@ -61,33 +61,33 @@ impl Sim {
         }
     }
 
-    /// Has a host stand still for some time: its loop takes no turn.
+    /// Pauses a host for some time: its loop has no turn.
     pub fn pause<M>(&mut self, host: Host<M>, time: Duration) {
         self.stand_still(host.index, time);
     }
 
-    /// Moves the clock forward without anything happening in between, as after a night of a
-    /// suspended machine.
+    /// Moves the clock forward while nothing happens, as after the machine was suspended.
     pub fn jump(&mut self, time: Duration) {
         self.world.borrow_mut().now += time;
     }
 
-    /// Has chaos leave a host alone: it neither crashes nor stands still by itself.
+    /// Protects a host from faults that happen by themselves: it crashes or pauses only if the test
+    /// causes it.
     pub fn protect<M>(&mut self, host: Host<M>) {
         self.hosts[host.index as usize].is_protected = true;
     }
 
-    /// Ends all faults for good: no more of them happen, partitions and pauses end, hosts that are
-    /// down start.
+    /// Ends all faults for good: no more of them happen, partitions and pauses end, and hosts that
+    /// are down start.
     ///
-    /// What has happened already is not undone: a connection that was reset stays so, an attempt
-    /// that nobody answers times out in its own time.
+    /// Past faults are not undone: a connection that was reset stays reset, and a connection
+    /// attempt without a response still has to time out.
     pub fn heal(&mut self) {
         self.has_chaos = false;
         {
             let mut world = self.world.borrow_mut();
             world.record(u32::MAX, What::Healed);
-            // First: no edge that healing reports may be lost or late.
+            // First, so that edges that healing causes are neither lost nor late.
             world.faults = Faults::none();
             world.partitions.clear();
             for state in &mut world.hosts {
@@ -101,17 +101,18 @@ impl Sim {
                 let mut world = self.world.borrow_mut();
                 let now = world.now;
                 let incarnation = world.host(index).incarnation;
-                // Not here: it runs a user's code, whose error is a failure of the step.
+                // Not started here: it runs a user's code, whose error has to be a failure of the
+                // step.
                 world.schedule(now, Due::Start(index, incarnation));
             }
         }
     }
 
-    /// Does what the world left to the simulation, because it runs a user's code.
+    /// Handles an event that the world leaves to the simulation, because it runs a user's code.
     pub(crate) fn happen(&mut self, due: Due) -> Result<(), Failure> {
         match due {
             Due::Start(index, incarnation) => {
-                // The test may have started it meanwhile, or taken it down once more.
+                // The test may have started the host meanwhile, or taken it down once more.
                 let is_same = self.world.borrow().hosts[index as usize].incarnation == incarnation;
                 if is_same && self.hosts[index as usize].instance.is_none() {
                     return self.start(index);
@@ -119,14 +120,14 @@ impl Sim {
             }
             Due::Job(key) => {
                 let taken = self.world.borrow_mut().jobs.remove(key);
-                // A crash takes the jobs of its host with it.
+                // A crash removes the jobs of its host.
                 if let Some((host, job)) = taken {
                     self.run_job(host, job);
                 }
             }
             Due::Chaos => {
                 self.is_chaos_due = false;
-                // It may have healed meanwhile; then this was the last.
+                // If the network has healed meanwhile, this event is the last one.
                 if self.has_chaos {
                     self.chaos();
                     self.schedule_chaos();
@@ -144,7 +145,7 @@ impl Sim {
             let number = world.step as u32;
             world.record(host, What::JobRan(number));
         }
-        // A panic has told the future; there is nobody else to be told.
+        // The job's future already reports the panic.
         let VirtualJob { job, queued_for } = job;
         let run = || job.run(&Begun::after(queued_for));
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
@@ -170,14 +171,15 @@ impl Sim {
         let random_duration = |sim: &Sim, seconds| {
             sim.world.borrow_mut().random_duration(Duration::from_secs(seconds))
         };
-        // Chosen all the same: the dice of a run do not depend on who is protected.
+        // Checked after the choice, so that the random numbers of a run do not depend on which
+        // hosts are protected.
         let is_protected = self.hosts[host as usize].is_protected;
         match fault {
             Fault::Partition if host != other => {
                 let time = random_duration(self, 5);
                 let mut world = self.world.borrow_mut();
                 let until = world.now + time;
-                // Two that are cut off already notice nothing.
+                // Hosts that are already cut off from each other do not notice.
                 if !world.is_partitioned(host, other) {
                     world.struck(fault);
                 }
@@ -200,7 +202,7 @@ impl Sim {
             }
             Fault::ClockJump => {
                 let time = random_duration(self, 60);
-                // The time is everybody's: it belongs to no host.
+                // The virtual time is shared by all hosts.
                 self.note_fault(u32::MAX, fault);
                 self.jump(time);
             }
@@ -241,24 +243,24 @@ impl Sim {
         {
             let mut world = self.world.borrow_mut();
             world.record(host, What::Crashed);
-            // Before the sockets are dropped: it says whether their peers hear of that.
+            // Set before the sockets are dropped: it decides whether their peers hear of the crash.
             world.host(host).is_silent = how == Crash::Power;
         }
-        // Machines and sockets are dropped here, and their code reaches the world: it is not
-        // borrowed.
+        // Dropping machines and sockets runs code that borrows the world, so the world is not
+        // borrowed here.
         drop(instance);
-        // Jobs capture what a user put into them: they are dropped after the borrow, too.
+        // Dropping jobs drops users' values, so the world is not borrowed here either.
         let jobs = self.world.borrow_mut().take_jobs(host);
         drop(jobs);
         let mut world = self.world.borrow_mut();
         let state = world.host(host);
         state.is_silent = false;
-        // The system outlives its process, and refuses who connects.
+        // The operating system outlives the process and refuses new connections.
         state.is_up = how == Crash::Process;
         state.incarnation += 1;
-        // Tokens of the loop that is gone name other machines in the next one.
+        // In the next loop, the same tokens name other machines.
         state.ready.clear();
-        // Its stack is gone with its process: what is on its way to it meets nobody.
+        // The stack ends with its process: packets on their way to it are lost.
         (state.port, state.stack_wants) = (None, None);
         state.paused_until = rotor_core::Time::ZERO;
         self.hosts[host as usize].wanted = None;

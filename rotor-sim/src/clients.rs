@@ -1,4 +1,4 @@
-//! Hosts of scripted clients, which are no part of what is tested.
+//! Hosts of scripted clients, which are not part of what is tested.
 
 use rotor_core::net::StreamSocket;
 
@@ -12,10 +12,11 @@ use crate::sim::Sim;
 use crate::transcript::TranscriptHandle;
 
 impl Sim {
-    /// Makes a host whose machines are scripted clients, which [`play`](Sim::play) adds: no part of
-    /// what is tested. So it is [protected](Sim::protect), and it is made with 1,024 slots,
-    /// whether or not [`Fault::SmallSlab`] strikes others; one that the scenario itself
-    /// [restarts](Sim::restart) is as others are. What happens in the network happens to it as well.
+    /// Creates a host whose machines are scripted clients, which [`play`](Sim::play) adds.
+    ///
+    /// The host is not part of what is tested. So it is [protected](Sim::protect), and it gets
+    /// 1,024 slots even if [`Fault::SmallSlab`] is on. If the scenario [restarts](Sim::restart) it,
+    /// it gets as many slots as any other host. Faults of the network affect it as well.
     ///
     /// # Errors
     ///
@@ -50,13 +51,13 @@ impl Sim {
         Ok(host)
     }
 
-    /// Adds a client to a host of clients: it plays the script with what listens at `target`, from
-    /// now on. Returns the handle of its transcript.
+    /// Adds a client to a host of clients, and returns the handle of its transcript. From now on
+    /// the client plays the script with the listener at `target`.
     ///
     /// # Errors
     ///
-    /// [`HOST_WORKS`](property::HOST_WORKS) if the host is down, or has no slot left for it: else a
-    /// client that was never there would be waited for.
+    /// [`HOST_WORKS`](property::HOST_WORKS) if the host is down or has no free slot. Otherwise the
+    /// scenario would wait for a client that does not exist.
     pub fn play<S: StreamSocket, C: 'static>(
         &mut self,
         host: Host<ScriptClient<S, C>>,

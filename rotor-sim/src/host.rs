@@ -1,4 +1,4 @@
-//! `Host`: a computer of the simulation, with an address and a loop of its own.
+//! `Host`: a simulated computer, with an address and a loop of its own.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use crate::faults::Fault;
 use crate::packet_port::PacketPort;
 use crate::world::Shared;
 
-/// Names a host of a simulation; `M` is the machine type of its loop.
+/// The handle of a host of a simulation. `M` is the machine type of its loop.
 pub struct Host<M> {
     pub(crate) index: u32,
     machine: PhantomData<fn() -> M>,
@@ -45,7 +45,7 @@ impl<M> fmt::Debug for Host<M> {
     }
 }
 
-/// What a host has when it starts, for the first time or after a crash: what its loop is made of.
+/// What a host needs to make its loop when it starts, for the first time or after a crash.
 pub struct Boot {
     pub(crate) world: Shared,
     pub(crate) host: u32,
@@ -54,7 +54,7 @@ pub struct Boot {
 }
 
 impl Boot {
-    /// A loop on the simulated backend with the [`config`](Boot::config) of this start.
+    /// Creates a loop on the simulated backend, with the [`config`](Boot::config) of this start.
     ///
     /// # Errors
     ///
@@ -63,23 +63,24 @@ impl Boot {
         Loop::with_backend(self.backend(), &self.config)
     }
 
-    /// The backend, for a loop with a configuration of its own.
+    /// Returns the backend, for a loop with a configuration of its own.
     pub fn backend(&self) -> SimBackend {
         SimBackend::new(&self.world, self.host)
     }
 
-    /// The backend around another one, which has sockets of its own on the same loop: a [TCP/IP
-    /// stack](Boot::packet_port) of the host. Each wait of the loop is one of the
-    /// inner backend first, which must not block; what is ready there the loop hears
-    /// with all the faults of readiness.
+    /// Returns the backend around another one, which has sockets of its own on the same loop, such
+    /// as a [TCP/IP stack](Boot::packet_port) of the host.
     ///
-    /// `wants` says when the inner backend has something to do next, if no packet comes: it is
-    /// asked whenever no loop can run, and the host has a turn by then. The loop's time, chance,
-    /// jobs and wake-ups are the simulation's.
+    /// Each wait of the loop first calls the wait of the inner backend, which must not block. The
+    /// loop then gets its edges with all the faults of readiness.
+    ///
+    /// `wants` returns when the inner backend next has something to do if no packet comes. It is
+    /// called whenever no loop can run, and the host gets a turn by that time. The loop takes its
+    /// time, entropy, jobs and wake-ups from the simulation.
     ///
     /// # Errors
     ///
-    /// That the inner backend has no handle.
+    /// The inner backend could not make its handle.
     pub fn backend_around<B: Backend + 'static>(
         &self,
         inner: B,
@@ -91,30 +92,32 @@ impl Boot {
     }
 
     /// Connects a TCP/IP stack of the host to a network that carries packets, beside the one that
-    /// carries the bytes of [`net`](crate::net): what
-    /// `rotor_smoltcp::Smoltcp::in_simulation` is made with, and any other stack. At most
-    /// one for each start: a second one takes the place of the first.
+    /// carries the bytes of [`net`](crate::net). `rotor_smoltcp::Smoltcp::in_simulation` takes such
+    /// a port, and any other stack can use it. There is at most one port for each start: a second
+    /// one replaces the first.
     pub fn packet_port(&self) -> PacketPort {
         self.world.borrow_mut().make_port(self.host)
     }
 
-    /// The defaults with a seed of this simulation, 1,024 slots, and [`ExitPolicy::OnRequest`], so
-    /// that a host can be given machines later; [`Fault::SmallSlab`] takes slots away.
+    /// Returns the configuration of this start: the defaults with a seed of this simulation, 1,024
+    /// slots, and [`ExitPolicy::OnRequest`], so that machines can be added to the host later.
+    /// [`Fault::SmallSlab`] reduces the slots.
     pub fn config(&self) -> Config {
         self.config.clone()
     }
 
-    /// The address of the host.
+    /// Returns the address of the host.
     pub fn address(&self) -> IpAddr {
         self.world.borrow().hosts[self.host as usize].address
     }
 
-    /// A number that the seed decides, another one at each start: for what differs between hosts.
+    /// Returns a random number that the seed determines, a different one at each start. Use it for
+    /// what should differ between hosts.
     pub fn random_u64(&self) -> u64 {
         self.world.borrow_mut().random.u64(..)
     }
 
-    /// How often the host has started before.
+    /// Returns how often the host has started before.
     pub fn starts_before(&self) -> u32 {
         self.starts
     }
@@ -137,12 +140,12 @@ impl fmt::Debug for Boot {
     }
 }
 
-/// A loop whatever its machines.
+/// A loop with any type of machine.
 pub(crate) trait AnyLoop {
     fn turn(&mut self, max_wait: Option<Duration>) -> io::Result<Option<Exit>>;
     fn next_deadline(&self) -> Option<Time>;
     fn machines(&mut self) -> usize;
-    /// What machines there are, and how many of each.
+    /// Counts the machines by their type names.
     fn census(&mut self) -> BTreeMap<&'static str, usize>;
     fn stats(&self) -> Stats;
     fn handle(&self) -> LoopHandle;
@@ -191,27 +194,27 @@ where
     }
 }
 
-/// Makes the loop of a host, each time that it starts.
+/// Makes the loop of a host, at each of its starts.
 pub(crate) type Start = Box<dyn FnMut(&Boot) -> Result<Box<dyn AnyLoop>, BoxError>>;
 
-/// A host as the scheduler knows it.
+/// A host as the scheduler sees it.
 pub(crate) struct Running {
-    /// None while the host is down.
+    /// `None` while the host is down.
     pub(crate) instance: Option<Box<dyn AnyLoop>>,
     pub(crate) start: Start,
     pub(crate) starts: u32,
-    /// When the loop said that it wants its next turn, at the end of the last one.
+    /// When the loop wants its next turn, as it said at the end of the last one.
     pub(crate) wanted: Option<Time>,
     pub(crate) exit: Option<Exit>,
-    /// Chaos leaves it alone.
+    /// Faults that happen by themselves spare this host.
     pub(crate) is_protected: bool,
     pub(crate) turns: u64,
-    /// Time-outs and wake-ups that were counted before this turn.
+    /// The time-outs and wake-ups that were counted before this turn.
     pub(crate) counted: (u64, u64),
     pub(crate) idle: Idle,
 }
 
-/// How long a host has had turns without getting anywhere.
+/// How long a host has had turns without progress.
 #[derive(Default)]
 pub(crate) struct Idle {
     pub(crate) turns: u32,

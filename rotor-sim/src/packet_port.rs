@@ -1,4 +1,4 @@
-//! `PacketPort`: where the stack of a host sends packets, and finds those that came.
+//! `PacketPort`: where the stack of a host sends and receives packets.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -7,20 +7,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rotor_core::Time;
 
-/// How many packets a host keeps that its stack has not taken; what comes beyond is lost.
+/// How many packets a host keeps for its stack. Further ones are lost.
 const WAITING_MAX: usize = 1_024;
 
-/// Where the TCP/IP stack of a host sends IP packets, and finds those that came: the cable of its
-/// card, made by [`Boot::packet_port`](crate::Boot::packet_port).
+/// Where the TCP/IP stack of a host sends and receives IP packets: the cable of its network card,
+/// so to speak. [`Boot::packet_port`](crate::Boot::packet_port) makes it.
 ///
-/// The network carries what is sent to an address of another host, or of the same one: IPv4 and
-/// IPv6, one after the other unless [`Fault::PacketLate`](crate::Fault::PacketLate) says otherwise,
-/// after the [latency](crate::Network::latency) and at the [bandwidth](crate::Network::bandwidth)
-/// of the network. What comes for a host that is cut off, down, or without a stack, is lost, as is
-/// what is longer than the [MTU](crate::Network::mtu).
+/// The network carries IPv4 and IPv6 packets to addresses of other hosts and of the same one. It
+/// delivers them in order unless [`Fault::PacketLate`](crate::Fault::PacketLate) strikes, with the
+/// [latency](crate::Network::latency) and the [bandwidth](crate::Network::bandwidth) of the
+/// network. Packets are lost if their target is cut off, down or without a stack, or if they are
+/// longer than the [MTU](crate::Network::mtu).
 ///
-/// It is `Send`, since stacks may be; a simulation is not, and leaves here what it has for the
-/// stack.
+/// A port is `Send` because stacks may be; a simulation is not. So the simulation puts into the
+/// port what it has for the stack.
 #[derive(Clone)]
 pub struct PacketPort {
     queues: Arc<Mutex<Queues>>,
@@ -41,29 +41,29 @@ impl PacketPort {
         PacketPort { queues: Arc::new(Mutex::new(queues)), addresses, mtu, seed }
     }
 
-    /// The addresses of the host: that of [`Boot::address`](crate::Boot::address), and one of IPv6.
-    /// The networks that they are in, with all other hosts, are `10.0.0.0/8` and `fd00::/64`.
+    /// Returns the two addresses of the host: that of [`Boot::address`](crate::Boot::address), and
+    /// an IPv6 address. All hosts are in the networks `10.0.0.0/8` and `fd00::/64`.
     pub fn addresses(&self) -> [IpAddr; 2] {
         self.addresses
     }
 
-    /// How long a packet may be, in bytes.
+    /// Returns the length of the longest packet, in bytes.
     pub fn mtu(&self) -> usize {
         self.mtu
     }
 
-    /// A seed for the stack: another one at each start of each host.
+    /// Returns a seed for the stack, a different one at each start of each host.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// The host's time, when its loop began to wait the last time.
+    /// Returns the time of the host when its loop last began to wait.
     pub fn now(&self) -> Time {
         self.queues().now
     }
 
-    /// Takes the packet that came first, and returns its length; `None` where there is none. What
-    /// does not fit into `packet` is lost.
+    /// Takes the oldest packet that has arrived, and returns its length; `None` if there is none.
+    /// Bytes that do not fit into `packet` are lost.
     pub fn receive(&self, packet: &mut [u8]) -> Option<usize> {
         let bytes = self.queues().arrived.pop_front()?;
         let len = bytes.len().min(packet.len());
@@ -71,7 +71,7 @@ impl PacketPort {
         Some(len)
     }
 
-    /// Sends a packet. It leaves when the wait is over in which it is sent, or that follows.
+    /// Sends a packet. It leaves at the end of the loop's current wait, or of the next one.
     pub fn send(&self, packet: &[u8]) {
         self.queues().sent.push(packet.into());
     }
@@ -80,7 +80,7 @@ impl PacketPort {
         self.queues().now = now;
     }
 
-    /// Hands over a packet that came, and returns whether there was room.
+    /// Adds a packet that has arrived; returns false if there is no room.
     pub(crate) fn arrive(&self, packet: Box<[u8]>) -> bool {
         let mut queues = self.queues();
         let has_room = queues.arrived.len() < WAITING_MAX;
@@ -94,14 +94,14 @@ impl PacketPort {
         std::mem::take(&mut self.queues().sent)
     }
 
-    /// Whether there is something for the stack to take, or for the network.
+    /// Whether there are packets for the stack or for the network.
     pub(crate) fn has_some(&self) -> bool {
         let queues = self.queues();
         !queues.arrived.is_empty() || !queues.sent.is_empty()
     }
 
     fn queues(&self) -> MutexGuard<'_, Queues> {
-        // A packet is in it or not; there is nothing in between.
+        // The lock protects no invariant: after a panic, a packet is in the queue or not.
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! What every run is checked for, by name.
+//! The properties that each run is checked for, by name.
 //!
 //! | property | checked | needs |
 //! |--|--|--|
@@ -15,9 +15,9 @@
 //! | [`EMPTY_AFTER_DRAIN`] | by [`Sim::drain`](crate::Sim::drain) | nothing |
 //! | [`NOTHING_ARRIVED_IS_LOST`] | by [`Sim::drain_losing_nothing`](crate::Sim::drain_losing_nothing) | nothing |
 //! | [`ANSWERED`] | by [`Sim::eventually`](crate::Sim::eventually) and [`Sim::run_until`](crate::Sim::run_until) | a condition |
-//! | your own | after each turn of a loop, by [`Sim::always`](crate::Sim::always) | a closure |
+//! | your own | after each turn of a loop, added by [`Sim::always`](crate::Sim::always) | a closure |
 //!
-//! A property of your own that watches a buffer's limit:
+//! An example of a property of your own, for the limit of a buffer:
 //!
 //! ```
 //! use rotor_sim::{Sim, Host};
@@ -35,44 +35,44 @@
 //! }
 //! ```
 
-/// `timeout` is never called before the deadline that the machine last answered with, by the loop's
-/// time.
+/// `timeout` is never called before the deadline that the machine's last response set, by the
+/// loop's time.
 pub const NO_DEADLINE_EARLY: &str = "no deadline early";
-/// While a machine has a deadline, its loop wants a turn by then, up to a tick later.
+/// While a machine has a deadline, its loop wants a turn at most one tick after it.
 pub const NO_DEADLINE_LATE: &str = "no deadline late";
 /// The machines that were made and not dropped are those in the slab: none is kept elsewhere, none
 /// has vanished.
 pub const NO_MACHINE_LOST: &str = "no machine lost";
-/// After an answer of `spawn` the next call is `spawned` or `spawn_error`, and these come after
-/// nothing else.
+/// After a machine has responded with `spawn`, the next call is `spawned` or `spawn_error`, and
+/// these come at no other time.
 pub const SPAWN_IS_ANSWERED: &str = "a spawn is answered next";
-/// A machine is told of a drain once; one that [waits for the
-/// others](rotor_core::Scope::wait_for_others), again when there are none.
+/// A machine is told of a drain once. A machine that [waits for the
+/// others](rotor_core::Scope::wait_for_others) is told again when no others are left.
 pub const DRAINED_ONCE: &str = "draining comes once";
-/// No attempt to connect is said to be "not connected": the simulated network never says so,
+/// No attempt to connect fails with "not connected": the simulated network never reports that,
 /// whatever goes wrong.
 pub const ATTEMPT_FAILS_FOR_A_REASON: &str = "an attempt fails for a reason";
-/// A loop that has something to do is awake, or was woken.
+/// A loop that has something to do is awake, or has been woken.
 pub const NO_WAKEUP_LOST: &str = "no wake-up lost";
-/// The loop's slab, deadlines and queues say the same of each machine: see
+/// The slab, the deadlines and the queues of a loop agree about each machine: see
 /// [`LoopInstance::check_invariants`](rotor_core::LoopInstance::check_invariants).
 pub const BOOKS_AGREE: &str = "the books agree";
-/// A loop does not take a thousand turns at one time while no byte, connection, job or machine gets
-/// further.
+/// A loop does not take a thousand turns at the same time without progress of any byte, connection,
+/// job or machine.
 pub const NO_BUSY_LOOP: &str = "no busy loop";
-/// No turn of a loop and no call of a machine does more than its limits come to.
+/// No turn of a loop and no call of a machine does more than its bounds allow.
 pub const WORK_IS_BOUNDED: &str = "the work of a turn is bounded";
-/// No connection waits at one listener of a host while any number are accepted by its others.
+/// No connection waits at one listener of a host while the other listeners accept any number.
 pub const WAITING_IS_BOUNDED: &str = "waiting is bounded";
-/// After a drain no machine is left, and no socket of the host.
+/// After a drain, no machine and no socket of the host is left.
 pub const EMPTY_AFTER_DRAIN: &str = "empty after a drain";
-/// A drain throws nothing away, before its time is over, that had reached the host when it began.
+/// Until its time is over, a drain discards nothing that had reached the host when it began.
 pub const NOTHING_ARRIVED_IS_LOST: &str = "nothing that had arrived is lost";
-/// What was waited for comes true in the time that it was given.
+/// A condition that the scenario waits for becomes true in the given time.
 pub const ANSWERED: &str = "answered in time";
-/// The run ends before its bound of steps.
+/// The run takes at most as many steps as it may.
 pub const STEPS_BOUNDED: &str = "steps are bounded";
-/// A loop or a host could not be made, or a loop could not wait.
+/// A host could not start or has no room for a client, or a loop could not wait.
 pub const HOST_WORKS: &str = "the host works";
-/// The run was stopped where it was asked to stop: no property at all.
+/// The run was stopped where it was to stop. This is not a property.
 pub const STOPPED: &str = "stopped as asked";

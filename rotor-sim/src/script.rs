@@ -1,12 +1,11 @@
-//! `Script`: what a client does, as a test wrote it down.
+//! `Script`: the steps of a client, written down by a test.
 
 use std::time::Duration;
 
-/// What a client does, step by step, and how often it tries.
+/// The steps that a client takes, one after the other, and how often it tries.
 ///
-/// The client that plays it is a machine, generic over its socket: so one script runs on a
-/// simulated loop and on one of the kernel, and its [`Transcript`](crate::Transcript)s can be
-/// compared.
+/// The client is a machine that is generic over its socket. So one script runs on a simulated loop
+/// and on a loop of the kernel, and the [`Transcript`](crate::Transcript)s can be compared.
 ///
 /// ```
 /// use std::time::Duration;
@@ -27,7 +26,7 @@ pub struct Script {
     pub(crate) refusals: Vec<Vec<u8>>,
     pub(crate) attempts: u32,
     pub(crate) patience: Duration,
-    /// Between two attempts.
+    /// The time between two attempts.
     pub(crate) pause: Duration,
 }
 
@@ -43,7 +42,7 @@ pub(crate) enum Step {
 }
 
 impl Script {
-    /// Nothing yet; one attempt.
+    /// Creates a script without steps, to be tried once.
     pub fn new() -> Script {
         Script {
             steps: Vec::new(),
@@ -54,65 +53,66 @@ impl Script {
         }
     }
 
-    /// Sends all of `bytes`.
+    /// Adds a step: sends all of `bytes`.
     pub fn send(mut self, bytes: &[u8]) -> Script {
         self.steps.push(Step::Send(bytes.to_vec()));
         self
     }
 
-    /// Waits for these bytes, and for no others.
+    /// Adds a step: waits for these bytes. Other bytes end the script.
     pub fn expect(mut self, bytes: &[u8]) -> Script {
         self.steps.push(Step::Expect(bytes.to_vec()));
         self
     }
 
-    /// Waits for that many bytes, whatever they are.
+    /// Adds a step: waits for `count` bytes, whatever they are.
     pub fn receive(mut self, count: usize) -> Script {
         self.steps.push(Step::Receive(count));
         self
     }
 
-    /// Waits until these bytes have come, whatever came before them; takes nothing that comes
-    /// behind them.
+    /// Adds a step: waits until these bytes have come, whatever came before them. Does not read
+    /// anything after them.
     pub fn receive_until(mut self, bytes: &[u8]) -> Script {
         self.steps.push(Step::ReceiveUntil(bytes.to_vec()));
         self
     }
 
-    /// Does nothing for some time.
+    /// Adds a step: does nothing for some time.
     pub fn pause(mut self, time: Duration) -> Script {
         self.steps.push(Step::Pause(time));
         self
     }
 
-    /// Ends its own output.
+    /// Adds a step: ends the client's output.
     pub fn shutdown(mut self) -> Script {
         self.steps.push(Step::Shutdown);
         self
     }
 
-    /// Waits for the end of the input.
+    /// Adds a step: waits for the end of the input.
     pub fn expect_end(mut self) -> Script {
         self.steps.push(Step::End);
         self
     }
 
-    /// An answer that begins with these bytes, where [`expect`](Script::expect) wants others, ends
-    /// the attempt like a lost connection, not the script: for servers that say so when they lose
-    /// patience.
+    /// Declares that the server may refuse with a message that begins with these bytes, where
+    /// [`expect`](Script::expect) waits for others. Such a refusal ends the attempt, as a lost
+    /// connection does, and not the script. Use it for servers that say so before they close a slow
+    /// connection.
     pub fn may_refuse(mut self, begins_with: &[u8]) -> Script {
         self.refusals.push(begins_with.to_vec());
         self
     }
 
-    /// How often the whole script is tried, each time on a connection of its own, before the client
-    /// gives up. Default 1.
+    /// Sets how often the whole script is tried before the client gives up, each time on a new
+    /// connection. Default 1, at least 1.
     pub fn attempts(mut self, attempts: u32) -> Script {
         self.attempts = attempts.max(1);
         self
     }
 
-    /// How long an attempt may take. Default 300 s.
+    /// Sets how long an attempt may take. Default 300 s.
     pub fn patience(mut self, time: Duration) -> Script {
         self.patience = time;
         self

@@ -13,7 +13,7 @@ use crate::script::{Script, Step};
 use crate::transcript::TranscriptHandle;
 
 impl Script {
-    /// The client that plays the script, as a machine to be added to a loop, and the handle of its
+    /// Returns a machine that plays the script, to be added to a loop, and the handle of its
     /// transcript.
     pub fn client<S, C>(self, target: S::Target) -> (ScriptClient<S, C>, TranscriptHandle)
     where
@@ -47,41 +47,43 @@ pub struct ScriptClient<S: StreamSocket, C> {
     context: PhantomData<fn(C)>,
 }
 
-/// A script and where it has got to.
+/// A script and its progress.
 struct Play<S: StreamSocket> {
     script: Script,
     target: S::Target,
-    /// None between attempts.
+    /// `None` between attempts.
     socket: Option<S>,
-    /// Asked once: a socket whose two halves have ended may say that it is not.
+    /// Kept once it is true: a socket both of whose halves have ended may deny that it is
+    /// connected.
     is_connected: bool,
-    /// A wrapping socket has shaken hands.
+    /// Whether the handshake of a wrapping socket is complete.
     is_shaken: bool,
     step: usize,
-    /// Bytes of the step that are done.
+    /// How many bytes of the step are done.
     done: usize,
     attempts: u32,
     attempt_ends: Time,
     /// The end of a pause, in a script or between attempts.
     pause_ends: Option<Time>,
-    /// While an attempt is under way and does not pause.
+    /// Kept during an attempt, except in pauses.
     busy: Option<Busy>,
     transcript: TranscriptHandle,
 }
 
-/// Why a script does not go on for now.
+/// Why a script cannot go on for now.
 enum Stop {
     Blocked,
     Pausing(Time),
     Finished,
-    /// This attempt has failed; the next may not.
+    /// This attempt has failed; the next may succeed.
     Failed(String),
-    /// The peer said something that it must not say.
+    /// The peer has sent something that it must not send.
     Wrong(String),
 }
 
 impl<S: StreamSocket, C> ScriptClient<S, C> {
-    /// What to answer to the loop that the client is added to: it begins in the next turn.
+    /// Returns the response for the loop to which the client is added. The client begins in the
+    /// next turn.
     pub fn start<C2, N>(self, scope: &Scope<'_, C2>) -> Response<Self, N> {
         Response::ok(self).deadline(scope.now())
     }
@@ -91,7 +93,7 @@ impl<S: StreamSocket, C> ScriptClient<S, C> {
         let play = &mut *self.play;
         match play.go_on(scope) {
             Stop::Blocked => {
-                // Asked for only now: the attempt may have begun in this call.
+                // Read only now: the attempt may have begun in this call.
                 let ends = play.attempt_ends;
                 Response::ok(self).deadline(ends)
             }
@@ -102,7 +104,7 @@ impl<S: StreamSocket, C> ScriptClient<S, C> {
             Stop::Failed(_) => {
                 let again = now + play.script.pause;
                 play.socket = None;
-                // Until the next attempt nobody waits for anything.
+                // Until the next attempt the client waits for nothing.
                 play.busy = None;
                 play.pause_ends = Some(again);
                 Response::ok(self).deadline(again)
@@ -143,7 +145,7 @@ impl<S: StreamSocket> Play<S> {
         }
     }
 
-    /// Before it waits: a wrapping socket may hold bytes that it has taken.
+    /// Flushes before the client waits: a wrapping socket may hold bytes that it has taken.
     fn stopped(&mut self, stop: Stop) -> Stop {
         let socket = self.socket.as_mut().filter(|_| self.is_connected);
         match socket.map(io::Write::flush) {
@@ -172,7 +174,7 @@ impl<S: StreamSocket> Play<S> {
         Ok(())
     }
 
-    /// Does the step as far as it can be done.
+    /// Does as much of the step as is possible now.
     fn step<C>(&mut self, scope: &Scope<'_, C>) -> Result<(), Stop> {
         let Play { script, socket, is_connected, is_shaken, step, done, transcript, .. } = self;
         let Some(socket) = socket else { return Err(Stop::Failed("there is no socket".into())) };
@@ -183,7 +185,8 @@ impl<S: StreamSocket> Play<S> {
         *is_connected = true;
         if !*is_shaken {
             while let Err(stop) = retried(|| socket.handshake(scope)) {
-                // Events are not looked at here.
+                // The client does not look at events, so it tries again until the socket is
+                // drained.
                 if !matches!(stop, Stop::Blocked) || !socket.handshake_has_drained() {
                     return Err(stop);
                 }
@@ -197,7 +200,7 @@ impl<S: StreamSocket> Play<S> {
             Some(Step::Receive(count)) => receive(socket, *count, done, transcript),
             Some(Step::ReceiveUntil(bytes)) => receive_until(socket, bytes, done, transcript),
             Some(Step::Pause(time)) => {
-                // Here, since a step that stops is not counted by its caller.
+                // Counted here, since the caller does not count a step that stops.
                 self.step += 1;
                 let until = scope.now() + *time;
                 self.busy = None;
@@ -205,7 +208,7 @@ impl<S: StreamSocket> Play<S> {
                 Err(Stop::Pausing(until))
             }
             Some(Step::Shutdown) => {
-                // Else the end would overtake what a wrapping socket holds.
+                // Otherwise the end would overtake bytes that a wrapping socket holds.
                 retried(|| socket.flush())?;
                 retried(|| socket.shutdown(Shutdown::Write))
             }
@@ -230,7 +233,7 @@ fn send(socket: &mut impl StreamSocket, mut bytes: &[u8], done: &mut usize) -> R
     Ok(())
 }
 
-/// Takes exactly these bytes.
+/// Reads exactly these bytes.
 fn expect(
     socket: &mut impl StreamSocket,
     expected: &[u8],
@@ -248,7 +251,7 @@ fn expect(
         }
         if !left.starts_with(&bytes) {
             let came = [&expected[..*done], &bytes].concat();
-            // What has come may be a part of it, so either may be the longer one.
+            // The refusal may have arrived in part, so either of the two may be the longer one.
             let is_refusal =
                 |refusal: &Vec<u8>| came.starts_with(refusal) || refusal.starts_with(&came);
             let (came, expected) =
@@ -265,7 +268,7 @@ fn expect(
     Ok(())
 }
 
-/// Takes that many bytes.
+/// Reads `count` bytes.
 fn receive(
     socket: &mut impl StreamSocket,
     count: usize,
@@ -281,8 +284,8 @@ fn receive(
     Ok(())
 }
 
-/// Takes bytes until these have come. `done` counts how many of them the last bytes were: no more
-/// than the rest is asked for, so nothing behind them is taken.
+/// Reads bytes until the delimiter has come. `done` is how much of the delimiter the last bytes
+/// matched. Each read asks for no more than the rest, so nothing after the delimiter is taken.
 fn receive_until(
     socket: &mut impl StreamSocket,
     delimiter: &[u8],
@@ -302,7 +305,8 @@ fn receive_until(
     Ok(())
 }
 
-/// Reads at most that many bytes, and notes them; none at the end of the input.
+/// Reads at most `most` bytes and adds them to the transcript. Returns none at the end of the
+/// input.
 fn take(
     socket: &mut impl StreamSocket,
     most: usize,
@@ -315,7 +319,7 @@ fn take(
     Ok(buffer[..taken].to_vec())
 }
 
-/// Does it again for as long as signals interrupt it.
+/// Repeats an operation while signals interrupt it.
 fn retried<T>(mut operation: impl FnMut() -> io::Result<T>) -> Result<T, Stop> {
     loop {
         match operation() {
@@ -345,7 +349,7 @@ impl<S: StreamSocket, C> Machine for ScriptClient<S, C> {
         self.go_on(scope)
     }
 
-    /// The handshake of a wrapping socket may have waited for another thread.
+    /// Called if the handshake of a wrapping socket has waited for another thread.
     fn wakeup(self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         self.go_on(scope)
     }

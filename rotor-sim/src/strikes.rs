@@ -1,14 +1,14 @@
-//! `Strikes`: how often each fault has struck, and how often while somebody waited for something.
+//! `Strikes`: how often each fault has struck, and how often while clients were busy.
 
 use std::fmt;
 
 use crate::faults::Fault;
 
-/// How often each fault has struck, and how often *while clients were busy*: one that strikes only
-/// before the first request and after the last answer tests nothing.
+/// How often each fault has struck, and how often *while clients were busy*. A fault that strikes
+/// only before the first request and after the last response tests nothing.
 ///
-/// Clients are busy while one of them has a [`Busy`](crate::Busy), as those of a
-/// [`Script`](crate::Script) have by themselves.
+/// Clients are busy while one of them holds a [`Busy`](crate::Busy). The clients of a
+/// [`Script`](crate::Script) do so by themselves.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Strikes {
     counts: [Count; Fault::ALL.len()],
@@ -39,19 +39,19 @@ impl Strikes {
         }
     }
 
-    /// How often a fault has struck.
+    /// Returns how often a fault has struck.
     pub fn of(&self, fault: Fault) -> u64 {
         self.counts[fault as usize].all
     }
 
-    /// How often it has struck while clients were busy.
+    /// Returns how often a fault has struck while clients were busy.
     pub fn of_busy(&self, fault: Fault) -> u64 {
         self.counts[fault as usize].busy
     }
 }
 
-/// One fault in a line: how often it struck while clients were busy, of how often in all. Those
-/// that never did are left out.
+/// Prints one line per fault: how often it struck while clients were busy, and how often in all.
+/// Faults that never struck are left out.
 impl fmt::Display for Strikes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for fault in Fault::ALL.iter().filter(|fault| self.of(**fault) > 0) {

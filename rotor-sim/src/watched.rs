@@ -1,4 +1,4 @@
-//! `Watched`: a machine that is looked at from both sides of each handler.
+//! `Watched`: a machine whose handlers are checked before and after each call.
 
 use std::net::SocketAddr;
 use std::panic::resume_unwind;
@@ -15,16 +15,17 @@ use crate::trace::What;
 use crate::work::Work;
 use crate::world::Shared;
 
-/// A machine around another one that checks what the loop does with it, shows its handlers in the
+/// A wrapper around a machine that checks what the loop does with it, shows its handlers in the
 /// trace, and may panic in one of them ([`Fault::HandlerPanics`]).
 ///
 /// It checks [`NO_DEADLINE_EARLY`](property::NO_DEADLINE_EARLY),
 /// [`NO_MACHINE_LOST`](property::NO_MACHINE_LOST) (if all machines of the loop are watched),
 /// [`SPAWN_IS_ANSWERED`](property::SPAWN_IS_ANSWERED) and [`DRAINED_ONCE`](property::DRAINED_ONCE).
-/// A listener's connections may be watched without it: `Accept<Watched<Stream<P, S>>, L>`.
+/// The connections of a listener can be watched without the listener: `Accept<Watched<Stream<P,
+/// S>>, L>`.
 ///
-/// It has the inner machine's context, seed and name, and on other backends it does nothing but
-/// forward; so a loop's type can name it everywhere.
+/// It has the inner machine's context, seed and name. On other backends it only forwards, so a
+/// program can use the same type of machine everywhere.
 #[derive(Debug)]
 pub struct Watched<M> {
     machine: M,
@@ -32,8 +33,8 @@ pub struct Watched<M> {
 }
 
 impl<M: Machine> Watched<M> {
-    /// Watches the machine that `make` answers with: for machines that are added to a loop, not
-    /// spawned.
+    /// Watches the machine in the response of `make`. Use it for machines that are added to a loop,
+    /// not spawned.
     pub fn make<C>(
         scope: &mut Scope<'_, C>,
         make: impl FnOnce(&mut Scope<'_, C>) -> Response<M>,
@@ -43,7 +44,7 @@ impl<M: Machine> Watched<M> {
         ticket.created(response, scope.token())
     }
 
-    /// The machine that is watched.
+    /// Returns the watched machine.
     pub fn machine(&self) -> &M {
         &self.machine
     }
@@ -100,8 +101,8 @@ impl<M: Machine> Machine for Watched<M> {
     }
 }
 
-/// `Accept<Watched<Stream<P, S>>, L>`, instead of `Watched<Accept<..>>`: a panic that is injected
-/// costs a connection, and never the listener, which is not watched then.
+/// For `Accept<Watched<Stream<P, S>>, L>` instead of `Watched<Accept<..>>`: an injected panic costs
+/// a connection, and never the listener, which is not watched then.
 impl<S, M: Accepted<S>> Accepted<S> for Watched<M> {
     type Shared = M::Shared;
 
@@ -117,15 +118,15 @@ impl<S, M: Accepted<S>> Accepted<S> for Watched<M> {
     }
 }
 
-/// The place of one machine in its host's ledger, as long as the machine lives.
+/// The entry of one machine in its host's ledger, for as long as the machine lives.
 struct Ticket {
-    /// None on other backends.
+    /// `None` on other backends.
     world: Option<Shared>,
     host: u32,
     number: u32,
     awaits_spawn: bool,
     is_drained: bool,
-    /// What comes before a handler has been done already: the machine could not be called in place.
+    /// `before` has already run for this event: the machine declined to be called in place.
     is_begun: bool,
 }
 
@@ -151,7 +152,7 @@ impl Ticket {
 
     fn created<M>(mut self, response: Response<M>, token: Token) -> Response<Watched<M>> {
         self.after("create", &response, token);
-        // As the loop counts: one that ends in `create` was never spawned.
+        // The loop counts in the same way: a machine that ends in `create` was never spawned.
         if let Some(world) = self.world.as_ref().filter(|_| response.is_alive()) {
             world.borrow_mut().host(self.host).ledger.made += 1;
         }
@@ -159,8 +160,8 @@ impl Ticket {
     }
 
     fn before<S, C>(&mut self, event: &Event<S>, scope: &Scope<'_, C>) {
-        // The handler was declined in place and is called by value now: one event, one roll of its
-        // fault.
+        // The machine declined to be called in place, and is called by value now. One event rolls
+        // its fault once.
         if std::mem::take(&mut self.is_begun) {
             return;
         }
@@ -171,7 +172,7 @@ impl Ticket {
         let deadline = ledger.deadlines[self.number as usize];
         let may_expire = ledger.may_expire;
         if matches!(event, Event::Timeout) {
-            // It fires once.
+            // A deadline fires once.
             ledger.deadlines[self.number as usize] = Time::NEVER;
             if !may_expire && now < deadline {
                 let message = format!(
@@ -181,9 +182,9 @@ impl Ticket {
             }
         }
         if matches!(event, Event::Draining(_)) {
-            // A layer may tell of a drain that is not the loop's, as often as it likes.
+            // A layer may report drains that are not the loop's, as often as it likes.
             let is_draining = scope.draining_until().is_some();
-            // One that waits for the others is told again when there are none left.
+            // A machine that waits for the others is told again when none are left.
             if scope.is_last_in_drain() {
                 self.is_drained = false;
             }
@@ -201,12 +202,13 @@ impl Ticket {
             );
             world.fail(property::SPAWN_IS_ANSWERED, message);
         }
-        // What was done since the last call, by a machine that was dropped say, is nobody's.
+        // Work that was done since the last call, by a machine that was dropped for example, counts
+        // for no call.
         world.host(self.host).account.call = Work::default();
         if world.hits(Fault::HandlerPanics, self.host) {
-            // Unwinding drops the machine, whose sockets reach the world.
+            // Unwinding drops the machine, and its sockets borrow the world.
             drop(world);
-            // Without the hook that prints it: nobody needs to be told.
+            // `resume_unwind` does not call the panic hook, which would print the panic.
             resume_unwind(Box::new("a panic that the simulation made"));
         }
     }
@@ -233,7 +235,7 @@ impl Ticket {
         let ends = matches!(answer, Answer::Done | Answer::Error(_));
         let kept = &mut world.host(self.host).ledger.deadlines[self.number as usize];
         match deadline {
-            // Whatever the answer says: nobody is left for a deadline.
+            // If the machine ends, its deadline does not matter.
             _ if ends => *kept = Time::NEVER,
             Deadline::Keep => {}
             Deadline::Never => *kept = Time::NEVER,

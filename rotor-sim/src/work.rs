@@ -1,6 +1,6 @@
-//! How much a loop does before others have their turn, and how much it may.
+//! How much a loop does in a turn, and how much it may do.
 
-/// What was done in one turn of a loop, or in one call of a machine.
+/// The work of one turn of a loop, or of one call of a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Work {
@@ -10,27 +10,26 @@ pub struct Work {
     pub read: u64,
     /// Bytes written to streams.
     pub written: u64,
-    /// Deadlines that fired. Of turns only.
+    /// Deadlines that fired. Counted for turns only.
     pub timeouts: u64,
-    /// Wake-ups handed to machines. Of turns only.
+    /// Wake-ups passed to machines. Counted for turns only.
     pub wakeups: u64,
-    /// Calls of [`Watched`](crate::Watched) machines, whatever for. Of turns only.
+    /// Calls of [`Watched`](crate::Watched) machines, of any handler. Counted for turns only.
     pub calls: u64,
 }
 
-/// How much a loop may do in one turn, and one of its machines in one call: what its limits come
-/// to. A simulation holds it against [`WORK_IS_BOUNDED`](crate::property::WORK_IS_BOUNDED), see
-/// [`Sim::bound_work`](crate::Sim::bound_work).
+/// How much a loop may do in one turn, and one of its machines in one call, according to its
+/// limits. [`Sim::bound_work`](crate::Sim::bound_work) makes a simulation check them, as the
+/// property [`WORK_IS_BOUNDED`](crate::property::WORK_IS_BOUNDED).
 ///
-/// Time stands still in the turns of a simulation, so a turn that does too much shows by nothing
-/// else.
+/// Time stands still in the turns of a simulation, so nothing else shows that a turn does too much.
 ///
 /// ```
 /// use rotor_sim::WorkBounds;
 ///
-/// // Of a loop with `Config::timeouts_per_turn(8)` and streams with
-/// // `StreamConfig::write_budget(4096)`. Deadlines that had passed when they were set are called
-/// // beside those that fire, as many at most.
+/// // For a loop with `Config::timeouts_per_turn(8)` and streams with
+/// // `StreamConfig::write_budget(4096)`. In addition to the deadlines that fire, at most as many
+/// // are called that had already passed when they were set.
 /// let bounds = WorkBounds::new().timeouts_per_turn(2 * 8).written_per_call(4_096);
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -50,54 +49,54 @@ const UNBOUNDED: Work = Work {
 };
 
 impl WorkBounds {
-    /// Any amount of anything.
+    /// Creates bounds that allow any amount of everything.
     pub fn new() -> WorkBounds {
         WorkBounds { turn: UNBOUNDED, call: UNBOUNDED }
     }
 
-    /// The most connections that are accepted in one turn, by all listeners of the host together.
+    /// Sets how many connections all listeners of the host together may accept in one turn.
     pub fn accepts_per_turn(mut self, connections: u64) -> WorkBounds {
         self.turn.accepts = connections;
         self
     }
 
-    /// The most deadlines that fire in one turn.
+    /// Sets how many deadlines may fire in one turn.
     pub fn timeouts_per_turn(mut self, deadlines: u64) -> WorkBounds {
         self.turn.timeouts = deadlines;
         self
     }
 
-    /// The most wake-ups of one turn.
+    /// Sets how many wake-ups one turn may have.
     pub fn wakeups_per_turn(mut self, wakeups: u64) -> WorkBounds {
         self.turn.wakeups = wakeups;
         self
     }
 
-    /// The most calls of [`Watched`](crate::Watched) machines in one turn.
+    /// Sets how many calls of [`Watched`](crate::Watched) machines one turn may have.
     pub fn calls_per_turn(mut self, calls: u64) -> WorkBounds {
         self.turn.calls = calls;
         self
     }
 
-    /// The most bytes that are read from streams in one turn.
+    /// Sets how many bytes may be read from streams in one turn.
     pub fn read_per_turn(mut self, bytes: u64) -> WorkBounds {
         self.turn.read = bytes;
         self
     }
 
-    /// The most bytes that are written to streams in one turn.
+    /// Sets how many bytes may be written to streams in one turn.
     pub fn written_per_turn(mut self, bytes: u64) -> WorkBounds {
         self.turn.written = bytes;
         self
     }
 
-    /// The most bytes that are read in one call of a [`Watched`](crate::Watched) machine.
+    /// Sets how many bytes one call of a [`Watched`](crate::Watched) machine may read.
     pub fn read_per_call(mut self, bytes: u64) -> WorkBounds {
         self.call.read = bytes;
         self
     }
 
-    /// The most bytes that are written in one call of a [`Watched`](crate::Watched) machine.
+    /// Sets how many bytes one call of a [`Watched`](crate::Watched) machine may write.
     pub fn written_per_call(mut self, bytes: u64) -> WorkBounds {
         self.call.written = bytes;
         self
@@ -111,7 +110,7 @@ impl Default for WorkBounds {
 }
 
 impl Work {
-    /// The larger of each.
+    /// Returns the larger number of each kind.
     pub(crate) fn max(self, other: Work) -> Work {
         Work {
             accepts: self.accepts.max(other.accepts),
@@ -123,7 +122,7 @@ impl Work {
         }
     }
 
-    /// What there is more of than there may be, in words.
+    /// Names the first kind of which there is more than allowed.
     pub(crate) fn beyond(self, most: Work) -> Option<String> {
         let all = [
             ("connections accepted", self.accepts, most.accepts),
@@ -138,7 +137,7 @@ impl Work {
     }
 }
 
-/// The work of a host as it is done, and the most of it so far.
+/// The work of a host at the moment, and the most of it so far.
 #[derive(Default)]
 pub(crate) struct Account {
     pub(crate) turn: Work,
@@ -167,7 +166,7 @@ impl Account {
         self.call.accepts += 1;
     }
 
-    /// A call is over; answers what was too much about it.
+    /// Ends a call, and returns what was too much in it.
     #[inline]
     pub(crate) fn call_ends(&mut self) -> Option<String> {
         let bounds = self.bounds?;
@@ -177,7 +176,7 @@ impl Account {
         call.beyond(bounds.call)
     }
 
-    /// A turn is over; answers what was too much about it.
+    /// Ends a turn, and returns what was too much in it.
     pub(crate) fn turn_ends(&mut self, timeouts: u64, wakeups: u64) -> Option<String> {
         let turn = Work { timeouts, wakeups, ..std::mem::take(&mut self.turn) };
         self.most_of_turns = self.most_of_turns.max(turn);
