@@ -1,4 +1,4 @@
-//! The backend of a simulated loop: its waits never block, its clock is the simulation's.
+//! The backend of a simulated loop: its waits never block, and its clock is the simulation's.
 
 use std::fmt;
 use std::io;
@@ -13,35 +13,35 @@ use crate::faults::Fault;
 use crate::trace::What;
 use crate::world::{Due, Shared, SimWaker, VirtualJob};
 
-/// What a simulated loop waits with; made by [`Boot::backend`](crate::Boot::backend).
+/// The backend of a simulated loop. [`Boot::backend`](crate::Boot::backend) makes it.
 ///
-/// A wait never blocks: the simulation gives a loop a turn when there is something for it, and
-/// moves the time when there is nothing for any loop.
+/// A wait never blocks: the simulation gives a loop a turn when there is something to do for it,
+/// and advances the time when there is nothing to do for any loop.
 pub struct SimBackend {
     handle: SimHandle,
     inner: Option<Inner>,
 }
 
-/// The wait of a backend that this one is around, whatever that is.
+/// The wait of the inner backend, whatever its type.
 type Wait = dyn FnMut(Option<Time>, &mut Vec<(Token, EventSet)>) -> io::Result<()>;
 
-/// A backend that this one is around.
+/// The backend that this one is around.
 struct Inner {
     wait: Box<Wait>,
-    /// What its wait yields.
+    /// The edges that the last wait returned.
     ready: Vec<(Token, EventSet)>,
 }
 
-/// What simulated sockets find through the scope: their simulation and their host.
+/// The handle through which simulated sockets find their simulation and their host.
 #[derive(Clone)]
 pub struct SimHandle {
     world: Shared,
     host: u32,
-    /// Of the backend that the loop's own is around.
+    /// The handle of the inner backend, if there is one.
     within: Option<Rc<dyn BackendHandle>>,
 }
 
-/// How many jobs wait for the virtual pool at most.
+/// How many jobs the virtual pool holds at most.
 const JOBS_MAX: usize = 1_024;
 
 impl SimBackend {
@@ -70,8 +70,7 @@ impl Backend for SimBackend {
     }
 
     fn waker(&self) -> io::Result<Arc<dyn Wake>> {
-        // A new one for each loop: what still holds the waker of the loop before a crash wakes
-        // nobody.
+        // A new one for each loop: a waker that was kept from before a crash wakes nothing.
         let waker: Arc<SimWaker> = Arc::default();
         self.handle.world.borrow_mut().host(self.handle.host).waker = waker.clone();
         Ok(waker)
@@ -81,7 +80,7 @@ impl Backend for SimBackend {
         if let Some(inner) = &mut self.inner {
             let (world, host) = (&self.handle.world, self.handle.host);
             world.borrow_mut().stack_begins(host);
-            // The world is not borrowed: it is somebody else's code.
+            // The world is not borrowed while foreign code runs.
             (inner.wait)(until, &mut inner.ready)?;
             world.borrow_mut().stack_ends(host, inner.ready.drain(..));
         }
@@ -91,8 +90,7 @@ impl Backend for SimBackend {
 
     fn order(&mut self, same_tick: &mut [Token]) {
         let mut world = self.handle.world.borrow_mut();
-        // What the loop has is in no order that a machine may rely on; neither is it in one of its
-        // own here.
+        // Machines may rely on no order here, so there is none.
         world.random.shuffle(same_tick);
         for token in same_tick {
             world.record(self.handle.host, What::Ordered(*token));
@@ -127,8 +125,8 @@ impl BackendHandle for SimHandle {
         self.world.borrow_mut().read_clock(self.host)
     }
 
-    /// The first second of 2026, and the time of the simulation since then, and the steps that the
-    /// host's clock made.
+    /// The first second of 2026, plus the virtual time, plus the steps that the host's clock has
+    /// made.
     fn wall_time(&self) -> SystemTime {
         const START: Duration = Duration::from_secs(1_767_225_600);
         let world = self.world.borrow();
@@ -138,14 +136,14 @@ impl BackendHandle for SimHandle {
         if step < 0 { time - size } else { time + size }
     }
 
-    /// Bytes of the simulation's seed, others for each loop.
+    /// Bytes that the simulation's seed determines, different ones for each loop.
     fn entropy(&self, bytes: &mut [u8]) -> io::Result<()> {
         self.world.borrow_mut().entropy.fill(bytes);
         Ok(())
     }
 
     fn note(&self, machine: Token, what: fmt::Arguments<'_>) {
-        // Before the world is borrowed: what is formatted is a user's.
+        // Formatted before the world is borrowed, since it is users' code.
         let text = format!("machine {machine}: {what}");
         let mut world = self.world.borrow_mut();
         let number = world.trace.note(text);
@@ -159,8 +157,8 @@ impl BackendHandle for SimHandle {
                 return false;
             }
         }
-        // Not while the world is borrowed: the job captures what a user put into it, and dropping
-        // that may close a socket.
+        // The world is not borrowed here: the job captures users' values, and dropping those may
+        // close a socket.
         let job = make();
         let mut world = self.world.borrow_mut();
         if world.hits(Fault::OffloadLost, self.host) {
@@ -170,7 +168,7 @@ impl BackendHandle for SimHandle {
         }
         let is_slow = world.hits(Fault::OffloadSlow, self.host);
         let most = if is_slow { Duration::from_secs(10) } else { Duration::from_millis(5) };
-        // By the loop's own time: its handlers may be ahead of the simulation's.
+        // In the loop's own time, which may be ahead of the simulation's because of slow handlers.
         let time = world.random_duration(most);
         let at = world.local(self.host) + time;
         let number = world.next_serial();

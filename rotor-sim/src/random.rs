@@ -1,7 +1,7 @@
-//! Random numbers, by seed and purpose.
+//! Random numbers by seed and purpose.
 
-/// A generator for one purpose of a run. Seeds that are neighbours give numbers that have nothing
-/// to do with each other, which the first numbers of the generator by itself do not promise.
+/// Returns a generator for one purpose of a run. The seed is mixed first, because the generator
+/// does not promise that its first numbers are unrelated for neighbouring seeds.
 pub(crate) fn seeded(seed: u64, purpose: &str) -> fastrand::Rng {
     let mut mixed = seed;
     for byte in purpose.bytes() {

@@ -1,4 +1,4 @@
-//! Stepping: what happens next, and when the time moves.
+//! Stepping: what happens next, and when the time advances.
 //!
 //! ```text
 //!   ┌▶ what is due in the network ─▶ a turn for each loop that can run, in any order ─┐
@@ -19,33 +19,34 @@ use crate::trace::What;
 use crate::work::Work;
 use crate::world::Due;
 
-/// Every so many turns of a loop its books are looked at.
+/// How many turns of a loop pass between two checks of its invariants.
 const TURNS_BETWEEN_CHECKS: u64 = 64;
 
-/// So long without anything is said of a system that is waited for in vain.
+/// A failure to answer mentions the idle time at the end if it was at least this long.
 const STANDSTILL: Duration = Duration::from_secs(1);
 
 impl Sim {
-    /// Lets `time` pass, with all that happens in it.
+    /// Runs the simulation for `time`.
     ///
     /// # Errors
     ///
-    /// The first property that does not hold.
+    /// The failure of the first property that does not hold.
     pub fn run_for(&mut self, time: Duration) -> Result<(), Failure> {
         let end = self.now() + time;
         while self.advance(end)? {}
         let mut world = self.world.borrow_mut();
-        // Also where nothing was left to happen.
+        // Also if nothing was left to happen.
         world.now = world.now.max(end);
         Ok(())
     }
 
-    /// Runs until `condition` holds, looking after each round of turns; for at most `within`.
+    /// Runs until `condition` holds, for at most `within`. The condition is checked after each
+    /// round of turns.
     ///
     /// # Errors
     ///
-    /// The first property that does not hold; [`ANSWERED`](property::ANSWERED) when the time is
-    /// over.
+    /// The failure of the first property that does not hold; [`ANSWERED`](property::ANSWERED) if
+    /// the condition does not hold in time.
     pub fn run_until(
         &mut self,
         within: Duration,
@@ -60,8 +61,8 @@ impl Sim {
         Ok(())
     }
 
-    /// Whether the system was at something to the end, or stood still with something missing, is
-    /// where to look first.
+    /// The message says whether the system was busy to the end or stood still, since that is the
+    /// first thing to find out.
     fn not_answered(&mut self, within: Duration, end: Time) -> Failure {
         let idle = end - self.now();
         let mut message = format!("what was waited for did not come within {within:?}");
@@ -72,7 +73,7 @@ impl Sim {
     }
 
     /// Ends all faults ([`heal`](Sim::heal)) and runs until `condition` holds, for at most
-    /// `within`: whatever has gone wrong before, now everything is to come right.
+    /// `within`: whatever has gone wrong before, everything must recover now.
     ///
     /// # Errors
     ///
@@ -86,13 +87,13 @@ impl Sim {
         self.run_until(within, condition)
     }
 
-    /// Drains the loop of a host, which chaos leaves alone meanwhile, and checks that nothing is
-    /// left: no machine, no socket.
+    /// Drains the loop of a host, and checks that no machine and no socket is left. Meanwhile the
+    /// host is [protected](Sim::protect).
     ///
     /// # Errors
     ///
-    /// The first property that does not hold; [`EMPTY_AFTER_DRAIN`](property::EMPTY_AFTER_DRAIN)
-    /// among them.
+    /// The failure of the first property that does not hold, such as
+    /// [`EMPTY_AFTER_DRAIN`](property::EMPTY_AFTER_DRAIN).
     pub fn drain<M>(&mut self, host: Host<M>, time: Duration) -> Result<Exit, Failure> {
         let index = host.index as usize;
         let was_protected = std::mem::replace(&mut self.hosts[index].is_protected, true);
@@ -119,18 +120,18 @@ impl Sim {
         exit.ok_or_else(|| self.failure(property::HOST_WORKS, "the drain did not end".into()))
     }
 
-    /// [Drains](Sim::drain) the loop of a host, and checks that it throws nothing away which had
-    /// reached the host when the drain began: each connection that had been made is accepted, and
-    /// each byte that had arrived is read, before the time is over. What is done with it is for the
-    /// scenario to see, from its clients.
+    /// [Drains](Sim::drain) the loop of a host, and checks that the drain discards nothing that had
+    /// reached the host when it began. Until the time is over, each connection that waits is
+    /// accepted, and each byte that had arrived in a connection from a client is read. What the
+    /// host does with them is for the scenario to check, at its clients.
     ///
-    /// A connection that a fault has cut may lose what it had; so may all after a handler of the
-    /// simulation's has panicked or a source could not be registered.
+    /// A connection that a fault has cut may lose its bytes. After an injected panic of a handler,
+    /// or a source that could not be registered, any connection may.
     ///
     /// # Errors
     ///
-    /// As for [`drain`](Sim::drain); [`NOTHING_ARRIVED_IS_LOST`](property::NOTHING_ARRIVED_IS_LOST)
-    /// among them.
+    /// As for [`drain`](Sim::drain), and
+    /// [`NOTHING_ARRIVED_IS_LOST`](property::NOTHING_ARRIVED_IS_LOST).
     pub fn drain_losing_nothing<M>(
         &mut self,
         host: Host<M>,
@@ -143,23 +144,24 @@ impl Sim {
         drained
     }
 
-    /// How many bytes the network has delivered to a host from another one, in connections that
-    /// `from` made and that it still has: read there, or waiting to be accepted or read.
+    /// Returns how many bytes the network has delivered from host `from` to host `to`, in the
+    /// connections that `from` has made and not closed. The bytes were read there, or wait to be
+    /// accepted or read.
     pub fn delivered<A, B>(&self, from: Host<A>, to: Host<B>) -> u64 {
         self.world.borrow().delivered(from.index, to.index)
     }
 
-    /// Looks at the books of all loops.
+    /// Checks the invariants of all loops.
     ///
     /// # Errors
     ///
-    /// The first contradiction.
+    /// The failure of [`BOOKS_AGREE`](property::BOOKS_AGREE), for the first contradiction.
     pub fn check(&mut self) -> Result<(), Failure> {
         (0..self.hosts.len()).try_for_each(|index| self.check_books(index))
     }
 
-    /// Lets what is possible now happen, or moves the time. Answers false when nothing is left to
-    /// happen before `end`.
+    /// Lets everything happen that is possible now, or advances the time. Returns false if nothing
+    /// is left to happen before `end`.
     fn advance(&mut self, end: Time) -> Result<bool, Failure> {
         let mut moved = false;
         while let Some(due) = self.take_due() {
@@ -174,15 +176,15 @@ impl Sim {
         self.find_runnable();
         if !self.round.is_empty() {
             let mut round = std::mem::take(&mut self.round);
-            // Computers that share a network agree on no order.
+            // Computers that share a network run in no particular order.
             self.world.borrow_mut().random.shuffle(&mut round);
             let turned = round.iter().try_for_each(|index| self.turn(*index));
-            // Before an error is returned: the next round uses its memory.
+            // Put back before an error is returned: the next round uses its memory.
             self.round = round;
             turned?;
             return Ok(true);
         }
-        // Whoever waits for a condition looks at it before the time moves on.
+        // A condition is checked before the time advances.
         if moved {
             return Ok(true);
         }
@@ -213,15 +215,15 @@ impl Sim {
         Ok(())
     }
 
-    /// Fills the round with the hosts that can take a turn now.
+    /// Fills the round with the hosts that can have a turn now.
     fn find_runnable(&mut self) {
         self.round.clear();
         let world = self.world.borrow();
         for (index, running) in self.hosts.iter().enumerate() {
             let state = &world.hosts[index];
             let may_run = running.instance.is_some() && running.exit.is_none();
-            // A loop whose handlers took their time has no other turn before the others are there,
-            // too.
+            // A loop whose handlers took their time has its next turn only when the others have
+            // reached that time.
             if may_run && state.paused_until.max(state.ahead) <= world.now {
                 let has_cause = !state.ready.is_empty()
                     || running.wanted.is_some_and(|wanted| wanted <= world.now)
@@ -234,7 +236,7 @@ impl Sim {
         }
     }
 
-    /// When something will happen, if none can run now.
+    /// Returns when something will happen next, if no loop can run now.
     fn next_time(&self) -> Option<Time> {
         let world = self.world.borrow();
         let mut next = world.next_due();
@@ -261,7 +263,7 @@ impl Sim {
             if world.hits(Fault::SlowTurn, index) {
                 world.host(index).turn_cost = world.random_duration(Duration::from_millis(30));
             }
-            // No wait blocks here; a loop has to come to the same whatever its embedder allows it.
+            // No wait blocks here. A loop must work the same whatever limit its embedder sets.
             match world.random.u32(0..3) {
                 0 => Some(Duration::ZERO),
                 1 => Some(Duration::from_millis(1)),
@@ -270,7 +272,7 @@ impl Sim {
         };
         let running = &mut self.hosts[index as usize];
         let Some(instance) = running.instance.as_mut() else { return Ok(()) };
-        // What was done from outside belongs to no turn.
+        // Work that was done from outside belongs to no turn.
         self.world.borrow_mut().host(index).account.turn = Work::default();
         let turned = instance.turn(max_wait);
         running.wanted = instance.next_deadline();
@@ -303,7 +305,7 @@ impl Sim {
         Err(self.failure(&violation.property, violation.message))
     }
 
-    /// Sees whether the turn that has ended did more than it may.
+    /// Checks whether the turn that has ended did more than it may.
     fn check_work(&mut self, index: usize) -> Result<(), Failure> {
         if self.world.borrow().hosts[index].account.bounds.is_none() {
             return Ok(());
@@ -329,7 +331,7 @@ impl Sim {
             let ledger = &self.world.borrow().hosts[index].ledger;
             (ledger.alive, ledger.made)
         };
-        // With others in the slab that are not watched, one that is missing does not show.
+        // If other machines of the slab are not watched, a missing one does not show.
         let all_are_watched = watched_made == made;
         if watched > in_slab || all_are_watched && watched < in_slab {
             let message =
@@ -339,7 +341,7 @@ impl Sim {
         Ok(())
     }
 
-    /// Counts the turns that a loop takes at one time without getting anywhere.
+    /// Counts the turns that a loop takes at the same time without progress.
     fn check_progress(&mut self, index: usize) -> Result<(), Failure> {
         let (now, progress) = {
             let world = self.world.borrow();
@@ -356,8 +358,8 @@ impl Sim {
         if running.idle.turns < self.busy_turns_max {
             return Ok(());
         }
-        // Machines that come and go are progress as well: counted only here, since nearly every
-        // turn has other progress.
+        // Machines that come and go are progress, too. They are counted only here, since nearly
+        // every turn has other progress.
         let stats = running.instance.as_ref().map(|instance| instance.stats()).unwrap_or_default();
         let machines = (stats.spawned, stats.ended + stats.failed + stats.panicked);
         if machines != running.idle.machines {
@@ -386,7 +388,7 @@ impl Sim {
         if self.properties.is_empty() {
             return Ok(());
         }
-        // Each is handed the simulation, which has them.
+        // Each property gets the simulation, which holds the properties.
         let mut properties = std::mem::take(&mut self.properties);
         let mut failed = None;
         for (name, property) in &mut properties {
@@ -399,7 +401,8 @@ impl Sim {
         failed.map_or(Ok(()), |(name, message)| Err(self.failure(&name, message)))
     }
 
-    /// No loop can run: each that has something to do must have said so, or have been woken.
+    /// Called if no loop can run: each loop with something to do must have said so, or have been
+    /// woken.
     fn check_asleep(&mut self) -> Result<(), Failure> {
         for index in 0..self.hosts.len() {
             let running = &self.hosts[index];
@@ -414,7 +417,7 @@ impl Sim {
                     state.ledger.earliest(),
                 )
             };
-            // Whatever it has to do, it cannot do it now.
+            // The host cannot do anything now.
             if is_held {
                 continue;
             }
@@ -424,7 +427,7 @@ impl Sim {
                 return Err(self.failure(property::NO_WAKEUP_LOST, message));
             }
             if let Some(deadline) = earliest
-                // Timers fire by ticks, so a loop may sleep until the end of the last one.
+                // Timers fire by ticks, so a loop may sleep until the end of the last tick.
                 && wants.unwrap_or(Time::NEVER) > deadline + TICK
             {
                 let message = format!(

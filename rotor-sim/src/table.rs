@@ -1,6 +1,6 @@
-//! Things under keys that name them for ever: a place that is used again has another generation.
+//! A table whose keys are never reused: a place that is used again has another generation.
 
-/// Names one thing of a table.
+/// The key of one entry of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Key {
     index: u32,
@@ -52,14 +52,14 @@ impl<T> Table<T> {
         self.places.len() - self.free.len()
     }
 
-    /// All things, in the order of their places.
+    /// Returns all entries, in the order of their places.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
         self.places.iter().zip(0..).filter_map(|((generation, thing), index)| {
             Some((Key { index, generation: *generation }, thing.as_ref()?))
         })
     }
 
-    /// The same things, to be changed.
+    /// Returns all entries, to be changed.
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.places.iter_mut().filter_map(|(_, thing)| thing.as_mut())
     }

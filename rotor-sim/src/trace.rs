@@ -1,5 +1,5 @@
-//! The trace of a run: a hash of everything that happened, and the last records of it, or all, to
-//! be read.
+//! The trace of a run: a hash of everything that happened, and the last records, or all of them, to
+//! read.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
@@ -8,7 +8,7 @@ use rotor_core::{EventSet, Time, Token};
 
 use crate::faults::Fault;
 
-/// How many records are kept when nobody asked for all of them.
+/// How many records are kept unless all are wanted.
 const KEPT: usize = 60;
 
 /// Something that happened in a run.
@@ -16,7 +16,7 @@ const KEPT: usize = 60;
 pub(crate) struct Record {
     pub(crate) time: Time,
     pub(crate) step: u64,
-    /// Of which host, from 1; 0 for the simulation itself.
+    /// The number of the host, from 1; 0 for the simulation itself.
     pub(crate) host: u32,
     pub(crate) what: What,
 }
@@ -41,7 +41,7 @@ pub(crate) enum What {
     DatagramSent(usize),
     DatagramReceived(usize),
     DatagramRefused,
-    /// How long it is, and a sum of its bytes.
+    /// The length, and a hash of the bytes.
     PacketSent(usize, u32),
     PacketArrived(usize),
     PacketGone(usize),
@@ -56,14 +56,14 @@ pub(crate) enum What {
     Note(u32),
 }
 
-/// What an operation that had to wait was about.
+/// The kind of operation that had to wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Operation {
     Read,
     Write,
 }
 
-/// The records of a run, and the hash of all of them.
+/// The kept records of a run, and the hash of all its records.
 pub(crate) struct Trace {
     hash: u64,
     records: VecDeque<Record>,
@@ -102,7 +102,7 @@ impl Trace {
         self.records.push_back(record);
     }
 
-    /// Keeps a text for [`What::Note`]; answers its number.
+    /// Keeps a text for [`What::Note`], and returns its number.
     pub(crate) fn note(&mut self, text: String) -> u32 {
         for byte in text.bytes() {
             self.hash = mix(self.hash, u64::from(byte));
@@ -111,7 +111,7 @@ impl Trace {
         self.notes.len() as u32 - 1
     }
 
-    /// The records that were kept, one in a line.
+    /// Returns the kept records, one per line.
     pub(crate) fn text(&self, host_name: impl Fn(u32) -> String) -> String {
         let mut text = String::new();
         for record in &self.records {
@@ -137,14 +137,14 @@ impl Trace {
     }
 }
 
-/// One step of a multiplicative hash: cheap, and each input changes all later values.
+/// One step of a multiplicative hash: it is cheap, and each input changes all later values.
 #[inline]
 fn mix(hash: u64, value: u64) -> u64 {
     (hash.rotate_left(23) ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 impl What {
-    /// The record as numbers that are the same in each run.
+    /// Returns the record as numbers that are the same in each run.
     #[inline]
     fn numbers(self) -> (u64, u64, u64) {
         let token = |token: Token| token.into_usize() as u64;
@@ -171,8 +171,8 @@ impl What {
             What::Offloaded(job) => (18, u64::from(job), 0),
             What::JobRan(job) => (19, u64::from(job), 0),
             What::Handler(name, of, answer) => {
-                // Lengths tell the names apart well enough; their addresses would differ from run
-                // to run.
+                // The lengths distinguish the names well enough. Their addresses would differ from
+                // run to run.
                 (20, token(of), (name.len() << 8 ^ answer.len()) as u64)
             }
             What::Partitioned(a, b) => (21, u64::from(a), u64::from(b)),

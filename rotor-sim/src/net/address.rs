@@ -1,4 +1,4 @@
-//! What names a simulated socket.
+//! The addresses of simulated sockets.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -6,12 +6,14 @@ use std::path::PathBuf;
 
 use crate::world::Place;
 
-/// The error of an address that somebody else has, which it names, as the kernel's sockets do.
+/// The error for an address that is already in use. It names the address, as the errors of the
+/// kernel's sockets do.
 pub(super) fn taken<A: Address>(address: &A) -> io::Error {
     io::Error::new(io::ErrorKind::AddrInUse, format!("cannot listen on {}", address.text()))
 }
 
-/// What names a simulated socket: a [`SocketAddr`] or a [`PathBuf`]. Sealed: there are no others.
+/// The address of a simulated socket: a [`SocketAddr`] or a [`PathBuf`]. Sealed: there are no
+/// others.
 pub trait Address: Clone + Sized + 'static + sealed::Address {}
 
 impl Address for SocketAddr {}
@@ -21,19 +23,19 @@ pub(super) mod sealed {
     use super::{IpAddr, Place, io};
 
     pub trait Address: Sized {
-        /// What streams of this kind are called in errors.
+        /// What error messages call streams of this kind.
         const STREAM: &'static str;
-        /// What datagram sockets of this kind are called in errors.
+        /// What error messages call datagram sockets of this kind.
         const DATAGRAM: &'static str;
-        /// Where this address is for a host, whose own is `own`.
+        /// Returns the place that this address means on a host, whose own address is `own`.
         fn place(&self, host: u32, own: IpAddr) -> Place;
-        /// The address to be bound to: of this host, with `port` in the place of none.
+        /// Returns the place to bind to on this host. `port` is used if the address has port 0.
         fn bind(&self, host: u32, own: IpAddr, port: u16) -> io::Result<Place>;
-        /// As it is written in errors.
+        /// Returns the text of the address for error messages.
         fn text(&self) -> String;
-        /// An address of this kind for a socket that was not given one.
+        /// Returns a place for a socket that was not given an address.
         fn unnamed(host: u32, own: IpAddr, port: u16) -> Place;
-        /// The address of a place.
+        /// Returns the address of a place.
         fn of(place: &Place) -> Option<Self>;
     }
 }
@@ -51,7 +53,7 @@ impl sealed::Address for SocketAddr {
     }
 
     fn bind(&self, _: u32, own: IpAddr, port: u16) -> io::Result<Place> {
-        // `EADDRNOTAVAIL`: bind(2) knows the addresses of its own host only.
+        // `EADDRNOTAVAIL`: bind(2) accepts only addresses of its own host.
         if !is_own(self.ip()) && self.ip() != own {
             return Err(io::ErrorKind::AddrNotAvailable.into());
         }

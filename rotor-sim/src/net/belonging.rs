@@ -1,4 +1,4 @@
-//! Which simulation a socket belongs to, and which of its hosts.
+//! Checks to which simulation, and to which of its hosts, a socket belongs.
 
 use std::io;
 
@@ -8,12 +8,12 @@ use rotor_core::backend::BackendHandle;
 use crate::backend::SimHandle;
 use crate::world::Shared;
 
-/// The simulation that a scope's loop is part of, and its host.
+/// Returns the handle of the simulation and the host that a scope's loop belongs to.
 pub(super) fn simulation<'a, C>(scope: &'a Scope<'_, C>, what: &str) -> io::Result<&'a SimHandle> {
     scope.backend().expect(what)
 }
 
-/// Refuses a loop of another backend, of another simulation, or of another host.
+/// Refuses a loop of another backend, another simulation, or another host.
 pub(super) fn check(
     backend: &dyn BackendHandle,
     world: &Shared,

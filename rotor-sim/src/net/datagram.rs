@@ -1,5 +1,5 @@
-//! `SimDatagram`: datagrams between the hosts of a simulation, which may be lost, doubled and
-//! overtaken, and within a host, which may not.
+//! `SimDatagram`: UDP datagrams, which may be lost, duplicated and reordered, and Unix datagrams,
+//! which may not.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,14 +17,15 @@ use crate::world::{DatagramEnd, Place, Shared};
 
 /// A simulated datagram socket, at an address (UDP) or at a path (Unix).
 ///
-/// It keeps 256 datagrams that were not received. What comes beyond is lost by UDP; at a path it finds no
-/// room (`WouldBlock`), and an edge follows. One of more than 65,507 bytes, as many as UDP can say (RFC 768,
-/// RFC 791), is refused with `InvalidInput`.
+/// It keeps 256 datagrams that were not received yet. UDP loses further ones; at a path, `send` and
+/// `send_to` fail with `WouldBlock`, and an edge follows. A datagram of more than 65,507 bytes, the
+/// limit of UDP (RFC 768, RFC 791), is refused with `InvalidInput`.
 ///
-/// Those of a path are, as unix(7) has them, neither lost nor doubled nor overtaken, whatever the faults. One
-/// for nobody is `NotFound`, and one for a socket that is tied to another peer `PermissionDenied`. Of a socket
-/// that is tied to a peer that is gone it is `ConnectionRefused`, and then, as on Linux, it is tied to nobody
-/// (`NotConnected`): a later socket at that path is another one, to which it has to be tied anew.
+/// Datagrams between paths are never lost, duplicated or reordered, whatever the faults, as unix(7)
+/// says. If no socket is bound to the path, sending fails with `NotFound`; if that socket is
+/// connected to another peer, with `PermissionDenied`. A socket whose connected peer is gone gets
+/// `ConnectionRefused`, and then, as on Linux, has no peer any more (`NotConnected`): a later
+/// socket at that path is a different one, to which it has to be connected anew.
 pub struct SimDatagram<A: Address> {
     world: Shared,
     key: Key,

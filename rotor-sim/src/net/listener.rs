@@ -1,4 +1,4 @@
-//! `SimListener`: what takes simulated connections.
+//! `SimListener`: accepts simulated connections.
 
 use std::fmt;
 use std::io;
@@ -24,14 +24,16 @@ pub struct SimListener<A: Address> {
 }
 
 impl SimListener<SocketAddr> {
-    /// A copy of the listener that is open at an address, of whatever host: what a process is given
-    /// by the one before it (`rotor_core::hand_over`), or by whoever holds it for both. All copies
-    /// accept from one queue; what waits there is reset with the last of them. A connection that
-    /// this one accepts is of its own host from then on.
+    /// Returns a copy of the listener that is open at an address, on any host. It stands for a
+    /// listener that a process receives from its predecessor (`rotor_core::hand_over`), or from a
+    /// third process that keeps it for both.
+    ///
+    /// All copies accept from one queue. When the last copy is dropped, the connections that still
+    /// wait are reset. A connection that this copy accepts belongs to the copy's host from then on.
     ///
     /// # Errors
     ///
-    /// `NotFound` where no listener is open; `Unsupported` on a loop of another backend.
+    /// `NotFound` if no listener is open there; `Unsupported` on a loop of another backend.
     pub fn copy_of<C>(
         address: &SocketAddr,
         scope: &Scope<'_, C>,
@@ -112,7 +114,7 @@ impl<A: Address> Listener for SimListener<A> {
             host,
             place,
             backlog: Backlog::default(),
-            // Linux keeps one even where none is asked for.
+            // Linux keeps a queue of one even if the backlog is 0.
             backlog_max: options.backlog_len().max(1) as usize,
             passed_over: 0,
             is_told: false,
@@ -126,7 +128,7 @@ impl<A: Address> Listener for SimListener<A> {
     }
 
     fn accept(&mut self) -> io::Result<(SimStream<A>, Option<SocketAddr>)> {
-        // The borrow has to end before the socket is made, which borrows as well.
+        // The borrow has to end before the socket is made, since that borrows as well.
         let (link, peer) = {
             let mut world = self.world.borrow_mut();
             let link = world.accept(self.key)?;

@@ -3,13 +3,13 @@
 //! | | addresses | paths |
 //! |--|--|--|
 //! | byte streams | [`SimTcpStream`] | [`SimUnixStream`] |
-//! | what makes them | [`SimTcpListener`] | [`SimUnixListener`] |
+//! | their listeners | [`SimTcpListener`] | [`SimUnixListener`] |
 //! | datagrams | [`SimUdpSocket`] | [`SimUnixDatagram`] |
 //! | the family | [`SimNet`] | [`SimUnix`] |
 //!
-//! Each host has one address, [`Sim::address`](crate::Sim::address); what is bound to or connected
-//! to the unspecified or the loopback address means the host itself. Paths name sockets of the same
-//! host only.
+//! Each host has one address, [`Sim::address`](crate::Sim::address). To bind or connect to the
+//! unspecified or the loopback address means the host itself. Paths name sockets of the same host
+//! only.
 
 mod address;
 mod belonging;

@@ -18,9 +18,9 @@ use crate::world::{End, Link, Place, Shared};
 
 /// A simulated byte stream, to an address (TCP) or to a path (Unix).
 ///
-/// Whether a short read drains it is up to the [network](crate::Network::draining), for each anew;
-/// that of a Unix stream does not. Dropping it with bytes that were not read resets the connection,
-/// as kernels do.
+/// Whether a short read drains a TCP stream is decided by the [network](crate::Network::draining),
+/// separately for each socket; a short read never drains a Unix stream. If a socket is dropped with
+/// unread bytes, its connection is reset, as kernels do.
 pub struct SimStream<A: Address> {
     world: Shared,
     link: Key,
@@ -30,7 +30,7 @@ pub struct SimStream<A: Address> {
 }
 
 impl<A: Address> SimStream<A> {
-    /// The end of a connection that is in the table.
+    /// Creates the socket for one end of a connection of the table.
     pub(super) fn new(world: &Shared, link: Key, side: u8, host: u32) -> SimStream<A> {
         world.borrow_mut().host(host).sockets += 1;
         SimStream { world: world.clone(), link, side, host, address: PhantomData }
@@ -40,7 +40,8 @@ impl<A: Address> SimStream<A> {
         let world = self.world.borrow();
         let link = world.links.get(self.link)?;
         let own = &link.ends[usize::from(self.side)];
-        // Linux then has no peer to name (`ENOTCONN` of getpeername(2)); a Unix socket still does.
+        // Linux then has no peer to name (getpeername(2) fails with `ENOTCONN`); a Unix socket
+        // still has one.
         let is_forgotten = own.has_ended() && matches!(own.place, Place::Inet(_));
         if !own.is_connected || is_forgotten {
             return None;
@@ -96,7 +97,7 @@ impl<A: Address> StreamSocket for SimStream<A> {
     fn connect<C>(target: &A, scope: &Scope<'_, C>) -> io::Result<SimStream<A>> {
         let handle = simulation(scope, &Self::name())?;
         let (world, host) = (handle.world(), handle.host());
-        // The borrow has to end before the socket is made, which borrows as well.
+        // The borrow has to end before the socket is made, since that borrows as well.
         let link = {
             let mut world = world.borrow_mut();
             let (own, port) = (world.hosts[host as usize].address, world.next_port(host));
@@ -106,7 +107,7 @@ impl<A: Address> StreamSocket for SimStream<A> {
             let ends = [End::new(host, from, true), End::new(to.unwrap_or(u32::MAX), place, false)];
             let link = world.links.insert(Link::new(serial, ends));
             let begun = world.begin_connect(link);
-            // No socket comes of it that would give it back.
+            // No socket will exist that would remove the connection.
             if begun.is_err() {
                 world.links.remove(link);
             }
@@ -149,9 +150,9 @@ impl<A: Address> StreamSocket for SimStream<A> {
         world.links.get(self.link).is_some_and(|link| link.ends[usize::from(self.side)].drains)
     }
 
-    /// As the kernel does: as much as there is room for, in one call.
+    /// As the kernel does: takes as much as there is room for, in one call.
     fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
-        // Where there is none, it is the write that says so.
+        // If there is no room, the write reports that.
         let wanted = self.world.borrow().room_at(self.link, self.side).max(1).min(count);
         let mut bytes = vec![0; wanted];
         let read = file.read_at(&mut bytes, offset)?;

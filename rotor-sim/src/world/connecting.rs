@@ -1,4 +1,4 @@
-//! Making connections.
+//! Establishing connections.
 
 use std::io;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use crate::faults::Fault;
 use crate::table::Key;
 use crate::trace::What;
 
-/// How often a connection attempt is repeated: after 1, 2, 4, … seconds; 127 s in all, as Linux
-/// does.
+/// How often a connection attempt is sent: again after 1, 2, 4, … seconds, for 127 s in all, as on
+/// Linux.
 const SYN_TRIES: u32 = 7;
 const SYN_TIME: Duration = Duration::from_secs(127);
 
@@ -27,7 +27,7 @@ impl World {
             return Ok(());
         }
         let Some(listener) = self.listener_at(&place) else {
-            // Nothing is between two sockets of one host: connect(2) fails at once.
+            // There is no network between two sockets of one host: connect(2) fails at once.
             return Err(io::ErrorKind::NotFound.into());
         };
         let host = self.links.get(link).map_or(0, |link| link.ends[0].host);
@@ -35,7 +35,7 @@ impl World {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
         if !self.has_backlog_room(listener) {
-            // `EAGAIN`: a Unix socket that does not block waits for no room in the queue
+            // `EAGAIN`: a non-blocking Unix socket does not wait for room in the queue
             // (connect(2)).
             return Err(io::ErrorKind::WouldBlock.into());
         }
@@ -50,7 +50,7 @@ impl World {
         let is_inet = matches!(place, Some(Place::Inet(_)));
         for side in 0..2 {
             let Some(host) = self.links.get(link).map(|link| link.ends[side].host) else { return };
-            // For as long as the connection lasts, as a slow peer is.
+            // For as long as the connection lasts, like a slow peer.
             let is_slow = self.hits(Fault::SlowReader, host);
             let window = if is_slow {
                 self.random.usize(1..=self.network.window.min(64))
@@ -60,7 +60,8 @@ impl World {
             let drains = is_inet && self.random.f64() < self.network.draining;
             let Some(link) = self.links.get_mut(link) else { return };
             link.ends[side].drains = drains;
-            // Who accepts knows it first; who connects hears of it a way later.
+            // The accepting end is connected first; the connecting end hears of it one latency
+            // later.
             link.ends[side].is_connected = side == 1;
             link.ends[side].input = Pipe::new(window, is_slow);
         }
@@ -88,12 +89,12 @@ impl World {
         let Some(found) = self.links.get(link) else { return };
         let (from, to) = (found.ends[0].host, found.ends[1].host);
         let place = found.ends[1].place.clone();
-        // An address that no host has is silent, as one without power is.
+        // An address without a host is silent, like a host without power.
         let is_blocked = to == u32::MAX || self.is_blocked(from, to);
         let listener = if is_blocked { None } else { self.listener_at(&place) };
         let has_room = listener.is_some_and(|listener| self.has_backlog_room(listener));
-        // A full queue drops the request, which is then repeated (listen(2)); refusing it would be
-        // an answer.
+        // A full queue drops the request, which is then repeated (listen(2)). A refusal would be a
+        // response.
         if is_blocked || (listener.is_some() && !has_room) {
             let due = if tries + 1 < SYN_TRIES {
                 Due::Syn(link, tries + 1)
@@ -107,13 +108,14 @@ impl World {
             None => self.schedule(back, Due::ConnectFailed(link, io::ErrorKind::ConnectionRefused)),
             Some(listener) => {
                 self.establish(link, listener);
-                // By then the listener may have accepted it, and its machine spoken.
+                // By then the listener may have accepted the connection, and its machine may have
+                // sent bytes.
                 self.schedule(back, Due::Connected(link));
             }
         }
     }
 
-    /// Gives a connection to a listener.
+    /// Queues a connection at a listener.
     pub(crate) fn establish(&mut self, link: Key, listener: Key) {
         self.progress += 1;
         self.open_pipes(link);
@@ -123,7 +125,7 @@ impl World {
         self.queue_connection(listener, link);
     }
 
-    /// The connecting end hears that it is connected.
+    /// Tells the connecting end that it is connected.
     pub(crate) fn connected(&mut self, link: Key) {
         let Some(found) = self.links.get(link) else { return };
         let (from, to, serial) = (found.ends[0].host, found.ends[1].host, found.serial);
@@ -131,11 +133,12 @@ impl World {
         let is_waited_for = end.is_open && !end.is_dead;
         if self.is_blocked(from, to) {
             if is_waited_for && self.now >= attempt_ends {
-                // The answer was repeated in vain; the peer hears so if it hears of this end again.
+                // The response was repeated in vain. The peer learns that if it hears of this end
+                // again.
                 self.send(link, 0, Carries::Reset);
                 return self.connect_failed(link, io::ErrorKind::TimedOut);
             }
-            // It is repeated until it arrives, as the request is.
+            // The response is repeated until it arrives, like the request.
             let mut again = self.now + Duration::from_secs(1);
             if is_waited_for {
                 again = again.min(attempt_ends);
@@ -143,13 +146,13 @@ impl World {
             return self.schedule(again, Due::Connected(link));
         }
         let end = &found.ends[0];
-        // Reset meanwhile, and told of that.
+        // Reset meanwhile, which the socket was told.
         if end.is_dead {
             return;
         }
         if !end.is_open {
-            // Nobody waits for this answer any more, and the system that it reaches says so (RFC
-            // 9293 §3.10.7.1). One without power says nothing.
+            // Nobody waits for this response any more, so the system that it reaches answers with a
+            // reset (RFC 9293 §3.10.7.1). A host without power sends nothing.
             if !self.hosts[from as usize].is_silent {
                 self.send(link, 0, Carries::Reset);
             }
@@ -160,7 +163,7 @@ impl World {
             self.progress += 1;
             self.record(from, What::Connected(serial));
             self.edge(link, 0, EventSet::WRITABLE);
-            // What came before the answer did.
+            // Bytes may have come before the response.
             self.resume(link, 0);
         }
     }

@@ -1,4 +1,5 @@
-//! What datagram sockets do: register, send, receive; and what becomes of a datagram on its way.
+//! The operations of datagram sockets: register, send, receive; and what becomes of a datagram on
+//! its way.
 
 use std::io;
 use std::time::Duration;
@@ -13,9 +14,9 @@ use crate::faults::Fault;
 use crate::table::Key;
 use crate::trace::What;
 
-/// The most bytes of a datagram.
+/// The longest datagram, in bytes.
 const DATAGRAM_MAX: usize = 65_507;
-/// How many datagrams a socket keeps until they are received; what comes beyond is lost.
+/// How many unreceived datagrams a socket keeps. UDP loses further ones.
 const QUEUE_MAX: usize = 256;
 
 impl World {
@@ -49,7 +50,7 @@ impl World {
         Ok(())
     }
 
-    /// Sends a datagram to a place, or to the peer that the socket is tied to.
+    /// Sends a datagram to a place, or to the peer to which the socket is connected.
     pub(crate) fn send_datagram(
         &mut self,
         key: Key,
@@ -66,7 +67,7 @@ impl World {
         if bytes.len() > DATAGRAM_MAX {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        // What is pending is told by whatever operation comes next (udp(7)).
+        // The next operation, whichever it is, reports a pending error (udp(7)).
         self.hear_of_refusal(key)?;
         if is_registered && self.hits(Fault::WouldBlock, host) {
             self.datagram_edge_later(key, EventSet::WRITABLE);
@@ -77,7 +78,7 @@ impl World {
         }
         self.progress += 1;
         self.record(host, What::DatagramSent(bytes.len()));
-        // Who sends hears of no loss, and where nobody is nobody refuses.
+        // The sender hears of no loss, and an address without a host sends no refusal.
         let Some(target) = self.host_at(&to) else { return Ok(bytes.len()) };
         if self.hits(Fault::DatagramLost, host) {
             return Ok(bytes.len());
@@ -95,8 +96,8 @@ impl World {
         Ok(bytes.len())
     }
 
-    /// Gives a datagram to the socket of a path. Nothing is between two sockets of one host: it is
-    /// there at once and in order, or whoever sends it hears why not (unix(7)).
+    /// Gives a datagram to the socket at a path. There is no network between two sockets of one
+    /// host: either it arrives at once and in order, or the sender gets an error (unix(7)).
     fn hand_over(&mut self, key: Key, bytes: &[u8], to: Place, is_tied: bool) -> io::Result<usize> {
         let Some(socket) = self.datagrams.get(key) else {
             return Err(io::ErrorKind::NotConnected.into());
@@ -108,12 +109,12 @@ impl World {
                 // `ENOENT`.
                 return Err(io::ErrorKind::NotFound.into());
             };
-            // `ECONNREFUSED`; from now on it is tied to nobody, as on Linux.
+            // `ECONNREFUSED`. From now on the socket has no peer, as on Linux.
             (socket.peer, socket.peer_key) = (None, None);
             return Err(io::ErrorKind::ConnectionRefused.into());
         };
         if found.peer_key.is_some_and(|peer| peer != key) {
-            // `EPERM`: it takes those of its peer only.
+            // `EPERM`: that socket accepts only datagrams of its own peer.
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         if found.queue.len() >= QUEUE_MAX {
@@ -133,24 +134,25 @@ impl World {
         Ok(bytes.len())
     }
 
-    /// The socket at a path to which another is to be tied.
+    /// Returns the socket at a path, to which another socket is to be connected.
     pub(crate) fn tie(&self, key: Key, place: &Place) -> io::Result<Key> {
         // `ENOENT`.
         let target = self.datagram_at(place).ok_or(io::ErrorKind::NotFound)?;
         let peer = self.datagrams.get(target).and_then(|target| target.peer_key);
         match peer {
-            // `EPERM`: it takes none of what this one sends.
+            // `EPERM`: that socket accepts nothing that this one sends.
             Some(peer) if peer != key => Err(io::ErrorKind::PermissionDenied.into()),
             _ => Ok(target),
         }
     }
 
-    /// The datagram socket that is bound to a place.
+    /// Returns the datagram socket that is bound to a place.
     fn datagram_at(&self, place: &Place) -> Option<Key> {
         self.datagrams.iter().find(|(_, socket)| socket.place == *place).map(|(key, _)| key)
     }
 
-    /// A socket has room again, or is gone: whoever found none is to try again.
+    /// Tells the sockets that found no room at a place to try again: the socket there has room, or
+    /// is gone.
     pub(crate) fn tell_of_room(&mut self, place: &Place) {
         let waits =
             |(key, socket): (Key, &DatagramEnd)| socket.waits_for.contains(place).then_some(key);
@@ -158,7 +160,7 @@ impl World {
         for key in waiting {
             let Some(socket) = self.datagrams.get_mut(key) else { continue };
             socket.waits_for.retain(|full| full != place);
-            // Who is not registered hears of room when it is.
+            // Registering a socket reports room by itself.
             let Some((token, interest)) = socket.registered else { continue };
             let (host, events) = (socket.host, filter(interest, EventSet::WRITABLE));
             if !events.is_empty() {
@@ -188,11 +190,11 @@ impl World {
         self.datagram_edge(key, EventSet::READABLE);
     }
 
-    /// Nobody takes a datagram. Its sender hears of it if it is tied to that peer; others are not
-    /// told, as on Linux.
+    /// Handles a datagram that no socket takes. Its sender hears of it if it is connected to that
+    /// peer; otherwise it is not told, as on Linux.
     fn refuse(&mut self, datagram: Datagram) {
         let (from, to) = datagram.hosts;
-        // What says so (ICMP) is no safer than a datagram.
+        // The message that reports this (ICMP) can be lost like a datagram.
         if self.sender_of(&datagram).is_some() && !self.hits(Fault::DatagramLost, to) {
             let at = self.local(to) + self.latency(to, from);
             self.schedule(at, Due::DatagramRefused(Box::new(datagram)));
@@ -219,9 +221,11 @@ impl World {
         self.datagrams.iter().find(|(_, socket)| is_sender(socket)).map(|(key, _)| key)
     }
 
+    /// Reports a refusal.
+    ///
     /// # Errors
     ///
-    /// `ConnectionRefused`, once, after the peer's host has said so.
+    /// `ConnectionRefused`, once, after the peer's host has refused a datagram.
     fn hear_of_refusal(&mut self, key: Key) -> io::Result<()> {
         let socket = self.datagrams.get_mut(key);
         let is_refused = socket.is_some_and(|socket| std::mem::take(&mut socket.is_refused));

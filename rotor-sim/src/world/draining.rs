@@ -10,9 +10,9 @@ use crate::property;
 use crate::table::Key;
 
 impl World {
-    /// A drain of the host begins: what has reached it by now is to be read.
+    /// Notes at the beginning of a drain what has reached the host and has to be read.
     pub(crate) fn drain_begins(&mut self, host: u32, until: Time) {
-        // Of connections that it accepts: a client may well leave what it was answered.
+        // Only in connections to the host's listeners: a client may well ignore a response.
         let of_host = |(key, link): (Key, &Link)| (link.ends[1].host == host).then_some(key);
         let keys: Vec<Key> = self.links.iter().filter_map(of_host).collect();
         for key in keys {
@@ -24,8 +24,8 @@ impl World {
         self.host(host).draining = Some(Draining { until, excuses });
     }
 
-    /// Something was thrown away; before the drain's time is over, and without a fault that takes
-    /// connections from their machines, that is a failure.
+    /// Fails the run because something was thrown away, unless the drain's time is over, or a fault
+    /// has taken connections from their machines meanwhile.
     pub(super) fn check_kept(&mut self, host: u32, what: impl FnOnce() -> String) {
         let Some(draining) = &self.hosts[host as usize].draining else { return };
         if self.local(host) < draining.until && self.excuses() == draining.excuses {
@@ -40,7 +40,8 @@ impl World {
             .sum()
     }
 
-    /// How many bytes of connections that stand have been delivered from one host to another.
+    /// Returns how many bytes were delivered from one host to another, in connections that the
+    /// first has not closed.
     pub(crate) fn delivered(&self, from: u32, to: u32) -> u64 {
         let are_between = |link: &Link| (link.ends[0].host, link.ends[1].host) == (from, to);
         let standing =

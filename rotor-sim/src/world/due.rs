@@ -1,4 +1,4 @@
-//! What will happen, and when.
+//! The events to come, and their times.
 
 use std::cmp::Ordering;
 use std::io;
@@ -8,17 +8,17 @@ use rotor_core::{EventSet, Time, Token};
 use super::ends::{Datagram, Packet};
 use crate::table::Key;
 
-/// What will happen at some time.
+/// An event that will happen at some time.
 pub(crate) enum Due {
     /// The next segments reach an end of a connection.
     Arrive(Key, u8),
     /// A connection attempt reaches its target, for the n-th time.
     Syn(Key, u32),
-    /// The target's answer reaches the connecting end.
+    /// The target's response reaches the connecting end.
     Connected(Key),
     /// A connection attempt has failed.
     ConnectFailed(Key, io::ErrorKind),
-    /// The writer hears that its peer has made room.
+    /// The writer hears that its peer has room.
     Room(Key, u8),
     /// An edge that was held back, for a host and its incarnation.
     Edge(u32, u32, Token, EventSet),
@@ -27,12 +27,12 @@ pub(crate) enum Due {
     DatagramRefused(Box<Datagram>),
     Packet(Box<Packet>),
     Heal(u32, u32),
-    /// A job is to be run; not by the world, since it is a user's code.
+    /// A job is to run. The simulation runs it, since it is users' code.
     Job(Key),
-    /// A host starts again, if it is still as it was when that was planned (its incarnation); made by
-    /// the simulation.
+    /// A host starts again, unless it has started or crashed meanwhile (its incarnation). The
+    /// simulation starts it.
     Start(u32, u32),
-    /// Time for things that happen by themselves; done by the simulation.
+    /// Time for faults that happen by themselves. The simulation causes them.
     Chaos,
 }
 

@@ -1,4 +1,4 @@
-//! Edges: from what changed to what a loop's wait yields.
+//! Edges: from a change to what a loop's wait returns.
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
@@ -10,17 +10,17 @@ use crate::faults::Fault;
 use crate::trace::What;
 
 impl World {
-    /// Notes a token that spurious edges may name.
+    /// Remembers a token that spurious edges may name.
     pub(crate) fn token_is_used(&mut self, host: u32, token: Token) {
         self.host(host).recent.push(token);
     }
 
-    /// Notes a token whose machine may be gone by the time that a stale edge names it.
+    /// Remembers a token whose machine may be gone when a stale edge names it.
     pub(crate) fn token_is_unused(&mut self, host: u32, token: Token) {
         self.host(host).stale.push(token);
     }
 
-    /// Reports an edge to a host's loop; late, perhaps.
+    /// Reports an edge to a host's loop, possibly late.
     pub(crate) fn push_edge(&mut self, host: u32, token: Token, events: EventSet) {
         if self.hits(Fault::LateEdge, host) {
             self.push_edge_later(host, token, events, Duration::from_millis(20));
@@ -37,7 +37,7 @@ impl World {
         at_most: Duration,
     ) {
         let at = self.local(host) + self.random_duration(at_most);
-        // A late edge dies with its loop: in the next one its token is another machine's.
+        // A late edge is dropped with its loop: in the next loop, the token names another machine.
         let incarnation = self.hosts[host as usize].incarnation;
         self.schedule(at, Due::Edge(host, incarnation, token, events));
     }
@@ -51,7 +51,7 @@ impl World {
             state.paused_until = state.paused_until.max(until);
         }
         let ready = &mut self.hosts[host as usize].ready;
-        // Only the last few are looked at: merging is allowed, not promised.
+        // Only the last few edges are searched: merging is allowed, not promised.
         let same = ready.iter_mut().rev().take(8).find(|(other, _)| *other == token);
         match same {
             Some((_, before)) if !is_split => *before |= events,
@@ -63,12 +63,12 @@ impl World {
         }
     }
 
-    /// What a loop's wait yields.
+    /// Collects what a loop's wait returns.
     pub(crate) fn take_ready(&mut self, host: u32, ready: &mut Vec<(Token, EventSet)>) {
-        // First: a wake-up from here on is for the wait after this one.
+        // First, so that a later wake-up counts for the next wait.
         self.hosts[host as usize].waker.woken.store(false, SeqCst);
         if !self.hosts[host as usize].ready.is_empty() {
-            // The edges stay, and are cause enough for the next wait.
+            // The edges stay, and cause the next wait.
             if self.hits(Fault::WaitInterrupted, host) {
                 return;
             }
@@ -85,8 +85,8 @@ impl World {
             self.hosts[host as usize].ready = pending;
         }
         self.inject_edges(host, ready);
-        // Spurious edges among them: a loop that polls a listener for one of those finds what
-        // waits.
+        // Includes spurious edges: a loop that polls a listener for one of them finds the
+        // connections that wait.
         if self.hosts[host as usize].passed_over_max.is_some() {
             ready.iter().for_each(|(token, _)| self.listeners_are_told(host, *token));
         }
@@ -110,7 +110,7 @@ impl World {
         }
     }
 
-    /// An edge that nothing caused, for a host that sleeps.
+    /// Sends a spurious edge to a host that sleeps.
     pub(crate) fn disturb(&mut self, host: u32) {
         if let Some(token) = self.hosts[host as usize].recent.pick(&mut self.random) {
             self.struck(Fault::SpuriousEdge);
@@ -120,8 +120,8 @@ impl World {
         }
     }
 
-    /// Any two of what an edge may say: it may be of a socket that the machine had before, and that
-    /// has failed.
+    /// Any two events: the edge may concern a socket that the machine had before, and that has
+    /// failed.
     fn some_events(&mut self) -> EventSet {
         const ANY: [EventSet; 7] = [
             EventSet::READABLE,

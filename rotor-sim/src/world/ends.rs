@@ -1,4 +1,4 @@
-//! Listeners and datagram sockets, as the network knows them.
+//! The network's view of listeners and datagram sockets.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -9,47 +9,47 @@ use rotor_core::{Interest, Token};
 use super::place::Place;
 use crate::table::Key;
 
-/// The connections that nobody has accepted, of a listener and all of its copies.
+/// The unaccepted connections of a listener and of all its copies.
 pub(crate) type Backlog = Rc<RefCell<VecDeque<Key>>>;
 
-/// A listener as the network knows it.
+/// The network's view of a listener.
 pub(crate) struct ListenerEnd {
     pub(crate) host: u32,
     pub(crate) place: Place,
-    /// That of its copies, too.
+    /// Shared by its copies.
     pub(crate) backlog: Backlog,
     pub(crate) backlog_max: usize,
-    /// How many connections other listeners of its host have accepted while the first of these has
-    /// waited, and the loop was told of it.
+    /// How many connections other listeners of the host have accepted while the first one here
+    /// waited, and the loop had been told of it.
     pub(crate) passed_over: u64,
-    /// Connections wait, and its loop has heard of them or has left them itself.
+    /// Connections wait, and the loop has heard of them or has left them there itself.
     pub(crate) is_told: bool,
     pub(crate) reuse_port: bool,
     pub(crate) registered: Option<Token>,
-    /// The next connection is reported: `accept` answered `WouldBlock`, or it was just
-    /// registered.
+    /// The next connection is reported: `accept` has failed with `WouldBlock`, or the listener was
+    /// just registered.
     pub(crate) is_armed: bool,
 }
 
-/// A datagram socket as the network knows it.
+/// The network's view of a datagram socket.
 pub(crate) struct DatagramEnd {
     pub(crate) host: u32,
     pub(crate) place: Place,
-    /// The only one that it takes datagrams of.
+    /// The only peer from which it accepts datagrams.
     pub(crate) peer: Option<Place>,
-    /// Of a path: that peer itself. A later one at its path is another.
+    /// At a path: the peer's socket. A later socket at the same path is a different one.
     pub(crate) peer_key: Option<Key>,
-    /// The peer's host has said that nobody takes what was sent.
+    /// The peer's host has reported that nobody takes the datagrams.
     pub(crate) is_refused: bool,
     pub(crate) queue: VecDeque<(Box<[u8]>, Place)>,
     pub(crate) registered: Option<(Token, Interest)>,
-    /// What arrives next is reported, as at a listener.
+    /// The next arrival is reported, as for a listener.
     pub(crate) is_armed: bool,
-    /// The paths whose sockets had no room for what was to be sent: some is reported, of each.
+    /// The paths whose sockets had no room for a datagram. The socket is told when they have.
     pub(crate) waits_for: Vec<Place>,
 }
 
-/// A datagram that is under way.
+/// A datagram on its way.
 pub(crate) struct Datagram {
     pub(crate) bytes: Box<[u8]>,
     pub(crate) from: Place,
@@ -60,6 +60,6 @@ pub(crate) struct Datagram {
 /// A packet on its way.
 pub(crate) struct Packet {
     pub(super) bytes: Box<[u8]>,
-    /// From which host, and to which.
+    /// The sending and the receiving host.
     pub(super) hosts: (u32, u32),
 }

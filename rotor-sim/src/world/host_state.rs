@@ -1,4 +1,4 @@
-//! What the network and the scheduler know of a host.
+//! The network's and the scheduler's view of a host.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -14,37 +14,37 @@ use super::ledger::Ledger;
 use crate::packet_port::PacketPort;
 use crate::work::Account;
 
-/// What the network and the scheduler know of a host.
+/// The network's and the scheduler's view of a host.
 pub(crate) struct HostState {
     pub(crate) name: String,
     pub(crate) address: IpAddr,
-    /// Whether it has power. A host without it answers nothing, not even with a refusal.
+    /// Whether it has power. A host without power sends nothing, not even a refusal.
     pub(crate) is_up: bool,
-    /// Counted up when it starts again: what was meant for the loop before is dropped.
+    /// Increased at each crash: events for the loop before it are dropped.
     pub(crate) incarnation: u32,
     pub(crate) ready: Vec<(Token, EventSet)>,
     pub(crate) waker: Arc<SimWaker>,
-    /// The loop's own time, when its handlers have taken it ahead of the simulation's.
+    /// The loop's own time, if slow handlers have taken it ahead of the simulation's.
     pub(crate) ahead: Time,
     pub(crate) paused_until: Time,
-    /// How long the handlers of this turn take; charged at the second reading of the clock.
+    /// How long the handlers of this turn take; added at the second reading of the clock.
     pub(crate) turn_cost: Duration,
     pub(crate) clock_readings: u32,
     pub(crate) wall_step: i64,
     pub(crate) sockets: usize,
-    /// Its sockets vanish without a word to their peers: it lost its power.
+    /// It has lost its power: its sockets close without any message to their peers.
     pub(crate) is_silent: bool,
     pub(crate) ledger: Ledger,
     pub(crate) account: Account,
     pub(crate) draining: Option<Draining>,
-    /// How often a connection that waits may be passed over; see `Sim::bound_waiting`.
+    /// How often a waiting connection may be passed over; see `Sim::bound_waiting`.
     pub(crate) passed_over_max: Option<u64>,
     pub(crate) passed_over_most: u64,
-    /// Where its stack sends packets, if it has one.
+    /// The packet port of its stack, if it has one.
     pub(crate) port: Option<PacketPort>,
-    /// When its stack, or the backend around which its own is, has something to do.
+    /// Returns when its stack, or another inner backend, has something to do.
     pub(crate) stack_wants: Option<Wants>,
-    /// When the packets have left that wait for a narrow wire.
+    /// When the packets that wait for a wire of low bandwidth have left.
     pub(super) wire_is_free: Time,
     pub(super) next_port: u16,
     pub(super) recent: Recent,
@@ -53,7 +53,7 @@ pub(crate) struct HostState {
 
 impl HostState {
     pub(super) fn new(name: &str, number: u32) -> HostState {
-        // From 10.0.0.1 on: the first address of a network is its own name.
+        // From 10.0.0.1 on: the first address of a network names the network.
         let [_, high, middle, low] = (number + 1).to_be_bytes();
         HostState {
             name: name.to_string(),
@@ -84,11 +84,12 @@ impl HostState {
     }
 }
 
-/// When a backend that another one is around wants its next wait.
+/// Returns when an inner backend wants its next wait.
 pub(crate) type Wants = Rc<dyn Fn() -> Option<Time>>;
 
 impl HostState {
-    /// When the stack of the host wants a turn; at once for what came, or waits to be sent.
+    /// Returns when the stack of the host wants a turn: at once if packets have arrived or wait to
+    /// be sent.
     pub(crate) fn stack_due(&self) -> Option<Time> {
         if self.port.as_ref().is_some_and(PacketPort::has_some) {
             return Some(Time::ZERO);
@@ -97,14 +98,14 @@ impl HostState {
     }
 }
 
-/// A drain that is to throw nothing away which had arrived before it.
+/// A drain that must not throw away what had arrived before it.
 pub(crate) struct Draining {
     pub(super) until: Time,
-    /// How often something had struck by then that costs a connection of its host.
+    /// How often faults had struck by then that cost connections of a host.
     pub(super) excuses: u64,
 }
 
-/// Ends the sleep of a simulated loop.
+/// Wakes a simulated loop.
 #[derive(Default)]
 pub(crate) struct SimWaker {
     pub(crate) woken: AtomicBool,
@@ -117,7 +118,7 @@ impl Wake for SimWaker {
     }
 }
 
-/// A few tokens, the newest replacing the oldest.
+/// The last few tokens.
 #[derive(Default)]
 pub(super) struct Recent {
     tokens: [Option<Token>; 8],

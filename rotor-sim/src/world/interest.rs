@@ -1,8 +1,8 @@
-//! What a source has asked to hear of.
+//! The events that a source wants.
 
 use rotor_core::{EventSet, Interest};
 
-/// What of an edge a source is to hear: errors and hang-ups always.
+/// Returns the events of an edge that a source wants. Errors and hang-ups are always among them.
 pub(super) fn filter(interest: Interest, events: EventSet) -> EventSet {
     let mut heard = EventSet::EMPTY;
     let wanted = [

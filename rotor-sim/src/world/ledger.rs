@@ -5,19 +5,19 @@ use rotor_core::Time;
 /// The watched machines of a host.
 #[derive(Default)]
 pub(crate) struct Ledger {
-    /// By number of the ticket.
+    /// By the number of the ticket.
     pub(crate) deadlines: Vec<Time>,
     free: Vec<u32>,
     pub(crate) alive: usize,
-    /// How many were made since the host started: as many as its loop has made, if all of it are
-    /// watched.
+    /// How many were made since the host started. If all machines of its loop are watched, the loop
+    /// has made as many.
     pub(crate) made: u64,
-    /// Scans may expire machines, so that time-outs say nothing about deadlines.
+    /// Scans may expire machines, so a time-out need not mean that a deadline has passed.
     pub(crate) may_expire: bool,
 }
 
 impl Ledger {
-    /// The earliest deadline that a watched machine answered with.
+    /// Returns the earliest deadline that a watched machine has set.
     pub(crate) fn earliest(&self) -> Option<Time> {
         self.deadlines.iter().copied().min().filter(|deadline| *deadline != Time::NEVER)
     }

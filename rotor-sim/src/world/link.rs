@@ -1,10 +1,10 @@
-//! A connection: two ends, and between them a pipe of bytes each way.
+//! A connection: two ends, and a pipe of bytes in each direction.
 //!
 //! ```text
 //!   write ──▶ [ under way │ arrived ] ──▶ read        at most a window of bytes, in segments with arrival times
 //! ```
 //!
-//! The end of a stream and a reset travel as segments too, behind the bytes that were written
+//! The end of a stream and a reset travel as segments, too, behind the bytes that were written
 //! before them.
 
 use std::collections::VecDeque;
@@ -14,34 +14,34 @@ use rotor_core::{EventSet, Interest, Time, Token};
 
 use super::place::Place;
 
-/// Two ends: 0 connected, 1 accepted.
+/// A connection. End 0 has connected, end 1 has accepted.
 pub(crate) struct Link {
     pub(crate) serial: u32,
     pub(crate) ends: [End; 2],
-    /// Until when the connecting end waits for an answer.
+    /// Until when the connecting end waits for a response.
     pub(super) attempt_ends: Time,
 }
 
 pub(crate) struct End {
     pub(crate) host: u32,
     pub(crate) place: Place,
-    /// Whether a socket, or a listener's backlog, has it.
+    /// Whether a socket or a listener's backlog has it.
     pub(crate) is_open: bool,
     pub(crate) is_connected: bool,
     pub(super) registered: Option<(Token, Interest)>,
-    /// The next change is reported: an operation answered `WouldBlock`, or the socket was just
-    /// registered.
+    /// The next change is reported: an operation has failed with `WouldBlock`, or the socket was
+    /// just registered.
     pub(super) armed: Armed,
-    /// To be told once.
+    /// Reported once.
     pub(super) error: Option<io::ErrorKind>,
     /// No byte will come or go any more.
     pub(super) is_dead: bool,
     pub(super) input: Pipe,
-    /// A read that gets less than it has room for has got all there is.
+    /// A read that returns fewer bytes than it has room for has returned all there are.
     pub(crate) drains: bool,
     pub(super) input_shut: bool,
     pub(super) output_shut: bool,
-    /// It is closed by a reset.
+    /// Closing it sends a reset.
     pub(super) resets: bool,
     pub(super) busy_until: Time,
 }
@@ -52,28 +52,28 @@ pub(super) struct Armed {
     pub(super) write: bool,
 }
 
-/// Room that a pipe keeps when it is empty. What a test counts as held is to be the machines', not
-/// the network's.
+/// The capacity that an empty pipe keeps at most. Memory that a test counts should be the
+/// machines', not the network's.
 const KEPT_BYTES_MAX: usize = 256;
 
-/// The bytes towards an end.
+/// The bytes on their way to an end.
 pub(super) struct Pipe {
     pub(super) bytes: VecDeque<u8>,
-    /// How many of them have arrived.
+    /// How many of `bytes` have arrived.
     pub(super) arrived: usize,
-    /// How many have arrived in all.
+    /// How many bytes have arrived in all.
     pub(super) delivered: u64,
-    /// How many of those that have arrived are not to be thrown away: what was there when a drain
+    /// How many of the arrived bytes must not be thrown away, because they were there when a drain
     /// began.
     pub(super) kept: usize,
     pub(super) segments: VecDeque<Segment>,
     pub(super) window: usize,
     pub(super) is_slow: bool,
     pub(super) ended: bool,
-    /// What is under way waits for a partition to heal.
+    /// The segments wait for a partition to heal.
     pub(super) stalled: bool,
     pub(super) room_is_due: bool,
-    /// The news of room waits for a partition to heal.
+    /// The report of room waits for a partition to heal.
     pub(super) room_is_stalled: bool,
     pub(super) last_arrival: Time,
 }
@@ -96,7 +96,7 @@ impl Link {
         Link { serial, ends, attempt_ends: Time::NEVER }
     }
 
-    /// Whether a reset would be news to somebody.
+    /// Whether a reset would change anything for one of the ends.
     pub(super) fn stands(&self) -> bool {
         self.ends.iter().any(|end| end.is_connected && !end.is_dead)
     }
@@ -122,13 +122,13 @@ impl End {
         }
     }
 
-    /// Whether nothing more will come or go; a kernel then forgets who the peer was.
+    /// Whether nothing more will come or go; a kernel then forgets the peer's address.
     pub(crate) fn has_ended(&self) -> bool {
         self.is_dead || self.output_shut && self.input.ended
     }
 
-    /// What a backend tells of an end that is registered now, or connected now: of the end of its
-    /// input only where a short read would be taken for the last one.
+    /// What a backend reports for an end that is registered or connected now. It reports the end of
+    /// the input only if short reads drain the socket: then no read would find it.
     pub(super) fn input_events(&self) -> EventSet {
         match (self.is_readable(), self.drains && (self.input.ended || self.is_dead)) {
             (false, _) => EventSet::EMPTY,
@@ -183,10 +183,10 @@ impl Pipe {
     }
 }
 
-/// An error, as an edge tells of it.
+/// How an edge reports an error.
 pub(super) const FAILED: EventSet = EventSet::ERROR;
 
-/// The other end.
+/// Returns the other end.
 pub(super) fn other(side: u8) -> u8 {
     1 - side
 }

@@ -1,4 +1,4 @@
-//! What listeners do: register, queue connections, accept; with the faults that they meet.
+//! The operations of listeners: register, queue connections, accept; with their faults.
 
 use std::io;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::table::Key;
 use crate::trace::What;
 
 impl World {
-    /// The host that a place is on.
+    /// Returns the host that a place is on.
     pub(crate) fn host_at(&self, place: &Place) -> Option<u32> {
         match place {
             Place::Path(host, _) => Some(*host),
@@ -26,12 +26,12 @@ impl World {
         }
     }
 
-    /// A listener on a place; if there are several, any of them.
+    /// Returns a listener at a place; if there are several, a random one.
     pub(crate) fn listener_at(&mut self, place: &Place) -> Option<Key> {
         let on_place = |(_, listener): &(Key, &ListenerEnd)| listener.place == *place;
         let count = self.listeners.iter().filter(on_place).count();
-        // `SO_REUSEPORT` spreads by a hash of the connection (socket(7)): any of them, for all that
-        // they know.
+        // `SO_REUSEPORT` chooses by a hash of the connection (socket(7)): to the listeners that
+        // looks random.
         let chosen = if count > 1 { self.random.usize(..count) } else { 0 };
         self.listeners.iter().filter(on_place).nth(chosen).map(|(key, _)| key)
     }
@@ -46,7 +46,7 @@ impl World {
         let Some(listener) = self.listeners.get(listener) else { return };
         let backlog = listener.backlog.clone();
         backlog.borrow_mut().push_back(link);
-        // Each copy is told: whoever comes first has it.
+        // Each copy is told: the first to accept gets the connection.
         let is_copy = |(key, listener): (Key, &ListenerEnd)| {
             Rc::ptr_eq(&listener.backlog, &backlog).then_some(key)
         };
@@ -95,12 +95,12 @@ impl World {
         };
         let host = listener.host;
         let first = listener.backlog.borrow().front().copied();
-        // Whatever the answer, a kernel reports the first arrival in an empty queue.
+        // Whatever this call returns, a kernel reports the first arrival in an empty queue.
         if first.is_none() {
             listener.is_armed = true;
             listener.is_told = false;
         }
-        // Before the queue is looked at: accept4(2) takes a descriptor first, on Linux.
+        // Before the queue: on Linux, accept4(2) first takes a descriptor.
         if self.hits(Fault::AcceptExhausted, host) {
             return Err(io::Error::from_raw_os_error(24));
         }
@@ -115,7 +115,8 @@ impl World {
             listener.passed_over = 0;
             listener.is_told = !listener.backlog.borrow().is_empty();
         }
-        // Of the host at whose address it came, until a copy of another one has it.
+        // The connection belonged to the host of its address until a listener, maybe a copy on
+        // another host, has accepted it.
         if let Some(link) = self.links.get_mut(link) {
             link.ends[1].host = host;
         }
@@ -133,8 +134,8 @@ impl World {
         Ok(link)
     }
 
-    /// A host's loop hears of a token's listeners: what is queued there waits for the loop from now
-    /// on, and no longer for an edge that is late.
+    /// The loop of a host hears of the listeners of a token. From now on, their queued connections
+    /// wait for the loop, and no longer for a late edge.
     pub(super) fn listeners_are_told(&mut self, host: u32, token: Token) {
         for listener in self.listeners.values_mut() {
             if listener.host == host && listener.registered == Some(token) {
@@ -143,8 +144,8 @@ impl World {
         }
     }
 
-    /// A listener has accepted a connection while others of its host have some that wait, and that
-    /// the loop was told of.
+    /// Counts for each other listener of the host that connections wait there, of which the loop
+    /// was told, while this one has accepted another.
     fn pass_over(&mut self, host: u32, accepted: Key, most: u64) {
         let waits = |(key, listener): (Key, &ListenerEnd)| {
             (key != accepted && listener.host == host && listener.is_told).then_some(key)
@@ -164,8 +165,7 @@ impl World {
         }
     }
 
-    /// A listener is gone: the connections that nobody has accepted are reset, unless a copy has
-    /// them.
+    /// Resets the queued connections of a dropped listener, unless a copy has them.
     pub(crate) fn refuse_all(&mut self, host: u32, backlog: Backlog) {
         let Some(backlog) = Rc::into_inner(backlog) else { return };
         let backlog = backlog.into_inner();
@@ -173,8 +173,8 @@ impl World {
             self.check_kept(host, || format!("{} connections were never accepted", backlog.len()));
         }
         for link in backlog {
-            // As every close with something unread: it is on its way like any reset, and from a host
-            // that has lost its power there comes none.
+            // Like any close with unread bytes: the reset takes its time, and a host without power
+            // sends none.
             if let Some(found) = self.links.get_mut(link) {
                 found.ends[1].resets = true;
             }
@@ -182,9 +182,9 @@ impl World {
         }
     }
 
-    /// Ends a connection that nobody has accepted.
+    /// Ends a connection that was not accepted.
     pub(crate) fn refuse_queued(&mut self, link: Key) {
-        // Both: the client is told, and the end that no socket was made for is given back.
+        // Cutting tells the client, and closing gives back the end for which no socket was made.
         self.cut(link);
         self.close_end(link, 1);
     }

@@ -1,6 +1,6 @@
-//! What a box in the middle says that resets a connection: a segment to each end, in the name of
-//! the other, with the number that this end waits for (RFC 5961, section 3.2: no other would be
-//! believed).
+//! The resets of a middlebox: one to each end of a connection, in the name of the other, with the
+//! sequence number that this end expects. With any other number it would be ignored (RFC 5961
+//! §3.2).
 
 const TCP: u8 = 6;
 const RST: u8 = 0x04;
@@ -10,8 +10,8 @@ const ACK: u8 = 0x10;
 /// The length of a TCP header without options, in bytes.
 const HEADER: usize = 20;
 
-/// The resets that a segment is answered with: on to where it was going, and back. `None` where the
-/// packet is no segment of a connection that stands.
+/// Returns the resets with which a segment is answered: one to its destination, and one back.
+/// `None` if the packet is not a segment of an established connection.
 pub(super) fn resets(packet: &[u8]) -> Option<[Box<[u8]>; 2]> {
     let (header_len, protocol) = match packet.first()? >> 4 {
         4 => (usize::from(packet[0] & 15) * 4, *packet.get(9)?),
@@ -38,12 +38,12 @@ fn number(segment: &[u8; HEADER], at: usize) -> u32 {
     u32::from_be_bytes(bytes)
 }
 
-/// The addresses of an IP header: where they begin, and how long each is.
+/// Returns where the addresses of an IP header begin, and the length of each.
 fn addresses(ip: &[u8]) -> (usize, usize) {
     if ip[0] >> 4 == 4 { (12, 4) } else { (8, 16) }
 }
 
-/// A header for the way back.
+/// Returns the IP header of a packet in the opposite direction.
 fn turned(ip: &[u8]) -> Option<Vec<u8>> {
     let (begin, len) = addresses(ip);
     let (source, target) = ip.get(begin..begin + 2 * len)?.split_at(len);
@@ -74,7 +74,7 @@ fn reset(ip: Vec<u8>, ports: [&[u8]; 2], number: u32) -> Box<[u8]> {
     packet.into()
 }
 
-/// The sum of the internet (RFC 1071) over parts of an even length.
+/// The internet checksum (RFC 1071) over parts of even length.
 fn checksum(parts: &[&[u8]]) -> [u8; 2] {
     let words = parts.iter().flat_map(|part| part.chunks(2));
     let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));

@@ -1,8 +1,8 @@
-//! Everything of a simulation that is not a loop: the time, what will happen when, the hosts, the
+//! Everything in a simulation except its loops: the time, the events to come, the hosts, the
 //! network.
 //!
-//! The loops' sockets reach it through their backend's handle. No code of a user runs while it is
-//! borrowed.
+//! The loops' sockets reach the world through their backend's handle. No user's code runs while the
+//! world is borrowed.
 
 mod connecting;
 mod datagrams;
@@ -46,8 +46,7 @@ pub use self::place::Place;
 
 pub(crate) type Shared = Rc<RefCell<World>>;
 
-/// Work that was given to the virtual pool: half of its time it waits for a thread, the other half
-/// it runs.
+/// A job of the virtual pool. Half of its time it waits for a thread, the other half it runs.
 pub(crate) struct VirtualJob {
     pub(crate) job: OffloadJob,
     pub(crate) queued_for: Duration,
@@ -57,7 +56,7 @@ pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) step: u64,
     pub(crate) random: fastrand::Rng,
-    /// What loops take their secure numbers from; apart from the rest, so that drawing more of them
+    /// For the secure numbers of the loops. Separate from `random`, so that drawing more of them
     /// changes nothing else.
     pub(crate) entropy: fastrand::Rng,
     pub(crate) faults: Faults,
@@ -70,34 +69,34 @@ pub(crate) struct World {
     pub(crate) links: Table<Link>,
     pub(crate) listeners: Table<ListenerEnd>,
     pub(crate) datagrams: Table<DatagramEnd>,
-    /// With the host that each is of.
+    /// Each with its host.
     pub(crate) jobs: Table<(u32, VirtualJob)>,
     /// Pairs of hosts that cannot reach each other.
     pub(crate) partitions: Vec<Partition>,
-    /// Grows whenever something got further: bytes, connections, jobs. What a busy loop is judged
-    /// by.
+    /// Grows with all progress: bytes, connections, jobs. A busy loop is one that takes turns
+    /// without it.
     pub(crate) progress: u64,
     pub(crate) violation: Option<Violation>,
-    /// When the last packet arrives that is on its way from one host to another.
+    /// When the last packet on its way from one host to another arrives.
     last_arrivals: BTreeMap<(u32, u32), Time>,
     queue: BinaryHeap<Entry>,
     serial: u32,
 }
 
-/// The first of the ports that are given out: those that IANA leaves to everybody.
+/// The first of the dynamic ports (RFC 6335 §6).
 const FIRST_PORT: u16 = 49_152;
 
-/// How many there are.
+/// The number of dynamic ports.
 const PORTS: u16 = 16_384;
 
 /// Two hosts that cannot reach each other.
 pub(crate) struct Partition {
     pair: (u32, u32),
-    /// The test has cut them off, and joins them.
+    /// The test has made this partition, and only the test ends it.
     is_tests: bool,
 }
 
-/// As many as loop time has; what is longer is as long.
+/// Returns the nanoseconds of a duration, at most as many as loop time can represent.
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -149,13 +148,13 @@ impl World {
         &mut self.hosts[host as usize]
     }
 
-    /// The time as a host's loop has it.
+    /// Returns the time that a host's loop sees.
     pub(crate) fn local(&self, host: u32) -> Time {
         self.now.max(self.hosts[host as usize].ahead)
     }
 
-    /// Reads the clock for a loop. At the second reading of a turn its handlers have taken their
-    /// time.
+    /// Reads the clock for a loop. The second reading of a turn adds the time that its handlers
+    /// have taken.
     pub(crate) fn read_clock(&mut self, host: u32) -> Time {
         let now = self.local(host);
         let state = self.host(host);
@@ -177,7 +176,7 @@ impl World {
         self.partitions.iter().any(|partition| partition.pair == pair(a, b))
     }
 
-    /// Rolls a fault that may yet find nobody to strike: whoever it strikes calls
+    /// Rolls a fault that may turn out to have no target. If it does strike, the caller calls
     /// [`struck`](World::struck).
     #[inline]
     pub(crate) fn may_strike(&mut self, fault: Fault) -> bool {
@@ -199,7 +198,7 @@ impl World {
         happens
     }
 
-    /// Rolls and notes a fault of a host.
+    /// Rolls a fault of a host, and records it.
     #[inline]
     pub(crate) fn hits(&mut self, fault: Fault, host: u32) -> bool {
         let hits = self.roll(fault);
@@ -216,24 +215,25 @@ impl World {
     }
 
     pub(crate) fn fail(&mut self, property: &str, message: String) {
-        // The first one: others may come of it.
+        // Keeps only the first violation, which may have caused the others.
         if self.violation.is_none() {
             self.violation = Some(Violation { property: property.to_string(), message });
         }
     }
 
-    /// A number that no connection of this run had before.
+    /// Returns a number that no connection of this run had before.
     pub(crate) fn next_serial(&mut self) -> u32 {
         self.serial += 1;
         self.serial
     }
 
-    /// A port for a socket that was not given one: the next that no socket of the host is bound to.
+    /// Returns a port for a socket that was not given one: the next port to which no socket of the
+    /// host is bound.
     pub(crate) fn next_port(&mut self, host: u32) -> u16 {
         for _ in 0..PORTS {
             let state = self.host(host);
             state.next_port = (state.next_port + 1) % PORTS;
-            // With all of them bound it is a bound one, and `bind` says so.
+            // If all ports are bound, `bind` fails with the last one.
             if !self.is_bound(host, FIRST_PORT + self.hosts[host as usize].next_port) {
                 break;
             }
@@ -250,11 +250,11 @@ impl World {
     }
 
     pub(crate) fn random_duration(&mut self, max: Duration) -> Duration {
-        // Never none: what schedules itself again would keep the time where it is.
+        // At least 1 ns: otherwise an event that schedules itself again would stop the time.
         Duration::from_nanos(self.random.u64(1..=nanos(max).max(1)))
     }
 
-    /// How long something is under way from one host to another.
+    /// Returns how long something takes from one host to another.
     pub(crate) fn latency(&mut self, from: u32, to: u32) -> Duration {
         let least = nanos(self.network.latency.start).min(u64::MAX - 1);
         let most = nanos(self.network.latency.end).max(least + 1);
@@ -268,12 +268,12 @@ impl World {
     }
 
     pub(crate) fn schedule(&mut self, time: Time, due: Due) {
-        // What is due at one time happens in an order that the seed chooses.
+        // Events of the same time happen in an order that the seed determines.
         let tie = self.random.u64(..);
         self.queue.push(Entry { time, tie, due });
     }
 
-    /// When the next thing will happen.
+    /// Returns the time of the next event.
     pub(crate) fn next_due(&self) -> Option<Time> {
         self.queue.peek().map(|entry| entry.time)
     }
@@ -282,7 +282,7 @@ impl World {
         if self.next_due()? > self.now { None } else { self.queue.pop().map(|entry| entry.due) }
     }
 
-    /// Lets something happen; what concerns users' code is given back.
+    /// Handles an event, or returns it if it runs users' code.
     pub(crate) fn happen(&mut self, due: Due) -> Option<Due> {
         match due {
             Due::Arrive(link, side) => self.arrive(link, side),
@@ -291,7 +291,7 @@ impl World {
             Due::ConnectFailed(link, why) => self.connect_failed(link, why),
             Due::Room(link, side) => self.room(link, side),
             Due::Edge(host, incarnation, token, events) => {
-                // Else it was for a loop that a crash has ended.
+                // Otherwise the edge was for a loop that a crash has ended.
                 if self.hosts[host as usize].incarnation == incarnation {
                     self.deliver_edge(host, token, events);
                 }
@@ -305,15 +305,15 @@ impl World {
         None
     }
 
-    /// Takes away what a host has given to the virtual pool. To be dropped while the world is not
-    /// borrowed.
+    /// Removes the jobs that a host has given to the virtual pool. They must be dropped while the
+    /// world is not borrowed.
     pub(crate) fn take_jobs(&mut self, host: u32) -> Vec<VirtualJob> {
         let keys: Vec<Key> =
             self.jobs.iter().filter(|(_, (of, _))| *of == host).map(|(key, _)| key).collect();
         keys.into_iter().filter_map(|key| Some(self.jobs.remove(key)?.1)).collect()
     }
 
-    /// Resets some connection, if there is one that stands.
+    /// Resets a random established connection, if there is one.
     pub(crate) fn cut_any(&mut self) {
         let count = self.links.iter().filter(|(_, link)| link.stands()).count();
         if count > 0 {
@@ -328,7 +328,8 @@ impl World {
         }
     }
 
-    /// Cuts two hosts off from each other; whether it is the test that does, and that is to end it.
+    /// Cuts two hosts off from each other. If `is_tests`, the test does so, and only the test ends
+    /// it.
     pub(crate) fn partition(&mut self, a: u32, b: u32, is_tests: bool) {
         let pair = pair(a, b);
         if let Some(known) = self.partitions.iter_mut().find(|known| known.pair == pair) {
@@ -339,7 +340,7 @@ impl World {
         }
     }
 
-    /// Ends a partition; that of a test is left to the test.
+    /// Ends a partition, unless it is the test's and the caller is not.
     pub(crate) fn heal_pair(&mut self, a: u32, b: u32, is_tests: bool) {
         let before = self.partitions.len();
         let pair = pair(a, b);

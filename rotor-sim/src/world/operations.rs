@@ -1,5 +1,5 @@
-//! What the sockets of a connection do: register, read, write, end; with the faults that each
-//! meets.
+//! The operations of the sockets of a connection: register, read, write, shut down, close; with
+//! their faults.
 
 use std::io;
 use std::net::Shutdown;
@@ -30,7 +30,7 @@ impl World {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         if self.hits(Fault::RegisterFails, host) {
-            // `ENOSPC`: all watches that the user may have are taken (epoll_ctl(2)).
+            // `ENOSPC`: the user has no more watches left (epoll_ctl(2)).
             return Err(io::Error::from_raw_os_error(28));
         }
         self.token_is_used(host, token);
@@ -38,7 +38,7 @@ impl World {
         let peer_room = found.ends[usize::from(other(side))].input.has_room();
         let end = &mut found.ends[usize::from(side)];
         end.registered = Some((token, interest));
-        // Registering reports what is so already (epoll(7)), and arms for what is not.
+        // Registering reports the present state (epoll(7)), and arms both directions.
         end.armed = Armed { read: true, write: true };
         let mut events = EventSet::EMPTY;
         if end.is_dead || end.is_connected && peer_room {
@@ -61,7 +61,7 @@ impl World {
         Ok(())
     }
 
-    /// The faults that an operation meets before it looks at its connection.
+    /// Rolls the faults that strike before an operation looks at its connection.
     fn before(&mut self, link: Key, host: u32) -> io::Result<()> {
         if self.hits(Fault::Interrupted, host) {
             return Err(io::ErrorKind::Interrupted.into());
@@ -87,7 +87,8 @@ impl World {
         io::ErrorKind::WouldBlock.into()
     }
 
-    /// `WouldBlock` though there is something to do; the edge that the contract promises follows.
+    /// Fails with `WouldBlock` though the operation could proceed. The edge that the contract
+    /// promises follows.
     fn pretend_to_block(&mut self, link: Key, side: u8, operation: Operation) -> io::Error {
         let registered = self.links.get(link).and_then(|link| {
             let end = &link.ends[usize::from(side)];
@@ -101,7 +102,7 @@ impl World {
         self.would_block(link, side, operation)
     }
 
-    /// At most `most`: all of it, or, when the dice say so, less; one byte as often as not.
+    /// Returns `most`, or less if the fault strikes: in half of the cases 1.
     fn shortened(&mut self, fault: Fault, most: usize) -> usize {
         if most < 2 || !self.roll(fault) {
             most
@@ -121,7 +122,7 @@ impl World {
         if buffer.is_empty() || end.input_shut {
             return Ok(0);
         }
-        // The bytes first: that a reset takes them away is a fault of its own.
+        // Bytes come before the error: a reset that discards them is a fault of its own.
         if end.input.arrived == 0 {
             return match end.error.take() {
                 Some(error) => Err(error.into()),
@@ -135,17 +136,17 @@ impl World {
         }
         let most = end.input.arrived.min(buffer.len());
         let (registered, is_dead, drains) = (end.registered.is_some(), end.is_dead, end.drains);
-        // Unregistered it would never hear of the edge that this promises; and a kernel has no
-        // doubts about a socket that is dead.
+        // An unregistered socket would never get the edge that this promises, and a kernel does not
+        // pretend for a dead socket.
         if registered && !is_dead && self.roll(Fault::WouldBlock) {
             return Err(self.pretend_to_block(link, side, Operation::Read));
         }
-        // Of a socket that drains less would be taken for all there is.
+        // If short reads drain the socket, a shortened one would be taken for all there is.
         let taken = if drains { most } else { self.shortened(Fault::ShortRead, most) };
         let Some(found) = self.links.get_mut(link) else { return Ok(0) };
         let end = &mut found.ends[usize::from(side)];
         end.input.take(&mut buffer[..taken]);
-        // It stands for the `WouldBlock` that its reader spares itself.
+        // A short read stands for the `WouldBlock` that its reader does not wait for.
         end.armed.read |= drains && taken < buffer.len();
         self.progress += 1;
         self.host(host).account.read(taken);
@@ -154,14 +155,14 @@ impl World {
         Ok(taken)
     }
 
-    /// Tells the peer, after a while, that there is room again.
+    /// Schedules the report to the peer that there is room again.
     fn report_room(&mut self, link: Key, side: u8) {
         let Some(found) = self.links.get_mut(link) else { return };
         let peer = &found.ends[usize::from(other(side))];
         let (to, is_armed) = (peer.host, peer.armed.write && peer.registered.is_some());
         let end = &mut found.ends[usize::from(side)];
-        // Nobody waits for it; or the news is on its way already, and tells of all the room there
-        // is when it arrives.
+        // Either the peer does not wait for room, or a report is already on its way and will cover
+        // all the room at its arrival.
         if !is_armed || end.input.room_is_due {
             return;
         }
@@ -174,7 +175,7 @@ impl World {
         self.schedule(self.local(host) + after, Due::Room(link, other(side)));
     }
 
-    /// How many bytes the peer's window has room for.
+    /// Returns how many bytes fit into the peer's window.
     pub(crate) fn room_at(&self, link: Key, side: u8) -> usize {
         self.links.get(link).map_or(0, |link| link.ends[usize::from(other(side))].input.room())
     }
@@ -234,7 +235,7 @@ impl World {
         Ok(())
     }
 
-    /// An end is to be closed by a reset; of paths there is none.
+    /// Makes the close of an end a reset. Unix sockets have none.
     pub(crate) fn reset_at_close(&mut self, link: Key, side: u8) -> io::Result<()> {
         let Some(found) = self.links.get_mut(link) else { return Ok(()) };
         let end = &mut found.ends[usize::from(side)];
@@ -260,7 +261,8 @@ impl World {
         let leaves_unread =
             end.input.arrived > 0 || !end.input.segments.is_empty() && end.input_shut;
         let is_reset = end.resets || leaves_unread;
-        // An attempt that is given up says nothing yet: its answer meets a reset (`connected`).
+        // An abandoned connection attempt sends nothing yet: its response meets a reset
+        // (`connected`).
         let (is_dead, was_shut) = (end.is_dead || !end.is_connected, end.output_shut);
         let thrown_away = if is_dead { 0 } else { end.input.kept };
         end.output_shut = true;

@@ -1,4 +1,4 @@
-//! What becomes of a packet on its way from the stack of one host to that of another.
+//! What becomes of a packet on its way from the stack of one host to the stack of another.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::faults::Fault;
 use crate::packet_port::PacketPort;
 use crate::trace::What;
 
-/// How long packets wait at most for a narrow wire; what comes beyond is lost, as in a router whose
-/// queue is full.
+/// How long packets wait at most for a wire of low bandwidth. Further ones are lost, as in a router
+/// whose queue is full.
 const QUEUE_MAX: Duration = Duration::from_secs(2);
 
 impl World {
-    /// Makes the port of a host's stack; the one before it is connected to nothing any more.
+    /// Makes the port of a host's stack. An older port is disconnected.
     pub(crate) fn make_port(&mut self, host: u32) -> PacketPort {
         let address = self.hosts[host as usize].address;
         let (mtu, seed) = (self.network.mtu, self.random.u64(..));
@@ -26,7 +26,7 @@ impl World {
         port
     }
 
-    /// The stack of a host is about to have its wait.
+    /// Called before the stack of a host has its wait.
     pub(crate) fn stack_begins(&mut self, host: u32) {
         let now = self.local(host);
         if let Some(port) = &self.hosts[host as usize].port {
@@ -34,7 +34,8 @@ impl World {
         }
     }
 
-    /// It has had it: what it sent leaves, and what is ready the loop hears of.
+    /// Called after the stack of a host has had its wait: its packets leave, and the loop gets its
+    /// edges.
     pub(crate) fn stack_ends(&mut self, host: u32, ready: impl Iterator<Item = (Token, EventSet)>) {
         self.send_packets(host);
         for (token, events) in ready {
@@ -44,7 +45,7 @@ impl World {
         }
     }
 
-    /// Sends what the stack of a host has handed to its port.
+    /// Sends the packets that the stack of a host has put into its port.
     fn send_packets(&mut self, host: u32) {
         let Some(port) = &self.hosts[host as usize].port else { return };
         for bytes in port.take_sent() {
@@ -86,8 +87,8 @@ impl World {
         }
     }
 
-    /// Puts a packet on its way. It arrives behind those that were sent before,
-    /// unless it is late or they are.
+    /// Sends a packet. It arrives after the packets that were sent before, unless it or they are
+    /// late.
     fn carry(&mut self, packet: Packet, late: Duration) {
         let (from, to) = packet.hosts;
         let now = self.local(from);
@@ -99,7 +100,7 @@ impl World {
         self.host(from).wire_is_free = leaves;
         let mut at = leaves + self.latency(from, to);
         if late.is_zero() {
-            // What is due at one time happens in any order.
+            // Events of the same time happen in any order.
             let behind = self.last_arrivals.get(&packet.hosts).map(|last| *last + STEP);
             at = at.max(behind.unwrap_or(at));
             self.last_arrivals.insert(packet.hosts, at);
@@ -124,17 +125,17 @@ impl World {
     }
 }
 
-/// The shortest time there is.
+/// The shortest time.
 const STEP: Duration = Duration::from_nanos(1);
 
-/// The address of IPv6 that a host has beside its own.
+/// Returns the IPv6 address that a host has besides its own.
 fn six_of(address: IpAddr) -> IpAddr {
     let IpAddr::V4(four) = address else { return address };
     let [a, b, c, d] = four.octets().map(u16::from);
     Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, a << 8 | b, c << 8 | d).into()
 }
 
-/// Where a packet is to go to.
+/// Returns the destination of a packet.
 fn target(packet: &[u8]) -> Option<IpAddr> {
     match packet.first()? >> 4 {
         4 => Some(IpAddr::from(*packet.get(16..)?.first_chunk::<4>()?)),
@@ -143,7 +144,7 @@ fn target(packet: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// A number that differs where the bytes do, for the trace.
+/// Returns a hash of the bytes, for the trace.
 fn sum(bytes: &[u8]) -> u32 {
     let mix = |sum: u64, part: &[u8]| {
         let mut word = [0; 8];

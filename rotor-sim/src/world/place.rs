@@ -1,13 +1,13 @@
-//! Where a socket is, among all hosts.
+//! The place of a socket, among all hosts.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Where a socket is, among all hosts.
+/// The place of a socket, among all hosts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Place {
-    /// An address.
+    /// An address and a port.
     Inet(SocketAddr),
-    /// A path of a host.
+    /// A path on a host.
     Path(u32, PathBuf),
 }

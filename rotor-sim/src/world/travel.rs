@@ -1,5 +1,5 @@
-//! What travels between the ends of a connection: bytes, the end of a stream, a reset, the news of
-//! room.
+//! What travels between the ends of a connection: bytes, the end of a stream, a reset, the report
+//! that there is room.
 
 use std::io;
 use std::time::Duration;
@@ -29,14 +29,14 @@ impl World {
         let departed = now.max(end.busy_until) + transmission;
         end.busy_until = departed;
         let pipe = &mut found.ends[usize::from(other(from))].input;
-        // A stream keeps its order, however lucky a later segment is.
+        // A stream keeps its order, even if a later segment has a shorter latency.
         let at = (departed + latency).max(pipe.last_arrival);
         pipe.last_arrival = at;
         pipe.segments.push_back(Segment { at, carries });
         self.schedule(at, Due::Arrive(link, other(from)));
     }
 
-    /// What was under way reaches an end, as far as it is time.
+    /// Delivers the segments to an end whose time has come.
     pub(crate) fn arrive(&mut self, link: Key, side: u8) {
         let Some(found) = self.links.get(link) else { return };
         let (host, peer) =
@@ -44,17 +44,17 @@ impl World {
         let (is_blocked, now) = (self.is_blocked(host, peer), self.now);
         let Some(found) = self.links.get_mut(link) else { return };
         let end = &mut found.ends[usize::from(side)];
-        // Who connects hears that it is connected first: bytes of a peer whose answer has not come
-        // belong to no connection yet (RFC 9293 §3.10.7.3).
+        // The connecting end must hear first that it is connected: until then, bytes of the peer
+        // belong to no connection (RFC 9293 §3.10.7.3).
         let is_early = side == 0 && !end.is_connected && !end.is_dead && end.is_open;
         if is_blocked || is_early {
-            // Not looked at again before the hosts can reach each other, `resume_stalled`, or the
-            // answer has come, `connected`.
+            // `resume_stalled` tries again when the hosts can reach each other, and `connected`
+            // when the response has come.
             end.input.stalled = true;
             return;
         }
         if end.is_dead {
-            // Its attempt to connect was over before the answer came.
+            // The connection attempt was over before the response came.
             return end.input.segments.clear();
         }
         let (mut events, mut was_reset, mut meets_nobody) = (EventSet::EMPTY, false, false);
@@ -66,8 +66,7 @@ impl World {
                     events |= EventSet::READABLE;
                     end.input.arrived += bytes;
                     end.input.delivered += bytes as u64;
-                    // Bytes for a socket that is closed are answered with a reset (RFC 1122
-                    // §4.2.2.13).
+                    // Bytes for a closed socket are answered with a reset (RFC 1122 §4.2.2.13).
                     meets_nobody |= !end.is_open;
                 }
                 Carries::End => {
@@ -79,7 +78,7 @@ impl World {
             end.input.segments.pop_front();
         }
         self.progress += 1;
-        // Its edge tells of what came with it as well.
+        // The edge of a reset also reports what came with it.
         if was_reset {
             self.reset_end(link, side);
         } else if meets_nobody {
@@ -89,7 +88,7 @@ impl World {
         }
     }
 
-    /// A reset reaches an end.
+    /// Delivers a reset to an end.
     fn reset_end(&mut self, link: Key, side: u8) {
         let Some(found) = self.links.get(link) else { return };
         if found.ends[usize::from(side)].is_dead {
@@ -122,7 +121,7 @@ impl World {
         self.reset_end(link, 1);
     }
 
-    /// The writer hears that its peer has made room.
+    /// Tells the writer that its peer has room.
     pub(crate) fn room(&mut self, link: Key, side: u8) {
         let Some(found) = self.links.get(link) else { return };
         let is_blocked = self.is_blocked(found.ends[0].host, found.ends[1].host);
@@ -136,7 +135,7 @@ impl World {
         self.edge(link, side, EventSet::WRITABLE);
     }
 
-    /// Partitions have healed, or a host has its power back: what waited goes on.
+    /// Delivers what has stalled, after a partition has healed or a host has its power back.
     pub(crate) fn resume_stalled(&mut self) {
         let stalled: Vec<(Key, u8)> = self
             .links
@@ -153,7 +152,8 @@ impl World {
             let pipe = &mut found.ends[usize::from(side)].input;
             let (bytes, room) =
                 (std::mem::take(&mut pipe.stalled), std::mem::take(&mut pipe.room_is_stalled));
-            // Each when its timer next repeats it; where the way is still blocked it stalls again.
+            // Each goes on when its timer next retransmits. If the path is still blocked, it stalls
+            // again.
             for (is_stalled, due) in
                 [(bytes, Due::Arrive(link, side)), (room, Due::Room(link, other(side)))]
             {
@@ -165,7 +165,7 @@ impl World {
         }
     }
 
-    /// Lets an end have at once what waited for it.
+    /// Delivers at once what has waited for an end.
     pub(super) fn resume(&mut self, link: Key, side: u8) {
         let Some(found) = self.links.get_mut(link) else { return };
         if std::mem::take(&mut found.ends[usize::from(side)].input.stalled) {
@@ -173,7 +173,7 @@ impl World {
         }
     }
 
-    /// No receiver is slow any more, and writers that wait hear of the room.
+    /// Makes all slow receivers fast, and tells waiting writers of the room.
     pub(crate) fn widen_windows(&mut self) {
         let window = self.network.window;
         let slow: Vec<(Key, u8)> = self
@@ -192,15 +192,15 @@ impl World {
         }
     }
 
-    /// Forgets a connection that no socket has any more.
+    /// Removes a connection that no socket uses any more.
     pub(super) fn free_if_closed(&mut self, link: Key) {
         if self.links.get(link).is_some_and(|link| !link.ends[0].is_open && !link.ends[1].is_open) {
             self.links.remove(link);
         }
     }
 
-    /// Reports a change to the socket at an end, if it is registered and the contract or the dice
-    /// ask for it.
+    /// Reports a change to the socket at an end, if it is registered, and if the contract or the
+    /// random numbers demand it.
     pub(super) fn edge(&mut self, link: Key, side: u8, events: EventSet) {
         let Some(found) = self.links.get(link) else { return };
         let end = &found.ends[usize::from(side)];
@@ -208,7 +208,7 @@ impl World {
         let (events, host) = (filter(interest, events), end.host);
         let is_armed = end.armed.read && events.is_readable()
             || end.armed.write && events.is_writable()
-            // Whoever took a short read for an emptied socket hears of the end by nothing else.
+            // A reader that stops after a short read hears of the end only by this edge.
             || end.drains && events.is_closing();
         if events.is_empty() || !is_armed && self.roll(Fault::UnarmedEdgeLost) {
             return;
