@@ -1,4 +1,4 @@
-//! `Smoltcp`: the backend that has a TCP/IP stack of its own.
+//! `Smoltcp`: the backend with a TCP/IP stack of its own.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
@@ -18,26 +18,27 @@ use crate::device::Device;
 use crate::stack::{Stack, Wait};
 use crate::stats::StackStats;
 
-/// The backend that takes packets from a [device](Device), and has TCP, UDP and IP in the loop's own
-/// thread.
+/// The backend that takes packets from a [device](Device) and runs TCP, UDP and IP on the loop's
+/// own thread.
 ///
-/// Its clock is that of all loops of the process, but for those in virtual time
-/// ([`in_virtual_time`](Smoltcp::in_virtual_time)). It is `Send`, and so are its sockets: a loop on
-/// it can be [handed over](rotor_core::LoopInstance::handing_over).
+/// Its clock is that of all loops of the process, unless it runs in virtual time
+/// ([`in_virtual_time`](Smoltcp::in_virtual_time)). The backend and its sockets are `Send`: a loop
+/// on it can be [handed over](rotor_core::LoopInstance::handing_over).
 ///
-/// What machines write leaves when the next wait begins: whoever gives a loop its turns one by one
-/// has it leave with the next turn.
+/// The stack sends what machines have written when the loop's next wait begins. If you call the
+/// turns of a loop one by one, it is sent in the next turn.
 #[derive(Debug)]
 pub struct Smoltcp {
     shared: Shared,
     clock: LoopClock,
-    /// The device's descriptor once more, so that the stack is not held while the loop sleeps.
+    /// A duplicate of the device's descriptor, so that the stack is not locked while the loop
+    /// sleeps.
     descriptor: Option<OwnedFd>,
     bell: UnixStream,
     waker: Arc<Waker>,
 }
 
-/// What the sockets of a stack register with.
+/// The handle with which the sockets of a stack register.
 #[derive(Clone, Debug)]
 pub struct SmoltcpHandle {
     shared: Shared,
@@ -45,7 +46,7 @@ pub struct SmoltcpHandle {
     pool: Option<OffloadPool>,
 }
 
-/// The stack, which the backend and its sockets have in common. It ends with the last of them.
+/// The stack, shared by the backend and its sockets. It ends with the last of them.
 #[derive(Clone)]
 pub(crate) struct Shared(Arc<Mutex<Stack>>);
 
@@ -54,14 +55,14 @@ impl Smoltcp {
     ///
     /// # Errors
     ///
-    /// `InvalidInput`, which says what is wrong with the configuration; else that no descriptor is
-    /// left, or no random bytes.
+    /// `InvalidInput` if the configuration is wrong; the message says what. Otherwise, no
+    /// descriptor is left, or the system has no random bytes.
     pub fn open(device: impl Device, config: &StackConfig) -> io::Result<Smoltcp> {
         Smoltcp::with(Box::new(device), config, LoopClock::Real(Clock::new()))
     }
 
-    /// Opens a stack that runs in virtual time: its waits never block, and whoever has the clock
-    /// moves it ([`ManualClock::step`]).
+    /// Opens a stack that runs in virtual time: its waits never block, and the owner of the clock
+    /// advances it ([`ManualClock::step`]).
     ///
     /// # Errors
     ///
@@ -88,14 +89,14 @@ impl Smoltcp {
         Ok(Smoltcp { shared, clock, descriptor, bell, waker: Arc::new(Waker(rings)) })
     }
 
-    /// Sleeps until a packet comes, the loop is woken, or the time is over.
+    /// Sleeps until a packet comes, the loop is woken, or the time has passed.
     fn sleep(&mut self, wait: Wait) -> io::Result<()> {
         let time = match wait {
             Wait::Not => return Ok(()),
             Wait::AtMost(time) => Some(time),
             Wait::Forever => None,
         };
-        // A time that is too long for the system is as good as none.
+        // A time that is too long for the system counts as none.
         let time = time.and_then(|time| Timespec::try_from(time).ok());
         let bell = PollFd::new(&self.bell, PollFlags::IN);
         let result = match &self.descriptor {
@@ -159,8 +160,9 @@ impl Backend for Smoltcp {
     }
 }
 
-/// What was written in the last turn leaves, as far as its peers take it at once: also where somebody
-/// still has the [handle](SmoltcpHandle), and with it the stack. No turn follows that would do it.
+/// Sends what was written in the last turn, as far as the peers' windows allow, even if the
+/// [handle](SmoltcpHandle) and with it the stack are still in use: no turn follows that would send
+/// it.
 impl Drop for Smoltcp {
     fn drop(&mut self) {
         self.shared.stack().send_last();
@@ -168,12 +170,12 @@ impl Drop for Smoltcp {
 }
 
 impl SmoltcpHandle {
-    /// Returns what the stack has done, and what it holds.
+    /// Returns the statistics of the stack.
     pub fn stats(&self) -> StackStats {
         self.shared.stack().stats()
     }
 
-    /// Returns the handle of the loop that a scope is of.
+    /// Returns the handle of a scope's loop.
     ///
     /// # Errors
     ///
@@ -200,7 +202,7 @@ impl BackendHandle for SmoltcpHandle {
         self.clock.wall_time()
     }
 
-    /// The system's, or those of [the seed](StackConfig::seed).
+    /// From the system, or from the [seed](StackConfig::seed).
     fn entropy(&self, bytes: &mut [u8]) -> io::Result<()> {
         if self.shared.stack().seeded(bytes) { Ok(()) } else { system_entropy(bytes) }
     }
@@ -215,10 +217,11 @@ impl BackendHandle for SmoltcpHandle {
 }
 
 impl Shared {
-    /// Nobody keeps it: what is called on the stack calls no machine, and the loop sleeps without.
+    /// Locks the stack. Contention is rare: the stack calls no machine, and is not locked while the
+    /// loop sleeps.
     #[inline]
     pub(crate) fn stack(&self) -> MutexGuard<'_, Stack> {
-        // Where somebody has panicked with it that was a bug, and it is as good as it was then.
+        // A panic while the stack was locked was a bug; the stack is used as the panic left it.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -233,14 +236,14 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// What wakes the loop when it is written to.
+/// Wakes the loop with a byte.
 #[derive(Debug)]
 struct Waker(UnixStream);
 
 impl Wake for Waker {
     fn wake(&self) -> io::Result<()> {
         match (&self.0).write(&[1]) {
-            // Full: the loop has not looked for long, and will find enough.
+            // Full: the loop has not read for long, and will find enough bytes.
             Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
             _ => Ok(()),
         }

@@ -1,4 +1,4 @@
-//! `LoopClock`: the time of a loop, the system's or one that a test moves.
+//! `LoopClock`: the time of a loop, from the system or from a clock that a test advances.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -6,12 +6,12 @@ use std::time::{Duration, SystemTime};
 use rotor_core::Time;
 use rotor_core::backend::Clock;
 
-/// A clock that stands still until it is moved, for loops that run in virtual time.
+/// A clock that stands still until it is advanced, for loops in virtual time.
 ///
-/// Loops and [memory devices](crate::MemoryDevice) that have the same clock tell it when there is
-/// something to do next; [`step`](ManualClock::step) goes there. Give each loop a turn
-/// (`turn(None)`, which then never waits), step, and so on: minutes of lost packets pass in
-/// milliseconds, and two runs from one seed are the same.
+/// Loops and [memory devices](crate::MemoryDevice) with this clock tell it when they next have
+/// something to do, and [`step`](ManualClock::step) advances it to that time. Give each loop a turn
+/// (`turn(None)`, which then never waits), step, and repeat: minutes of lost packets pass in
+/// milliseconds, and two runs with the same seed are the same.
 #[derive(Clone, Debug)]
 pub struct ManualClock(Arc<Mutex<Moments>>);
 
@@ -21,15 +21,15 @@ struct Moments {
     alarms: Vec<Due>,
 }
 
-/// When one of those who use a clock has something to do.
+/// When one of the clock's users has something to do.
 #[derive(Clone, Copy, Default, Debug)]
 struct Due {
     at: Option<Time>,
-    /// The clock has stood still for it once.
+    /// The clock has already stood still for it once.
     was_waited_for: bool,
 }
 
-/// Where one of the users of a clock says when it has something to do.
+/// Through it, one of a clock's users says when it has something to do.
 #[derive(Clone, Debug)]
 pub(crate) struct Alarm {
     clock: ManualClock,
@@ -44,32 +44,34 @@ pub(crate) enum LoopClock {
 }
 
 impl ManualClock {
-    /// Returns a clock that shows the beginning of time.
+    /// Returns a clock at the beginning of time.
     #[expect(clippy::new_without_default, reason = "a clock is made by name, as the loop's is")]
     pub fn new() -> ManualClock {
         ManualClock(Arc::new(Mutex::new(Moments { now: Time::ZERO, alarms: Vec::new() })))
     }
 
-    /// Returns the time that it shows.
+    /// Returns the current time of the clock.
     pub fn now(&self) -> Time {
         self.moments().now
     }
 
-    /// Moves it on by as much.
+    /// Advances the clock by a duration.
     pub fn advance(&self, by: Duration) {
         let mut moments = self.moments();
         moments.now += by;
     }
 
-    /// Moves it to where one of its users has something to do next, and returns whether one has:
-    /// where none has, nothing will ever happen. It stays where it is while there is something now,
-    /// but not twice for the same: what nobody does (packets for a device that nobody reads) holds
-    /// nothing up.
+    /// Advances the clock to the time when one of its users next has something to do. Returns false
+    /// if no user has, so that nothing will ever happen.
+    ///
+    /// While a user has something to do now, the clock stays where it is, but only once for the
+    /// same thing: what no user does (such as packets for a device that nobody reads) does not stop
+    /// the time.
     pub fn step(&self) -> bool {
         self.step_until(Time::NEVER)
     }
 
-    /// Does the same, and goes no further than to `limit`.
+    /// Does the same as [`step`](ManualClock::step), but advances at most to `limit`.
     pub fn step_until(&self, limit: Time) -> bool {
         let mut moments = self.moments();
         let now = moments.now;
@@ -88,14 +90,14 @@ impl ManualClock {
         is_due || next.is_some()
     }
 
-    /// Shows another time, if it is a later one.
+    /// Sets the clock to a time, unless that is earlier than its own.
     #[cfg(feature = "simulation")]
     pub(crate) fn set(&self, now: Time) {
         let mut moments = self.moments();
         moments.now = moments.now.max(now);
     }
 
-    /// When one of its users has something to do next, now included.
+    /// Returns when one of its users next has something to do, which may be now.
     #[cfg(feature = "simulation")]
     pub(crate) fn next(&self) -> Option<Time> {
         self.moments().alarms.iter().filter_map(|due| due.at).min()
@@ -108,7 +110,7 @@ impl ManualClock {
     }
 
     fn moments(&self) -> MutexGuard<'_, Moments> {
-        // What is in it is right after each assignment.
+        // The moments are consistent after each assignment.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -118,7 +120,7 @@ impl Alarm {
         self.clock.moments().alarms[self.number] = Due { at, was_waited_for: false };
     }
 
-    /// There is something to do at once.
+    /// Says that there is something to do at once.
     pub(crate) fn ring(&self) {
         self.set(Some(Time::ZERO));
     }
@@ -139,7 +141,8 @@ impl LoopClock {
         }
     }
 
-    /// The wall clock; in virtual time the first second of 2026, and what has passed since.
+    /// Returns the wall-clock time. In virtual time, that is the first second of 2026 plus the time
+    /// of the clock.
     pub(crate) fn wall_time(&self) -> SystemTime {
         const START: Duration = Duration::from_secs(1_767_225_600);
         match self {

@@ -11,14 +11,15 @@ pub(crate) const ADDRESSES_MAX: usize = 8;
 /// How many routes a stack may have.
 pub(crate) const ROUTES_MAX: usize = 16;
 
-/// Which congestion control the connections of a stack have.
+/// The congestion control of a stack's connections.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub enum Congestion {
-    /// CUBIC (RFC 9438), as most systems have.
+    /// CUBIC (RFC 9438), which most systems use.
     #[default]
     Cubic,
-    /// None but the peer's window: for networks that lose nothing, such as a device in memory.
+    /// None: only the peer's window limits what is sent. For networks without losses, such as a
+    /// device in memory.
     Off,
 }
 
@@ -51,7 +52,7 @@ pub struct StackConfig {
 }
 
 impl StackConfig {
-    /// Returns the defaults: no address.
+    /// Returns the defaults, which have no address.
     pub fn new() -> StackConfig {
         StackConfig {
             addresses: Vec::new(),
@@ -77,36 +78,36 @@ impl StackConfig {
         }
     }
 
-    /// Adds an address of the stack, and how many bits of it name its network. At most 8; they are
-    /// the stack's own, not those that the kernel has on the same device.
+    /// Adds an address of the stack, with the length of its network prefix in bits. At most 8. They
+    /// must not be addresses that the kernel has on the same device.
     pub fn address(mut self, address: IpAddr, prefix: u8) -> StackConfig {
         self.addresses.push((address, prefix));
         self
     }
 
-    /// Adds a route: what goes to that network goes by that router. At most 16; they matter on
-    /// Ethernet only, since a device of IP packets has one other end. `0.0.0.0` or `::` with 0 bits
-    /// is the default route.
+    /// Adds a route: packets to that network go to that router. At most 16. Routes matter on
+    /// Ethernet only, since a device of IP packets has only one other end. `0.0.0.0` or `::` with a
+    /// prefix of 0 bits is the default route.
     #[doc(alias = "gateway")]
     pub fn route(mut self, network: IpAddr, prefix: u8, router: IpAddr) -> StackConfig {
         self.routes.push((network, prefix, router));
         self
     }
 
-    /// Sets the address of the card, for devices of Ethernet frames. Default `02:00:00:00:00:01`,
-    /// which is one that nobody has been given; two stacks on one network need two.
+    /// Sets the hardware address, for devices of Ethernet frames. Default `02:00:00:00:00:01`, a
+    /// locally administered address. Two stacks on one network need different addresses.
     #[doc(alias = "MAC")]
     pub fn hardware_address(mut self, address: [u8; 6]) -> StackConfig {
         self.hardware_address = address;
         self
     }
 
-    /// Sets how many bytes a connection may hold that came and were not read: the largest window
-    /// that its peer is offered. Default 64 KiB; 2 KiB to 16 MiB.
+    /// Sets how many received bytes a connection may hold that were not read yet: the largest
+    /// window that it offers to its peer. Default 64 KiB; 2 KiB to 16 MiB.
     ///
-    /// Each connection has its buffers from its first packet to its last, also while
-    /// [nobody holds it any more](StackConfig::lingering_max); memory that nobody has written to yet
-    /// is not resident. The crate's page says what one takes that waits.
+    /// Each connection has its buffers from its first packet to its last, even after [it was
+    /// dropped](StackConfig::lingering_max). Memory that was never written to is not resident. The
+    /// crate's first page says how much memory an idle connection takes.
     #[doc(alias = "SO_RCVBUF")]
     pub fn receive_buffer_bytes(mut self, bytes: usize) -> StackConfig {
         self.receive_buffer_bytes = bytes.clamp(BUFFER_MIN, BUFFER_MAX);
@@ -114,8 +115,8 @@ impl StackConfig {
     }
 
     /// Sets how many bytes a connection may hold that its peer has not acknowledged. Default 72
-    /// KiB: a body of 64 KiB and its head leave together, and no rest of them waits for the peer. 2
-    /// KiB to 16 MiB.
+    /// KiB, so that a body of 64 KiB and its head leave together, without a rest that waits for the
+    /// peer. 2 KiB to 16 MiB.
     #[doc(alias = "SO_SNDBUF")]
     pub fn send_buffer_bytes(mut self, bytes: usize) -> StackConfig {
         self.send_buffer_bytes = bytes.clamp(BUFFER_MIN, BUFFER_MAX);
@@ -123,9 +124,10 @@ impl StackConfig {
     }
 
     /// Sets how many datagrams a socket keeps in each direction, of 2 KiB each on average. Default
-    /// 64; at least 1. What comes to a full socket is lost. On Ethernet, where one waits for up to 3 s
-    /// for a target that does not say where it is, the oldest of these makes room for one to another
-    /// target.
+    /// 64; at least 1. A datagram that arrives at a full socket is lost.
+    ///
+    /// On Ethernet a datagram waits up to 3 s for the hardware address of its target. If a socket
+    /// is full of these, the oldest one is dropped to make room for a datagram to another target.
     pub fn datagrams_max(mut self, datagrams: usize) -> StackConfig {
         self.datagrams_max = datagrams.clamp(1, 65_536);
         self
@@ -137,16 +139,17 @@ impl StackConfig {
         self
     }
 
-    /// Sets how many connections a listener keeps at most that wait to be accepted or are half
-    /// open, whatever [`ListenOptions`](rotor_core::net::ListenOptions) ask for. Default 1,024; at
-    /// least 1. Each has its buffers, so this bounds what a flood of attempts takes.
+    /// Sets how many connections a listener keeps at most that wait to be accepted or are
+    /// half-open, even if its [`ListenOptions`](rotor_core::net::ListenOptions) ask for more.
+    /// Default 1,024; at least 1. Each has its buffers, so this limits the memory that a flood of
+    /// attempts takes.
     ///
-    /// When it is full, the oldest half-open connection is forgotten to make room for the next (RFC
-    /// 4987, section 3.4), and [counted](crate::StackStats::half_open_overflowed). Under a SYN flood a
-    /// peer is therefore accepted if it completes its handshake before the flood has filled the
-    /// backlog: within 10 ms at 100,000 attempts a second. If none is half open, because all wait to be
-    /// accepted, the attempt is thrown away and [counted](crate::StackStats::backlog_overflowed), and
-    /// its peer tries again.
+    /// If the backlog is full, the oldest half-open connection is dropped to make room for the next
+    /// (RFC 4987 §3.4), and [counted](crate::StackStats::half_open_overflowed). So in a SYN flood a
+    /// peer is accepted if it completes its handshake before the flood has filled the backlog:
+    /// within 10 ms at 100,000 attempts per second. If no connection is half-open because all wait
+    /// to be accepted, the attempt is dropped and [counted](crate::StackStats::backlog_overflowed),
+    /// and its peer tries again.
     #[doc(alias = "SYN flood")]
     #[doc(alias = "somaxconn")]
     pub fn backlog_max(mut self, connections: usize) -> StackConfig {
@@ -154,78 +157,80 @@ impl StackConfig {
         self
     }
 
-    /// Sets how long a peer may take to complete a handshake that it began. Default 10 s.
+    /// Sets how long a peer may take to complete a handshake that it has begun. Default 10 s.
     pub fn half_open_timeout(mut self, time: Duration) -> StackConfig {
         self.half_open_timeout = time;
         self
     }
 
-    /// Sets how long an attempt to connect waits for an answer. Default 60 s.
+    /// Sets how long an attempt to connect waits for a response. Default 60 s.
     pub fn connect_timeout(mut self, time: Duration) -> StackConfig {
         self.connect_timeout = time;
         self
     }
 
-    /// Sets how long a peer may leave what was sent to it, or a probe, without an answer before
-    /// the connection is given up. Default 5 minutes (RFC 9293, section 3.8.3); `Duration::MAX`: for ever.
+    /// Sets how long a peer may leave data or a probe unacknowledged before the connection is given
+    /// up. Default 5 minutes (RFC 9293 §3.8.3). `Duration::MAX`: forever.
     #[doc(alias = "TCP_USER_TIMEOUT")]
     pub fn user_timeout(mut self, time: Duration) -> StackConfig {
         self.user_timeout = time;
         self
     }
 
-    /// Sets how long a connection that was dropped goes on sending what it had taken, and waits for
-    /// the peer's end. Default 30 s. Then it is reset, and counted.
+    /// Sets how long a dropped connection goes on sending what it has buffered, and waits for the
+    /// peer's end. Default 30 s. Then it is reset and counted.
     #[doc(alias = "SO_LINGER")]
     pub fn linger(mut self, time: Duration) -> StackConfig {
         self.linger = time;
         self
     }
 
-    /// Sets how many connections that were dropped go on so at a time, with their buffers: nobody holds
-    /// them, so no limit of a server counts them. Default 16,384, a quarter of all that there may be; at
-    /// least 1. Where there are more, the one that was dropped first is reset, and counted.
+    /// Sets how many dropped connections may go on like this at a time. They keep their buffers,
+    /// and no limit of a server counts them. Default 16,384, a quarter of [all
+    /// connections](StackConfig::connections_max); at least 1. If there are more, the one that was
+    /// dropped first is reset and counted.
     #[doc(alias = "tcp_max_orphans")]
     pub fn lingering_max(mut self, connections: usize) -> StackConfig {
         self.lingering_max = connections.max(1);
         self
     }
 
-    /// Sets how many connections that both sides have ended are remembered, to answer late segments:
-    /// for 10 s each, in some 300 bytes, without their buffers. Default 16,384; 0: none. Beyond, the
-    /// oldest is forgotten, and counted. So is the oldest to a target when one more is to be connected
-    /// there and all 16,384 ports for that are taken. They do not count as
-    /// [connections](StackConfig::connections_max).
+    /// Sets how many connections that both sides have ended are remembered, to answer late
+    /// segments. Each is remembered for 10 s, in some 300 bytes, without its buffers. Default
+    /// 16,384; 0: none. If there are more, the oldest is forgotten and counted. The oldest one to a
+    /// target is also forgotten, and counted, if a new connection to that target finds all 16,384
+    /// ports in use. These connections do not count as [connections](StackConfig::connections_max).
     #[doc(alias = "TIME-WAIT")]
     pub fn time_wait_max(mut self, connections: usize) -> StackConfig {
         self.time_wait_max = connections;
         self
     }
 
-    /// Sets how many connections there are at most, of all listeners and by all machines. Default
-    /// 65,536; at least 1. What comes then is thrown away as by a full backlog; connecting fails
-    /// with `OutOfMemory`.
+    /// Sets how many connections there are at most, of all listeners and machines together. Default
+    /// 65,536; at least 1. Further attempts of peers are dropped, as by a full backlog; connecting
+    /// fails with `OutOfMemory`.
     pub fn connections_max(mut self, connections: usize) -> StackConfig {
         self.connections_max = connections.max(1);
         self
     }
 
-    /// Sets how many packets are taken in a turn. Default 256; at least 1. The others wait in the
-    /// device.
+    /// Sets how many packets a turn takes from the device. Default 256; at least 1. The others wait
+    /// in the device.
     pub fn packets_max(mut self, packets: usize) -> StackConfig {
         self.packets_max = packets.max(1);
         self
     }
 
-    /// Sets how many packets a second that are for nobody have an answer: a reset (TCP), or that there
-    /// is no such port, protocol, or option of IPv6 (ICMP; RFC 1812, section 4.3.2.8, and RFC 4443, section
-    /// 2.4 (f), want a bound). As many may leave at once. Default 1,000, as Linux has it for ICMP; 0: none. What is
-    /// beyond has no answer and is
-    /// [counted](crate::StackStats::rejections_withheld): who connects to a closed port then waits for
-    /// its time to be over.
+    /// Sets how many packets per second are rejected with a response: a TCP reset, or an ICMP error
+    /// for an unknown port, protocol or IPv6 option (RFC 1812 §4.3.2.8 and RFC 4443 §2.4 (f) demand
+    /// a limit). As many may be rejected at once. Default 1,000, which is Linux's default for ICMP;
+    /// 0: none. Further packets get no response and are
+    /// [counted](crate::StackStats::rejections_withheld): a peer that connects to a closed port
+    /// then waits until its attempt times out.
     ///
-    /// It holds in the mean: who counts the answers learns nothing of those to others. Resets of
-    /// connections that have been made, pings, and questions for addresses are not bounded by it.
+    /// The limit holds on average, so that nobody can learn from the number of their own rejections
+    /// how many others got. Resets of established connections, ping replies, and ARP and neighbour
+    /// solicitations are not limited.
     #[doc(alias = "icmp_ratelimit")]
     #[doc(alias = "icmplim")]
     pub fn rejections_per_second(mut self, rejections: u32) -> StackConfig {
@@ -233,31 +238,31 @@ impl StackConfig {
         self
     }
 
-    /// Sets whether a packet that comes with a wrong checksum is thrown away. Default: yes. No is
-    /// for packet sockets that see what the same machine sends, which has none yet.
+    /// Sets whether received packets with a wrong checksum are dropped. Default: yes. Use no for
+    /// packet sockets that receive frames of the same machine, which have no checksums yet.
     pub fn verify_checksums(mut self, yes: bool) -> StackConfig {
         self.verify_checksums = yes;
         self
     }
 
-    /// Sets what chance is drawn from: sequence numbers, ports, and the loop's random bytes. By
-    /// default it is the system's; with a seed everybody can guess them, so that is for tests.
+    /// Sets the seed of random numbers: sequence numbers, ports, and the loop's entropy. By default
+    /// they come from the system. With a seed anybody can guess them, so use it for tests only.
     pub fn seed(mut self, seed: u64) -> StackConfig {
         self.seed = Some(seed);
         self
     }
 
-    /// Sets where work goes that machines offload. Default: nowhere, it is refused.
+    /// Sets the pool for work that machines offload. Default: none, and offloading is refused.
     pub fn offload_pool(mut self, pool: OffloadPool) -> StackConfig {
         self.pool = Some(pool);
         self
     }
 }
 
-/// The smallest buffer of a connection, in bytes: it holds a segment of the usual size.
+/// The smallest buffer of a connection, in bytes. It holds a segment of the usual size.
 const BUFFER_MIN: usize = 2 * 1024;
 
-/// The largest, in bytes. TCP's windows go to 1 GiB.
+/// The largest buffer, in bytes. TCP allows windows of up to 1 GiB.
 const BUFFER_MAX: usize = 16 * 1024 * 1024;
 
 impl Default for StackConfig {

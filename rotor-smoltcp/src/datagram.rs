@@ -1,4 +1,4 @@
-//! `SmoltcpUdpSocket`: datagrams.
+//! `SmoltcpUdpSocket`: UDP datagrams.
 
 use std::fmt;
 use std::io;
@@ -10,11 +10,12 @@ use rotor_core::{BackendHandle, Interest, Scope, Source, Token};
 use crate::member::Member;
 use crate::stack::Kind;
 
-/// UDP datagrams of a stack in user space.
+/// A UDP socket of a stack in user space.
 ///
-/// That nobody takes a datagram (ICMP) is not told. One that is longer than the device's packets is
-/// refused (`EMSGSIZE`): the stack makes no fragments, and takes none. So is a target, or a peer to be
-/// tied to, of the other version of IP, without a port, or without an address (`InvalidInput`).
+/// The socket is not told if nobody receives a datagram (ICMP). A datagram that is longer than the
+/// device's packets is refused (`EMSGSIZE`), because the stack neither makes nor accepts fragments.
+/// A target or peer of the other version of IP, without a port, or without an address is refused
+/// with `InvalidInput`.
 pub struct SmoltcpUdpSocket(Member);
 
 const WHAT: &str = "a UDP socket of smoltcp";

@@ -1,18 +1,18 @@
-//! The error of a loop whose device is gone: it names the device, which the system's error does
+//! The error of a loop whose device has failed. It names the device, which the system's error does
 //! not.
 
 use std::error::Error;
 use std::fmt;
 use std::io;
 
-/// A device is of no use any more, and why: what the [`io::Error`] holds that ends the loop.
+/// A device has failed, and why: the content of the [`io::Error`] that ends the loop.
 #[derive(Debug)]
 struct DeviceGone {
     device: String,
     cause: io::Error,
 }
 
-/// Puts the device into its error.
+/// Adds the name of the device to its error.
 pub(crate) fn device_gone(device: &str, cause: io::Error) -> io::Error {
     io::Error::new(cause.kind(), DeviceGone { device: device.into(), cause })
 }

@@ -1,4 +1,4 @@
-//! The family of sockets: what a machine that is generic over them names.
+//! The family of sockets, for machines that are generic over them.
 
 use rotor_core::net::Net;
 
@@ -6,7 +6,7 @@ use crate::datagram::SmoltcpUdpSocket;
 use crate::listener::SmoltcpTcpListener;
 use crate::stream::SmoltcpTcpStream;
 
-/// TCP and UDP of a stack in user space, as [`Inet`](rotor_core::net::Inet) is on mio.
+/// TCP and UDP of a stack in user space, like [`Inet`](rotor_core::net::Inet) of mio.
 #[derive(Clone, Copy, Debug)]
 pub struct SmoltcpInet;
 

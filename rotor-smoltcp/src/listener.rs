@@ -1,4 +1,4 @@
-//! `SmoltcpTcpListener`: what takes connections.
+//! `SmoltcpTcpListener`: accepts connections.
 
 use std::fmt;
 use std::io;
@@ -11,10 +11,10 @@ use crate::member::Member;
 use crate::stack::Kind;
 use crate::stream::SmoltcpTcpStream;
 
-/// What takes TCP connections of a stack in user space.
+/// A TCP listener of a stack in user space.
 ///
-/// `0.0.0.0` stands for all addresses of the stack of that version, and `[::]` for those of the
-/// other; a listener of one takes none of the other.
+/// `0.0.0.0` stands for all IPv4 addresses of the stack, and `[::]` for all its IPv6 addresses. A
+/// listener on one of them does not accept connections to the other.
 pub struct SmoltcpTcpListener(Member);
 
 const WHAT: &str = "a TCP listener of smoltcp";
@@ -46,7 +46,7 @@ impl Listener for SmoltcpTcpListener {
         let backlog = usize::try_from(options.backlog_len()).unwrap_or(usize::MAX);
         let member = Member::new(Kind::Listener, WHAT, scope, |stack| {
             let listened = match options.is_reuse_port() {
-                // Each loop has a stack, and addresses, of its own.
+                // Each loop has a stack and addresses of its own.
                 true => Err(io::ErrorKind::Unsupported.into()),
                 false => stack.listen(*address, backlog),
             };

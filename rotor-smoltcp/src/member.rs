@@ -1,4 +1,4 @@
-//! `Member`: a socket as its machine has it: the name that the stack knows it by.
+//! `Member`: a machine's handle of a socket, with the id by which the stack knows it.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use crate::backend::{Shared, SmoltcpHandle};
 use crate::slots::Id;
 use crate::stack::{Kind, Stack};
 
-/// A socket of a stack. Dropped, it is closed.
+/// A socket of a stack. Dropping it closes the socket.
 pub(crate) struct Member {
     shared: Shared,
     kind: Kind,
@@ -18,7 +18,7 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// Makes a socket of the stack of the loop; `what` it is called in errors.
+    /// Makes a socket of the loop's stack; error messages call it `what`.
     pub(crate) fn new<C>(
         kind: Kind,
         what: &str,
@@ -30,7 +30,7 @@ impl Member {
         Ok(Member { shared, kind, id })
     }
 
-    /// A stream that the same stack has made.
+    /// Returns a stream that the same stack has made.
     pub(crate) fn beside(&self, id: Id) -> Member {
         Member { shared: self.shared.clone(), kind: Kind::Stream, id }
     }
@@ -61,7 +61,7 @@ impl Member {
         self.stack().deregister(self.kind, self.id)
     }
 
-    /// A socket stays with the stack that it was made for.
+    /// A socket works only with the stack that made it.
     fn check(&self, backend: &dyn BackendHandle, what: &str) -> io::Result<()> {
         let handle: &SmoltcpHandle = backend.expect(what)?;
         if handle.shared().is(&self.shared) {

@@ -13,20 +13,21 @@ use crate::clock::ManualClock;
 use crate::config::StackConfig;
 use crate::device::{Device, Medium};
 
-/// How many bits of its addresses name the network of all hosts: of IPv4, and of IPv6.
+/// The lengths of the prefixes of the network of all hosts, for IPv4 and for IPv6.
 const PREFIXES: [u8; 2] = [8, 64];
 
-/// The shortest packets with which there is IPv6, in bytes (RFC 8200).
+/// The smallest MTU with which IPv6 works, in bytes (RFC 8200).
 const MTU_MIN_V6: usize = 1_280;
 
 impl Smoltcp {
-    /// Makes the backend of a host of a simulation that has a stack: packets of the host go through
-    /// the simulation's network, which loses, doubles, delays and changes them, cuts hosts off, and
-    /// resets connections, by the seed of the run.
+    /// Makes the backend of a host of a simulation, with a TCP/IP stack. The packets of the host go
+    /// through the simulation's network. That loses, duplicates, delays and changes packets, cuts
+    /// hosts off, and resets connections, as the seed of the run determines.
     ///
-    /// The stack has the addresses of the [host](PacketPort::addresses), that of IPv6 where packets are
-    /// long enough (1,280 bytes), beside those of `config`; and chances from the simulation, unless
-    /// `config` has [a seed](StackConfig::seed). The simulation's own sockets work on the same loop.
+    /// The stack has the addresses of the [host](PacketPort::addresses) besides those of `config`:
+    /// the IPv6 address only if packets may be long enough (1,280 bytes). Its random numbers come
+    /// from the simulation unless `config` has [a seed](StackConfig::seed). The simulation's own
+    /// sockets work on the same loop.
     ///
     /// # Errors
     ///
@@ -34,7 +35,7 @@ impl Smoltcp {
     ///
     /// # Examples
     ///
-    /// A server and its client on hosts of their own, under twenty seeds:
+    /// A server and its client on separate hosts, under twenty seeds:
     ///
     /// ```
     /// use std::io::Write;
@@ -104,7 +105,7 @@ impl Smoltcp {
     }
 }
 
-/// A stack whose clock is that of its host.
+/// A stack with the clock of its host.
 struct Simulated {
     stack: Smoltcp,
     clock: ManualClock,
@@ -128,7 +129,7 @@ impl Backend for Simulated {
     }
 }
 
-/// The card of a simulated host.
+/// The network card of a simulated host.
 struct SimulatedCard(PacketPort);
 
 impl Device for SimulatedCard {

@@ -1,6 +1,6 @@
-//! `Slots`: values with names that no later value answers to.
+//! `Slots`: a table whose keys are never reused.
 
-/// The name of a value: a slot, and which of its values is meant.
+/// The key of a value: a slot, and how often the slot has been used.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Id {
     index: u32,
@@ -10,7 +10,7 @@ pub(crate) struct Id {
 /// Values, each under an [`Id`] of its own.
 pub(crate) struct Slots<T> {
     slots: Vec<(u32, Option<T>)>,
-    /// The vacant ones; the one that became free last is used first, while it is in the cache.
+    /// The vacant slots. The last one to become free is used first, while it is in the cache.
     free: Vec<u32>,
 }
 
@@ -22,7 +22,7 @@ impl<T> Slots<T> {
     pub(crate) fn insert(&mut self, value: T) -> Id {
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push((0, None));
-            // Sockets have memory of their own: there are never 2³² of them.
+            // Sockets need memory of their own, so there are never 2³² of them.
             (self.slots.len() - 1) as u32
         });
         let slot = &mut self.slots[index as usize];
@@ -50,7 +50,7 @@ impl<T> Slots<T> {
         Some(value)
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }

@@ -1,4 +1,4 @@
-//! `SmoltcpTcpStream`: connections.
+//! `SmoltcpTcpStream`: TCP connections.
 
 use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
@@ -13,14 +13,14 @@ use crate::stack::Kind;
 
 /// A TCP connection of a stack in user space.
 ///
-/// Its buffers are those of [`StackConfig`](crate::StackConfig), from its first packet on:
+/// [`StackConfig`](crate::StackConfig) sets the size of its buffers, from its first packet on:
 /// `set_send_buffer`, `set_receive_buffer` and `set_unsent_max` do nothing.
 pub struct SmoltcpTcpStream(Member);
 
 const WHAT: &str = "a TCP socket of smoltcp";
 
 impl SmoltcpTcpStream {
-    /// What a listener of the same stack has accepted.
+    /// Creates the stream that a listener of the same stack has accepted.
     pub(crate) fn of(member: Member) -> SmoltcpTcpStream {
         SmoltcpTcpStream(member)
     }
@@ -46,7 +46,7 @@ impl Write for SmoltcpTcpStream {
         self.0.stack().write(self.0.id(), slices)
     }
 
-    /// Nothing: what was written is sent, as if a system had it.
+    /// Does nothing: what was written will be sent, as if a kernel had it.
     #[inline]
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
@@ -111,7 +111,7 @@ impl StreamSocket for SmoltcpTcpStream {
         false
     }
 
-    /// A read takes all that there is, if it fits; what comes later is told of.
+    /// A read takes all bytes that have arrived, if they fit; later ones cause an event.
     #[inline]
     fn short_read_drains(&self) -> bool {
         true

@@ -1,4 +1,4 @@
-//! `KernelDevice`: devices of the Linux kernel, opened by others and read and written here.
+//! `KernelDevice`: devices of the Linux kernel, opened by other crates, and read and written here.
 
 use std::fmt;
 use std::io;
@@ -16,42 +16,42 @@ use super::{Device, ETHERNET_HEADER, Medium};
 
 /// A device of the Linux kernel: TUN, TAP, or the packet socket of an interface.
 ///
-/// Opening one needs the capability `CAP_NET_ADMIN` (TUN and TAP, unless the device is persistent
-/// and the user's) or `CAP_NET_RAW` (packet sockets), and Linux 5.6. A container may refuse
-/// `pidfd_getfd`, which it needs as well, unless it grants `CAP_SYS_PTRACE`: Docker's filter of system
-/// calls does.
+/// To open one, a process needs Linux 5.6 and the capability `CAP_NET_ADMIN` (TUN and TAP, unless
+/// the device is persistent and belongs to the user) or `CAP_NET_RAW` (packet sockets). It also
+/// needs the system call `pidfd_getfd`, which a container may refuse unless it grants
+/// `CAP_SYS_PTRACE`: Docker's seccomp filter does.
 pub struct KernelDevice {
     name: String,
     fd: OwnedFd,
     medium: Medium,
     mtu: usize,
     has_virtio_header: bool,
-    /// Of a packet socket.
+    /// For packet sockets.
     interface: Option<Interface>,
 }
 
-/// The interface that a packet socket is bound to.
+/// The interface to which a packet socket is bound.
 struct Interface {
     index: u32,
     clock: Clock,
-    /// When to look whether it is there still, since it is down.
+    /// When to check whether the interface still exists, if it is down.
     look_at: Option<Time>,
 }
 
-/// How often an interface that is down is looked for.
+/// How often to check whether an interface that is down still exists.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// The longest name of an interface, in bytes (`IFNAMSIZ`, less the zero behind it).
+/// The longest name of an interface, in bytes (`IFNAMSIZ` without the final zero).
 const NAME_BYTES_MAX: usize = 15;
 
 impl KernelDevice {
-    /// Opens the TUN device of this name, and makes it if there is none: IP packets that the
-    /// kernel routes there come to the loop. Its addresses, routes and MTU are set as those of any
-    /// interface (`ip address add 10.1.0.1/24 dev NAME`), and it has to be up.
+    /// Opens the TUN device of this name, and creates it if there is none: the loop gets the IP
+    /// packets that the kernel routes there. Its addresses, routes and MTU are set as for any
+    /// interface (`ip address add 10.1.0.1/24 dev NAME`), and the interface must be up.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` where the name is empty or longer than 15 bytes; else what the system says:
+    /// `InvalidInput` if the name is empty or longer than 15 bytes. Otherwise the system's error:
     /// no permission, the name is in use, no `/dev/net/tun`.
     #[cfg(feature = "tun")]
     pub fn tun(name: &str) -> io::Result<KernelDevice> {
@@ -60,8 +60,8 @@ impl KernelDevice {
         KernelDevice::of(&opened, name)
     }
 
-    /// Opens the TAP device of this name, and makes it if there is none: as
-    /// [`tun`](KernelDevice::tun), with Ethernet frames.
+    /// Opens the TAP device of this name, and creates it if there is none: like
+    /// [`tun`](KernelDevice::tun), but with Ethernet frames.
     ///
     /// # Errors
     ///
@@ -75,24 +75,25 @@ impl KernelDevice {
 
     /// Opens a packet socket on the Ethernet interface of this name (`AF_PACKET`; packet(7)).
     ///
-    /// The kernel goes on to see what comes there, so the stack must have addresses that the kernel
-    /// has not. Frames of the same machine (a veth pair) have no checksums yet:
-    /// [`StackConfig::verify_checksums`](crate::StackConfig::verify_checksums) takes them.
+    /// The kernel continues to see the interface's frames, so the stack's addresses must not be the
+    /// kernel's. Frames from the same machine (a veth pair) have no checksums yet; set
+    /// [`StackConfig::verify_checksums`](crate::StackConfig::verify_checksums) to false to accept
+    /// them.
     ///
-    /// Most interfaces pass on what is for their own address, so the stack takes that
-    /// ([`StackConfig::hardware_address`](crate::StackConfig::hardware_address), by `ip link show`), or
-    /// the card passes on all (`ip link set NAME promisc on`). Who looks for a neighbour of IPv6 asks a
-    /// group, which the kernel is not in: `ip link set NAME allmulticast on`. A veth pair passes on all
-    /// as it is.
+    /// Most interfaces pass on only frames for their own hardware address. So either give that
+    /// address to the stack
+    /// ([`StackConfig::hardware_address`](crate::StackConfig::hardware_address); `ip link show`
+    /// prints it), or let the interface pass on all frames (`ip link set NAME promisc on`). IPv6
+    /// neighbour solicitations go to a multicast group that the kernel has not joined: `ip link set
+    /// NAME allmulticast on`. A veth pair passes on all frames anyway.
     ///
-    /// An interface that is taken down is counted
-    /// ([`went_down`](crate::StackStats::went_down)) and logged; packets come again once it is up,
-    /// and connections go on if their times allow. One that is deleted ends the loop, at most a
-    /// second later where it was down before.
+    /// An interface that goes down is counted ([`went_down`](crate::StackStats::went_down)) and
+    /// logged. Packets come again when it is up, and connections continue if their timeouts allow.
+    /// If the interface is deleted, the loop ends, at most a second later if it was down before.
     ///
     /// # Errors
     ///
-    /// As for [`tun`](KernelDevice::tun); `ENODEV` where there is no such interface.
+    /// As for [`tun`](KernelDevice::tun); `ENODEV` if there is no such interface.
     #[cfg(feature = "packet-socket")]
     pub fn packet_socket(interface: &str) -> io::Result<KernelDevice> {
         check(interface)?;
@@ -103,12 +104,13 @@ impl KernelDevice {
         Ok(device)
     }
 
-    /// Opens the TUN device of this name, as [`tun`](KernelDevice::tun), and leaves the sums and
-    /// the cutting of segments to the kernel (`IFF_VNET_HDR`): a large body costs a fraction,
-    /// since it goes in packets of up to 64 KiB, whatever the MTU.
+    /// Opens the TUN device of this name, like [`tun`](KernelDevice::tun), and leaves checksums and
+    /// segmentation to the kernel (`IFF_VNET_HDR`). A large body costs a fraction of the CPU time,
+    /// because it travels in packets of up to 64 KiB, whatever the MTU.
     ///
-    /// A device that outlives those who open it (`ip tuntap add`) keeps sending large packets, so
-    /// [`tun`](KernelDevice::tun) is not for it any more. Linux 6.2 sends datagrams uncut as well.
+    /// A persistent device (`ip tuntap add`) keeps sending large packets, so it can no longer be
+    /// opened with [`tun`](KernelDevice::tun). From Linux 6.2 on, the kernel sends datagrams in
+    /// large packets as well.
     ///
     /// # Errors
     ///
@@ -119,16 +121,16 @@ impl KernelDevice {
         let builder = tun_rs::DeviceBuilder::new().name(name).offload(true);
         let opened = builder.inherit_enable_state().build_sync()?;
         opened.set_nonblocking(true)?;
-        // It lends its descriptor, of which this is a second one.
+        // `opened` only lends its descriptor, so this duplicates it.
         let fd = opened.as_fd().try_clone_to_owned()?;
         let mtu = opened.mtu()?.into();
         let (medium, name) = (Medium::Ip, name.into());
         Ok(KernelDevice { name, fd, medium, mtu, has_virtio_header: true, interface: None })
     }
 
-    /// Takes over what smoltcp has opened. Its own reads and writes panic when the device is gone,
-    /// or down, and allocate for each packet; and it lends no descriptor that has an owner. The
-    /// kernel makes a second one of the number, which needs no unsafe code.
+    /// Takes over a device that smoltcp has opened. smoltcp's own reads and writes panic when the
+    /// device is gone or down, and allocate for each packet. Its descriptor has no owner to borrow
+    /// from, so the kernel duplicates it by number, which needs no unsafe code.
     fn of<D: phy::Device + AsRawFd>(opened: &D, name: &str) -> io::Result<KernelDevice> {
         let own = pidfd_open(getpid(), PidfdFlags::empty())?;
         let fd = pidfd_getfd(own, opened.as_raw_fd(), PidfdGetfdFlags::empty())?;
@@ -144,13 +146,14 @@ impl KernelDevice {
 }
 
 impl Interface {
-    /// Notes what a read has said. The kernel says that an interface is down once, in the same words
-    /// for one that is being deleted; it does not say that it is up again, nor that it is deleted when
-    /// it was down (packet(7), `ENETDOWN`). So it is looked for.
+    /// Handles the result of a read. The kernel reports once that an interface is down, with the
+    /// same error for one that is being deleted. It does not report that the interface is up again,
+    /// nor that it is deleted if it was down (packet(7), `ENETDOWN`). So this checks whether it
+    /// still exists.
     ///
     /// # Errors
     ///
-    /// `ENODEV`: it is gone.
+    /// `ENODEV`: the interface is gone.
     fn note(&mut self, socket: &OwnedFd, read: Result<usize, Errno>) -> io::Result<()> {
         match read {
             Ok(_) => self.look_at = None,
@@ -169,7 +172,7 @@ impl Interface {
     }
 }
 
-/// smoltcp does not look at how long a name is.
+/// Checks the name of an interface, since smoltcp does not check its length.
 fn check(name: &str) -> io::Result<()> {
     if (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.contains('\0') {
         return Ok(());
@@ -212,7 +215,7 @@ impl Device for KernelDevice {
         Some(self.fd.as_fd())
     }
 
-    /// Not a packet: whether the interface is there is to be looked at then.
+    /// Not an arrival: when to check whether the interface still exists.
     fn next_arrival(&self) -> Option<Time> {
         self.interface.as_ref()?.look_at
     }

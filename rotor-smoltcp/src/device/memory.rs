@@ -1,4 +1,4 @@
-//! `MemoryDevice`: a cable in memory, with whatever a network does to packets.
+//! `MemoryDevice`: a cable in memory, with all faults that a network may have.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,10 +14,10 @@ use rotor_core::backend::Clock;
 use super::{Device, Medium};
 use crate::clock::{Alarm, LoopClock, ManualClock};
 
-/// How a cable in memory treats what is sent.
+/// How a cable in memory treats packets.
 ///
-/// Chances are of a thousand packets; by default each arrives at once, once, in order and as it
-/// was.
+/// Rates are per thousand packets. By default each packet arrives at once, once, in order and
+/// unchanged.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct MemoryConfig {
@@ -34,16 +34,16 @@ pub struct MemoryConfig {
     clock: LoopClock,
 }
 
-/// One end of a cable in memory; the other end may be with another loop, on any thread.
+/// One end of a cable in memory. The other end may belong to another loop, on any thread.
 ///
-/// What is sent when the other end was dropped is lost.
+/// Packets are lost if the other end was dropped.
 pub struct MemoryDevice {
     name: &'static str,
     medium: Medium,
     mtu: usize,
     incoming: Arc<Lane>,
     outgoing: Arc<Lane>,
-    /// Readable while the lane says so.
+    /// Readable while `has_rung` is set.
     bell: UnixStream,
     clock: LoopClock,
 }
@@ -54,33 +54,33 @@ pub struct MemoryDevice {
 pub struct MemoryStats {
     /// Packets that were sent.
     pub sent: u64,
-    /// Of these, lost by chance.
+    /// Packets of `sent` that were lost at random.
     pub lost: u64,
-    /// Of these, lost since the cable was full.
+    /// Packets of `sent` that were lost because the cable was full.
     pub overflowed: u64,
-    /// Of these, longer than the cable takes, and lost.
+    /// Packets of `sent` that were lost because they were too long.
     pub oversized: u64,
-    /// Of these, sent on twice.
+    /// Packets of `sent` that arrive twice.
     pub doubled: u64,
-    /// Of these, overtaken by later ones, or so it was meant.
+    /// Packets of `sent` that were delayed, so that later ones can overtake them.
     pub delayed: u64,
-    /// Of these, changed by a bit.
+    /// Packets of `sent` of which one bit was changed.
     pub corrupted: u64,
 }
 
 /// One direction of a cable.
 struct Lane {
     traffic: Mutex<Traffic>,
-    /// The other side of the receiver's bell.
+    /// The other end of the receiver's bell.
     bell: UnixStream,
     rules: MemoryConfig,
 }
 
 struct Traffic {
-    /// By the time at which each arrives, and the order in which they were sent.
+    /// By time of arrival, and then in the order in which they were sent.
     packets: BTreeMap<(Time, u64), Vec<u8>>,
     number: u64,
-    /// The receiver's bell has rung, and it has not looked since.
+    /// The receiver's bell has rung since the receiver last looked.
     has_rung: bool,
     is_unplugged: bool,
     random: fastrand::Rng,
@@ -89,7 +89,7 @@ struct Traffic {
 }
 
 impl MemoryConfig {
-    /// Returns a cable that does nothing to packets.
+    /// Returns a cable without faults.
     pub fn new() -> MemoryConfig {
         MemoryConfig {
             medium: Medium::Ip,
@@ -106,19 +106,19 @@ impl MemoryConfig {
         }
     }
 
-    /// Sets what packets are like. Default: [`Medium::Ip`].
+    /// Sets the format of the packets. Default: [`Medium::Ip`].
     pub fn medium(mut self, medium: Medium) -> MemoryConfig {
         self.medium = medium;
         self
     }
 
-    /// Sets how long an IP packet may be, in bytes. Default 1,500; 576 to 65,535.
+    /// Sets the length of the longest IP packet, in bytes. Default 1,500; 576 to 65,535.
     pub fn mtu(mut self, bytes: usize) -> MemoryConfig {
         self.mtu = bytes.clamp(576, 65_535);
         self
     }
 
-    /// Sets how many packets may be on their way in each direction; what is more is lost. Default
+    /// Sets how many packets may be on their way in each direction. Further ones are lost. Default
     /// 1,024; at least 1.
     pub fn packets_max(mut self, packets: usize) -> MemoryConfig {
         self.packets_max = packets.max(1);
@@ -137,33 +137,33 @@ impl MemoryConfig {
         self
     }
 
-    /// Sets how many of a thousand packets come twice. Default 0.
+    /// Sets how many of a thousand packets arrive twice. Default 0.
     pub fn doubled(mut self, of_thousand: u16) -> MemoryConfig {
         self.doubled = of_thousand;
         self
     }
 
-    /// Sets how many of a thousand packets take up to so much longer, so that others overtake them.
-    /// Default 0, and 2 ms.
+    /// Sets how many of a thousand packets are delayed, and by how much at most, so that others
+    /// overtake them. Default 0, and 2 ms.
     pub fn delayed(mut self, of_thousand: u16, up_to: Duration) -> MemoryConfig {
         self.delayed = of_thousand;
         self.delay = up_to;
         self
     }
 
-    /// Sets in how many of a thousand packets one bit is another. Default 0.
+    /// Sets in how many of a thousand packets one bit changes. Default 0.
     pub fn corrupted(mut self, of_thousand: u16) -> MemoryConfig {
         self.corrupted = of_thousand;
         self
     }
 
-    /// Sets what chance is drawn from. Default 0; the same seed, the same chances.
+    /// Sets the seed of the faults. Default 0. The same seed gives the same faults.
     pub fn seed(mut self, seed: u64) -> MemoryConfig {
         self.seed = seed;
         self
     }
 
-    /// Has packets travel in virtual time. Default: in the system's.
+    /// Sets the clock by which packets travel, for virtual time. Default: the system's time.
     pub fn clock(mut self, clock: &ManualClock) -> MemoryConfig {
         self.clock = LoopClock::Manual(clock.clone());
         self
@@ -177,7 +177,7 @@ impl Default for MemoryConfig {
 }
 
 impl MemoryDevice {
-    /// Makes both ends of a cable.
+    /// Returns both ends of a new cable.
     ///
     /// # Errors
     ///
@@ -198,7 +198,7 @@ impl MemoryDevice {
         Ok((left, end("the right end", &to_right, &to_left, right_bell)))
     }
 
-    /// Makes a cable with one end: what is sent comes back, so a loop can talk to itself.
+    /// Returns a cable with one end: packets come back, so a loop can talk to itself.
     ///
     /// # Errors
     ///
@@ -216,7 +216,7 @@ impl MemoryDevice {
         })
     }
 
-    /// Pulls the cable out of the other end: the loop there ends with an error that says so.
+    /// Unplugs the other end of the cable: the loop there ends with an error that says so.
     pub fn unplug(&self) {
         let mut traffic = self.outgoing.traffic();
         traffic.is_unplugged = true;
@@ -250,7 +250,7 @@ impl Device for MemoryDevice {
         let now = self.clock.now();
         let arrived = traffic.packets.first_entry().filter(|first| first.key().0 <= now);
         let Some(first) = arrived else {
-            // Only now that nothing is left: whoever sends from here on rings again.
+            // Only now that no packet is left: the next one rings again.
             if std::mem::take(&mut traffic.has_rung) {
                 self.bell.read_exact(&mut [0])?;
             }
@@ -297,7 +297,7 @@ impl Lane {
     }
 
     fn traffic(&self) -> MutexGuard<'_, Traffic> {
-        // A packet is in it or not; there is nothing in between.
+        // The lock protects no invariant: after a panic, a packet is in the queue or not.
         self.traffic.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -324,13 +324,13 @@ impl Lane {
         self.ring(traffic);
     }
 
-    /// Wakes the loop at the other end, if it has not been since it last looked.
+    /// Wakes the loop at the other end, unless that was done since it last looked.
     fn ring(&self, traffic: &mut Traffic) {
         if std::mem::replace(&mut traffic.has_rung, true) {
             return;
         }
-        // There is room for a byte: it is read before there is a second one. Where the other end is
-        // gone, nobody is to be woken.
+        // There is room for a byte, since it is read before the next one is written. If the other
+        // end is gone, there is nothing to wake.
         if let Err(error) = (&self.bell).write(&[1]) {
             log::debug!("the other end of a cable is not woken: {error}");
         }

@@ -13,73 +13,76 @@ use std::os::fd::BorrowedFd;
 
 use rotor_core::Time;
 
-/// What packets are like on a device.
+/// The format of a device's packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Medium {
-    /// IP packets, with nothing around them: TUN, and other tunnels.
+    /// IP packets without a link-layer header: TUN and other tunnels.
     Ip,
-    /// Ethernet frames without their checksum: TAP, packet sockets.
+    /// Ethernet frames without their check sequence: TAP, packet sockets.
     Ethernet,
 }
 
-/// The length of an Ethernet frame's header, in bytes.
+/// The length of an Ethernet header, in bytes.
 pub(crate) const ETHERNET_HEADER: usize = 14;
 
 /// The length of a virtio header, in bytes.
 pub(crate) const VIRTIO_HEADER: usize = 10;
 
-/// Where packets come from and go to: a network card, as a stack sees it.
+/// A source and sink of packets: a network card, as a stack sees it.
 ///
-/// Those of this crate are [`MemoryDevice`] and, with the features `tun` and `packet-socket`,
-/// `KernelDevice`. Implement it for another: a library for AF_XDP or for a card that is driven from
-/// user space, a tunnel of one's own.
+/// The devices of this crate are [`MemoryDevice`] and, with the features `tun` and `packet-socket`,
+/// `KernelDevice`. Implement the trait for others: a library for AF_XDP or for a card that is
+/// driven from user space, or a tunnel of your own.
 pub trait Device: Send + 'static {
-    /// Returns what it is called in errors: `tun0`.
+    /// Returns the name of the device in errors, such as `tun0`.
     fn name(&self) -> &str;
 
-    /// Returns what its packets are like.
+    /// Returns the format of the packets.
     fn medium(&self) -> Medium;
 
-    /// Returns how long an IP packet may be that it sends, in bytes, without what the medium puts
-    /// around it; what is above 65,535 is taken as that. Asked when a stack is opened.
+    /// Returns the length of the longest IP packet that the device sends, in bytes, without the
+    /// link-layer header. A value above 65,535 counts as 65,535. Called when a stack is opened.
     fn mtu(&self) -> usize;
 
-    /// Whether each packet has a virtio header in front, in both directions (`virtio_net_hdr`
-    /// without the number of buffers: 10 bytes in the order of this machine; VIRTIO 1.2, section
-    /// 5.1.6). By default not. Asked when a stack is opened.
+    /// Returns whether each packet, in both directions, begins with a virtio header
+    /// (`virtio_net_hdr` without the number of buffers: 10 bytes in native byte order; VIRTIO 1.2
+    /// §5.1.6). Default: no. Called when a stack is opened.
     ///
-    /// Such a device makes the sums of TCP and UDP, and cuts packets of TCP of up to 64 KiB into
-    /// segments of the size that the header says, for either version of IP. What comes may be as
-    /// long, of datagrams too, and need not have a sum where the header says so.
+    /// Such a device computes the checksums of TCP and UDP, and splits TCP packets of up to 64 KiB
+    /// into segments of the size in the header, for IPv4 and IPv6. Packets that it receives may be
+    /// as long, including those of UDP, and need no checksum if their header says so.
     fn has_virtio_header(&self) -> bool {
         false
     }
 
-    /// Takes the next packet that has come, and returns its length in bytes. One of none counts as any
-    /// other, and is refused.
+    /// Takes the next packet that has arrived, and returns its length in bytes. A packet of length
+    /// 0 counts like any other, and is refused.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` when there is none; `Interrupted`: it is asked again;
-    /// [`NetworkDown`](io::ErrorKind::NetworkDown), once each time: none will come for now, which is
-    /// counted and logged. Any other says that the device is of no use any more, and ends the loop.
+    /// * `WouldBlock`: no packet is there.
+    /// * `Interrupted`: the stack calls again.
+    /// * [`NetworkDown`](io::ErrorKind::NetworkDown), once each time that the network goes down: no
+    ///   packets come for now, which is counted and logged.
+    /// * Any other error means that the device has failed, and ends the loop.
     fn receive(&mut self, packet: &mut [u8]) -> io::Result<usize>;
 
     /// Sends a packet.
     ///
     /// # Errors
     ///
-    /// It was not sent, which is counted and no more: a network may lose any. Who has lost more
-    /// than that says so by the next [`receive`](Device::receive).
+    /// The packet was not sent. That is only counted, since any network may lose packets. If the
+    /// device has failed altogether, the next [`receive`](Device::receive) should report it.
     fn send(&mut self, packet: &[u8]) -> io::Result<()>;
 
-    /// Returns the descriptor that becomes readable when a packet comes; `None` where there is
-    /// none: then the loop sees packets when it wakes for another reason.
+    /// Returns the descriptor that becomes readable when a packet arrives. With `None`, the loop
+    /// sees packets only when it wakes for another reason.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Returns when a packet will have come that is known of already, or when the device is to be asked
-    /// without one. By default never: the descriptor tells.
+    /// Returns when a packet that is already known will have arrived, or when the stack should call
+    /// [`receive`](Device::receive) without one. Default: never, since the descriptor reports
+    /// arrivals.
     fn next_arrival(&self) -> Option<Time> {
         None
     }
