@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{IpAddress, IpProtocol, IpRepr, TcpControl, TcpPacket, TcpRepr, TcpSeqNumber};
 
-/// Writes a segment without bytes behind the header of a frame, if there is one.
+/// Returns a segment without payload, after `frame`: the Ethernet header, if there is one.
 pub(super) fn acknowledgement(
     frame: &[u8],
     (from, to): (SocketAddr, SocketAddr),

@@ -1,21 +1,21 @@
-//! `Chance`: numbers that nobody can guess, for what no stranger is to know: the number with which a
-//! connection begins, and the port.
+//! `Chance`: unpredictable numbers, for what strangers must not know: initial sequence numbers and
+//! ports.
 
 use std::io;
 
 use fastrand::Rng;
 use rotor_core::backend::system_entropy;
 
-/// How many bytes the system is asked for at a time: 64 numbers, so that it is not asked for each.
+/// How many bytes are taken from the system at a time: 64 numbers, to save system calls.
 const TAKEN_BYTES: usize = 512;
 
 /// The length of a number, in bytes.
 const NUMBER: usize = 8;
 
-/// Numbers of the system, each of its own: none tells of another. With a seed they follow from that.
+/// Numbers from the system, which are independent of each other; or, with a seed, from a generator.
 pub(super) enum Chance {
     Seeded(Rng),
-    /// What was taken and has not been used.
+    /// Bytes that were taken and not yet used.
     System(Vec<u8>),
 }
 
@@ -48,7 +48,7 @@ impl Chance {
         }
     }
 
-    /// Fills bytes by the seed; says no where there is none.
+    /// Fills `bytes` from the seed; returns false if there is none.
     pub(super) fn seeded(&mut self, bytes: &mut [u8]) -> bool {
         match self {
             Chance::Seeded(random) => {

@@ -1,4 +1,4 @@
-//! `Connection`: what the stack knows of a connection, and what its machine is to be told.
+//! `Connection`: a connection of the stack, and the events for its machine.
 
 use std::io;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use super::sequence::Sequence;
 use super::time_wait::Numbers;
 use crate::slots::Id;
 
-/// How soon a connection asks again how much its peer takes.
+/// How soon a connection asks again for the window of its peer.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
-/// As many acknowledgements of the same have smoltcp send again at once (RFC 5681, section 3.2).
+/// The number of duplicate acknowledgements that make smoltcp retransmit at once (RFC 5681 §3.2).
 const REPETITIONS: u8 = 3;
 
-/// Who has a connection.
+/// Who holds a connection.
 ///
 /// ```text
 ///  a first packet ─▶ HalfOpen ──handshake──▶ Waiting ──accept──▶ Open ──drop──▶ Left ─▶ forgotten
@@ -31,20 +31,20 @@ const REPETITIONS: u8 = 3;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
-    /// A listener: the peer has not completed the handshake.
+    /// A listener; the peer has not completed the handshake.
     HalfOpen(Id),
-    /// A listener: it waits to be accepted.
+    /// A listener; the connection waits to be accepted.
     Waiting(Id),
-    /// A machine, which waits for the peer's answer.
+    /// A machine, which waits for the peer's response.
     Connecting,
     /// A machine.
     Open,
-    /// Nobody: it sends what it had taken, and ends.
+    /// No machine: the connection sends what it has buffered, and ends.
     Left,
 }
 
 pub(super) struct Connection {
-    /// A set of its own, so that nothing is looked for among all connections.
+    /// A set of its own, so that smoltcp need not search among all connections.
     pub(super) set: SocketSet<'static>,
     handle: SocketHandle,
     pub(super) flow: Flow,
@@ -52,40 +52,41 @@ pub(super) struct Connection {
     pub(super) phase: Phase,
     token: Option<Token>,
     interest: Interest,
-    /// The number of the first byte of its peer, once one was acknowledged.
+    /// The number of the peer's first byte, known after the first acknowledgement.
     first: Option<TcpSeqNumber>,
-    /// How many bytes the machine has read, as numbers count.
+    /// How many bytes the machine has read, modulo 2³².
     read_bytes: u32,
-    /// How many unread bytes the machine knows of.
+    /// How many unread bytes the machine was told of.
     told_bytes: usize,
     told_end: bool,
     told_failure: bool,
-    /// A write found no room; or the attempt to connect has not ended.
+    /// A write has found no room, or the connection attempt has not ended.
     pub(super) wants_room: bool,
-    /// The machine reads no more.
+    /// The machine has shut down reading.
     pub(super) is_deaf: bool,
-    /// Why it ended, if not in order; until somebody has asked.
+    /// Why the connection ended, if not in order, until that was reported.
     pub(super) failure: Option<io::ErrorKind>,
     pub(super) has_failed: bool,
-    /// When it is looked at again, whatever comes.
+    /// When it is looked at again, even if nothing arrives.
     pub(super) due: Option<Time>,
-    /// When whoever has it has waited long enough.
+    /// When its holder has waited long enough.
     pub(super) give_up_at: Option<Time>,
-    /// It asks how much its peer takes.
+    /// It probes for the window of its peer.
     pub(super) asks_for_room: bool,
     /// When the peer has owed an answer for too long.
     pub(super) answer_due: Option<Time>,
-    /// It is in the list of those that may have something to send.
+    /// It is in `dirty`, since it may have something to send.
     pub(super) is_dirty: bool,
-    /// It is in the list of those that may have something to tell.
+    /// It is in `changed`, since its machine may have to be told something.
     pub(super) is_changed: bool,
-    /// It is in the list of those that wait to know where their peer is.
+    /// It is in `unresolved`, waiting for the hardware address of its peer.
     pub(super) is_unresolved: bool,
-    /// It is among those that nobody has, and that have not ended.
+    /// It was dropped and has not ended.
     pub(super) lingers: bool,
-    /// Its peer was, or was to be, told of a reset of ours.
+    /// A reset of ours was sent to the peer, or was about to be.
     has_reset: bool,
-    /// How often its peer has said something, and not that it has our end, where it owed nothing else.
+    /// How many segments of the peer did not acknowledge our end, while nothing else was
+    /// unacknowledged.
     end_repetitions: u8,
 }
 
@@ -123,11 +124,11 @@ impl Connection {
         }
     }
 
-    /// Its socket, which nothing knows any more, for another connection.
+    /// Returns its socket for another connection, after its own was forgotten.
     ///
-    /// Where smoltcp was to send again at once, and had nothing to send but a reset or its end, it would still do
-    /// so in that one, whatever the window of the peer. Nobody sees whether it would, so that nothing but such an
-    /// end may have come before.
+    /// smoltcp may remember in a socket that it has to retransmit at once. If it had nothing to
+    /// send but a reset or our end, it would do so in the next connection, whatever the window of
+    /// that peer. This cannot be seen from outside, so sockets with such an end are not reused.
     pub(super) fn into_socket(mut self) -> Option<Socket<'static>> {
         if self.has_reset || self.end_repetitions >= REPETITIONS {
             return None;
@@ -148,19 +149,19 @@ impl Connection {
         self.set.get::<Socket<'_>>(self.handle).state()
     }
 
-    /// Whether it has nothing to send any more, and nothing can come.
+    /// Whether it has nothing more to send, and nothing more can arrive.
     pub(super) fn is_over(&self) -> bool {
         let socket = self.set.get::<Socket<'_>>(self.handle);
-        // It forgets the peer once that was told of an abort.
+        // smoltcp forgets the peer once that was told of an abort.
         socket.state() == State::Closed && socket.remote_endpoint().is_none()
     }
 
-    /// It is about to send.
+    /// Called before it sends.
     pub(super) fn note_reset(&mut self) {
         self.has_reset |= self.state() == State::Closed && !self.is_over();
     }
 
-    /// Its peer has said something, before which it was in that state.
+    /// Called after a segment of the peer was handled; `before` is the state before that.
     pub(super) fn note_repetition(&mut self, before: State) {
         let socket = self.set.get::<Socket<'_>>(self.handle);
         let has_ended = matches!(before, State::FinWait1 | State::Closing | State::LastAck);
@@ -174,7 +175,7 @@ impl Connection {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         (self.token, self.interest) = (Some(token), interest);
-        // Who registers knows of nothing yet.
+        // The new machine has not been told anything yet.
         (self.told_bytes, self.told_end, self.told_failure) = (0, false, false);
         Ok(())
     }
@@ -183,23 +184,23 @@ impl Connection {
         self.token.take().map(|_| ()).ok_or(io::ErrorKind::NotFound.into())
     }
 
-    /// It is no machine's any more.
+    /// Called when its socket is dropped.
     pub(super) fn leave(&mut self) {
         self.token = None;
         self.phase = Phase::Left;
     }
 
-    /// How many numbers its peer has used since its first packet, as far as nothing is missing: those of
-    /// bytes, and that of its end.
+    /// Returns how many sequence numbers the peer has used since its first packet, up to the first
+    /// gap: one for each byte, and one for its end.
     fn came(&self) -> u32 {
         let socket = self.set.get::<Socket<'_>>(self.handle);
-        // A buffer has 16 MiB at most.
+        // A buffer has at most 16 MiB.
         let unread = socket.recv_queue() as u32;
         self.read_bytes.wrapping_add(unread).wrapping_add(u32::from(has_peer_ended(socket.state())))
     }
 
-    /// What was acknowledged tells which number its peer began with. Called behind all that was sent,
-    /// before anything comes.
+    /// Concludes from an acknowledgement with which number the peer has begun. Called after
+    /// everything was sent, before anything arrives.
     pub(super) fn note_acknowledged(&mut self) {
         if self.first.is_none()
             && let Some(TcpSeqNumber(acknowledged)) = self.sequence.take_acknowledged()
@@ -208,39 +209,41 @@ impl Connection {
         }
     }
 
-    /// The number that its peer uses next. Nothing where that is not known, or nothing is to come.
+    /// Returns the number that the peer uses next. `None` if that is not known, or if nothing more
+    /// will come.
     pub(super) fn expected(&self) -> Option<TcpSeqNumber> {
         let TcpSeqNumber(first) = self.first.filter(|_| self.state() != State::Closed)?;
         Some(TcpSeqNumber(first.wrapping_add(self.came() as i32)))
     }
 
-    /// What is to be known of it once both sides have ended, and the peer was told that it has.
+    /// Returns what has to be remembered in TIME-WAIT; `None` until the peer's end was
+    /// acknowledged.
     pub(super) fn last_numbers(&self) -> Option<Numbers> {
         let expected = self.expected().filter(|_| self.state() == State::TimeWait)?;
         let sent = self.sequence.sent()?;
         (self.sequence.told() == Some(expected)).then_some(Numbers { sent, expected })
     }
 
-    /// The machine has read so much more, as far as that.
+    /// Called when the machine has read `bytes` more.
     pub(super) fn note_read(&mut self, bytes: usize) {
-        // Numbers go round.
+        // The count wraps around, like sequence numbers.
         self.read_bytes = self.read_bytes.wrapping_add(bytes as u32);
         self.told_bytes = self.socket().recv_queue();
     }
 
-    /// Whether it has something that its peer has not acknowledged, its first packet included.
+    /// Whether something is unacknowledged, including its first packet.
     pub(super) fn has_unsent(&mut self) -> bool {
         let socket = self.socket();
         socket.send_queue() > 0 || matches!(socket.state(), State::SynSent | State::SynReceived)
     }
 
-    /// Has it asked how much its peer takes, where it waits to hear that and nothing would make it ask;
-    /// says whether it does.
+    /// Probes for the window of the peer if the connection waits for that and has no timer. Returns
+    /// whether it began to probe.
     ///
-    /// smoltcp takes the window of every acknowledgement, also of one that was overtaken (RFC 9293,
-    /// section 3.10.7.4, leaves those out). Where such a one says that there is no room, and the time to
-    /// send again comes, it finds that it may not, and sets no time for a probe: both sides wait for ever.
-    /// A probe of keep-alive is answered with the window, too.
+    /// smoltcp takes the window from each acknowledgement, even from one that was overtaken, which
+    /// RFC 9293 §3.10.7.4 ignores. If such a window is zero when a retransmission is due, smoltcp
+    /// finds that it must not send, and sets no timer for a probe: both sides would wait forever. A
+    /// keep-alive probe makes the peer send its window, too.
     pub(super) fn ask_for_room(&mut self, next: Option<Instant>) -> bool {
         let is_asked = self.asks_for_room;
         let socket = self.socket();
@@ -256,39 +259,40 @@ impl Connection {
         true
     }
 
-    /// Its peer has said something.
+    /// Called when the peer has sent a segment.
     pub(super) fn note_answer(&mut self) {
         self.answer_due = None;
         if std::mem::take(&mut self.asks_for_room) {
-            // It had none, or it would have asked by itself.
+            // The machine had set none, or there would have been a timer.
             self.socket().set_keep_alive(None);
         }
     }
 
-    /// Notes since when its peer owes an answer, if it does: what was sent, our end, or a probe is
-    /// not acknowledged. smoltcp has such a time, and counts silence of both sides in it.
+    /// Notes since when the peer has owed an answer, if it does: data, our end, or a probe is not
+    /// acknowledged. smoltcp's own timeout also counts time in which neither side has to send
+    /// anything.
     pub(super) fn note_debt(&mut self, now: Time, patience: Duration) {
         let is_in_use = matches!(self.phase, Phase::Open | Phase::Waiting(_)) && !self.has_failed;
-        // Whoever resets it expects nothing more.
+        // After a reset, no answer is expected.
         let is_in_use = is_in_use && self.state() != State::Closed;
         let socket = self.socket();
         let has_ended = matches!(socket.state(), State::FinWait1 | State::LastAck | State::Closing);
         let until = if has_ended || socket.send_queue() > 0 {
             Some(now + patience)
         } else {
-            // Not before it is probed.
+            // Not before the probe is sent.
             socket.keep_alive().map(|idle| now + idle.into() + patience)
         };
         let due = self.answer_due.unwrap_or(Time::NEVER);
         self.answer_due = until.filter(|_| is_in_use).map(|until| until.min(due));
     }
 
-    /// It has ended, and not in order.
+    /// Records that it has failed.
     pub(super) fn fail(&mut self, kind: io::ErrorKind) {
         (self.failure, self.has_failed) = (Some(kind), true);
     }
 
-    /// Whom to tell what has changed since it was told last.
+    /// Returns the machine's token and what has changed since it was last told.
     pub(super) fn news(&mut self) -> Option<(Token, EventSet)> {
         let token = self.token?;
         if self.phase == Phase::Connecting {
@@ -320,7 +324,7 @@ impl Connection {
     }
 }
 
-/// Whether the peer will send no more.
+/// Whether the peer will send nothing more.
 fn has_peer_ended(state: State) -> bool {
     match state {
         State::CloseWait | State::LastAck | State::Closing | State::TimeWait | State::Closed => {

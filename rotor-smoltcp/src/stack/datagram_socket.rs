@@ -1,4 +1,4 @@
-//! `Datagrams`: what the stack knows of a socket of datagrams, and what its machine is to be told.
+//! `Datagrams`: a datagram socket of the stack, and the events for its machine.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -12,26 +12,27 @@ use super::outgoing::Outgoing;
 use crate::config::StackConfig;
 use crate::device::Medium;
 
-/// How many bytes a datagram has on average that a socket keeps.
+/// The average size of the datagrams that a socket keeps, in bytes.
 const DATAGRAM_BYTES: usize = 2 * 1024;
 
-/// What the stack knows of a socket of datagrams.
+/// A datagram socket of the stack.
 pub(super) struct Datagrams {
     pub(super) set: SocketSet<'static>,
     handle: SocketHandle,
     pub(super) local: SocketAddr,
     pub(super) peer: Option<SocketAddr>,
     token: Option<Token>,
-    /// On Ethernet, what waits to be sent; else the stack's socket has it, and sends it.
+    /// On Ethernet, the datagrams that wait to be sent. Otherwise smoltcp's socket has them, and
+    /// sends them.
     pub(super) outgoing: Outgoing,
     medium: Medium,
     datagrams_max: usize,
     pub(super) has_arrived: bool,
-    /// To where a datagram found no room.
+    /// The target of a datagram that found no room.
     pub(super) wants_room: Option<IpAddr>,
     pub(super) is_dirty: bool,
     pub(super) is_changed: bool,
-    /// It is in the list of those that wait to know where a target is.
+    /// It is in `unresolved_datagrams`, waiting for the hardware address of a target.
     pub(super) is_unresolved: bool,
 }
 
@@ -44,7 +45,7 @@ impl Datagrams {
         let count = config.datagrams_max;
         let buffer = |count: usize| {
             let metadata = vec![PacketMetadata::EMPTY; count];
-            // A single one of the longest kind fits, too.
+            // A single datagram of the largest size fits, too.
             let bytes = if count == 0 { 0 } else { (count * DATAGRAM_BYTES).max(65_536) };
             PacketBuffer::new(metadata, vec![0; bytes])
         };
@@ -113,8 +114,8 @@ impl Datagrams {
     }
 }
 
-/// What sends the datagrams of all sockets on Ethernet, one by one: a socket of smoltcp's keeps its
-/// datagrams in their order, and one whose target does not say where it is keeps the others.
+/// Sends the datagrams of all sockets on Ethernet, one by one. A socket of smoltcp keeps its
+/// datagrams in order, so one whose target does not answer would hold up the others.
 pub(super) struct Sender {
     pub(super) set: SocketSet<'static>,
     handle: SocketHandle,
@@ -130,10 +131,10 @@ impl Sender {
         Sender { set, handle }
     }
 
-    /// Takes a datagram to be sent next; the one before, if it was not sent, is gone. Says whether it
-    /// could be.
+    /// Loads the datagram to be sent next. One that was loaded before and not sent is gone. Returns
+    /// whether it could be loaded.
     pub(super) fn load(&mut self, local: SocketAddr, target: SocketAddr, datagram: &[u8]) -> bool {
-        // By adding it anew the set forgets for whom it waited.
+        // Adding the socket again makes the set forget the neighbour for which it waited.
         let smoltcp::socket::Socket::Udp(mut socket) = self.set.remove(self.handle) else {
             return false;
         };

@@ -1,4 +1,4 @@
-//! What machines do with sockets of datagrams.
+//! The operations of datagram sockets.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use super::{Stack, gone, instant, plain};
 use crate::device::Medium;
 use crate::slots::Id;
 
-/// The headers around a datagram, in bytes: UDP's, and IP's of each version.
+/// The headers around a datagram, in bytes: UDP's, and that of each version of IP.
 const HEADERS_V4: usize = 8 + 20;
 const HEADERS_V6: usize = 8 + 40;
 
@@ -41,7 +41,7 @@ impl Stack {
         Ok(self.datagrams.get(id).ok_or_else(gone)?.local)
     }
 
-    /// Ties a socket to a peer: what others send from now on is thrown away.
+    /// Connects a socket to a peer: datagrams from others are dropped from now on.
     pub(crate) fn connect_datagrams(&mut self, id: Id, peer: SocketAddr) -> io::Result<()> {
         self.check_target(id, peer)?;
         self.datagrams.get_mut(id).ok_or_else(gone)?.peer = Some(plain(peer));
@@ -53,13 +53,14 @@ impl Stack {
         let Some(id) = self.bound_datagrams.find(flow.local) else { return self.answer(packet) };
         let Some(socket) = self.datagrams.get_mut(id) else { return };
         if socket.peer.is_some_and(|peer| peer != flow.remote) {
-            // As if the port were closed, or anybody could find out which one is tied to a server.
+            // As if the port were closed: otherwise anybody could find out which port is connected
+            // to a server.
             return self.answer(packet);
         }
-        // An option of IPv6 that nobody knows is answered here, too (RFC 8200, section 4.2).
+        // An unknown option of IPv6 is answered here, too (RFC 8200 §4.2).
         let mut port = self.wire.with(packet).within(&mut self.rejections, now);
         self.iface.poll_ingress_single(instant(now), &mut port, &mut socket.set);
-        // Where the packet was none after all, the machine finds that there is nothing.
+        // If the datagram was refused after all, the machine finds nothing to read.
         socket.has_arrived = true;
         self.note_datagram_change(id);
     }
@@ -71,7 +72,7 @@ impl Stack {
         }
     }
 
-    /// Takes the datagram that came first. What does not fit is lost.
+    /// Takes the oldest datagram. Bytes that do not fit into `buffer` are lost.
     pub(crate) fn receive_from(
         &mut self,
         id: Id,
@@ -85,19 +86,19 @@ impl Stack {
         Ok((len, SocketAddr::new(from.endpoint.addr.into(), from.endpoint.port)))
     }
 
-    /// Whether a socket can send there at all.
+    /// Checks that the socket can send to a target.
     fn check_target(&self, id: Id, target: SocketAddr) -> io::Result<()> {
         let socket = self.datagrams.get(id).ok_or_else(gone)?;
         let is_of_family = target.ip().is_ipv4() == socket.local.ip().is_ipv4();
-        // A target without port or address would be asked for in vain, and those behind it held up: a
-        // query without a port has its answer go there.
+        // smoltcp could not send to a target without port or address, so it would hold up those
+        // behind it. A query that was sent there would never get a response.
         if !is_of_family || target.port() == 0 || target.ip().is_unspecified() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         self.source_for(target.ip()).map(drop)
     }
 
-    /// Sends a datagram to a target, or to the peer that the socket is tied to.
+    /// Sends a datagram to a target, or to the peer to which the socket is connected.
     pub(crate) fn send_to(
         &mut self,
         id: Id,
@@ -111,7 +112,7 @@ impl Stack {
         if datagram.len() + headers > self.wire.mtu() {
             return Err(Errno::MSGSIZE.into());
         }
-        // Who knows where it is.
+        // On Ethernet, the hardware address of the target may be unknown.
         let is_asked_for = self.wire.medium == Medium::Ethernet;
         let most = self.config.datagrams_max;
         let Some(socket) = self.datagrams.get_mut(id) else { return Err(gone()) };
@@ -120,7 +121,7 @@ impl Stack {
             if is_full && !socket.outgoing.make_room_for(target.ip()) {
                 Err(SendError::BufferFull)
             } else {
-                // What makes room is lost.
+                // The datagram that was dropped to make room is lost.
                 self.wire.counts.unsent += u64::from(is_full);
                 socket.outgoing.push(plain(target), datagram);
                 Ok(())
@@ -143,7 +144,7 @@ impl Stack {
         Ok(datagram.len())
     }
 
-    /// What was sent in the turn goes out.
+    /// Sends the datagrams of the turn.
     pub(super) fn send_datagrams(&mut self) {
         let mut dirty = std::mem::take(&mut self.dirty_datagrams);
         for id in dirty.drain(..) {
@@ -158,7 +159,7 @@ impl Stack {
         let Stack { datagrams, iface, wire, sender, .. } = self;
         let Some(socket) = datagrams.get_mut(id) else { return };
         socket.is_dirty = false;
-        // Bounded by what a socket keeps.
+        // At most as many as a socket keeps.
         while iface.poll_egress(now, &mut wire.port(), &mut socket.set)
             == PollResult::SocketStateChanged
         {}
@@ -178,7 +179,7 @@ impl Stack {
         }
     }
 
-    /// Tries again what waits to know where its target is, since that may be known now.
+    /// Tries again the datagrams that wait for a hardware address, since it may be known now.
     pub(super) fn resolve_datagrams(&mut self) {
         for id in std::mem::take(&mut self.unresolved_datagrams) {
             let Some(socket) = self.datagrams.get_mut(id) else { continue };
@@ -197,8 +198,8 @@ impl Stack {
         self.changed_datagrams = changed;
     }
 
-    /// What it has not sent yet is sent, but for what waits to know where its target is: that is
-    /// counted as not sent. Its address is free.
+    /// Sends what the socket has not sent yet, and frees its address. Datagrams that wait for a
+    /// hardware address are not sent, and counted.
     pub(super) fn drop_datagrams(&mut self, id: Id) {
         self.send_datagrams_of(id);
         if let Some(socket) = self.datagrams.remove(id) {

@@ -1,7 +1,7 @@
-//! `Seen`: for whom a packet is, read before the stack has it.
+//! `Seen`: which socket a packet is for, determined before smoltcp gets it.
 //!
-//! smoltcp looks for the socket of a packet among all those of a set, one by one. Each connection
-//! here is a set of its own, and the packet is read as far as says which.
+//! smoltcp searches the socket of a packet among all sockets of a set, one by one. Here each
+//! connection is a set of its own, and the packet is read far enough to find the right one.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -19,23 +19,22 @@ pub(super) struct Flow {
     pub(super) local: SocketAddr,
 }
 
-/// For whom a packet is.
+/// What a packet is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Seen {
-    /// Of a connection; `is_first` where it asks for a new one (SYN without ACK).
+    /// A segment of a connection. `is_first`: it asks for a new one (SYN without ACK).
     Tcp { flow: Flow, is_first: bool },
-    /// Of a connection, which it is to end; and its number.
+    /// A reset of a connection, and its number.
     Reset { flow: Flow, number: TcpSeqNumber },
     /// A datagram.
     Udp { flow: Flow },
-    /// What the stack answers by itself: ARP, ICMP, and protocols that it does not have.
+    /// For the stack to answer by itself: ARP, ICMP, and unknown protocols.
     Other,
-    /// No packet of IP, or a fragment of one; or a first one that asks for segments of next to
-    /// nothing.
+    /// Not an IP packet, a fragment, or a first segment that asks for tiny segments.
     Refused,
 }
 
-/// Reads for whom a packet is.
+/// Determines what a packet is for.
 pub(super) fn read(medium: Medium, packet: &[u8]) -> Seen {
     let read = match medium {
         Medium::Ip => read_ip(packet),
@@ -54,7 +53,7 @@ fn read_frame(frame: &[u8]) -> Option<Seen> {
 }
 
 fn read_ip(packet: &[u8]) -> Option<Seen> {
-    // smoltcp looks at the first byte, whether there is one or not.
+    // smoltcp reads the first byte without a check.
     packet.first()?;
     match IpVersion::of_packet(packet).ok()? {
         IpVersion::Ipv4 => {
@@ -68,7 +67,7 @@ fn read_ip(packet: &[u8]) -> Option<Seen> {
         IpVersion::Ipv6 => {
             let packet = Ipv6Packet::new_checked(packet).ok()?;
             let ends = (packet.src_addr().into(), packet.dst_addr().into());
-            // The one extension header that the stack reads past.
+            // The only extension header that the stack skips.
             if packet.next_header() == IpProtocol::HopByHop {
                 let options = Ipv6ExtHeader::new_checked(packet.payload()).ok()?;
                 let beyond = packet.payload().get(8 * (usize::from(options.header_len()) + 1)..)?;
@@ -105,12 +104,13 @@ fn read_ports(protocol: IpProtocol, ends: (IpAddr, IpAddr), payload: &[u8]) -> O
     }
 }
 
-/// The smallest segments that a peer may ask for, in bytes. Who asks for one byte a packet has us send
-/// forty for each; Linux has the same bound (`net.ipv4.tcp_min_snd_mss`).
+/// The smallest segments that a peer may ask for, in bytes. A peer that asks for one byte per
+/// packet would make the stack send forty bytes of headers for each. Linux has the same limit
+/// (`net.ipv4.tcp_min_snd_mss`).
 const SEGMENT_BYTES_MIN: u16 = 48;
 
-/// Whether the sender of a first packet takes no larger ones. Each size that it says is looked at: of
-/// several, smoltcp takes the last.
+/// Whether the sender of a first segment accepts no larger ones. Each size option is checked,
+/// because smoltcp uses the last one.
 fn asks_for_tiny_segments(packet: &TcpPacket<&[u8]>) -> bool {
     let mut options = packet.options();
     while let Ok((rest, option)) = TcpOption::parse(options) {

@@ -1,4 +1,4 @@
-//! `Layers`: where in a packet what is.
+//! `Layers`: where the headers of a packet are.
 
 use std::ops::Range;
 
@@ -9,25 +9,25 @@ use smoltcp::wire::{
 
 use crate::device::{ETHERNET_HEADER, Medium};
 
-/// The layers of an IP packet: what they are, and where they begin.
+/// The layers of an IP packet: their protocols, and where they begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Layers {
     pub(super) version: IpVersion,
-    /// Where IP's header begins.
+    /// Where the IP header begins.
     pub(super) ip: usize,
     pub(super) protocol: IpProtocol,
-    /// Where that of the protocol begins.
+    /// Where the transport header begins.
     pub(super) transport: usize,
-    /// Where the packet ends, by its own length.
+    /// Where the packet ends, according to its own length.
     pub(super) end: usize,
     ends: (IpAddress, IpAddress),
 }
 
 impl Layers {
-    /// Finds them; nothing in what is no packet of IP.
+    /// Finds the layers of a packet; `None` if it is not an IP packet.
     pub(super) fn of(medium: Medium, packet: &[u8]) -> Option<Layers> {
         let ip = if medium == Medium::Ethernet { ETHERNET_HEADER } else { 0 };
-        // smoltcp looks at the first byte, whether there is one or not.
+        // smoltcp reads the first byte without a check.
         let inner = packet.get(ip..).filter(|inner| !inner.is_empty())?;
         let version = IpVersion::of_packet(inner).ok()?;
         match version {
@@ -45,7 +45,7 @@ impl Layers {
             IpVersion::Ipv6 => {
                 let inner = Ipv6Packet::new_checked(inner).ok()?;
                 let (mut protocol, mut skipped) = (inner.next_header(), 0);
-                // The one extension header that the stack reads past.
+                // The only extension header that the stack skips.
                 if protocol == IpProtocol::HopByHop {
                     let options = Ipv6ExtHeader::new_checked(inner.payload()).ok()?;
                     protocol = options.next_header();
@@ -66,12 +66,12 @@ impl Layers {
         }
     }
 
-    /// What the protocol has of the packet.
+    /// Returns the range of the transport header and its payload.
     pub(super) fn of_transport(&self) -> Range<usize> {
         self.transport..self.end
     }
 
-    /// Where the protocol has its sum, in bytes from its beginning.
+    /// Returns where the transport header has its checksum, in bytes from its beginning.
     pub(super) fn sum_offset(&self) -> Option<u16> {
         match self.protocol {
             IpProtocol::Tcp => Some(16),
@@ -80,13 +80,13 @@ impl Layers {
         }
     }
 
-    /// The sum of what of IP's header is in that of the protocol (RFC 9293, section 3.1; RFC 8200,
-    /// section 8.1), for `len` bytes of the protocol.
+    /// Returns the sum of the pseudo-header (RFC 9293 §3.1; RFC 8200 §8.1), for `len` bytes of
+    /// transport header and payload.
     pub(super) fn pseudo_sum(&self, len: usize) -> u16 {
         checksum::pseudo_header(&self.ends.0, &self.ends.1, self.protocol, len as u32)
     }
 
-    /// Whether the sum of a segment or datagram is right; of what has none, yes.
+    /// Whether the checksum of a segment or datagram is right; true for other packets.
     pub(super) fn is_sound(&self, packet: &[u8]) -> bool {
         let Some(inner) = packet.get(self.of_transport()) else { return true };
         let (from, to) = &self.ends;

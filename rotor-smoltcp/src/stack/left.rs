@@ -1,4 +1,4 @@
-//! Connections that nobody has any more: they send what they had taken, and end.
+//! Connections whose sockets were dropped: they send what they have buffered, and end.
 
 use smoltcp::socket::tcp::State;
 use smoltcp::wire::TcpPacket;
@@ -13,9 +13,8 @@ use crate::device::{ETHERNET_HEADER, Medium};
 use crate::slots::Id;
 
 impl Stack {
-    /// Nobody has the connection any more. What it had taken is still sent, for a while; where
-    /// something was not read, or it could not be, the peer is told that it was in vain (RFC 9293,
-    /// section 3.6: a reset).
+    /// Handles a connection whose socket was dropped. It goes on sending what it has buffered, for
+    /// a while. If bytes were not read, or if sending takes too long, it is reset (RFC 9293 §3.6).
     pub(super) fn leave(&mut self, id: Id) {
         let until = self.now() + self.config.linger;
         let Some(connection) = self.connections.get_mut(id) else { return };
@@ -34,22 +33,23 @@ impl Stack {
         }
     }
 
-    /// Nobody has it, and it has not ended. Each has its buffers, and no limit of a server counts it, so
-    /// there are only so many.
+    /// Adds a dropped connection that has not ended to the lingering ones. Their number is limited
+    /// because each has its buffers, and no limit of a server counts them.
     pub(super) fn note_lingering(&mut self, id: Id) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.lingers = true;
         self.stats.lingering += 1;
         self.lingering.push_back(id);
         while self.stats.lingering > self.config.lingering_max && self.reset_oldest() {}
-        // Those that have ended are in it still: at most as many as the others, and a few.
+        // Ended connections stay in the list. So it is kept at about twice the number of lingering
+        // ones.
         if self.lingering.len() > 2 * (self.stats.lingering + 8) {
             let connections = &self.connections;
             self.lingering.retain(|id| connections.get(*id).is_some_and(|one| one.lingers));
         }
     }
 
-    /// Resets the connection that was dropped first; says whether there was one.
+    /// Resets the connection that was dropped first; returns false if there is none.
     fn reset_oldest(&mut self) -> bool {
         while let Some(oldest) = self.lingering.pop_front() {
             let Some(connection) = self.connections.get_mut(oldest) else { continue };
@@ -64,7 +64,7 @@ impl Stack {
         false
     }
 
-    /// Of a connection that nobody has: what comes is answered by a reset, and its end is its end.
+    /// Handles a change of a dropped connection: further bytes of its peer cause a reset.
     pub(super) fn settle_left(&mut self, id: Id) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         if connection.is_over() {
@@ -75,7 +75,7 @@ impl Stack {
             return self.mark(id);
         }
         if connection.state() == State::TimeWait {
-            // smoltcp ends it by itself where it cannot say that it has heard the peer's end.
+            // If the peer's end was not acknowledged yet, smoltcp ends the wait by itself.
             connection.give_up_at = None;
             if let Some(numbers) = connection.last_numbers() {
                 self.wait_without_socket(id, numbers);
@@ -83,7 +83,7 @@ impl Stack {
         }
     }
 
-    /// Both sides have ended: what is kept of it has no buffers.
+    /// Keeps a connection that both sides have ended, without its buffers.
     fn wait_without_socket(&mut self, id: Id, numbers: Numbers) {
         let Some(flow) = self.connections.get(id).map(|connection| connection.flow) else { return };
         self.forget(id);
@@ -92,7 +92,8 @@ impl Stack {
         self.stats.time_wait_overflowed += u64::from(is_full);
     }
 
-    /// Takes a segment of a connection that has ended on both sides. Says whether its sender begins anew.
+    /// Handles a segment of a connection in TIME-WAIT. Returns true if its sender begins a new
+    /// connection.
     pub(super) fn take_late(&mut self, flow: Flow, packet: &[u8]) -> bool {
         let now = self.now();
         let Wire { medium, verifies, .. } = self.wire;
@@ -102,7 +103,7 @@ impl Stack {
         let Some(Ok(segment)) = segment.map(TcpPacket::new_checked) else { return false };
         let around = match medium {
             Medium::Ip => Vec::new(),
-            // To where it came from.
+            // Back to the sender.
             Medium::Ethernet => {
                 let [to, from] = [0..6, 6..12].map(|range| &packet[range]);
                 if to != self.config.hardware_address {
@@ -111,7 +112,8 @@ impl Stack {
                 [from, to, &packet[12..ETHERNET_HEADER]].concat()
             }
         };
-        // For nobody it would only end the wait: whoever guesses ports could do that.
+        // Without a listener, a new connection would only end the wait, and anybody who guesses
+        // ports could do that.
         let is_listened_to = self.bound_listeners.find(flow.local).is_some();
         match self.time_wait.take(&flow, &segment, is_listened_to, now) {
             Verdict::Ignore => false,

@@ -1,4 +1,4 @@
-//! Listeners: who is half open, who waits, who is accepted.
+//! Listeners: connections that are half-open, wait, or are accepted.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,11 +16,11 @@ fn is_half_open(connections: &Slots<Box<Connection>>, id: Id) -> bool {
     connections.get(id).is_some_and(|one| matches!(one.phase, Phase::HalfOpen(_)))
 }
 
-/// The backlog of a listener is full, or the stack; or there are no random bytes.
+/// The backlog of a listener or the stack is full, or there are no random bytes.
 pub(super) struct NoRoom;
 
 impl Stack {
-    /// Opens an address for connections.
+    /// Listens on an address.
     pub(crate) fn listen(&mut self, address: SocketAddr, backlog: usize) -> io::Result<Id> {
         let mut address = plain(address);
         self.check_local(address)?;
@@ -51,8 +51,8 @@ impl Stack {
         Ok(())
     }
 
-    /// Somebody wants to connect, to an address of the stack: `None` where nobody listens; else what is to
-    /// read the packet.
+    /// Begins a connection to an address of the stack. Returns `None` if there is no listener.
+    /// Otherwise, returns the connection and the interface that handles the packet.
     pub(super) fn begin_half_open(
         &mut self,
         flow: Flow,
@@ -80,16 +80,17 @@ impl Stack {
         let Some(listening) = self.listeners.get_mut(listener) else { return };
         listening.half_open += 1;
         listening.attempts.push_back(id);
-        // Those that were completed, or given up, are in it still: at most as many as the others, and a few.
+        // Completed and abandoned attempts stay in the list. So it is kept at about twice the
+        // number of half-open ones.
         if listening.attempts.len() > 2 * (listening.half_open + 8) {
             let connections = &self.connections;
             listening.attempts.retain(|id| is_half_open(connections, *id));
         }
     }
 
-    /// Says whether one more may come to a listener. Where its backlog is full, the oldest that is half open makes
-    /// room (RFC 4987, section 3.4): a flood that is not completed then takes their time from others, and
-    /// not the listener.
+    /// Returns whether a listener can take one more connection. If its backlog is full, the oldest
+    /// half-open connection is forgotten to make room (RFC 4987 §3.4): a flood that is never
+    /// completed then shortens the time for other handshakes, but does not stop the listener.
     fn make_room_for_attempt(&mut self, listener: Id) -> bool {
         while let Some(listening) = self.listeners.get_mut(listener)
             && !listening.has_room()
@@ -97,14 +98,14 @@ impl Stack {
             let Some(oldest) = listening.attempts.pop_front() else { return false };
             if is_half_open(&self.connections, oldest) {
                 self.stats.half_open_overflowed += 1;
-                // Nobody hears of it: what its peer says then is for nobody.
+                // Its peer is not told. If it sends another segment, that gets a reset.
                 self.forget(oldest);
             }
         }
         true
     }
 
-    /// One that was half open is forgotten.
+    /// Called when a half-open connection ends, or is no longer half-open.
     pub(super) fn note_half_open_end(&mut self, listener: Id) {
         self.stats.half_open -= 1;
         if let Some(listening) = self.listeners.get_mut(listener) {
@@ -112,7 +113,7 @@ impl Stack {
         }
     }
 
-    /// One that was half open has completed its handshake.
+    /// Called when a half-open connection has completed its handshake.
     pub(super) fn await_accept(&mut self, listener: Id, id: Id) {
         self.stats.accepted += 1;
         self.note_half_open_end(listener);
@@ -139,11 +140,12 @@ impl Stack {
         self.changed_listeners = changed;
     }
 
-    /// Takes the connection that has waited longest, and returns whose it is.
+    /// Takes the connection that has waited longest; returns it with the address of its peer.
     pub(crate) fn accept(&mut self, listener: Id) -> io::Result<(Id, SocketAddr)> {
         let listening = self.listeners.get_mut(listener).ok_or_else(gone)?;
         while let Some(id) = listening.queue.pop_front() {
-            // Who was reset meanwhile is accepted all the same, and says so when it is read.
+            // A connection that was reset meanwhile is accepted nevertheless; reading it reports
+            // the reset.
             if let Some(connection) = self.connections.get_mut(id) {
                 connection.phase = Phase::Open;
                 return Ok((id, connection.flow.remote));
@@ -160,7 +162,7 @@ impl Stack {
         self.listeners.get(listener).map(|listening| listening.address)
     }
 
-    /// The address is free, and who was on its way to it is told so (a reset).
+    /// Frees the address, and resets the connections that were not accepted.
     pub(super) fn drop_listener(&mut self, id: Id) {
         let Some(listening) = self.listeners.get(id) else { return };
         self.bound_listeners.remove(listening.address);
@@ -179,7 +181,7 @@ impl Stack {
         let phase = connection.phase;
         connection.socket().abort();
         connection.leave();
-        // It cannot be told so where nobody knows any more where it is.
+        // Without the hardware address of the peer, the reset cannot be sent.
         connection.give_up_at = Some(until);
         self.mark(id);
         if let Phase::HalfOpen(listener) = phase {

@@ -1,4 +1,4 @@
-//! `Listening`: what the stack knows of a listener. And `Bound`: who has which address.
+//! `Listening`: a listener of the stack. And `Bound`: which socket has which address.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -9,17 +9,17 @@ use rotor_core::Token;
 use super::chance::Chance;
 use crate::slots::Id;
 
-/// A listener: a pool of connections that are half open, and those that wait.
+/// A listener, with its half-open and its waiting connections.
 pub(super) struct Listening {
     pub(super) address: SocketAddr,
     pub(super) token: Option<Token>,
     /// Connections that wait to be accepted, the oldest first.
     pub(super) queue: VecDeque<Id>,
-    /// Those that are half open, the oldest first; others may be among them.
+    /// Half-open connections, the oldest first. The list may also have others.
     pub(super) attempts: VecDeque<Id>,
     pub(super) half_open: usize,
     pub(super) backlog: usize,
-    /// Its machine has something to accept that it was not told of.
+    /// There is something to accept of which the machine was not told.
     pub(super) is_changed: bool,
 }
 
@@ -36,24 +36,24 @@ impl Listening {
         }
     }
 
-    /// Whether one more may come.
+    /// Whether one more connection may come.
     pub(super) fn has_room(&self) -> bool {
         self.half_open + self.queue.len() < self.backlog
     }
 }
 
-/// The addresses that listeners, or sockets of datagrams, have.
+/// The addresses of the listeners, or of the datagram sockets.
 #[derive(Default)]
 pub(super) struct Bound(BTreeMap<SocketAddr, Id>);
 
 impl Bound {
-    /// Who has this address, or all of them.
+    /// Returns the socket that is bound to this address, or to all addresses.
     pub(super) fn find(&self, local: SocketAddr) -> Option<Id> {
         let any = SocketAddr::new(any_of(local.ip()), local.port());
         self.0.get(&local).or_else(|| self.0.get(&any)).copied()
     }
 
-    /// Whether somebody has it, or a part of it.
+    /// Whether a socket is bound to the address, or to one that overlaps it.
     pub(super) fn is_taken(&self, address: SocketAddr) -> bool {
         let any = any_of(address.ip());
         self.0.keys().any(|taken| {
@@ -72,7 +72,7 @@ impl Bound {
     }
 }
 
-/// All addresses of the same family.
+/// Returns the unspecified address of the same family.
 fn any_of(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -80,17 +80,18 @@ fn any_of(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The first of the ports that the system gives by itself (RFC 6335, section 6).
+/// The first of the dynamic ports (RFC 6335 §6).
 pub(super) const FIRST_PORT: u16 = 49_152;
 
-/// Finds a port that is free, beginning anywhere: who can guess it can send forged packets.
+/// Finds a free port, starting at a random one: an attacker who can guess the port can send forged
+/// packets.
 ///
 /// # Errors
 ///
-/// `AddrNotAvailable`: all are taken; else what the system says that has no random bytes.
+/// `AddrNotAvailable` if all ports are taken. Otherwise, the system has no random bytes.
 pub(super) fn free_port(chance: &mut Chance, is_taken: impl Fn(u16) -> bool) -> io::Result<u16> {
     let count = u16::MAX - FIRST_PORT + 1;
-    // Of a range of two to the power of 14, each as likely as the others.
+    // The number of ports is 2¹⁴, so each is equally likely.
     let first = (chance.number()? % u64::from(count)) as u16;
     let mut ports = (0..count).map(|step| FIRST_PORT + (first + step) % count);
     ports.find(|port| !is_taken(*port)).ok_or(io::ErrorKind::AddrNotAvailable.into())

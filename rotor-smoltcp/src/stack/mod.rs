@@ -54,11 +54,11 @@ pub(crate) struct Stack {
     config: StackConfig,
     iface: Interface,
     wire: Wire,
-    /// Without sockets: for what the interface answers by itself.
+    /// An empty set, for what the interface answers by itself.
     nobody: SocketSet<'static>,
     rejections: Rejections,
     clock: LoopClock,
-    /// In virtual time: where it is said when there is something to do.
+    /// In virtual time: tells the clock when there is something to do.
     alarm: Option<Alarm>,
     chance: Chance,
     connections: Slots<Box<Connection>>,
@@ -69,31 +69,31 @@ pub(crate) struct Stack {
     datagrams: Slots<Box<Datagrams>>,
     bound_datagrams: Bound,
     sender: Sender,
-    /// When connections are to be looked at again.
+    /// When each connection has to be looked at again.
     due: BTreeSet<(Time, Id)>,
-    /// Those that may have something to send.
+    /// Connections that may have something to send.
     dirty: Vec<Id>,
     dirty_datagrams: Vec<Id>,
-    /// Those that may have something to tell.
+    /// Connections whose machines may have to be told something.
     changed: Vec<Id>,
     changed_datagrams: Vec<Id>,
     changed_listeners: Vec<Id>,
-    /// Those that wait to know where their target is (ARP, neighbour discovery), and when they ask
-    /// again. Others may be among them, which costs a look.
+    /// Connections and sockets that wait for the hardware address of a target (ARP, neighbour
+    /// discovery), and when they ask again. The lists may also have others, which costs little.
     unresolved: Vec<Id>,
     unresolved_datagrams: Vec<Id>,
     ask_again_at: Option<Time>,
-    /// Something has come that may say where their target is.
+    /// A packet has arrived that may tell the hardware address of a target.
     may_resolve: bool,
-    /// Connections that nobody has and that have not ended, the oldest first; others may be among them.
+    /// Dropped connections that have not ended, the oldest first. The list may also have others.
     lingering: VecDeque<Id>,
-    /// Connections that ended on both sides, which have no sockets any more.
+    /// Connections that both sides have ended, without sockets.
     time_wait: TimeWait,
     stats: StackStats,
     has_more: bool,
 }
 
-/// What a socket is, for those who handle all kinds alike.
+/// The kind of a socket, for code that handles all kinds alike.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Stream,
@@ -114,7 +114,7 @@ impl Stack {
         self.has_more
     }
 
-    /// Fills bytes by the seed; says no where there is none.
+    /// Fills `bytes` from the seed; returns false if there is none.
     pub(crate) fn seeded(&mut self, bytes: &mut [u8]) -> bool {
         self.chance.seeded(bytes)
     }
@@ -167,7 +167,7 @@ impl Stack {
         }
     }
 
-    /// Nobody has the socket any more.
+    /// Called when a socket is dropped.
     pub(crate) fn drop_socket(&mut self, kind: Kind, id: Id) {
         match kind {
             Kind::Stream => self.leave(id),
@@ -177,14 +177,14 @@ impl Stack {
         self.ring();
     }
 
-    /// There is something to do at once, in virtual time.
+    /// In virtual time, says that there is something to do at once.
     fn ring(&self) {
         if let Some(alarm) = &self.alarm {
             alarm.ring();
         }
     }
 
-    /// It may have something to send.
+    /// Notes that a connection may have something to send.
     fn mark(&mut self, id: Id) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         if !std::mem::replace(&mut connection.is_dirty, true) {
@@ -193,7 +193,7 @@ impl Stack {
         }
     }
 
-    /// Its machine may be to be told something.
+    /// Notes that a connection's machine may have to be told something.
     fn note_change(&mut self, id: Id) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         if !std::mem::replace(&mut connection.is_changed, true) {
@@ -201,7 +201,7 @@ impl Stack {
         }
     }
 
-    /// Whether a socket may be bound there.
+    /// Checks that a socket may be bound to an address.
     fn check_local(&self, address: SocketAddr) -> io::Result<()> {
         let ip = address.ip();
         if ip.is_unspecified() || self.has_address(ip) {
@@ -214,22 +214,22 @@ impl Stack {
         self.config.addresses.iter().any(|(own, _)| *own == ip)
     }
 
-    /// The address from which the stack would send there.
+    /// Returns the address from which the stack would send to a target.
     fn source_for(&self, target: IpAddr) -> io::Result<IpAddr> {
         let of_family = |(own, _): &(IpAddr, u8)| own.is_ipv4() == target.is_ipv4();
         if !self.config.addresses.iter().any(of_family) {
             return Err(io::ErrorKind::NetworkUnreachable.into());
         }
         let source = self.iface.get_source_address(&target.into()).map(IpAddr::from);
-        // For a target nearby it may be one that the stack has not (IPv6's loopback).
+        // For a local target it may be an address that the stack does not have (IPv6's loopback).
         let source = source.filter(|source| self.has_address(*source));
         let first = self.config.addresses.iter().find(|own| of_family(own)).map(|(own, _)| *own);
         source.or(first).ok_or(io::ErrorKind::NetworkUnreachable.into())
     }
 }
 
-/// The same for sockets that outlive their loop as when [that ends](crate::Smoltcp): nobody is left to send
-/// again what they have written.
+/// Sends what was written by sockets that outlive their [loop](crate::Smoltcp). Nothing is
+/// retransmitted afterwards.
 impl Drop for Stack {
     fn drop(&mut self) {
         self.send_last();
@@ -240,19 +240,19 @@ fn gone() -> io::Error {
     io::ErrorKind::NotConnected.into()
 }
 
-/// A point in loop time as smoltcp counts, in microseconds: at most one earlier.
+/// Converts a time to smoltcp's, in microseconds, rounding down.
 fn instant(time: Time) -> Instant {
     Instant::from_micros(i64::try_from(time.as_nanos() / 1_000).unwrap_or(i64::MAX))
 }
 
-/// A time as smoltcp counts; what is longer than it can add is a thousand years.
+/// Converts a duration to smoltcp's, limited to a thousand years so that smoltcp can add it.
 fn span(time: std::time::Duration) -> smoltcp::time::Duration {
     const LONGEST: u64 = 1_000 * 365 * 24 * 3_600 * 1_000_000;
     let micros = u64::try_from(time.as_micros()).unwrap_or(LONGEST);
     smoltcp::time::Duration::from_micros(micros.min(LONGEST))
 }
 
-/// An address without what an IPv6 address has beside it, which no packet has.
+/// Returns the address without the flow label and the scope of IPv6, which no packet's address has.
 fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip(), address.port())
 }

@@ -1,4 +1,4 @@
-//! How a stack is opened: what the configuration says, checked.
+//! Opens a stack: checks the configuration and applies it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -22,7 +22,7 @@ use crate::device::{Device, Medium};
 use crate::slots::Slots;
 use crate::stats::StackStats;
 
-/// The shortest packet that each version must be able to send, in bytes (RFC 791, RFC 8200).
+/// The smallest MTU of each version, in bytes (RFC 791, RFC 8200).
 const MTU_MIN_V4: usize = 576;
 const MTU_MIN_V6: usize = 1_280;
 
@@ -31,8 +31,8 @@ impl Stack {
     ///
     /// # Errors
     ///
-    /// `InvalidInput`, which says what is wrong with the configuration; else that the system gives
-    /// no random bytes.
+    /// `InvalidInput` if the configuration is wrong; the message says what. Otherwise, the system
+    /// has no random bytes.
     pub(crate) fn open(
         device: Box<dyn Device>,
         config: &StackConfig,
@@ -88,7 +88,7 @@ impl Stack {
     }
 }
 
-/// Makes what smoltcp knows of a device, with its addresses, and without routes.
+/// Makes smoltcp's interface for a device, with its addresses, but without routes.
 pub(super) fn interface(
     config: &StackConfig,
     wire: &mut Wire,
@@ -104,14 +104,14 @@ pub(super) fn interface(
     let mut iface = Interface::new(of_interface, &mut wire.port(), instant(now));
     iface.update_ip_addrs(|addresses| {
         for (address, prefix) in &config.addresses {
-            // There is room: that was checked.
+            // There is room, because `check` has counted the addresses.
             let _ = addresses.push(IpCidr::new((*address).into(), *prefix));
         }
     });
     iface
 }
 
-/// smoltcp panics at what it cannot do with, so that is found out before.
+/// Refuses what would make smoltcp panic.
 fn check(config: &StackConfig, mtu: usize) -> io::Result<()> {
     let wrong = |message: String| Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     if config.addresses.is_empty() {

@@ -1,5 +1,5 @@
-//! `Outgoing`: datagrams that wait to be sent, by target: one whose neighbour nobody knows holds up no
-//! other.
+//! `Outgoing`: datagrams that wait to be sent, by target, so that one with an unknown hardware
+//! address holds up no others.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use rotor_core::Time;
 
-/// How long datagrams wait for a target that does not say where it is: three questions.
+/// How long datagrams wait for the hardware address of a target: for three requests.
 pub(super) const STUCK_MAX: Duration = Duration::from_secs(3);
 
-/// Datagrams that wait to be sent.
+/// The datagrams that wait to be sent.
 #[derive(Default)]
 pub(super) struct Outgoing {
-    /// Who is asked for first comes first.
+    /// The target at the front is asked for first.
     targets: VecDeque<Target>,
     count: usize,
 }
 
 struct Target {
     ip: IpAddr,
-    /// Since when nobody has said where it is.
+    /// Since when its hardware address has been missing.
     stuck_since: Option<Time>,
     datagrams: VecDeque<(SocketAddr, Box<[u8]>)>,
 }
@@ -43,9 +43,9 @@ impl Outgoing {
         }
     }
 
-    /// Throws away the first datagram of the target that has said for longest not where it is, to make
-    /// room for one to `ip`, which may be known; says whether there was one. A target's own wait for it: who
-    /// sends there is told that there is no room.
+    /// Drops the first datagram of the target that has not answered for longest, to make room for
+    /// one to `ip`, which may be known. Returns whether there was one. Datagrams to `ip` itself are
+    /// not dropped: their sender is told that there is no room.
     pub(super) fn make_room_for(&mut self, ip: IpAddr) -> bool {
         let stuck = self.targets.iter_mut().filter(|target| target.makes_room_for(ip));
         let longest = stuck.min_by_key(|target| target.stuck_since);
@@ -54,14 +54,14 @@ impl Outgoing {
         is_one
     }
 
-    /// Whether [`make_room_for`](Outgoing::make_room_for) would.
+    /// Whether [`make_room_for`](Outgoing::make_room_for) would find room.
     pub(super) fn can_make_room_for(&self, ip: IpAddr) -> bool {
         self.targets.iter().any(|target| target.makes_room_for(ip))
     }
 
-    /// Sends what can be sent: `send` says whether a datagram was, and where the first to a target is
-    /// not, nor are the others. Returns how many are thrown away, whose target has not said where it is
-    /// for too long.
+    /// Sends what can be sent. `send` returns whether it has sent a datagram; if not, the other
+    /// datagrams to the same target are not tried. Returns how many datagrams were dropped because
+    /// their target has not answered for too long.
     pub(super) fn send(
         &mut self,
         now: Time,
@@ -84,8 +84,8 @@ impl Outgoing {
             }
         }
         self.targets.retain(|target| !target.datagrams.is_empty());
-        // The stack asks one question a second, whoever it is for: another one is the first to be asked
-        // for next.
+        // The stack sends one request per second, for whichever target. The next one is for another
+        // target.
         if self.targets.len() > 1 {
             self.targets.rotate_left(1);
         }

@@ -17,7 +17,7 @@ pub(super) const RESET: u8 = 0x04;
 pub(super) const PUSH: u8 = 0x08;
 pub(super) const ACK: u8 = 0x10;
 
-/// Who has sent them, and to whom.
+/// The sender and the receiver.
 pub(super) fn ends(version: IpVersion) -> (IpAddress, IpAddress) {
     match version {
         IpVersion::Ipv4 => {
@@ -30,7 +30,7 @@ pub(super) fn ends(version: IpVersion) -> (IpAddress, IpAddress) {
     }
 }
 
-/// A packet of a protocol, with what `emit` writes behind the header.
+/// Returns a packet of a protocol; `emit` writes what follows the IP header.
 fn packet(
     medium: Medium,
     version: IpVersion,
@@ -52,7 +52,7 @@ fn packet(
     packet
 }
 
-/// A segment whose sums are right.
+/// Returns a segment with correct checksums.
 pub(super) fn segment(
     medium: Medium,
     version: IpVersion,
@@ -82,7 +82,7 @@ pub(super) fn segment(
     })
 }
 
-/// A datagram whose sums are right.
+/// Returns a datagram with correct checksums.
 pub(super) fn datagram(medium: Medium, version: IpVersion, payload: &[u8]) -> Vec<u8> {
     let datagram = UdpRepr { src_port: 53, dst_port: 4_096 };
     let len = datagram.header_len() + payload.len();
@@ -100,8 +100,8 @@ pub(super) fn datagram(medium: Medium, version: IpVersion, payload: &[u8]) -> Ve
     })
 }
 
-/// The same packet of IPv6, with an option that nobody knows, of which the sender is to be told (RFC
-/// 8200, section 4.2).
+/// Returns an IPv6 packet with an unknown option that must be reported to its sender (RFC 8200
+/// §4.2).
 pub(super) fn with_unknown_option(packet: &[u8]) -> Vec<u8> {
     let (header, behind) = packet.split_at(40);
     let options = [header[6], 0, 0b1001_1110, 4, 0, 0, 0, 0];

@@ -1,7 +1,8 @@
-//! `Rejections`: how many packets that nobody wants have an answer. Pure.
+//! `Rejections`: how many unwanted packets are answered. Pure.
 //!
-//! A reset, or that a port is closed (ICMP), is owed to who asks in good faith. Who does not has a packet
-//! sent for each of his own, to whomever he likes (RFC 1812, section 4.3.2.8; RFC 4443, section 2.4 (f)).
+//! A peer in good faith is owed a reset, or the message that a port is closed (ICMP). An attacker
+//! gets a packet sent, to any address that it likes, for each one of its own (RFC 1812 §4.3.2.8;
+//! RFC 4443 §2.4 (f)).
 
 use fastrand::Rng;
 use rotor_core::Time;
@@ -12,17 +13,17 @@ use smoltcp::wire::{
 
 use crate::device::Medium;
 
-/// One answer, in what credit is counted in: a budget of one a second earns 1 in a nanosecond.
+/// One rejection, in the unit of the credit: a limit of one per second earns 1 in a nanosecond.
 const ANSWER: i64 = 1_000_000_000;
 
-/// So many a second, and as many at once where there were none before.
+/// A limit per second, with as many at once if none were sent before.
 ///
-/// Each costs nothing, one or two by chance, and one in the mean: a bound that is shared and exact tells
-/// who sends to this host how many answers it gives to others, and so which of its ports are open
-/// (CVE-2020-25705). Linux does the same (`icmp_global_allow`).
+/// Each rejection costs a random amount of 0, 1 or 2, and 1 on average. An exact limit that all
+/// peers share would show a sender how many rejections this host gives to others, and so which of
+/// its ports are open (CVE-2020-25705). Linux does the same (`icmp_global_allow`).
 pub(super) struct Rejections {
     per_second: i64,
-    /// Below zero where the last one has cost more than there was, so that the mean holds.
+    /// Below zero if the last rejection has cost more than was left, so that the mean holds.
     credit: i64,
     counted_at: Time,
     random: Rng,
@@ -38,10 +39,10 @@ impl Rejections {
         Rejections { per_second, credit, counted_at: now, random, withheld: 0 }
     }
 
-    /// Whether one more may leave, which is counted.
+    /// Returns whether one more rejection may be sent, and counts it.
     pub(super) fn allow(&mut self, now: Time) -> bool {
         let most = self.per_second * ANSWER;
-        // Time beyond a second earns no more.
+        // The credit is at most that of a second.
         let nanos = (now - self.counted_at).as_nanos().min(ANSWER as u128) as i64;
         self.counted_at = self.counted_at.max(now);
         self.credit = (self.credit + nanos * self.per_second).min(most);
@@ -54,8 +55,8 @@ impl Rejections {
     }
 }
 
-/// Whether a packet that is to be sent tells its receiver that something is not wanted: a reset, or an
-/// error of ICMP. (Answers to pings, and who has which address, are none.)
+/// Whether a packet to be sent rejects something: a reset or an ICMP error. Ping and ARP replies
+/// are not rejections.
 pub(super) fn is_rejection(medium: Medium, packet: &[u8]) -> bool {
     let inner = match medium {
         Medium::Ip => Some(packet),
@@ -71,7 +72,7 @@ fn of_frame(frame: &[u8]) -> Option<&[u8]> {
 }
 
 fn is_rejection_of_ip(packet: &[u8]) -> Option<bool> {
-    // smoltcp looks at the first byte, whether there is one or not.
+    // smoltcp reads the first byte without a check.
     packet.first()?;
     let (protocol, payload) = match IpVersion::of_packet(packet).ok()? {
         IpVersion::Ipv4 => {
@@ -90,7 +91,7 @@ fn is_rejection_of_ip(packet: &[u8]) -> Option<bool> {
             // Destination unreachable, time exceeded, parameter problem (RFC 792).
             matches!(kind, 3 | 11 | 12)
         }
-        // Errors are below the first bit (RFC 4443, section 2.1).
+        // Error types are below 128 (RFC 4443 §2.1).
         IpProtocol::Icmpv6 => *payload.first()? < 128,
         _ => false,
     })

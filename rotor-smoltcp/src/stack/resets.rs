@@ -1,9 +1,9 @@
-//! Resets: one counts where its number is the very next that is expected (RFC 9293, section 3.10.7.4;
-//! RFC 5961, section 3.2).
+//! Resets count only if their number is exactly the next expected one (RFC 9293 §3.10.7.4; RFC 5961
+//! §3.2).
 //!
-//! smoltcp takes any whose number is in the window. Who knows the ports of a connection then ends it with
-//! as many packets as there are windows among all numbers: 65,536 where one has 64 KiB, 256 where it has
-//! 16 MiB.
+//! smoltcp accepts any number in the window. An attacker who knows the ports of a connection could
+//! then end it with as many packets as there are windows in the number space: 65,536 for a window
+//! of 64 KiB, 256 for one of 16 MiB.
 
 use smoltcp::socket::tcp::State;
 use smoltcp::wire::TcpSeqNumber;
@@ -14,8 +14,9 @@ use super::{Stack, instant};
 use crate::device::{ETHERNET_HEADER, Medium};
 
 impl Stack {
-    /// Takes a reset. Where its number is another than the one that is expected, and may have been
-    /// right, its sender is asked: who has no such connection resets it by the number that it is told.
+    /// Handles a reset. If its number is not the expected one, but in the window, the sender is
+    /// challenged: a peer without such a connection then sends a reset with the number that the
+    /// challenge acknowledges.
     pub(super) fn take_reset(&mut self, flow: Flow, number: TcpSeqNumber, packet: &[u8]) {
         let known = self.flows.get(&flow).and_then(|id| self.connections.get(*id));
         let expected = known.and_then(|connection| connection.expected());
@@ -31,14 +32,14 @@ impl Stack {
         }
     }
 
-    /// Acknowledges what has come of a connection. smoltcp does that for a probe, once a second at most
-    /// (RFC 5961, section 7).
+    /// Sends a challenge ACK: has smoltcp acknowledge what has arrived, as it does for a probe, at
+    /// most once per second (RFC 5961 §7).
     fn challenge(&mut self, flow: Flow, expected: TcpSeqNumber, packet: &[u8]) {
         let now = instant(self.now());
         let known = self.flows.get(&flow).and_then(|id| self.connections.get_mut(*id));
         let Some(connection) = known else { return };
         if connection.state() == State::TimeWait {
-            // Nothing is to come of it, and smoltcp waits anew at each probe.
+            // Nothing more can come, and smoltcp would restart its wait at each probe.
             return;
         }
         let Some(sent) = connection.sequence.sent() else { return };

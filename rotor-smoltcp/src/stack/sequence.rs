@@ -1,10 +1,10 @@
 //! `Sequence`: how far a connection has sent, which its acknowledgements have to say.
 //!
-//! An acknowledgement has the number of what is sent next (RFC 9293, section 3.10.7.4: `SEQ=SND.NXT`).
-//! When smoltcp sends again it counts from there, and so its acknowledgements have numbers that the
-//! peer has received long ago. The peer throws such a segment away whole, the acknowledgement
-//! included. Where both ends do so and both have something to send again, neither ever hears that
-//! the other one has it.
+//! An acknowledgement carries the number of the next byte to be sent (RFC 9293 §3.10.7.4:
+//! `SEQ=SND.NXT`). When smoltcp retransmits, it counts from the retransmitted byte, so its
+//! acknowledgements have numbers that the peer has received long ago. The peer drops such a segment
+//! altogether, with its acknowledgement. If both ends do so and both have something to retransmit,
+//! neither ever learns that the other one has received it.
 
 use smoltcp::wire::{
     IpAddress, IpProtocol, IpVersion, Ipv4Packet, Ipv6Packet, TcpPacket, TcpSeqNumber,
@@ -15,32 +15,31 @@ use crate::device::{ETHERNET_HEADER, Medium};
 /// How far a connection has sent.
 #[derive(Default)]
 pub(super) struct Sequence {
-    /// The number behind the last byte that was sent, whether it was acknowledged or not.
+    /// The number after the last byte that was sent, acknowledged or not.
     sent: Option<TcpSeqNumber>,
-    /// What was acknowledged last, until somebody has asked.
+    /// The last acknowledged number, until it is taken.
     acknowledged: Option<TcpSeqNumber>,
-    /// The same, also when somebody has asked.
+    /// The last acknowledged number, even after it was taken.
     told: Option<TcpSeqNumber>,
 }
 
 impl Sequence {
-    /// The number behind the last byte that was sent.
+    /// Returns the number after the last byte that was sent.
     pub(super) fn sent(&self) -> Option<TcpSeqNumber> {
         self.sent
     }
 
-    /// The number that was acknowledged last.
+    /// Returns the last number that was acknowledged.
     pub(super) fn told(&self) -> Option<TcpSeqNumber> {
         self.told
     }
 
-    /// Takes the number that was acknowledged last, since it was taken before.
+    /// Takes the last acknowledged number, if there was an acknowledgement since it was last taken.
     pub(super) fn take_acknowledged(&mut self) -> Option<TcpSeqNumber> {
         self.acknowledged.take()
     }
 
-    /// Looks at a packet that is about to be sent; where it only acknowledges, it gets the number
-    /// that it should have.
+    /// Inspects a packet to be sent. If it only acknowledges, corrects its number.
     pub(super) fn mend(&mut self, medium: Medium, packet: &mut [u8]) {
         let around = if medium == Medium::Ethernet { ETHERNET_HEADER } else { 0 };
         let Some(packet) = packet.get_mut(around..).filter(|packet| !packet.is_empty()) else {
@@ -61,7 +60,7 @@ impl Sequence {
                     self.mend_segment(packet.payload_mut(), ends);
                 }
             }
-            // A question where the peer is.
+            // A request for the peer's hardware address.
             Err(_) => {}
         }
     }

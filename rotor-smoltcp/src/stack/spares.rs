@@ -1,17 +1,18 @@
-//! `Spares`: sockets whose connections have ended, for connections to come.
+//! `Spares`: sockets of ended connections, for new connections.
 //!
-//! A socket owns its buffers, which are cleared when they are made: with 64 KiB for each direction that is a third
-//! of what a short connection costs. smoltcp has no way to take them out of a socket, but begins anew
-//! with one whose connection has ended.
+//! A socket owns its buffers, which are zeroed when they are made: with 64 KiB for each direction,
+//! that is a third of the cost of a short connection. smoltcp cannot take the buffers out of a
+//! socket, but can reuse a socket whose connection has ended.
 
 use smoltcp::socket::tcp::{CongestionControl, Socket, SocketBuffer};
 
 use crate::config::{Congestion, StackConfig};
 
-/// How many bytes of buffers are kept at most. Larger ones come from the system, which has cleared them.
+/// How many bytes of buffers are kept at most. Larger buffers are not kept: they come from the
+/// system, which has zeroed them already.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// For how long smoltcp holds back an acknowledgement, if nobody has said otherwise.
+/// How long smoltcp delays an acknowledgement by default.
 const ACK_DELAY: smoltcp::time::Duration = smoltcp::time::Duration::from_millis(10);
 
 pub(super) struct Spares {
@@ -37,23 +38,25 @@ impl Spares {
         }
     }
 
-    /// Returns a socket without a connection: the one that was given back last, while it is in the cache.
+    /// Returns a socket without a connection: the last one that was given back, while it is in the
+    /// cache.
     pub(super) fn take(&mut self) -> Socket<'static> {
         let mut socket = self.sockets.pop().unwrap_or_else(|| {
             let buffer = |bytes| SocketBuffer::new(vec![0; bytes]);
             Socket::new(buffer(self.receive_buffer_bytes), buffer(self.send_buffer_bytes))
         });
-        // What the one before has learned of its path is not true of this one's.
+        // What the previous connection has learned of its path does not apply to the next one.
         socket.set_congestion_control(self.congestion);
         socket
     }
 
-    /// Takes one whose connection is forgotten. Nobody hears of that: it is in no set any more.
+    /// Takes back the socket of a forgotten connection. It is in no set any more, so its abort
+    /// sends nothing.
     pub(super) fn give_back(&mut self, mut socket: Socket<'static>) {
         if self.sockets.len() == self.max {
             return;
         }
-        // Listening and connecting reset what is of a connection, and leave what was set.
+        // Listening and connecting reset the state of a connection, but not its settings.
         socket.abort();
         socket.set_timeout(None);
         socket.set_keep_alive(None);

@@ -1,4 +1,4 @@
-//! What a stream's machine does: connect, read, write, end its side.
+//! The operations of streams: connect, read, write, shut down.
 
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, Shutdown, SocketAddr};
@@ -37,8 +37,8 @@ impl Stack {
         Ok(id)
     }
 
-    /// Chooses the port from which to connect there. Where all are taken, that of the connection there which
-    /// both sides have ended longest ago, as where too many such are kept.
+    /// Chooses the port from which to connect. If all ports are taken, the oldest connection to
+    /// that target in TIME-WAIT is forgotten, as when there are too many of those.
     fn free_flow(&mut self, remote: SocketAddr, source: IpAddr) -> io::Result<Flow> {
         let Stack { chance, flows, time_wait, bound_listeners, stats, .. } = self;
         let flow = |port| Flow { remote, local: SocketAddr::new(source, port) };
@@ -53,7 +53,7 @@ impl Stack {
                 let is_ours = ended.local.port() >= FIRST_PORT && !is_in_use(ended);
                 is_ours && *ended == flow(ended.local.port())
             };
-            // Without random bytes no port is chosen at all.
+            // Without random bytes, no port can be chosen at all.
             let are_taken = error.kind() == io::ErrorKind::AddrNotAvailable;
             let ended = are_taken.then(|| time_wait.give_up(will_do)).flatten().ok_or(error)?;
             stats.time_wait_overflowed += 1;
@@ -61,16 +61,17 @@ impl Stack {
         })
     }
 
-    /// Makes an interface for the packet with which a connection begins, and for nothing else.
+    /// Makes an interface for the first packet of a connection, and for nothing else.
     ///
-    /// The number of that is the next of the interface's generator, a sPCG32 with 64 bits: who has seen three
-    /// of them knows, after some seconds of computing, all that follow (RFC 6528, section 2).
+    /// The packet's number comes from the interface's generator, an sPCG32 with 64 bits of state.
+    /// An attacker who has seen three numbers of one generator can compute all that follow in some
+    /// seconds (RFC 6528 §2).
     pub(super) fn birth(&mut self) -> io::Result<Box<Interface>> {
         let (seed, now) = (self.chance.number()?, self.now());
         Ok(Box::new(interface(&self.config, &mut self.wire, seed, now)))
     }
 
-    /// Whether there may be one connection more.
+    /// Whether there may be one more connection.
     pub(super) fn has_room(&self) -> bool {
         self.connections.len() < self.config.connections_max
     }
@@ -85,8 +86,8 @@ impl Stack {
 
     pub(super) fn insert(&mut self, mut connection: Connection) -> Id {
         if self.wire.has_header() {
-            // smoltcp waits for a second segment, and what comes is many in one. It is acknowledged
-            // at the end of the turn, with an answer where there is one.
+            // smoltcp waits for a second segment, but a large packet has many in one. It is
+            // acknowledged at the end of the turn, together with a response if there is one.
             connection.socket().set_ack_delay(None);
         }
         let flow = connection.flow;
@@ -95,7 +96,7 @@ impl Stack {
         id
     }
 
-    /// Reads what has come.
+    /// Reads what has arrived.
     pub(crate) fn read(&mut self, id: Id, buf: &mut ReadBuf<'_>) -> io::Result<()> {
         let connection = self.connections.get_mut(id).ok_or_else(gone)?;
         if connection.phase == Phase::Connecting {
@@ -111,12 +112,12 @@ impl Stack {
             Ok(()) if is_probe => connection.failure.map_or(Ok(()), |kind| Err(kind.into())),
             Ok(()) if buf.filled() == before => Err(io::ErrorKind::WouldBlock.into()),
             Ok(()) => {
-                // The peer may be to be told that there is room again.
+                // The peer may have to be told that there is room again.
                 self.mark(id);
                 Ok(())
             }
             Err(RecvError::Finished) => Ok(()),
-            // Reset, or given up; or both sides have ended, and that was a while ago.
+            // The connection was reset or given up; or both sides have ended it some time ago.
             Err(RecvError::InvalidState) => match connection.failure.take() {
                 Some(kind) => Err(kind.into()),
                 None => Ok(()),
@@ -124,7 +125,7 @@ impl Stack {
         }
     }
 
-    /// Takes bytes, to be sent when the turn ends.
+    /// Takes bytes, to be sent at the end of the turn.
     pub(crate) fn write(&mut self, id: Id, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let connection = self.connections.get_mut(id).ok_or_else(gone)?;
         if connection.phase == Phase::Connecting {
@@ -143,7 +144,7 @@ impl Stack {
                 break;
             }
         }
-        // Whoever could not write all of it waits for room, whether it tries again before or not.
+        // A machine that could not write everything waits for room, even if it tries again before.
         connection.wants_room |= taken < wanted;
         if taken == 0 && wanted > 0 {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -152,7 +153,7 @@ impl Stack {
         Ok(taken)
     }
 
-    /// Ends one direction, or both: ours behind what was written.
+    /// Shuts down one direction or both. Our end is sent after what was written.
     pub(crate) fn shutdown(&mut self, id: Id, how: Shutdown) -> io::Result<()> {
         let connection = self.connections.get_mut(id).ok_or_else(gone)?;
         if connection.phase == Phase::Connecting || connection.has_failed {
@@ -168,7 +169,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Ends it by a reset, which leaves when the turn ends.
+    /// Aborts the connection with a reset, which is sent at the end of the turn.
     pub(crate) fn reset(&mut self, id: Id) -> io::Result<()> {
         self.with_socket(id, |socket| socket.abort())?;
         self.mark(id);
@@ -181,7 +182,7 @@ impl Stack {
         })
     }
 
-    /// The addresses of both ends, this one first.
+    /// Returns the addresses of both ends, the local one first.
     pub(crate) fn addresses(&self, id: Id) -> Option<(SocketAddr, SocketAddr)> {
         let flow = self.connections.get(id)?.flow;
         Some((flow.local, flow.remote))
@@ -197,7 +198,7 @@ impl Stack {
 
     pub(crate) fn set_keepalive(&mut self, id: Id, idle: Option<Duration>) -> io::Result<()> {
         if idle == Some(Duration::ZERO) {
-            // It would be a probe in each turn; Linux refuses it, too.
+            // It would send a probe in each turn. Linux refuses it, too.
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let connection = self.connections.get_mut(id).ok_or_else(gone)?;
@@ -213,12 +214,12 @@ impl Stack {
     }
 }
 
-/// Puts into the buffer what the stack has of a stream, as far as there is room. That lies in two parts
-/// where it goes round in the stack's own buffer.
+/// Copies what has arrived into `buf`, as far as there is room. It is in two parts where the
+/// stack's ring buffer wraps around.
 fn receive(socket: &mut Socket<'_>, buf: &mut ReadBuf<'_>) -> Result<(), RecvError> {
     let mut put = |bytes: &mut [u8]| (buf.put_slice(bytes), ());
     socket.recv(&mut put)?;
-    // An end behind the first part is told by the next read.
+    // If there is an end after the first part, the next read reports it.
     let _end = socket.recv(put);
     Ok(())
 }

@@ -11,7 +11,7 @@ use crate::config::StackConfig;
 use crate::device::{Device, ETHERNET_HEADER, Medium, MemoryDevice};
 use crate::slots::Id;
 
-/// A connection of a stack, of which the test is the peer.
+/// A connection of a stack, with the test as the peer.
 pub(super) struct Talk {
     pub(super) stack: Stack,
     pub(super) clock: ManualClock,
@@ -19,17 +19,17 @@ pub(super) struct Talk {
     pub(super) medium: Medium,
     pub(super) version: IpVersion,
     pub(super) id: Id,
-    /// Where the peer has connected to.
+    /// The listener to which the peer has connected.
     pub(super) listener: Option<Id>,
-    /// Of the stack.
+    /// The stack's port.
     port: u16,
-    /// What the peer says next, and what it acknowledges.
+    /// The peer's next sequence number, and what it acknowledges.
     pub(super) number: i32,
     pub(super) acknowledges: i32,
 }
 
 impl Talk {
-    /// One that the peer has begun, or the stack.
+    /// Returns a connection that the peer has begun, or the stack.
     pub(super) fn new(
         medium: Medium,
         version: IpVersion,
@@ -42,7 +42,7 @@ impl Talk {
         }
         let (from, to) = ends(version);
         let local = (std::net::IpAddr::from(to), 4_096);
-        // Ports are those of `segment`, unless the stack chooses one.
+        // The ports are those of `segment`, unless the stack chooses one.
         let id = if is_begun_by_peer {
             stack.listen(local.into(), 8).expect("it is free")
         } else {
@@ -72,13 +72,14 @@ impl Talk {
         self.stack.accept(listener).expect("the handshake is complete").0
     }
 
-    /// Says a segment whose number is the next but for that, and nothing else.
+    /// Sends a segment whose number is off by `beside` from the next one, without counting it as
+    /// sent.
     pub(super) fn say_beside(&mut self, beside: i32, flags: u8, payload: &[u8]) {
         let packet = self.beside(beside, flags, payload);
         self.stack.take(&packet);
     }
 
-    /// A segment of the peer. Its sums are right.
+    /// Returns a segment of the peer with correct checksums.
     pub(super) fn beside(&self, beside: i32, flags: u8, payload: &[u8]) -> Vec<u8> {
         let number = self.number.wrapping_add(beside);
         let mut packet = segment(self.medium, self.version, number, flags, payload);
@@ -110,8 +111,8 @@ impl Talk {
         around + if self.version == IpVersion::Ipv4 { 20 } else { 40 }
     }
 
-    /// Has the stack send, and returns the numbers that it acknowledges, one for each segment; how
-    /// far it has sent is what is acknowledged next.
+    /// Lets the stack send, and returns the number that each of its segments acknowledges. The peer
+    /// will acknowledge all that was sent.
     pub(super) fn heard(&mut self) -> Vec<i32> {
         self.stack.send_all();
         let (mut frame, mut heard) = ([0; 2_000], Vec::new());
@@ -146,7 +147,8 @@ impl Talk {
     }
 }
 
-/// With each kind of packet, of connections that either side began, and numbers that go round.
+/// Calls `test` with each kind of packet, with connections that either side has begun, and with
+/// numbers that wrap around.
 pub(super) fn each(mut test: impl FnMut(Talk)) {
     for (medium, version) in [
         (Medium::Ip, IpVersion::Ipv4),

@@ -1,8 +1,9 @@
-//! `TimeWait`: connections that both sides have ended, and what may still come of them (RFC 9293,
-//! section 3.6.1). Pure.
+//! `TimeWait`: connections that both sides have ended, and their late segments (RFC 9293 §3.6.1).
+//! Pure.
 //!
-//! Whoever ends first does not know that the other side has heard the last acknowledgement, and answers for some
-//! time. That needs two numbers, and no socket with its buffers.
+//! The side that ends first does not know whether the other one has received the last
+//! acknowledgement, so it goes on answering for some time. That needs two numbers, but no socket
+//! with its buffers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,45 +13,45 @@ use smoltcp::wire::{TcpPacket, TcpSeqNumber};
 
 use super::flow::Flow;
 
-/// For how long one is kept: twice as long as a packet may be on its way. RFC 9293 says four minutes, Linux
-/// takes one, and smoltcp this.
+/// How long a connection is kept: twice the maximum segment lifetime. RFC 9293 says four minutes,
+/// Linux takes one, and smoltcp takes this.
 const KEPT: Duration = Duration::from_secs(10);
 
-/// How often one says which number it expects to who uses another (RFC 5961, section 7).
+/// How often a peer that uses another number is told the expected one (RFC 5961 §7).
 const ANSWERS_EVERY: Duration = Duration::from_secs(1);
 
-/// The connections that are kept.
+/// The connections in TIME-WAIT.
 #[derive(Default)]
 pub(super) struct TimeWait {
     ended: BTreeMap<Flow, Ended>,
-    /// When each is forgotten.
+    /// When each connection is forgotten.
     due: BTreeSet<(Time, Flow)>,
 }
 
 /// The numbers of a connection that has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Numbers {
-    /// Behind all that was sent, the end included.
+    /// The number after everything that was sent, including the end.
     pub(super) sent: TcpSeqNumber,
-    /// Behind all that came, the end included.
+    /// The number after everything that was received, including the end.
     pub(super) expected: TcpSeqNumber,
 }
 
 struct Ended {
     numbers: Numbers,
     until: Time,
-    /// It has answered, and does not do so again before.
+    /// Until then no further answer is sent.
     quiet_until: Time,
 }
 
-/// What is to be done with a segment.
+/// What to do with a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
-    /// It is an old one, or one of many.
+    /// The segment is old, or was answered recently.
     Ignore,
-    /// Its sender is told these.
+    /// Acknowledge it with these numbers.
     Acknowledge(Numbers),
-    /// Its sender begins anew; the connection is forgotten.
+    /// Its sender begins a new connection; the old one is forgotten.
     Anew,
 }
 
@@ -63,13 +64,13 @@ impl TimeWait {
         self.ended.contains_key(flow)
     }
 
-    /// When the next one is forgotten.
+    /// Returns when the next connection is forgotten.
     pub(super) fn next(&self) -> Option<Time> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// Keeps one more. Where there are more than so many then, one is forgotten, which this says: that whose time
-    /// is over first.
+    /// Keeps a connection. If there are more than `max` then, forgets the one whose time ends
+    /// first, and returns true.
     pub(super) fn keep(&mut self, flow: Flow, numbers: Numbers, now: Time, max: usize) -> bool {
         self.forget(&flow);
         let until = now + KEPT;
@@ -82,7 +83,7 @@ impl TimeWait {
         is_full
     }
 
-    /// Forgets the first to go of those that will do, and returns it.
+    /// Forgets the first matching connection, by the end of its time, and returns it.
     pub(super) fn give_up(&mut self, will_do: impl Fn(&Flow) -> bool) -> Option<Flow> {
         let flow = self.due.iter().map(|(_, flow)| *flow).find(will_do)?;
         self.forget(&flow);
@@ -95,7 +96,7 @@ impl TimeWait {
         }
     }
 
-    /// Forgets those whose time is over.
+    /// Forgets the connections whose time has passed.
     pub(super) fn expire(&mut self, now: Time) {
         while let Some((at, flow)) = self.due.first().copied()
             && at <= now
@@ -104,8 +105,8 @@ impl TimeWait {
         }
     }
 
-    /// Takes a segment of one that is kept (RFC 9293, section 3.10.7.4). `is_listened_to`: where somebody
-    /// would take a connection of its sender.
+    /// Handles a segment of a connection that is kept (RFC 9293 §3.10.7.4). `is_listened_to`: a
+    /// listener would accept a new connection from its sender.
     pub(super) fn take(
         &mut self,
         flow: &Flow,
@@ -117,7 +118,7 @@ impl TimeWait {
         let (number, len) = (segment.seq_number(), segment.segment_len());
         let Numbers { expected, .. } = ended.numbers;
         if segment.rst() {
-            // Who has no such connection says so by the number that it was told.
+            // A peer without such a connection uses the number that it was told.
             if number == expected {
                 self.forget(flow);
             }
@@ -128,14 +129,15 @@ impl TimeWait {
             return Verdict::Anew;
         }
         if segment.fin() && number + len == expected {
-            // Our acknowledgement was lost, and the next one may be.
+            // The acknowledgement of its end was lost, and the next one may be lost, too.
             let numbers = ended.numbers;
             self.due.remove(&(ended.until, *flow));
             ended.until = now + KEPT;
             self.due.insert((ended.until, *flow));
             return Verdict::Acknowledge(numbers);
         }
-        // One that has nothing, with the right number, says nothing new: two that wait are silent.
+        // A segment without payload and with the expected number says nothing new. Two ends in
+        // TIME-WAIT must not answer each other.
         let is_acceptable = len == 0 && number == expected;
         if is_acceptable || now < ended.quiet_until {
             return Verdict::Ignore;

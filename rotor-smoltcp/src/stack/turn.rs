@@ -1,4 +1,4 @@
-//! The turn of a stack: what was written goes out, what came is handed to the sockets.
+//! The turn of a stack: sends what was written, and passes what has arrived to the sockets.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,17 +15,18 @@ use crate::device::Medium;
 use crate::device_gone::device_gone;
 use crate::slots::Id;
 
-/// How many packets one connection sends at a time; then the others have their turn. 64: as many
-/// as a window of 64 KiB has, and some.
+/// How many packets one connection sends before the others have their turn. 64 is a little more
+/// than a window of 64 KiB needs.
 const BURST: usize = 64;
 
 /// How soon a connection is looked at again that wants to send at once and cannot.
 const RETRY: Duration = Duration::from_millis(1);
 
-/// How soon a datagram asks again where its target is; connections have that from smoltcp.
+/// How soon the hardware address of a datagram's target is asked for again. For connections,
+/// smoltcp does that.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
-/// By what a connection has changed its state.
+/// What has changed the state of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
     Packet,
@@ -33,8 +34,8 @@ enum By {
 }
 
 impl Stack {
-    /// Begins a wait: what was written in the turn before goes out, and what has come is taken.
-    /// Returns whether the loop may sleep, and until when.
+    /// Begins a wait: sends what was written in the previous turn, and takes what has arrived.
+    /// Returns whether the loop may sleep, and how long.
     pub(crate) fn begin_wait(&mut self, until: Option<Time>) -> io::Result<Wait> {
         self.send_all();
         let taken = self.take_packets()?;
@@ -50,7 +51,7 @@ impl Stack {
         }
         match self.next_look(until) {
             None => Ok(Wait::Forever),
-            // Zero where it has passed: subtraction of times stops there.
+            // Zero if the time has passed: subtraction of times saturates.
             Some(next) => match next - self.now() {
                 Duration::ZERO => Ok(Wait::Not),
                 time => Ok(Wait::AtMost(time)),
@@ -58,7 +59,8 @@ impl Stack {
         }
     }
 
-    /// Ends it: what has come meanwhile is taken, what is due is done, and machines are told.
+    /// Ends a wait: takes what has arrived meanwhile, does what is due, and collects the events of
+    /// the machines.
     pub(crate) fn end_wait(
         &mut self,
         until: Option<Time>,
@@ -84,14 +86,14 @@ impl Stack {
         Ok(())
     }
 
-    /// When there is something to do, if nothing comes before.
+    /// Returns when there is something to do if nothing arrives before.
     pub(super) fn next_look(&self, until: Option<Time>) -> Option<Time> {
         let due = self.due.first().map(|(at, _)| *at);
         let ended = self.time_wait.next();
         [until, due, ended, self.ask_again_at, self.wire.next_arrival()].into_iter().flatten().min()
     }
 
-    /// Takes packets that have come, and returns how many.
+    /// Takes the packets that have arrived, and returns their number.
     fn take_packets(&mut self) -> io::Result<usize> {
         let mut memory = self.wire.lend();
         let mut taken = 0;
@@ -114,7 +116,8 @@ impl Stack {
             }
         };
         self.wire.give_back(memory);
-        // Once for all that came: who waits is many, and whoever forges answers sends many.
+        // Once for all packets: many may wait, and a flood of forged replies must not cause as many
+        // retries.
         if std::mem::take(&mut self.may_resolve) {
             self.resolve();
         }
@@ -135,7 +138,7 @@ impl Stack {
         }
     }
 
-    /// Has the interface answer by itself: ARP, pings, and what is for nobody.
+    /// Lets the interface answer by itself: ARP, pings, and packets that no socket wants.
     pub(super) fn answer(&mut self, packet: &[u8]) {
         let now = self.now();
         let mut port = self.wire.with(packet).within(&mut self.rejections, now);
@@ -148,7 +151,8 @@ impl Stack {
             && let Some(id) = known
             && self.connections.get(id).is_some_and(|connection| connection.is_over())
         {
-            // No packet is for it any more, also where its machine has yet to hear of that.
+            // No more packets are for the old connection, even if its machine has not heard of its
+            // end yet.
             known = None;
         }
         if known.is_none() && self.time_wait.has(&flow) && !self.take_late(flow, packet) {
@@ -157,8 +161,8 @@ impl Stack {
         let mut birth = None;
         let id = match known {
             Some(id) => id,
-            // To all hosts, or to a group: nobody answers that (RFC 9293, section 3.9.2.3), and smoltcp
-            // would say no. To another host: it is none of ours.
+            // Segments to a broadcast or multicast address are not answered (RFC 9293 §3.9.2.3),
+            // and smoltcp would reject them. Segments to another host are not for this one.
             None if !self.has_address(flow.local.ip()) => return,
             None if !is_first => return self.answer(packet),
             None => match self.begin_half_open(flow) {
@@ -174,13 +178,13 @@ impl Stack {
         let now = self.now();
         let Some(connection) = self.connections.get_mut(id) else { return };
         let before = connection.state();
-        // Whatever it is, the peer is there.
+        // Any packet shows that the peer is there.
         connection.note_answer();
         let is_half_open = matches!(connection.phase, Phase::HalfOpen(_));
         let Connection { set, sequence, .. } = &mut **connection;
         let mut port = self.wire.with(packet).of(sequence);
         if is_half_open {
-            // Nobody has shown yet that it is there: anyone may have begun it in another's name.
+            // The peer has not shown yet that it is there: the address may be forged.
             port = port.within(&mut self.rejections, now);
         }
         let iface = birth.as_deref_mut().unwrap_or(&mut self.iface);
@@ -190,8 +194,8 @@ impl Stack {
         self.mark(id);
     }
 
-    /// What was written goes out, where no turn follows: something ends, it may be by a panic. Another one,
-    /// of the device, would end the process.
+    /// Sends what was written, because no turn follows: the backend or the stack is dropped, maybe
+    /// during a panic. A second panic, in the device, would abort the process.
     pub(crate) fn send_last(&mut self) {
         if std::thread::panicking() {
             let _one_is_enough = catch_unwind(AssertUnwindSafe(|| self.send_all()));
@@ -200,19 +204,19 @@ impl Stack {
         }
     }
 
-    /// What was written goes out.
+    /// Sends what was written.
     pub(crate) fn send_all(&mut self) {
         let mut dirty = std::mem::take(&mut self.dirty);
         for id in dirty.drain(..) {
             self.send(id);
         }
-        // Who is not done yet is in the new one.
+        // Connections that have more to send are in the new list.
         dirty.append(&mut self.dirty);
         self.dirty = dirty;
         self.send_datagrams();
     }
 
-    /// Sends what a connection has to send, and notes when it is to be looked at again.
+    /// Sends what a connection has to send, and notes when it has to be looked at again.
     pub(super) fn send(&mut self, id: Id) {
         let time = self.now();
         let now = instant(time);
@@ -220,7 +224,7 @@ impl Stack {
         connection.is_dirty = false;
         let before = connection.state();
         connection.note_reset();
-        // What was acknowledged before, more has come behind.
+        // More has arrived since that was acknowledged.
         let _past = connection.sequence.take_acknowledged();
         let Connection { set, sequence, .. } = &mut **connection;
         let mut port = self.wire.burst().of(sequence);
@@ -253,15 +257,16 @@ impl Stack {
         if bursts == BURST && is_at_once {
             self.mark(id);
         }
-        // Those that have ended meanwhile are in it still where nothing has come that says where a
-        // peer is: at most as many as there are now, and a few.
+        // Ended connections stay in the list until a packet arrives that may tell a hardware
+        // address. So the list is kept at about twice the number of connections.
         if self.unresolved.len() > 2 * (self.connections.len() + 8) {
             let connections = &self.connections;
             self.unresolved.retain(|id| connections.get(*id).is_some());
         }
     }
 
-    /// Something has come that may say where peers are: who waits for that tries again.
+    /// Tries again what waits for a hardware address, because a packet has arrived that may have
+    /// told it.
     fn resolve(&mut self) {
         for id in std::mem::take(&mut self.unresolved) {
             let Some(connection) = self.connections.get_mut(id) else { continue };
@@ -272,7 +277,7 @@ impl Stack {
     }
 
     pub(super) fn set_due(&mut self, id: Id, at: Option<Time>) {
-        // The end of all time is none, or virtual time would go there.
+        // The end of time counts as none; otherwise virtual time would advance to it.
         let at = at.filter(|at| *at != Time::NEVER);
         let Some(connection) = self.connections.get_mut(id) else { return };
         let before = std::mem::replace(&mut connection.due, at);
@@ -287,7 +292,7 @@ impl Stack {
         }
     }
 
-    /// Does what is due: sends again, probes, ends.
+    /// Does what is due: retransmits, probes, gives up.
     fn fire(&mut self) {
         let now = self.now();
         self.time_wait.expire(now);
@@ -313,7 +318,7 @@ impl Stack {
         }
     }
 
-    /// Whoever has the connection has waited long enough.
+    /// Ends a connection that has taken too long, by its phase.
     fn give_up(&mut self, id: Id) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.give_up_at = None;
@@ -334,7 +339,7 @@ impl Stack {
         }
     }
 
-    /// The peer of a connection does not answer.
+    /// Aborts a connection whose peer does not answer.
     fn time_out(&mut self, id: Id) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.answer_due = None;
@@ -345,11 +350,11 @@ impl Stack {
         self.note_change(id);
     }
 
-    /// Draws the conclusions of what has happened to a connection.
+    /// Updates the phase and the statistics after a connection's state may have changed.
     fn settle(&mut self, id: Id, before: State, by: By) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let state = connection.state();
-        // From these an end is the end.
+        // In these states, closing is the regular end.
         let is_in_order = matches!(before, State::LastAck | State::TimeWait | State::Closed);
         let has_broken = state == State::Closed && !is_in_order;
         match connection.phase {
@@ -393,7 +398,7 @@ impl Stack {
     pub(super) fn forget(&mut self, id: Id) {
         self.set_due(id, None);
         let Some(connection) = self.connections.remove(id) else { return };
-        // Another one may have taken its place.
+        // A new connection may have replaced it under the same flow.
         if self.flows.get(&connection.flow) == Some(&id) {
             self.flows.remove(&connection.flow);
         }
@@ -406,7 +411,7 @@ impl Stack {
         }
     }
 
-    /// Tells machines what has changed.
+    /// Collects the events of the machines.
     fn tell(&mut self, ready: &mut Vec<(Token, EventSet)>) {
         let mut changed = std::mem::take(&mut self.changed);
         for id in changed.drain(..) {

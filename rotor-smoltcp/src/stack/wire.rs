@@ -1,4 +1,4 @@
-//! `Wire`: a device as smoltcp sees it, a packet at a time.
+//! `Wire`: a device as smoltcp sees it, one packet at a time.
 
 use std::io::{self, ErrorKind};
 use std::num::{NonZeroU16, NonZeroUsize};
@@ -12,30 +12,30 @@ use super::rejections::{Rejections, is_rejection};
 use super::sequence::Sequence;
 use crate::device::{Device, ETHERNET_HEADER, Medium, VIRTIO_HEADER};
 
-/// The longest packet that IP can say the length of, in bytes. Some devices have more (`lo` has 65,536),
-/// and smoltcp would make it.
+/// The longest packet that IP can describe, in bytes. Some devices allow more (`lo` has an MTU of
+/// 65,536), and smoltcp would use it.
 const IP_BYTES_MAX: usize = 65_535;
 
-/// Room for the longest packet that there is, and what is around it, in bytes.
+/// Room for the longest packet and its link-layer and virtio headers, in bytes.
 const PACKET_BYTES_MAX: usize = VIRTIO_HEADER + ETHERNET_HEADER + IP_BYTES_MAX;
 
-/// A device, and memory for a packet of each direction.
+/// A device, and memory for a packet in each direction.
 pub(super) struct Wire {
     device: Box<dyn Device>,
     pub(super) medium: Medium,
     capabilities: DeviceCapabilities,
-    /// Sums of segments that come are looked at here.
+    /// Whether the checksums of received segments are verified.
     pub(super) verifies: bool,
     incoming: Vec<u8>,
     outgoing: Vec<u8>,
-    /// Where the device makes segments and sums: what it is given next.
+    /// For a device that computes checksums and splits packets: what it gets next.
     batch: Option<Batch>,
     pub(super) counts: Counts,
-    /// How often the device has said that its network is down.
+    /// How often the device has reported that its network is down.
     pub(super) downs: u64,
 }
 
-/// What has become of what was sent.
+/// What has become of the packets that were to be sent.
 #[derive(Default)]
 pub(super) struct Counts {
     pub(super) sent: u64,
@@ -44,28 +44,29 @@ pub(super) struct Counts {
     pub(super) merged: u64,
 }
 
-/// The device for one call of the stack: with the packet that came, if one did.
+/// The device for one call of the stack, with the received packet if there is one.
 pub(super) struct Port<'a> {
     wire: &'a mut Wire,
     packet: Option<&'a [u8]>,
     /// Of the connection that the call is for.
     sequence: Option<&'a mut Sequence>,
-    /// What bounds the rejections among the answers, and the time.
+    /// The limit for rejections among the answers, and the time.
     bound: Option<(&'a mut Rejections, Time)>,
-    /// More of the same may follow: it may be kept back until the wire is flushed.
+    /// More packets of the same connection may follow: a packet may be kept back until the wire is
+    /// flushed.
     is_burst: bool,
 }
 
-/// A packet that came.
+/// A received packet.
 pub(super) struct Came<'a>(&'a [u8]);
 
-/// Room for a packet that is to be sent.
+/// Room for a packet to be sent.
 pub(super) struct Goes<'a> {
     wire: &'a mut Wire,
     sequence: Option<&'a mut Sequence>,
     bound: Option<(&'a mut Rejections, Time)>,
     is_burst: bool,
-    /// The device cuts it, into pieces of such a payload.
+    /// If the device splits the packet: the payload of each segment.
     segment: Option<NonZeroU16>,
 }
 
@@ -85,17 +86,18 @@ impl Wire {
         };
         capabilities.max_transmission_unit = device.mtu().min(IP_BYTES_MAX) + around;
         if !verify_checksums {
-            // Made of what is sent, not looked at in what comes.
+            // Checksums are computed for packets that are sent, but not verified in received ones.
             let sums = &mut capabilities.checksum;
             (sums.ipv4, sums.tcp, sums.udp) = (Checksum::Tx, Checksum::Tx, Checksum::Tx);
             (sums.icmpv4, sums.icmpv6) = (Checksum::Tx, Checksum::Tx);
         }
         let batch = device.has_virtio_header().then(Batch::default);
         if batch.is_some() {
-            // The device makes them, and what comes is looked at before smoltcp has it.
+            // The device computes them, and received packets are verified before smoltcp gets them.
             let sums = &mut capabilities.checksum;
             (sums.tcp, sums.udp) = (Checksum::None, Checksum::None);
-            // Of IPv6 it throws large ones away: their segments are made one by one, and merged.
+            // smoltcp drops large packets of IPv6, so their segments are made one by one and then
+            // merged.
             capabilities.segmentation.tcpv4 = NonZeroUsize::new(IP_BYTES_MAX + around);
         }
         Wire {
@@ -111,24 +113,24 @@ impl Wire {
         }
     }
 
-    /// The device, where nothing has come.
+    /// Returns the device without a received packet.
     pub(super) fn port(&mut self) -> Port<'_> {
         Port { wire: self, packet: None, sequence: None, bound: None, is_burst: false }
     }
 
-    /// The device, where many packets of one connection are about to be sent:
-    /// [`flush`](Wire::flush) is what ends them.
+    /// Returns the device for many packets of one connection, to be ended by
+    /// [`flush`](Wire::flush).
     pub(super) fn burst(&mut self) -> Port<'_> {
         Port { is_burst: true, ..self.port() }
     }
 
-    /// Sends a packet that is made already.
+    /// Sends a complete packet.
     pub(super) fn send(&mut self, packet: &[u8]) {
         let mut port = self.port();
         TxToken::consume(port.goes(), packet.len(), |room| room.copy_from_slice(packet));
     }
 
-    /// Sends what was kept back.
+    /// Sends the packet that was kept back.
     pub(super) fn flush(&mut self) {
         let Wire { device, batch, counts, .. } = self;
         if let Some(batch) = batch {
@@ -136,17 +138,17 @@ impl Wire {
         }
     }
 
-    /// Whether a virtio header is in front of each packet.
+    /// Whether each packet begins with a virtio header.
     pub(super) fn has_header(&self) -> bool {
         self.batch.is_some()
     }
 
-    /// The device, with a packet that came.
+    /// Returns the device with a received packet.
     pub(super) fn with<'a>(&'a mut self, packet: &'a [u8]) -> Port<'a> {
         Port { packet: Some(packet), ..self.port() }
     }
 
-    /// Takes the memory in which packets come, to be given back.
+    /// Takes the memory for received packets, which must be given back.
     pub(super) fn lend(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.incoming)
     }
@@ -155,8 +157,8 @@ impl Wire {
         self.incoming = memory;
     }
 
-    /// Takes the next packet, and returns its length, which may be 0: a tunnel's peer that sends nothing
-    /// but headers has as many turns as others. `None` where there is none.
+    /// Takes the next packet, and returns its length. It may be 0: a tunnel's peer that sends
+    /// nothing but headers must use up its packets of a turn, too. `None` if there is no packet.
     pub(super) fn receive(&mut self, packet: &mut [u8]) -> io::Result<Option<usize>> {
         loop {
             match self.device.receive(packet) {
@@ -177,7 +179,7 @@ impl Wire {
         self.device.next_arrival()
     }
 
-    /// How long an IP packet may be that is sent.
+    /// Returns the length of the longest IP packet that may be sent.
     pub(super) fn mtu(&self) -> usize {
         self.capabilities.ip_mtu()
     }
@@ -188,13 +190,13 @@ impl Wire {
 }
 
 impl<'a> Port<'a> {
-    /// The same, for a connection.
+    /// The same port, for a connection.
     pub(super) fn of(mut self, sequence: &'a mut Sequence) -> Port<'a> {
         self.sequence = Some(sequence);
         self
     }
 
-    /// The same, with a bound for what it rejects.
+    /// The same port, with a limit for rejections.
     pub(super) fn within(mut self, bound: &'a mut Rejections, now: Time) -> Port<'a> {
         self.bound = Some((bound, now));
         self
@@ -253,7 +255,7 @@ impl phy::TxToken for Goes<'_> {
             }
             return result;
         }
-        // It grows to the longest packet that was sent, and stays.
+        // It grows to the longest packet that was sent, and keeps that size.
         if outgoing.len() < len {
             outgoing.resize(len, 0);
         }
@@ -270,7 +272,7 @@ impl phy::TxToken for Goes<'_> {
     }
 }
 
-/// Whether a packet is sent that was made; it gets what smoltcp does not know.
+/// Decides whether a packet may be sent, and corrects what smoltcp gets wrong in it.
 fn may_leave(
     medium: Medium,
     packet: &mut [u8],

@@ -1,4 +1,4 @@
-//! `Arrival`: what came with a virtio header in front.
+//! `Arrival`: a received packet with a virtio header.
 
 use smoltcp::wire::{IpProtocol, IpVersion, Ipv4Packet, Ipv6Packet, UdpPacket};
 
@@ -12,27 +12,27 @@ const DATAGRAMS_MAX: usize = 128;
 /// The length of UDP's header, in bytes.
 const UDP_HEADER: usize = 8;
 
-/// What came.
+/// What a received packet contains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::stack) enum Arrival<'a> {
-    /// A packet, whose sums are not to be looked at any more.
+    /// A packet whose checksums need no more verification.
     Packet(&'a [u8]),
-    /// A packet of segments that nobody has cut: TCP takes them as one.
+    /// A packet of several segments. TCP handles it as one.
     Large(&'a [u8]),
-    /// Datagrams that nobody has cut.
+    /// A packet of several datagrams.
     Datagrams(Datagrams<'a>),
 }
 
-/// Why what came is thrown away.
+/// Why a received packet is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::stack) enum Refusal {
-    /// The virtio header is nonsense, or says of the packet what it is not.
+    /// The virtio header is invalid, or does not match the packet.
     Header,
-    /// A sum is wrong.
+    /// A checksum is wrong.
     Sum,
 }
 
-/// Datagrams with one set of headers.
+/// Several datagrams with one set of headers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::stack) struct Datagrams<'a> {
     layers: Layers,
@@ -41,7 +41,7 @@ pub(in crate::stack) struct Datagrams<'a> {
     payload: usize,
 }
 
-/// Reads what came; `verifies`: sums are looked at that nobody has looked at yet.
+/// Reads a received packet. `verifies`: a checksum that was not verified yet is verified.
 pub(in crate::stack) fn read(
     medium: Medium,
     bytes: &[u8],
@@ -52,7 +52,7 @@ pub(in crate::stack) fn read(
     if let Some(segments) = header.segments {
         return read_large(layers.ok_or(Refusal::Header)?, segments, packet);
     }
-    // One that has no sum yet comes from this machine: there was nothing that could change it.
+    // A packet without a checksum comes from this machine, so nothing could have changed it.
     let is_unknown = verifies && !header.is_verified && header.needs_sum.is_none();
     if is_unknown && layers.is_some_and(|layers| !layers.is_sound(packet)) {
         return Err(Refusal::Sum);
@@ -84,7 +84,8 @@ fn read_large(layers: Layers, segments: Segments, packet: &[u8]) -> Result<Arriv
 }
 
 impl Datagrams<'_> {
-    /// Writes the next one, in the place of what was there; says no where there is none.
+    /// Writes the next datagram into `packet`, replacing what was there; returns false if there is
+    /// none.
     pub(in crate::stack) fn next(&mut self, packet: &mut Vec<u8>) -> bool {
         let (payload, rest) = self.rest.split_at(self.payload.min(self.rest.len()));
         self.rest = rest;
@@ -95,7 +96,7 @@ impl Datagrams<'_> {
         packet.extend_from_slice(self.headers);
         packet.extend_from_slice(payload);
         let Layers { version, ip, transport, .. } = self.layers;
-        // They are shorter than the whole, whose length had 16 bits.
+        // Each is shorter than the whole packet, whose length had 16 bits.
         let len = (packet.len() - ip) as u16;
         match version {
             IpVersion::Ipv4 => {

@@ -1,4 +1,4 @@
-//! `Batch`: segments of one connection that are sent as one packet, which the device cuts.
+//! `Batch`: segments of one connection that are sent as one packet, which the device splits.
 
 use std::num::NonZeroU16;
 use std::ops::Range;
@@ -9,10 +9,10 @@ use super::super::layers::Layers;
 use super::header::{Header, Kind, Segments, Sum};
 use crate::device::{Medium, VIRTIO_HEADER};
 
-/// The longest packet that IP can say the length of, in bytes.
+/// The longest packet that IP can describe, in bytes.
 const IP_BYTES_MAX: usize = 65_535;
 
-/// Where in TCP's header what is, in bytes from its beginning.
+/// Offsets in the TCP header, in bytes.
 const PORTS: Range<usize> = 0..4;
 const ACKNOWLEDGED_AND_LENGTH: Range<usize> = 8..13;
 const FLAGS: usize = 13;
@@ -23,44 +23,44 @@ const FIN: u8 = 0x01;
 const PUSH: u8 = 0x08;
 const ACK: u8 = 0x10;
 
-/// A packet that is about to be sent, and grows by the segments that continue it.
+/// A packet to be sent, which grows by the segments that continue it.
 ///
 /// ```text
 ///  memory   virtio header │ IP │ TCP │ payload of segments so far │ the next: IP │ TCP │ payload
 ///                         ◀────────────────── len ────────────────▶
 /// ```
 ///
-/// The next one is written behind the others. Where it continues them its payload moves over its
-/// headers; otherwise the packet is sent, and it is the first of another.
+/// The next segment is written behind the others. If it continues them, its payload is moved over
+/// its headers. Otherwise the packet is sent, and the segment becomes the first of another one.
 #[derive(Default)]
 pub(in crate::stack) struct Batch {
-    /// It grows to the longest that was sent, and stays: at most two packets.
+    /// It grows to the largest size that was needed, at most two packets, and keeps it.
     memory: Vec<u8>,
-    /// The length of the packet; 0: there is none.
+    /// The length of the packet; 0 if there is none.
     len: usize,
     /// How many segments are in it.
     segments: usize,
-    /// Where in the first of them what is; nothing in what is no packet of IP.
+    /// The layers of the first segment; `None` if it is not an IP packet.
     layers: Option<Layers>,
-    /// Where that is one with a payload.
+    /// Present if the first one is a segment with a payload.
     shape: Option<Shape>,
 }
 
-/// What segments that continue the first have to be like.
+/// The properties that continuing segments must have.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     /// The length of all headers, in bytes.
     headers: usize,
-    /// How long the payload of each is, but for the last.
+    /// The length of the payload of each segment except the last one.
     payload: usize,
-    /// The number of the next.
+    /// The number of the next segment.
     next: TcpSeqNumber,
-    /// None was the last.
+    /// No segment so far must be the last one.
     is_open: bool,
 }
 
 impl Batch {
-    /// Returns room for the next packet, in which it is written.
+    /// Returns room into which the next packet is written.
     pub(in crate::stack) fn room(&mut self, len: usize) -> &mut [u8] {
         let room = self.next(len);
         if self.memory.len() < room.end {
@@ -74,8 +74,9 @@ impl Batch {
         start..start + len
     }
 
-    /// Takes the packet of this length that was written to the room. Where it does not continue
-    /// the others, they are sent. `segment`: it is to be cut already, into such pieces.
+    /// Adds the packet of this length that was written to the room. If it does not continue the
+    /// others, they are sent first. `segment`: the packet has to be split anyway, into pieces of
+    /// this payload.
     pub(in crate::stack) fn push(
         &mut self,
         medium: Medium,
@@ -109,13 +110,14 @@ impl Batch {
         }
     }
 
-    /// The packet, without what stands in front.
+    /// The range of the packet, without the virtio header.
     fn packet(&self) -> Range<usize> {
         VIRTIO_HEADER..VIRTIO_HEADER + self.len
     }
 
-    /// Whether a segment continues the packet: the same headers, from where the last one ended, and
-    /// no longer than the others. If so its flags are added, and what comes next is returned.
+    /// Returns whether a segment continues the packet: it has the same headers, begins where the
+    /// last one ended, and is not longer than the others. If so, adds its flags, and returns the
+    /// shape for the next one.
     fn continued(
         &mut self,
         first: &Layers,
@@ -135,13 +137,13 @@ impl Batch {
             || of_next.payload > shape.payload
             || len > IP_BYTES_MAX
             || flags & !(FIN | PUSH) != ACK
-            // They end where they would if they begin where the last one ended.
+            // A segment ends at the expected number if it begins where the last one ended.
             || of_next.next != shape.next + of_next.payload
             || !has_same_headers(first, shape.headers, packet, next)
         {
             return None;
         }
-        // Whoever cuts the packet gives them to the last segment only.
+        // The device sets these flags in the last segment only.
         packet[first.transport + FLAGS] |= flags;
         let is_open = flags == ACK && of_next.payload == shape.payload;
         Some(Shape { next: shape.next + of_next.payload, is_open, ..*shape })
@@ -152,7 +154,7 @@ impl Batch {
         self.shape.is_some_and(|shape| shape.is_open)
     }
 
-    /// Sends the packet, if there is one: with its header in front, and how many segments it has.
+    /// Sends the packet, if there is one, with its header in front and its number of segments.
     pub(in crate::stack) fn flush(&mut self, send: impl FnOnce(&[u8], usize)) {
         if self.len == 0 {
             return;
@@ -173,7 +175,7 @@ impl Batch {
 }
 
 impl Shape {
-    /// Nothing in what is no segment with a payload.
+    /// `None` if the packet is not a segment with a payload.
     fn of(layers: &Layers, packet: &[u8]) -> Option<Shape> {
         if layers.protocol != IpProtocol::Tcp || layers.end != packet.len() {
             return None;
@@ -187,7 +189,7 @@ impl Shape {
     }
 }
 
-/// Whether the headers of two segments are the same, but for lengths, numbers, flags and sums.
+/// Whether the headers of two segments are equal except for lengths, numbers, flags and checksums.
 fn has_same_headers(layers: &Layers, headers: usize, first: &[u8], next: &[u8]) -> bool {
     let Layers { version, ip, transport: tcp, .. } = *layers;
     let is_same = |range: Range<usize>| first[range.clone()] == next[range];
@@ -203,7 +205,7 @@ fn has_same_headers(layers: &Layers, headers: usize, first: &[u8], next: &[u8]) 
         && is_same(tcp + URGENT..headers)
 }
 
-/// Leaves the sum of a packet to the device: puts that of the pseudo-header into its place.
+/// Leaves the checksum of a packet to the device: writes that of the pseudo-header in its place.
 fn finish(layers: &Layers, packet: &mut [u8]) -> Header {
     let transport = layers.transport;
     let place = layers.sum_offset().map(|offset| (offset, transport + usize::from(offset)));
@@ -212,15 +214,15 @@ fn finish(layers: &Layers, packet: &mut [u8]) -> Header {
     };
     let sum = layers.pseudo_sum(packet.len() - transport);
     packet[at..at + 2].copy_from_slice(&sum.to_be_bytes());
-    // Headers are a hundred bytes at most.
+    // Headers have at most a hundred bytes.
     let needs_sum = Some(Sum { start: transport as u16, offset });
     Header { needs_sum, ..Header::default() }
 }
 
-/// Leaves the cutting of a packet to the device, and the sums of its segments.
+/// Leaves the segmentation of a packet and the checksums to the device.
 fn finish_large(layers: &Layers, shape: &Shape, packet: &mut [u8]) -> Header {
     let inner = &mut packet[layers.ip..];
-    // It fits into 16 bits: that was asked.
+    // It fits into 16 bits, as `continued` has checked.
     let len = inner.len() as u16;
     let kind = match layers.version {
         IpVersion::Ipv4 => {

@@ -1,49 +1,49 @@
-//! `Header`: what stands in front of a packet whose sums and segments are left to somebody else.
+//! `Header`: the virtio header in front of a packet whose checksums and segmentation are left to
+//! the device.
 
 use crate::device::VIRTIO_HEADER;
 
-/// Flags: a sum has to be made; it was looked at.
+/// Flags: a checksum has to be computed; the checksum was verified.
 const NEEDS_SUM: u8 = 1;
 const IS_VERIFIED: u8 = 2;
 
-/// Kinds of segments, and a flag beside them that says how congestion is told, which is nothing to
-/// us.
+/// Kinds of segments, and a flag for explicit congestion notification, which is ignored.
 const NONE: u8 = 0;
 const TCP_V4: u8 = 1;
 const TCP_V6: u8 = 4;
 const UDP: u8 = 5;
 const ECN: u8 = 0x80;
 
-/// `struct virtio_net_hdr`, its first ten bytes, in the order of this machine (VIRTIO 1.2, section
-/// 5.1.6; Linux, `IFF_VNET_HDR`).
+/// The first ten bytes of `struct virtio_net_hdr`, in native byte order (VIRTIO 1.2 §5.1.6; Linux,
+/// `IFF_VNET_HDR`).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(in crate::stack) struct Header {
     pub(super) needs_sum: Option<Sum>,
-    /// Somebody has looked at the sum, and it is right.
+    /// The checksum was verified and is right.
     pub(super) is_verified: bool,
     pub(super) segments: Option<Segments>,
 }
 
-/// Where a sum is to be made; in its place is that of the pseudo-header.
+/// Where a checksum has to be computed. Its place holds that of the pseudo-header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Sum {
-    /// Where it begins, in bytes from the beginning of the packet.
+    /// Where the checksummed bytes begin, in bytes from the beginning of the packet.
     pub(super) start: u16,
-    /// Where it is put, in bytes from there.
+    /// Where the checksum is stored, in bytes from `start`.
     pub(super) offset: u16,
 }
 
-/// How a packet is to be cut.
+/// How a packet is to be split.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Segments {
     pub(super) kind: Kind,
     /// The length of all headers, in bytes.
     pub(super) headers: u16,
-    /// How many bytes behind them each packet has, but for the last.
+    /// The length of the payload of each packet except the last one.
     pub(super) payload: u16,
 }
 
-/// What the pieces of a packet are.
+/// The kind of the packets that splitting makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     TcpV4,
@@ -52,9 +52,9 @@ pub(super) enum Kind {
 }
 
 impl Header {
-    /// Reads what is in front of a packet, and returns the packet as well; nothing where it is
-    /// nonsense: too short, a sum beyond the packet, segments of no kind that we know, of no
-    /// length, or without a sum.
+    /// Reads the header in front of a packet, and returns the packet as well. `None` if the header
+    /// is invalid: too short, with a checksum beyond the packet, or with segments of an unknown
+    /// kind, of length 0, or without a checksum.
     pub(super) fn read(bytes: &[u8]) -> Option<(Header, &[u8])> {
         let (header, packet) = bytes.split_first_chunk::<VIRTIO_HEADER>()?;
         let word = |at: usize| u16::from_ne_bytes([header[at], header[at + 1]]);
@@ -82,7 +82,7 @@ impl Header {
         Some((Header { needs_sum, is_verified: flags & IS_VERIFIED != 0, segments }, packet))
     }
 
-    /// The header as it stands in front of a packet.
+    /// Returns the header as bytes, to be put in front of a packet.
     pub(super) fn bytes(&self) -> [u8; VIRTIO_HEADER] {
         let mut bytes = [0; VIRTIO_HEADER];
         bytes[0] = if self.is_verified { IS_VERIFIED } else { 0 };

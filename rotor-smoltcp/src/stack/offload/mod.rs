@@ -1,5 +1,4 @@
-//! Packets with a virtio header in front, by which sums and the cutting of segments are left to the
-//! device.
+//! Packets with a virtio header, which leaves checksums and segmentation to the device.
 //!
 //! ```text
 //!  segments ──Batch──▶ a packet of up to 64 KiB, its Header ──▶ the device makes segments, sums
@@ -18,7 +17,7 @@ pub(super) use self::batch::Batch;
 use super::Stack;
 
 impl Stack {
-    /// Takes what has come from a device with headers.
+    /// Handles a packet from a device with virtio headers.
     pub(super) fn take_arrival(&mut self, bytes: &[u8]) {
         match arrival::read(self.wire.medium, bytes, self.config.verify_checksums) {
             Ok(Arrival::Packet(packet)) => self.take(packet),
