@@ -17,24 +17,24 @@ use crate::driver::Driver;
 use crate::refused::{Refused, Step};
 use crate::stats::UringStats;
 
-/// The backend that waits with Linux' io_uring.
+/// The backend that waits with Linux's io_uring.
 ///
 /// Its clock is that of all loops of the process. A ring belongs to the thread that opened it, so a
-/// loop on one does not go to another thread: neither it nor its sockets are `Send`, and
-/// [`handing_over`](rotor_core::LoopInstance::handing_over) does not take it.
+/// loop on one stays on that thread: neither the backend nor its sockets are `Send`, and
+/// [`handing_over`](rotor_core::LoopInstance::handing_over) does not accept it.
 ///
-/// Everything is done by that thread, none by workers of the kernel's: a thread that is kept to a processor
-/// (sched_setaffinity(2)) keeps its loop there.
+/// This thread does all the work, and no worker threads of the kernel: a thread that is bound to a
+/// processor (sched_setaffinity(2)) keeps its loop there.
 ///
-/// What machines write leaves when the next wait begins, with one call for all of them: whoever
-/// gives a loop its turns one by one has it leave with the next turn.
+/// What machines have written is sent when the next wait begins, with one call for all of them. If
+/// you call the turns of a loop one by one, it is sent in the next turn.
 #[derive(Debug)]
 pub struct Uring {
     shared: Shared,
     waker: Arc<Waker>,
 }
 
-/// What the sockets of io_uring register with.
+/// The handle with which the sockets of io_uring register.
 #[derive(Clone, Debug)]
 pub struct UringHandle {
     shared: Shared,
@@ -42,7 +42,7 @@ pub struct UringHandle {
     pool: Option<OffloadPool>,
 }
 
-/// The driver, which the backend and its sockets have in common. It ends with the last of them.
+/// The driver, shared by the backend and its sockets. It ends with the last of them.
 #[derive(Clone)]
 pub(crate) struct Shared(Rc<RefCell<Driver>>);
 
@@ -51,7 +51,7 @@ impl Uring {
     ///
     /// # Errors
     ///
-    /// Why the system gives none: [`Refused`] says what can be done about it.
+    /// The system provides no ring; [`Refused`] says why, and what can be done about it.
     pub fn open(config: &UringConfig) -> Result<Uring, Refused> {
         let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let waker = event().map_err(io::Error::from).map_err(Refused::at(Step::Waker))?;
@@ -88,12 +88,12 @@ impl Backend for Uring {
 }
 
 impl UringHandle {
-    /// Returns what the ring has done, and what it holds.
+    /// Returns the statistics of the ring.
     pub fn stats(&self) -> UringStats {
         self.shared.driver().stats()
     }
 
-    /// Returns the handle of the loop that a scope is of; `what` needs it, as the error says.
+    /// Returns the handle of a scope's loop. `what` names what needs it, for the error.
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ impl BackendHandle for UringHandle {
 }
 
 impl Shared {
-    /// Nobody keeps it borrowed: what is called on the driver calls no machine.
+    /// Borrows the driver. It is not borrowed elsewhere, since the driver calls no machine.
     #[inline]
     pub(crate) fn driver(&self) -> RefMut<'_, Driver> {
         self.0.borrow_mut()
@@ -147,14 +147,14 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// The descriptor that wakes the loop when it is written to (eventfd(2)).
+/// The descriptor whose writes wake the loop (eventfd(2)).
 #[derive(Debug)]
 struct Waker(OwnedFd);
 
 impl Wake for Waker {
     fn wake(&self) -> io::Result<()> {
         match rustix::io::write(&self.0, &1_u64.to_ne_bytes()) {
-            // It is never read, and full after 2⁶⁴ − 1 wakes.
+            // It is never read, and is full after 2⁶⁴ − 1 wake-ups.
             Ok(_) | Err(rustix::io::Errno::AGAIN) => Ok(()),
             Err(error) => Err(error.into()),
         }

@@ -1,4 +1,4 @@
-//! `choose`: one place that says which loop a program runs on.
+//! `choose`: chooses the loop of a program in one place.
 
 use std::env;
 use std::error::Error;
@@ -12,35 +12,35 @@ use crate::backend::Uring;
 use crate::config::UringConfig;
 use crate::family::UringInet;
 
-/// The variable that [`Choice::from_env`] reads.
+/// The environment variable that [`Choice::from_env`] reads.
 pub const BACKEND_VARIABLE: &str = "ROTOR_BACKEND";
 
-/// Which loop is wanted.
+/// The loop that a program should run on.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub enum Choice {
-    /// The one that runs everywhere.
+    /// mio, which works everywhere.
     #[default]
     Mio,
-    /// io_uring where the system lets it, and mio where not.
+    /// io_uring if the system allows it, otherwise mio.
     Uring,
 }
 
-/// A program that runs on any loop: what is done with the backend that was chosen.
+/// A program that runs on any loop.
 pub trait OnAnyLoop {
-    /// What comes of it.
+    /// The result of the program.
     type Output;
 
-    /// Makes a loop of the backend, with sockets of `N`, and runs it.
+    /// Makes a loop with the backend, with sockets of the family `N`, and runs it.
     fn run<N: IpNet, B: Backend>(self, backend: B) -> Self::Output;
 }
 
-/// `ROTOR_BACKEND` names no loop: whoever set it is mistaken.
+/// `ROTOR_BACKEND` has an unknown value: a mistake of whoever has set it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownBackend(String);
 
 impl Choice {
-    /// Reads the variable `ROTOR_BACKEND`: `mio`, also where there is none, or `uring`.
+    /// Reads the variable `ROTOR_BACKEND`: `mio` (also if it is not set), or `uring`.
     ///
     /// # Errors
     ///
@@ -59,9 +59,11 @@ impl Choice {
     }
 }
 
-/// Opens the backend that is wanted, on this thread, and runs the program on it. Where the system
-/// refuses io_uring, that is logged, once, as a warning, and the program runs on mio. Of `config`, a
-/// loop on mio has [`events_max`](UringConfig::events_max) and [`offload_pool`](UringConfig::offload_pool).
+/// Opens the chosen backend on this thread, and runs the program on it.
+///
+/// If the system refuses io_uring, the program runs on mio, and a warning is logged once. A loop on
+/// mio uses [`events_max`](UringConfig::events_max) and [`offload_pool`](UringConfig::offload_pool)
+/// of `config`.
 ///
 /// # Errors
 ///

@@ -1,13 +1,13 @@
-//! `UringConfig`: how large a ring is.
+//! `UringConfig`: the sizes and limits of a ring.
 
 use std::time::Duration;
 
 use rotor_core::OffloadPool;
 
-/// How large a loop's ring is, and what it may hold.
+/// The sizes and limits of a loop's ring.
 ///
-/// The ring's memory is bounded by these numbers: [`memory_bytes`](UringConfig::memory_bytes) says
-/// by how much. Connections that wait hold none of it.
+/// They limit the ring's memory: [`memory_bytes`](UringConfig::memory_bytes) returns how much it
+/// takes at most. Idle connections hold none of it.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct UringConfig {
@@ -36,81 +36,87 @@ impl UringConfig {
         }
     }
 
-    /// Sets how many operations the kernel is handed in one call (the `entries` of io_uring_setup(2)).
-    /// Default 1,024; 1 to 32,768, made a power of two. More wait in memory of ours, in order, and are
-    /// handed over by further calls.
+    /// Sets how many operations the kernel gets in one call (the `entries` of io_uring_setup(2)).
+    /// Default 1,024; 1 to 32,768, rounded up to a power of two. Further operations wait in order
+    /// in the process's memory, and need further calls.
     pub fn submissions(mut self, entries: u32) -> UringConfig {
         self.submissions = entries.clamp(1, 32_768).next_power_of_two();
         self
     }
 
-    /// Sets for how many completions the ring has room (`IORING_SETUP_CQSIZE`, io_uring_setup(2)).
-    /// Default 8,192; 2 to 65,536, made a power of two, and at least as many as
-    /// [`submissions`](UringConfig::submissions). None is lost beyond that: the kernel keeps them in memory
-    /// of its own, which is dearer, and ends standing receives and polls, which are then handed over anew.
+    /// Sets how many completions fit into the ring (`IORING_SETUP_CQSIZE`, io_uring_setup(2)).
+    /// Default 8,192; 2 to 65,536, rounded up to a power of two, and at least as many as
+    /// [`submissions`](UringConfig::submissions).
+    ///
+    /// No completion is lost if there are more. The kernel then keeps them in memory of its own,
+    /// which costs more, and ends multishot receives and polls, which have to be submitted again.
     pub fn completions(mut self, entries: u32) -> UringConfig {
         self.completions = entries.clamp(2, 65_536).next_power_of_two();
         self
     }
 
-    /// Sets how many completions are taken in a turn. Default 1,024; at least 1. The others stay
-    /// where they are until the next turn.
+    /// Sets how many completions a turn takes. Default 1,024; at least 1. The others wait for the
+    /// next turn.
     pub fn events_max(mut self, events: usize) -> UringConfig {
         self.events_max = events.max(1);
         self
     }
 
-    /// Sets into how many buffers the kernel puts what comes, and how large each is. Default 16 of
-    /// 64 KiB; 1 to 1,024 (made a power of two), of 256 B to 1 MiB. They are for one turn: what a
-    /// machine has not read by its end is copied. If more comes at once than they hold, it stays in the
-    /// kernel, and each read of it is a system call
-    /// ([`buffers_exhausted`](crate::UringStats::buffers_exhausted) counts that).
+    /// Sets the number and the size of the buffers into which the kernel puts received data.
+    /// Default: 16 of 64 KiB. The number may be 1 to 1,024 (rounded up to a power of two), the size
+    /// 256 B to 1 MiB.
     ///
-    /// Kernels before 6.12 take a whole buffer for each receive: there, many small ones are better.
+    /// The buffers are for one turn: data that a machine has not read at its end is copied. If more
+    /// data comes at once than they hold, the rest stays in the kernel, and each read of it is a
+    /// system call (counted by [`buffers_exhausted`](crate::UringStats::buffers_exhausted)).
+    ///
+    /// Kernels before 6.12 use a whole buffer for each receive; there, many small buffers are
+    /// better.
     pub fn buffers(mut self, count: u16, bytes: u32) -> UringConfig {
         self.buffers = count.clamp(1, 1_024).next_power_of_two();
         self.buffer_bytes = bytes.clamp(256, 1024 * 1024);
         self
     }
 
-    /// Sets how many bytes may be unread on a stream before the kernel gives it no more, in bytes.
-    /// Default 64 KiB. What comes then stays in the kernel, which holds up the peer, until the machine has
-    /// read those bytes. The mark may be passed once, by what the kernel gives in one call: as much as fits
-    /// into the [`buffers`](UringConfig::buffers).
+    /// Sets how many bytes of a stream may be unread before the kernel delivers no more, in bytes.
+    /// Default 64 KiB. Further data stays in the kernel, which slows down the peer, until the
+    /// machine has read those bytes. The mark may be exceeded once, by what the kernel delivers in
+    /// one call: at most as much as fits into the [`buffers`](UringConfig::buffers).
     pub fn unread_bytes_max(mut self, bytes: usize) -> UringConfig {
         self.unread_bytes_max = bytes;
         self
     }
 
-    /// Sets how long a stream that was dropped goes on sending what it had taken. Default 30 s. Until then
-    /// it has its descriptor. Not beyond the end of the loop: then the kernel is handed all that it has room
-    /// for in the stream's buffer.
+    /// Sets how long a dropped stream goes on sending what was written to it. Default 30 s. It
+    /// keeps its descriptor for that time. It does not outlive the loop: when that ends, the kernel
+    /// gets as much as fits into the stream's send buffer.
     ///
-    /// What is left then, up to 128 KiB for a peer that does not read, is lost, with what the kernel had not
-    /// sent: the connection ends by a reset, so that the peer does not take for complete what was cut off. One
-    /// of Unix sockets, which have no resets, ends in order.
+    /// The rest, at most 128 KiB for a peer that does not read, is lost then, together with what
+    /// the kernel had not sent: the connection is reset, so that the peer does not take truncated
+    /// data for complete. A Unix socket, which has no resets, ends in order.
     pub fn linger(mut self, time: Duration) -> UringConfig {
         self.linger = time;
         self
     }
 
-    /// Gives work that machines offload to `pool`; without one,
+    /// Sets the pool for work that machines offload. Without one,
     /// [`Scope::offload`](rotor_core::Scope::offload) is refused.
     pub fn offload_pool(mut self, pool: OffloadPool) -> UringConfig {
         self.pool = Some(pool);
         self
     }
 
-    /// Returns how much memory a ring takes at the most, in bytes: its two queues and its buffers.
-    /// Where the kernel counts the queues as locked memory, which depends on its version, they count for
-    /// `RLIMIT_MEMLOCK` of whoever may not lock what he likes, over all rings of the user: 200 KiB of a
-    /// default ring.
+    /// Returns how much memory a ring takes at most, in bytes: its two queues and its buffers.
     ///
-    /// Not in it: what streams have written and the kernel has not sent, 128 KiB for each at the
-    /// most, and 1 MiB of memory that is kept for that.
+    /// Some kernel versions count the queues as locked memory. Then they count towards the user's
+    /// `RLIMIT_MEMLOCK`, for all rings of the user together, unless the process may lock any
+    /// amount: 200 KiB for a ring with the default sizes.
+    ///
+    /// Not included: data that streams have written and the kernel has not sent, at most 128 KiB
+    /// for each, and 1 MiB of memory that is kept for that.
     pub fn memory_bytes(&self) -> usize {
-        // io_uring_setup(2): 64 bytes for each entry to be submitted and 4 for its place in the
-        // queue, 16 for each completion.
+        // io_uring_setup(2): 64 bytes for each entry of the submission queue and 4 for its index,
+        // 16 for each completion.
         let completions = self.completions.max(self.submissions) as usize;
         let queues = self.submissions as usize * (64 + 4) + completions * 16;
         queues + usize::from(self.buffers) * (self.buffer_bytes as usize + 16)

@@ -1,7 +1,7 @@
 //! `UringUdpSocket` and `UringUnixDatagram`: datagrams.
 //!
-//! The kernel tells of readiness through the ring, and each datagram is a system call: a machine
-//! gives the buffer when it asks, and there is one answer for each.
+//! The kernel reports readiness through the ring, and each datagram takes a system call: the
+//! machine passes its buffer when it reads, and each call has one result.
 
 use std::fmt;
 use std::io;
@@ -15,16 +15,16 @@ use crate::backend::UringHandle;
 use crate::driver::Made;
 use crate::member::Member;
 
-/// UDP datagrams, on io_uring.
+/// A UDP socket on io_uring.
 pub struct UringUdpSocket(Member, net::UdpSocket);
 
-/// Datagrams by a Unix socket, on io_uring.
+/// A Unix datagram socket on io_uring.
 pub struct UringUnixDatagram(Member, unix::UnixDatagram);
 
 const UDP: &str = "a UDP socket of io_uring";
 const UNIX: &str = "a Unix datagram socket of io_uring";
 
-/// What both have in common.
+/// The methods of both types.
 macro_rules! datagrams {
     ($name:ident, $std:ty, $address:ty, $what:ident) => {
         impl $name {
@@ -32,17 +32,17 @@ macro_rules! datagrams {
             ///
             /// # Errors
             ///
-            /// [`Unsupported`](io::ErrorKind::Unsupported) on a loop of another backend; else that
-            /// no descriptor is left: it takes a second one. The socket is closed.
+            /// [`Unsupported`](io::ErrorKind::Unsupported) on a loop of another backend. Otherwise,
+            /// no descriptor is left: the socket needs a second one. The socket is closed.
             pub fn from_std<C>(socket: $std, scope: &Scope<'_, C>) -> io::Result<$name> {
                 UringHandle::of(scope, $what)?;
                 socket.set_nonblocking(true)?;
-                // Two names of one socket: the driver's, by which the kernel polls it, and ours.
+                // Two descriptors of one socket: the driver's, which the kernel polls, and ours.
                 let polled = socket.try_clone()?.into();
                 Ok($name(Member::new(polled, Made::Asked, $what, scope)?, socket))
             }
 
-            /// Makes a call that sends; when there is no room for it, an event tells of some.
+            /// Makes a call that sends. If there is no room, an event will report when there is.
             fn send_by(&self, send: impl FnOnce(&$std) -> io::Result<usize>) -> io::Result<usize> {
                 let result = send(&self.1);
                 self.0.driver().called(self.0.id(), &result);
@@ -141,11 +141,12 @@ impl DatagramSocket for UringUnixDatagram {
     }
 }
 
-/// A Unix datagram is sent to a path or an abstract name (unix(7)).
+/// Checks that a Unix datagram can be sent to an address: that has a path or an abstract name
+/// (unix(7)).
 ///
 /// # Errors
 ///
-/// `InvalidInput` for an address without either: there is nobody to send to.
+/// `InvalidInput` if the address has neither.
 fn named(address: &unix::SocketAddr) -> io::Result<()> {
     if address.is_unnamed() {
         let message = "a Unix datagram is sent to a path or a name; this address has neither";

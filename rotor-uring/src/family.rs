@@ -1,4 +1,4 @@
-//! The families of sockets: what a machine that is generic over them names.
+//! The families of sockets, for machines that are generic over them.
 
 use rotor_core::net::Net;
 
@@ -6,11 +6,11 @@ use crate::datagram::{UringUdpSocket, UringUnixDatagram};
 use crate::listener::{UringTcpListener, UringUnixListener};
 use crate::stream::{UringTcpStream, UringUnixStream};
 
-/// TCP and UDP on io_uring, as [`Inet`](rotor_core::net::Inet) is on mio.
+/// TCP and UDP on io_uring, like [`Inet`](rotor_core::net::Inet) of mio.
 #[derive(Clone, Copy, Debug)]
 pub struct UringInet;
 
-/// Unix sockets on io_uring, as [`Unix`](rotor_core::net::Unix) is on mio.
+/// Unix sockets on io_uring, like [`Unix`](rotor_core::net::Unix) of mio.
 #[derive(Clone, Copy, Debug)]
 pub struct UringUnix;
 

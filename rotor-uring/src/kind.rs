@@ -1,4 +1,4 @@
-//! `UringKind`: io_uring's kind of loop, for who makes the loops of others' programs.
+//! `UringKind`: the kind of loop of io_uring, for code that makes the loops of a program.
 
 use std::io;
 use std::net::TcpListener;
@@ -12,13 +12,12 @@ use crate::family::UringInet;
 use crate::listener::UringTcpListener;
 use crate::refused::Refused;
 
-/// The kind of loop that waits with io_uring: for `rotor::http::server::Serve::loop_kind`, and
-/// whoever else makes loops for a program.
+/// The kind of loop that waits with io_uring, for code that makes loops for a program, such as
+/// `rotor::http::server::Serve::loop_kind`.
 ///
-/// Each loop has a ring of its own. It is as large as the [`UringConfig`] says, except that one
-/// without a [pool](UringConfig::offload_pool) gives work to that of the loop's
-/// [`Config`](Config::offload_pool), and takes no more events at a time than the loop does
-/// ([`Config::events_max`]).
+/// Each loop has a ring of its own, with the sizes of the [`UringConfig`]. If that has no
+/// [pool](UringConfig::offload_pool), the pool of the loop's [`Config`](Config::offload_pool) is
+/// used. The ring takes no more events at a time than the loop does ([`Config::events_max`]).
 ///
 /// ```no_run
 /// use rotor::http::Status;
@@ -42,15 +41,15 @@ use crate::refused::Refused;
 pub struct UringKind(UringConfig);
 
 impl UringKind {
-    /// Returns the kind whose rings are of this size. Whether the system lets anybody have one is
-    /// seen when the first is opened.
+    /// Returns the kind whose rings have these sizes. Whether the system allows them shows only
+    /// when the first one is opened.
     pub fn new(config: &UringConfig) -> UringKind {
         UringKind(config.clone())
     }
 
-    /// Returns the kind if it is [chosen](Choice::Uring) and the system gives this thread a ring;
-    /// that one is closed again. Where the system refuses, that is logged, once, as a warning: the
-    /// program is to run on mio then, as after [`choose`](crate::choose()).
+    /// Returns the kind if it is [chosen](Choice::Uring) and the system provides a ring for this
+    /// thread, which is closed again. If the system refuses, a warning is logged once: the program
+    /// should then run on mio, as after [`choose`](crate::choose()).
     pub fn chosen(choice: Choice, config: &UringConfig) -> Option<UringKind> {
         if choice != Choice::Uring {
             return None;
@@ -65,16 +64,16 @@ impl UringKind {
         }
     }
 
-    /// Opens a ring of this size, and closes it.
+    /// Opens a ring with these sizes, and closes it.
     ///
     /// # Errors
     ///
-    /// Why the system gives none, and what can be done about it.
+    /// Why the system provides none, and what can be done about it.
     pub fn probe(&self) -> Result<(), Refused> {
         Uring::open(&self.0).map(drop)
     }
 
-    /// How large the ring of a loop with these limits is.
+    /// Returns the sizes of the ring of a loop with this configuration.
     fn sizes(&self, config: &Config) -> UringConfig {
         let UringKind(sizes) = self;
         let pool = sizes.pool.clone().unwrap_or_else(|| config.pool().clone());

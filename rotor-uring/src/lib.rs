@@ -139,9 +139,9 @@
 //!
 //! | file | unsafe | why it is sound |
 //! |--|--|--|
-//! | `region.rs` | 5 | pages of our own, mapped where the system likes, unmapped once; addresses and slices are compared with the length; that the kernel does not write to a slice is the promise of whoever asks for one |
-//! | `provided.rs` | 4 | the kernel writes behind what it has told us of, and not after it was done; a piece is a range that it has told us of, cannot be copied, and its buffer goes back behind the last one; an entry is written where the kernel does not read, and shown by an atomic store of the tail |
-//! | `mod.rs` | 8 | an operation names memory of the ring, or none; what is sent stays in a slot until its last completion; a descriptor that is closed was owned |
+//! | `region.rs` | 5 | pages of our own, mapped where the system likes, unmapped once; addresses and slices are compared with the length; the caller of `slice` promises that the kernel does not write to those bytes |
+//! | `provided.rs` | 4 | the kernel writes only after the bytes that it has reported, and never into a buffer that it has reported as done; a piece is a range that it has reported, cannot be copied, and its buffer is given back after its last piece; an entry is written where the kernel does not read, and published by an atomic store of the tail |
+//! | `mod.rs` | 8 | an operation names memory of the ring, or none; the bytes of a send stay in a slot until the last completion; a descriptor that is closed was owned |
 //!
 //! Tests under the address sanitizer drop connections at each step: `tests/long/uring`.
 #![cfg(target_os = "linux")]

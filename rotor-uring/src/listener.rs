@@ -1,4 +1,4 @@
-//! `UringTcpListener` and `UringUnixListener`: what takes connections.
+//! `UringTcpListener` and `UringUnixListener`: accept connections.
 
 use std::fmt;
 use std::io;
@@ -16,16 +16,16 @@ use crate::driver::Made;
 use crate::member::Member;
 use crate::stream::{UringTcpStream, UringUnixStream};
 
-/// What takes TCP connections on io_uring.
+/// A TCP listener on io_uring.
 pub struct UringTcpListener(Member);
 
-/// What takes connections by a Unix socket, on io_uring.
+/// A Unix listener on io_uring.
 pub struct UringUnixListener(Member);
 
 const TCP: &str = "a TCP listener of io_uring";
 const UNIX: &str = "a Unix listener of io_uring";
 
-/// What both have in common.
+/// The methods of both types.
 macro_rules! listener {
     ($name:ident, $std:ty, $what:ident) => {
         impl $name {
@@ -114,7 +114,7 @@ impl Listener for UringUnixListener {
 
     fn accept(&mut self) -> io::Result<(UringUnixStream, Option<SocketAddr>)> {
         let (fd, _) = self.0.driver().accept(self.0.id())?;
-        // The address of a peer is a path at most, and as a rule it has none.
+        // The peer's address is at most a path, and usually empty.
         Ok((UringUnixStream::of(self.0.beside(fd, Made::Stream)), None))
     }
 
@@ -127,8 +127,8 @@ impl Listener for UringUnixListener {
     }
 }
 
-/// As rotor's other TCP listeners: an address whose last connections are in TIME-WAIT is free, and
-/// an urgent byte stays in its place among the others.
+/// Binds and listens like rotor's other TCP listeners: addresses with connections in TIME-WAIT can
+/// be reused, and urgent bytes stay in their place among the others.
 fn listen_inet(address: &SocketAddr, options: &ListenOptions) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(*address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
@@ -142,7 +142,7 @@ fn listen_inet(address: &SocketAddr, options: &ListenOptions) -> io::Result<Sock
     Ok(socket)
 }
 
-/// listen(2) takes an int, and cuts it to the limit of the system by itself.
+/// listen(2) takes an `int`, and limits it to the system's maximum by itself.
 fn backlog(options: &ListenOptions) -> i32 {
     i32::try_from(options.backlog_len()).unwrap_or(i32::MAX)
 }

@@ -1,4 +1,4 @@
-//! `Member`: a socket as its machine has it: the name that the driver knows it by.
+//! `Member`: a machine's handle of a socket, with the id by which the driver knows it.
 
 use std::cell::RefMut;
 use std::fmt;
@@ -11,14 +11,14 @@ use crate::backend::{Shared, UringHandle};
 use crate::driver::{Driver, Made};
 use crate::key::Id;
 
-/// A socket of a ring. Dropped, it is closed.
+/// A socket of a ring. Dropping it closes the socket.
 pub(crate) struct Member {
     shared: Shared,
     id: Id,
 }
 
 impl Member {
-    /// Hands a socket to the ring of the loop; `what` it is called in errors.
+    /// Passes a socket to the loop's ring; error messages call it `what`.
     pub(crate) fn new<C>(
         fd: OwnedFd,
         made: Made,
@@ -30,7 +30,7 @@ impl Member {
         Ok(Member { shared, id })
     }
 
-    /// Hands a socket to the same ring.
+    /// Passes a socket to the same ring.
     pub(crate) fn beside(&self, fd: OwnedFd, made: Made) -> Member {
         let id = self.shared.driver().insert(fd, made);
         Member { shared: self.shared.clone(), id }
@@ -62,7 +62,7 @@ impl Member {
         self.driver().deregister(self.id)
     }
 
-    /// A socket stays with the ring that it was made for, whose operations know it.
+    /// A socket works only with the ring that it was made for, whose operations refer to it.
     fn check(&self, backend: &dyn BackendHandle, what: &str) -> io::Result<()> {
         let handle: &UringHandle = backend.expect(what)?;
         if handle.shared().is(&self.shared) {

@@ -8,17 +8,17 @@ use std::io;
 use rotor_core::with_causes;
 use rustix::io::Errno;
 
-/// The system gives no ring. Nothing was changed; a loop on mio does the same
+/// The system provides no ring. Nothing was changed; a loop on mio does the same
 /// ([`choose`](crate::choose())).
 #[derive(Debug)]
 pub struct Refused {
     step: Step,
     error: io::Error,
-    /// What `kernel.io_uring_disabled` is.
+    /// The value of `kernel.io_uring_disabled`.
     disabled: Option<u8>,
 }
 
-/// At what the system refused.
+/// The step that the system has refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
     /// io_uring_setup(2).
@@ -31,9 +31,9 @@ pub(crate) enum Step {
     Enter,
     /// The waker's descriptor.
     Waker,
-    /// An operation that the kernel does not know, by its name.
+    /// An operation that the kernel does not have, by its name.
     Operation(&'static str),
-    /// A whole way of the system that is not Linux, or a kernel that loses completions.
+    /// A missing feature, by its name: without it completions might be lost, for example.
     Feature(&'static str),
 }
 
@@ -42,12 +42,12 @@ impl Refused {
         move |error| Refused { step, error, disabled: read_disabled() }
     }
 
-    /// Says that the program goes on without a ring, and why.
+    /// Logs that the program runs without a ring, and why.
     pub(crate) fn warn(&self) {
         log::warn!("the loop runs on mio: {}", with_causes(self));
     }
 
-    /// Returns what the administrator or the caller may do, as one sentence.
+    /// Returns what the administrator or the caller can do, as one sentence.
     fn advice(&self) -> &'static str {
         let errno = self.error.raw_os_error().map(Errno::from_raw_os_error);
         match (self.step, errno, self.disabled) {
@@ -57,7 +57,7 @@ impl Refused {
             (_, Some(Errno::PERM), Some(1)) => {
                 "the sysctl kernel.io_uring_disabled is 1: only kernel.io_uring_group may use it"
             }
-            // A filter may forbid any of the three calls, and mostly forbids all.
+            // A filter may forbid any of the three calls, and usually forbids all.
             (_, Some(Errno::PERM | Errno::ACCESS), _) => {
                 "a seccomp filter forbids it (that of a container, for one)"
             }
@@ -67,7 +67,8 @@ impl Refused {
             (Step::Setup, Some(Errno::INVAL), _)
             | (Step::Operation(_) | Step::Feature(_), ..)
             | (Step::Buffers, Some(Errno::INVAL), _) => "Linux 6.1 or later is needed",
-            // The queues are locked memory of the user's, over all rings; the buffers are not.
+            // The queues count towards the user's locked memory, for all rings together; the
+            // buffers do not.
             (Step::Setup | Step::Buffers, Some(Errno::NOMEM), _) => {
                 "there is no memory to lock: raise RLIMIT_MEMLOCK, or make the queues smaller"
             }

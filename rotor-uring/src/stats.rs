@@ -1,35 +1,35 @@
-//! `UringStats`: what a ring has done.
+//! `UringStats`: the statistics of a ring.
 
-/// What a ring has done, and what it holds. All but `sockets` are counts since it was made.
+/// The statistics of a ring. All fields except `sockets` count since it was opened.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct UringStats {
-    /// System calls `io_uring_enter`.
+    /// Calls of `io_uring_enter`.
     pub enters: u64,
-    /// Operations that were handed to the kernel.
+    /// Operations that were submitted to the kernel.
     pub submitted: u64,
     /// Completions that were taken.
     pub completed: u64,
-    /// Operations that found the submission queue full, and waited in memory of ours.
+    /// Operations that found the submission queue full, and waited in the process's memory.
     pub submissions_overflowed: u64,
-    /// Turns after which the kernel held completions for which the queue had no room.
+    /// Turns after which the kernel held completions that did not fit into the completion queue.
     pub completions_overflowed: u64,
-    /// Receives that found no buffer: their sockets were asked instead.
+    /// Receives that found no free buffer, so that the sockets were read with system calls instead.
     pub buffers_exhausted: u64,
-    /// Unread bytes that were copied at the end of a turn, so that their buffers went back.
+    /// Unread bytes that were copied at the end of a turn, to free their buffers.
     pub bytes_copied: u64,
-    /// How often a stream was given no more, since too much of it was unread.
+    /// How often the kernel delivered no more data to a stream because too much was unread.
     pub held_back: u64,
-    /// Reads, writes and accepts that were system calls of their own: of sockets that are asked,
-    /// and of what is too large to be copied.
+    /// Reads, writes and accepts that took a system call of their own: for sockets that are read
+    /// directly, and for data that is too large to be copied.
     pub direct_calls: u64,
-    /// Sends of which the kernel took a part, so that the rest was handed to it again.
+    /// Sends of which the kernel took only a part, so that the rest was submitted again.
     pub short_sends: u64,
-    /// Streams that were dropped before all that they had taken was sent, and whose time to send it
-    /// ran out.
+    /// Streams that were dropped and could not send everything in time.
     pub lingered_too_long: u64,
-    /// Completions for a socket that is gone, or that make no sense: a bug, of ours or the kernel's.
+    /// Completions for a socket that does not exist, or that make no sense: a bug, of this crate or
+    /// of the kernel.
     pub stale: u64,
-    /// Sockets that the ring knows now, those included with which the kernel is not done yet.
+    /// Sockets of the ring now, including those of which the kernel still has operations.
     pub sockets: usize,
 }

@@ -22,7 +22,7 @@ pub struct UringTcpStream {
     member: Member,
 }
 
-/// A connection by a Unix socket, on io_uring.
+/// A Unix stream connection on io_uring.
 pub struct UringUnixStream {
     member: Member,
 }
@@ -30,7 +30,7 @@ pub struct UringUnixStream {
 const TCP: &str = "a TCP socket of io_uring";
 const UNIX: &str = "a Unix socket of io_uring";
 
-/// What both have in common.
+/// The methods of both types.
 macro_rules! stream {
     ($name:ident, $std:ty, $what:ident) => {
         impl $name {
@@ -50,12 +50,12 @@ macro_rules! stream {
                 Ok($name::of(Member::new(socket.into(), made, $what, scope)?))
             }
 
-            /// What a listener of the same ring has accepted.
+            /// Creates the stream that a listener of the same ring has accepted.
             pub(crate) fn of(member: Member) -> $name {
                 $name { member }
             }
 
-            /// Asks the socket, or sets one of its options.
+            /// Reads or sets an option of the socket.
             fn with<T>(&self, call: impl FnOnce(SockRef<'_>) -> io::Result<T>) -> io::Result<T> {
                 self.member.driver().with_fd(self.member.id(), |fd| call(SockRef::from(&fd)))
             }
@@ -81,7 +81,7 @@ macro_rules! stream {
                 self.member.driver().write(self.member.id(), slices)
             }
 
-            /// Nothing: what was written is sent, as if the system had it.
+            /// Does nothing: what was written will be sent, as if the kernel had it.
             #[inline]
             fn flush(&mut self) -> io::Result<()> {
                 Ok(())
@@ -111,14 +111,15 @@ macro_rules! stream {
     };
 }
 
-/// The most bytes of a buffer that a socket is asked for: setsockopt(2) takes an int.
+/// The largest buffer size that is requested, in bytes: setsockopt(2) takes an `int`.
 const BUFFER_BYTES_MAX: usize = i32::MAX as usize;
 
-/// The shortest and the longest silence after which a peer is probed: the system counts whole seconds,
-/// and refuses none and more than these (tcp(7), `TCP_KEEPIDLE`; `MAX_TCP_KEEPIDLE` of Linux).
+/// The shortest and the longest idle time before a keep-alive probe. The system counts whole
+/// seconds, and refuses 0 and more than these (tcp(7), `TCP_KEEPIDLE`; `MAX_TCP_KEEPIDLE` of
+/// Linux).
 const KEEPALIVE: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(32_767)];
 
-/// What both answer a stream's questions with.
+/// The methods of `StreamSocket` that are the same for both types.
 macro_rules! answers {
     () => {
         const READS_UNSEEN: bool = true;
@@ -128,8 +129,8 @@ macro_rules! answers {
             self.member.driver().read(self.member.id(), buf)
         }
 
-        /// The end goes behind what was written: it is told when that has left, and what is wrong
-        /// then by the next read.
+        /// Sends our end after everything that was written; if that fails, the next read reports
+        /// it.
         fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
             self.member.driver().shutdown(self.member.id(), how)
         }
@@ -142,7 +143,7 @@ macro_rules! answers {
             self.with(|socket| socket.peer_addr()).is_ok()
         }
 
-        /// What came before it was registered is told of.
+        /// Registering reports what arrived before.
         fn holds_input(&self) -> bool {
             false
         }
@@ -235,7 +236,7 @@ impl StreamSocket for UringUnixStream {
     }
 
     fn peer_address(&self) -> Option<SocketAddr> {
-        // It has a path at most, which is no `SocketAddr`.
+        // It has at most a path, which is not a `SocketAddr`.
         None
     }
 
@@ -246,11 +247,11 @@ impl StreamSocket for UringUnixStream {
     answers!();
 }
 
-/// Begins to connect; how far that has come.
+/// Begins to connect, and returns the state of the connection.
 fn begin(socket: &Socket, target: &SockAddr) -> io::Result<Made> {
     match socket.connect(target) {
         Ok(()) => Ok(Made::Connecting),
-        // It goes on (connect(2)): an event says later whether it is connected.
+        // In progress (connect(2)): an event will report the result.
         Err(error) if Errno::from_io_error(&error) == Some(Errno::INPROGRESS) => {
             Ok(Made::Connecting)
         }
@@ -258,7 +259,7 @@ fn begin(socket: &Socket, target: &SockAddr) -> io::Result<Made> {
     }
 }
 
-/// How many bytes of a file are copied at a time where the kernel cannot send it by itself.
+/// How many bytes of a file are copied at a time if the kernel cannot send it by itself.
 const FILE_CHUNK: usize = 16 * 1024;
 
 fn read_and_write(
