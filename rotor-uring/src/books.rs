@@ -1,9 +1,10 @@
-//! `Books`: how much of each provided buffer the kernel has filled, and who still reads in it.
+//! `Books`: how much of each provided buffer the kernel has filled, and how many pieces of it are
+//! still in use.
 
 use std::ops::Range;
 
-/// Bytes that came: a range of one buffer. Whoever has it has that range to himself until it is
-/// given back, so it cannot be copied.
+/// Received bytes: a range of one buffer. The owner of a piece has that range exclusively until the
+/// piece is given back, so a piece cannot be copied.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Piece {
     buffer: u16,
@@ -11,7 +12,7 @@ pub(crate) struct Piece {
     to: u32,
 }
 
-/// The books of all buffers of a ring.
+/// The state of all buffers of a ring.
 pub(crate) struct Books {
     buffers: Vec<Book>,
     size: u32,
@@ -25,46 +26,46 @@ pub(crate) struct Books {
 /// ```
 #[derive(Clone, Default)]
 struct Book {
-    /// The kernel has filled it up to here.
+    /// How many bytes the kernel has filled.
     filled: u32,
-    /// Pieces that were not given back yet.
+    /// The pieces that were not given back yet.
     pieces: u32,
-    /// The kernel writes no more into it.
+    /// The kernel will not write to it any more.
     is_done: bool,
 }
 
 impl Piece {
-    /// How many bytes are left in it.
+    /// Returns how many bytes are left in it.
     pub(crate) fn len(&self) -> usize {
         (self.to - self.from) as usize
     }
 
-    /// The number of its buffer.
+    /// Returns the number of its buffer.
     #[inline]
     pub(crate) fn buffer(&self) -> usize {
         usize::from(self.buffer)
     }
 
-    /// Where in its buffer it is.
+    /// Returns where it is in its buffer.
     #[inline]
     pub(crate) fn range(&self) -> Range<usize> {
         self.from as usize..self.to as usize
     }
 
-    /// Leaves the first bytes behind; as many as there are at the most.
+    /// Skips the first `count` bytes, or all if there are fewer.
     pub(crate) fn advance(&mut self, count: usize) {
         self.from = self.from.saturating_add(u32::try_from(count).unwrap_or(u32::MAX)).min(self.to);
     }
 }
 
 impl Books {
-    /// Of as many buffers, all with the kernel, of `size` bytes each.
+    /// Creates the state of that many buffers of `size` bytes, all with the kernel.
     pub(crate) fn new(buffers: u16, size: u32) -> Books {
         Books { buffers: vec![Book::default(); usize::from(buffers)], size }
     }
 
-    /// Notes that the kernel has put so many bytes into a buffer, and whether it goes on to fill it.
-    /// `None` if that cannot be: the kernel names no such buffer, or more than it holds.
+    /// Records that the kernel has put `len` bytes into a buffer, and whether it goes on filling
+    /// it. Returns `None` if that is impossible: there is no such buffer, or it holds fewer bytes.
     pub(crate) fn take(&mut self, buffer: u16, len: u32, goes_on: bool) -> Option<Piece> {
         let book = self.buffers.get_mut(usize::from(buffer)).filter(|book| !book.is_done)?;
         let from = book.filled;
@@ -75,7 +76,7 @@ impl Books {
         Some(Piece { buffer, from, to })
     }
 
-    /// Takes a piece back; the number of its buffer, if that is now to be given to the kernel.
+    /// Takes a piece back. Returns the number of its buffer if that can be given to the kernel now.
     pub(crate) fn give_back(&mut self, piece: Piece) -> Option<u16> {
         let book = self.buffers.get_mut(usize::from(piece.buffer))?;
         book.pieces -= 1;

@@ -1,38 +1,39 @@
-//! `Bulk`: whether so much comes for a stream at once that it is better read than given.
+//! `Bulk`: whether a stream receives so much at once that reading it is better than having it
+//! delivered.
 
-/// How little a read brings, in bytes, behind which a stream is given what comes again. 4 KiB: to be
-/// told first and to ask then costs a system call, as much as to copy some 16 KiB.
+/// A read that returns fewer bytes than this lets the kernel deliver data again. 4 KiB: to be
+/// notified first and then read costs a system call, about as much as copying 16 KiB.
 const LITTLE_BYTES: usize = 4 * 1024;
 
-/// What comes for most streams is given to them: a message, or a part of one. Of an upload more comes
-/// than may be unread, and the kernel would fill all buffers with it, one after the other, for its
-/// bytes to be copied once more. Such a stream is told that something is there, and reads that from
-/// the kernel into its own memory, until a read brings little.
+/// For most streams, the kernel delivers what arrives: a message, or part of one. Of an upload more
+/// data arrives than may be unread. The kernel would fill all buffers with it, one after the other,
+/// and then its bytes would be copied once more. So such a stream is only notified, and reads from
+/// the kernel into its own memory, until a read returns little.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Bulk {
     #[default]
     Little,
-    /// Much came at once.
+    /// Much data came at once.
     Much,
-    /// The same, and nothing was read since the kernel told that there is something.
+    /// Like `Much`, and the stream was not read since the last notification.
     Arrived,
 }
 
 impl Bulk {
-    /// As much came at once as may be unread.
+    /// Called if as much came at once as may be unread.
     pub(crate) fn note_much(&mut self) {
         *self = Bulk::Much;
     }
 
-    /// The kernel tells that there is something.
+    /// Called if the kernel reports that there is something to read.
     pub(crate) fn note_arrival(&mut self) {
         if *self == Bulk::Much {
             *self = Bulk::Arrived;
         }
     }
 
-    /// A read that asked for so many bytes has brought so many. Only the first one behind an arrival
-    /// says how much comes at once: the last of many brings what is left.
+    /// Called if a read has returned `count` of `asked` bytes. Only the first read after a
+    /// notification shows how much comes at once: the last of several returns the rest.
     pub(crate) fn note_read(&mut self, count: usize, asked: usize) {
         if *self == Bulk::Arrived {
             let is_little = count < asked && count < LITTLE_BYTES;

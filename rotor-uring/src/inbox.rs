@@ -1,4 +1,4 @@
-//! `Inbox`: what came for a stream and was not read yet.
+//! `Inbox`: the unread data of a stream.
 
 use std::collections::VecDeque;
 
@@ -6,25 +6,25 @@ use rotor_core::net::ReadBuf;
 
 use crate::books::Piece;
 
-/// Pieces of provided buffers, and behind a turn a copy of what is left of them: a stream that does
-/// not read must not keep a buffer from all others.
+/// Pieces of provided buffers; and after a turn, a copy of what is left of them, because a stream
+/// that does not read must not keep a buffer from all others.
 #[derive(Default)]
 pub(crate) struct Inbox {
-    /// Mostly the only one.
+    /// Usually the only one.
     first: Option<Piece>,
     rare: Option<Box<Rare>>,
 }
 
-/// What few streams have.
+/// What only few streams have.
 #[derive(Default)]
 struct Rare {
-    /// Came before all pieces.
+    /// Data from before all pieces.
     copied: VecDeque<u8>,
-    /// Behind the first one.
+    /// The pieces after the first one.
     pieces: VecDeque<Piece>,
 }
 
-/// What lends the bytes of a piece and takes it back.
+/// Gives access to the bytes of a piece, and takes the piece back.
 pub(crate) trait Lender {
     fn bytes(&self, piece: &Piece) -> &[u8];
     fn give_back(&mut self, piece: Piece);
@@ -38,7 +38,7 @@ impl Inbox {
         }
     }
 
-    /// How much is unread, in bytes.
+    /// Returns how many bytes are unread.
     pub(crate) fn len(&self) -> usize {
         let first = self.first.as_ref().map_or(0, Piece::len);
         let Some(rare) = &self.rare else { return first };
@@ -50,7 +50,7 @@ impl Inbox {
         self.first.is_none() && self.rare.is_none()
     }
 
-    /// Puts into the buffer what there is room for.
+    /// Copies into `buf` what it has room for.
     pub(crate) fn read(&mut self, buf: &mut ReadBuf<'_>, lender: &mut impl Lender) {
         self.read_copied(buf);
         while buf.remaining() > 0
@@ -87,7 +87,8 @@ impl Inbox {
         }
     }
 
-    /// Copies what is unread, so that all buffers go back. Returns how many bytes were copied.
+    /// Copies what is unread, so that all buffers are given back. Returns how many bytes were
+    /// copied.
     pub(crate) fn keep(&mut self, lender: &mut impl Lender) -> usize {
         let mut count = 0;
         while let Some(piece) = &self.first {
@@ -99,7 +100,7 @@ impl Inbox {
         count
     }
 
-    /// Throws away what is unread.
+    /// Discards what is unread.
     pub(crate) fn clear(&mut self, lender: &mut impl Lender) {
         while self.first.is_some() {
             self.drop_first(lender);

@@ -1,9 +1,9 @@
-//! `Intake`: what a socket is given by the kernel, and when it is asked instead; as a table of
-//! states.
+//! `Intake`: whether the kernel delivers data to a socket, or the socket is read by system calls;
+//! as a table of states.
 
 use rustix::io::Errno;
 
-/// Whether an operation of the kernel's gives the socket what comes.
+/// Whether an operation of the kernel delivers data to the socket.
 ///
 /// ```text
 ///                 it said that there is nothing, or gave less than it could
@@ -16,65 +16,66 @@ use rustix::io::Errno;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// Nothing of it is with the kernel: a read is a system call.
+    /// The kernel has no operation of the socket: a read is a system call.
     Asked,
-    /// An operation is with the kernel, and completes each time something comes.
+    /// The kernel has an operation, which completes each time that something arrives.
     Given,
-    /// The operation is being taken back, and may still complete.
+    /// The operation is being cancelled, and may still complete.
     Ending,
 }
 
-/// How it ends.
+/// How the input has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum End {
     None,
     /// The peer has ended its side.
     Ended,
-    /// Not told yet; then it is as if the peer had ended. By its number, which is below 4,096.
+    /// An error that was not reported yet; afterwards it is as if the peer had ended. By its
+    /// number, which is below 4,096.
     Failed(u16),
 }
 
-/// What a completion of the operation says.
+/// What a completion of the operation reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Came {
-    /// Something came.
+    /// Data was delivered.
     Some,
-    /// Something is there, for whoever asks.
+    /// There is something to read.
     There,
     /// The peer has ended its side.
     End,
-    /// It was taken back, interrupted, or has come to an end without a reason that concerns the
-    /// socket.
+    /// The operation was cancelled or interrupted, or has ended for a reason that does not concern
+    /// the socket.
     Cancelled,
-    /// There was no buffer for what came, which is still with the kernel.
+    /// There was no free buffer for the data, which is still in the kernel.
     Exhausted,
     /// An error of the socket, by its number.
     Failed(u16),
 }
 
-/// What is to be done after a completion.
+/// What to do after a completion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Then {
     /// Tell the machine that it may read.
     Tell,
-    /// Tell it, and give the kernel the operation anew.
+    /// Tell the machine, and submit the operation again.
     TellAndGive,
-    /// Tell it that the end has come.
+    /// Tell the machine that the end has come.
     TellEnd,
-    /// Tell it that the socket has failed.
+    /// Tell the machine that the socket has failed.
     TellError,
 }
 
-/// Where what is to be read comes from, once all that came has been.
+/// Where a read finds data when all delivered data has been read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Source {
-    /// The system is asked.
+    /// By a system call.
     Ask,
-    /// There is nothing, and a completion will tell.
+    /// Nowhere now; a completion will report when there is some.
     Nothing,
     /// There will be no more.
     End,
-    /// The error, told once.
+    /// The error, reported once.
     Error(i32),
 }
 
@@ -85,17 +86,17 @@ pub(crate) struct Intake {
 }
 
 impl Came {
-    /// Reads what the kernel says of a receive: a number of bytes, or an error below zero.
+    /// Converts the result of a receive: a number of bytes, or a negative error.
     pub(crate) fn of_bytes(result: i32) -> Came {
         if result == 0 { Came::End } else { Came::of_connections(result) }
     }
 
-    /// Reads what the kernel says of a poll that does not stay.
+    /// Converts the result of a poll that completes once.
     pub(crate) fn of_poll(result: i32) -> Came {
         if result >= 0 { Came::There } else { Came::of_connections(result) }
     }
 
-    /// Reads what the kernel says of an accept, which has no end.
+    /// Converts the result of an operation without an end, such as a poll that stays.
     pub(crate) fn of_connections(result: i32) -> Came {
         if result >= 0 {
             return Came::Some;
@@ -113,7 +114,7 @@ impl Intake {
         Intake { state: State::Asked, end: End::None }
     }
 
-    /// Where a read goes that finds nothing of what came.
+    /// Returns where to read when no delivered data is left.
     #[inline]
     pub(crate) fn source(&mut self) -> Source {
         if let Some(error) = self.take_error() {
@@ -121,14 +122,14 @@ impl Intake {
         }
         match (self.end, self.state) {
             (End::None, State::Asked) => Source::Ask,
-            // To ask while the kernel gives would take what comes out of its order.
+            // To read while the kernel delivers would change the order of the data.
             (End::None, State::Given | State::Ending) => Source::Nothing,
             _ => Source::End,
         }
     }
 
-    /// The operation is handed to the kernel, unless it has it already, or there will be no more.
-    /// Returns whether it is to be.
+    /// Begins to deliver, unless the kernel has the operation already or nothing more will come.
+    /// Returns whether the operation has to be submitted.
     #[inline]
     pub(crate) fn give(&mut self) -> bool {
         let is_new = self.state == State::Asked && self.end == End::None;
@@ -138,7 +139,7 @@ impl Intake {
         is_new
     }
 
-    /// Nothing more is wanted for now. Returns whether the operation is to be taken back.
+    /// Stops delivering for now. Returns whether the operation has to be cancelled.
     pub(crate) fn take_back(&mut self) -> bool {
         let is_given = self.state == State::Given;
         if is_given {
@@ -147,7 +148,7 @@ impl Intake {
         is_given
     }
 
-    /// A completion has come; `is_last` if no other follows it.
+    /// Handles a completion; `is_last` if it is the operation's last one.
     pub(crate) fn came(&mut self, came: Came, is_last: bool) -> Then {
         let was = self.state;
         if is_last {
@@ -170,7 +171,7 @@ impl Intake {
         }
     }
 
-    /// The error, if there is one that was not told yet.
+    /// Returns the error if it was not reported yet.
     pub(crate) fn take_error(&mut self) -> Option<i32> {
         let End::Failed(error) = self.end else { return None };
         self.end = End::Ended;
@@ -182,24 +183,23 @@ impl Intake {
         self.end != End::None
     }
 
-    /// Forgets an error, for a source that goes on after it: it is asked, and says what it says
-    /// then.
+    /// Forgets an error. For sockets that go on after an error: their next call reports its own.
     pub(crate) fn forget_error(&mut self) {
         self.end = End::None;
     }
 
-    /// The peer has ended its side, as a system call said.
+    /// Called if a system call has found the peer's end.
     pub(crate) fn note_end(&mut self) {
         self.end = End::Ended;
     }
 
-    /// Whether the kernel has an operation of it.
+    /// Whether the kernel has an operation of the socket.
     #[inline]
     pub(crate) fn is_with_kernel(self) -> bool {
         self.state != State::Asked
     }
 
-    /// Whether what comes next will be told of, without a read that says that there is nothing.
+    /// Whether the next data will be reported without a read that fails with `WouldBlock` first.
     #[inline]
     pub(crate) fn is_given(self) -> bool {
         self.state == State::Given

@@ -1,31 +1,31 @@
-//! `Key`: what an operation is told by when the kernel has done with it.
+//! `Key`: identifies an operation in its completions.
 
 use std::fmt;
 
-/// How many bits of a key name the slot.
+/// How many bits of a key are the slot.
 const SLOT_BITS: u32 = 32;
-/// How many bits of a key name the generation of the slot.
+/// How many bits of a key are the slot's generation.
 const GENERATION_BITS: u32 = 28;
 
-/// What an operation is for.
+/// The kind of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// Of nobody: what is told of it is that it failed, and nobody minds.
+    /// Nothing waits for it. It only reports failures, which are ignored.
     Unwatched = 0,
-    /// Bytes of a stream, into buffers of the ring.
+    /// Receives data of a stream into buffers of the ring.
     Receive = 1,
-    /// Whether a socket that is asked has something; stays until it is taken back.
+    /// Polls whether a socket has something to read; stays until it is cancelled.
     Readable = 2,
-    /// Whether a socket has room, or has connected; once.
+    /// Polls once whether a socket has room, or has connected.
     Room = 3,
-    /// Bytes that go out, from memory that the ring keeps meanwhile.
+    /// Sends data from memory that the ring keeps meanwhile.
     Send = 4,
-    /// The loop was woken by another thread.
+    /// Polls whether another thread has woken the loop.
     Wake = 5,
-    /// Whether a stream is gone whose peer has ended its side, or that is not read; stays until it is
-    /// taken back.
+    /// Polls whether a stream is closed or reset, after its peer has ended its side or while it is
+    /// not read; stays until it is cancelled.
     Gone = 6,
-    /// Whether something came for a stream that gets much; once.
+    /// Polls once whether something has arrived for a stream that receives much.
     Arrived = 7,
 }
 
@@ -40,21 +40,21 @@ const KINDS: [Kind; 8] = [
     Kind::Arrived,
 ];
 
-/// Names a slot, and the life of it that is meant.
+/// Identifies a slot and its generation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Id {
     slot: u32,
     generation: u32,
 }
 
-/// What the kernel is given with an operation and gives back with each of its completions: kind,
-/// slot, and the slot's generation.
+/// The number that the kernel gets with an operation and returns with each of its completions: the
+/// kind, the slot, and the slot's generation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key(u64);
 
 impl Id {
-    /// Generations go round: a slot is not used again before the kernel has done with all of its
-    /// operations, so there is never a key of the life before; the generation shows a mistake.
+    /// Generations wrap around. A slot is not reused before the kernel is done with all its
+    /// operations, so no key of an earlier generation can come; the generation only reveals bugs.
     pub(crate) fn new(slot: u32, generation: u32) -> Id {
         Id { slot, generation: generation & ((1 << GENERATION_BITS) - 1) }
     }
@@ -74,9 +74,9 @@ impl Id {
 }
 
 impl Key {
-    /// Of an operation that nobody waits for.
+    /// The key of operations for which nothing waits.
     pub(crate) const UNWATCHED: Key = Key(0);
-    /// Of the waker.
+    /// The key of the waker's poll.
     pub(crate) const WAKE: Key = Key((Kind::Wake as u64) << (SLOT_BITS + GENERATION_BITS));
 
     pub(crate) fn from_number(number: u64) -> Key {
@@ -88,7 +88,7 @@ impl Key {
     }
 
     pub(crate) fn kind(self) -> Kind {
-        // Only what was made here comes back; anything else is nobody's.
+        // Only keys that were made here come back. Any other one is ignored.
         let index = (self.0 >> (SLOT_BITS + GENERATION_BITS)) as usize;
         KINDS.get(index).copied().unwrap_or(Kind::Unwatched)
     }

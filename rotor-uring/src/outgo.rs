@@ -1,4 +1,4 @@
-//! `Outgo`: what a stream has taken to be sent, and how much of it is under way; as a table of
+//! `Outgo`: the data that a stream has to send, and how much of it the kernel has; as a table of
 //! states.
 
 use std::io::{self, IoSlice};
@@ -6,8 +6,8 @@ use std::mem;
 
 use crate::key::Key;
 
-/// How much a stream takes before the kernel has taken any of it, in bytes. 64 KiB: four answers of
-/// the length from which on they go to the kernel at once.
+/// How many bytes a stream takes before the kernel has taken any of them. 64 KiB: four times the
+/// length from which on data is passed to the kernel at once.
 pub(crate) const QUEUE_BYTES_MAX: usize = 64 * 1024;
 
 /// ```text
@@ -19,17 +19,17 @@ pub(crate) const QUEUE_BYTES_MAX: usize = 64 * 1024;
 /// ```
 #[derive(Default)]
 pub(crate) struct Outgo {
-    /// Written, and not with the kernel.
+    /// Written, and not yet with the kernel.
     queue: Vec<u8>,
-    /// The operation that the kernel has.
+    /// The send that the kernel has.
     sending: Option<Key>,
-    /// Why nothing more will leave.
+    /// Why nothing more will be sent.
     error: i32,
-    /// Somebody has asked for the error.
+    /// `take_error` has returned the error.
     was_asked: bool,
-    /// Somebody was told to wait for room.
+    /// The machine waits for room.
     wants_room: bool,
-    /// It was given up with more than the kernel had.
+    /// It was given up with more data than the kernel had.
     is_cut: bool,
     end: End,
 }
@@ -39,47 +39,47 @@ pub(crate) struct Outgo {
 enum End {
     #[default]
     Open,
-    /// Once all that was written has left.
+    /// To be sent after everything that was written.
     Wanted,
     Told,
 }
 
-/// What is to be done when the kernel has let go of what it sent.
+/// What to do when a send has completed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// The rest of the memory is to be sent, from here on.
+    /// Send the rest of the memory, from this position.
     Rest(usize),
-    /// All of it has left.
+    /// Everything was sent.
     All {
-        /// What was written meanwhile is to be sent.
+        /// Send what was written meanwhile.
         more: bool,
-        /// The end of our side is to be told.
+        /// Send the end of our side.
         end: bool,
-        /// The machine waits for that.
+        /// Tell the machine, which waits for room.
         tell: bool,
     },
-    /// The connection is gone.
+    /// The connection has failed.
     Failed,
-    /// It was taken back.
+    /// The send was cancelled.
     Cancelled {
-        /// Before all that was taken had left.
+        /// Not everything that was written has been sent.
         is_cut: bool,
     },
 }
 
 impl Outgo {
-    /// Whether it is as it was made: nothing is to be sent, and nothing is to be kept in mind.
+    /// Whether it is in its initial state: there is nothing to send, and nothing to remember.
     #[inline]
     pub(crate) fn is_fresh(&self) -> bool {
         self.is_empty() && self.error == 0 && !self.wants_room && self.end == End::Open
     }
 
-    /// Takes bytes, as many as there is room for; the first of a turn are to be sent at its end.
-    /// Returns how many.
+    /// Takes as many bytes as there is room for, and returns how many. The first ones of a turn are
+    /// to be sent at its end.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` without room: the machine is told when all has left.
+    /// `WouldBlock` without room: the machine is told when everything was sent.
     pub(crate) fn write(
         &mut self,
         slices: &[IoSlice<'_>],
@@ -101,11 +101,11 @@ impl Outgo {
         Ok(self.queue.len() - before)
     }
 
-    /// Whether bytes may be written at all.
+    /// Checks that bytes may be written at all.
     ///
     /// # Errors
     ///
-    /// Why the connection is gone, or that our side has ended.
+    /// Why the connection has failed, or that our side has ended.
     pub(crate) fn check(&self) -> io::Result<()> {
         match (self.error, self.end) {
             (0, End::Open) => Ok(()),
@@ -114,30 +114,32 @@ impl Outgo {
         }
     }
 
-    /// Notes that the machine is to be told when all has left; the error that says so.
+    /// Notes that the machine is to be told when everything was sent. Returns the error to report.
     pub(crate) fn wait_for_room(&mut self) -> io::Error {
         self.wants_room = true;
         io::ErrorKind::WouldBlock.into()
     }
 
-    /// Whether all that was written is with the system: what comes next may overtake nothing.
+    /// Whether the kernel has taken everything that was written, so that the next data overtakes
+    /// nothing.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.sending.is_none()
     }
 
-    /// The bytes that are to be sent now, if the kernel has none; it is to be given them.
+    /// Takes the data to be sent now, unless a send is under way. The caller must submit it.
     pub(crate) fn next(&mut self) -> Option<Vec<u8>> {
         let is_next = self.sending.is_none() && !self.queue.is_empty() && self.error == 0;
         is_next.then(|| mem::take(&mut self.queue))
     }
 
-    /// The kernel was given them under this key.
+    /// Records the send that was submitted.
     pub(crate) fn set_sending(&mut self, key: Key) {
         self.sending = Some(key);
     }
 
-    /// Nothing more is to be sent. The key of what the kernel has, to be taken back.
+    /// Discards what is not with the kernel. Returns the key of the send under way, which the
+    /// caller must cancel.
     pub(crate) fn give_up(&mut self) -> Option<Key> {
         self.is_cut = !self.queue.is_empty();
         self.queue = Vec::new();
@@ -145,7 +147,7 @@ impl Outgo {
         self.sending
     }
 
-    /// Why nothing more leaves, once; a write says so each time.
+    /// Returns why nothing more is sent, once; each write reports it, too.
     pub(crate) fn take_error(&mut self) -> Option<io::Error> {
         let is_told = self.error == 0 || mem::replace(&mut self.was_asked, true);
         (!is_told).then(|| io::Error::from_raw_os_error(self.error))
@@ -155,16 +157,17 @@ impl Outgo {
         self.sending
     }
 
-    /// The kernel has let go of `len` bytes; `result` is how many left, or an error below zero.
+    /// Handles the completion of a send of `len` bytes; `result` is how many were sent, or a
+    /// negative error.
     pub(crate) fn sent(&mut self, result: i32, len: usize) -> Sent {
         self.sending = None;
         if self.error != 0 {
-            // It was given up: a part of it may have left before it was taken back, or all.
+            // It was given up: before the cancellation, some or all of the data may have been sent.
             let has_all_left = usize::try_from(result).is_ok_and(|count| count >= len);
             return Sent::Cancelled { is_cut: self.is_cut || !has_all_left };
         }
         match usize::try_from(result) {
-            // None at all of some: no socket says so; to try again might spin.
+            // Sockets never send 0 of some bytes; to try again might spin.
             Ok(0) if len > 0 => self.fail(EPIPE),
             Ok(count) if count < len => Sent::Rest(count),
             Ok(_) => self.all_sent(),
@@ -190,8 +193,8 @@ impl Outgo {
         Sent::Failed
     }
 
-    /// Our side is to end behind what was written. Returns whether that can be told now; if not, it
-    /// is when all has left.
+    /// Ends our side after everything that was written. Returns whether the end can be sent now; if
+    /// not, it is sent later.
     pub(crate) fn end(&mut self) -> bool {
         match (self.end, self.is_empty()) {
             (End::Told, _) => true,
@@ -207,7 +210,7 @@ impl Outgo {
     }
 }
 
-// errno(3), on all machines of Linux that there is an io_uring crate for.
+// errno(3), the same on all architectures of Linux that the crate io-uring supports.
 const EINTR: i32 = 4;
 const EAGAIN: i32 = 11;
 const EPIPE: i32 = 32;

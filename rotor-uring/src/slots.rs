@@ -1,11 +1,11 @@
-//! `Slots`: values with names that no later value answers to.
+//! `Slots`: a table whose keys are never reused.
 
 use crate::key::Id;
 
 /// Values, each under an [`Id`] of its own.
 pub(crate) struct Slots<T> {
     slots: Vec<Slot<T>>,
-    /// The vacant ones; the one that became free last is used first, while it is in the cache.
+    /// The vacant slots. The last one to become free is used first, while it is in the cache.
     free: Vec<u32>,
 }
 
@@ -19,8 +19,8 @@ impl<T> Slots<T> {
         Slots { slots: Vec::new(), free: Vec::new() }
     }
 
-    /// Has address space for so many. What is not in use takes no memory, as a rule; and nothing moves
-    /// as there come to be more, which would leave holes of all the sizes before.
+    /// Reserves address space for `count` values. Unused parts usually take no memory. The table
+    /// does not move while it grows, which would leave holes of all its earlier sizes.
     pub(crate) fn with_room_for(count: usize) -> Slots<T> {
         Slots { slots: Vec::with_capacity(count), free: Vec::new() }
     }
@@ -28,7 +28,7 @@ impl<T> Slots<T> {
     pub(crate) fn insert(&mut self, value: T) -> Id {
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot { generation: 0, value: None });
-            // As many sockets as a process may have open, and those that linger: far from 2³².
+            // As many sockets as a process may have open, and lingering ones: far fewer than 2³².
             (self.slots.len() - 1) as u32
         });
         let slot = &mut self.slots[index as usize];
@@ -56,12 +56,12 @@ impl<T> Slots<T> {
         Some(value)
     }
 
-    /// All values.
+    /// Returns all values.
     pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
         self.slots.iter().filter_map(|slot| slot.value.as_ref())
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }

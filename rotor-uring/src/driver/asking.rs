@@ -1,4 +1,4 @@
-//! What the machines of listeners and of datagram sockets do: ask for the next.
+//! The operations of listeners and datagram sockets, which read with system calls.
 
 use std::io;
 use std::mem;
@@ -13,13 +13,13 @@ use super::socket::Socket;
 use crate::key::Id;
 
 impl Driver {
-    /// Takes the next connection, and whose it is.
+    /// Accepts the next connection; returns it with its peer's address.
     ///
-    /// By a call for each: a multishot accept takes all that wait, however many that are, before the
-    /// machine can say that it has no room for them; and it does not say whose they are. What it
-    /// would spare is mostly the call that finds none, which makes a socket and its descriptor before
-    /// it looks: so behind a connection that was taken it is looked whether there is another
-    /// (doc/decisions/0108).
+    /// Each connection takes a call. A multishot accept would take all that wait, however many,
+    /// before the machine can say that it has no room for them; and it does not report their
+    /// addresses. It would save mostly the call that finds no connection, which makes a socket and
+    /// its descriptor before it looks. So after a connection was accepted, this first checks
+    /// whether there is another (doc/decisions/0108).
     pub(crate) fn accept(&mut self, id: Id) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
         let looks = self.sockets.get_mut(id).is_some_and(|socket| mem::take(&mut socket.looks));
         if looks && !self.has_waiting(id) {
@@ -27,7 +27,7 @@ impl Driver {
         }
         let mut accepted = self.accept_now(id);
         if accepted.as_ref().is_err_and(is_out_of_descriptors) {
-            // Streams that were dropped in this turn still have theirs.
+            // Streams that were dropped in this turn still have their descriptors.
             self.settle();
             accepted = self.accept_now(id);
         }
@@ -48,11 +48,12 @@ impl Driver {
     pub(crate) fn has_waiting(&self, id: Id) -> bool {
         let Some(fd) = self.sockets.get(id).and_then(Socket::fd) else { return false };
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        // An error counts as a connection: `accept` says what it is.
+        // An error counts as a connection: `accept` reports it.
         !matches!(poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&at_once)), Ok(0))
     }
 
-    /// A call has sent a datagram, or not: if there was no room, its machine is told of some.
+    /// Called after a system call that sends a datagram. If there was no room, its machine will be
+    /// told when there is.
     pub(crate) fn called(&mut self, id: Id, result: &io::Result<usize>) {
         if matches!(result, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
             self.await_room(id);
@@ -60,7 +61,7 @@ impl Driver {
     }
 }
 
-/// No descriptor is left, in the process or in the system.
+/// Whether no descriptor is left, in the process or in the system.
 fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }

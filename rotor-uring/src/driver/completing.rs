@@ -1,4 +1,4 @@
-//! What the kernel's completions lead to.
+//! Handles the kernel's completions.
 
 use rotor_core::EventSet;
 
@@ -22,7 +22,7 @@ impl Driver {
         let id = key.id();
         match key.kind() {
             Kind::Wake => {
-                // The queue of completions was too full for it to stay.
+                // The completion queue was too full for the poll to stay.
                 if is_last {
                     self.watch_waker();
                 }
@@ -65,7 +65,7 @@ impl Driver {
                     socket.bulk.note_much();
                 }
                 if is_too_much && socket.intake.take_back() {
-                    // Or more of it would take all buffers.
+                    // Otherwise more of it would take all buffers.
                     ring.cancel(id.key(Kind::Receive));
                     ring.stats().held_back += 1;
                 }
@@ -82,7 +82,7 @@ impl Driver {
         self.go_on(id, follows);
     }
 
-    /// A socket that is asked may have something.
+    /// A socket that is read with system calls may have something.
     fn readable(&mut self, id: Id, result: i32, is_last: bool, ready: &mut Ready) {
         let Some(socket) = self.sockets.get_mut(id) else {
             return stale(&mut self.ring, id.key(Kind::Readable), Carried::Nothing);
@@ -93,12 +93,12 @@ impl Driver {
         }
         socket.intake.forget_error();
         self.go_on(id, follows);
-        // Where it has ended: a stream is given anew by the read that finds nothing, while who asks
-        // for connections or datagrams does not say that there were none.
+        // If the operation has ended: a stream gets a new one from the read that finds nothing, but
+        // listeners and datagram sockets do not report that they found nothing.
         self.give(id);
     }
 
-    /// Something came for a stream that gets much: its machine asks for it.
+    /// Something has arrived for a stream that receives much: its machine will read it.
     fn arrived(&mut self, id: Id, result: i32, ready: &mut Ready) {
         let Some(socket) = self.sockets.get_mut(id) else {
             return stale(&mut self.ring, id.key(Kind::Arrived), Carried::Nothing);
@@ -119,7 +119,7 @@ impl Driver {
         }
     }
 
-    /// There is room, or an attempt to connect has ended.
+    /// There is room, or a connection attempt has ended.
     fn has_room(&mut self, id: Id, result: i32, ready: &mut Ready) {
         let Some(socket) = self.sockets.get_mut(id) else {
             return stale(&mut self.ring, id.key(Kind::Room), Carried::Nothing);
@@ -131,7 +131,7 @@ impl Driver {
         let mut events = EventSet::WRITABLE;
         let has_failed = result < 0 || result & (POLL_ERROR | POLL_HANG_UP) != 0;
         if has_failed {
-            // What it was is kept with the socket, for whoever asks: a read would take it.
+            // The socket keeps the error for `take_error`; a read would take it.
             events |= EventSet::READABLE | EventSet::ERROR;
         } else if socket.is_connecting {
             socket.is_connecting = false;
@@ -140,7 +140,7 @@ impl Driver {
         self.give(id);
     }
 
-    /// A stream is gone whose peer had ended its side, or that is not read: reset, or ended by both.
+    /// A stream that its peer had ended, or that was not read, is reset, or ended by both sides.
     fn is_gone(&mut self, id: Id, result: i32, is_last: bool, ready: &mut Ready) {
         let Some(socket) = self.sockets.get_mut(id) else {
             return stale(&mut self.ring, id.key(Kind::Gone), Carried::Nothing);
@@ -149,14 +149,14 @@ impl Driver {
         if socket.is_dropped {
             return self.forget(id);
         }
-        // An error below zero says nothing of the socket.
+        // A negative result says nothing about the socket.
         if result >= 0 && result & (POLL_ERROR | POLL_HANG_UP) != 0 {
             let failed = if result & POLL_ERROR != 0 { EventSet::ERROR } else { EventSet::EMPTY };
             let gone = EventSet::READABLE | EventSet::READ_CLOSED | EventSet::WRITE_CLOSED;
             socket.tell(gone | failed, ready);
         } else if is_last && (result >= 0 || Came::of_bytes(result) == Came::Cancelled) {
-            // The queue of completions was too full for it to stay; or it was taken back, and
-            // somebody may have the stream again.
+            // The completion queue was too full for the poll to stay; or the poll was cancelled,
+            // and the stream may have a machine again.
             self.ended.push(id);
         }
     }
@@ -198,7 +198,7 @@ impl Driver {
     }
 }
 
-/// No slot is free while the kernel has an operation of it, so there is none such.
+/// A slot is not free while the kernel has an operation of it, so this never happens.
 #[cold]
 fn stale(ring: &mut Ring, key: Key, carried: Carried) {
     log::error!("a completion of nobody's: {key:?}");
@@ -208,20 +208,20 @@ fn stale(ring: &mut Ring, key: Key, carried: Carried) {
     }
 }
 
-/// What follows from what came, but for what the machine is told.
+/// What to do after a completion, besides telling the machine.
 enum Follows {
     Nothing,
-    /// The socket is given more by a new operation.
+    /// Submit the operation for input again.
     Giving,
-    /// The kernel is done with a socket that was dropped.
+    /// The kernel is done with a dropped socket.
     End,
 }
 
-/// Notes what came in the socket's state, and tells its machine.
+/// Updates the state of the socket, and tells its machine.
 fn follow(socket: &mut Socket, came: Came, is_last: bool, ready: &mut Ready) -> Follows {
     let then = socket.intake.came(came, is_last);
     if socket.is_dropped {
-        // It was given up when it was dropped: nothing is given anew.
+        // Its operation was cancelled when it was dropped, so nothing is submitted again.
         return if is_last { Follows::End } else { Follows::Nothing };
     }
     let (events, follows) = match then {
@@ -234,7 +234,7 @@ fn follow(socket: &mut Socket, came: Came, is_last: bool, ready: &mut Ready) -> 
     follows
 }
 
-/// What a poll says besides that there is something.
+/// Returns the events of a poll's result.
 fn urgent_or_error(bits: i32) -> EventSet {
     let mut events = EventSet::READABLE;
     if bits & (POLL_ERROR | POLL_HANG_UP) != 0 {

@@ -1,5 +1,5 @@
-//! `Driver`: the sockets of a ring, and the turn of it: what was written goes out, what came is
-//! handed to the sockets, and their machines are told.
+//! `Driver`: the sockets of a ring, and its turn: what was written is submitted, what has arrived
+//! is passed to the sockets, and their machines are told.
 
 mod asking;
 mod completing;
@@ -31,19 +31,20 @@ use crate::stats::UringStats;
 pub(crate) struct Driver {
     ring: Ring,
     sockets: Slots<Socket>,
-    /// Those that were written to in this turn.
+    /// Sockets that were written to in this turn.
     written: Vec<Id>,
-    /// Those that were given something in this turn.
+    /// Sockets to which data was delivered in this turn.
     given: Vec<Id>,
-    /// Streams whose peer has ended its side since the last turn's end.
+    /// Streams whose peer has ended its side since the end of the last turn.
     ended: Vec<Id>,
-    /// Streams that have something, or may have, for which the kernel is to be asked.
+    /// Streams that have or may have input which the kernel does not deliver.
     unread: Vec<Id>,
-    /// Those whose machines are to be told of what they hold already.
+    /// Sockets whose machines have to be told of what they hold already.
     holding: Vec<Id>,
-    /// What machines are to be told of with the next wait, since it came in the midst of a turn.
+    /// Events for the next wait, which came during the turn.
     late: Ready,
-    /// Dropped, and still sending; and until when. In order, as all have the same time.
+    /// Dropped streams that are still sending, and until when they may. In order, because all get
+    /// the same time.
     lingering: VecDeque<(Time, Id)>,
     has_more: bool,
     spare: Spare,
@@ -52,20 +53,20 @@ pub(crate) struct Driver {
     clock: Clock,
 }
 
-/// How many sockets there is address space for at once. 65,536, which is 3.5 MiB of it; with more they
-/// move.
+/// How many sockets have reserved address space: 65,536, which is 3.5 MiB of it. With more of them,
+/// the table moves.
 const SOCKETS: usize = 65_536;
 
-/// How often a driver that ends looks for what has completed, for each socket, at the most.
+/// How often a driver that ends looks for completions at most, for each socket.
 const SETTLES_MAX: usize = 64;
 
-/// What a socket is, when it is made.
+/// The kind of a new socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Made {
     Stream,
-    /// A stream whose attempt to connect may not have ended.
+    /// A stream that may not be connected yet.
     Connecting,
-    /// A listener, or a socket of datagrams.
+    /// A listener or a datagram socket.
     Asked,
 }
 
@@ -89,12 +90,12 @@ impl Driver {
             clock: Clock::new(),
         };
         driver.watch_waker();
-        // Now, so that what refuses it is known at once.
+        // Now, so that a refusal is known at once.
         driver.ring.enter(Wait::Poll).map_err(Refused::at(Step::Enter))?;
         Ok(driver)
     }
 
-    /// Waits on the waker: each write to it is told of, and none need be read.
+    /// Polls the waker: each write to it is reported, and none has to be read.
     fn watch_waker(&mut self) {
         self.ring.poll(self.waker.as_fd(), Watch::Waker);
     }
@@ -116,7 +117,7 @@ impl Driver {
         self.has_more
     }
 
-    /// Takes a socket over.
+    /// Takes over a socket.
     pub(crate) fn insert(&mut self, fd: OwnedFd, made: Made) -> Id {
         let mut socket = Socket::new(fd, made != Made::Asked);
         socket.is_connecting = made == Made::Connecting;
@@ -124,7 +125,7 @@ impl Driver {
         self.sockets.insert(socket)
     }
 
-    /// Lends the descriptor of a socket that is in use.
+    /// Lends the descriptor of a socket.
     pub(crate) fn with_fd<T>(
         &self,
         id: Id,
@@ -141,7 +142,7 @@ impl Driver {
         }
         socket.register(token);
         socket.note_interest(interest);
-        // Of one that connects, the end is to be known in any case.
+        // If it is connecting, its machine has to hear of the result in any case.
         let polls_room =
             (interest.is_writable() || socket.is_connecting) && mem::take(&mut socket.awaits_room);
         if socket.holds_something() {
@@ -164,15 +165,16 @@ impl Driver {
         }
         socket.awaits_room |= socket.polls_room;
         if socket.polls_gone {
-            // What it told now, nobody would hear; who has the stream next has it watched anew.
+            // Nobody would hear what it reports now. The next machine of the stream gets a new
+            // poll.
             self.ring.cancel(id.key(Kind::Gone));
         }
         self.take_back(id);
         Ok(())
     }
 
-    /// Has the kernel give a socket what comes, if its machine wants to hear of it; else only that it is
-    /// gone.
+    /// Makes the kernel deliver the input of a socket if its machine wants it; otherwise the stream
+    /// is only watched for its end.
     fn give(&mut self, id: Id) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         if !socket.is_in_use() {
@@ -185,7 +187,7 @@ impl Driver {
         }
     }
 
-    /// Hands the operation to the kernel that gives a socket what comes.
+    /// Submits the operation for the input of a socket.
     fn hand_over(&mut self, id: Id) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         socket.given_in = self.ring.stats().enters as u32;
@@ -199,7 +201,7 @@ impl Driver {
         }
     }
 
-    /// Has the kernel give no more. Returns whether it did.
+    /// Stops the delivery of input. Returns whether there was an operation to cancel.
     fn take_back(&mut self, id: Id) -> bool {
         let Some(socket) = self.sockets.get_mut(id) else { return false };
         let was_given = socket.intake.take_back();
@@ -210,7 +212,7 @@ impl Driver {
         was_given
     }
 
-    /// The machine of a socket that is full is told when it is not.
+    /// Makes sure that the machine of a full socket is told when there is room.
     fn await_room(&mut self, id: Id) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         match socket.token() {
@@ -219,7 +221,7 @@ impl Driver {
         }
     }
 
-    /// Has the kernel tell, once, when there is room.
+    /// Polls once for room.
     fn poll_room(&mut self, id: Id) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         if socket.polls_room || socket.is_dropped {
@@ -232,8 +234,8 @@ impl Driver {
         }
     }
 
-    /// Has the kernel tell when a stream is gone of which nothing is received that would tell: its
-    /// peer has ended its side, or its machine does not read what is there.
+    /// Polls for the end of a stream that no other operation would report: the peer has ended its
+    /// side, or the machine does not read what is there.
     fn watch_end(&mut self, id: Id) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         if socket.polls_gone || socket.is_dropped || socket.token().is_none() {
@@ -244,14 +246,14 @@ impl Driver {
         (socket.polls_gone, socket.was_given) = (true, true);
     }
 
-    /// Tells a socket's machine something.
+    /// Adds an event for a socket's machine.
     fn tell(&mut self, id: Id, events: EventSet, ready: &mut Ready) {
         if let Some(socket) = self.sockets.get_mut(id) {
             socket.tell(events, ready);
         }
     }
 
-    /// Nobody has the socket any more. What it had taken is still sent, for a while.
+    /// Handles a dropped socket. What was written to it is still sent, for a while.
     pub(crate) fn drop_socket(&mut self, id: Id) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         socket.is_dropped = true;
@@ -274,27 +276,28 @@ impl Driver {
         }
     }
 
-    /// Notes until when a stream that was dropped may send. Those whose time is over leave the list from
-    /// its front, so one that sends for long keeps those behind it there, which are done.
+    /// Notes until when a dropped stream may send. Streams leave the list from its front when their
+    /// time has passed. So a stream that sends for long keeps finished ones behind it in the list.
     fn linger(&mut self, id: Id) {
         let Driver { lingering, sockets, clock, config, .. } = self;
         if lingering.len() == lingering.capacity() {
             lingering.retain(|(_, id)| sockets.get(*id).is_some());
-            // As many come as are left before this is done again.
+            // Room for as many as are left: then the list is cleaned again.
             lingering.reserve(lingering.len() + 1);
         }
         lingering.push_back((clock.now() + config.linger, id));
     }
 
-    /// Closes a socket that was dropped, and forgets it if the kernel has.
+    /// Closes a dropped socket, and forgets it if the kernel has no operations of it.
     fn close(&mut self, id: Id) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let is_stream = socket.is_stream;
         match socket.fd.take() {
-            // With the others of the turn, and behind what it still has the kernel do.
+            // Together with the others of the turn, and after the operations that the kernel still
+            // has.
             Some(fd) if is_stream && socket.was_given => self.ring.close(fd),
             Some(fd) => {
-                // An address is free as soon as who had it is gone.
+                // An address must be free as soon as its socket was dropped.
                 if socket.was_given {
                     self.settle();
                 }
@@ -305,21 +308,21 @@ impl Driver {
         self.forget(id);
     }
 
-    /// A stream that has nothing to do keeps nothing for it.
+    /// Takes back the `Work` of a stream that has nothing to do.
     fn put_to_rest(&mut self, id: Id) {
         if let Some(work) = self.sockets.get_mut(id).and_then(Socket::rest) {
             self.spare.give_work(work);
         }
     }
 
-    /// Frees the slot, if nobody knows the socket any more.
+    /// Frees the slot, if nothing uses the socket any more.
     fn forget(&mut self, id: Id) {
         if self.sockets.get(id).is_some_and(Socket::is_forgotten) {
             self.sockets.remove(id);
         }
     }
 
-    /// Takes back what streams still send that were dropped too long ago.
+    /// Stops dropped streams whose time to send has passed.
     fn end_lingering(&mut self) {
         if self.lingering.is_empty() {
             return;
@@ -340,14 +343,15 @@ impl Driver {
     }
 }
 
-/// What was written in the last turn leaves now, and what was written behind it, where the kernel has
-/// room. Of a stream with more than that the peer hears of a reset.
+/// Sends what was written in the last turn, and what was written after it, as far as the kernel has
+/// room. Streams with more than that are reset.
 impl Drop for Driver {
     fn drop(&mut self) {
         self.config.events_max = usize::MAX;
         self.end_turn();
-        // As a rule twice or three times. Where the queue of completions is small, what came for sockets
-        // before they were dropped is in the way; but a waker that was used completes each time then.
+        // Usually two or three times; more often if the completion queue is small, because data that
+        // arrived for dropped sockets comes first. A used waker then completes each time, so there
+        // is a limit.
         for _ in 0..=SETTLES_MAX * self.sockets.len() {
             let completed = self.ring.stats().completed;
             self.settle();

@@ -1,4 +1,4 @@
-//! `Socket`: what the ring knows of a socket, and when it may forget it.
+//! `Socket`: a socket of the ring, and when it may be forgotten.
 
 use std::io;
 use std::mem;
@@ -14,11 +14,11 @@ use crate::bulk::Bulk;
 use crate::intake::Intake;
 use crate::key::Kind;
 
-/// What is to be read or written by whom, as the events of a wait.
+/// The events of a wait, and whose they are.
 pub(super) type Ready = Vec<(Token, EventSet)>;
 
-/// What the ring knows of a socket. Many only wait, so what a stream needs while it has something to do
-/// is apart: [`Work`].
+/// A socket of the ring. Most sockets are idle, so what a stream needs only while it has something
+/// to do is separate: [`Work`].
 ///
 /// ```text
 ///  in use ──dropped──▶ lingers ──all is sent, or its time is over──▶ closed ──▶ forgotten
@@ -26,42 +26,43 @@ pub(super) type Ready = Vec<(Token, EventSet)>;
 ///                                                                          done with its operations
 /// ```
 pub(super) struct Socket {
-    /// Until it is closed.
+    /// Present until it is closed.
     pub(super) fd: Option<OwnedFd>,
-    /// Of a stream: what came and was not read, and what is to be sent.
+    /// For streams: the received data that was not read, and the data to be sent.
     pub(super) work: Option<Box<Work>>,
-    /// Whose it is, if it is registered.
+    /// The token of its machine, if it is registered.
     token: Token,
     is_registered: bool,
-    /// A stream; else a listener or a socket of datagrams: that is asked for each, and the kernel tells
-    /// when.
+    /// Whether it is a stream. Listeners and datagram sockets are read with system calls, and the
+    /// kernel reports when.
     pub(super) is_stream: bool,
-    /// The machine wants to hear of what comes.
+    /// The machine wants to be told of input.
     pub(super) reads: bool,
     pub(super) intake: Intake,
-    /// Of a stream: whether much comes at once.
+    /// For streams: whether much comes at once.
     pub(super) bulk: Bulk,
-    /// Of a stream: the operation that was made last for what comes tells of it, and does not give it.
+    /// For streams: the last operation for input was a poll, and not a receive.
     pub(super) is_polled: bool,
-    /// The kernel was handed an operation of it.
+    /// The kernel has had an operation of the socket.
     pub(super) was_given: bool,
-    /// How often the kernel had been called, modulo 2³², when the operation was made that gives what
-    /// comes: as long as it is not called again, it has not heard of it. Where there is none, when the
-    /// stream was read last.
+    /// The number of calls of the kernel, modulo 2³², when the operation for input was submitted:
+    /// until the next call, the kernel does not know of it. Without an operation: the number when
+    /// the stream was last read.
     pub(super) given_in: u32,
-    /// A poll for room is with the kernel.
+    /// The kernel has a poll for room.
     pub(super) polls_room: bool,
-    /// A poll for its end is with the kernel.
+    /// The kernel has a poll for its end.
     pub(super) polls_gone: bool,
-    /// Its attempt to connect has not ended; or it was found full before it was registered.
+    /// Its connection attempt has not ended, or it was found full before it was registered.
     pub(super) awaits_room: bool,
     pub(super) is_connecting: bool,
     pub(super) is_dropped: bool,
-    /// It is in the list of those that are looked at when the turn ends.
+    /// It is in the list of sockets to be looked at when the turn ends.
     pub(super) is_noted: bool,
-    /// Of a listener: it gave a connection last, so whether there is another is looked at first.
+    /// For listeners: it has accepted a connection last, so whether there is another is checked
+    /// first.
     pub(super) looks: bool,
-    /// Where its machine was told something last, among the events of that wait.
+    /// Where the last event for its machine is among the events of that wait.
     pub(super) told_at: u32,
 }
 
@@ -103,15 +104,15 @@ impl Socket {
         mem::take(&mut self.is_registered)
     }
 
-    /// What it is at; it begins with something where it was at rest.
+    /// Returns its `Work`, which an idle socket gets now.
     pub(super) fn work(&mut self, spare: &mut Spare) -> &mut Work {
         self.work.get_or_insert_with(|| spare.take_work())
     }
 
-    /// Tells its machine something; with what that was told in this wait, if it was.
+    /// Adds an event for its machine, merged with an earlier one of the same wait.
     pub(super) fn tell(&mut self, events: EventSet, ready: &mut Ready) {
         let Some(token) = self.token() else { return };
-        // Where it was told in another wait, what is there now is another machine's, as a rule.
+        // If that was another wait, the entry there usually belongs to another machine.
         if let Some((to, told)) = ready.get_mut(self.told_at as usize)
             && *to == token
         {
@@ -122,23 +123,23 @@ impl Socket {
         ready.push((token, events));
     }
 
-    /// Tells its machine of room; if it has none now, the next one is to hear of it.
+    /// Tells its machine that there is room. If it has no machine now, the next one will be told.
     pub(super) fn tell_room(&mut self, events: EventSet, ready: &mut Ready) {
         self.awaits_room |= !self.is_registered;
         self.tell(events, ready);
     }
 
-    /// Tells the end of our side, which was asked for before all had left.
+    /// Sends the end of our side, which was requested before everything was sent.
     pub(super) fn shut_down(&self) {
         let Some(fd) = &self.fd else { return };
         if let Err(error) = net::shutdown(fd, net::Shutdown::Write) {
-            // The peer has gone; reading tells how.
+            // The peer has gone; reading reports why.
             log::debug!("the end of a stream was not told: {error}");
         }
     }
 
-    /// Has it end by a reset when it is closed (socket(7), `SO_LINGER`): what was taken to be sent has
-    /// not all left, and the peer must not take for complete what has. Of Unix sockets there is none.
+    /// Makes closing it send a reset (socket(7), `SO_LINGER`): not everything that was written has
+    /// been sent, and the peer must not take the rest for complete. Unix sockets have no reset.
     pub(super) fn cut_off(&self) {
         let Some(fd) = &self.fd else { return };
         if let Err(error) = net::sockopt::set_socket_linger(fd, Some(Duration::ZERO)) {
@@ -146,7 +147,7 @@ impl Socket {
         }
     }
 
-    /// What it was at, if nothing of that is left.
+    /// Takes its `Work`, if that has nothing left to do.
     pub(super) fn rest(&mut self) -> Option<Box<Work>> {
         self.work.take_if(|work| work.is_done())
     }
@@ -155,7 +156,7 @@ impl Socket {
         self.fd.as_ref().map(AsFd::as_fd)
     }
 
-    /// What operation gives it what comes, or tells of it.
+    /// Returns the kind of the operation for its input.
     pub(super) fn kind(&self) -> Kind {
         match (self.is_stream, self.is_polled) {
             (false, _) => Kind::Readable,
@@ -164,7 +165,7 @@ impl Socket {
         }
     }
 
-    /// Whether a machine is to hear of it, and not only whether it has connected.
+    /// Whether a machine wants its input, and not only the result of connecting.
     pub(super) fn is_in_use(&self) -> bool {
         self.is_registered && !self.is_connecting
     }
@@ -173,37 +174,37 @@ impl Socket {
         self.reads = interest.is_readable();
     }
 
-    /// Whether its machine has something to read that no event told it of.
+    /// Whether its machine has something to read of which no event has told it.
     pub(super) fn holds_something(&self) -> bool {
         self.intake.has_ended() || self.has_unread()
     }
 
-    /// Whether it is a stream of which the kernel tells nothing before it has been asked, not even that
-    /// it is gone.
+    /// Whether it is a stream about which the kernel reports nothing without a further operation,
+    /// not even its end.
     #[inline]
     pub(super) fn is_left_unread(&self) -> bool {
         let is_watched = self.intake.is_with_kernel() || self.intake.has_ended();
         !is_watched && self.is_stream && !self.is_dropped
     }
 
-    /// Whether something came for it that was not read.
+    /// Whether it has unread data.
     #[inline]
     pub(super) fn has_unread(&self) -> bool {
         self.work.as_ref().is_some_and(|work| !work.inbox.is_empty())
     }
 
-    /// The error of what came or of what was sent, once.
+    /// Returns the error of receiving or of sending, once.
     pub(super) fn take_error(&mut self) -> Option<io::Error> {
         let of_input = self.intake.take_error().map(io::Error::from_raw_os_error);
         of_input.or_else(|| self.work.as_mut().and_then(|work| work.outgo.take_error()))
     }
 
-    /// Whether it has bytes that are still to be sent.
+    /// Whether it still has bytes to send.
     pub(super) fn has_unsent(&self) -> bool {
         self.work.as_ref().is_some_and(|work| !work.outgo.is_empty())
     }
 
-    /// Whether nobody knows it any more, the kernel included.
+    /// Whether neither a machine nor the kernel uses it any more.
     pub(super) fn is_forgotten(&self) -> bool {
         let is_sending = self.work.as_ref().is_some_and(|work| work.outgo.sending().is_some());
         self.is_dropped

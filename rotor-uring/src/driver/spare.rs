@@ -1,15 +1,16 @@
-//! `Spare`: memory that was used by a stream at work and will be by another one.
+//! `Spare`: memory of streams that were at work, to be reused by others.
 
 use super::work::Work;
 
-/// How large memory may be that is kept, in bytes: what answers to small requests take.
+/// The largest memory that is kept, in bytes: enough for responses to small requests.
 const KEPT_BYTES_MAX: usize = 4 * 1024;
-/// How much is kept in all, in bytes. 1 MiB.
+/// How many bytes are kept in all: 1 MiB.
 const ALL_BYTES_MAX: usize = 1024 * 1024;
-/// How much is allocated where none is kept, in bytes.
+/// How many bytes are allocated if no memory is kept.
 const NEW_BYTES: usize = 512;
 
-/// How many streams' [`Work`] is kept. 1,024: as many as complete in a turn, by default; some 80 KiB.
+/// How many streams' [`Work`] is kept. 1,024: as many as complete in a turn by default; some 80
+/// KiB.
 const WORKS_MAX: usize = 1_024;
 
 pub(super) struct Spare {
@@ -24,12 +25,12 @@ impl Spare {
         Spare { kept: Vec::new(), bytes: 0, works: Vec::new() }
     }
 
-    /// What a stream begins its work with.
+    /// Returns the `Work` for a stream that begins.
     pub(super) fn take_work(&mut self) -> Box<Work> {
         self.works.pop().unwrap_or_default()
     }
 
-    /// Takes it back once it is done.
+    /// Takes back the `Work` of a stream that is done.
     pub(super) fn give_work(&mut self, work: Box<Work>) {
         debug_assert!(work.is_done());
         if self.works.len() < WORKS_MAX {

@@ -1,4 +1,4 @@
-//! What a stream's machine does: read, write, end its side.
+//! The operations of streams: read, write, shut down.
 
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
@@ -14,29 +14,31 @@ use crate::intake::Source;
 use crate::key::Id;
 use crate::ring::Ring;
 
-/// What is longer is handed to the kernel at once, from where it stands, in bytes. 16 KiB: less is
-/// cheaper to copy than a system call.
+/// Longer data is passed to the kernel at once, from where it is, in bytes. 16 KiB: to copy less is
+/// cheaper than a system call.
 pub(super) const DIRECT_BYTES_MIN: usize = 16 * 1024;
 
 impl Driver {
-    /// Reads what came; where the kernel gives nothing, asks it.
+    /// Reads delivered data; if the kernel does not deliver, reads with a system call.
     pub(crate) fn read(&mut self, id: Id, buf: &mut ReadBuf<'_>) -> io::Result<()> {
         let Some(socket) = self.sockets.get_mut(id) else { return Err(gone()) };
-        // Into a buffer without room nothing is read, which is not to say that there is nothing: after
-        // that one waits for what comes next.
+        // If `buf` has no room, nothing is read. That does not mean that there is nothing to read,
+        // after which the machine would wait for more.
         if let Some(work) = socket.work.as_mut().filter(|work| !work.inbox.is_empty()) {
             work.inbox.read(buf, &mut self.ring);
             if !socket.intake.is_given() {
                 socket.given_in = self.ring.stats().enters as u32;
             }
-            // What came in this turn is looked at when it ends; this may be of one before.
+            // Sockets that got data in this turn are looked at when it ends; this one may have
+            // older data.
             if !socket.is_noted {
                 self.put_to_rest(id);
             }
             return Ok(());
         }
         match socket.intake.source() {
-            // The kernel has not heard of it yet: what comes may be taken, and came before.
+            // The kernel does not know of the operation yet, so a system call takes only earlier
+            // data.
             Source::Nothing
                 if socket.intake.is_given()
                     && socket.given_in == self.ring.stats().enters as u32 =>
@@ -50,7 +52,7 @@ impl Driver {
         }
     }
 
-    /// Reads by a system call. When that has emptied the socket, the kernel is to give again.
+    /// Reads with a system call. If that has emptied the socket, the kernel delivers again.
     fn ask(&mut self, id: Id, buf: &mut ReadBuf<'_>) -> io::Result<()> {
         self.ring.stats().direct_calls += 1;
         let enters = self.ring.stats().enters as u32;
@@ -67,7 +69,7 @@ impl Driver {
                 socket.intake.note_end();
                 self.ended.push(id);
             }
-            // The rest, if there is one, is given as what comes later is.
+            // The rest, if there is one, is delivered like later data.
             Ok(count) if *count < asked => self.give(id),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.give(id),
             _ => {}
@@ -75,13 +77,13 @@ impl Driver {
         result.map(drop)
     }
 
-    /// Whether what comes next will be told of, without a read that says that there is nothing.
+    /// Whether the next data will be reported without a read that fails with `WouldBlock` first.
     pub(crate) fn is_drained(&self, id: Id) -> bool {
         let socket = self.sockets.get(id);
         socket.is_some_and(|socket| !socket.has_unread() && socket.intake.is_given())
     }
 
-    /// Takes bytes, to be sent when the turn ends; many of them go to the kernel at once.
+    /// Takes bytes, to be sent when the turn ends. Much data is passed to the kernel at once.
     pub(crate) fn write(&mut self, id: Id, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let Driver { spare, sockets, written, .. } = self;
         let Some(socket) = sockets.get_mut(id) else { return Err(gone()) };
@@ -90,7 +92,8 @@ impl Driver {
         }
         if !socket.has_unsent() {
             let len: usize = slices.iter().map(|slice| slice.len()).sum();
-            // Unregistered, nobody would tell it that the connection is gone.
+            // If it is not registered, nobody would tell its machine that the connection has
+            // failed.
             if len == 0 || len > DIRECT_BYTES_MIN || socket.token().is_none() {
                 return self.write_now(id, slices);
             }
@@ -105,7 +108,7 @@ impl Driver {
         self.now(id, |fd| Ok(net::sendmsg(fd, slices, &mut SendAncillaryBuffer::default(), flags)?))
     }
 
-    /// Makes a call that hands bytes to the kernel; where it has no room, the machine is told when
+    /// Makes a call that passes bytes to the kernel. If that has no room, the machine is told when
     /// it has.
     fn now(
         &mut self,
@@ -117,7 +120,8 @@ impl Driver {
         result
     }
 
-    /// Sends by a call of the system's that knows where from, once all that was written has left.
+    /// Sends with a system call that reads the data itself, if everything that was written has been
+    /// sent.
     pub(crate) fn send_by(
         &mut self,
         id: Id,
@@ -134,7 +138,7 @@ impl Driver {
         self.now(id, call)
     }
 
-    /// Hands what was written to the kernel, if that has nothing of it.
+    /// Submits what was written, unless a send is under way.
     pub(super) fn send_next(&mut self, id: Id) {
         let Driver { sockets, ring, .. } = self;
         let Some(socket) = sockets.get_mut(id) else { return };
@@ -143,7 +147,7 @@ impl Driver {
         }
     }
 
-    /// Ends one direction, or both: ours behind what was written.
+    /// Shuts down one direction or both. Our end is sent after what was written.
     pub(crate) fn shutdown(&mut self, id: Id, how: Shutdown) -> io::Result<()> {
         let Some(socket) = self.sockets.get_mut(id) else { return Err(gone()) };
         let is_later = how != Shutdown::Read && !socket.work(&mut self.spare).outgo.end();
@@ -157,11 +161,11 @@ impl Driver {
         self.with_fd(id, |fd| Ok(net::shutdown(fd, how)?))
     }
 
-    /// Has the stream end by a reset when it is dropped: the kernel resets what is closed while it
-    /// may linger for no time (socket(7), `SO_LINGER`).
+    /// Makes the stream end with a reset when it is dropped: the kernel resets a connection that is
+    /// closed with a linger time of zero (socket(7), `SO_LINGER`).
     pub(crate) fn reset(&mut self, id: Id) -> io::Result<()> {
         self.with_fd(id, |fd| Ok(net::sockopt::set_socket_linger(fd, Some(Duration::ZERO))?))?;
-        // It is not kept for what was to be sent.
+        // It does not linger to send the rest.
         let work = self.sockets.get_mut(id).and_then(|socket| socket.work.as_mut());
         if let Some(key) = work.and_then(|work| work.outgo.give_up()) {
             self.ring.cancel(key);
@@ -169,7 +173,7 @@ impl Driver {
         Ok(())
     }
 
-    /// The error that the socket has, once.
+    /// Returns the error of the socket, once.
     pub(crate) fn take_error(&mut self, id: Id) -> io::Result<Option<io::Error>> {
         let kept = self.sockets.get_mut(id).and_then(Socket::take_error);
         if kept.is_some() {
@@ -179,7 +183,7 @@ impl Driver {
     }
 }
 
-/// Hands the memory to the kernel, from there on.
+/// Submits a send of the memory, from that position on.
 pub(super) fn send(ring: &mut Ring, socket: &mut Socket, memory: Vec<u8>, from: usize, id: Id) {
     let Some(fd) = &socket.fd else { return };
     let key = ring.send(fd.as_fd(), memory, from, id);

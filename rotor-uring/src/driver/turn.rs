@@ -1,4 +1,4 @@
-//! The turn: what was written goes out, what came is handed to the sockets.
+//! The turn: sends what was written, and passes what has arrived to the sockets.
 
 use std::io;
 use std::mem;
@@ -10,11 +10,11 @@ use super::socket::Ready;
 use crate::key::Id;
 use crate::ring::Wait;
 
-/// From how many completions of a call on the kernel may have left a rest.
+/// After a call with at least this many completions, the kernel may have left others.
 const REST_FROM: usize = 16;
 
 impl Driver {
-    /// A wait: ends the turn before, and begins the next one.
+    /// Waits: ends the previous turn, and begins the next one.
     pub(crate) fn wait(&mut self, until: Option<Time>, ready: &mut Ready) -> io::Result<()> {
         self.end_turn();
         let wait = self.wait_for(until);
@@ -29,7 +29,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Tells of what came in the midst of the turn before, and of what sockets hold already.
+    /// Reports what arrived during the previous turn, and what sockets hold already.
     #[cold]
     fn tell_what_is_known(&mut self, ready: &mut Ready) {
         ready.append(&mut self.late);
@@ -38,22 +38,22 @@ impl Driver {
         }
     }
 
-    /// Hands over, in the midst of a turn, what waits for its end. What completes by that is handed
-    /// to the sockets at once, or a read would miss what the kernel has given already; their machines
-    /// are told when the turn ends.
+    /// Submits, during a turn, what waits for its end. What completes by that is passed to the
+    /// sockets at once; otherwise a read would miss data that the kernel has already delivered. The
+    /// machines are told when the turn ends.
     pub(super) fn settle(&mut self) {
         let mut late = Ready::new();
         let settled = self.ring.enter(Wait::Again).and_then(|()| self.take_completions(&mut late));
         if let Err(error) = settled {
-            // The next wait says so again, and ends the loop.
+            // The next wait fails with the same error, and ends the loop.
             log::debug!("a ring does not take what it is handed: {error}");
         }
         self.late.append(&mut late);
     }
 
-    /// Takes what has completed. The kernel does so much for us in one call and leaves the rest for
-    /// the next (`IO_LOCAL_TW_DEFAULT_MAX`, 20 pieces of work): where there may be a rest it is
-    /// called again, so that a poll takes all there is, and a turn has many events.
+    /// Takes what has completed. The kernel does only a limited amount of work in one call and
+    /// leaves the rest for the next (`IO_LOCAL_TW_DEFAULT_MAX`, 20 items). If there may be a rest,
+    /// it is called again, so that a poll takes everything, and a turn has many events.
     fn take_completions(&mut self, ready: &mut Ready) -> io::Result<()> {
         let mut left = self.config.events_max;
         loop {
@@ -88,20 +88,20 @@ impl Driver {
             (Some(until), None) => until,
             (None, None) => return Wait::Forever,
         };
-        // Zero where it has passed: subtraction of times stops there.
+        // Zero if the time has passed: subtraction of times saturates.
         let time = until - self.clock.now();
         if time.is_zero() { Wait::Poll } else { Wait::AtMost(time) }
     }
 
-    /// What was written goes to the kernel. What was given and not read is copied, so that its
-    /// buffers are free for what comes next; who has too much of it is given no more.
+    /// Submits what was written. Copies delivered data that was not read, so that its buffers are
+    /// free for the next data, and holds back streams with too much of it.
     pub(super) fn end_turn(&mut self) {
         let mut written = mem::take(&mut self.written);
         for id in written.drain(..) {
             self.send_next(id);
         }
         self.written = written;
-        // Those that their machines have dropped by now, as most do, need no watch.
+        // Most of them were dropped by their machines by now, and need no poll.
         let mut ended = mem::take(&mut self.ended);
         for id in ended.drain(..) {
             self.watch_end(id);
@@ -128,9 +128,10 @@ impl Driver {
         self.given = given;
     }
 
-    /// Has the kernel tell when streams are gone that their machines leave unread: on other loops they
-    /// hear of that at once. One that was read in this turn may be in the midst of it, and goes on with
-    /// the next one, if that comes at once: while a stream is read as fast as it comes, it costs nothing.
+    /// Polls for the end of streams that their machines leave unread, since machines on other loops
+    /// are told at once. A stream that was read in this turn may still be read in the next one, if
+    /// that comes at once, so it gets no poll yet: a stream that is read as fast as its data
+    /// arrives costs nothing.
     fn watch_unread(&mut self, wait: Wait) {
         if self.unread.is_empty() {
             return;
@@ -142,7 +143,7 @@ impl Driver {
             let Some(socket) = socket else { return false };
             let goes_on = wait == Wait::Poll && socket.given_in == enters;
             if goes_on {
-                // Of this turn; the next one may make no call either.
+                // Counts for this turn only: the next one may make no call either.
                 socket.given_in = enters.wrapping_sub(1);
             } else {
                 self.watch_end(*id);

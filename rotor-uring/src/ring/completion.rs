@@ -1,24 +1,24 @@
-//! `Completion`: what the kernel says of an operation, with what it gives back.
+//! `Completion`: what the kernel reports about an operation, and the memory that it gives back.
 
 use crate::books::Piece;
 use crate::key::Key;
 
-/// What the kernel says of an operation.
+/// What the kernel reports about an operation.
 pub(crate) struct Completion {
-    /// Whose it is.
+    /// The key of the operation.
     pub(crate) key: Key,
-    /// As the system call would return it; errors below zero.
+    /// The result as the system call would return it; errors are negative.
     pub(crate) result: i32,
-    /// No other follows it.
+    /// No further completion of the operation follows.
     pub(crate) is_last: bool,
     pub(crate) carried: Carried,
 }
 
-/// What comes with a completion.
+/// What a completion gives back.
 pub(crate) enum Carried {
     Nothing,
-    /// Bytes that came.
+    /// Received bytes.
     Piece(Piece),
-    /// The memory that was sent from, and from where in it.
+    /// The memory of a send, and the position in it where the send began.
     Memory(Vec<u8>, usize),
 }

@@ -1,10 +1,10 @@
-//! `Ring`: the one part that is not safe: operations, and the memory that the kernel has meanwhile.
+//! `Ring`: the only unsafe part: operations, and the memory that the kernel has meanwhile.
 //!
-//! What is safe to call here is sound, whatever the caller does: memory that an operation writes to
-//! or reads from belongs to the ring until the operation's last completion was taken, and the ring
-//! does not end before the kernel has let go of all of it, or leaves it allocated. One thing is the
-//! caller's: a [`Piece`] is read in the ring that it came from, and goes back to it. A driver has one
-//! ring, and pieces are in its sockets alone.
+//! The safe methods are sound, whatever their caller does. Memory that an operation writes to or
+//! reads from belongs to the ring until the operation's last completion was taken; and the ring
+//! does not end before the kernel has let go of all of it, or leaves it allocated. The caller has
+//! one duty: a [`Piece`] is read in the ring that it came from, and given back to it. A driver has
+//! one ring, and only its sockets have pieces.
 
 mod completion;
 mod provided;
@@ -31,58 +31,57 @@ use crate::key::{Id, Key, Kind};
 use crate::slots::Slots;
 use crate::stats::UringStats;
 
-/// `MSG_WAITALL` (send(2) has no such flag; io_uring takes it to go on after a part has left).
+/// `MSG_WAITALL`: send(2) has no such flag; with io_uring, a send goes on after a part was sent.
 const WAIT_ALL: u32 = 0x100;
-/// For how long the end of a ring waits for the kernel.
+/// How long the end of a ring waits for the kernel each time.
 const END_PATIENCE: Duration = Duration::from_millis(50);
-/// How often it does.
+/// How often the end of a ring waits for the kernel at most.
 const END_TRIES: u32 = 40;
 
 /// How long to wait for a completion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wait {
-    /// Not at all.
+    /// Do not wait.
     Poll,
-    /// Not at all; but what the kernel has left from before is done.
+    /// Do not wait, but let the kernel do work that it has left over.
     Again,
     AtMost(Duration),
     Forever,
 }
 
-/// What is to be told of readiness, and what for. Its key never is that of memory that is sent, which
-/// a completion would free.
+/// What to poll for. Its key is never that of a send, whose completion frees memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Watch {
-    /// Each time that the loop is woken.
+    /// Each wake-up of the loop.
     Waker,
-    /// Each time that the socket has something, or something urgent.
+    /// Each time that the socket has something to read, or urgent data.
     Readable(Id),
-    /// Once, when something came for the stream.
+    /// Once: something has arrived for the stream.
     Arrived(Id),
-    /// Once, when the socket has room.
+    /// Once: the socket has room.
     Room(Id),
-    /// When both sides have ended, or the socket has failed: the kernel tells that unasked. It tells
-    /// first, as unasked, that the peer has ended its side.
+    /// Both sides have ended, or the socket has failed, which the kernel always reports. It also
+    /// reports, likewise unasked, that the peer has ended its side.
     Gone(Id),
 }
 
 pub(crate) struct Ring {
-    // First: it is closed before the memory is freed that it knew of.
+    // The first field: it is closed before the memory that it refers to is freed.
     ring: IoUring,
     held: Held,
-    /// What the submission queue had no room for, in order.
+    /// Operations for which the submission queue had no room, in order.
     backlog: VecDeque<squeue::Entry>,
 }
 
-/// What the kernel has meanwhile.
+/// The memory that the kernel has meanwhile.
 struct Held {
-    /// Always there, until the ring ends.
+    /// Present until the ring ends.
     provided: Option<Provided>,
-    /// What the kernel sends from.
+    /// The memory of sends.
     sends: Slots<InFlight>,
-    /// Operations that were handed over, and whose last completion was not taken.
+    /// Submitted operations whose last completion was not taken yet.
     outstanding: usize,
-    /// The kernel has taken a call: before that it has none of our memory.
+    /// The kernel has accepted a call; before that it has none of our memory.
     was_entered: bool,
     stats: UringStats,
 }
@@ -109,14 +108,14 @@ impl Ring {
         &mut self.held.stats
     }
 
-    /// Receives again and again, into provided buffers.
+    /// Submits a multishot receive into provided buffers.
     pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>, owner: Id) {
         let entry = opcode::RecvMulti::new(Fd(socket.as_raw_fd()), GROUP).build();
-        // SAFETY: it writes into provided buffers alone, which are the ring's.
+        // SAFETY: it writes only into provided buffers, which belong to the ring.
         unsafe { self.push(entry, owner.key(Kind::Receive)) }
     }
 
-    /// Tells of readiness.
+    /// Submits a poll for readiness.
     pub(crate) fn poll(&mut self, fd: BorrowedFd<'_>, watch: Watch) {
         let (events, stays, key) = match watch {
             Watch::Waker => (PollFlags::IN, true, Key::WAKE),
@@ -127,12 +126,13 @@ impl Ring {
         };
         let events = u32::from(events.bits());
         let entry = opcode::PollAdd::new(Fd(fd.as_raw_fd()), events).multi(stays).build();
-        // SAFETY: it has no memory.
+        // SAFETY: it uses no memory.
         unsafe { self.push(entry, key) }
     }
 
-    /// Sends the bytes from `from` on, all of them if it can, and keeps them until then: a
-    /// completion of `owner`'s brings them back. Returns the key to cancel it by.
+    /// Submits a send of the bytes from `from` on, of all of them if possible. The ring keeps the
+    /// memory until a completion of `owner` gives it back. Returns the key with which to cancel the
+    /// send.
     pub(crate) fn send(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -146,24 +146,25 @@ impl Ring {
         let entry =
             opcode::Send::new(Fd(socket.as_raw_fd()), bytes.as_ptr(), len).flags(flags).build();
         let key = self.held.sends.insert(InFlight { memory, from, owner }).key(Kind::Send);
-        // SAFETY: the bytes are where they were, as a vector that moves takes its allocation along,
-        // and nobody changes or frees them: they are in `sends` until the last completion.
+        // SAFETY: the bytes stay where they are, since moving a vector does not move its
+        // allocation, and nothing changes or frees them: they are in `sends` until the last
+        // completion.
         unsafe { self.push(entry, key) }
         key
     }
 
-    /// Asks the kernel to end an operation; that completes all the same.
+    /// Asks the kernel to end an operation, which then still completes.
     pub(crate) fn cancel(&mut self, key: Key) {
         let entry = opcode::AsyncCancel::new(key.number()).build();
-        // SAFETY: it has no memory.
+        // SAFETY: it uses no memory.
         unsafe { self.push(entry.flags(squeue::Flags::SKIP_SUCCESS), Key::UNWATCHED) }
     }
 
-    /// Closes a descriptor, behind all operations that named it.
+    /// Closes a descriptor, after all operations that refer to it.
     pub(crate) fn close(&mut self, fd: OwnedFd) {
         let entry = opcode::Close::new(Fd(fd.into_raw_fd())).build();
-        // SAFETY: it has no memory. The descriptor was owned, so nobody else closes it; operations
-        // of before are in the queue before this one and hold on to the file, not to its number.
+        // SAFETY: it uses no memory. The descriptor was owned, so nobody else closes it; earlier
+        // operations are in the queue before this one, and refer to the file, not to its number.
         unsafe { self.push(entry.flags(squeue::Flags::SKIP_SUCCESS), Key::UNWATCHED) }
     }
 
@@ -171,8 +172,8 @@ impl Ring {
     ///
     /// # Safety
     ///
-    /// The memory that it names stays, and is nobody else's to write (or, where the kernel writes
-    /// it, to read), until its last completion was taken.
+    /// Until the last completion was taken, the memory that the operation names must stay, and
+    /// nobody else may write to it (or, if the kernel writes to it, read it).
     unsafe fn push(&mut self, entry: squeue::Entry, key: Key) {
         let entry = entry.user_data(key.number());
         self.held.stats.submitted += 1;
@@ -187,14 +188,15 @@ impl Ring {
         self.backlog.push_back(entry);
     }
 
-    /// Moves what waits into the queue, as far as there is room; whether all of it was.
+    /// Moves waiting operations into the queue, as far as there is room. Returns whether none is
+    /// left.
     fn refill(&mut self) -> bool {
         if self.backlog.is_empty() {
             return true;
         }
         let mut queue = self.ring.submission();
         while let Some(entry) = self.backlog.front() {
-            // SAFETY: as whoever pushed it first promised.
+            // SAFETY: as the caller of `push` has promised for it.
             if unsafe { queue.push(entry) }.is_err() {
                 return false;
             }
@@ -203,12 +205,13 @@ impl Ring {
         true
     }
 
-    /// Hands over all operations, with one call where the queue has room for them, and waits in it.
+    /// Submits all operations, in one call if the queue has room for them, and waits in the same
+    /// call.
     ///
     /// # Errors
     ///
-    /// What makes going on impossible. A signal, a time that is over and a kernel that wants its
-    /// completions taken first are none.
+    /// An error that makes it impossible to go on. A signal, the end of the time, and a kernel that
+    /// wants its completions taken first are not errors.
     pub(crate) fn enter(&mut self, wait: Wait) -> io::Result<()> {
         loop {
             if let Some(provided) = &mut self.held.provided {
@@ -229,7 +232,7 @@ impl Ring {
     fn enter_once(&mut self, wait: Wait) -> Result<(), Errno> {
         if wait == Wait::Poll {
             let queue = self.ring.submission();
-            // Nothing to be handed over, nothing that the kernel would do for us: no call.
+            // Nothing to submit, and nothing that the kernel would do for us: no call is needed.
             if queue.is_empty() && !queue.taskrun() && !queue.cq_overflow() {
                 return Ok(());
             }
@@ -238,7 +241,8 @@ impl Ring {
         let submitter = self.ring.submitter();
         let result = match wait {
             Wait::Poll => submitter.submit_and_wait(0),
-            // For no time: a call that waits does what is left, whether it says so or not.
+            // A wait of no time: a call that waits does all work that is left, whether the flag is
+            // set or not.
             Wait::Again => {
                 submitter.submit_with_args(1, &SubmitArgs::new().timespec(&Timespec::new()))
             }
@@ -251,35 +255,36 @@ impl Ring {
         result.map(drop).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
     }
 
-    /// Whether the kernel has completions for us, in the queue or beside it.
+    /// Whether the kernel has completions for us, in the queue or in its own memory.
     pub(crate) fn has_completions(&mut self) -> bool {
         let is_over = self.ring.submission().cq_overflow();
         self.held.stats.completions_overflowed += u64::from(is_over);
         is_over || !self.ring.completion().is_empty()
     }
 
-    /// Takes the next completion; `Some(None)` of one that concerns nobody.
+    /// Takes the next completion; `Some(None)` for one that concerns nobody.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<Option<Completion>> {
         let entry = self.ring.completion().next()?;
         Some(self.held.understand(&entry))
     }
 
-    /// Takes all that have completed, and what they carry.
+    /// Takes all completions, and what they give back.
     fn take_all(&mut self) {
         while self.take().is_some() {}
     }
 
-    /// Hands over what waits, takes all operations back, and waits until the kernel has let go.
+    /// Submits what waits, cancels all operations, and waits until the kernel has let go.
     fn end(&mut self) {
-        // What was written in the last turn leaves with this.
+        // This also sends what was written in the last turn.
         let mut tries = END_TRIES;
         while self.held.outstanding > 0 && tries > 0 {
             tries -= 1;
             if self.enter(Wait::Poll).is_err() {
                 break;
             }
-            // That there is none any more is no error: they complete by themselves.
+            // An error means that there is nothing to cancel: the operations complete by
+            // themselves.
             let all = self.ring.submitter().register_sync_cancel(None, CancelBuilder::any());
             log::trace!("a ring ends: {all:?}");
             self.take_all();
@@ -300,7 +305,7 @@ impl Held {
         let is_last = !cqueue::more(entry.flags());
         self.stats.completed += 1;
         if key.kind() == Kind::Unwatched {
-            // What was to be cancelled had ended by itself, mostly.
+            // Mostly, the operation to be cancelled had already ended.
             return None;
         }
         self.outstanding = self.outstanding.saturating_sub(usize::from(is_last));

@@ -1,4 +1,4 @@
-//! `Provided`: the buffers that the kernel fills, and the ring by which it is given them.
+//! `Provided`: the buffers that the kernel fills, and the ring through which it gets them.
 
 use std::io;
 use std::mem::size_of;
@@ -10,27 +10,29 @@ use super::region::Region;
 use crate::books::{Books, Piece};
 use crate::inbox::Lender;
 
-/// The one group of buffers that a ring has.
+/// The only buffer group of a ring.
 pub(super) const GROUP: u16 = 0;
-/// `IOU_PBUF_RING_INC` (io_uring_register_buf_ring(3)): a receive takes as much of a buffer as it
-/// needs, and the next one goes on behind it.
+/// `IOU_PBUF_RING_INC` (io_uring_register_buf_ring(3)): a receive uses as much of a buffer as it
+/// needs, and the next one goes on after that.
 const INCREMENTAL: u16 = 2;
 
+/// The buffers that the kernel fills.
+///
 /// The kernel reads the entries of the ring between its head and the tail that we publish, and
-/// writes into the buffers that they name. It writes into a buffer only behind what it has told us
-/// to have filled, and not at all once it has said that it is done: by the books, whoever has a
-/// [`Piece`] has those bytes to himself.
+/// writes into the buffers that they name. It writes into a buffer only after the bytes that it has
+/// reported as filled, and no more once it has reported that the buffer is done. So, by the
+/// [`Books`], the owner of a [`Piece`] has its bytes exclusively.
 pub(super) struct Provided {
     entries: Region,
     memory: Region,
     books: Books,
     count: u16,
     buffer_bytes: u32,
-    /// The place behind the last entry.
+    /// The position after the last entry.
     tail: u16,
-    /// What the kernel was told of that.
+    /// The last tail that was published.
     published: u16,
-    /// The kernel fills them bit by bit.
+    /// The kernel may use parts of a buffer.
     is_incremental: bool,
 }
 
@@ -49,12 +51,13 @@ impl Provided {
         })
     }
 
-    /// Registers the ring and gives the kernel all buffers; to be filled bit by bit where it can.
+    /// Registers the ring and gives all buffers to the kernel, to be used in parts if the kernel
+    /// can do that.
     pub(super) fn register(&mut self, ring: &IoUring) -> io::Result<()> {
         let entries = self.entries.address(0).map_or(0, |start| start.as_ptr() as u64);
         let register = |flags| {
             // SAFETY: the entries are mapped, page-aligned, and stay until the kernel is done with
-            // the ring: `Ring::drop` sees to that.
+            // the ring: `Ring::drop` ensures that.
             unsafe {
                 ring.submitter().register_buf_ring_with_flags(entries, self.count, GROUP, flags)
             }
@@ -74,16 +77,16 @@ impl Provided {
         Ok(())
     }
 
-    /// Puts a buffer, in which nobody reads, into the next entry. The kernel sees it once the tail
-    /// is published.
+    /// Puts a buffer that nobody reads into the next entry. The kernel sees it once the tail is
+    /// published.
     fn give(&mut self, buffer: u16) {
         let at = usize::from(self.tail & (self.count - 1)) * size_of::<BufRingEntry>();
         let memory = self.memory.address(usize::from(buffer) * self.buffer_bytes as usize);
         let (Some(entry), Some(memory)) = (self.entries.address(at), memory) else { return };
-        // SAFETY: the entry is in the mapping and aligned, as entries are 16 bytes and the mapping
+        // SAFETY: the entry is in the mapping and aligned, as entries have 16 bytes and the mapping
         // begins a page. The kernel does not read it: there are as many entries as buffers, and
-        // this one's buffer is with us, so the place is behind the tail. The last two bytes of the
-        // first entry, which hold the tail, are not written by these.
+        // this entry's buffer is with us, so the position is behind the tail. The last two bytes of
+        // the first entry, which hold the tail, are not written by these calls.
         let entry = unsafe { entry.cast::<BufRingEntry>().as_mut() };
         entry.set_addr(memory.as_ptr() as u64);
         entry.set_len(self.buffer_bytes);
@@ -91,13 +94,13 @@ impl Provided {
         self.tail = self.tail.wrapping_add(1);
     }
 
-    /// Shows the kernel what it was given.
+    /// Publishes the new entries to the kernel.
     #[inline]
     pub(super) fn publish(&mut self) {
         if self.published != self.tail
             && let Some(entries) = self.entries.address(0)
         {
-            // SAFETY: the first entry is mapped and initialised (with zeros at least). Its last two
+            // SAFETY: the first entry is mapped and initialised (at least with zeros). Its last two
             // bytes are the tail, aligned, and written by us alone; the kernel reads them, so the
             // store is atomic, and releases what was written to the entries before.
             unsafe {
@@ -108,11 +111,12 @@ impl Provided {
         }
     }
 
-    /// Takes what a completion says to have come.
+    /// Takes the bytes that a completion has reported.
     ///
-    /// Of nothing, no more of a buffer was used that is filled bit by bit: the kernel goes on with it,
-    /// though some do not say so (Linux 6.12 to 6.19, where a read meets the end of a file;
-    /// axboe/liburing#1545, #1553). Given a second time it would be filled from two places.
+    /// If it has reported none, no part of an incrementally filled buffer was used, so the kernel
+    /// goes on with that buffer, though some versions do not say so (Linux 6.12 to 6.19, if a read
+    /// meets the end of a file; axboe/liburing#1545, #1553). If the buffer were given a second
+    /// time, it would be filled from two places.
     pub(super) fn take(&mut self, buffer: u16, len: u32, goes_on: bool) -> Option<Piece> {
         self.books.take(buffer, len, goes_on || self.is_incremental && len == 0)
     }
@@ -122,8 +126,8 @@ impl Lender for Provided {
     #[inline]
     fn bytes(&self, piece: &Piece) -> &[u8] {
         let (start, range) = (piece.buffer() * self.buffer_bytes as usize, piece.range());
-        // SAFETY: the kernel has filled these bytes and told us so, and writes to them again only
-        // after the piece, which is borrowed here, was given back, and with it the buffer.
+        // SAFETY: the kernel has filled these bytes and reported that, and writes to them again
+        // only after the piece, which is borrowed here, was given back, and its buffer with it.
         unsafe { self.memory.slice(start + range.start, start + range.end) }
     }
 

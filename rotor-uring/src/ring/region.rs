@@ -1,53 +1,54 @@
-//! `Region`: memory that the kernel writes into.
+//! `Region`: memory that the kernel writes to.
 
 use std::io;
 use std::ptr::{self, NonNull};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// Whole pages of the process, zeroed, at an address that stays. No reference to it exists but
-/// those that `slice` hands out: the kernel may write to the rest at any time.
+/// Whole pages of the process, zeroed, at a fixed address. Only `slice` makes references to it: the
+/// kernel may write to the rest at any time.
 pub(super) struct Region {
     start: NonNull<u8>,
     len: usize,
 }
 
 impl Region {
-    /// Maps `len` bytes, at least one. Pages take memory once they were written to.
+    /// Maps `len` bytes, at least one. Pages take memory only after they were written to.
     pub(super) fn new(len: usize) -> io::Result<Region> {
         let len = len.max(1);
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: anonymous, and where the system likes: no memory of anybody's is replaced.
+        // SAFETY: the mapping is anonymous, and where the system likes: it replaces no other
+        // memory.
         let start = unsafe { mmap_anonymous(ptr::null_mut(), len, protection, MapFlags::PRIVATE) };
         let start = NonNull::new(start?.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Region { start, len })
     }
 
-    /// The address of a byte, which is in the region: `None` beyond its end.
+    /// Returns the address of a byte of the region; `None` beyond its end.
     pub(super) fn address(&self, at: usize) -> Option<NonNull<u8>> {
-        // SAFETY: inside of the mapping, by the comparison.
+        // SAFETY: inside the mapping, by the comparison.
         (at < self.len).then(|| unsafe { self.start.add(at) })
     }
 
-    /// Bytes of the region; none where the range is not in it.
+    /// Returns bytes of the region; none if the range is not in it.
     ///
     /// # Safety
     ///
-    /// The kernel writes to none of them while the slice is in use.
+    /// The kernel must not write to them while the slice is in use.
     pub(super) unsafe fn slice(&self, from: usize, to: usize) -> &[u8] {
         if from >= to || to > self.len {
             return &[];
         }
-        // SAFETY: in the mapping, whose bytes were zero before the kernel wrote any; that it does
-        // not write now is the caller's promise.
+        // SAFETY: in the mapping, whose bytes were zero before the kernel wrote any; that the
+        // kernel does not write now is the caller's promise.
         unsafe { std::slice::from_raw_parts(self.start.add(from).as_ptr(), to - from) }
     }
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and whoever shared it with the kernel has seen to it that
-        // the kernel has let go, or has forgotten the region instead of dropping it.
+        // SAFETY: the mapping is ours, and the code that shared it with the kernel has made sure
+        // that the kernel has let go, or has forgotten the region instead of dropping it.
         if let Err(error) = unsafe { munmap(self.start.as_ptr().cast(), self.len) } {
             log::error!("memory of a ring was not given back: {error}");
         }

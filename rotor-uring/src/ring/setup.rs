@@ -1,4 +1,4 @@
-//! How a ring is opened, and what a kernel must know for that.
+//! Opens a ring, and checks what its kernel can do.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use super::provided::Provided;
 use crate::config::UringConfig;
 use crate::refused::{Refused, Step};
 
-/// What is used, by its number and its name.
+/// The operations that are used, by number and name.
 const OPERATIONS: [(u8, &str); 5] = [
     (opcode::RecvMulti::CODE, "RECV"),
     (opcode::Send::CODE, "SEND"),
@@ -23,17 +23,17 @@ impl Ring {
     /// Opens a ring for this thread, which alone may use it.
     pub(crate) fn open(config: &UringConfig) -> Result<Ring, Refused> {
         let ring: IoUring = IoUring::builder()
-            // The thread that opens it is the one that enters it, and completions are made when it
-            // does: no interrupt of ours, no lock (io_uring_setup(2); Linux 6.1).
+            // The thread that opens the ring is the one that enters it, and completions are made
+            // when it does: no interrupts for it, no locks (io_uring_setup(2); Linux 6.1).
             .setup_single_issuer()
             .setup_defer_taskrun()
             .setup_coop_taskrun()
-            // Says in memory that there is something for an enter to do.
+            // A flag in memory says that there is work for an enter to do.
             .setup_taskrun_flag()
-            // One bad entry does not hold up those behind it.
+            // A bad entry does not stop those behind it.
             .setup_submit_all()
             .setup_cqsize(config.completions.max(config.submissions))
-            // A child process has no use for it.
+            // A child process cannot use it.
             .dontfork()
             .build(config.submissions)
             .map_err(Refused::at(Step::Setup))?;
@@ -45,13 +45,13 @@ impl Ring {
     }
 }
 
-/// Asks a ring what its kernel can do.
+/// Checks that the ring's kernel has all that is needed.
 fn check(ring: &IoUring) -> Result<(), Refused> {
     let params = ring.params();
     let features = [
-        // Else completions are lost where there are too many.
+        // Without it, completions are lost if there are too many.
         (params.is_feature_nodrop(), "NODROP"),
-        // The time of a wait is an argument of it.
+        // The timeout of a wait is an argument of the call.
         (params.is_feature_ext_arg(), "EXT_ARG"),
         (params.is_feature_skip_cqe_on_success(), "CQE_SKIP"),
     ];
