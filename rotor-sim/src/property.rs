@@ -46,7 +46,7 @@ pub const NO_MACHINE_LOST: &str = "no machine lost";
 /// After a machine has responded with `spawn`, the next call is `spawned` or `spawn_error`, and
 /// these come at no other time.
 pub const SPAWN_IS_ANSWERED: &str = "a spawn is answered next";
-/// A machine is told of a drain once. A machine that [waits for the
+/// A machine hears of a drain once. A machine that [waits for the
 /// others](rotor_core::Scope::wait_for_others) is told again when no others are left.
 pub const DRAINED_ONCE: &str = "draining comes once";
 /// No attempt to connect fails with "not connected": the simulated network never reports that,

@@ -35,7 +35,7 @@ pub trait OnAnyLoop {
     fn run<N: IpNet, B: Backend>(self, backend: B) -> Self::Output;
 }
 
-/// `ROTOR_BACKEND` has an unknown value: a mistake of whoever has set it.
+/// `ROTOR_BACKEND` has an unknown value: a mistake in the environment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownBackend(String);
 

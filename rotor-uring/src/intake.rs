@@ -6,10 +6,10 @@ use rustix::io::Errno;
 /// Whether an operation of the kernel delivers data to the socket.
 ///
 /// ```text
-///                 it said that there is nothing, or gave less than it could
+///                 a read found nothing, or less than it had room for
 ///        ┌────────────────────────────────────────────────────────────────┐
 ///        │                    too much is unread,                         ▼
-///      Asked ◀── Ending ◀──── or nobody waits any more ──────────────── Given
+///      Asked ◀── Ending ◀──── or it is deregistered ─────────────────── Given
 ///        ▲  the kernel has let go                                         │
 ///        └────────────────────────────────────────────────────────────────┘
 ///          no buffer left, an end, an error, an interruption

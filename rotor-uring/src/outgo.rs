@@ -11,11 +11,11 @@ use crate::key::Key;
 pub(crate) const QUEUE_BYTES_MAX: usize = 64 * 1024;
 
 /// ```text
-///          write                 the turn ends                  all of it left
+///          write                 the turn ends                  all of it sent
 ///  Empty ────────▶ queue has some ────────────▶ with the kernel ──────────────▶ Empty
 ///                      ▲                          │  ▲  │
-///                      └──────────────────────────┘  └──┘ a part of it left
-///                        it has left, and more was written
+///                      └──────────────────────────┘  └──┘ a part of it sent
+///                        it was sent, and more was written
 /// ```
 #[derive(Default)]
 pub(crate) struct Outgo {

@@ -292,7 +292,7 @@ fn may_leave(
 }
 
 impl Counts {
-    /// Sends a packet of so many segments.
+    /// Sends a packet that contains that many segments.
     fn send(&mut self, device: &mut dyn Device, packet: &[u8], segments: usize) {
         if let Err(error) = device.send(packet) {
             log::trace!("{} has lost a packet of {} bytes: {error}", device.name(), packet.len());
