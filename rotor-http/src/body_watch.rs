@@ -1,5 +1,5 @@
-//! Until when more of a body must have come: its least rate, while we read it. Of requests and of
-//! responses.
+//! `BodyWatch`: the time by which more of a body must have arrived, by its minimum rate while it is
+//! read. For requests and responses.
 
 use std::time::Duration;
 
@@ -8,52 +8,53 @@ use rotor_stream::{LeastRate, RateWatch};
 
 use crate::limits::Limits;
 
-/// The watch over a body that is being received.
+/// Watches the rate of a body that is being received.
 #[derive(Debug)]
 pub(crate) struct BodyWatch {
     watch: RateWatch,
-    /// Octets that the watch was told of.
+    /// The bytes that the watch has been told of.
     counted: u64,
-    /// Since when we take nothing in; `Time::NEVER`: we do.
+    /// Since when no input is taken, or `Time::NEVER` while it is taken.
     paused: Time,
 }
 
 impl BodyWatch {
-    /// Before anybody has asked for the body.
+    /// Watches nothing: nobody has requested the body yet.
     pub(crate) const NONE: BodyWatch =
         BodyWatch { watch: RateWatch::NONE, counted: 0, paused: Time::NEVER };
 
-    /// From now on the body must come.
+    /// Starts to watch: from now on the body must arrive.
     pub(crate) fn begin(limits: &Limits, now: Time) -> BodyWatch {
         BodyWatch { watch: RateWatch::new(rate(limits), now), ..BodyWatch::NONE }
     }
 
-    /// So many octets have come in all; and whether we take nothing in from now on, which is not
-    /// the peer's fault.
+    /// Tells the watch how many bytes have arrived in all, and whether no input is taken from now
+    /// on, which is not the peer's fault.
     pub(crate) fn update(&mut self, received: u64, is_paused: bool, limits: &Limits, now: Time) {
         if self.paused != Time::NEVER {
-            // Put off, not begun anew: a peer must not gain time by taking its output slowly.
+            // The deadline is put off and does not start anew: a peer must not gain time by taking
+            // its output slowly.
             self.watch.put_off(now - self.paused);
         }
         self.paused = if is_paused { now } else { Time::NEVER };
-        // Callers say the sum: what comes between two looks is counted once.
+        // Callers pass the total, so that bytes that arrive between two calls are counted once.
         let more = received.saturating_sub(self.counted);
         self.counted += more;
         self.watch.pass(more, rate(limits), now);
     }
 
-    /// So long the peer is excused.
+    /// Gives the peer this much more time.
     pub(crate) fn put_off(&mut self, time: Duration) {
         self.watch.put_off(time);
     }
 
-    /// Returns until when more must have come.
+    /// Returns the time by which more must have arrived.
     pub(crate) fn deadline(&self) -> Time {
         if self.paused != Time::NEVER { Time::NEVER } else { self.watch.until() }
     }
 }
 
-/// How fast a body has to come.
+/// Returns the minimum rate of a body.
 pub(crate) fn rate(limits: &Limits) -> LeastRate {
     let (octets, time) = limits.body_step();
     LeastRate::new(octets, time).slack(limits.body_grace)

@@ -1,29 +1,30 @@
-//! `Collected`: what has come of a body that its handler wants in larger parts, or whole.
+//! `Collected`: the part of a body that has arrived, for a handler that wants it in larger pieces
+//! or whole.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use rotor_stream::{BytesHeld, NoRoom, Share};
 
-/// Octets of a body, and what they hold of the total of all bodies.
+/// Bytes of a body, and their share in the memory limit of all bodies.
 #[derive(Debug)]
 pub(crate) struct Collected {
     octets: Vec<u8>,
-    /// As much as the octets have room for.
+    /// As large as the capacity of `octets`.
     share: Share,
 }
 
 impl Collected {
-    /// Nothing, without memory.
+    /// Empty, without memory.
     pub(crate) const NOTHING: Collected = Collected { octets: Vec::new(), share: Share::NONE };
 
-    /// Appends what has come. Room is made for twice as much each time, so that it is copied
-    /// seldom, but for no more than `most`, which is what may come in all, and for none of what is
-    /// merely announced.
+    /// Appends bytes. The capacity doubles each time, so that the bytes are seldom copied, but does
+    /// not grow beyond `most`, the number of bytes that may arrive in all. Nothing is allocated for
+    /// bytes that are merely announced.
     ///
     /// # Errors
     ///
-    /// The bodies hold as much as they may; nothing was appended.
+    /// The bodies together hold as much as they may; nothing was appended.
     pub(crate) fn append(
         &mut self,
         more: &[u8],
@@ -44,19 +45,19 @@ impl Collected {
         most: usize,
         total: &Arc<BytesHeld>,
     ) -> Result<(), NoRoom> {
-        // What is needed may be more than `most`: the last part of a piece comes on top of it.
+        // More than `most` may be needed: the last part of a piece comes in addition to it.
         let twice = needed.max(2 * self.octets.capacity()).min(most.max(needed));
         let room = match self.share.set(twice, total) {
             Ok(()) => twice,
-            // Near the limit, to copy more often is better than to refuse.
+            // Near the limit, copying more often is better than refusing.
             Err(NoRoom) => self.share.set(needed, total).map(|()| needed)?,
         };
-        // Exactly, since that is what was counted.
+        // Exactly this much, since it was counted.
         self.octets.reserve_exact(room - self.octets.len());
         Ok(())
     }
 
-    /// Removes all octets, and keeps the room for the next.
+    /// Removes all bytes, and keeps the capacity for the next ones.
     pub(crate) fn clear(&mut self) {
         self.octets.clear();
     }

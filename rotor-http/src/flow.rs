@@ -1,12 +1,12 @@
-//! `Flow`: how a step of HTTP ends, and `Wait`: what is waited for before the next one.
+//! `Flow` and `Wait`: how a step of HTTP ends, and what the next step waits for.
 //!
-//! Servers and clients, a connection, its requests and each exchange: all of them go on in steps
-//! and say with the same four words how a step has ended.
+//! Servers and clients, connections, their requests and each exchange all proceed in steps, and
+//! report with the same four variants how a step has ended.
 
 use rotor_core::{Deadline, Infallible};
 use rotor_stream::Intent;
 
-/// How a step ends. `D` is what has come of it all, `F` why nothing has.
+/// How a step ends. `D` is the result when all steps are done, `F` the reason if they failed.
 ///
 /// ```text
 ///        ┌──────── Again
@@ -19,9 +19,9 @@ use rotor_stream::Intent;
 /// | | exchange | requests, connection |
 /// |--|--|--|
 /// | `Wait` | nothing more can be done before this | the same |
-/// | `Again` | there may be more to do with what has come | the same; the stream calls again, under its budgets |
-/// | `Done` | the handler is done | the connection ends, or goes on in another protocol |
-/// | `Fail` | the rest cannot be had | the connection is reset, on a server; else never |
+/// | `Again` | there may be more to do with the input at hand | the same; the stream calls again, within its budgets |
+/// | `Done` | the handler is done | the connection ends, or continues in another protocol |
+/// | `Fail` | the rest cannot be received | the connection is reset (server); never happens (client) |
 #[must_use = "a step that is not followed leaves its connection without anything to wait for"]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Flow<D, F = Infallible> {
@@ -31,13 +31,14 @@ pub(crate) enum Flow<D, F = Infallible> {
     Fail(F),
 }
 
-/// Steps that are made in a row before the stream is asked to call again: so that its budgets are
-/// kept, and other connections have their turn. Of its budget of calls each of them takes one.
+/// How many steps are made in a row before the stream is requested to call again, so that its
+/// budgets are kept and other connections get their turn. A batch takes one call from the stream's
+/// budget.
 pub(crate) const BATCH: u32 = 64;
 
 impl<D, F> Flow<D, F> {
-    /// Makes one step after the other until one ends with something else than `Again`; after
-    /// [`BATCH`] of them it leaves the rest for later and says `Again` itself.
+    /// Makes steps until one of them ends with something other than `Again`. After [`BATCH`] steps,
+    /// leaves the rest for later and returns `Again` itself.
     #[inline]
     pub(crate) fn batch(mut step: impl FnMut() -> Flow<D, F>) -> Flow<D, F> {
         for _ in 0..BATCH {
@@ -49,7 +50,7 @@ impl<D, F> Flow<D, F> {
         Flow::Again
     }
 
-    /// Makes this step next, if there may be more to do; else it stays undone.
+    /// Makes this step next if there may be more to do; otherwise returns the flow unchanged.
     #[inline]
     pub(crate) fn and_again(self, step: impl FnOnce() -> Flow<D, F>) -> Flow<D, F> {
         match self {
@@ -59,33 +60,33 @@ impl<D, F> Flow<D, F> {
     }
 }
 
-/// What is waited for: whichever of these comes first.
+/// What a step waits for: whichever of these comes first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Wait {
     input: Input,
-    /// No more than so many unsent bytes.
+    /// At most this many unsent bytes.
     flush: Option<usize>,
     deadline: Deadline,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Input {
-    /// None: what comes stays where it is.
+    /// No input: bytes that arrive stay where they are.
     None,
-    /// So many unread bytes in all.
+    /// This many unread bytes in all.
     Bytes(usize),
-    /// What has come by now, which may be nothing.
+    /// A poll of the socket, for bytes that have arrived by now, if any.
     Poll,
-    /// What was waited for before, and the same room to write.
+    /// What was waited for before, with the same condition for the output.
     AsBefore,
 }
 
 impl Wait {
-    /// For what was waited for before, and no longer.
+    /// Waits for what was waited for before, and no longer.
     pub(crate) const AS_BEFORE: Wait =
         Wait { input: Input::AsBefore, flush: None, deadline: Deadline::Keep };
 
-    /// For so many unread bytes in all; with `None`, for no input at all.
+    /// Waits for this many unread bytes in all; with `None`, for no input at all.
     #[inline]
     pub(crate) fn input(bytes: Option<usize>, deadline: Deadline) -> Wait {
         let input = match bytes {
@@ -95,33 +96,33 @@ impl Wait {
         Wait { input, flush: None, deadline }
     }
 
-    /// For a poll of the socket: for what has come by now, which may be nothing.
+    /// Waits for a poll of the socket: for bytes that have arrived by now, if any.
     pub(crate) fn poll(deadline: Deadline) -> Wait {
         Wait { input: Input::Poll, flush: None, deadline }
     }
 
-    /// As well, for no more than so many unsent bytes.
+    /// Also waits until at most this many unsent bytes are left.
     #[inline]
     pub(crate) fn or_flush(mut self, left: Option<usize>) -> Wait {
         self.flush = left;
         self
     }
 
-    /// How few unsent bytes are waited for, if they are.
+    /// Returns the number of unsent bytes that is waited for, if any.
     pub(crate) fn flush_left(&self) -> Option<usize> {
         self.flush
     }
 
-    /// Until when it waits.
+    /// Returns the deadline of this wait.
     pub(crate) fn deadline(&self) -> Deadline {
         self.deadline
     }
 
-    /// The same as what a stream is told.
+    /// Converts this into what the stream expects.
     #[inline]
     pub(crate) fn intent<P>(self, protocol: P) -> Intent<P> {
         let intent = Intent::of(protocol);
-        // Nearly always.
+        // The usual case.
         if let (Input::Bytes(bytes), None) = (self.input, self.flush) {
             return intent.bytes(bytes).with(self.deadline);
         }
@@ -129,7 +130,7 @@ impl Wait {
             Input::Bytes(bytes) => intent.bytes(bytes),
             Input::None => intent.sleep(),
             Input::Poll => intent.poll(),
-            // Nothing may be added: what was waited for is known to the stream alone.
+            // Nothing may be added: only the stream knows what was waited for.
             Input::AsBefore => return intent.keep().with(self.deadline),
         };
         let waiting = match self.flush {

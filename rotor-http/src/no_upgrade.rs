@@ -1,4 +1,4 @@
-//! The protocol of servers and clients that offer no upgrade.
+//! `NoUpgrade`: the protocol of servers and clients that offer no upgrade.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,15 +6,15 @@ use std::marker::PhantomData;
 use rotor_core::{Infallible, Scope};
 use rotor_stream::{Intent, Matched, Protocol, Transport};
 
-/// Stands where a [`Server`](crate::server::Server) or a [`Client`](crate::client::Client) offers
-/// no upgrade: no value of it can be made.
+/// The upgrade of a [`Server`](crate::server::Server) or a [`Client`](crate::client::Client) that
+/// offers none. No value of this type can be made.
 pub struct NoUpgrade<C> {
     never: Infallible,
     context: PhantomData<fn(C)>,
 }
 
-/// Whether there can be such a protocol: [`NoUpgrade`] is made from what cannot be, and where there
-/// is no such value there is none to keep in an `Option` either.
+/// Returns whether a value of this protocol can exist. [`NoUpgrade`] is made from a seed that
+/// cannot exist, and an `Option` of such a seed takes no space.
 #[cfg(feature = "http2")]
 pub(crate) const fn is_possible<P: Protocol>() -> bool {
     size_of::<Option<P::Seed>>() > 0

@@ -1,4 +1,4 @@
-//! `Storing`: a body that is made one value of, for a handler of a server or a client.
+//! `Storing`: a body that is stored as one value, for a handler of a server or a client.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::semantics::error::BodyError;
 /// A body that is being stored, and what its exchange has to remember of it.
 pub(crate) struct Storing {
     collector: Collector,
-    /// The handler wants no more for now, whatever the disk says.
+    /// The handler wants no more for now, whatever the state of the disk.
     pub(crate) is_held_by_handler: bool,
-    /// The peer is still to be told to send it.
+    /// The peer has not been told yet to send the body (100 Continue).
     pub(crate) owes_continue: bool,
 }
 
-/// How much a body may be, where its handler wants it stored.
+/// The limits of a body that its handler wants stored.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted {
     ram_max: usize,
@@ -37,11 +37,11 @@ impl Wanted {
 }
 
 impl Storing {
-    /// Begins, before anything of the body was taken.
+    /// Begins to store a body of which nothing has been taken yet.
     ///
     /// # Errors
     ///
-    /// `TooLarge` of what was announced, `NoRoom` where the quota of all is spent.
+    /// `TooLarge` if the announced length is; `NoRoom` if the quota of all bodies is used up.
     pub(crate) fn begin<C>(
         wanted: Wanted,
         announced: Body,
@@ -65,17 +65,17 @@ impl Storing {
         Ok(Storing { collector, is_held_by_handler: false, owes_continue: false })
     }
 
-    /// Whether the peer has to wait.
+    /// Returns whether the peer has to wait.
     pub(crate) fn holds(&self) -> bool {
         self.is_held_by_handler || !self.collector.takes_more()
     }
 
-    /// Whether all of it will be in memory.
+    /// Returns whether the whole body will be in memory.
     pub(crate) fn is_collecting(&self) -> bool {
         self.collector.stays_in_memory()
     }
 
-    /// More of it has come, or its end.
+    /// Adds the next part of the body; `is_end` if it is the last one.
     pub(crate) fn came<C>(
         &mut self,
         blocks: Vec<Block>,
@@ -92,13 +92,13 @@ impl Storing {
         Ok(progress)
     }
 
-    /// The machine was woken: perhaps by a thread that has written something.
+    /// Continues after the machine was woken, perhaps by a thread that has written something.
     pub(crate) fn poll<C>(&mut self, scope: &Scope<'_, C>) -> Result<Progress, BodyError> {
         self.collector.poll(scope).map_err(not_stored)
     }
 }
 
-/// What a peer is told, and the log, where it is not the peer's doing.
+/// Logs a failure for which the peer is not responsible, and returns what the peer is told.
 fn not_stored(error: SpoolError) -> BodyError {
     let (told, cause) = match &error {
         SpoolError::TooLarge => return BodyError::TooLarge,

@@ -1,4 +1,4 @@
-//! What threads share, by other names than the standard library's: the models in `loom/` put loom's
-//! in their place, as in rotor-core's `sync.rs`.
+//! What threads share, under names of its own: the models in `loom/` replace these with loom's, as
+//! in rotor-core's `sync.rs`.
 
 pub(crate) use std::sync::{Mutex, atomic};

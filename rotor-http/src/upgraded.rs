@@ -1,9 +1,10 @@
-//! The beginning of what a connection of HTTP/1.1 goes on as. Of servers and of clients.
+//! The start of the protocol to which a connection of HTTP/1.1 was upgraded, for servers and
+//! clients.
 
 use rotor_core::Scope;
 use rotor_stream::{Intent, Protocol, Transport};
 
-/// Makes the protocol, within its own limits.
+/// Creates the protocol, with its own limits.
 #[cold]
 pub(crate) fn begin<P: Protocol>(
     seed: P::Seed,
@@ -14,7 +15,7 @@ pub(crate) fn begin<P: Protocol>(
     // `keep` of the new protocol must not mean what HTTP waited for.
     let intent = P::create(seed, transport, scope).as_first();
     match scope.draining_until() {
-        // It was not there when the others were told.
+        // The protocol did not exist yet when the others were told of the drain.
         Some(until) => intent.and_then(|protocol| protocol.draining(until, transport, scope)),
         None => intent,
     }

@@ -1,4 +1,4 @@
-//! `Writer`: a stream's output as the sink of the message writers, of servers and clients.
+//! `Writer`: the output of a stream as the sink of the message writers, for servers and clients.
 
 use std::fs::File;
 use std::io::Write;
@@ -9,15 +9,16 @@ use rotor_stream::{Block, Output};
 use crate::h1::sink::Sink;
 use crate::semantics::error::MessageError;
 
-/// Octets around a chunk, at most: its length in hexadecimal digits and two line ends.
+/// The most bytes around a chunk: its length in hexadecimal digits and two line ends.
 const CHUNK_FRAMING_MAX: u64 = 20;
 
-/// The output of a stream as the writer's sink. It takes everything: the connection refuses input
-/// instead, once the high-water mark is passed.
+/// The output of a stream as the writer's sink. It accepts everything: once the high-water mark is
+/// passed, the connection refuses input instead.
 pub(crate) struct Writer<'a>(pub(crate) &'a mut Output);
 
 impl Writer<'_> {
-    /// Whether so many octets more can wait: only files have as many as cannot.
+    /// Checks that this many more bytes can wait in the output. Only files can be too long for
+    /// that.
     ///
     /// # Errors
     ///
@@ -35,13 +36,13 @@ impl Writer<'_> {
         ended(self.0.push_file(file, offset, count));
     }
 
-    /// Blocks are shared, a file is sent by the kernel.
+    /// Appends a body: its blocks are shared, a file is sent by the kernel.
     #[cfg(feature = "body")]
     pub(crate) fn push_body(&mut self, body: &rotor_body::Body) {
         if let rotor_body::Body::File(part) = body
             && let Some((file, offset)) = part.file()
         {
-            // One that no output can hold was refused by `check_room`.
+            // `check_room` has refused a file that is too long for an output.
             return self.push_file(file, offset, usize::try_from(part.len()).unwrap_or(usize::MAX));
         }
         body.blocks().for_each(|block| self.push_block(block.clone()));
@@ -50,7 +51,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A file of a spool in memory, which only tests have.
+    /// Reads a spool's file that is in memory, which only tests have.
     #[cfg(feature = "body")]
     fn push_read(&mut self, body: &rotor_body::Body) {
         let mut bytes = Vec::new();
@@ -72,8 +73,8 @@ impl Sink for Writer<'_> {
     }
 }
 
-/// The output refuses bytes only after the connection has ended it, and then no handler is called
-/// any more.
+/// Checks a write in debug builds. The output refuses bytes only after the connection has ended it,
+/// and from then on no handler is called.
 #[inline]
 fn ended(result: std::io::Result<()>) {
     debug_assert!(result.is_ok(), "a message was written after the end of the output");
