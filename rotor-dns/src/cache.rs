@@ -1,4 +1,4 @@
-//! What is known already, and until when.
+//! The cache: replies, and how long each of them is valid.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,32 +10,32 @@ use crate::held::held_by;
 use crate::record::Question;
 use crate::result::LookupResult;
 
-/// How long an answer is kept at most (RFC 8767 §4 suggests days; a day is what most resolvers
-/// take).
+/// The longest time that an answer is kept (RFC 8767 §4 suggests days; most resolvers use one day).
 pub(crate) const TTL_MAX: Duration = Duration::from_secs(86_400);
-/// How long "there is none" is kept at most (RFC 2308 §5: one to three hours have been found to
-/// work well).
+/// The longest time that a negative answer is kept (RFC 2308 §5: one to three hours have been found
+/// to work well).
 const NEGATIVE_TTL_MAX: Duration = Duration::from_secs(3_600);
 
-/// How long a failure is kept the first time. RFC 9520 §3.2 wants 1 s at least. A stub has one way
-/// to a name where a full resolver has several, so it does not wait longer than it must for a server
-/// that is mended.
+/// How long a failure is kept the first time. RFC 9520 §3.2 requires at least 1 s. A full resolver
+/// has several ways to a name, but a stub has only one, so it should soon notice that a server
+/// works again.
 const FAILURE_MIN: Duration = Duration::from_secs(1);
-/// How long a failure is kept that comes again and again, each time twice as long (§3.2: at most 5
-/// minutes). 8 s: hardly more than one silent server costs.
+/// How long a repeated failure is kept at most, after its time has doubled with each repetition
+/// (§3.2: at most 5 minutes). 8 s: hardly more than what a lookup loses by one server that does not
+/// answer.
 const FAILURE_MAX: Duration = Duration::from_secs(8);
 
-/// How many bytes of memory a reply may take to be remembered; a larger one is asked for each time.
+/// How many bytes of memory a reply may take to be cached; a larger reply is asked for each time.
 /// 64 KiB: a page of text, or 2,000 addresses. Without this limit, a few replies of the maximum
-/// size, valid for a day, would push out all others.
+/// size, valid for a day, would displace all others.
 pub const CACHED_BYTES_MAX: usize = 64 << 10;
 
-/// What the two trees take for a reply: three times its places in them, since a node is at least
-/// five elevenths full and has others above it.
+/// The memory that the two trees take for a reply: three times its entries in them, since a node
+/// may be only five elevenths full, and has others above it.
 const PLACES: usize = 3 * (size_of::<(Question, Kept)>() + size_of::<(Time, Question)>());
 
-/// Replies by question, each until its time, in so many bytes; when there is no room, what would go
-/// first goes.
+/// Replies by question, each until its expiry, within a limit of bytes. If there is no room, the
+/// reply that would expire first is dropped.
 #[derive(Debug)]
 pub(crate) struct Cache {
     replies: BTreeMap<Question, Kept>,
@@ -46,7 +46,7 @@ pub(crate) struct Cache {
 
 #[derive(Debug)]
 struct Kept {
-    /// For how long it was to be kept, and until when.
+    /// How long the reply was to be kept, and until when.
     good_for: Duration,
     until: Time,
     reply: LookupResult,
@@ -58,15 +58,15 @@ impl Cache {
         Cache { replies: BTreeMap::new(), by_expiry: BTreeSet::new(), bytes: 0, bytes_max }
     }
 
-    /// What is known at `now`.
+    /// Returns the reply that is valid at `now`.
     pub(crate) fn find(&self, question: &Question, now: Time) -> Option<&LookupResult> {
         let kept = self.replies.get(question)?;
-        // An expired reply stays until another needs its bytes: a look-up changes nothing.
+        // An expired reply stays until another one needs its room, so a lookup changes nothing.
         (kept.until > now).then_some(&kept.reply)
     }
 
-    /// Keeps a reply for as long as it is good; one that is good for no time, or too large, is not
-    /// kept.
+    /// Keeps a reply for as long as it is valid. A reply that is too large, or valid for no time,
+    /// is not kept.
     pub(crate) fn keep(
         &mut self,
         question: Question,
@@ -83,8 +83,8 @@ impl Cache {
             return;
         }
         while self.bytes_max - self.bytes < bytes {
-            // The reply that would expire first is worth least. Uses are not noted, so that a hit
-            // writes nothing.
+            // The reply that would expire first is worth least. Uses are not recorded, so that a
+            // hit changes nothing.
             let Some((_, first)) = self.by_expiry.first().cloned() else { break };
             self.forget(&first);
         }
@@ -94,13 +94,14 @@ impl Cache {
         self.replies.insert(question, Kept { good_for, until, reply, bytes });
     }
 
-    /// Keeps the failure of servers, longer the more often it comes; any other failure is not kept.
+    /// Keeps a failure of servers, longer each time that it is repeated; other failures are not
+    /// kept.
     pub(crate) fn keep_failure(&mut self, question: Question, error: LookupError, now: Time) {
         if !error.is_of_servers() {
             return;
         }
         let good_for = match self.replies.get(&question) {
-            // One that was over long ago says nothing about this one.
+            // A failure that expired long ago says nothing about this one.
             Some(Kept { reply: Err(before), good_for, until, .. })
                 if before.is_of_servers() && now < *until + FAILURE_MAX =>
             {

@@ -5,39 +5,40 @@ use std::time::Duration;
 use crate::name::Name;
 use crate::record::{Data, Kind, Question, Record};
 
-/// How many aliases are followed from the name that was asked for. Real chains have two or three;
-/// longer ones cost each asker time, and a circle must end.
+/// How many aliases are followed, starting at the name of the question. Real chains have two or
+/// three; longer ones cost each caller time, and a circle must end.
 pub const CHAIN_MAX: usize = 8;
 
-/// How many bytes of memory the records of an answer may take. An answer with more is the server's
+/// How many bytes of memory the records of an answer may take. A larger answer is the server's
 /// fault ([`TooLarge`](crate::ServerFault::TooLarge)). 256 KiB: a message of 64 KiB full of
 /// addresses takes half of that, and one full of text hardly more than itself. Only a message made
-/// for the purpose takes more: of empty strings, or of long names that stand in it once.
+/// for the purpose takes more: one with many empty strings, or with long names that occur in it
+/// only once.
 pub const ANSWER_BYTES_MAX: usize = 256 << 10;
 
-/// Where the aliases lead to, and what is there.
+/// Where the aliases lead, and the records there.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Chain {
     pub(crate) end: Name,
-    /// How many aliases there were.
+    /// The number of aliases.
     pub(crate) hops: usize,
-    /// The records that were asked for; none if the reply has none.
+    /// The records of the requested kind; empty if the reply has none.
     pub(crate) data: Vec<Data>,
-    /// The least of all records that were used; `None` when none was.
+    /// The shortest lifetime of all records that were used; `None` if none was.
     pub(crate) ttl: Option<Duration>,
 }
 
-/// Why a reply is of no use.
+/// Why the records of a reply cannot be used.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Excess {
-    /// The chain has more aliases than were left.
+    /// The chain has more aliases than may still be followed.
     Aliases,
     /// The records take more memory than [`ANSWER_BYTES_MAX`].
     Bytes,
 }
 
-/// Starts at the question, follows up to `hops_max` aliases, and takes what is at the end. Records
-/// of other names are ignored, wherever they stand.
+/// Starts at the question, follows up to `hops_max` aliases, and takes the records at the end.
+/// Records of other names are ignored, wherever they are in the message.
 pub(crate) fn follow(
     question: &Question,
     records: &[Record],
@@ -49,7 +50,7 @@ pub(crate) fn follow(
         for record in
             records.iter().filter(|r| r.owner == chain.end && r.data.kind() == question.kind)
         {
-            // Counted before it is copied: a message of 64 KiB can name megabytes.
+            // Counted before it is copied: a message of 64 KiB can refer to megabytes of names.
             held += size_of::<Data>() + record.data.held();
             if held > ANSWER_BYTES_MAX {
                 return Err(Excess::Bytes);
@@ -57,9 +58,9 @@ pub(crate) fn follow(
             chain.ttl = least(chain.ttl, record.ttl);
             chain.data.push(record.data.clone());
         }
-        // An alias that was asked for is the answer, not the way to one (RFC 1034 §3.6.2).
+        // An alias that was asked for is the answer, not a step to it (RFC 1034 §3.6.2).
         if !chain.data.is_empty() || question.kind == Kind::Cname {
-            // The cache may keep it for a day.
+            // The cache may keep the records for a day.
             chain.data.shrink_to_fit();
             return Ok(chain);
         }
@@ -67,9 +68,10 @@ pub(crate) fn follow(
             Data::Cname(target) if record.owner == chain.end => Some((target, record.ttl)),
             _ => None,
         });
-        // Neither records nor a further alias: what that means depends on the rest of the message.
+        // There are neither records nor a further alias. What that means depends on the rest of the
+        // message.
         let Some((target, ttl)) = alias else { return Ok(chain) };
-        // Aliases that point at each other end here as well.
+        // Circles of aliases end here as well.
         if chain.hops == hops_max {
             return Err(Excess::Aliases);
         }

@@ -1,4 +1,4 @@
-//! The settings of a resolver: servers, names, limits.
+//! `ResolverConfig`: the servers, names and limits of a resolver.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,7 +11,7 @@ use crate::resolv_conf::ResolvConf;
 /// The port of name servers (RFC 1035 §4.2).
 const PORT: u16 = 53;
 
-/// How a [`Resolver`](crate::Resolver) works.
+/// The settings of a [`Resolver`](crate::Resolver).
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct ResolverConfig {
@@ -26,7 +26,8 @@ pub struct ResolverConfig {
 }
 
 impl ResolverConfig {
-    /// Takes these servers, names and options, with the defaults for the rest, and no hosts file.
+    /// Creates a configuration with these servers, names and options, the defaults for the rest,
+    /// and no hosts file.
     pub fn new(conf: ResolvConf) -> ResolverConfig {
         let servers = conf.servers.iter().map(|ip| SocketAddr::new(*ip, PORT)).collect();
         let config = ResolverConfig {
@@ -42,51 +43,53 @@ impl ResolverConfig {
         config.servers(servers)
     }
 
-    /// Reads this machine's `/etc/resolv.conf` and `/etc/hosts`; a file that cannot be read counts
-    /// as empty. What is not UTF-8 in them, in a comment say, is passed over with its word. Call it
-    /// while the loop is set up, since it reads files. Later changes of the files have no effect.
+    /// Reads this machine's `/etc/resolv.conf` and `/etc/hosts`. A file that cannot be read counts
+    /// as empty. A word that is not UTF-8, for example in a comment, is ignored. Call this while
+    /// the loop is set up, since it reads files. Later changes of the files have no effect.
     pub fn system() -> ResolverConfig {
         ResolverConfig::of_files(Path::new("/etc/resolv.conf"), Path::new("/etc/hosts"))
     }
 
     fn of_files(conf: &Path, hosts: &Path) -> ResolverConfig {
-        // Not `read_to_string`: for one letter of another encoding it would take a whole file for
-        // an empty one.
+        // Not `read_to_string`: a single letter in another encoding would make it fail for the
+        // whole file.
         let read = |path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
         let conf = ResolvConf::parse(&read(conf));
         ResolverConfig::new(conf).hosts(Hosts::parse(&read(hosts)))
     }
 
     /// Sets the servers, with their ports. They replace those of the `resolv.conf`, which are asked
-    /// at port 53. `0.0.0.0` and `::` are this machine, as everybody takes them in a `resolv.conf`.
+    /// at port 53. `0.0.0.0` and `::` mean this machine, as in a `resolv.conf`.
     pub fn servers(mut self, servers: Vec<SocketAddr>) -> ResolverConfig {
         self.servers = servers.into_iter().map(whence_it_answers).collect();
         self
     }
 
-    /// Sets hosts whose addresses are known. Default: none. Of other hosts, and whatever servers
-    /// say, `localhost` and names that end in it are this machine, and have no records but those of
-    /// its addresses (RFC 6761 §6.3); `invalid` and `onion` and names that end in them do not exist
-    /// (§6.4, RFC 7686 §2), and no server is asked, also where an alias leads to them.
+    /// Sets hosts whose addresses are known. Default: none.
+    ///
+    /// For other hosts, some names have a fixed meaning, whatever servers say, and no server is
+    /// asked about them, also if an alias leads to them. `localhost` and names that end in it are
+    /// this machine, and have no records but those of its addresses (RFC 6761 §6.3). `invalid` and
+    /// `onion` and names that end in them do not exist (§6.4, RFC 7686 §2).
     pub fn hosts(mut self, hosts: Hosts) -> ResolverConfig {
         self.hosts = hosts;
         self
     }
 
-    /// Sets how long a lookup may take from when it is begun, with its wait for a query, and all
-    /// servers and candidates. After that the answer is
+    /// Sets how long a lookup may take from when it is started, including its wait for a query, and
+    /// all servers and candidates. After that the result is
     /// [`Timeout`](crate::LookupError::Timeout), or the addresses of one family if those are known.
     /// Default 20 s: two servers, asked twice for 5 s each.
     ///
-    /// A lookup that waits in the service, because
-    /// [`lookups_max`](ResolverConfig::lookups_max) are under way, is not begun: where servers are
-    /// silent, it may take this time once more for each `lookups_max` that wait before it.
+    /// A lookup is not started while it waits in the service because
+    /// [`lookups_max`](ResolverConfig::lookups_max) lookups are in progress. If servers do not
+    /// answer, it may take this time once more for each `lookups_max` lookups that wait before it.
     pub fn lookup_timeout(mut self, time: Duration) -> ResolverConfig {
         self.lookup_timeout = time;
         self
     }
 
-    /// Sets how many lookups may be under way, and how many more may wait in the service. Beyond
+    /// Sets how many lookups may be in progress, and how many more may wait in the service. Beyond
     /// that, asking returns [`Full`](rotor_core::SendError::Full). Default 1,024 of each, at a few
     /// hundred bytes. A lookup whose host has the maximum number of addresses takes 9 KiB while it
     /// waits for the other family.
@@ -103,13 +106,12 @@ impl ResolverConfig {
         self
     }
 
-    /// Sets how many bytes of memory the remembered replies may take, with all that belongs to
-    /// them. The replies that would expire first make room. Default 4 MiB: some 7,000 ordinary
-    /// replies, more names than most programs ever ask for. 0: none are remembered, failures of
-    /// servers ([`Server`](crate::LookupError::Server)) neither.
+    /// Sets how many bytes of memory the cached replies may take, with everything that belongs to
+    /// them. If there is no room, the replies that would expire first are dropped. Default 4 MiB:
+    /// some 7,000 ordinary replies, more names than most programs ever look up. 0: nothing is
+    /// cached, not even failures of servers ([`Server`](crate::LookupError::Server)).
     ///
-    /// A reply that takes more than [`CACHED_BYTES_MAX`](crate::CACHED_BYTES_MAX) is not
-    /// remembered.
+    /// A reply that takes more than [`CACHED_BYTES_MAX`](crate::CACHED_BYTES_MAX) is not cached.
     #[doc(alias = "cache_max")]
     #[doc(alias = "negative caching")]
     #[doc(alias = "TTL")]
@@ -120,10 +122,10 @@ impl ResolverConfig {
 
     /// Sets whether the letters of a question are capitalized at random and must come back
     /// unchanged (0x20), which makes an answer harder to forge. Default: yes. A server that changes
-    /// them is asked over TCP, where it does not matter. If it answers nothing there, as that of
-    /// many a router, it is asked in small letters in the next round
-    /// ([`attempts`](crate::ResolvConf::attempts)): each question then costs the time of a try, so
-    /// with such a server say `false`.
+    /// them is asked over TCP, where they do not matter. If it does not answer over TCP, as many
+    /// routers do not, it is asked in small letters in the next round
+    /// ([`attempts`](crate::ResolvConf::attempts)). With such a server each question takes the time
+    /// of one failed try, so set this to `false`.
     #[doc(alias = "0x20")]
     pub fn mixed_case(mut self, yes: bool) -> ResolverConfig {
         self.mixed_case = yes;
@@ -131,8 +133,8 @@ impl ResolverConfig {
     }
 }
 
-/// The address that the answers of a server come from. The system takes one that is no address for
-/// this machine, and its answers come from another.
+/// Returns the address from which the answers of a server come. The system takes the unspecified
+/// address as this machine, whose answers come from another address.
 fn whence_it_answers(mut server: SocketAddr) -> SocketAddr {
     match server.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => server.set_ip(Ipv4Addr::LOCALHOST.into()),

@@ -1,4 +1,4 @@
-//! `DnsCounters`: what a resolver counts.
+//! `DnsCounters`: the counters of a resolver.
 
 use std::error::Error;
 use std::sync::atomic::AtomicU64;
@@ -9,63 +9,64 @@ use crate::error::LookupError;
 use crate::result::LookupResult;
 
 rotor_core::__rotor_counters! {
-    /// What a resolver counts, by [`Dns::counters`](crate::Dns::counters), since it was made.
+    /// The counters of a resolver since it was made, from [`Dns::counters`](crate::Dns::counters).
     ///
-    /// Three levels: **lookups**, each of which is in one of the first six once it is over;
-    /// **questions** of lookups, of which each is `cached`, `shared` with who has asked it already, or
-    /// `asked`, unless nobody waits for it any more when its turn comes; and **tries**, each of which is a question
-    /// to one server, and leads to an answer, or is `silent`, one of `server_faults`, or `unreachable`.
+    /// There are three levels. A **lookup** counts in one of the first six counters when it ends. A
+    /// **question** of a lookup is `cached`, `shared` with a lookup that has asked it already, or
+    /// `asked`, unless nobody waits for it any more when its turn comes. A **try** is a question to
+    /// one server; it leads to an answer, or is `silent`, one of `server_faults`, or `unreachable`.
     ///
-    /// How many lookups and queries there are at a time tells the page of `rotor-inspect`.
+    /// The page of `rotor-inspect` shows how many lookups and queries are in progress.
     struct DnsCounters {
         /// Lookups that found addresses, or records.
         found,
         /// Lookups of names that do not exist, or have no records of that kind.
         #[doc(alias = "NXDOMAIN")]
         not_found,
-        /// Lookups of what is no name of a host.
+        /// Lookups of a text that is not the name of a host.
         invalid_names,
-        /// Lookups that failed: servers did, there was none, or this machine had no socket or slot for them.
+        /// Lookups that failed: the servers failed, no server was configured, or this machine had
+        /// no socket or slot for them.
         #[doc(alias = "SERVFAIL")]
         failed,
-        /// Lookups that took too long, or whose servers were all silent.
+        /// Lookups that took too long, or to which no server answered.
         timed_out,
-        /// Lookups that whoever had asked for them gave up.
+        /// Lookups that were cancelled by their callers.
         given_up,
-        /// Questions whose reply was in the cache, failures of servers among them.
+        /// Questions whose reply was in the cache, including failures of servers.
         #[doc(alias = "cache hit")]
         cached,
-        /// Questions that others were waiting for.
+        /// Questions for which other lookups were waiting already.
         shared,
-        /// Questions that servers were asked, each of them once however many tries it took.
+        /// Questions that servers were asked, each counted once however many tries it took.
         #[doc(alias = "cache miss")]
         asked,
         /// Tries: questions to one server each.
         tries,
-        /// Tries that went on over TCP: the answer was too long for a datagram, somebody guessed, the server changed
-        /// letters, or `use-vc` was set.
+        /// Tries that continued over TCP: the answer was too long for a datagram, forged answers
+        /// arrived, the server changed letters, or `use-vc` was set.
         tries_over_tcp,
-        /// Tries that were made again without EDNS, which the server does not know.
+        /// Tries that were repeated without EDNS because the server does not support it.
         tries_without_edns,
-        /// Tries that a server did not answer in its time.
+        /// Tries that a server did not answer in time.
         silent,
-        /// Tries that a server failed ([`ServerFault`](crate::ServerFault)).
+        /// Tries that failed by a fault of the server ([`ServerFault`](crate::ServerFault)).
         server_faults,
-        /// Tries that found no way to a server.
+        /// Tries for which there was no way to the server.
         unreachable,
-        /// Datagrams that answered nothing: of strangers, forged, or late.
+        /// Datagrams that are no answer to the query: from strangers, forged, or late.
         #[doc(alias = "cache poisoning")]
         strays,
     }
 }
 
 impl DnsCounters {
-    /// Of a lookup of records that has this result.
+    /// Returns the counter for a lookup of records with this result.
     pub(crate) fn of_records(&self, result: &LookupResult) -> &AtomicU64 {
         result.as_ref().map_or_else(|error| self.of_error(error), |_| &self.found)
     }
 
-    /// Of a lookup of addresses that has this result.
+    /// Returns the counter for a lookup of addresses with this result.
     pub(crate) fn of_addresses(&self, result: &ResolveResult) -> &AtomicU64 {
         let cause = match result {
             Ok(_) => return &self.found,
@@ -83,7 +84,7 @@ impl DnsCounters {
         }
     }
 
-    /// Of a try that was of no use, for that reason.
+    /// Returns the counter for a try that failed with this error.
     pub(crate) fn of_failed_try(&self, error: &LookupError) -> &AtomicU64 {
         match error {
             LookupError::Timeout => &self.silent,

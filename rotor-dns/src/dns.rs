@@ -9,8 +9,8 @@ use crate::counters::DnsCounters;
 use crate::record::Question;
 use crate::result::LookupResult;
 
-/// The handle of a [`Resolver`](crate::Resolver), through which it is asked. Cheap to clone; keep
-/// it in the context.
+/// The handle of a [`Resolver`](crate::Resolver), through which lookups are requested. It is cheap
+/// to clone; keep it in the context.
 #[derive(Clone, Debug)]
 pub struct Dns {
     pub(crate) records: Service<Question, LookupResult>,
@@ -19,24 +19,26 @@ pub struct Dns {
 }
 
 impl Dns {
-    /// Asks for the records of one kind of exactly one name: no search list, no hosts file. Of
-    /// `localhost`, `invalid` and `onion`, and names that end in them, no server is asked, here
-    /// either: see [`ResolverConfig::hosts`](crate::ResolverConfig::hosts).
+    /// Returns the service that looks up the records of one kind of exactly one name: without a
+    /// search list and without the hosts file. No server is asked about `localhost`, `invalid` and
+    /// `onion`, and names that end in them; see
+    /// [`ResolverConfig::hosts`](crate::ResolverConfig::hosts).
     pub fn records(&self) -> &Service<Question, LookupResult> {
         &self.records
     }
 
-    /// Returns what the resolver counts, for a page of metrics: `RotorCollector::counters` of
-    /// `rotor-metrics` takes it.
+    /// Returns the resolver's counters. `RotorCollector::counters` of `rotor-metrics` takes them
+    /// for a page of metrics.
     pub fn counters(&self) -> &Arc<DnsCounters> {
         &self.counters
     }
 }
 
 impl HasResolver for Dns {
-    /// Asks for the addresses of a host, as programs do: first an address as text, then the hosts
-    /// file, then the search list. A text with a colon that is neither, for its port or zone, is
-    /// refused at once ([`NameError::Colon`](crate::NameError::Colon),
+    /// Returns the service that looks up the addresses of a host as other programs do: first it
+    /// reads the text as an address, then it looks into the hosts file, then it tries the search
+    /// list. A text with a colon that is neither an address nor in the hosts file, because of a
+    /// port or a zone, is refused at once ([`NameError::Colon`](crate::NameError::Colon),
     /// [`Zone`](crate::NameError::Zone)).
     fn addresses(&self) -> &AddressService {
         &self.addresses

@@ -1,4 +1,4 @@
-//! Why a lookup has no answer, and whose fault it is.
+//! `LookupError` and `ServerFault`: why a lookup failed, and whose fault it is.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,38 +15,39 @@ quick_error! {
     #[derive(Clone, Debug)]
     #[non_exhaustive]
     pub enum LookupError {
-        /// The text is not a domain name. The caller's fault; nothing was asked.
+        /// The text is not a domain name. The caller's mistake; no server was asked.
         Name(error: NameError) {
             display("not a domain name")
             source(error)
             from()
         }
-        /// An authoritative answer says that there is no such name (NXDOMAIN). Nobody's fault. It
-        /// is remembered for as long as the server allows; asking again before that costs nothing
-        /// and changes nothing.
+        /// An authoritative answer says that there is no such name (NXDOMAIN). Nobody's fault. The
+        /// answer is cached for as long as the server allows; until then, asking again gives the
+        /// same result without a query.
         NoSuchName(name: Name) {
             display("there is no name {name}")
         }
-        /// The name exists, but has no records of this kind. Nobody's fault; remembered in the same
+        /// The name exists, but has no records of this kind. Nobody's fault; cached in the same
         /// way.
         NoRecords(name: Name) {
             display("{name} has no such records")
         }
-        /// The last server that answered did so wrongly, or refused to; the others did no better.
-        /// The server's fault. Remembered for 1 s, and for twice as long each time that asking
-        /// again fails, up to 8 s (RFC 9520 §3.2): ask again later.
+        /// The last server that answered gave a wrong answer or refused the question, and the
+        /// others did no better. The server's fault: ask again later. The failure is cached for
+        /// 1 s, and for twice as long each time that the question fails again, up to 8 s (RFC 9520
+        /// §3.2).
         Server(server: SocketAddr, fault: ServerFault) {
             display("name server {server} is of no use")
             source(fault)
         }
-        /// No server answered in time. The servers' or the network's fault. Where all of them had
-        /// their time, it is remembered in the same way; where the lookup's own time was shorter, it
-        /// is not.
+        /// No server answered in time. The servers' or the network's fault. If all servers had
+        /// their time, the failure is cached like [`Server`](LookupError::Server). If the lookup's
+        /// own time limit was shorter, it is not cached.
         Timeout {
             display("no name server answered in time")
         }
-        /// A socket could not be made or used: no descriptor is left, or there is no route. No server
-        /// did anything wrong. The system's error. Not remembered.
+        /// A socket could not be made or used: no descriptor is left, or there is no route. An
+        /// error of the system, not of a server. Not cached.
         Network(error: Arc<io::Error>) {
             display("cannot ask a name server")
             source(error)
@@ -73,43 +74,45 @@ quick_error! {
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     #[non_exhaustive]
     pub enum ServerFault {
-        /// It answered with this response code (RFC 1035 §4.1.1): 1 format error, 2 server failure,
-        /// 4 not implemented, 5 refused.
+        /// The server answered with this response code (RFC 1035 §4.1.1): 1 format error, 2 server
+        /// failure, 4 not implemented, 5 refused.
         Code(code: u8) {
             display("it answered with response code {code}")
         }
-        /// It answered with nothing, of a name for which it does not speak, and looks up names for nobody
-        /// (RFC 1035 §4.1.1: neither AA nor RA): a server of a zone, or a forwarder that is set up wrongly.
+        /// The server sent an empty answer for a name for which it is not an authority, and offers
+        /// no recursion (RFC 1035 §4.1.1: neither AA nor RA). It is the server of a zone, or a
+        /// forwarder with a wrong configuration.
         NoRecursion {
             display("it looks up no names for others")
         }
-        /// Its answer is not a DNS message: truncated, with names that point at themselves, or with
-        /// lengths that do not fit.
+        /// The server's answer is not a DNS message: truncated, with names that point at
+        /// themselves, or with lengths that do not fit.
         Malformed {
             display("its answer cannot be decoded")
         }
-        /// Its answer over TCP is for another question.
+        /// The server's answer over TCP is for another question.
         OtherQuestion {
             display("its answer over TCP is one to another question")
         }
-        /// It truncated its answer over TCP as well, where there is no need to.
+        /// The server truncated its answer over TCP as well, where there is no need to.
         Truncated {
             display("it truncates its answer even over TCP")
         }
-        /// Nobody listens at its port: its host said so (ICMP). The next server is asked at once.
+        /// Nothing listens at the server's port, according to its host (ICMP). The next server is
+        /// asked at once.
         PortClosed {
             display("nobody takes questions at its port")
         }
-        /// It closed or refused the TCP connection before the answer was complete.
+        /// The server closed or refused the TCP connection before the answer was complete.
         Closed {
             display("it closed the TCP connection before its answer was whole")
         }
-        /// Its answer takes more memory than [`ANSWER_BYTES_MAX`](crate::ANSWER_BYTES_MAX).
+        /// The server's answer takes more memory than
+        /// [`ANSWER_BYTES_MAX`](crate::ANSWER_BYTES_MAX).
         TooLarge {
             display("its answer takes too much memory")
         }
-        /// The name is an alias of an alias, and so on, more than [`CHAIN_MAX`](crate::CHAIN_MAX)
-        /// times.
+        /// The chain of aliases from the name is longer than [`CHAIN_MAX`](crate::CHAIN_MAX).
         ChainTooLong {
             display("the name is an alias of an alias for too many times")
         }
@@ -117,13 +120,14 @@ quick_error! {
 }
 
 impl LookupError {
-    /// Whether the servers were asked, and failed.
+    /// Returns whether the servers were asked, and failed.
     pub(crate) fn is_of_servers(&self) -> bool {
         matches!(self, LookupError::Server(..) | LookupError::Timeout)
     }
 
-    /// How much it says of why a question has no answer: what a server did wrong, more than why one
-    /// could not be asked, more than that one was silent.
+    /// Returns how much the error says about why a question has no answer. A fault of a server says
+    /// more than that a server could not be asked, and that says more than that a server did not
+    /// answer.
     pub(crate) fn weight(&self) -> u8 {
         match self {
             LookupError::Timeout => 0,

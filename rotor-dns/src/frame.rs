@@ -1,16 +1,16 @@
 //! A message over TCP: two bytes of length, then the message (RFC 1035 §4.2.2).
 
-/// Gathers one message from pieces of any size. What follows it is not looked at.
+/// Collects one message from pieces of any size. Bytes after the message are ignored.
 #[derive(Default, Debug)]
 pub(crate) struct Frame {
     bytes: Vec<u8>,
 }
 
-/// The bytes of the length.
+/// The size of the length field, in bytes.
 const LENGTH: usize = 2;
 
 impl Frame {
-    /// Takes a piece. Returns whether the message is whole. At most 65,537 bytes are ever kept.
+    /// Adds a piece, and returns whether the message is complete. Keeps at most 65,537 bytes.
     pub(crate) fn add(&mut self, piece: &[u8]) -> bool {
         let wanted = LENGTH.saturating_sub(self.bytes.len());
         let (length, piece) = piece.split_at(wanted.min(piece.len()));
@@ -21,7 +21,7 @@ impl Frame {
         self.bytes.len() == end
     }
 
-    /// The message, as far as it is there.
+    /// Returns the message, as far as it has arrived.
     pub(crate) fn message(&self) -> &[u8] {
         self.bytes.get(LENGTH..).unwrap_or_default()
     }
@@ -32,7 +32,7 @@ impl Frame {
     }
 }
 
-/// A message with its length in front. A query is far shorter than 64 KiB.
+/// Returns a message with its length in front. A query is far shorter than 64 KiB.
 pub(crate) fn framed(message: &[u8]) -> Vec<u8> {
     let length = u16::try_from(message.len()).unwrap_or(u16::MAX);
     [&length.to_be_bytes(), &message[..usize::from(length)]].concat()

@@ -1,4 +1,4 @@
-//! How much memory replies hold: what they are counted by where their number is no bound.
+//! How much memory replies hold, for limits in bytes.
 
 use crate::error::LookupError;
 use crate::name::Name;
@@ -8,22 +8,22 @@ use crate::result::LookupResult;
 /// The two counters of an `Arc`.
 const COUNTERS: usize = 2 * size_of::<usize>();
 
-/// What so many bytes take, with what an allocator adds: a word, rounded up to 16, and 32 at least,
-/// as glibc does.
+/// The memory that an allocation of this many bytes takes, with the allocator's overhead as in
+/// glibc: one more word, rounded up to 16, and at least 32 bytes.
 fn allocation(bytes: usize) -> usize {
     if bytes == 0 { 0 } else { (bytes + size_of::<usize>()).next_multiple_of(16).max(32) }
 }
 
 impl Name {
-    /// What lies behind it. Others may share it; it is counted for each, since each may be the
-    /// last.
+    /// Returns the memory behind this name. Names may share it, but it is counted for each of them,
+    /// since each may be the last one.
     pub(crate) fn held(&self) -> usize {
         allocation(COUNTERS + self.as_str().len())
     }
 }
 
 impl Data {
-    /// What lies behind it.
+    /// Returns the memory behind this record.
     pub(crate) fn held(&self) -> usize {
         match self {
             Data::A(_) | Data::Aaaa(_) => 0,
@@ -39,7 +39,7 @@ impl Data {
     }
 }
 
-/// What lies behind a reply.
+/// Returns the memory behind a reply.
 pub(crate) fn held_by(reply: &LookupResult) -> usize {
     match reply {
         Ok(answer) => {
@@ -48,7 +48,7 @@ pub(crate) fn held_by(reply: &LookupResult) -> usize {
             allocation(COUNTERS + size_of::<RecordSet>()) + answer.name.held() + list + data
         }
         Err(LookupError::NoSuchName(name) | LookupError::NoRecords(name)) => name.held(),
-        // Nothing, or not kept.
+        // They hold nothing, or are not kept.
         Err(_) => 0,
     }
 }

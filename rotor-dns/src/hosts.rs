@@ -1,4 +1,4 @@
-//! `/etc/hosts`: addresses that are known without asking anybody (hosts(5)).
+//! `Hosts`: addresses that are known without a query, as in `/etc/hosts` (hosts(5)).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -22,8 +22,8 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Reads a text: on each line an address, then names; `#` begins a comment. Malformed lines and
-    /// names are ignored, as everybody does.
+    /// Parses a text: each line has an address, then names; `#` begins a comment. Malformed lines
+    /// and names are ignored, as in other resolvers.
     pub fn parse(text: &str) -> Hosts {
         let mut hosts = Hosts::default();
         for line in text.lines() {
@@ -32,7 +32,7 @@ impl Hosts {
             let Some(Ok(address)) = words.next().map(str::parse::<IpAddr>) else { continue };
             for name in words.filter_map(|word| word.parse::<Name>().ok()) {
                 let known = hosts.addresses.entry(name).or_default();
-                // Files that several programs write to have lines twice; whoever connects would try
+                // Files to which several programs write have duplicate lines; a client would try
                 // the address twice.
                 if !known.contains(&address) {
                     known.push(address);
@@ -42,7 +42,7 @@ impl Hosts {
         hosts
     }
 
-    /// Returns the addresses of a name, in the order of the file; none if it is not there.
+    /// Returns the addresses of a name, in the order of the file; empty if it is not in the file.
     pub fn addresses(&self, name: &Name) -> &[IpAddr] {
         self.addresses.get(name).map_or(&[], Vec::as_slice)
     }

@@ -1,4 +1,4 @@
-//! What is under way for one asker: pure, no scope in it.
+//! The state of one lookup. Pure: without a scope.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,29 +12,29 @@ use crate::name::Name;
 use crate::record::{Data, Kind, Question};
 use crate::result::LookupResult;
 
-/// How long the addresses of one family wait for those of the other (the Resolution Delay of RFC
-/// 8305 §3).
+/// How long the addresses of one family wait for those of the other (the Resolution Delay of
+/// RFC 8305 §3).
 const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
 
-/// How many addresses of each family the answer for a host has at most; further ones are left out.
-/// 256: nobody tries as many, and a lookup holds them while it waits for the other family.
+/// How many addresses of each family are returned for a host at most; further ones are left out.
+/// 256: no client tries as many, and a lookup holds them while it waits for the other family.
 pub const ADDRESSES_MAX: usize = 256;
 
-/// What is known of one family: addresses, or why there are none.
+/// The result for one family: addresses, or why there are none.
 type Family = Result<Box<[IpAddr]>, LookupError>;
 
-/// Which lookup: the part of the resolver that is woken for it alone.
+/// Identifies a lookup; also the part number by which the resolver is woken for this lookup alone.
 pub(crate) type LookupId = u32;
 
-/// A lookup and who asked for it.
+/// A lookup, and the port of its caller.
 pub(crate) enum Lookup {
     Records { question: Question, port: Port<LookupResult>, until: Time },
     Addresses { search: Search, port: Port<ResolveResult>, until: Time },
 }
 
-/// The names to try for a host, and what is known of the present one.
+/// The names to try for a host, and the results for the current one.
 pub(crate) struct Search {
-    /// Those to come, the next one last.
+    /// The names that follow, the next one last.
     left: Vec<Name>,
     name: Name,
     six: Option<Family>,
@@ -43,13 +43,13 @@ pub(crate) struct Search {
     found_since: Option<Time>,
 }
 
-/// What is to be done for a host.
+/// What to do next for a host.
 pub(crate) enum SearchStep {
-    /// Waits for replies.
+    /// Wait for replies.
     Wait,
-    /// The present name is new: ask for both families.
+    /// The current name is new: ask for both families.
     Ask,
-    /// The addresses, or why there are none.
+    /// The lookup is done: the addresses, or why there are none.
     Done(ResolveResult),
 }
 
@@ -61,7 +61,7 @@ impl Lookup {
         }
     }
 
-    /// Who is woken when it is given up.
+    /// Has `notifier` woken when the lookup is cancelled.
     pub(crate) fn on_cancel(&self, notifier: Notifier) {
         match self {
             Lookup::Records { port, .. } => port.on_cancel(notifier),
@@ -69,7 +69,7 @@ impl Lookup {
         }
     }
 
-    /// When it is to be looked at.
+    /// Returns when the lookup must be looked at.
     pub(crate) fn deadline(&self) -> Time {
         match self {
             Lookup::Records { until, .. } => *until,
@@ -79,7 +79,7 @@ impl Lookup {
 }
 
 impl Search {
-    /// Of at least one candidate.
+    /// Starts with the first of the candidates; `None` if there are none.
     pub(crate) fn new(mut candidates: Vec<Name>) -> Option<Search> {
         // The next one is popped from the end.
         candidates.reverse();
@@ -95,10 +95,10 @@ impl Search {
         self.found_since.map_or(Time::NEVER, |since| since + RESOLUTION_DELAY)
     }
 
-    /// Notes a reply; one to an earlier candidate is not for this.
+    /// Records a reply; a reply for an earlier candidate is ignored.
     pub(crate) fn note(&mut self, question: &Question, reply: &LookupResult, now: Time) {
-        // Both families of a candidate are known before the next one is asked for, so none should
-        // come; if one did, its addresses would be those of another host.
+        // Both families of a candidate are known before the next one is asked for, so there should
+        // be no such reply. If there was one, its addresses would be those of another host.
         if question.name != self.name {
             return;
         }
@@ -107,25 +107,25 @@ impl Search {
             Ok(answer) => Ok(addresses(&answer.data).take(ADDRESSES_MAX).collect()),
             Err(error) => Err(error.clone()),
         });
-        // The delay runs only while there are addresses to connect to meanwhile.
+        // The delay runs only while there are addresses that can be used if it ends.
         if reply.is_ok() {
             self.found_since.get_or_insert(now);
         }
     }
 
-    /// The addresses that are known when the lookup's time is over, if there are any: those of one
-    /// family, whose delay for the other was not over yet.
+    /// Returns the addresses that are known when the lookup's time ends, if there are any: those of
+    /// one family that are still waiting for the other.
     pub(crate) fn found_in_time(&self) -> Option<Arc<[IpAddr]>> {
         self.found_since?;
         Some(self.six.iter().chain(&self.four).flatten().flatten().copied().collect())
     }
 
-    /// The next step, now.
+    /// Returns the next step.
     pub(crate) fn next_step(&mut self, now: Time) -> SearchStep {
         let is_late = self.deadline() <= now;
         let (six, four) = match (&self.six, &self.four) {
             (Some(six), Some(four)) => (Some(six), Some(four)),
-            // One family is enough to connect with: the other one had its delay (RFC 8305 §3).
+            // One family is enough to connect: the other one has had its delay (RFC 8305 §3).
             (six, four) if is_late => (six.as_ref(), four.as_ref()),
             _ => return SearchStep::Wait,
         };
@@ -135,8 +135,8 @@ impl Search {
             return SearchStep::Done(Ok(found));
         }
         let errors = || six.into_iter().chain(four).filter_map(|family| family.as_ref().err());
-        // That a server fails does not show that the name is missing: the next candidate may be
-        // another host.
+        // A failure of a server does not show that the name is missing, and the next candidate may
+        // be another host.
         if let Some(failed) = errors().find(|error| !error.is_negative()) {
             return SearchStep::Done(Err(resolve_error(failed.clone())));
         }
@@ -164,7 +164,7 @@ fn addresses(data: &[Data]) -> impl Iterator<Item = IpAddr> {
     })
 }
 
-/// The same error for those who want addresses from whomever.
+/// Converts the error for users of an [`AddressService`](rotor_stream::AddressService) of any kind.
 pub(crate) fn resolve_error(error: LookupError) -> ResolveError {
     match error {
         LookupError::Name(_) => ResolveError::Name(Arc::new(error)),

@@ -1,5 +1,5 @@
-//! Messages: writing a query, telling its answer from others, decoding it. The one file that names
-//! `domain`.
+//! Messages: encodes queries, matches answers to them, and decodes answers. The only file that
+//! names `domain`.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -16,18 +16,19 @@ use crate::chain::{self, Excess, least};
 use crate::error::ServerFault;
 use crate::record::{Data, Kind, Question, Record};
 
-/// What fits into a datagram, said with EDNS: less than any path's limit (dnsflagday.net/2020).
+/// The largest answer in a datagram, as announced by EDNS: less than the limit of any path
+/// (dnsflagday.net/2020).
 const EDNS_PAYLOAD: u16 = 1232;
-/// Where the question begins (RFC 1035 §4.1.1).
+/// Where the question begins, after the header (RFC 1035 §4.1.1).
 const HEADER: usize = 12;
-/// The fields behind the name of a question: type and class.
+/// The fields after the name of a question: type and class.
 const TYPE_AND_CLASS: usize = 4;
 
 /// A query as it is sent.
 #[derive(Debug)]
 pub(crate) struct QueryMessage {
     bytes: Vec<u8>,
-    /// Where its question ends.
+    /// Where the question ends.
     question_end: usize,
     has_edns: bool,
 }
@@ -35,33 +36,34 @@ pub(crate) struct QueryMessage {
 /// How a message relates to a query.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Match {
-    /// It answers it, down to the case of each letter.
+    /// It is an answer to the query, with the same case of each letter.
     Exact,
-    /// It has the id and the question, in other case.
+    /// It has the id and the question, but in another case.
     OtherCase,
-    /// It has the id and no question, like the answer of a server that could not read the query.
+    /// It has the id but no question, like the answer of a server that could not read the query.
     NoQuestion,
     /// It is something else.
     No,
 }
 
-/// What an answer says.
+/// The content of an answer.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Decoded {
-    /// The server cut it off (the TC bit): ask over TCP.
+    /// The server truncated the answer (the TC bit): ask over TCP.
     Truncated,
-    /// Records of the kind.
+    /// The records of the requested kind.
     Found { end: crate::name::Name, data: Vec<Data>, ttl: Duration },
-    /// The name does not exist (`true`), or has none of these records; and for how long that is so.
+    /// The name does not exist (`is_no_name`), or has no such records; `ttl` is how long that is
+    /// valid.
     None { is_no_name: bool, ttl: Option<Duration> },
-    /// The chain leads away, and the server does not say whereto it leads further: ask for that.
+    /// The chain leads to a name about which the answer says nothing more: ask for that name.
     Onward { end: crate::name::Name, hops: usize, ttl: Duration },
 }
 
 impl QueryMessage {
-    /// Asks with the bits of `case` deciding for each letter whether it is a capital: an answer
-    /// must repeat that (0x20, draft-vixie-dnsext-dns0x20). `None` if the name does not fit on the
-    /// wire, which its text's limits exclude.
+    /// Encodes a question. `case` decides for each letter whether it is a capital, which an answer
+    /// must repeat (0x20, draft-vixie-dnsext-dns0x20). Returns `None` if the name is too long for
+    /// the wire, which cannot happen, by the limits of its text.
     pub(crate) fn new(
         question: &Question,
         id: u16,
@@ -74,14 +76,14 @@ impl QueryMessage {
         let name = WireName::<Vec<u8>>::from_str(&text).ok()?;
         let mut builder = MessageBuilder::new_vec();
         builder.header_mut().set_id(id);
-        // A stub leaves the walk from the root to the server.
+        // Recursion is desired: a stub does not walk the tree from the root itself.
         builder.header_mut().set_rd(true);
         let mut builder = builder.question();
         let question_end = HEADER + name.len() + TYPE_AND_CLASS;
         builder.push((name, rtype(question.kind), Class::IN)).ok()?;
         let mut builder = builder.additional();
-        // Not by default: servers that do not know it have to be asked twice (RFC 6891 §7), and few
-        // answers are so large.
+        // Not by default: servers that do not support it have to be asked twice (RFC 6891 §7), and
+        // few answers are so large.
         if edns {
             builder
                 .opt(|opt| {
@@ -97,8 +99,8 @@ impl QueryMessage {
         &self.bytes
     }
 
-    /// Whether `message` answers this query. The question is compared as it stands: it is the first
-    /// name of a message, so it has nothing to be compressed against.
+    /// Returns whether `message` is an answer to this query. The question is compared byte by byte:
+    /// it is the first name of a message, so it cannot be compressed.
     pub(crate) fn matches(&self, message: &[u8]) -> Match {
         let Some(head) = message.get(..HEADER) else { return Match::No };
         // QR is set, and the opcode is that of a query (RFC 1035 §4.1.1).
@@ -115,15 +117,15 @@ impl QueryMessage {
         let ours = &self.bytes[HEADER..self.question_end];
         match question {
             question if question == ours => Match::Exact,
-            // This compares nothing but letters without case: lengths of labels are below 64, and
-            // no type or class that is asked for is a letter.
+            // The only difference is the case of letters: lengths of labels are below 64, and the
+            // bytes of types and classes that are asked for are no letters.
             question if question.eq_ignore_ascii_case(ours) => Match::OtherCase,
             _ => Match::No,
         }
     }
 
-    /// Whether an answer to this query, with a question or without one, says that its server does
-    /// not know EDNS: a format error (RFC 6891 §7), or "not implemented".
+    /// Returns whether an answer to this query, with a question or without one, says that the
+    /// server does not support EDNS: a format error (RFC 6891 §7), or "not implemented".
     pub(crate) fn is_refused_for_edns(&self, message: &[u8]) -> bool {
         let code = message.get(3).map(|byte| byte & 0b0000_1111);
         let codes = [Rcode::FORMERR, Rcode::NOTIMP].map(|code| Some(code.to_int()));
@@ -143,14 +145,14 @@ fn rtype(kind: Kind) -> Rtype {
     }
 }
 
-/// Decodes an answer that matches the query for `question`, following up to `hops_max` aliases.
+/// Decodes an answer that matches the query for `question`, and follows up to `hops_max` aliases.
 pub(crate) fn decode(
     question: &Question,
     bytes: &[u8],
     hops_max: usize,
 ) -> Result<Decoded, ServerFault> {
     let message = Message::from_slice(bytes).map_err(|_| ServerFault::Malformed)?;
-    // What has come may be a part of the records, or none, so it is not used (RFC 2181 §9).
+    // The records may be incomplete, so they are not used (RFC 2181 §9).
     let header = message.header();
     if header.tc() {
         return Ok(Decoded::Truncated);
@@ -171,12 +173,12 @@ pub(crate) fn decode(
     }
     let negative = negative_ttl(authority).map_err(|_| ServerFault::Malformed)?;
     match chain.ttl {
-        // Neither "no such name" nor an authority for "no such records": the server stopped
-        // half-way.
+        // The answer has neither "no such name" nor an authority for "no such records": the server
+        // stopped in the middle of the chain.
         Some(ttl) if !is_no_name && negative.is_none() => {
             Ok(Decoded::Onward { end: chain.end, hops: chain.hops, ttl })
         }
-        // It is no answer at all, and says nothing of the name.
+        // The answer is empty, and says nothing about the name.
         None if !is_no_name && negative.is_none() && !header.ra() && !header.aa() => {
             Err(ServerFault::NoRecursion)
         }
@@ -189,7 +191,7 @@ pub(crate) fn decode(
 
 type Section<'a> = RecordSection<'a, [u8]>;
 
-/// The records of the answer section that can matter, and the section behind it.
+/// Returns the records of the answer section that can matter, and the section after it.
 fn records(mut answers: Section<'_>) -> Result<(Vec<Record>, Option<Section<'_>>), ParseError> {
     let mut records = Vec::new();
     for parsed in answers.by_ref() {
@@ -238,11 +240,10 @@ fn name_of(name: &ParsedName<&[u8]>) -> crate::name::Name {
     crate::name::Name::from_wire(name.iter().map(Label::as_slice))
 }
 
-/// For how long "there is none" holds: what the start of authority says, and its own time (RFC 2308
-/// §5). Without one it is not to be remembered.
+/// Returns how long a negative answer is valid: the minimum in the start of authority, limited by
+/// its own lifetime (RFC 2308 §5). Without a start of authority the answer must not be cached.
 fn negative_ttl(authority: Option<Section<'_>>) -> Result<Option<Duration>, ParseError> {
-    // Of the records there, only a start of authority says so; name servers stand there in answers,
-    // too.
+    // Only a start of authority says so; the section may have other records, such as name servers.
     for parsed in authority.into_iter().flatten() {
         let parsed = parsed?;
         if let Some(soa) = parsed.to_record::<Soa<ParsedName<&[u8]>>>()? {

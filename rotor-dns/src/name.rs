@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use quick_error::quick_error;
 
-/// How many bytes a name may have as text. RFC 1035 §3.1 allows 255 octets on the wire, which is
-/// the same.
+/// The maximum length of a name as text, in bytes. RFC 1035 §3.1 allows 255 octets on the wire,
+/// which is the same.
 const NAME_MAX: usize = 253;
-/// How many bytes a label may have (RFC 1035 §2.3.4).
+/// The maximum length of a label, in bytes (RFC 1035 §2.3.4).
 const LABEL_MAX: usize = 63;
 
-/// A domain name, complete and in lower case, without the last dot. Cheap to clone.
+/// A domain name, complete and in lower case, without the last dot. It is cheap to clone.
 ///
-/// If it was parsed from text, it has labels of printable ASCII without backslashes; a name in
-/// another script must be given in its ASCII form (`xn--…`). One that came from a server may have
-/// any octets, written as in RFC 1035 §5.1 (`\.`, `\007`), and may be the root, which is `.`.
+/// A name that was parsed from text has labels of printable ASCII without backslashes; a name in
+/// another script must be given in its ASCII form (`xn--…`). A name that came from a server may
+/// have any bytes, written as in RFC 1035 §5.1 (`\.`, `\007`), and may be the root, which is `.`.
 ///
 /// ```
 /// # mod rotor { pub use rotor_dns as dns; }
@@ -32,29 +32,30 @@ const LABEL_MAX: usize = 63;
 pub struct Name(Arc<str>);
 
 quick_error! {
-    /// Why a text is not a domain name. The caller's fault.
+    /// Why a text is not a domain name. The caller's mistake.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     #[non_exhaustive]
     pub enum NameError {
-        /// There is no label in it, or one of them is empty.
+        /// The text has no label, or one of its labels is empty.
         Empty {
             display("a name or a label of it is empty")
         }
-        /// More than 253 bytes, or a label of more than 63.
+        /// The name has more than 253 bytes, or a label more than 63.
         TooLong {
             display("a name has at most {NAME_MAX} bytes, a label of it at most {LABEL_MAX}")
         }
-        /// A byte that is not printable ASCII, a blank or a backslash.
+        /// A byte is a blank, a backslash, or not printable ASCII.
         Character {
             display("a name has printable ASCII characters only")
         }
-        /// Of a host: it is an address with a zone (`fe80::1%eth0`), and the answer has no place for
-        /// that. Connect to a `SocketAddrV6`, whose scope id is the number of the interface.
+        /// The host is an address with a zone (`fe80::1%eth0`), and an answer cannot contain a
+        /// zone. Connect to a `SocketAddrV6` instead, whose scope id is the number of the
+        /// interface.
         Zone {
             display("an address with a zone is not a name: connect to a socket address with its scope id")
         }
-        /// Of a host: it has a colon, as with a port (`example.org:80`) or a scheme, or is an address
-        /// in brackets.
+        /// The host has a colon, for example because of a port (`example.org:80`) or a scheme, or
+        /// is an address in brackets.
         Colon {
             display("the name of a host has no colon: its port is given beside it, an address without brackets")
         }
@@ -67,10 +68,10 @@ impl Name {
         &self.0
     }
 
-    /// Returns the name under which the names of an address are kept, as
+    /// Returns the name under which the names of an address are stored as
     /// [`Kind::Ptr`](crate::Kind::Ptr) records: `1.2.0.192.in-addr.arpa` for 192.0.2.1 (RFC 1035
-    /// §3.5), 34 labels ending in `ip6.arpa` for one of IPv6 (RFC 3596 §2.5). An IPv4 address that
-    /// is mapped into IPv6 (`::ffff:192.0.2.1`) has its IPv4 name.
+    /// §3.5), or 34 labels ending in `ip6.arpa` for an IPv6 address (RFC 3596 §2.5). For an IPv4
+    /// address that is mapped into IPv6 (`::ffff:192.0.2.1`) it is the IPv4 name.
     ///
     /// ```
     /// # mod rotor { pub use rotor_dns as dns; }
@@ -99,8 +100,9 @@ impl Name {
         Name(text.into())
     }
 
-    /// What a server sent, by its labels, which the decoder has checked: as text (RFC 1035 §5.1). A
-    /// message may have thousands of names, so their octets are written one by one, not formatted.
+    /// Converts the labels of a name that a server sent to text (RFC 1035 §5.1). The decoder has
+    /// checked them. A message may have thousands of names, so the bytes are written one by one,
+    /// not formatted.
     pub(crate) fn from_wire<'a>(labels: impl Iterator<Item = &'a [u8]>) -> Name {
         let mut text = Vec::with_capacity(NAME_MAX);
         // The root's label is empty.
@@ -116,7 +118,7 @@ impl Name {
         Name(std::str::from_utf8(&text).expect("it is ASCII").into())
     }
 
-    /// How many dots are in it.
+    /// Returns the number of dots in the name.
     pub(crate) fn dots(&self) -> usize {
         self.0.bytes().filter(|&byte| byte == b'.').count()
     }
@@ -125,7 +127,7 @@ impl Name {
 fn push_octet(octet: u8, text: &mut Vec<u8>) {
     match octet {
         b' ' | b'.' | b'\\' => text.extend_from_slice(&[b'\\', octet]),
-        // Capitals tell nothing (RFC 4343), and servers repeat those of the question, which are
+        // Case has no meaning (RFC 4343), and servers repeat the case of the question, which is
         // random.
         b'!'..=b'~' => text.push(octet.to_ascii_lowercase()),
         _ => {
@@ -136,8 +138,8 @@ fn push_octet(octet: u8, text: &mut Vec<u8>) {
     }
 }
 
-/// Whether a text that is no address may be the name of a host: what has a colon is none (RFC 1123
-/// §2.1), but something else, in all likelihood, that a server must not be asked for.
+/// Checks whether a text that is not an address may be the name of a host. A text with a colon is
+/// not (RFC 1123 §2.1): it is most likely something else, which must not be sent to a server.
 pub(crate) fn check_host(text: &str) -> Result<(), NameError> {
     let address = text.split_once('%').map(|(address, _)| address.trim_start_matches('['));
     if address.is_some_and(|address| address.parse::<Ipv6Addr>().is_ok()) {

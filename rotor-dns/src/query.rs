@@ -1,4 +1,5 @@
-//! `Query`: one question, asked of the servers in turn until one answers; a machine of its own.
+//! `Query`: one question, which is sent to the servers in turn until one answers; a machine of its
+//! own.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -21,29 +22,29 @@ use crate::special::Special;
 use crate::tcp::Tcp;
 use crate::unguessable::{bind, query_message};
 
-/// How many datagrams are taken before the other machines of the loop have their turn.
+/// How many datagrams are received before the other machines of the loop get their turn.
 const DATAGRAMS_PER_EVENT: u32 = 32;
-/// How many datagrams that answer nothing are passed over before TCP is used, where none can be
-/// slipped in. Somebody who guesses has sent this many of 2^30 or more possible ones.
+/// How many datagrams that do not match the query are ignored before TCP is used, where none can be
+/// injected. A forger who guesses has then sent this many of at least 2^30 possible ones.
 const FORGERIES_MAX: u32 = 32;
-/// The longest datagram that a server may send; what is longer is cut, does not decode, and is its
-/// fault.
+/// The longest datagram that a server may send. A longer one is truncated and cannot be decoded,
+/// which is the server's fault.
 const DATAGRAM_MAX: usize = 4096;
 
-/// What a query is made from, by the resolver.
+/// The seed of a query.
 pub(crate) struct QuerySeed {
     pub(crate) question: Question,
     /// The servers, in the order in which they are to be asked.
     pub(crate) servers: Vec<SocketAddr>,
-    /// Those of them that are known not to know EDNS.
+    /// The servers that are known not to support EDNS.
     pub(crate) without_edns: BTreeSet<SocketAddr>,
     pub(crate) config: Arc<ResolverConfig>,
     pub(crate) counters: Arc<DnsCounters>,
     pub(crate) report: Report,
 }
 
-/// The one message from a query to its resolver. Dropped without one it says that there will be
-/// none.
+/// The one message from a query to its resolver. If it is dropped without a result, it reports that
+/// there will be none.
 pub(crate) struct Report {
     question: Question,
     without_edns: Option<SocketAddr>,
@@ -67,8 +68,8 @@ impl Report {
     }
 
     fn give(&mut self, result: QueryResult) {
-        // The mailbox has room for one message of each query. If the resolver is gone, nobody is
-        // left to tell.
+        // The mailbox has room for one message from each query. If the resolver is gone, there is
+        // nobody to tell.
         if let Some(sender) = self.sender.take() {
             let (question, without_edns) = (self.question.clone(), self.without_edns);
             let _ = sender.send(Reported { question, result, without_edns });
@@ -92,20 +93,20 @@ impl Drop for Report {
 /// ```
 pub(crate) struct Query<N: Net> {
     seed: QuerySeed,
-    /// What is asked now: the question, or the end of a chain that an answer left open.
+    /// What is asked now: the question, or the end of a chain that an answer did not complete.
     asked: Question,
     hops_left: usize,
     chain_ttl: Option<Duration>,
     /// How many times a server was asked.
     tries: usize,
-    /// The servers that have said that they do not know EDNS, to this query.
+    /// The servers that have told this query that they do not support EDNS.
     without_edns: BTreeSet<SocketAddr>,
-    /// Those that have answered in other letters, and not over TCP since.
+    /// The servers that have answered in another case, and not over TCP since.
     change_case: BTreeSet<SocketAddr>,
     channel: Channel<N>,
     query: QueryMessage,
     until: Time,
-    /// Why no try was of use, once one was not.
+    /// Why the tries so far have failed, if any has.
     failure: Option<LookupError>,
 }
 
@@ -114,7 +115,7 @@ enum Channel<N: Net> {
     None,
     Udp {
         socket: N::Datagram,
-        /// Kinds of socket that cannot be tied to a peer are used without.
+        /// Some kinds of socket cannot be connected to a peer, and are used without.
         is_connected: bool,
         is_sent: bool,
         forgeries: u32,
@@ -122,13 +123,13 @@ enum Channel<N: Net> {
     Tcp(Tcp<N::Stream>),
 }
 
-/// What a step has come to.
+/// The outcome of a step.
 enum Step {
-    /// Waits for the server.
+    /// Wait for the server.
     Wait,
-    /// Has more to do, when the others had their turn.
+    /// There is more to do once the other machines had their turn.
     Again,
-    /// This try was of no use.
+    /// This try has failed.
     Fail(LookupError),
     /// Ask the same server over TCP.
     UseTcp,
@@ -136,7 +137,7 @@ enum Step {
     WithoutEdns,
     /// Ask the same server for the end of the chain.
     Follow(Question),
-    /// The question is answered, or nobody could.
+    /// The query is done: it has an answer, or all tries have failed.
     Done(QueryResult),
 }
 
@@ -173,7 +174,7 @@ where
 
     pub(crate) fn ready<C, M>(mut self, scope: &Scope<'_, C>) -> Response<Query<N>, M> {
         let step = match &mut self.channel {
-            // A late event of a socket that is closed by now.
+            // A late event of a socket that has been closed.
             Channel::None => Step::Wait,
             Channel::Udp { .. } => self.datagrams(),
             Channel::Tcp(tcp) => match tcp.poll() {
@@ -186,7 +187,7 @@ where
     }
 
     pub(crate) fn timeout<C, M>(self, scope: &Scope<'_, C>) -> Response<Query<N>, M> {
-        // A deadline that comes early is that of an earlier try.
+        // A deadline that comes early belongs to an earlier try.
         let step =
             if self.until <= scope.now() { Step::Fail(LookupError::Timeout) } else { Step::Wait };
         self.run(step, scope)
@@ -207,8 +208,9 @@ where
         servers.get(try_index % servers.len().max(1)).copied()
     }
 
-    /// How long a server has. The field is public, and `parse` alone keeps it within its range:
-    /// without an end, each silent server would take one of the queries that there may be.
+    /// Returns how long a server has. The field is public, and only `parse` keeps it within its
+    /// range. With no limit, each server that does not answer would occupy one of the `queries_max`
+    /// queries.
     fn patience(&self) -> Duration {
         self.seed.config.conf.timeout.min(TIMEOUT_MAX)
     }
@@ -217,7 +219,7 @@ where
         self.server().map_or(LookupError::NoServer, |server| LookupError::Server(server, fault))
     }
 
-    /// Acts on a step until there is something to wait for.
+    /// Follows steps until there is something to wait for.
     fn run<C, M>(mut self, mut step: Step, scope: &Scope<'_, C>) -> Response<Query<N>, M> {
         loop {
             step = match step {
@@ -243,7 +245,8 @@ where
                     self.open(scope)
                 }
                 Step::Follow(end) => match Special::of(&end.name) {
-                    // No server is asked for these, whoever leads to them.
+                    // No server is asked about these names, even if a server's answer leads to
+                    // them.
                     Some(special) => {
                         let ttl = self.chain_ttl.unwrap_or_default();
                         let reply = special.reply(&self.seed.question.name, end, ttl);
@@ -262,13 +265,14 @@ where
         }
     }
 
-    /// Asks the next server, or the first one again for the next round; when all were asked as
-    /// often as they may be, that is the end.
+    /// Asks the next server; after the last one, begins the next round with the first. Ends the
+    /// query when all servers were asked as often as allowed.
     fn try_next<C>(&mut self, scope: &Scope<'_, C>) -> Step {
-        // Its socket is closed, so a late answer reaches nobody.
+        // The socket is closed, so a late answer reaches nobody.
         self.channel = Channel::None;
-        // The field is public, and `parse` alone keeps it within its range. Tries may fail one after
-        // the other without a wait, so beyond all numbers they would be without end.
+        // The field is public, and only `parse` keeps it within its range. Tries may fail one after
+        // the other without a wait, so with a huge number of attempts the loop would practically
+        // never end.
         let attempts = self.seed.config.conf.attempts.clamp(1, ATTEMPTS_MAX);
         if self.tries >= self.seed.servers.len() * attempts {
             // No server has failed if there was none to ask.
@@ -287,7 +291,7 @@ where
             None => log::debug!("asking for {:?}: {error}", self.asked),
         }
         DnsCounters::add(self.seed.counters.of_failed_try(&error));
-        // One server's word is worth more than that there is no way to another one.
+        // An error from one server says more than that there is no way to another one.
         if self.failure.as_ref().is_none_or(|known| error.weight() >= known.weight()) {
             self.failure = Some(error);
         }
@@ -300,9 +304,9 @@ where
         let knows_edns =
             ![&self.seed.without_edns, &self.without_edns].iter().any(|it| it.contains(&server));
         let edns = config.conf.edns0 && knows_edns;
-        // In an earlier round TCP was of no use either.
+        // The server changed the case in an earlier round, and TCP failed as well.
         let mixed_case = config.mixed_case && !self.change_case.contains(&server);
-        // A new id and new letters for each try, so that what was seen of the last one is
+        // Each try has a new id and new letters, so what a forger has seen of the last try is
         // worthless.
         let Some(query) = query_message(&self.asked, mixed_case, edns, scope) else {
             return Step::Fail(self.at_fault(ServerFault::Malformed));
@@ -324,7 +328,7 @@ where
 
     fn open_tcp<C>(&mut self, scope: &Scope<'_, C>) -> Step {
         let Some(server) = self.server() else { return Step::Fail(LookupError::NoServer) };
-        // The time begins anew: datagrams may have used up all of the time before.
+        // The time starts again: the datagrams may have used all of it.
         self.until = scope.now() + self.patience();
         match Tcp::<N::Stream>::connect(server, self.query.bytes(), scope) {
             Ok(tcp) => {
@@ -345,23 +349,24 @@ where
                 *is_sent = true;
                 Step::Wait
             }
-            // It is sent with the next event, which means that there is room.
+            // The next event means that there is room, and then the query is sent.
             Err(error) if is_retry(&error) => Step::Wait,
             Err(error) => Step::Fail(self.datagrams_failed(error)),
         }
     }
 
-    /// What a socket for datagrams says of the way to its server, or of this system.
+    /// Interprets an error of a datagram socket: it is about the way to the server, or about this
+    /// system.
     fn datagrams_failed(&self, error: io::Error) -> LookupError {
         match error.kind() {
-            // By ICMP, which the system shows since the socket is tied to the server: no need to
-            // wait.
+            // An ICMP message, which the system reports because the socket is connected to the
+            // server: no need to wait.
             io::ErrorKind::ConnectionRefused => self.at_fault(ServerFault::PortClosed),
             _ => LookupError::Network(Arc::new(error)),
         }
     }
 
-    /// Takes what has come, until it is the answer.
+    /// Receives datagrams until one of them is the answer.
     fn datagrams(&mut self) -> Step {
         let Some(server) = self.server() else { return Step::Wait };
         if matches!(self.channel, Channel::Udp { is_sent: false, .. }) {
@@ -382,18 +387,19 @@ where
                 Err(error) => return Step::Fail(self.datagrams_failed(error)),
             };
             let message = &buffer[..length];
-            // What came between opening the socket and tying it to the server may be from anybody.
+            // A datagram that arrived before the socket was connected to the server may be from
+            // anybody.
             let matched = if from == server { self.query.matches(message) } else { Match::No };
             match matched {
                 Match::Exact => return self.decide(message),
-                // A server that changes letters, or somebody who has guessed the rest: over TCP a
+                // Either the server changes the case, or somebody has guessed the rest. Over TCP, a
                 // forger would have to guess the sequence numbers as well.
                 Match::OtherCase => {
                     self.change_case.insert(server);
                     return Step::UseTcp;
                 }
-                // It could not even read the question. Who guesses the rest wins nothing: the same
-                // is asked again, from another port.
+                // The server could not even read the question. A forger gains nothing by this: the
+                // same question is sent again, from another port.
                 Match::NoQuestion if self.query.is_refused_for_edns(message) => {
                     return Step::WithoutEdns;
                 }
@@ -409,25 +415,25 @@ where
                 return Step::UseTcp;
             }
         }
-        // A flood gets its share of the loop and no more. No edge will come for what is left.
+        // A flood gets no more than its share of the loop. There will be no event for the rest.
         Step::Again
     }
 
     fn tcp_message(&mut self, message: &[u8]) -> Step {
         let matched = self.query.matches(message);
         if let Some(server) = self.server().filter(|_| matched != Match::No) {
-            // Its letters may change, since it has TCP.
+            // The server has TCP, so it does not matter if it changes the case.
             self.change_case.remove(&server);
         }
         match matched {
-            // Nobody else can have sent it: the letters need not tell.
+            // Nobody else can have sent this, so the case does not matter.
             Match::Exact | Match::OtherCase => self.decide(message),
             Match::NoQuestion if self.query.is_refused_for_edns(message) => Step::WithoutEdns,
             Match::NoQuestion | Match::No => Step::Fail(self.at_fault(ServerFault::OtherQuestion)),
         }
     }
 
-    /// What an answer from the right place to the right question means.
+    /// Interprets an answer to the right question from the right server.
     fn decide(&mut self, message: &[u8]) -> Step {
         let is_tcp = matches!(self.channel, Channel::Tcp(_));
         if self.query.is_refused_for_edns(message) {
@@ -435,13 +441,13 @@ where
         }
         let decoded = message::decode(&self.asked, message, self.hops_left);
         if decoded.is_ok() {
-            // One that cannot read the plain question either says nothing of EDNS.
+            // An answer that cannot be decoded shows nothing about EDNS.
             self.seed.report.without_edns =
                 self.server().filter(|server| self.without_edns.contains(server));
         }
         match decoded {
             Err(fault) => Step::Fail(self.at_fault(fault)),
-            // RFC 7766 §5: there TCP carries all of it; asking again would bring the same.
+            // RFC 7766 §5: TCP carries the whole answer, and asking again would give the same.
             Ok(Decoded::Truncated) if is_tcp => Step::Fail(self.at_fault(ServerFault::Truncated)),
             Ok(Decoded::Truncated) => Step::UseTcp,
             Ok(Decoded::Found { end, data, ttl }) => {
@@ -459,8 +465,7 @@ where
                 let good_for = ttl.map(|ttl| self.chain_ttl.map_or(ttl, |chain| chain.min(ttl)));
                 Step::Done(QueryResult { reply: Err(error), good_for })
             }
-            // It is one chain, however many answers tell of its parts, so hops and time go on
-            // counting.
+            // All answers are parts of one chain, so hops and lifetimes accumulate.
             Ok(Decoded::Onward { end, hops, ttl }) => {
                 self.hops_left -= hops;
                 self.chain_ttl = least(self.chain_ttl, ttl);

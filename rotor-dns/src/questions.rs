@@ -1,31 +1,31 @@
-//! `Questions`: what is to be asked of servers, in which order, and for whom. Pure.
+//! `Questions`: what to ask the servers, in which order, and for which lookups. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::lookup::LookupId;
 use crate::record::Question;
 
-/// Questions that are asked or wait for it; equal ones are asked once, whoever wants to know.
+/// Questions that are being asked or wait for it. Equal questions are asked once, for all lookups.
 #[derive(Default)]
 pub(crate) struct Questions {
     pending: BTreeMap<Question, Pending>,
-    /// Those that wait for their turn, in its order.
+    /// The questions that wait for their turn, in order.
     queue: BTreeMap<u64, Question>,
     last_turn: u64,
 }
 
 struct Pending {
-    /// The lookups that wait for it. While it waits itself there is at least one. In order, so that
-    /// each of many leaves without a search through the others.
+    /// The lookups that wait for it; at least one as long as the question is in the queue. They are
+    /// sorted, so that each of many can be removed without a search through the others.
     waiting: BTreeSet<LookupId>,
     /// Its place in the queue, until it is asked.
     turn: Option<u64>,
 }
 
 impl Questions {
-    /// Has a question asked for that lookup, too. Says whether others wait for it already.
+    /// Adds a question for a lookup. Returns whether other lookups wait for it already.
     pub(crate) fn want(&mut self, question: &Question, id: LookupId) -> bool {
-        // A thousand clients that come back at the same moment are one datagram.
+        // A thousand clients that come back at the same moment cause one datagram.
         if let Some(pending) = self.pending.get_mut(question) {
             pending.waiting.insert(id);
             return true;
@@ -37,9 +37,9 @@ impl Questions {
         false
     }
 
-    /// That lookup does not wait for the question any more. If nobody does, it leaves the queue at
-    /// once, so that those who give up fill no memory; if it is being asked already, the reply is
-    /// for the cache.
+    /// Removes a lookup that no longer waits for the question. If no other lookup waits for it, the
+    /// question leaves the queue at once, so that cancelled lookups take no memory. If it is being
+    /// asked already, the reply goes into the cache.
     pub(crate) fn forget(&mut self, question: &Question, id: LookupId) {
         let Some(pending) = self.pending.get_mut(question) else { return };
         pending.waiting.remove(&id);
@@ -49,7 +49,7 @@ impl Questions {
         }
     }
 
-    /// The next one to ask. It is under way until it is `answered`.
+    /// Takes the next question to ask from the queue. It is in progress until it is `answered`.
     pub(crate) fn begin_next(&mut self) -> Option<Question> {
         let (_, question) = self.queue.pop_first()?;
         if let Some(pending) = self.pending.get_mut(&question) {
@@ -58,7 +58,7 @@ impl Questions {
         Some(question)
     }
 
-    /// There is a reply: who waits for it.
+    /// Removes a question that has a reply, and returns the lookups that wait for it.
     pub(crate) fn answered(&mut self, question: &Question) -> BTreeSet<LookupId> {
         self.pending.remove(question).map(|pending| pending.waiting).unwrap_or_default()
     }

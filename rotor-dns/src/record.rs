@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::name::Name;
 
-/// The kind of records that are asked for.
+/// A kind of records.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum Kind {
@@ -13,20 +13,21 @@ pub enum Kind {
     A,
     /// IPv6 addresses (RFC 3596).
     Aaaa,
-    /// The name that this one is an alias of (RFC 1035 §3.3.1). If asked for by itself, it is not
-    /// followed.
+    /// The name of which this one is an alias (RFC 1035 §3.3.1). If this kind is asked for, aliases
+    /// are not followed.
     Cname,
     /// The location of a service (RFC 2782).
     Srv,
     /// Text (RFC 1035 §3.3.14).
     Txt,
-    /// The hosts that take mail for a domain (RFC 1035 §3.3.9).
+    /// The hosts that accept mail for a domain (RFC 1035 §3.3.9).
     Mx,
     /// The name that belongs to an address: ask for [`Name::reverse`] of it (RFC 1035 §3.5).
     Ptr,
 }
 
-/// A name and the kind of its records. The name is taken as it is: no search list, no hosts file.
+/// A name, and the kind of records to look up for it. The name is used as it is: no search list, no
+/// hosts file.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Question {
     /// The name.
@@ -58,19 +59,19 @@ pub enum Data {
     },
     /// Strings of at most 255 bytes each, of any encoding.
     Txt(Vec<Box<[u8]>>),
-    /// A host that takes mail for the domain.
+    /// A host that accepts mail for the domain.
     Mx {
-        /// Lower ones are tried first, those that are equal in any order (RFC 5321 §5.1).
+        /// The preference: lower ones are tried first, equal ones in any order (RFC 5321 §5.1).
         preference: u16,
-        /// The host; `.` means that the domain takes no mail (RFC 7505).
+        /// The host; `.` means that the domain accepts no mail (RFC 7505).
         exchange: Name,
     },
-    /// A name of the address. Whoever holds the address chose it, so ask for the name's addresses
-    /// before you trust it.
+    /// A name of the address. The owner of the address chose it, so look up the addresses of this
+    /// name before you trust it.
     Ptr(Name),
 }
 
-/// A record as it came.
+/// A record of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Record {
     pub(crate) owner: Name,
@@ -78,18 +79,17 @@ pub(crate) struct Record {
     pub(crate) data: Data,
 }
 
-/// The records that were asked for, one at least.
+/// The records that were asked for, at least one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 #[doc(alias = "Answer")]
 #[doc(alias = "RRset")]
 pub struct RecordSet {
-    /// The name that the records belong to: the one that was asked for, or the end of its chain of
-    /// aliases.
+    /// The owner of the records: the name that was asked for, or the end of its chain of aliases.
     pub name: Name,
     /// The records, in the server's order.
     pub data: Vec<Data>,
-    /// How long the records were valid when they came: the least of theirs and those of the
+    /// How long the records were valid when they arrived: the minimum over the records and the
     /// aliases.
     pub ttl: Duration,
 }

@@ -1,14 +1,13 @@
-//! `/etc/resolv.conf`: which servers are asked, how, and which names are tried (resolv.conf(5)).
+//! `ResolvConf`: the servers, options and search list of `/etc/resolv.conf` (resolv.conf(5)).
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::name::Name;
 
-/// How many servers `parse` takes: MAXNS of resolv.conf(5).
+/// How many servers `parse` accepts: MAXNS of resolv.conf(5).
 const SERVERS_MAX: usize = 3;
-/// How many domains of a search list are taken: each costs a query for a name that does not
-/// exist.
+/// How many domains of a search list are used: each costs a query for a name that does not exist.
 const SEARCH_MAX: usize = 32;
 /// The highest values that resolv.conf(5) allows.
 const NDOTS_MAX: u64 = 15;
@@ -19,29 +18,29 @@ pub(crate) const ATTEMPTS_MAX: usize = 5;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ResolvConf {
-    /// The servers, in the order in which they are asked; [`parse`](ResolvConf::parse) takes the
+    /// The servers, in the order in which they are asked. [`parse`](ResolvConf::parse) takes the
     /// first 3. Default: only 127.0.0.1.
     pub servers: Vec<IpAddr>,
-    /// The domains that are appended to a name; [`parse`](ResolvConf::parse) takes the first 32.
-    /// Default: none (the host's own domain is not looked up).
+    /// The domains that are appended to a name. [`parse`](ResolvConf::parse) takes the first 32.
+    /// Default: none (the host's own domain is not determined).
     #[doc(alias = "search list")]
     pub search: Vec<Name>,
-    /// How many dots a name must have to be first tried as it is. Default 1;
-    /// [`parse`](ResolvConf::parse) takes at most 15.
+    /// How many dots a name must have to be tried as it is before the search list. Default 1;
+    /// [`parse`](ResolvConf::parse) allows at most 15.
     pub ndots: usize,
-    /// How long one server has for one answer, and, if that must be asked for again over TCP or
-    /// without EDNS, for that one. Default 5 s, at most 30 s: more counts as that.
+    /// How long a server has for an answer. If the question must be repeated over TCP or without
+    /// EDNS, the time starts again. Default 5 s, at most 30 s: more counts as that.
     pub timeout: Duration,
     /// How often each server is asked. Default 2, at least 1, at most 5: less or more counts as
     /// that.
     pub attempts: usize,
-    /// Whether each lookup begins with another server. Default: no.
+    /// Whether each query begins with another server. Default: no.
     pub rotate: bool,
-    /// Whether servers are told that answers of 1,232 bytes fit into a datagram (`edns0`, RFC
-    /// 6891). Default: no; longer ones than 512 bytes then come over TCP. A server that does not
-    /// know this extension says so by a format error (§7) or "not implemented", and is asked
-    /// again without it; if it answers then, it is asked without it for 15 minutes (§6.2.2). One
-    /// that does not answer at all is silent, as any other.
+    /// Whether servers are told that answers of up to 1,232 bytes fit into a datagram (`edns0`,
+    /// RFC 6891). Default: no; answers of more than 512 bytes then come over TCP. A server that
+    /// does not support this extension responds with a format error (§7) or "not implemented", and
+    /// is asked again without it. If it answers then, it is asked without EDNS for 15 minutes
+    /// (§6.2.2). A server that does not respond at all is treated like any other that is silent.
     #[doc(alias = "EDNS")]
     pub edns0: bool,
     /// Whether TCP is used from the start (`use-vc`). Default: no.
@@ -65,10 +64,10 @@ impl Default for ResolvConf {
 }
 
 impl ResolvConf {
-    /// Reads a text. Unknown or malformed parts are ignored, as everybody does. Values out of range
-    /// are clamped to it. Of several search lists the last one counts. Servers with a zone
-    /// (`fe80::1%eth0`) are ignored, and so are the variables `RES_OPTIONS` and `LOCALDOMAIN` of the
-    /// environment.
+    /// Parses a text. Unknown or malformed parts are ignored, as in other resolvers. Values out of
+    /// range are clamped. If there are several search lists, the last one is used. Servers with a
+    /// zone (`fe80::1%eth0`) are ignored, and so are the environment variables `RES_OPTIONS` and
+    /// `LOCALDOMAIN`.
     pub fn parse(text: &str) -> ResolvConf {
         let mut conf = ResolvConf { servers: Vec::new(), ..ResolvConf::default() };
         for line in text.lines() {
@@ -84,14 +83,14 @@ impl ResolvConf {
                         conf.servers.extend(address);
                     }
                 }
-                // Of these two the last one holds (resolv.conf(5)).
+                // Of these two, the last one in the file is used (resolv.conf(5)).
                 Some("domain") => conf.search = names(words.take(1)),
                 Some("search") => conf.search = names(words),
                 Some("options") => words.for_each(|option| conf.option(option)),
                 _ => {}
             }
         }
-        // As resolv.conf(5) has it: without a server the one on this machine is asked.
+        // Without a server, the one on this machine is asked (resolv.conf(5)).
         if conf.servers.is_empty() {
             conf.servers = ResolvConf::default().servers;
         }
@@ -116,16 +115,16 @@ impl ResolvConf {
         }
     }
 
-    /// The names to try for `text`, in order: with a dot at its end as it is and nothing else; with
-    /// at least `ndots` dots first as it is, then with each domain of the search list behind it;
-    /// else the other way round. Candidates that would be too long are left out.
-    ///
+    /// Returns the names to try for `text`, in order. A text that ends with a dot is tried only as
+    /// it is. A name with at least `ndots` dots is tried as it is first, then with each domain of
+    /// the search list appended; other names are tried with the search list first. Candidates that
+    /// would be too long are left out.
     /// # Errors
     ///
-    /// The text is no name.
+    /// The text is not a name.
     pub(crate) fn candidates(&self, text: &str) -> Result<Vec<Name>, crate::name::NameError> {
         let name: Name = text.parse()?;
-        // Fully qualified: a search list is for names that people abbreviate.
+        // It is fully qualified: a search list is for names that people abbreviate.
         if text.ends_with('.') {
             return Ok(vec![name]);
         }

@@ -14,12 +14,11 @@ use crate::query::{Query, QuerySeed};
 use crate::result::QueryResult;
 use crate::stub_resolver::StubResolver;
 
-/// A DNS resolver on the sockets of `N`, for loops with the context `C`, of which it requires
-/// nothing.
+/// A DNS resolver on the sockets of `N`, for loops with any context `C`.
 ///
-/// [`new`](Resolver::new) makes one. It spawns others of the same type, one for each question that
-/// it asks the servers. It ends when no handle is left, or when the loop drains and nobody waits
-/// for it.
+/// [`new`](Resolver::new) makes one. It spawns other machines of the same type, one for each
+/// question that it asks the servers. It ends when no handle is left, or when the loop drains and
+/// nobody waits for it.
 #[doc(alias = "stub resolver")]
 #[doc(alias = "name resolution")]
 pub struct Resolver<N: Net, C> {
@@ -32,7 +31,7 @@ enum Role<N: Net> {
     Query(Box<Query<N>>),
 }
 
-/// A question that a resolver asks: only the resolver makes and uses it.
+/// The seed of a query of a resolver. Only the resolver makes and uses it.
 pub struct ResolverSeed(Box<QuerySeed>);
 
 impl<N: Net, C> Resolver<N, C>
@@ -40,13 +39,13 @@ where
     N::Datagram: DatagramSocket<Address = SocketAddr>,
     N::Stream: StreamSocket<Target = SocketAddr>,
 {
-    /// Makes a resolver, and its handle.
+    /// Creates a resolver, and its handle.
     pub fn new<X>(config: ResolverConfig, scope: &Scope<'_, X>) -> (Dns, Response<Resolver<N, C>>) {
         let (dns, stub) = StubResolver::new(config, scope);
         (dns, Response::ok(Resolver { role: Role::Stub(Box::new(stub)), context: PhantomData }))
     }
 
-    /// What the stub answers: a query to be made, or its next deadline.
+    /// Returns the response of the stub: the next query to spawn, or its next deadline.
     fn settle(
         mut stub: Box<StubResolver>,
         is_closed: bool,
@@ -58,7 +57,7 @@ where
         let (deadline, next) = (stub.deadline(), stub.next_query(now));
         let resolver = Resolver { role: Role::Stub(stub), context: PhantomData };
         match next {
-            // One for an answer: `spawned` or `spawn_error` asks for the next.
+            // Only one query for each response: `spawned` or `spawn_error` asks for the next one.
             Some(seed) => Response::spawn(resolver, ResolverSeed(Box::new(seed))),
             None => Response::ok(resolver).deadline_opt(deadline),
         }
@@ -102,7 +101,7 @@ where
         error: SpawnError<ResolverSeed>,
         scope: &mut Scope<'_, C>,
     ) -> Response<Self, ResolverSeed> {
-        // A query that was consumed has reported as it ended.
+        // If the seed was consumed, the query has sent its report when it ended.
         if let Some(ResolverSeed(seed)) = error.seed {
             seed.report.send(QueryResult::failed(LookupError::NoSlot));
         }
@@ -116,7 +115,7 @@ where
         match self.role {
             Role::Stub(mut stub) => {
                 stub.timeout(scope.now());
-                // Lookups that timed out have made room for others.
+                // The lookups that timed out have made room for others.
                 let is_closed = stub.wakeup(scope);
                 Resolver::settle(stub, is_closed, scope.now())
             }
@@ -148,7 +147,7 @@ where
                 stub.is_draining = !scope.wait_for_others();
                 Resolver::settle(stub, false, scope.now())
             }
-            // Somebody may wait for it, and its deadlines bound it anyway.
+            // Somebody may wait for the query, and its own deadlines limit it anyway.
             Role::Query(_) => Response::keep(self),
         }
     }

@@ -1,4 +1,4 @@
-//! The result of a question: `LookupResult`, and how long it is valid: `QueryResult`.
+//! `LookupResult`, the result of a question, and `QueryResult`, which adds how long it is valid.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use crate::record::RecordSet;
 #[doc(alias = "Reply")]
 pub type LookupResult = Result<Arc<RecordSet>, LookupError>;
 
-/// The result of a lookup: the records or why there are none, and for how long that is known
-/// (`None`: not to be kept).
+/// The result of a query: the records or why there are none, and how long that may be cached
+/// (`None`: not at all).
 #[derive(Clone, Debug)]
 pub(crate) struct QueryResult {
     pub(crate) reply: LookupResult,

@@ -1,4 +1,4 @@
-//! `Special`: names whose meaning is fixed.
+//! `Special`: names with a fixed meaning.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -9,13 +9,14 @@ use crate::name::Name;
 use crate::record::{Data, Kind, Question, RecordSet};
 use crate::result::LookupResult;
 
-/// Names whose meaning is fixed, so that no server is asked.
+/// Names with a fixed meaning, for which no server is asked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Special {
-    /// Whatever servers say, because this name is used to reach services that trust only this
-    /// machine (RFC 6761 §6.3).
+    /// The name means this machine, whatever servers say, because it is used to reach services that
+    /// trust only this machine (RFC 6761 §6.3).
     ThisMachine,
-    /// Nobody needs to learn that somebody looks for these (RFC 6761 §6.4, RFC 7686 §2).
+    /// The name does not exist, and nobody needs to learn that it was looked up (RFC 6761 §6.4,
+    /// RFC 7686 §2).
     Nowhere,
 }
 
@@ -27,7 +28,7 @@ impl Special {
         (is_in(name, "invalid") || is_in(name, "onion")).then_some(Special::Nowhere)
     }
 
-    /// The reply to who asked for `asked` and was led to such a name.
+    /// Returns the reply to a question for `asked` that led to such a name.
     pub(crate) fn reply(self, asked: &Name, end: Question, ttl: Duration) -> LookupResult {
         let data = match (self, end.kind) {
             (Special::Nowhere, _) => return Err(LookupError::NoSuchName(asked.clone())),
@@ -39,7 +40,7 @@ impl Special {
     }
 }
 
-/// Whether a name is this domain, or ends in it.
+/// Returns whether a name is this domain, or ends in it.
 fn is_in(name: &Name, domain: &str) -> bool {
     let front = name.as_str().strip_suffix(domain);
     front.is_some_and(|front| front.is_empty() || front.ends_with('.'))

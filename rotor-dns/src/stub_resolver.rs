@@ -1,5 +1,6 @@
-//! `StubResolver`: takes lookups, knows what is known, and has the rest asked: the machine behind
-//! the handle. (A stub, RFC 9499 §6: it does not resolve by itself, but asks servers that do.)
+//! `StubResolver`: the machine behind the handle. It answers lookups from what is known, and has
+//! the rest asked. (A stub, RFC 9499 §6, does not resolve names by itself, but asks servers that
+//! do.)
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -23,7 +24,7 @@ use crate::result::LookupResult;
 use crate::special::Special;
 use crate::without_edns::WithoutEdns;
 
-/// How many lookups of each kind are begun before the other machines of the loop have their turn.
+/// How many lookups of each kind are started before the other machines of the loop get their turn.
 const LOOKUPS_PER_EVENT: usize = 64;
 
 pub(crate) struct StubResolver {
@@ -34,26 +35,26 @@ pub(crate) struct StubResolver {
     reports: Mailbox<Reported>,
     reporter: Sender<Reported>,
     cache: Cache,
-    // In order, as all maps here are: a walk over hashes differs from run to run, in a simulation
+    // Sorted, like all maps here: the order of a hash map differs from run to run, in a simulation
     // as well.
     lookups: BTreeMap<LookupId, Lookup>,
     last_id: LookupId,
-    /// By time, what is to be looked at though nothing came.
+    /// The deadlines of the lookups, in order.
     deadlines: BTreeSet<(Time, LookupId)>,
     questions: Questions,
     without_edns: WithoutEdns,
     queries: usize,
-    /// How many queries were begun: which server is first, where that changes.
+    /// How many queries were started. With `rotate` it selects the first server.
     begun: usize,
     pub(crate) is_draining: bool,
 }
 
-/// What is known of a host without asking a server.
+/// What is known about a host without asking a server.
 enum Known {
     Addresses(Arc<[IpAddr]>),
-    /// There are none, or the text is no name.
+    /// The host has no addresses, or the text is not a name.
     Error(LookupError),
-    /// Nothing: these names are to be asked for.
+    /// Nothing is known: these names have to be looked up.
     Search(Search),
 }
 
@@ -61,7 +62,7 @@ impl StubResolver {
     pub(crate) fn new<C>(config: ResolverConfig, scope: &Scope<'_, C>) -> (Dns, StubResolver) {
         let (records, record_calls) = scope.create_service(config.lookups_max);
         let (addresses, hosts) = scope.create_service(config.lookups_max);
-        // One message from each query: it is never full.
+        // Each query sends one message, so the mailbox is never full.
         let (reporter, reports) = scope.create_mailbox(config.queries_max);
         let counters = Arc::<DnsCounters>::default();
         let stub = StubResolver {
@@ -84,7 +85,7 @@ impl StubResolver {
         (Dns { records, addresses, counters }, stub)
     }
 
-    /// Whether nobody waits, and nobody can ask any more or the loop ends.
+    /// Returns whether nobody waits, and either nobody can ask any more or the loop ends.
     pub(crate) fn is_over(&mut self, is_closed: bool) -> bool {
         self.lookups.is_empty() && (self.is_draining || is_closed)
     }
@@ -93,13 +94,12 @@ impl StubResolver {
         self.deadlines.first().map(|(time, _)| *time)
     }
 
-    /// Does all that a wake-up may be for. Returns whether no handle is left.
+    /// Handles every cause of a wake-up. Returns whether no handle is left.
     pub(crate) fn wakeup<C>(&mut self, scope: &mut Scope<'_, C>) -> bool {
         let now = scope.now();
-        // Part 0 is the resolver, and no lookup.
+        // Part 0 is the resolver itself, not a lookup.
         scope.woken_parts().for_each(|id| self.drop_if_cancelled(id));
-        // Before new lookups, because these reports answer some of them and free places for the
-        // others.
+        // Before new lookups, because these reports end some lookups and so make room for others.
         while let Some(Reported { question, result, without_edns }) = self.reports.receive() {
             self.queries = self.queries.saturating_sub(1);
             if let Some(server) = without_edns {
@@ -122,7 +122,7 @@ impl StubResolver {
         let mut closed = [false; 2];
         for _ in 0..LOOKUPS_PER_EVENT {
             if self.lookups.len() >= self.config.lookups_max {
-                return false; // one that ends makes room, and then this is called again
+                return false; // a lookup that ends makes room, and then this is called again
             }
             let (record, host) = (self.records.try_receive(), self.hosts.try_receive());
             closed = [is_closed(&record), is_closed(&host)];
@@ -138,12 +138,12 @@ impl StubResolver {
                 self.begin_addresses(&host, port, scope);
             }
         }
-        // There may be more, after the others had their turn.
+        // There may be more; the other machines get their turn first.
         scope.notifier().wakeup();
         closed == [true; 2]
     }
 
-    /// Answers those whose time is over.
+    /// Ends the lookups whose time is over.
     pub(crate) fn timeout(&mut self, now: Time) {
         while let Some((time, id)) =
             self.deadlines.first().copied().filter(|(time, _)| *time <= now)
@@ -159,7 +159,7 @@ impl StubResolver {
                     let too_late = || resolve_error(LookupError::Timeout);
                     self.set_addresses(port, search.found_in_time().ok_or_else(too_late));
                 }
-                // It has time left: this is the delay for the other family (RFC 8305 §3).
+                // There is time left: this was the delay for the other family (RFC 8305 §3).
                 Some(Lookup::Addresses { search, port, until }) => {
                     self.advance(id, search, port, until, now)
                 }
@@ -205,18 +205,18 @@ impl StubResolver {
         self.hear_of_its_end(id, scope);
     }
 
-    /// A lookup that waits, if it does, is looked at when it is given up, and no other: so that each
-    /// of many leaves without a walk over the others.
+    /// Has the resolver woken for this lookup alone if it is cancelled while it waits, so that no
+    /// walk over all lookups is needed.
     fn hear_of_its_end<C>(&mut self, id: LookupId, scope: &mut Scope<'_, C>) {
         if let Some(lookup) = self.lookups.get(&id) {
             lookup.on_cancel(scope.part(id).notifier());
-            // It may have been, before there was somebody to hear of it.
+            // It may have been cancelled before.
             self.drop_if_cancelled(id);
         }
     }
 
-    /// What needs no server: addresses as text, this machine, the hosts file; else the names to
-    /// look for.
+    /// Returns what is known without a server: addresses as text, this machine, the hosts file;
+    /// otherwise the names to look up.
     fn known(&self, host: &str) -> Known {
         if let Ok(address) = host.parse::<IpAddr>() {
             return Known::Addresses([address].into());
@@ -225,7 +225,7 @@ impl StubResolver {
             (Ok(candidates), Ok(name)) => (candidates, name),
             (Err(error), _) | (_, Err(error)) => return Known::Error(error.into()),
         };
-        // The file decides over the servers, as `hosts: files dns` of nsswitch.conf(5) has it.
+        // The file has priority over the servers, as with `hosts: files dns` in nsswitch.conf(5).
         let in_file = self.config.hosts.addresses(&name);
         if !in_file.is_empty() {
             return Known::Addresses(in_file.into());
@@ -249,7 +249,7 @@ impl StubResolver {
 
     fn next_id(&mut self) -> LookupId {
         loop {
-            // They are used again, in a resolver that lives for long; 0 is the resolver itself.
+            // Numbers are used again in a resolver that lives for long; 0 is the resolver itself.
             self.last_id = self.last_id.wrapping_add(1);
             if self.last_id != 0 && !self.lookups.contains_key(&self.last_id) {
                 return self.last_id;
@@ -267,7 +267,7 @@ impl StubResolver {
         }
     }
 
-    /// What is known; else has it asked, for that lookup too.
+    /// Returns what is known; otherwise has the question asked for this lookup too.
     fn ask(&mut self, question: &Question, id: LookupId, now: Time) -> Option<LookupResult> {
         if let Some(reply) = self.cache.find(question, now) {
             DnsCounters::add(&self.counters.cached);
@@ -290,7 +290,7 @@ impl StubResolver {
         Some(lookup)
     }
 
-    /// A reply is there for all who asked.
+    /// Passes a reply to all lookups that wait for it.
     fn replied(&mut self, question: &Question, reply: &LookupResult, now: Time) {
         for id in self.questions.answered(question) {
             match self.take(id) {
@@ -339,21 +339,21 @@ impl StubResolver {
     }
 
     fn forget_name(&mut self, name: &Name, id: LookupId) {
-        // Of the present candidate: those of an earlier one have been answered.
+        // Of the current candidate: the questions for earlier ones have been answered.
         for kind in [Kind::Aaaa, Kind::A] {
             self.questions.forget(&Question { name: name.clone(), kind }, id);
         }
     }
 
-    /// The next query, if there is one to begin and it may begin.
+    /// Returns the next query, if there is one and it may begin.
     pub(crate) fn next_query(&mut self, now: Time) -> Option<QuerySeed> {
         if self.queries >= self.config.queries_max {
             return None;
         }
         let question = self.questions.begin_next()?;
         let mut servers = self.config.servers.clone();
-        // `rotate` (resolv.conf(5)) spreads the load: without it the second server hears only of
-        // questions that the first has failed.
+        // `rotate` (resolv.conf(5)) spreads the load: without it the second server gets only the
+        // questions at which the first has failed.
         if self.config.conf.rotate && !servers.is_empty() {
             let first = self.begun % servers.len();
             servers.rotate_left(first);
@@ -367,13 +367,13 @@ impl StubResolver {
         Some(QuerySeed { question, servers, without_edns, config, counters, report })
     }
 
-    /// How a lookup of records ends.
+    /// Ends a lookup of records.
     fn set_records(&self, port: Port<LookupResult>, result: LookupResult) {
         let counter = self.counters.of_records(&result);
         self.count_end(counter, port.set(result).is_ok());
     }
 
-    /// How a lookup of addresses ends.
+    /// Ends a lookup of addresses.
     fn set_addresses(&self, port: Port<ResolveResult>, result: ResolveResult) {
         let counter = self.counters.of_addresses(&result);
         self.count_end(counter, port.set(result).is_ok());

@@ -1,4 +1,4 @@
-//! `SystemResolver`: the system's `getaddrinfo`, on other threads, behind the same handle as a
+//! `SystemResolver`: the system's `getaddrinfo`, run on other threads, with the same handle as a
 //! resolver.
 
 use std::fmt;
@@ -15,17 +15,17 @@ use rotor_stream::{AddressService, HostName, ResolveError, ResolveResult};
 use crate::lookup::resolve_error;
 use crate::name::check_host;
 
-/// How many names are looked up at a time; the others wait. The pool of threads has its own limit.
+/// How many names are looked up at a time; the others wait. The thread pool has its own limit.
 const JOBS_MAX: usize = 64;
 
-/// Answers an [`AddressService`] by asking the system (getaddrinfo(3)), and so everything that
-/// `/etc/nsswitch.conf` names: LDAP, mDNS, containers. Each name is a job of [`Scope::offload`];
-/// equal names that wait are asked once. Nothing is remembered.
+/// Implements an [`AddressService`] with the system's resolver (getaddrinfo(3)), and thereby with
+/// everything that `/etc/nsswitch.conf` names: LDAP, mDNS, containers. Each name is a job of
+/// [`Scope::offload`]; equal names that wait are looked up once. Nothing is cached.
 ///
-/// Every failure is [`Failed`](ResolveError::Failed), even for a name that does not exist, since
-/// only the text of the system's answer tells them apart; but what has a colon and is no address is
-/// not asked for ([`Name`](ResolveError::Name)). On a simulated loop, too, the real system
-/// is asked.
+/// Every failure is [`Failed`](ResolveError::Failed), even if the name does not exist, since only
+/// the text of the system's error tells these cases apart. But a text with a colon that is not an
+/// address is refused without a lookup ([`Name`](ResolveError::Name)). On a simulated loop, too,
+/// the real system is asked.
 ///
 /// ```no_run
 /// # mod rotor { pub use rotor_core::*; pub use rotor_dns as dns; }
@@ -57,14 +57,15 @@ struct Job {
 }
 
 impl<C> SystemResolver<C> {
-    /// Makes a resolver and its handle. `lookups_max` lookups may be under way, and as many more
-    /// may wait to be begun; beyond that, asking returns [`Full`](rotor_core::SendError::Full).
+    /// Creates a resolver and its handle. `lookups_max` lookups may be in progress, and as many
+    /// more may wait to be started; beyond that, asking returns
+    /// [`Full`](rotor_core::SendError::Full).
     pub fn new<X>(
         lookups_max: usize,
         scope: &Scope<'_, X>,
     ) -> (AddressService, Response<SystemResolver<C>>) {
         let (service, calls) = scope.create_service(lookups_max);
-        // With none, nothing would ever be begun, and nobody told.
+        // With 0, no lookup would ever be started, and no caller would be told.
         let (jobs, lookups_max) = (Vec::new(), lookups_max.max(1));
         let resolver =
             SystemResolver { calls, jobs, lookups_max, is_draining: false, context: PhantomData };
@@ -92,15 +93,16 @@ impl<C> SystemResolver<C> {
         }
     }
 
-    /// Returns whether the call waits now.
+    /// Starts a lookup. Returns whether the call waits now.
     fn begin(&mut self, call: Call<HostName, ResolveResult>, scope: &Scope<'_, C>) -> bool {
         let name = call.request().clone();
-        // One thread for equal names: else a slow name that many ask for would take them all.
+        // One thread for equal names: otherwise many lookups of a slow name would occupy all
+        // threads.
         if let Some(job) = self.jobs.iter_mut().find(|job| job.name == name) {
             job.waiting.push(call);
             return true;
         }
-        // The system would take a zone, which the answer cannot say.
+        // The system would accept a zone, which the answer cannot contain.
         if let (Err(error), Err(_)) = (check_host(&name), name.parse::<IpAddr>()) {
             let _nobody_waits = call.answer(Err(resolve_error(error.into())));
             return false;
@@ -111,8 +113,8 @@ impl<C> SystemResolver<C> {
                 self.jobs.push(Job { name, found, waiting: vec![call] });
                 true
             }
-            // The pool is full. Those who ask are told now: nothing would wake this machine when it
-            // has room.
+            // The pool is full. The caller is told now, because nothing would wake this machine
+            // when the pool has room.
             Err(_) => {
                 let _nobody_waits = call.answer(Err(ResolveError::Busy));
                 false
@@ -121,11 +123,11 @@ impl<C> SystemResolver<C> {
     }
 }
 
-/// Blocks: runs on another thread.
+/// Looks up a name. Blocks: runs on another thread.
 fn addresses(name: &str) -> io::Result<Vec<IpAddr>> {
     let found = match name.parse::<IpAddr>() {
         Ok(address) => vec![address],
-        // Some port has to be said; it is thrown away.
+        // A port is required; it is discarded.
         Err(_) => (name, 0).to_socket_addrs()?.map(|address| address.ip()).collect(),
     };
     if found.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(found) }
@@ -139,7 +141,7 @@ impl<C> Machine for SystemResolver<C> {
         self.collect();
         let mut is_closed = false;
         let mut under_way: usize = self.jobs.iter().map(|job| job.waiting.len()).sum();
-        // One that ends makes room, and wakes this machine.
+        // A lookup that ends makes room, and wakes this machine.
         while self.jobs.len() < JOBS_MAX && under_way < self.lookups_max {
             match self.calls.try_receive() {
                 Ok(call) => under_way += usize::from(self.begin(call, scope)),
@@ -154,7 +156,7 @@ impl<C> Machine for SystemResolver<C> {
     }
 
     fn draining(mut self, _: Time, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
-        // Who is still at work may still ask.
+        // Machines that are still at work may still ask.
         self.is_draining = !scope.wait_for_others();
         if self.is_draining && self.jobs.is_empty() {
             Response::done()

@@ -1,4 +1,4 @@
-//! `Tcp`: one query and its answer over TCP (RFC 7766): written whole, read whole, closed.
+//! `Tcp`: a connection for one query and its answer (RFC 7766).
 
 use std::io;
 use std::net::SocketAddr;
@@ -36,14 +36,14 @@ impl<S: StreamSocket<Target = SocketAddr>> Tcp<S> {
         })
     }
 
-    /// Does what the socket allows: the answer, once it is whole. It reads at most the 64 KiB of
-    /// one message.
+    /// Writes and reads as far as the socket allows, and returns the answer once it is complete.
+    /// Reads at most the 64 KiB of one message.
     ///
     /// # Errors
     ///
-    /// The connection failed, or ended too soon.
+    /// The connection failed, or ended before the answer was complete.
     pub(crate) fn poll(&mut self) -> io::Result<Option<Vec<u8>>> {
-        // The first event tells that connecting has ended, and not how.
+        // The first event says that connecting has ended, but not how.
         if !self.is_connected {
             if !self.socket.has_connected()? {
                 return Ok(None);
@@ -52,11 +52,11 @@ impl<S: StreamSocket<Target = SocketAddr>> Tcp<S> {
         }
         while let Some(left) = self.query.get(self.written..).filter(|left| !left.is_empty()) {
             match self.socket.write(left) {
-                // A socket that takes nothing and gives no reason would be asked for ever.
+                // A socket that takes nothing and gives no reason would be tried forever.
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => self.written += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Read all the same: that shows whether the server has hung up.
+                // Read all the same: that shows whether the server has closed the connection.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error),
             }
@@ -68,7 +68,7 @@ impl<S: StreamSocket<Target = SocketAddr>> Tcp<S> {
         let mut chunk = [0; CHUNK];
         loop {
             match self.socket.read(&mut chunk) {
-                // Before the message was whole: half of one answers nothing.
+                // The message is not complete, and a part of it is no answer.
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(count) if self.answer.add(&chunk[..count]) => {
                     return Ok(Some(self.answer.message().to_vec()));

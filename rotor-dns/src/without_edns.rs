@@ -1,4 +1,4 @@
-//! `WithoutEdns`: the servers that do not know EDNS, for some time. Pure.
+//! `WithoutEdns`: remembers for some time which servers do not support EDNS. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -6,24 +6,24 @@ use std::time::Duration;
 
 use rotor_core::Time;
 
-/// How long it is remembered that a server does not know EDNS (RFC 6891 §6.2.2: a requestor "MAY
+/// How long it is remembered that a server does not support EDNS (RFC 6891 §6.2.2: a requestor "MAY
 /// cache this knowledge for a brief time in order to avoid fallback delays in the future"). 15
-/// minutes: as long as other resolvers remember what they have found out about a server, so that
-/// asking twice is seldom, and one that was replaced is soon asked in full again.
+/// minutes, as long as other resolvers remember what they know about a server: questions are seldom
+/// asked twice, and a server that was replaced is soon asked with EDNS again.
 const REMEMBERED: Duration = Duration::from_secs(15 * 60);
 
-/// Servers that do not know EDNS, each until then. No more than the resolver has: it notes nobody
-/// else.
+/// Servers that do not support EDNS, each with its expiry. No more than the resolver has, since
+/// only those are noted.
 #[derive(Debug, Default)]
 pub(crate) struct WithoutEdns(BTreeMap<SocketAddr, Time>);
 
 impl WithoutEdns {
-    /// A server has refused a question with EDNS, and answered it without.
+    /// Notes that a server has refused a question with EDNS, and answered it without.
     pub(crate) fn note(&mut self, server: SocketAddr, now: Time) {
         self.0.insert(server, now + REMEMBERED);
     }
 
-    /// Returns those of which it is known now.
+    /// Returns the servers that are known at this time.
     pub(crate) fn known(&mut self, now: Time) -> BTreeSet<SocketAddr> {
         self.0.retain(|_, until| *until > now);
         self.0.keys().copied().collect()
