@@ -1,4 +1,4 @@
-//! `Awaits`: a connection whose header is not there yet.
+//! `Awaits`: a connection that waits for its header.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -13,14 +13,14 @@ use crate::header::{ProxyHeader, Said};
 use crate::opened::Opened;
 use crate::shared::Shared;
 
-/// How much is read at a time: all of nearly any header, and often what follows.
+/// How many bytes are read at a time: enough for nearly any header, often with some bytes after it.
 const READ_BYTES: usize = 512;
 
 pub(crate) struct Awaits {
     shared: Arc<Shared>,
-    /// Where the connection itself comes from.
+    /// The address of the connection itself.
     from: Option<SocketAddr>,
-    /// What has come of the header.
+    /// The part of the header that has arrived.
     bytes: Vec<u8>,
     under_way: UnderWay,
 }
@@ -35,13 +35,14 @@ impl Awaits {
         self.bytes.capacity()
     }
 
-    /// Counts it as one whose connection was lost.
+    /// Counts the connection as one that was lost.
     pub(crate) fn abandon(&mut self) {
         self.under_way.end(|counters| &counters.abandoned);
     }
 
-    /// Reads on until the header is whole. Returns what the connection is then; `WouldBlock`, and a
-    /// signal, leave things as they are, any other error is the end, and counted.
+    /// Continues to read until the header is complete, and returns the open connection.
+    /// `WouldBlock` and `Interrupted` leave everything as it is; any other error is final, and is
+    /// counted.
     pub(crate) fn go_on<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<Opened> {
         let result = self.read(inner);
         match &result {
@@ -88,10 +89,10 @@ impl Awaits {
         }
     }
 
-    /// The connection, of whose bytes so many were the header's.
+    /// Opens the connection. `len` is the number of bytes that belonged to the header.
     fn opened(&mut self, header: Option<ProxyHeader>, len: usize) -> io::Result<Opened> {
-        // A header that names nobody stands for the balancer's own connections, or for clients of
-        // whom nothing is known: as one peer, all of these would have the places of one.
+        // A header without a source belongs to a connection of the balancer, or to a client of whom
+        // nothing is known. As one peer, all of these together would have the limit of one.
         let peer = match &header {
             Some(header) => header.source(),
             None => self.from,
@@ -109,7 +110,7 @@ impl Awaits {
     }
 }
 
-/// Whether the same may go well later.
+/// Returns whether a later attempt may succeed.
 pub(crate) fn is_for_later(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }

@@ -1,9 +1,9 @@
-//! CRC-32C, by which a header of version 2 may be checked (RFC 9260, appendix A).
+//! CRC-32C, the checksum of headers of version 2 (RFC 9260, appendix A).
 
 /// The polynomial, its bits reversed.
 const POLYNOMIAL: u32 = 0x82F6_3B78;
 
-/// What each octet changes.
+/// The change of the checksum for each value of a byte.
 const TABLE: [u32; 256] = table();
 
 const fn table() -> [u32; 256] {
@@ -22,7 +22,7 @@ const fn table() -> [u32; 256] {
     table
 }
 
-/// The checksum of these pieces, one behind the other.
+/// Returns the checksum of the concatenation of these pieces.
 pub(crate) fn crc32c(pieces: &[&[u8]]) -> u32 {
     let octets = pieces.iter().flat_map(|piece| piece.iter());
     !octets.fold(!0, |sum, &octet| (sum >> 8) ^ TABLE[usize::from(sum as u8 ^ octet)])

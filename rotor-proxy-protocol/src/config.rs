@@ -1,4 +1,4 @@
-//! `ProxyProtocolConfig`: whom to believe, and every limit.
+//! `ProxyProtocolConfig`: which networks are trusted, and every limit.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use rotor_stream::PeerConnections;
 use crate::network::Network;
 use crate::version::Version;
 
-/// Whom to believe what they say of their connections, and every limit, each with its unit, default
-/// and reason.
+/// Which networks are trusted to send headers, and every limit, each with its unit, default and
+/// reason.
 ///
 /// ```
 /// # mod rotor { pub use rotor_proxy_protocol as proxy_protocol; }
@@ -32,31 +32,31 @@ pub struct ProxyProtocolConfig {
     pub(crate) per_peer: Option<Arc<PeerConnections>>,
 }
 
-/// What becomes of a connection that comes from nowhere that is trusted.
+/// What happens to a connection that does not come from a trusted network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Untrusted {
-    /// It is closed before a byte of it was read.
+    /// The connection is closed before any byte of it is read.
     Refuse,
-    /// It is served as what it is, without a header: for a port that balancers and others use. A
-    /// header that it sends all the same is taken for the first bytes of the protocol.
+    /// The connection is served without a header: for a port that is used by balancers and others.
+    /// If it sends a header all the same, this is taken as the first bytes of the protocol.
     Direct,
 }
 
-/// Which headers are wanted.
+/// Which versions of the header are accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Versions {
-    /// Of either version.
+    /// Either version.
     Both,
-    /// Of this one.
+    /// Only this version.
     Only(Version),
 }
 
 impl ProxyProtocolConfig {
-    /// Believes what comes from these networks, and nobody else. Whoever can connect from there can
-    /// say of any address that it is its own: so only where the balancers are, and never all
-    /// addresses.
+    /// Creates a configuration that trusts headers from these networks, and from nowhere else.
+    /// Whoever can connect from such a network can claim any address. So list only the networks of
+    /// the balancers, and never all addresses.
     pub fn new(trusted: impl IntoIterator<Item = Network>) -> ProxyProtocolConfig {
         ProxyProtocolConfig {
             trusted: trusted.into_iter().collect(),
@@ -68,36 +68,36 @@ impl ProxyProtocolConfig {
         }
     }
 
-    /// Whether to believe what has no address: what comes by a Unix socket. Default: no. Who may
-    /// connect to one is said by the modes of its path.
+    /// Sets whether to trust connections without an address, which come through a Unix socket.
+    /// Default: no. The permissions of the socket's path determine who may connect to it.
     pub fn trusts_unix(mut self, yes: bool) -> ProxyProtocolConfig {
         self.trusts_unix = yes;
         self
     }
 
-    /// What becomes of others. Default: they are refused.
+    /// Sets what happens to connections that are not trusted. Default: they are refused.
     pub fn untrusted(mut self, untrusted: Untrusted) -> ProxyProtocolConfig {
         self.untrusted = untrusted;
         self
     }
 
-    /// Which versions are wanted. Default: both.
+    /// Sets which versions of the header are accepted. Default: both.
     pub fn versions(mut self, versions: Versions) -> ProxyProtocolConfig {
         self.versions = versions;
         self
     }
 
-    /// The longest header, in bytes; at least 16. Default 1,024: addresses, the name that was asked
-    /// for, an id, and what a balancer tells of a client's certificate have room in it. One of
-    /// version 1 has 107 at most in any case.
+    /// Sets the maximum length of a header, in bytes; at least 16. Default 1,024, which has room
+    /// for addresses, the requested name, an id, and what a balancer says about a client's
+    /// certificate. A header of version 1 has at most 107 bytes in any case.
     pub fn header_bytes_max(mut self, bytes: usize) -> ProxyProtocolConfig {
         self.header_bytes_max = bytes;
         self
     }
 
-    /// How many connections a peer may have: whom a header names, or who comes without one
-    /// ([`Untrusted::Direct`]). A connection whose header names nobody, the balancer's own say, is
-    /// not counted. Default: any number.
+    /// Sets how many connections a peer may have. The peer is the source that the header names, or
+    /// for a connection without a header ([`Untrusted::Direct`]) its own address. A connection
+    /// whose header names no source, such as the balancer's own, is not counted. Default: no limit.
     #[doc(alias = "limit_conn")]
     pub fn per_peer(mut self, connections: Option<Arc<PeerConnections>>) -> ProxyProtocolConfig {
         self.per_peer = connections;

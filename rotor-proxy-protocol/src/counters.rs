@@ -1,48 +1,48 @@
-//! What the connections behind a balancer count.
+//! `ProxyCounters`: the counters of connections behind a balancer.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 rotor_core::__rotor_counters! {
-    /// What the connections behind a balancer count. Each that was accepted is in exactly one of
-    /// these, once its header is there or it has ended.
+    /// The counters of connections behind a balancer. Each accepted connection counts in exactly
+    /// one of them, when its header has arrived or when it has ended.
     struct ProxyCounters {
         /// Headers that say where a connection comes from.
         proxied,
         /// Headers that say that a connection is the balancer's own.
         #[doc(alias = "LOCAL")]
         local,
-        /// Headers that say nothing of where a connection comes from.
+        /// Headers that do not say where a connection comes from.
         unknown,
-        /// Connections from elsewhere, served as they are
+        /// Connections from other networks, served without a header
         /// ([`Untrusted::Direct`](crate::Untrusted)).
         direct,
-        /// Connections from elsewhere, refused ([`Untrusted::Refuse`](crate::Untrusted)).
+        /// Connections from other networks, refused ([`Untrusted::Refuse`](crate::Untrusted)).
         untrusted,
-        /// Connections that began with something that is no header.
+        /// Connections whose first bytes are not a header.
         no_header,
-        /// Headers of a version that is not wanted.
+        /// Headers of a version that is not accepted.
         unwanted_versions,
-        /// Headers that were longer than they may be.
+        /// Headers longer than the limit.
         too_large,
-        /// Headers that break the rules.
+        /// Headers that violate the rules.
         broken,
-        /// Headers that are not what their checksum says.
+        /// Headers that do not match their checksum.
         checksums,
-        /// Connections beyond those that a peer may have.
+        /// Connections refused because their peer has as many as it may have.
         too_many_of_peer,
-        /// Connections that the other side ended before its header was whole, those among them that
-        /// only look whether somebody listens; and those whose socket inside had failed by then, in
-        /// a handshake of its own.
+        /// Connections that the other side ended before the header was complete, such as checks
+        /// whether the port is open; and connections whose inner socket had failed by then, in a
+        /// handshake of its own.
         abandoned,
-        /// Connections that were closed at this end before a header was there: it took too long,
-        /// or the loop ended.
+        /// Connections that were closed at this end before the header was complete: it took too
+        /// long, or the loop ended.
         #[doc(alias = "slowloris")]
         late,
     }
 }
 
-/// A connection whose header is awaited, and which is counted in the end as what became of it.
+/// A connection that waits for its header. It is counted once, by its outcome.
 pub(crate) struct UnderWay {
     counters: Arc<ProxyCounters>,
     is_over: bool,
@@ -53,7 +53,7 @@ impl UnderWay {
         UnderWay { counters, is_over: false }
     }
 
-    /// It is over, and counts as this.
+    /// Counts the connection in this counter: the wait is over.
     pub(crate) fn end(&mut self, outcome: impl FnOnce(&ProxyCounters) -> &AtomicU64) {
         self.is_over = true;
         ProxyCounters::add(outcome(&self.counters));

@@ -1,4 +1,4 @@
-//! Where connections go to by name: whatever the socket inside connects to, with a header first.
+//! Destinations by name: those of the inner socket, with a header sent first.
 
 use rotor_core::Scope;
 use rotor_core::net::StreamSocket;

@@ -1,4 +1,4 @@
-//! `ProxyError`: what is wrong with a header, or with who sends it.
+//! `ProxyError`: what is wrong with a header, or with its sender.
 
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
@@ -9,26 +9,26 @@ use quick_error::quick_error;
 use crate::counters::ProxyCounters;
 
 quick_error! {
-    /// Why a connection ended before its first byte. It is the inside of the [`io::Error`] of a
-    /// [`ProxyStream`](crate::ProxyStream)'s handshake, where [`ProxyError::of`] finds it.
+    /// Why a connection ended before its first byte. It is the inner error of the [`io::Error`] of
+    /// a [`ProxyStream`](crate::ProxyStream)'s handshake; [`ProxyError::of`] finds it there.
     ///
-    /// After each of them the connection is closed at once: there is nothing in the protocol by
-    /// which a sender could be told why.
+    /// After each of these errors the connection is closed at once: the protocol has no way to tell
+    /// the sender why.
     #[derive(Clone, PartialEq, Eq, Debug)]
     #[non_exhaustive]
     pub enum ProxyError {
-        /// The connection does not come from a network that is trusted. Somebody goes around the
-        /// balancer, or the balancer has an address that the configuration does not know.
+        /// The connection does not come from a trusted network. Somebody bypasses the balancer, or
+        /// the balancer has an address that the configuration does not list.
         Untrusted(address: Option<IpAddr>) {
             display("no balancer is known at this address: {}",
                 address.map_or("one without an address".into(), |address| address.to_string()))
         }
-        /// What comes first is no header of the PROXY protocol. The balancer is not set to send
-        /// one.
+        /// The first bytes are not a header of the PROXY protocol. The balancer is not set up to
+        /// send one.
         NoHeader {
             display("what comes first is no header of the PROXY protocol")
         }
-        /// The header is of a version that is not wanted
+        /// The header has a version that is not accepted
         /// ([`versions`](crate::ProxyProtocolConfig::versions)).
         UnwantedVersion {
             display("the header is of a version that is not wanted")
@@ -39,16 +39,15 @@ quick_error! {
         TooLarge {
             display("the header is longer than it may be")
         }
-        /// The header breaks the rules of its version. The sender's fault.
+        /// The header violates the rules of its version. The sender's fault.
         Broken(part: &'static str) {
             display("the header is broken: {part}")
         }
-        /// The header is not what it was when its checksum was made. The network's fault, or the
-        /// sender's.
+        /// The header does not match its checksum. The network's fault, or the sender's.
         Checksum {
             display("the header is not what its checksum says")
         }
-        /// There are as many connections from the peer as there may be
+        /// The peer has as many connections as it may have
         /// ([`per_peer`](crate::ProxyProtocolConfig::per_peer)).
         TooManyOfPeer(peer: IpAddr) {
             display("{peer} has as many connections as it may")
@@ -57,7 +56,7 @@ quick_error! {
 }
 
 impl ProxyError {
-    /// Finds what a [`ProxyStream`](crate::ProxyStream) said in an error of its socket's user.
+    /// Returns the error of a [`ProxyStream`](crate::ProxyStream) that is inside an [`io::Error`].
     ///
     /// ```
     /// # use rotor_proxy_protocol::ProxyError;
@@ -69,7 +68,7 @@ impl ProxyError {
         error.get_ref()?.downcast_ref()
     }
 
-    /// As what it is counted.
+    /// Returns the counter for this error.
     pub(crate) fn counter<'a>(&self, counters: &'a ProxyCounters) -> &'a AtomicU64 {
         match self {
             ProxyError::Untrusted(_) => &counters.untrusted,
@@ -83,8 +82,8 @@ impl ProxyError {
     }
 }
 
-/// The kind says that the connection is gone: nobody is to be told why, so none need wait for what
-/// else is sent.
+/// The error kind says that the connection is gone: nobody is told why, so there is no reason to
+/// wait for what the sender still sends.
 impl From<ProxyError> for io::Error {
     fn from(error: ProxyError) -> io::Error {
         io::Error::new(ErrorKind::ConnectionAborted, error)

@@ -1,8 +1,8 @@
-//! The fields of a header of version 2, and those of its field about TLS.
+//! `ProxyFields` and `ClientTls`: the fields of a header of version 2, and those of its TLS field.
 
 use std::str::from_utf8;
 
-/// The kinds of fields that have a name (section 2.2 of the specification).
+/// The kinds of fields that the specification names (section 2.2).
 pub(crate) mod kind {
     pub(crate) const ALPN: u8 = 0x01;
     pub(crate) const AUTHORITY: u8 = 0x02;
@@ -15,13 +15,12 @@ pub(crate) mod kind {
     pub(crate) const NAMESPACE: u8 = 0x30;
 }
 
-/// The octets before a field's value: its kind and its length.
+/// The number of bytes before a field's value: its kind and its length.
 pub(crate) const FIELD_HEAD: usize = 3;
 
-/// Fields one behind the other, each with its kind and its value.
+/// The fields of a header in order, each with its kind and its value.
 ///
-/// Of what ends in the midst of a field, that one is left out; a header that was read has none
-/// such.
+/// A field that is cut off at the end is left out; a header that was received has none such.
 #[derive(Clone, Debug)]
 #[doc(alias = "TLV")]
 pub struct ProxyFields<'a> {
@@ -33,13 +32,13 @@ impl<'a> ProxyFields<'a> {
         ProxyFields { rest: octets }
     }
 
-    /// Whether they end with the end of a field.
+    /// Returns whether the last field is complete.
     pub(crate) fn are_whole(mut self) -> bool {
         self.by_ref().for_each(drop);
         self.rest.is_empty()
     }
 
-    /// The value of the first field of this kind.
+    /// Returns the value of the first field of this kind.
     pub(crate) fn find(mut self, wanted: u8) -> Option<&'a [u8]> {
         self.find_map(|(kind, value)| (kind == wanted).then_some(value))
     }
@@ -57,7 +56,7 @@ impl<'a> Iterator for ProxyFields<'a> {
     }
 }
 
-/// What a balancer that ended TLS tells of it.
+/// What a balancer that terminated TLS says about it.
 #[derive(Clone, Copy, Debug)]
 #[doc(alias = "PP2_TYPE_SSL")]
 pub struct ClientTls<'a> {
@@ -73,23 +72,23 @@ impl<'a> ClientTls<'a> {
         Some(ClientTls { client, verify: u32::from_be_bytes(*verify), fields })
     }
 
-    /// Whether what it is made of is whole.
+    /// Returns whether the last of its fields is complete.
     pub(crate) fn is_whole(&self) -> bool {
         self.fields().are_whole()
     }
 
-    /// Returns whether the client came encrypted.
+    /// Returns whether the client's connection is encrypted.
     pub fn is_encrypted(&self) -> bool {
         self.client & 1 != 0
     }
 
-    /// Returns whether the client has shown a certificate, on this connection or one whose session
-    /// it continues, and the balancer has accepted it.
+    /// Returns whether the client has shown a certificate, on this connection or on one whose
+    /// session it resumes, and the balancer has accepted the certificate.
     pub fn is_verified(&self) -> bool {
         self.client & 0b110 != 0 && self.verify == 0
     }
 
-    /// Returns the version, `TLSv1.3` say, as the balancer writes it.
+    /// Returns the version as the balancer writes it, for example `TLSv1.3`.
     pub fn version(&self) -> Option<&'a str> {
         text(self.fields().find(kind::TLS_VERSION))
     }
@@ -110,7 +109,7 @@ impl<'a> ClientTls<'a> {
     }
 }
 
-/// Whether a field is as its kind says (section 2.2 of the specification).
+/// Returns whether a field has the form that its kind requires (section 2.2 of the specification).
 pub(crate) fn is_well_made(kind: u8, value: &[u8]) -> bool {
     match kind {
         kind::TLS => ClientTls::read(value).is_some_and(|tls| tls.is_whole()),
@@ -121,7 +120,7 @@ pub(crate) fn is_well_made(kind: u8, value: &[u8]) -> bool {
     }
 }
 
-/// Where in the fields the value of the checksum is, which has four octets.
+/// Returns the position of the checksum's value, which has four bytes, in the fields.
 pub(crate) fn checksum_at(fields: &[u8]) -> Option<usize> {
     let mut at = 0;
     for (kind, value) in ProxyFields::new(fields) {

@@ -1,4 +1,4 @@
-//! `ProxyHeader`: what a balancer says of a connection.
+//! `ProxyHeader`: what a balancer says about a connection.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -8,11 +8,11 @@ use quick_error::quick_error;
 use crate::fields::{ClientTls, FIELD_HEAD, ProxyFields, is_well_made, kind, text};
 use crate::version::Version;
 
-/// What a balancer says of a connection: where it comes from, where it went to, and more.
+/// What a balancer says about a connection: where it comes from, where it went to, and more.
 ///
-/// A protocol gets it from [`Transport::session`](rotor_stream::Transport::session), a handler of
-/// HTTP from the `session` of a head, over TLS too. The peer's address is that of the header
-/// without further ado.
+/// A protocol gets it from [`Transport::session`](rotor_stream::Transport::session), and an HTTP
+/// handler from the `session` of a head, over TLS too. The peer's address is then the one in the
+/// header; nothing else is needed for that.
 ///
 /// ```
 /// # use rotor_stream::Transport;
@@ -22,21 +22,22 @@ use crate::version::Version;
 /// }
 /// ```
 ///
-/// One that is to be sent is made by [`proxied`](ProxyHeader::proxied) and its like.
+/// To make a header for sending, use [`proxied`](ProxyHeader::proxied),
+/// [`unknown`](ProxyHeader::unknown) or [`local`](ProxyHeader::local).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProxyHeader {
     pub(crate) version: Version,
     pub(crate) said: Said,
-    /// As they are sent, version 2 only.
+    /// As they are sent; only in version 2.
     pub(crate) fields: Vec<u8>,
 }
 
-/// What a header says of the addresses.
+/// What a header says about the addresses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Said {
     /// The connection is the balancer's own.
     Local,
-    /// It is somebody's of whom there is nothing to be said.
+    /// The connection is a client's of whom nothing is known.
     Unknown,
     Proxied {
         source: SocketAddr,
@@ -45,19 +46,19 @@ pub(crate) enum Said {
 }
 
 quick_error! {
-    /// A field cannot be in a header. The caller's mistake; the header is gone.
+    /// Why a field cannot be added to a header. The caller's mistake; the header is consumed.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     #[non_exhaustive]
     pub enum FieldError {
-        /// A header of version 1 has none. One that names no addresses
-        /// ([`unknown`](ProxyHeader::unknown), [`local`](ProxyHeader::local)) has none that anybody
-        /// would read.
+        /// Headers of version 1 have no fields. In a header that names no addresses
+        /// ([`unknown`](ProxyHeader::unknown), [`local`](ProxyHeader::local)) nobody would read
+        /// them.
         NoFields {
             display("a header of this kind has no fields")
         }
-        /// The value is not as its kind says: an id of more than 128 bytes, a name that is not
-        /// UTF-8, a checksum of other than 4 bytes, fields of TLS that end within one. Receivers
-        /// refuse such a header.
+        /// The value does not have the form that its kind requires: an id of more than 128 bytes, a
+        /// name that is not UTF-8, a checksum that does not have 4 bytes, TLS fields that end
+        /// within one of them. Receivers refuse such a header.
         Malformed {
             display("the value of a field is not as its kind says")
         }
@@ -68,23 +69,24 @@ quick_error! {
     }
 }
 
-/// The most octets of all fields together: what is left of 65,535 beside any addresses.
+/// The maximum length of all fields together, in bytes: what is left of 65,535 beside any
+/// addresses.
 const FIELDS_MAX: usize = 65_000;
 
 impl ProxyHeader {
-    /// A connection from `source` that went to `destination`.
+    /// Creates a header for a connection from `source` that went to `destination`.
     pub fn proxied(version: Version, source: SocketAddr, destination: SocketAddr) -> ProxyHeader {
         let (source, destination) = (canonical(source), canonical(destination));
         ProxyHeader::saying(version, Said::Proxied { source, destination })
     }
 
-    /// A connection of somebody's of whom there is nothing to be said: from a Unix socket, say.
+    /// Creates a header for a client of whom nothing is known, for example one from a Unix socket.
     pub fn unknown(version: Version) -> ProxyHeader {
         ProxyHeader::saying(version, Said::Unknown)
     }
 
-    /// A connection that the sender makes for itself: to see whether a server is well, say. Of
-    /// version 2: version 1 has no such thing.
+    /// Creates a header for a connection of the sender's own, such as a health check. It has
+    /// version 2; version 1 has no such header.
     #[doc(alias = "LOCAL")]
     pub fn local() -> ProxyHeader {
         ProxyHeader::saying(Version::V2, Said::Local)
@@ -94,12 +96,12 @@ impl ProxyHeader {
         ProxyHeader { version, said, fields: Vec::new() }
     }
 
-    /// The same with one more field, of the kinds of the specification (section 2.2) or another.
+    /// Adds a field, of a kind that the specification names (section 2.2) or another one.
     ///
     /// # Errors
     ///
-    /// [`FieldError`]: the header has no fields, the value is not as its kind says, or the fields
-    /// are longer than 65,000 bytes, with the 3 before each.
+    /// [`FieldError`]: the header has no fields, the value does not have the form that its kind
+    /// requires, or the fields are longer than 65,000 bytes, including the 3 bytes before each.
     #[doc(alias = "TLV")]
     pub fn with_field(mut self, kind: u8, value: &[u8]) -> Result<ProxyHeader, FieldError> {
         if self.version == Version::V1 || !matches!(self.said, Said::Proxied { .. }) {
@@ -118,28 +120,30 @@ impl ProxyHeader {
         Ok(self)
     }
 
-    /// The same with a checksum (CRC-32C), by which the receiver sees that nothing was changed on
-    /// the way. It is computed when the header is sent; one that has a checksum stays as it is.
+    /// Adds a checksum (CRC-32C), by which the receiver can tell whether the header was changed on
+    /// the way. It is computed when the header is sent. A header that has a checksum is returned
+    /// unchanged.
     ///
     /// # Errors
     ///
     /// As for [`with_field`](ProxyHeader::with_field).
     #[doc(alias = "CRC32C")]
     pub fn with_checksum(self) -> Result<ProxyHeader, FieldError> {
-        // A receiver computes each with zeros in its own place alone.
+        // A receiver would compute each of several checksums with zeros in the place of that one
+        // only.
         if self.field(kind::CRC32C).is_some() {
             return Ok(self);
         }
-        // What it is follows from the rest, which may grow until it is sent.
+        // The value depends on the rest of the header, which may grow until it is sent.
         self.with_field(kind::CRC32C, &[0; 4])
     }
 
-    /// Returns its version.
+    /// Returns the version of the header.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Returns where the connection comes from; `None` where that was not said.
+    /// Returns where the connection comes from, or `None` if the header does not say.
     #[doc(alias = "peer_address")]
     pub fn source(&self) -> Option<SocketAddr> {
         match self.said {
@@ -148,7 +152,7 @@ impl ProxyHeader {
         }
     }
 
-    /// Returns where the connection went to, at the balancer; `None` where that was not said.
+    /// Returns where the connection went to, at the balancer, or `None` if the header does not say.
     pub fn destination(&self) -> Option<SocketAddr> {
         match self.said {
             Said::Proxied { destination, .. } => Some(destination),
@@ -162,29 +166,29 @@ impl ProxyHeader {
         self.said == Said::Local
     }
 
-    /// Returns all fields, in order, each with its kind.
+    /// Returns all fields in order, each with its kind.
     #[doc(alias = "TLV")]
     pub fn fields(&self) -> ProxyFields<'_> {
         ProxyFields::new(&self.fields)
     }
 
-    /// Returns the value of the first field of this kind: of those that have no method here.
+    /// Returns the value of the first field of this kind, for kinds that have no method here.
     pub fn field(&self, kind: u8) -> Option<&[u8]> {
         self.fields().find(kind)
     }
 
-    /// Returns the protocol that was agreed on with the client, as ALPN names it.
+    /// Returns the protocol that was negotiated with the client, as an ALPN identifier.
     pub fn alpn(&self) -> Option<&[u8]> {
         self.field(kind::ALPN)
     }
 
-    /// Returns the name of the host that the client asked for: by TLS, as a rule.
+    /// Returns the name of the host that the client requested, usually by TLS.
     #[doc(alias = "SNI")]
     pub fn authority(&self) -> Option<&str> {
         text(self.field(kind::AUTHORITY))
     }
 
-    /// Returns what the balancer calls this connection.
+    /// Returns the balancer's id for this connection.
     pub fn unique_id(&self) -> Option<&[u8]> {
         self.field(kind::UNIQUE_ID)
     }
@@ -194,7 +198,7 @@ impl ProxyHeader {
         text(self.field(kind::NAMESPACE))
     }
 
-    /// Returns what the balancer tells of the client's TLS, which it has ended.
+    /// Returns what the balancer says about the client's TLS, if the balancer terminated it.
     #[doc(alias = "PP2_TYPE_SSL")]
     #[doc(alias = "SSL")]
     pub fn tls(&self) -> Option<ClientTls<'_>> {
@@ -202,12 +206,12 @@ impl ProxyHeader {
     }
 }
 
-/// An address as its own family writes it.
+/// Converts an IPv4 address that is mapped into IPv6 to an IPv4 one.
 pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// Two addresses of one family: that of IPv6 where one is.
+/// Converts both addresses to IPv6 if only one of them is.
 pub(crate) fn of_one_family(one: SocketAddr, other: SocketAddr) -> (SocketAddr, SocketAddr) {
     if one.is_ipv4() == other.is_ipv4() { (one, other) } else { (mapped(one), mapped(other)) }
 }

@@ -11,22 +11,23 @@ use rotor_core::{Interest, Scope, Token};
 use crate::proxy_protocol::ProxyProtocol;
 use crate::stream::ProxyStream;
 
-/// Where a [`ProxyListener`] listens, and behind which balancers; [`ProxyProtocol::at`] makes one.
+/// The address of a [`ProxyListener`], with the balancers in front of it; made by
+/// [`ProxyProtocol::at`].
 #[derive(Clone, Debug)]
 pub struct ProxyAddress<A> {
     behind: ProxyProtocol,
     address: A,
 }
 
-/// A listener behind balancers, around one of any kind.
+/// A listener behind balancers, around a listener of any kind.
 ///
-/// Where others have a `TcpListener`, this is `ProxyListener<TcpListener>`, and its address
-/// [`behind.at(address)`](ProxyProtocol::at). With TLS it goes inside:
+/// Use `ProxyListener<TcpListener>` in the place of a `TcpListener`, with the address
+/// [`behind.at(address)`](ProxyProtocol::at). With TLS, this listener is the inner one:
 /// `TlsListener<ProxyListener<TcpListener>>`, at `tls.at(behind.at(address))`.
-/// [`behind.over(listener)`](ProxyProtocol::over) is the same on one that is open already.
+/// [`behind.over(listener)`](ProxyProtocol::over) wraps a listener that is open already.
 ///
-/// [`AcceptConfig::per_peer`](rotor_stream::AcceptConfig::per_peer) counts by where a connection
-/// itself comes from, which is the balancer; clients are counted by
+/// [`AcceptConfig::per_peer`](rotor_stream::AcceptConfig::per_peer) counts by the address of the
+/// connection itself, which is the balancer's; to count by client, use
 /// [`ProxyProtocolConfig::per_peer`](crate::ProxyProtocolConfig::per_peer).
 pub struct ProxyListener<L> {
     behind: ProxyProtocol,
@@ -34,28 +35,28 @@ pub struct ProxyListener<L> {
 }
 
 impl ProxyProtocol {
-    /// It at an address: what a [`ProxyListener`] is bound to.
+    /// Returns the address to which a [`ProxyListener`] is bound.
     #[doc(alias = "bind")]
     pub fn at<A>(&self, address: A) -> ProxyAddress<A> {
         ProxyAddress { behind: self.clone(), address }
     }
 
-    /// It on a listener that is open already: one of several that share an address
-    /// ([`TcpListeners`](rotor_core::net::TcpListeners)), or that the process was given.
+    /// Wraps a listener that is open already: one of several that share an address
+    /// ([`TcpListeners`](rotor_core::net::TcpListeners)), or one that was passed to the process.
     pub fn over<L>(&self, listener: L) -> ProxyListener<L> {
         ProxyListener { behind: self.clone(), listener }
     }
 }
 
 impl<A> ProxyAddress<A> {
-    /// Returns the address itself.
+    /// Returns the inner address.
     pub fn inner(&self) -> &A {
         &self.address
     }
 }
 
 impl<L> ProxyListener<L> {
-    /// Returns the listener inside.
+    /// Returns the inner listener.
     pub fn inner(&self) -> &L {
         &self.listener
     }

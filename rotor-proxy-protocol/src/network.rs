@@ -1,4 +1,4 @@
-//! `Network`: addresses that have their first bits in common.
+//! `Network`: addresses with a common prefix.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use ipnet::{IpNet, Ipv4Net};
 use quick_error::quick_error;
 
-/// Addresses that have their first bits in common: `10.0.0.0/8`, `2001:db8::/32`, or one alone,
+/// Addresses with a common prefix, such as `10.0.0.0/8` or `2001:db8::/32`, or a single one such as
 /// `127.0.0.1`.
 ///
 /// ```
@@ -17,7 +17,7 @@ use quick_error::quick_error;
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let network: Network = "10.0.0.0/8".parse()?;
 /// assert!(network.contains("10.1.2.3".parse()?));
-/// // As a listener of IPv6 sees a peer that came by IPv4.
+/// // The way in which an IPv6 listener sees an IPv4 peer.
 /// assert!(network.contains("::ffff:10.1.2.3".parse()?));
 /// assert!(!network.contains("11.0.0.1".parse()?));
 /// # Ok(())
@@ -29,10 +29,10 @@ use quick_error::quick_error;
 pub struct Network(IpNet);
 
 quick_error! {
-    /// A text that is no network. The caller's mistake.
+    /// Why a text is not a network. The caller's mistake.
     #[derive(Clone, PartialEq, Eq, Debug)]
     pub enum NetworkError {
-        /// This text.
+        /// The text is neither an address nor a network.
         Invalid(text: String) {
             display("{text:?} is neither an address nor a network, such as 10.0.0.0/8")
         }
@@ -40,14 +40,14 @@ quick_error! {
 }
 
 impl Network {
-    /// Returns whether an address is one of these. One of IPv4 that is written as one of IPv6
-    /// (`::ffff:10.0.0.1`) is the one that it stands for.
+    /// Returns whether the network contains an address. An IPv4 address that is written as an IPv6
+    /// one (`::ffff:10.0.0.1`) counts as the IPv4 address.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(&address.to_canonical())
     }
 }
 
-/// This address alone.
+/// The network of this address alone.
 impl From<IpAddr> for Network {
     fn from(address: IpAddr) -> Network {
         Network(IpNet::from(address.to_canonical()))
@@ -66,8 +66,8 @@ impl FromStr for Network {
     }
 }
 
-/// A network of IPv4 that is written as one of IPv6 (`::ffff:10.0.0.0/104`) is the one that it
-/// stands for, as addresses are: else it would have none at all.
+/// Converts an IPv4 network that is written as an IPv6 one (`::ffff:10.0.0.0/104`). Since addresses
+/// are converted as well, such a network would otherwise contain none.
 fn canonical(network: IpNet) -> IpNet {
     let IpNet::V6(network) = network else { return network };
     let mapped = network.addr().to_ipv4_mapped().zip(network.prefix_len().checked_sub(96));

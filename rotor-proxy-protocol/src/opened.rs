@@ -1,15 +1,15 @@
-//! `Opened`: what is kept of a header, and what was read beyond it.
+//! `Opened`: the header of an open connection, and the bytes that were read beyond it.
 
 use rotor_stream::PeerPlace;
 
 use crate::header::ProxyHeader;
 
 pub(crate) struct Opened {
-    /// Nothing where none was awaited, or one was sent.
+    /// `None` if no header was awaited, or one was sent.
     pub(crate) header: Option<ProxyHeader>,
-    /// What came with the header; absent once a read has found it empty.
+    /// The bytes that were read with the header; `None` once a read has found that none are left.
     ahead: Option<Ahead>,
-    /// The connection counts as one of its peer's as long as this lives.
+    /// The connection counts for its peer as long as this lives.
     _place: Option<PeerPlace>,
 }
 
@@ -28,7 +28,7 @@ impl Opened {
         Opened { header, ahead, _place: place }
     }
 
-    /// Whether there is nothing to be kept.
+    /// Returns whether there is nothing to keep.
     pub(crate) fn is_empty(&self) -> bool {
         self.header.is_none() && self.ahead.is_none() && self._place.is_none()
     }
@@ -41,9 +41,10 @@ impl Opened {
         self.ahead.as_ref().map_or(0, |ahead| ahead.bytes.capacity())
     }
 
-    /// Hands out what was read beyond the header, to `put`, which says how much it took; `None`
-    /// where the socket is to be read. It says that it has something once more than it has, so that
-    /// nobody takes a read that ends with it for one that has emptied the socket.
+    /// Passes the bytes that were read beyond the header to `put`, which returns how many it took.
+    /// Returns `None` if the socket must be read instead. After the last byte, `has_ahead` stays
+    /// true until the next call, so that a read that ends with this byte is not taken as one that
+    /// has emptied the socket.
     pub(crate) fn take(&mut self, put: impl FnOnce(&[u8]) -> usize) -> Option<usize> {
         let ahead = self.ahead.as_mut()?;
         let left = &ahead.bytes[ahead.taken..];

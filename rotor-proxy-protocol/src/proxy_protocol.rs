@@ -10,8 +10,8 @@ use crate::counters::ProxyCounters;
 use crate::shared::Shared;
 use crate::stream::ProxyStream;
 
-/// A server behind balancers that speak the PROXY protocol: a handle, whose clones are the same,
-/// for all its listeners, loops and threads.
+/// A server behind balancers that speak the PROXY protocol. This is a handle for all its listeners,
+/// loops and threads; clones share settings and counters.
 ///
 /// ```no_run
 /// # use std::net::SocketAddr;
@@ -33,20 +33,20 @@ pub struct ProxyProtocol {
 }
 
 impl ProxyProtocol {
-    /// One with these settings.
+    /// Creates a handle with these settings.
     pub fn new(config: ProxyProtocolConfig) -> ProxyProtocol {
         ProxyProtocol { shared: Arc::new(Shared { config, counters: Arc::default() }) }
     }
 
-    /// A connection that comes from `from`, as
-    /// [`Listener::accept`](rotor_core::net::Listener::accept) says; `None` for one without an
-    /// address.
+    /// Wraps an accepted connection. `from` is its address as returned by
+    /// [`Listener::accept`](rotor_core::net::Listener::accept), or `None` for a connection without
+    /// an address.
     #[doc(alias = "accept")]
     pub fn wrap<S>(&self, socket: S, from: Option<SocketAddr>) -> ProxyStream<S> {
         ProxyStream::awaiting(socket, Awaits::new(self.shared.clone(), from))
     }
 
-    /// Returns what all connections of it count.
+    /// Returns the counters of all its connections.
     pub fn counters(&self) -> &Arc<ProxyCounters> {
         &self.shared.counters
     }

@@ -1,7 +1,8 @@
-//! Headers as they are read: strictly, and with one answer however they were cut on their way.
+//! Parses headers strictly, with the same result however they were split on their way.
 //!
-//! An answer other than "more is needed" depends on nothing behind the octet that decides it: each
-//! rule is looked at as soon as the octets that it is about are there, in the order of these.
+//! A result other than "more is needed" does not depend on any byte after the one that decides it:
+//! each rule is checked as soon as the bytes that it is about have arrived, in the order of the
+//! bytes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::{FromStr, from_utf8};
@@ -13,24 +14,25 @@ use crate::header::{ProxyHeader, Said};
 use crate::version::Version;
 use crate::wire::{SIGNATURE, family};
 
-/// The most bytes of a header of version 1, its end included (section 2.1 of the specification).
+/// The maximum length of a header of version 1 in bytes, with its line end (section 2.1 of the
+/// specification).
 pub const LINE_BYTES_MAX: usize = 107;
 
-/// What a header of version 1 begins with.
+/// The start of a header of version 1.
 const WORD: &[u8] = b"PROXY ";
 
-/// Signature, command, family, length: the least bound that means something.
+/// Signature, command, family and length: the smallest limit that makes sense.
 const FIXED_BYTES: usize = 16;
 
-/// Both addresses of Unix sockets, 108 bytes each.
+/// The addresses of two Unix sockets, 108 bytes each.
 const UNIX_BYTES: usize = 216;
 
 impl ProxyHeader {
-    /// Reads the header at the beginning of `bytes`, of at most `bytes_max` (16 at least; one of
-    /// version 1 has 107 at most in any case). Returns it with its length; `None` where more is
-    /// needed, and there are fewer than `bytes_max`.
+    /// Parses the header at the beginning of `bytes`, of at most `bytes_max` bytes (at least 16; a
+    /// header of version 1 has at most 107 in any case). Returns the header and its length, or
+    /// `None` if more bytes are needed and there are fewer than `bytes_max`.
     ///
-    /// The answer is the same however much is there of what follows the header.
+    /// The result does not depend on the bytes after the header.
     ///
     /// ```
     /// # mod rotor { pub use rotor_proxy_protocol as proxy_protocol; }
@@ -54,7 +56,7 @@ impl ProxyHeader {
         bytes_max: usize,
     ) -> Result<Option<(ProxyHeader, usize)>, ProxyError> {
         let bytes_max = bytes_max.max(FIXED_BYTES);
-        // The two begin with different octets.
+        // The two versions begin with different bytes.
         let begin: &[u8] = if bytes.first() == SIGNATURE.first() { SIGNATURE } else { WORD };
         let len = bytes.len().min(begin.len());
         if bytes[..len] != begin[..len] {
@@ -80,7 +82,7 @@ fn read_line(bytes: &[u8], bytes_max: usize) -> Result<Option<(ProxyHeader, usiz
     Ok(Some((ProxyHeader::saying(Version::V1, said_by(line)?), end + 1)))
 }
 
-/// What stands between `PROXY ` and the end of the line.
+/// Parses the text between `PROXY ` and the end of the line.
 fn said_by(line: &[u8]) -> Result<Said, ProxyError> {
     // "The receiver must ignore anything presented before the CRLF".
     if line == b"UNKNOWN" || line.starts_with(b"UNKNOWN ") {
@@ -110,7 +112,7 @@ fn address<A: FromStr + Into<IpAddr>>(word: &str) -> Result<IpAddr, ProxyError> 
     Ok(address.into().to_canonical())
 }
 
-/// Digits, none of them a zero before others.
+/// Parses digits, without a leading zero.
 fn port(word: &str) -> Result<u16, ProxyError> {
     let has_digits = word.bytes().all(|octet| octet.is_ascii_digit());
     if !has_digits || (word.starts_with('0') && word != "0") {
@@ -121,7 +123,7 @@ fn port(word: &str) -> Result<u16, ProxyError> {
 
 fn read_binary(bytes: &[u8], bytes_max: usize) -> Result<Option<(ProxyHeader, usize)>, ProxyError> {
     let Some(&[command, family, high, low]) = bytes[SIGNATURE.len()..].first_chunk() else {
-        // Each as soon as it is there.
+        // Each byte is checked as soon as it has arrived.
         if let Some(&command) = bytes.get(SIGNATURE.len()) {
             is_local(command)?;
         }
@@ -142,20 +144,20 @@ fn read_binary(bytes: &[u8], bytes_max: usize) -> Result<Option<(ProxyHeader, us
     let Some(header) = bytes.get(..len) else { return Ok(None) };
     let (addresses, fields) = header[FIXED_BYTES..].split_at(addresses_len);
     let said = match family {
-        // Its family and all that follows are to be skipped.
+        // The family and everything after it must be skipped.
         _ if is_local => Said::Local,
         family::TCP4 | family::UDP4 => pair::<4>(addresses),
         family::TCP6 | family::UDP6 => pair::<16>(addresses),
         _ => Said::Unknown,
     };
-    // What follows addresses that are not known of cannot be told from them.
+    // Fields after addresses of an unknown length cannot be told from these.
     let has_fields = !is_local && family != family::UNSPECIFIED;
     let fields = if has_fields { fields } else { &[] };
     check_fields(fields, &header[..FIXED_BYTES + addresses_len])?;
     Ok(Some((ProxyHeader { version: Version::V2, said, fields: fields.to_vec() }, len)))
 }
 
-/// Whether the connection is the balancer's own.
+/// Returns whether the connection is the balancer's own.
 fn is_local(command: u8) -> Result<bool, ProxyError> {
     match command {
         0x20 => Ok(true),
@@ -164,7 +166,7 @@ fn is_local(command: u8) -> Result<bool, ProxyError> {
     }
 }
 
-/// How many octets of addresses there must be.
+/// Returns how many bytes of addresses there must be.
 fn addresses_len(is_local: bool, family: u8) -> Result<usize, ProxyError> {
     match family {
         _ if is_local => Ok(0),
@@ -177,7 +179,7 @@ fn addresses_len(is_local: bool, family: u8) -> Result<usize, ProxyError> {
     }
 }
 
-/// Two addresses of so many octets, then their ports; what is too short for that says nothing.
+/// Parses two addresses of `N` bytes, then their ports; input that is too short says nothing.
 fn pair<const N: usize>(addresses: &[u8]) -> Said
 where
     IpAddr: From<[u8; N]>,
@@ -207,7 +209,7 @@ fn check_fields(fields: &[u8], before: &[u8]) -> Result<(), ProxyError> {
     let Some(at) = checksum_at(fields) else { return Ok(()) };
     let (ahead, rest) = fields.split_at(at);
     let (said, behind) = rest.split_at(4);
-    // It is made with zeros where it will stand.
+    // It was computed with zeros in its own place.
     let sum = crc32c(&[before, ahead, &[0; 4], behind]);
     if said == sum.to_be_bytes() { Ok(()) } else { Err(ProxyError::Checksum) }
 }

@@ -1,4 +1,4 @@
-//! `Sends`: a header on its way out.
+//! `Sends`: a header that is being sent.
 
 use std::io;
 
@@ -16,12 +16,12 @@ impl Sends {
         Box::new(Sends { bytes: header.to_bytes(), sent: 0 })
     }
 
-    /// How many bytes the socket has not taken.
+    /// Returns how many bytes the socket has not accepted yet.
     pub(crate) fn left(&self) -> usize {
         self.bytes.len() - self.sent
     }
 
-    /// Sends what is left of it.
+    /// Sends the rest of the header.
     pub(crate) fn go_on<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<()> {
         while self.left() > 0 {
             match inner.write(&self.bytes[self.sent..])? {
@@ -29,7 +29,7 @@ impl Sends {
                 sent => self.sent += sent,
             }
         }
-        // A wrapper inside may hold it.
+        // An inner wrapper may hold the bytes.
         inner.flush()
     }
 }

@@ -1,4 +1,4 @@
-//! What all connections behind the same balancers share.
+//! `Shared`: what all connections behind the same balancers share.
 
 use std::sync::Arc;
 

@@ -16,27 +16,26 @@ use crate::opened::Opened;
 use crate::sends::Sends;
 use crate::target::ProxyTarget;
 
-/// A socket whose connection begins with a header of the PROXY protocol: one that was received, or
-/// that is sent.
+/// A socket whose connection begins with a header of the PROXY protocol, which is received or sent.
 ///
-/// It is a [`StreamSocket`] itself, so any [`Protocol`](rotor_stream::Protocol) runs on it, TLS
-/// too: `TlsStream<ProxyStream<TcpStream>>`, as the header comes in clear, before all else. A
-/// server gets one from a [`ProxyListener`](crate::ProxyListener), a client by connecting to a
-/// [`ProxyTarget`].
+/// It is a [`StreamSocket`] itself, so any [`Protocol`](rotor_stream::Protocol) runs on it. So does
+/// TLS, as `TlsStream<ProxyStream<TcpStream>>`, since the header is sent unencrypted, before
+/// everything else. A server gets such a socket from a [`ProxyListener`](crate::ProxyListener), a
+/// client by connecting to a [`ProxyTarget`].
 ///
-/// * The header is awaited, or sent, in the handshake, which
-///   [`handshake_timeout`](rotor_stream::StreamConfig::handshake_timeout) bounds.
-/// * [`peer_address`](StreamSocket::peer_address) is then what the header says, and so is
-///   [`local_address`](StreamSocket::local_address): where the client connected to. Where it says
-///   nothing, they are those of the socket.
+/// * The header is received or sent in the handshake, within
+///   [`handshake_timeout`](rotor_stream::StreamConfig::handshake_timeout).
+/// * [`peer_address`](StreamSocket::peer_address) then returns the source that the header names,
+///   and [`local_address`](StreamSocket::local_address) the address to which the client connected.
+///   If the header names none, these are the addresses of the socket.
 /// * The header itself is the [`session`](StreamSocket::session).
-/// * Behind the header, bytes are passed on as they are; files are sent as the socket inside sends
-///   them.
+/// * After the header, bytes are passed on unchanged; files are sent in the way of the inner
+///   socket.
 ///
 /// # Errors
 ///
-/// [`ProxyError::of`](crate::ProxyError::of) says what was wrong with a header. An error of the
-/// socket inside is passed on as it is.
+/// [`ProxyError::of`](crate::ProxyError::of) returns what was wrong with a header. An error of the
+/// inner socket is passed on unchanged.
 pub struct ProxyStream<S> {
     inner: S,
     state: State,
@@ -45,7 +44,8 @@ pub struct ProxyStream<S> {
 enum State {
     Awaits(Box<Awaits>),
     Sends(Box<Sends>),
-    /// With something that is kept; nothing for most that were connected.
+    /// With what is kept of a received header; `None` for most connections that were made by
+    /// connecting.
     Open(Option<Box<Opened>>),
     /// There will be no header.
     Failed,
@@ -56,25 +56,25 @@ impl<S> ProxyStream<S> {
         ProxyStream { inner, state: State::Awaits(awaits) }
     }
 
-    /// The sender's end of a connection that is there already, or of an attempt to make one.
+    /// Creates the sender's end on an open connection, or on one that is being opened.
     ///
     /// [`ProxyProtocol::wrap`](crate::ProxyProtocol::wrap) makes the receiver's end.
     pub fn sending(inner: S, header: &ProxyHeader) -> ProxyStream<S> {
         ProxyStream { inner, state: State::Sends(Sends::new(header)) }
     }
 
-    /// Returns the socket inside, to ask it for something or to set an option. Its addresses are
-    /// those of the connection to the balancer.
+    /// Returns the inner socket, to query it or to set an option. Its addresses are those of the
+    /// connection to the balancer.
     pub fn inner(&self) -> &S {
         &self.inner
     }
 
-    /// Returns the header that was received, once it is there.
+    /// Returns the header that was received, once it is complete.
     pub fn header(&self) -> Option<&ProxyHeader> {
         self.opened()?.header.as_ref()
     }
 
-    /// The socket inside has failed before a header could come.
+    /// The inner socket has failed before a header could arrive.
     #[cold]
     fn abandon(&mut self) {
         if let State::Awaits(awaits) = &mut self.state {
@@ -105,8 +105,8 @@ impl<S: StreamSocket> Read for ProxyStream<S> {
         {
             return Ok(read);
         }
-        // A read of no bytes asks whether the socket inside is connected. What else is read before
-        // the header is there would be of it.
+        // An empty read asks whether the inner socket is connected. Any other read before the
+        // header is complete would take bytes of the header.
         if self.is_open() || buffer.is_empty() {
             self.inner.read(buffer)
         } else {
@@ -202,7 +202,7 @@ impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
         Ok(())
     }
 
-    /// The header itself is read until there is nothing.
+    /// A handshake that waits for the rest of the header has read all that was in the socket.
     fn handshake_has_drained(&self) -> bool {
         !self.wants_write() && self.inner.handshake_has_drained()
     }
@@ -223,13 +223,14 @@ impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
         self.inner.shutdown(how)
     }
 
-    /// Returns what the header says, or else the address of the socket inside.
+    /// Returns the source that the header names, or else the peer address of the inner socket.
     fn peer_address(&self) -> Option<SocketAddr> {
         let said = self.header().and_then(ProxyHeader::source);
         said.or_else(|| self.inner.peer_address())
     }
 
-    /// Returns what the header says, or else the address of the socket inside.
+    /// Returns the destination that the header names, or else the local address of the inner
+    /// socket.
     fn local_address(&self) -> Option<SocketAddr> {
         let said = self.header().and_then(ProxyHeader::destination);
         said.or_else(|| self.inner.local_address())
@@ -239,7 +240,7 @@ impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
         self.inner.negotiated()
     }
 
-    /// Returns a [`ProxyHeader`], where one was received; else what the socket inside has.
+    /// Returns the [`ProxyHeader`] if one was received; otherwise the session of the inner socket.
     fn session(&self) -> Option<&dyn Any> {
         match self.header() {
             Some(header) => Some(header),
@@ -263,8 +264,8 @@ impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
 
     #[inline]
     fn short_read_drains(&self) -> bool {
-        // Before it is open, a wrapper around it may not wait for an event: who is not trusted is
-        // refused at once.
+        // Before it is open, a wrapper around it must not wait for an event: a connection that is
+        // not trusted is refused at once.
         self.is_open()
             && !self.opened().is_some_and(Opened::has_ahead)
             && self.inner.short_read_drains()

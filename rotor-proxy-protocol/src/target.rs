@@ -1,4 +1,4 @@
-//! `ProxyTarget`: where to connect to, and what to say first.
+//! `ProxyTarget`: an address to connect to, and the header to send first.
 
 use std::fmt;
 
@@ -7,17 +7,17 @@ use crate::header::ProxyHeader;
 /// Where a [`ProxyStream`](crate::ProxyStream) connects to, and the header that it sends there
 /// first.
 ///
-/// It is a [`Destination`](rotor_stream::Destination), so [`Connect`](rotor_stream::Connect) takes
-/// it, around an address or the name of a host. It has an order, so pools of connections do. Two
-/// are equal where address and header are: what was opened for one client is never used for
-/// another.
+/// It is a [`Destination`](rotor_stream::Destination) around an address or the name of a host, so
+/// [`Connect`](rotor_stream::Connect) accepts it. It is ordered, so it can be a key in pools of
+/// connections. Two targets are equal if both address and header are: a connection that was opened
+/// for one client is never used for another.
 ///
 /// ```
 /// # mod rotor { pub use rotor_stream as stream; pub use rotor_proxy_protocol as proxy_protocol; }
 /// use rotor::proxy_protocol::{ProxyHeader, ProxyTarget, Version};
 /// use rotor::stream::{Host, Transport};
 ///
-/// /// Tells the server who its client is, as far as there are addresses.
+/// /// Tells the server the client's address, if the connection has addresses.
 /// fn target(server: Host, client: &Transport<'_>) -> ProxyTarget<Host> {
 ///     let header = match (client.peer_address(), client.local_address()) {
 ///         (Some(source), Some(destination)) => ProxyHeader::proxied(Version::V2, source, destination),
@@ -34,17 +34,17 @@ pub struct ProxyTarget<A> {
 }
 
 impl<A> ProxyTarget<A> {
-    /// Connects to an address, and sends this header there.
+    /// Creates a target from an address and the header to send there.
     pub fn new(address: A, header: ProxyHeader) -> ProxyTarget<A> {
         ProxyTarget { address, header }
     }
 
-    /// Returns where it connects to.
+    /// Returns the address to connect to.
     pub fn address(&self) -> &A {
         &self.address
     }
 
-    /// Returns what it says first.
+    /// Returns the header that is sent first.
     pub fn header(&self) -> &ProxyHeader {
         &self.header
     }

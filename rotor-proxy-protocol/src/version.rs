@@ -1,10 +1,10 @@
-//! `Version`: the two forms of a header.
+//! `Version`: the two versions of the header.
 
-/// A form of the header.
+/// A version of the header.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Version {
-    /// A line of text: addresses and ports.
+    /// Version 1, a line of text with addresses and ports.
     V1,
-    /// Binary: addresses and ports, and fields beside them.
+    /// Version 2, a binary header with addresses, ports and further fields.
     V2,
 }

@@ -1,9 +1,9 @@
-//! What stands in headers of version 2 (section 2.2 of the specification).
+//! Constants of the headers of version 2 (section 2.2 of the specification).
 
-/// What they begin with.
+/// The bytes with which they begin.
 pub(crate) const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// Families and transports.
+/// Address families and transports.
 pub(crate) mod family {
     pub(crate) const UNSPECIFIED: u8 = 0x00;
     pub(crate) const TCP4: u8 = 0x11;

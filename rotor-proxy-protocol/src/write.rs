@@ -1,4 +1,4 @@
-//! Headers as they are sent.
+//! Encodes headers.
 
 use std::net::SocketAddr;
 
@@ -9,8 +9,8 @@ use crate::version::Version;
 use crate::wire::{SIGNATURE, family};
 
 impl ProxyHeader {
-    /// Returns what is sent: by a [`ProxyStream`](crate::ProxyStream) that
-    /// connects, without further ado.
+    /// Returns the header as it is sent. A [`ProxyStream`](crate::ProxyStream) that connects sends
+    /// it by itself.
     #[doc(alias = "encode")]
     pub fn to_bytes(&self) -> Vec<u8> {
         match self.version {
@@ -41,7 +41,7 @@ impl ProxyHeader {
         };
         let mut bytes = SIGNATURE.to_vec();
         bytes.extend([command, family]);
-        // `with_field` has seen to it that it fits.
+        // `with_field` has checked that the length fits.
         let len = u16::try_from(addresses.len() + self.fields.len()).unwrap_or(u16::MAX);
         bytes.extend(len.to_be_bytes());
         bytes.extend(addresses);
@@ -57,7 +57,7 @@ impl ProxyHeader {
     }
 }
 
-/// Both addresses, then both ports.
+/// Returns both addresses, then both ports.
 fn block(source: SocketAddr, destination: SocketAddr) -> Vec<u8> {
     let mut block = Vec::new();
     for address in [source, destination] {
