@@ -1,4 +1,4 @@
-//! The body decoder: told how a body is delimited, it tells data from framing in what has come.
+//! The body decoder: separates data from framing.
 
 use super::chunked::Chunked;
 use super::decoded::Decoded;
@@ -7,8 +7,8 @@ use crate::limits::Limits;
 use crate::semantics::error::BodyError;
 use crate::semantics::trailers::Trailers;
 
-/// Decodes one message body, in whatever pieces it comes. It never looks at a byte twice, and never
-/// allocates for what is announced; only a trailer section with fields is stored.
+/// Decodes one message body, however it is split. It never reads a byte twice and never allocates
+/// for an announced length; it stores only a trailer section that has fields.
 #[derive(Debug, Clone)]
 pub struct BodyDecoder {
     kind: Kind,
@@ -24,12 +24,12 @@ enum Kind {
     UntilClose {
         left: u64,
     },
-    /// Behind an allocation: chunked bodies are the rarer ones, and a connection should stay small.
+    /// Boxed: chunked bodies are less frequent, and a connection should stay small.
     Chunked(Box<Chunked>),
 }
 
 impl BodyDecoder {
-    /// Makes a decoder for a body of at most `bytes_max` octets of data (`u64::MAX`: any).
+    /// Creates a decoder for a body of at most `bytes_max` bytes of data (`u64::MAX`: no limit).
     ///
     /// # Errors
     ///
@@ -46,14 +46,13 @@ impl BodyDecoder {
         Ok(BodyDecoder { kind, received: 0, failed: None })
     }
 
-    /// Looks at the beginning of `input`, which is what follows the octets consumed so far. Returns
-    /// at the first data it finds, so it is called again until it needs input or the body has
-    /// ended.
+    /// Decodes the beginning of `input`, which must follow the bytes that have been consumed so
+    /// far. Returns at the first data, so call it again until it needs input or the body has ended.
     ///
     /// # Errors
     ///
-    /// The peer's fault. The connection cannot be read any further; the decoder keeps saying the
-    /// same.
+    /// The peer's fault. Nothing more can be read on the connection; the decoder returns the same
+    /// error again.
     pub fn decode(&mut self, input: &[u8]) -> Result<Decoded, BodyError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -63,7 +62,7 @@ impl BodyDecoder {
                 let data = take(left, input.len());
                 Ok(Decoded { skip: 0, data, is_end: *left == 0 })
             }
-            // The limit says how much is delivered, wherever what came is cut.
+            // The limit applies to the data that is delivered, however the input is split.
             Kind::UntilClose { left: 0 } if !input.is_empty() => Err(BodyError::TooLarge),
             Kind::UntilClose { left } => {
                 Ok(Decoded { skip: 0, data: take(left, input.len()), is_end: false })
@@ -77,16 +76,17 @@ impl BodyDecoder {
         decoded
     }
 
-    /// Ends the body where the peer has closed and all input was decoded.
+    /// Ends the body when the peer has closed and all input has been decoded.
     ///
     /// # Errors
     ///
-    /// `Truncated`, the peer's fault: what came of the body must not be taken for all of it.
+    /// `Truncated`, the peer's fault: the received part must not be taken as the whole body.
     pub fn finish(&mut self) -> Result<(), BodyError> {
         match &self.kind {
-            // An end does not mend what was broken before it.
+            // A close does not repair an earlier error.
             _ if self.failed.is_some() => Err(self.failed.unwrap_or(BodyError::Truncated)),
-            // Its end is nothing but this (RFC 9112 §8); every other body knows how long it is.
+            // This body ends only with the connection (RFC 9112 §8); every other body has a known
+            // length.
             Kind::UntilClose { .. } => Ok(()),
             _ if self.is_end() => Ok(()),
             _ => {
@@ -96,7 +96,8 @@ impl BodyDecoder {
         }
     }
 
-    /// Returns whether the whole body has been decoded. Never true of one that lasts until close.
+    /// Returns whether the whole body has been decoded. Never true for a body that lasts until
+    /// close.
     pub fn is_end(&self) -> bool {
         match &self.kind {
             Kind::Length { left } => *left == 0,
@@ -105,13 +106,13 @@ impl BodyDecoder {
         }
     }
 
-    /// Returns how many octets of data were decoded so far.
+    /// Returns how many bytes of data have been decoded so far.
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// Returns how many octets of data are certain to come yet: of the whole body, of the chunk at
-    /// hand, or 0 where it ends with the connection.
+    /// Returns how many bytes of data are certain to follow: of the whole body, of the current
+    /// chunk, or 0 if the body ends with the connection.
     pub fn left(&self) -> u64 {
         match &self.kind {
             Kind::Length { left } => *left,
@@ -129,7 +130,7 @@ impl BodyDecoder {
     }
 }
 
-/// Takes as much as there is of what is left.
+/// Takes as many bytes as are available and left.
 fn take(left: &mut u64, available: usize) -> usize {
     let len = usize::try_from(*left).unwrap_or(usize::MAX).min(available);
     *left -= len as u64;

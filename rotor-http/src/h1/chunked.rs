@@ -1,5 +1,5 @@
-//! The framing of chunked bodies (RFC 9112 §7.1), one byte at a time; the data between is passed
-//! over whole.
+//! The framing of chunked bodies (RFC 9112 §7.1). It is read byte by byte; the data in between is
+//! skipped as a whole.
 
 use super::decoded::Decoded;
 use super::trailer_reader::{TrailerLimits, TrailerReader};
@@ -8,7 +8,7 @@ use crate::semantics::error::BodyError;
 use crate::semantics::grammar::{self, QDTEXT, QUOTABLE, TCHAR};
 use crate::semantics::trailers::Trailers;
 
-/// Where in the framing the next byte stands.
+/// The position of the next byte in the framing.
 ///
 /// ```text
 /// SizeStart ─hex─▶ Size ─CR─▶ SizeLf ─LF─▶ Data ─▶ DataCr ─▶ DataLf ─LF─▶ SizeStart
@@ -18,8 +18,8 @@ use crate::semantics::trailers::Trailers;
 /// ```
 ///
 /// Around `;` and `=` there may be "bad" whitespace, which "a recipient MUST parse" (RFC 9112
-/// §7.1.1, RFC 9110 §5.6.3): before them that is a phase of its own (`SizeSpace`, `ExtNameSpace`,
-/// `ExtValueSpace`), which no line ends in.
+/// §7.1.1, RFC 9110 §5.6.3). Whitespace before them is a phase of its own (`SizeSpace`,
+/// `ExtNameSpace`, `ExtValueSpace`), in which no line can end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     SizeStart,
@@ -42,13 +42,13 @@ enum Phase {
     Done,
 }
 
-/// A chunked body that is being read.
+/// The state of a chunked body that is being read.
 #[derive(Debug, Clone)]
 pub(super) struct Chunked {
     phase: Phase,
-    /// Size of the chunk while its line is read, then what is left of its data.
+    /// The size of the chunk while its line is read, then the rest of its data.
     left: u64,
-    /// Data of all chunks whose size has been read.
+    /// The data of all chunks whose size has been read.
     announced: u64,
     body_max: u64,
     line_len: u32,
@@ -56,7 +56,7 @@ pub(super) struct Chunked {
     line_max: u32,
     extension_max: u32,
     trailer_limits: TrailerLimits,
-    /// Made when a trailer field begins; most bodies have none.
+    /// Created when a trailer field begins; most bodies have none.
     trailer: Option<Box<TrailerReader>>,
     /// Whether the CR of an empty trailer section has been seen.
     ended: bool,
@@ -83,7 +83,7 @@ impl Chunked {
         self.phase == Phase::Done
     }
 
-    /// Data still to come of the chunk at hand.
+    /// Returns how many bytes of the current chunk's data are still to come.
     pub(super) fn left(&self) -> u64 {
         if self.phase == Phase::Data { self.left } else { 0 }
     }
@@ -101,7 +101,7 @@ impl Chunked {
                 if self.left == 0 {
                     self.phase = Phase::DataCr;
                 }
-                // One stretch of data at a time: the caller hands it over from where it stands.
+                // One range of data at a time: the caller hands it over from the input.
                 return Ok(Decoded { skip: at, data: len, is_end: false });
             }
             self.phase = self.push(input[at])?;
@@ -110,13 +110,14 @@ impl Chunked {
         Ok(Decoded { skip: at, data: 0, is_end: self.is_done() })
     }
 
-    /// Takes one byte of the framing and returns the next phase.
+    /// Takes one byte of the framing, and returns the next phase.
     fn push(&mut self, byte: u8) -> Result<Phase, BodyError> {
         match self.phase {
             Phase::Data | Phase::Done => Ok(self.phase),
             Phase::DataCr => expect(byte, b'\r', Phase::DataLf),
             Phase::DataLf => {
-                // The extensions go on being counted: chunks of one octet would carry any number.
+                // The count of extension bytes continues: otherwise chunks of one byte could carry
+                // any number of them.
                 self.line_len = 0;
                 expect(byte, b'\n', Phase::SizeStart)
             }
@@ -129,7 +130,7 @@ impl Chunked {
         }
     }
 
-    /// Takes a byte of the line that holds size and extensions.
+    /// Takes a byte of the line with the size and the extensions.
     fn line_byte(&mut self, byte: u8) -> Result<Phase, BodyError> {
         let can_end =
             matches!(self.phase, Phase::Size | Phase::ExtName | Phase::ExtValue | Phase::QuotedEnd);
@@ -166,16 +167,17 @@ impl Chunked {
             (Phase::Quoted, b'\\') => Phase::QuotedPair,
             (Phase::Quoted, _) if grammar::is(byte, QDTEXT) => Phase::Quoted,
             (Phase::QuotedPair, _) if grammar::is(byte, QUOTABLE) => Phase::Quoted,
-            // RFC 9112 §2.2 lets others end a line at a bare LF: two readings of one body.
+            // RFC 9112 §2.2 allows recipients to end a line at a bare LF: one body could be read in
+            // two ways.
             (_, b'\r' | b'\n') => return Err(BodyError::LineEnd),
             _ => return Err(BodyError::Extension),
         };
-        // After the grammar: what is malformed is told as that, at whatever length.
+        // After the grammar: a malformed line is reported as such, whatever its length.
         if self.line_len == self.line_max {
             return Err(BodyError::ChunkLineTooLong);
         }
         self.line_len += 1;
-        // White space behind the size counts as well: it may come without end, too.
+        // Whitespace after the size counts too, since it could also be endless.
         if next != Phase::Size {
             if self.extension_len == self.extension_max {
                 return Err(BodyError::ExtensionsTooLong);
@@ -188,7 +190,7 @@ impl Chunked {
     fn size_digit(&mut self, byte: u8) -> Result<Phase, BodyError> {
         let digit = match byte {
             b'0'..=b'9' => byte - b'0',
-            // A letter and its other case differ in one bit.
+            // The two cases of a letter differ in one bit.
             _ => (byte | 0x20) - b'a' + 10,
         };
         // Another digit would not fit. RFC 9112 §7.1: recipients "MUST anticipate potentially large
@@ -196,18 +198,18 @@ impl Chunked {
         if self.left >> 60 != 0 {
             return Err(BodyError::ChunkSizeOverflow);
         }
-        // Zeros in front are well-formed (RFC 9112 §7.1); the limit on the line ends them.
+        // Leading zeros are well-formed (RFC 9112 §7.1); the limit of the line bounds them.
         self.left = self.left << 4 | u64::from(digit);
         Ok(Phase::Size)
     }
 
-    /// Begins a chunk, whose size line is complete.
+    /// Starts a chunk whose size line is complete.
     fn start_chunk(&mut self) -> Result<Phase, BodyError> {
         // RFC 9112 §7.1: the chunk of size zero is the last one.
         if self.left == 0 {
             return Ok(Phase::Trailer);
         }
-        // By what is announced, before any of it is handed on.
+        // Checked by the announced size, before any data is passed on.
         self.announced =
             self.announced.checked_add(self.left).ok_or(BodyError::ChunkSizeOverflow)?;
         if self.announced > self.body_max {
@@ -218,7 +220,7 @@ impl Chunked {
 
     fn trailer_byte(&mut self, byte: u8) -> Result<Phase, BodyError> {
         if self.trailer.is_none() {
-            // No trailer field, the usual case, takes no memory.
+            // Without trailer fields, the usual case, no memory is allocated.
             match (self.ended, byte) {
                 (false, b'\r') => {
                     self.ended = true;
@@ -229,7 +231,8 @@ impl Chunked {
                 (false, _) => {}
             }
         }
-        // By the machine that reads heads: a field that is refused there is no better in a trailer.
+        // The state machine for heads is used, so a field that is refused in a head is refused here
+        // too.
         let reader =
             self.trailer.get_or_insert_with(|| Box::new(TrailerReader::new(&self.trailer_limits)));
         let is_end = reader.push(byte).map_err(BodyError::Trailer)?;

@@ -1,10 +1,10 @@
-//! The options of `Connection` (RFC 9110 §7.6.1), as far as they decide whether a connection goes
-//! on (RFC 9112 §9.3) or changes its protocol.
+//! The options of `Connection` (RFC 9110 §7.6.1) that decide whether a connection persists
+//! (RFC 9112 §9.3) or changes its protocol.
 
 use crate::semantics::token_list;
 use crate::semantics::version::Version;
 
-/// The options of `Connection` that change something.
+/// The options of `Connection` that have an effect.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ConnectionOptions {
     pub(super) close: bool,
@@ -15,7 +15,7 @@ pub(super) struct ConnectionOptions {
 impl ConnectionOptions {
     #[inline]
     pub(super) fn add(&mut self, value: &[u8]) {
-        // All of them: a `close` counts wherever it stands, and `upgrade` may be beside it.
+        // All elements: `close` counts in any position, and `upgrade` may be beside it.
         for element in token_list::list_elements(value) {
             self.close |= element.eq_ignore_ascii_case(b"close");
             self.keep_alive |= element.eq_ignore_ascii_case(b"keep-alive");
@@ -23,7 +23,7 @@ impl ConnectionOptions {
         }
     }
 
-    /// RFC 9112 §9.3: `close` wins; else 1.1 persists, and 1.0 if it says `keep-alive`.
+    /// RFC 9112 §9.3: `close` has priority; otherwise 1.1 persists, and 1.0 only with `keep-alive`.
     pub(super) fn persist(self, version: Version) -> bool {
         !self.close && (version >= Version::Http11 || self.keep_alive)
     }

@@ -1,9 +1,9 @@
-//! Numbers as the writers put them, formatted on the stack.
+//! Numbers in messages, formatted on the stack.
 
-/// The longest: 20 decimal digits; or 16 hexadecimal ones and a line end.
+/// The longest text: 20 decimal digits, or 16 hexadecimal digits and a line end.
 const CAPACITY: usize = 20;
 
-/// A number that is formatted.
+/// A formatted number.
 pub(super) struct Number {
     bytes: [u8; CAPACITY],
     start: usize,
@@ -11,13 +11,13 @@ pub(super) struct Number {
 }
 
 impl Number {
-    /// In decimal.
+    /// Formats a number in decimal.
     #[inline(always)]
     pub(super) fn decimal(number: u64) -> Number {
         let mut text = Number { bytes: [0; CAPACITY], start: 0, end: 0 };
         if number < 100_000_000 {
-            // Stored as one word: bytes that are stored one by one make whoever copies them at once
-            // wait for all of them.
+            // Stored as one word: if the bytes were stored one by one, code that loads them all at
+            // once would have to wait for all of the stores.
             let (word, digits) = short_decimal(number);
             text.bytes[..8].copy_from_slice(&word);
             text.end = digits;
@@ -29,7 +29,7 @@ impl Number {
         text
     }
 
-    /// Makes the size line of a chunk.
+    /// Formats the size line of a chunk.
     #[inline]
     pub(super) fn chunk_size(size: u64) -> Number {
         let mut line = Number { bytes: [0; CAPACITY], start: CAPACITY - 2, end: CAPACITY };
@@ -56,20 +56,19 @@ impl Number {
     }
 }
 
-/// Returns the digits of a number below 10^8, at the beginning of eight bytes, and how many there
-/// are.
+/// Returns the digits of a number below 10^8 at the beginning of eight bytes, and their count.
 #[inline(always)]
 fn short_decimal(number: u64) -> ([u8; 8], usize) {
     const EACH_BYTE: u64 = u64::MAX / 255;
-    // Two numbers below 10^4, then four below 100, then eight digits, each in its part of the word;
-    // the first is lowest. The factors are 1/100 and 1/10 in binary, exact for numbers of that
-    // size.
+    // Splits the number into two below 10^4, then four below 100, then eight digits, each in its
+    // part of the word with the first one lowest. The factors are binary approximations of 1/100
+    // and 1/10, exact for numbers of this size.
     let fours = (number / 10_000) | ((number % 10_000) << 32);
     let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
     let pairs = hundreds | ((fours - 100 * hundreds) << 16);
     let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
     let digits = tens | ((pairs - 10 * tens) << 8);
-    // Seven at most: of 0 one digit stays.
+    // At most seven: the number 0 keeps one digit.
     let zeros = (digits.trailing_zeros() as usize / 8).min(7);
     let text = (digits | (EACH_BYTE * u64::from(b'0'))) >> (8 * zeros);
     (text.to_le_bytes(), 8 - zeros)

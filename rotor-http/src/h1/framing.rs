@@ -1,4 +1,4 @@
-//! How long a message body is: RFC 9112 §6.3 in one function, for requests and responses.
+//! The length of a message body: RFC 9112 §6.3 in one function, for requests and responses.
 
 use crate::semantics::error::FramingError;
 use crate::semantics::grammar;
@@ -10,32 +10,32 @@ use crate::semantics::version::Version;
 /// How the body of a message is delimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body {
-    /// There is none, or its length is 0.
+    /// There is no body, or its length is 0.
     Empty,
-    /// This many octets, one at least.
+    /// This many bytes, at least one.
     Length(u64),
-    /// Chunks, then a trailer section.
+    /// Chunks, followed by a trailer section.
     Chunked,
     /// Everything until the peer closes. Responses only; such a connection is never reused.
     UntilClose,
 }
 
-/// What decides besides the fields.
+/// The kind of message, which determines the length together with the fields.
 #[derive(Debug, Clone, Copy)]
 pub enum Message<'a> {
     /// A request.
     Request,
     /// The response to a request of this method.
     Response {
-        /// Its status.
+        /// The status of the response.
         status: Status,
-        /// The method of the request that it responds to.
+        /// The method of the request.
         method: Method<'a>,
     },
 }
 
-/// What the lines of `Content-Length` and `Transfer-Encoding` say, gathered while the fields are
-/// walked once.
+/// The content of the lines of `Content-Length` and `Transfer-Encoding`, collected in one pass over
+/// the fields.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FramingFields {
     length: Length,
@@ -56,15 +56,15 @@ enum Coding {
     #[default]
     Absent,
     Chunked,
-    /// Well-formed, and not a coding we know.
+    /// Well-formed codings that are not supported.
     Unknown,
-    /// The same with chunked around it.
+    /// The same, with `chunked` as the last coding.
     UnknownChunked,
     Bad,
 }
 
 impl FramingFields {
-    /// Neither field has been seen.
+    /// Creates the value for a message in which neither field has been seen.
     pub const fn new() -> FramingFields {
         FramingFields { length: Length::Absent, coding: Coding::Absent }
     }
@@ -74,23 +74,24 @@ impl FramingFields {
         *self != FramingFields::new()
     }
 
-    /// Takes the value of a `Content-Length` line. A list, even of equal numbers, is not a number.
+    /// Adds the value of a `Content-Length` line. A list, even of equal numbers, is not a number.
     #[inline]
     pub fn add_length(&mut self, value: &[u8]) {
         self.length = match (self.length, grammar::parse_decimal(value)) {
             (Length::Absent, Some(length)) => Length::Given(length),
-            // RFC 9110 §8.6 lets a recipient take equal numbers for one. Not here: a proxy in front
-            // that takes the first of several, or the last, does not see whether they are equal.
+            // RFC 9110 §8.6 allows a recipient to accept equal numbers as one. This is refused
+            // here: a proxy in front that takes the first of several, or the last, does not check
+            // whether they are equal.
             (Length::Absent, None) if value.contains(&b',') => Length::Several,
             (Length::Absent, None) => Length::Bad,
             _ => Length::Several,
         };
     }
 
-    /// Takes the value of a `Transfer-Encoding` line; several lines make one list.
+    /// Adds the value of a `Transfer-Encoding` line; several lines make one list.
     #[inline]
     pub fn add_coding(&mut self, value: &[u8]) {
-        // Nearly every one is just this.
+        // The usual case.
         if self.coding == Coding::Absent && value.eq_ignore_ascii_case(b"chunked") {
             self.coding = Coding::Chunked;
             return;
@@ -103,14 +104,15 @@ impl FramingFields {
 
 impl Coding {
     /// RFC 9112 §6.1: "A sender MUST NOT apply the chunked transfer coding more than once to a
-    /// message body"; and it is the last. Empty elements are refused: not every proxy skips them.
+    /// message body", and chunked must be the last. Empty elements are refused, because not every
+    /// proxy skips them.
     #[cold]
     fn followed_by(self, element: &[u8]) -> Coding {
         let name = element.split(|&byte| byte == b';').next().unwrap_or_default();
         let is_chunked = grammar::trim(name).eq_ignore_ascii_case(b"chunked");
         let is_plain = name.len() == element.len();
         match self {
-            // Something follows what must be last.
+            // Another coding follows chunked, which must be the last.
             Coding::Chunked | Coding::UnknownChunked | Coding::Bad => Coding::Bad,
             // RFC 9112 §7.1: chunked has no parameters; "their presence SHOULD be treated as an
             // error".
@@ -124,12 +126,11 @@ impl Coding {
     }
 }
 
-/// Returns how long the body of a message is (RFC 9112 §6.3, whose rules are quoted in order).
+/// Returns the length of a message's body (RFC 9112 §6.3, whose rules are quoted in order).
 ///
 /// # Errors
 ///
-/// The peer's fault: the message cannot be told from what follows it, so the connection ends with
-/// it.
+/// The peer's fault: the end of the message is not known, so the connection ends with it.
 #[inline]
 pub fn body_of(
     message: Message<'_>,
@@ -148,8 +149,8 @@ pub fn body_of(
         // 1. "Any response to a HEAD request and any response with a 1xx (Informational), 204 (No
         //    Content), or 304 (Not Modified) status code is always terminated by the first empty
         //    line after the header fields, regardless of the header fields present in the message".
-        //    They frame nothing here, but they do where the message is passed on to or kept for
-        //    others: those that could not frame a body are refused all the same.
+        //    Here the fields frame nothing. But they may do so where the message is passed on or
+        //    stored, so fields that could not frame a body are refused all the same.
         if method == Method::Head || status.forbids_body() {
             return announced(message, version, fields).map(|_| Body::Empty);
         }
@@ -157,7 +158,7 @@ pub fn body_of(
     announced(message, version, fields)
 }
 
-/// Returns what the fields announce, for a message that may have a body.
+/// Returns the length that the fields announce, for a message that may have a body.
 #[inline]
 fn announced(
     message: Message<'_>,

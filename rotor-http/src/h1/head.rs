@@ -1,5 +1,4 @@
-//! Reads the head of a request or a response from what has come so far, in whatever pieces it
-//! comes.
+//! Reads the head of a request or a response, however it is split.
 
 use super::field_lines;
 use super::field_storage::{FastStorage, FieldStorage, SlowStorage};
@@ -32,7 +31,7 @@ impl<'a> RequestHead<'a> {
         self.method
     }
 
-    /// Returns the target, checked and not decoded.
+    /// Returns the target, which has been checked but not decoded.
     pub fn target(&self) -> Target<'a> {
         self.target
     }
@@ -43,7 +42,7 @@ impl<'a> RequestHead<'a> {
         self.target.path()
     }
 
-    /// Returns the version that the peer speaks.
+    /// Returns the version of the peer.
     pub fn version(&self) -> Version {
         self.version
     }
@@ -53,12 +52,12 @@ impl<'a> RequestHead<'a> {
         self.fields
     }
 
-    /// Returns the value of the first field of this name, in any case.
+    /// Returns the value of the first field with this name, in any case.
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
         self.fields.get(name)
     }
 
-    /// One whose parts came apart already, and were checked: of HTTP/2.
+    /// Creates a head of HTTP/2 from its parts, which have been checked.
     #[inline]
     pub(crate) fn framed(
         method: Method<'a>,
@@ -68,8 +67,8 @@ impl<'a> RequestHead<'a> {
         RequestHead { method, target, version: Version::Http2, fields, len: 0 }
     }
 
-    /// Returns how many octets of the input the head takes up, with the empty lines before it: what
-    /// to consume before the body.
+    /// Returns the size of the head in the input, in bytes, including the empty lines before it:
+    /// consume these before the body.
     pub fn input_len(&self) -> usize {
         self.len
     }
@@ -96,7 +95,7 @@ impl<'a> ResponseHead<'a> {
         self.reason
     }
 
-    /// Returns the version that the peer speaks.
+    /// Returns the version of the peer.
     pub fn version(&self) -> Version {
         self.version
     }
@@ -106,54 +105,54 @@ impl<'a> ResponseHead<'a> {
         self.fields
     }
 
-    /// Returns the value of the first field of this name, in any case.
+    /// Returns the value of the first field with this name, in any case.
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
         self.fields.get(name)
     }
 
-    /// One whose parts came apart already, and were checked: of HTTP/2, which has no reason
+    /// Creates a head of HTTP/2 from its parts, which have been checked. HTTP/2 has no reason
     /// phrases.
     pub(crate) fn framed(status: Status, fields: Fields<'a>) -> ResponseHead<'a> {
         ResponseHead { status, reason: "", version: Version::Http2, fields, len: 0 }
     }
 
-    /// Returns how many octets of the input the head takes up: what to consume before the body.
+    /// Returns the size of the head in the input, in bytes: consume these before the body.
     pub fn input_len(&self) -> usize {
         self.len
     }
 }
 
-/// Reads one head after the other from a connection and remembers how far it has come, so that each
-/// byte is looked at once (twice when the head is complete), however small the pieces.
+/// Reads the heads of a connection, one after the other, and remembers its position, so that each
+/// byte is read once (twice when the head is complete), however small the pieces.
 ///
-/// While a head is incomplete the input must stay as it is but for bytes added at its end. When a
-/// head is complete the reader is ready for the next; the caller consumes
-/// [`RequestHead::input_len`] bytes first. After an error the reader goes on saying the same or
-/// another error: the connection is to be closed.
+/// While a head is incomplete, the input may change only by appending bytes. When a head is
+/// complete, the reader is ready for the next one, once the caller has consumed
+/// [`RequestHead::input_len`] bytes. After an error, the reader returns the same or another error
+/// again: the connection must be closed.
 #[derive(Debug, Clone, Default)]
 pub struct HeadReader {
-    /// Absent as long as no part of a head has been seen; boxed because most heads come whole, and
-    /// a connection should stay small.
+    /// `None` as long as no part of a head has been seen. Boxed, because most heads arrive whole,
+    /// and a connection should stay small.
     scanner: Option<Box<HeadScanner>>,
 }
 
 impl HeadReader {
-    /// Makes a reader at the start of a head.
+    /// Creates a reader at the start of a head.
     pub const fn new() -> HeadReader {
         HeadReader { scanner: None }
     }
 
-    /// Returns whether nothing but empty lines has come of the next head: such a connection is idle
-    /// and may be closed without a response.
+    /// Returns whether nothing but empty lines has arrived of the next head. Such a connection is
+    /// idle and may be closed without a response.
     pub fn is_idle(&self) -> bool {
         self.scanner.as_ref().is_none_or(|scanner| scanner.is_blank())
     }
 
-    /// Reads a request head; `None` until it is complete.
+    /// Reads a request head; returns `None` until it is complete.
     ///
     /// # Errors
     ///
-    /// `Head` and `TargetForm`, both the peer's fault: respond with `status()`, close.
+    /// `Head` and `TargetForm`, both the peer's fault: respond with `status()`, then close.
     #[inline(always)]
     pub fn read_request<'a>(
         &mut self,
@@ -168,11 +167,11 @@ impl HeadReader {
         }
     }
 
-    /// Reads a request head of the usual kind that is there whole. Where this returns `None`,
-    /// [`read_request_slowly`](HeadReader::read_request_slowly) says what it is.
+    /// Reads a usual request head that has arrived whole. If this returns `None`,
+    /// [`read_request_slowly`](HeadReader::read_request_slowly) decides.
     ///
-    /// Two functions, so that the compiler makes the head in its last place: one that both of them
-    /// returned would be copied there.
+    /// There are two functions so that the compiler builds the head in its final place. A head that
+    /// one function returned from both would be copied there.
     #[inline(always)]
     pub(crate) fn read_whole_request<'a>(
         &self,
@@ -180,13 +179,14 @@ impl HeadReader {
         storage: &'a mut FastStorage,
         limits: &Limits,
     ) -> Option<RequestHead<'a>> {
-        // A head that came in pieces stays with the scanner, which knows how far it is and whether
-        // it has failed.
+        // A head that arrived in pieces stays with the scanner, which knows its position and
+        // whether it has failed.
         if self.scanner.is_some() {
             return None;
         }
         let head = request_lexer::fast_request(input, storage, &ScanLimits::for_head(limits))?;
-        // Other forms are rare: the slow way knows them, and the error of each that is none.
+        // Other forms are rare. The slow path handles them, and finds the error of a target that
+        // has no form.
         let target = Target::from_origin_form(head.method, head.target, head.query_at)?;
         let fields = Fields::new(input, storage);
         Some(RequestHead {
@@ -198,7 +198,7 @@ impl HeadReader {
         })
     }
 
-    /// Reads any request head, as [`read_request`](HeadReader::read_request).
+    /// Reads any request head, like [`read_request`](HeadReader::read_request).
     #[cold]
     pub(crate) fn read_request_slowly<'a>(
         &mut self,
@@ -212,12 +212,12 @@ impl HeadReader {
         };
         let (start, end) = scanner.target();
         let lines = &input[scanner.fields_start()..scanner.at()];
-        // Refused where httparse disagrees with the scanner: two readings of one head are how
-        // requests are smuggled.
+        // Refused if httparse disagrees with the scanner: requests are smuggled by heads that can
+        // be read in two ways.
         if !field_lines::parse_fields(lines, scanner.fields(), storage) {
             return Err(HeadError::FieldName.into());
         }
-        // Exactly one space stands between method and target (RFC 9112 §3).
+        // There is exactly one space between method and target (RFC 9112 §3).
         let method = text(&input[scanner.head_start()..start - 1]).ok_or(HeadError::Method)?;
         let method = Method::from_token(method);
         let target = text(&input[start..end]).ok_or(HeadError::Target)?;
@@ -232,7 +232,7 @@ impl HeadReader {
         }))
     }
 
-    /// Reads a response head; `None` until it is complete.
+    /// Reads a response head; returns `None` until it is complete.
     ///
     /// # Errors
     ///
@@ -258,16 +258,16 @@ impl HeadReader {
         };
         let (start, end) = scanner.target();
         let lines = &input[scanner.fields_start()..scanner.at()];
-        // As for a request: two readings of one head are refused.
+        // As for a request: a head that can be read in two ways is refused.
         if !field_lines::parse_fields(lines, scanner.fields(), slow) {
             return Err(HeadError::FieldName.into());
         }
-        // The version has one length, so the code has one place (RFC 9112 §4).
+        // All versions have the same length, so the position of the code is fixed (RFC 9112 §4).
         let code = &input[Version::OCTETS + 1..Version::OCTETS + 4];
         let code = grammar::parse_decimal(code).and_then(|code| u16::try_from(code).ok());
         let status = code.and_then(Status::new).ok_or(HeadError::StatusLine)?;
-        // RFC 9112 §4: "A client SHOULD ignore the reason-phrase content", so octets beyond ASCII
-        // in it are no error.
+        // RFC 9112 §4: "A client SHOULD ignore the reason-phrase content", so bytes beyond ASCII in
+        // it are not an error.
         let reason = text(&input[start..end]).unwrap_or_default();
         let fields = Fields::new(lines, slow);
         Ok(Some(ResponseHead {
@@ -279,19 +279,19 @@ impl HeadReader {
         }))
     }
 
-    /// Scans on; gives the scanner out when the head is complete.
+    /// Continues the scan; returns the scanner when the head is complete.
     fn scan(
         &mut self,
         input: &[u8],
         limits: &ScanLimits,
         new: fn() -> HeadScanner,
     ) -> Result<Option<Box<HeadScanner>>, HeadError> {
-        // An idle connection does not even have a scanner.
+        // An idle connection has no scanner.
         if input.is_empty() {
             return Ok(None);
         }
         let scanner = self.scanner.get_or_insert_with(|| Box::new(new()));
-        // After an error the scanner stays, to say the same again.
+        // After an error the scanner stays, to return the same error again.
         let is_complete = scanner.scan(input, limits)?;
         Ok(if is_complete { self.scanner.take() } else { None })
     }
@@ -310,7 +310,7 @@ impl ScanLimits {
     }
 }
 
-/// Text that the scanner has found to be ASCII.
+/// Returns bytes as text, if they are ASCII; the scanner has checked that.
 fn text(bytes: &[u8]) -> Option<&str> {
     bytes.is_ascii().then(|| std::str::from_utf8(bytes).ok()).flatten()
 }

@@ -1,21 +1,21 @@
-//! The grammar of a head as a machine that takes one byte at a time. It decides which bytes make a
-//! head, and which error stands for one that does not; the lexers are only a faster way to the same
-//! yes. Where a head is cut on its way cannot change the result, and no byte is looked at twice.
+//! The grammar of a head as a state machine that takes one byte at a time. It decides which bytes
+//! are a head, and which error to return for others; the lexers are only a faster way to accept a
+//! head. The result does not depend on how a head is split, and no byte is read twice.
 
 use crate::semantics::error::HeadError;
 use crate::semantics::grammar::{self, TARGET, TCHAR, VALUE};
 use crate::semantics::method::Method;
 use crate::semantics::version::Version;
 
-/// With these octets a record of TLS begins: a client's first, and what a server sends to one that
-/// does not speak TLS (RFC 8446 §5.1).
+/// The first byte of a TLS record: a client's first record, and the record that a server sends to a
+/// client that does not use TLS (RFC 8446 §5.1).
 const TLS_HANDSHAKE: u8 = 22;
 const TLS_ALERT: u8 = 21;
 
-/// The limits that count while a head or a trailer section is scanned.
+/// The limits of a head or a trailer section while it is scanned.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ScanLimits {
-    /// Octets of the whole section, without the empty lines before it.
+    /// Bytes of the whole section, without the empty lines before it.
     pub(super) bytes_max: usize,
     pub(super) field_bytes_max: usize,
     pub(super) fields_max: usize,
@@ -23,7 +23,7 @@ pub(super) struct ScanLimits {
     pub(super) empty_lines_max: u8,
 }
 
-/// Where in the head the next byte stands.
+/// The position of the next byte in the head.
 ///
 /// ```text
 /// Start ─CR─▶ EmptyLf ─LF─▶ Start           (up to the limit)
@@ -51,15 +51,15 @@ enum Phase {
     Done,
 }
 
-/// How far a head has been read, and where its parts are. Positions count from the first byte that
-/// was pushed.
+/// The progress of reading a head, and the positions of its parts. Positions count from the first
+/// byte that was pushed.
 #[derive(Debug, Clone)]
 pub(super) struct HeadScanner {
     /// Bytes pushed so far.
     at: u32,
-    /// Where the head begins, after empty lines.
+    /// The start of the head, after empty lines.
     head_start: u32,
-    /// Where the part at hand (method, target, version, code, field line) begins.
+    /// The start of the current part (method, target, version, code, field line).
     part_start: u32,
     target_start: u32,
     target_end: u32,
@@ -67,8 +67,7 @@ pub(super) struct HeadScanner {
     fields: u32,
     empty_lines: u8,
     phase: Phase,
-    /// An error is final: what the scanner knows of the part in which it happened is not to be
-    /// relied on.
+    /// An error is final: the scanner's state within the failed part is not reliable.
     failed: Option<HeadError>,
     version: [u8; Version::OCTETS],
     parsed_version: Version,
@@ -104,10 +103,9 @@ impl HeadScanner {
         HeadScanner::starting_in(Phase::Line)
     }
 
-    /// Returns whether nothing but empty lines has come so far.
+    /// Returns whether only empty lines have arrived so far.
     pub(super) fn is_blank(&self) -> bool {
-        // A response has no phase for empty lines: of it, nothing has come only before its first
-        // byte.
+        // A response has no phase for empty lines, so here it is blank only before its first byte.
         matches!(self.phase, Phase::Start | Phase::EmptyLf) || self.at == 0
     }
 
@@ -135,13 +133,14 @@ impl HeadScanner {
         self.parsed_version
     }
 
-    /// Returns where the target begins and ends; of a response: of the reason phrase.
+    /// Returns the start and end of the target, or, for a response, of the reason phrase.
     pub(super) fn target(&self) -> (usize, usize) {
         (self.target_start as usize, self.target_end as usize)
     }
 
-    /// Scans what is new in `input`, which begins where the first scanned input began. Returns
-    /// whether the head is complete; it ends at `at()`. After an error it goes on saying the same.
+    /// Scans the new bytes of `input`, which must begin where the first scanned input began.
+    /// Returns whether the head is complete; it ends at `at()`. After an error, returns the same
+    /// error again.
     pub(super) fn scan(&mut self, input: &[u8], limits: &ScanLimits) -> Result<bool, HeadError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -155,7 +154,7 @@ impl HeadScanner {
         Ok(false)
     }
 
-    /// Takes the next byte. Not to be called after an error.
+    /// Takes the next byte. Must not be called after an error.
     pub(super) fn push(&mut self, byte: u8, limits: &ScanLimits) -> Result<(), HeadError> {
         let phase = match self.phase {
             Phase::Start => self.start(byte, limits)?,
@@ -175,7 +174,7 @@ impl HeadScanner {
         };
         self.at += 1;
         self.phase = phase;
-        // Empty lines in front are not a part of the head, and have a limit of their own.
+        // Empty lines before the head are not a part of it, and have a limit of their own.
         let is_full = self.at() - self.head_start() >= limits.bytes_max;
         if is_full && !matches!(phase, Phase::Done | Phase::Start | Phase::EmptyLf) {
             return Err(HeadError::TooLarge);
@@ -183,7 +182,7 @@ impl HeadScanner {
         Ok(())
     }
 
-    /// Returns how many octets the part at hand has, the byte that is being pushed not counted.
+    /// Returns the size of the current part in bytes, without the byte that is being pushed.
     fn part_len(&self) -> usize {
         (self.at - self.part_start) as usize
     }
@@ -197,8 +196,8 @@ impl HeadScanner {
                 self.empty_lines += 1;
                 Ok(Phase::EmptyLf)
             }
-            // RFC 9112 §2.2 allows to take a bare LF for a line end. Not here: who does and who
-            // does not see different lines.
+            // RFC 9112 §2.2 allows recipients to accept a bare LF as a line end. It is refused
+            // here: recipients that do and that do not see different lines.
             b'\n' => Err(HeadError::LineEnd),
             _ => {
                 self.head_start = self.at;
@@ -228,15 +227,15 @@ impl HeadScanner {
 
     fn target_byte(&mut self, byte: u8, limits: &ScanLimits) -> Result<Phase, HeadError> {
         match byte {
-            // One space, and no other whitespace: RFC 9112 §3 allows to be lenient, and warns that
-            // lenient recipients differ.
+            // Exactly one space, and no other whitespace: RFC 9112 §3 allows recipients to be
+            // lenient, and warns that lenient recipients differ.
             b' ' if self.part_len() > 0 => {
                 self.target_end = self.at;
                 self.part_start = self.at + 1;
                 Ok(Phase::RequestVersion)
             }
             b'\n' => Err(HeadError::LineEnd),
-            // HTTP/0.9, or a line that was cut off.
+            // HTTP/0.9, or a truncated line.
             b'\r' if self.part_len() > 0 => Err(HeadError::Version),
             _ if !grammar::is(byte, TARGET) => Err(HeadError::Target),
             _ if self.part_len() >= limits.target_bytes_max => Err(HeadError::TargetTooLong),
@@ -252,7 +251,7 @@ impl HeadScanner {
             self.part_start = self.at + 1;
             return Ok(next);
         }
-        // There is room for a version, so that a longer one is refused before it ends.
+        // There is room for one version, so a longer one is refused before it ends.
         match (self.version.get_mut(len), byte) {
             (Some(place), b'!'..=b'~') => *place = byte,
             (_, b'\n') => return Err(HeadError::LineEnd),
@@ -265,7 +264,7 @@ impl HeadScanner {
     fn code(&mut self, byte: u8) -> Result<Phase, HeadError> {
         match (self.part_len(), byte) {
             (0, b'1'..=b'9') | (1 | 2, b'0'..=b'9') => Ok(Phase::Code),
-            // RFC 9112 §4 wants the space even before an empty phrase; enough servers leave it out.
+            // RFC 9112 §4 requires the space even before an empty phrase, but many servers omit it.
             (3, b' ' | b'\r') => {
                 self.target_start = if byte == b' ' { self.at + 1 } else { self.at };
                 self.target_end = self.target_start;
@@ -296,8 +295,8 @@ impl HeadScanner {
         match byte {
             b'\r' => Ok(Phase::EndLf),
             b'\n' => Err(HeadError::LineEnd),
-            // RFC 9112 §5.2: a server must refuse an obsolete line folding, or write spaces in its
-            // place; §2.2: whitespace before the first field is invalid.
+            // RFC 9112 §5.2: a server must refuse obsolete line folding, or replace it with spaces;
+            // §2.2: whitespace before the first field is invalid.
             b' ' | b'\t' => Err(HeadError::Folding),
             _ if !grammar::is(byte, TCHAR) => Err(HeadError::FieldName),
             _ if self.fields() >= limits.fields_max => Err(HeadError::TooManyFields),
@@ -322,8 +321,8 @@ impl HeadScanner {
         match byte {
             b'\r' => return Ok(Phase::LineLf),
             b'\n' => return Err(HeadError::LineEnd),
-            // RFC 9110 §5.5: CR, LF and NUL in a value are refused, or become spaces; other control
-            // characters are invalid.
+            // RFC 9110 §5.5: CR, LF and NUL in a value are refused or replaced with spaces; other
+            // control characters are invalid.
             _ if !grammar::is(byte, VALUE) => return Err(HeadError::FieldValue),
             _ => self.check_line(limits)?,
         }

@@ -8,7 +8,7 @@ use crate::semantics::grammar;
 use crate::semantics::swar;
 use crate::semantics::trailers;
 
-/// How far a message has come.
+/// The progress of writing a message.
 ///
 /// ```text
 /// Start ─start line─▶ Fields ─done_headers─▶ Body ─done─▶ Done
@@ -23,26 +23,27 @@ pub(super) enum Phase {
     Done,
 }
 
-/// What has been said about the length of the body.
+/// What has been set about the length of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
     Unsaid,
-    /// A length was said, but the message has no body whatever it is (304).
+    /// A length was set, but a message with this status has no body (304).
     Empty,
-    /// So many octets are left.
+    /// This many bytes are left.
     Length(u64),
     Chunked,
     UntilClose,
-    /// Of HTTP/2, and done: the last so many octets that were written are trailer fields.
+    /// HTTP/2 only, and the message is done: the last bytes that were written, this many, are
+    /// trailer fields.
     Trailers(u64),
 }
 
-/// The part of a writer's state that requests and responses have in common.
+/// The part of a writer's state that requests and responses share.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MessageState {
     pub(super) phase: Phase,
     pub(super) framing: Framing,
-    /// Whether body octets go out; if not (HEAD) they are only counted.
+    /// Whether the body is sent; if not (HEAD), its bytes are only counted.
     pub(super) sends_body: bool,
     pub(super) has_upgrade: bool,
 }
@@ -57,7 +58,7 @@ impl MessageState {
         }
     }
 
-    /// Checks that a start line may come.
+    /// Checks that a start line may follow.
     pub(super) fn expect_start(&self) -> Result<(), MessageError> {
         match self.phase {
             Phase::Start => Ok(()),
@@ -66,7 +67,7 @@ impl MessageState {
         }
     }
 
-    /// Checks that fields may come.
+    /// Checks that fields may follow.
     #[inline]
     pub(super) fn expect_fields(&self) -> Result<(), MessageError> {
         match self.phase {
@@ -85,12 +86,12 @@ impl MessageState {
         }
     }
 
-    /// Whether the fields have ended.
+    /// Returns whether the fields have ended.
     pub(super) fn is_head_done(&self) -> bool {
         matches!(self.phase, Phase::Body | Phase::Done)
     }
 
-    /// Checks that the length is still to be said.
+    /// Checks that the length has not been set yet.
     pub(super) fn expect_length(&self) -> Result<(), MessageError> {
         self.expect_fields()?;
         if self.framing == Framing::Unsaid { Ok(()) } else { Err(MessageError::LengthTwice) }
@@ -115,13 +116,13 @@ impl MessageState {
     ) -> Result<(), MessageError> {
         self.expect_fields()?;
         check_field(name, value)?;
-        // By length first: nearly no field is as long.
+        // The length is compared first: hardly any field has the same.
         self.has_upgrade |= name.len() == 7 && name.eq_ignore_ascii_case("Upgrade");
         out.put_all(&[name.as_bytes(), b": ", value, b"\r\n"]);
         Ok(())
     }
 
-    /// Writes `Content-Length`, and expects so many octets.
+    /// Writes `Content-Length`, and expects this many bytes.
     #[inline]
     pub(super) fn put_length(&mut self, out: &mut impl Sink, length: u64) {
         out.put_all(&[b"Content-Length: ", Number::decimal(length).as_bytes(), b"\r\n"]);
@@ -134,10 +135,11 @@ impl MessageState {
         self.framing = Framing::Chunked;
     }
 
-    /// Ends the fields with `Connection` (as far as one is needed), then `last`.
+    /// Ends the fields with `Connection` (if one is needed), then `last`.
     #[inline]
     pub(super) fn put_end(&mut self, out: &mut impl Sink, connection: Connection, last: &[u8]) {
-        // RFC 9110 §7.8: who sends `Upgrade` names it in `Connection`, or a proxy passes it on.
+        // RFC 9110 §7.8: a sender of `Upgrade` must name it in `Connection`, or a proxy would pass
+        // it on.
         let connection: &[u8] = match (connection, self.has_upgrade) {
             (Connection::Unsaid, false) => b"",
             (Connection::Unsaid, true) => b"Connection: upgrade\r\n",
@@ -153,7 +155,8 @@ impl MessageState {
         self.phase = Phase::Body;
     }
 
-    /// The same for a request with `TE`, which is named in `Connection` as well (RFC 9110 §10.1.4).
+    /// Does the same for a request with `TE`, which is named in `Connection` as well (RFC 9110
+    /// §10.1.4).
     #[cold]
     pub(super) fn put_end_with_te(
         &mut self,
@@ -171,7 +174,7 @@ impl MessageState {
         self.phase = Phase::Body;
     }
 
-    /// Writes `len` octets of body through `push`, which is called only if they go on the wire.
+    /// Writes `len` bytes of body through `push`, which is called only if they are sent.
     #[inline]
     pub(super) fn put_body<S: Sink>(
         &mut self,
@@ -180,11 +183,12 @@ impl MessageState {
         push: impl FnOnce(&mut S),
     ) -> Result<(), MessageError> {
         self.expect_body()?;
-        // To HEAD as well, where nothing is sent: a length that would break GET shows here, too.
+        // For HEAD too, where nothing is sent: a length that would break the response to GET is
+        // found here as well.
         if let Framing::Length(left) = &mut self.framing {
             *left = left.checked_sub(len).ok_or(MessageError::BodyTooLong(*left))?;
         }
-        // A chunk of no octets would end the body (RFC 9112 §7.1).
+        // A chunk of length 0 would end the body (RFC 9112 §7.1).
         if len == 0 || !self.sends_body {
             return Ok(());
         }
@@ -203,7 +207,7 @@ impl MessageState {
     pub(super) fn put_done(&mut self, out: &mut impl Sink) -> Result<(), MessageError> {
         self.expect_body()?;
         match self.framing {
-            // To HEAD a length may be announced without a body being made for it.
+            // For HEAD, a length may be announced without producing a body.
             Framing::Length(left) if left > 0 && self.sends_body => {
                 return Err(MessageError::BodyTooShort(left));
             }
@@ -214,8 +218,9 @@ impl MessageState {
         Ok(())
     }
 
-    /// Ends a message with trailer fields. In HTTP/1.1 only chunks can carry them; frames can behind
-    /// a body of any length (RFC 9113 §8.1). All are checked before the first is written.
+    /// Ends a message with trailer fields. In HTTP/1.1 only chunked bodies can have them; in
+    /// HTTP/2, bodies of any length can (RFC 9113 §8.1). All fields are checked before the first
+    /// one is written.
     pub(super) fn put_trailers(
         &mut self,
         out: &mut impl Sink,
@@ -224,8 +229,8 @@ impl MessageState {
     ) -> Result<(), MessageError> {
         self.expect_body()?;
         match self.framing {
-            // Until close is for a peer of 1.0, in the place of chunks: the handler need not know,
-            // and the fields are dropped.
+            // A body until close replaces chunks for a peer of 1.0. The handler need not know that;
+            // the fields are dropped.
             Framing::Chunked | Framing::UntilClose => {}
             Framing::Length(left) if is_framed && left > 0 && self.sends_body => {
                 return Err(MessageError::BodyTooShort(left));
@@ -254,8 +259,8 @@ impl MessageState {
         Ok(())
     }
 
-    /// Writes trailer fields, which were checked, of a message that goes out in frames: frames tell
-    /// them from the body, and what they are follows it.
+    /// Writes the checked trailer fields of a message that is sent in frames. Frames separate them
+    /// from the body, so they follow it directly.
     fn put_framed_trailers(&mut self, out: &mut impl Sink, fields: &[(&str, &[u8])]) {
         let mut len = 0;
         for (name, value) in fields {
@@ -266,7 +271,7 @@ impl MessageState {
     }
 }
 
-/// What `Connection` says.
+/// The options that `Connection` contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Connection {
     Unsaid,
@@ -274,8 +279,8 @@ pub(super) enum Connection {
     KeepAlive,
 }
 
-/// Checks that a field may stand on the wire as it is: its name a token, no control byte in the
-/// value (RFC 9110 §5.5).
+/// Checks that a field may be sent as it is: the name is a token, and the value has no control byte
+/// (RFC 9110 §5.5).
 #[inline]
 pub(super) fn check_field(name: &str, value: &[u8]) -> Result<(), MessageError> {
     if !grammar::is_token(name.as_bytes()) {
@@ -287,12 +292,11 @@ pub(super) fn check_field(name: &str, value: &[u8]) -> Result<(), MessageError> 
     Ok(())
 }
 
-/// Refuses the fields that frame the message or govern the connection: they follow from other
-/// calls.
+/// Refuses the fields that frame the message or govern the connection: other calls write them.
 #[inline]
 pub(super) fn check_reserved(name: &str) -> Result<(), MessageError> {
     let is = |reserved: &str| name.eq_ignore_ascii_case(reserved);
-    // By length first: nearly every field of a handler is none of these.
+    // The length is compared first: nearly no field of a handler is one of these.
     let advice = match name.len() {
         14 if is("Content-Length") => "call `add_length`",
         17 if is("Transfer-Encoding") => "call `add_chunked`",

@@ -1,30 +1,32 @@
-//! HTTP/1.1 (RFC 9112) as pure code: bytes in, bytes out; no clock, no socket, no loop. Server and
-//! client share it.
+//! HTTP/1.1 (RFC 9112) as pure code: bytes in, bytes out; no clock, no socket, no loop. The server
+//! and the client share it.
 //!
-//! **Feed it what was read, send what it wrote, close when it says so.** Nothing here blocks,
-//! allocates for a length that a peer merely announced, or panics on a peer's bytes.
+//! **Feed it the bytes that were read, send the bytes that it wrote, and close when it says so.**
+//! Nothing here blocks, allocates for a length that a peer merely announced, or panics on a peer's
+//! bytes.
 //!
-//! Hidden, and no part of what the crate promises: the door for its own tests, benches and fuzz
-//! targets. What users need of a message is at the crate's root, and under its old names here.
+//! This module is hidden and not part of the crate's public API. It is there for the crate's own
+//! tests, benches and fuzz targets. What users need of a message is at the crate's root; this
+//! module also has the older names of these items.
 //!
 //! Reading, in the order in which a connection calls it: [`HeadReader`] finds and parses the head,
-//! [`RequestSemantics`] (for a client [`ResponseSemantics`]) says in one pass over its fields what
-//! the connection has to know, and [`BodyDecoder`] takes the body apart. Writing: [`ResponseState`]
-//! (for a client [`RequestState`]) guards what a caller writes into a [`Sink`].
+//! [`RequestSemantics`] (for a client [`ResponseSemantics`]) collects in one pass over the fields
+//! what the connection has to know, and [`BodyDecoder`] decodes the body. Writing:
+//! [`ResponseState`] (for a client [`RequestState`]) checks what a caller writes into a [`Sink`].
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |--|--|
-//! | `head` | a head, from whatever pieces it comes in |
-//! | `request_lexer`, `response_lexer` | the fast ways in, for a head that is there whole |
-//! | `head_scanner`, `field_lines`, `field_storage` | the slow way, which alone refuses; its field lines; room for fields |
-//! | `request_semantics`, `response_semantics`, `connection_options`, `framing` | what follows from the fields |
+//! | `head` | reads a head, however it is split |
+//! | `request_lexer`, `response_lexer` | the fast path, for a head that has arrived whole |
+//! | `head_scanner`, `field_lines`, `field_storage` | the slow path, the only one that refuses heads; its field lines; room for fields |
+//! | `request_semantics`, `response_semantics`, `connection_options`, `framing` | what the fields mean for the connection |
 //! | `body`, `chunked`, `decoded`, `trailer_reader` | the body decoder |
 //! | `sink`, `message`, `response`, `request`, `decimal` | the message writers |
 //!
 //! # Limits
 //!
-//! All of them are in [`Limits`]. The policy is strict: what a proxy in front could frame
-//! differently is refused.
+//! All limits are in [`Limits`]. The policy is strict: a message is refused if a proxy in front
+//! could frame it differently.
 
 pub(crate) mod body;
 pub(crate) mod chunked;

@@ -1,4 +1,4 @@
-//! The state of a request that a client is writing.
+//! `RequestState`: the state of a request that a client is writing.
 
 use super::message::{self, Connection, Framing, MessageState, Phase};
 use super::sink::Sink;
@@ -8,8 +8,8 @@ use crate::semantics::grammar::{self, TARGET};
 use crate::semantics::method::Method;
 use crate::semantics::target::{Form, Target};
 
-/// Guards the writing of one request. As with `ResponseState`, a call that would break the message
-/// is an error and does nothing.
+/// Checks the writing of one request. As with `ResponseState`, a call that would make the message
+/// invalid returns an error and does nothing.
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }
@@ -30,21 +30,22 @@ pub struct RequestState {
     keep_alive: bool,
     has_host: bool,
     has_te: bool,
-    /// Whether a request without a body should say so: the method usually has one (RFC 9110 §8.6).
+    /// Whether a request without a body should say so, because its method usually has one (RFC 9110
+    /// §8.6).
     expects_body: bool,
-    /// Whether the server is asked to say first that it wants the body.
+    /// Whether the server is asked to confirm first that it wants the body.
     expects_continue: bool,
-    /// It goes out in frames, which say where its body ends (HTTP/2).
+    /// The request is sent in frames (HTTP/2), which mark the end of its body.
     is_framed: bool,
     method: Kind,
 }
 
-/// What has to be known of the method when the response comes.
+/// What must be known about the method when the response arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Head,
     Connect,
-    /// Another one that may be sent twice.
+    /// Another method that may be sent twice.
     Idempotent,
     Other,
 }
@@ -67,7 +68,7 @@ impl Default for RequestState {
 }
 
 impl RequestState {
-    /// The state before anything is written.
+    /// Creates the state before anything is written.
     pub const fn new() -> RequestState {
         RequestState {
             message: MessageState::new(true),
@@ -81,36 +82,36 @@ impl RequestState {
         }
     }
 
-    /// The same of a request of HTTP/2: its head is written as the text of HTTP/1.1, to be encoded
-    /// when it is sent, and its body as it is.
+    /// Creates the state of a request of HTTP/2. Its head is written as the text of HTTP/1.1, to be
+    /// encoded when it is sent, and its body as it is.
     pub(crate) const fn framed() -> RequestState {
         let mut state = RequestState::new();
         state.is_framed = true;
         state
     }
 
-    /// Returns whether it is a request of HTTP/2.
+    /// Returns whether this is a request of HTTP/2.
     pub(crate) fn is_framed(&self) -> bool {
         self.is_framed
     }
 
-    /// On HTTP/2: how many octets of what was written are trailer fields.
+    /// Returns how many bytes of the output are trailer fields (HTTP/2 only).
     pub(crate) fn trailers_len(&self) -> usize {
         match self.message.framing {
-            // As many as lie in memory.
+            // No more than fits in memory.
             Framing::Trailers(len) => len as usize,
             _ => 0,
         }
     }
 
-    /// Writes the request line, as HTTP/1.1.
+    /// Writes the request line, in the form of HTTP/1.1.
     ///
     /// # Errors
     ///
-    /// `StartLine` for a method that is no token, a byte that a target cannot hold (whitespace, CR,
-    /// LF, `#`, anything not ASCII), and a target whose form does not go with the method (on
-    /// HTTP/2: that is neither a path nor an asterisk);
-    /// `StartLineTwice`, `AlreadyDone`.
+    /// `StartLine` if the method is not a token, if the target has a byte that it cannot have
+    /// (whitespace, CR, LF, `#`, anything that is not ASCII), or if the target's form does not
+    /// match the method (on HTTP/2: if it is neither a path nor an asterisk); `StartLineTwice`,
+    /// `AlreadyDone`.
     pub fn request_line(
         &mut self,
         out: &mut impl Sink,
@@ -121,7 +122,7 @@ impl RequestState {
         let method = method.normalized();
         let is_method = grammar::is_token(method.as_str().as_bytes());
         let parsed = Target::parse(method, target);
-        // RFC 9113 §8.3.1: `:path` is a path or an asterisk; tunnels are not made in HTTP/2 here.
+        // RFC 9113 §8.3.1: `:path` is a path or an asterisk; no tunnels are made in HTTP/2 here.
         let has_form = |target: &Target<'_>| {
             !self.is_framed || matches!(target.form(), Form::Origin | Form::Asterisk)
         };
@@ -137,13 +138,13 @@ impl RequestState {
         Ok(())
     }
 
-    /// Writes a field. `Host` comes exactly once; `Upgrade` and `TE` bring their `Connection` with
-    /// them.
+    /// Writes a field. `Host` must be written exactly once. For `Upgrade` and `TE`, the matching
+    /// `Connection` is added.
     ///
     /// # Errors
     ///
-    /// `FieldName`, `FieldValue`, `HostField`; `FieldReserved` for the fields that other methods
-    /// write; `StartLineMissing`, `FieldTooLate`, `AlreadyDone`.
+    /// `FieldName`, `FieldValue`, `HostField`; `FieldReserved` for fields that other methods write;
+    /// `StartLineMissing`, `FieldTooLate`, `AlreadyDone`.
     pub fn add_header(
         &mut self,
         out: &mut impl Sink,
@@ -151,19 +152,19 @@ impl RequestState {
         value: &[u8],
     ) -> Result<(), MessageError> {
         message::check_reserved(name)?;
-        // The exchange has to know of it: it waits for the 100.
+        // The exchange must know about it, since it waits for the 100.
         if name.eq_ignore_ascii_case("Expect") {
             return Err(MessageError::FieldReserved("call `expect_continue`"));
         }
         let is_host = name.eq_ignore_ascii_case("Host");
-        // RFC 9112 §3.2: a server refuses two, and one that is invalid; better to say so here,
-        // before anything is sent.
+        // RFC 9112 §3.2: a server refuses a second `Host`, and an invalid one; it is better to
+        // report that here, before anything is sent.
         if is_host && (self.has_host || Authority::parse(value).is_none()) {
             return Err(MessageError::HostField);
         }
         self.message.put_field(out, name, value)?;
         self.has_host |= is_host;
-        // RFC 9113 §8.2.2: in frames there is no `Connection`.
+        // RFC 9113 §8.2.2: HTTP/2 has no `Connection`.
         self.has_te |= !self.is_framed && name.eq_ignore_ascii_case("TE");
         Ok(())
     }
@@ -179,8 +180,8 @@ impl RequestState {
         Ok(())
     }
 
-    /// Says that the length is unknown: the body goes out in chunks. Only for servers known to
-    /// speak HTTP/1.1 (RFC 9112 §6.1).
+    /// Announces a body of unknown length: it is sent in chunks. Only for servers that are known to
+    /// support HTTP/1.1 (RFC 9112 §6.1).
     ///
     /// # Errors
     ///
@@ -194,19 +195,19 @@ impl RequestState {
         Ok(())
     }
 
-    /// Asks the server to close after its response; to be called before `done_headers`.
+    /// Asks the server to close after its response. Must be called before `done_headers`.
     pub fn close(&mut self) {
         self.keep_alive = false;
     }
 
-    /// Asks the server for 100 before the body is sent (RFC 9110 §10.1.1); to be called
-    /// before `done_headers`. A request that turns out to have no body asks nothing.
+    /// Asks the server to respond with 100 before the body is sent (RFC 9110 §10.1.1). Must be
+    /// called before `done_headers`. It has no effect on a request without a body.
     pub fn expect_continue(&mut self) {
         self.expects_continue = true;
     }
 
-    /// Ends the fields. Without a length the request has no body; where the method would let one
-    /// expect it, `Content-Length: 0` says so.
+    /// Ends the fields. If no length was set, the request has no body; `Content-Length: 0` is
+    /// written for methods that usually have one.
     ///
     /// # Errors
     ///
@@ -218,7 +219,7 @@ impl RequestState {
             return Err(MessageError::HostMissing);
         }
         if self.message.framing == Framing::Unsaid {
-            // RFC 9110 §8.6: a server that waits for a body of POST or PUT is told that there is
+            // RFC 9110 §8.6: a server that expects a body of POST or PUT is told that there is
             // none.
             if self.expects_body {
                 self.message.put_length(out, 0);
@@ -249,8 +250,8 @@ impl RequestState {
         self.write_body_with(out, bytes.len() as u64, |out| out.put(bytes))
     }
 
-    /// Writes a part of the body that is not at hand as bytes: `push` puts exactly `len` octets
-    /// into the sink.
+    /// Writes a part of the body that is not available as bytes: `push` must put exactly `len`
+    /// bytes into the sink.
     ///
     /// # Errors
     ///
@@ -278,8 +279,8 @@ impl RequestState {
     ///
     /// # Errors
     ///
-    /// `TrailersNotChunked` where a length was announced, but for HTTP/2; `FieldName`,
-    /// `FieldValue`, `FieldReserved`; `StartLineMissing`, `FieldsNotDone`, `AlreadyDone`.
+    /// `TrailersNotChunked` if a length was announced, except on HTTP/2; `FieldName`, `FieldValue`,
+    /// `FieldReserved`; `StartLineMissing`, `FieldsNotDone`, `AlreadyDone`.
     pub fn done_with_trailers(
         &mut self,
         out: &mut impl Sink,
@@ -298,7 +299,8 @@ impl RequestState {
         self.message.phase == Phase::Done
     }
 
-    /// Returns whether the connection may carry another request after this one, as far as we say.
+    /// Returns whether the connection may carry another request after this one, as far as this side
+    /// decides.
     pub fn keeps_alive(&self) -> bool {
         self.keep_alive
     }
@@ -308,23 +310,23 @@ impl RequestState {
         matches!(self.message.phase, Phase::Body | Phase::Done)
     }
 
-    /// Returns whether the server was asked to say first that it wants the body. Known once the
+    /// Returns whether the server was asked to confirm first that it wants the body. Known once the
     /// fields have ended.
     pub fn expects_continue(&self) -> bool {
         self.expects_continue && self.is_head_done()
     }
 
-    /// Returns whether the server may respond with 101: the request has an `Upgrade`.
+    /// Returns whether the server may respond with 101, because the request has an `Upgrade`.
     pub fn offers_upgrade(&self) -> bool {
         self.message.has_upgrade
     }
 
-    /// Returns whether sending the request twice means the same as once (RFC 9110 §9.2.2).
+    /// Returns whether sending the request twice has the same effect as once (RFC 9110 §9.2.2).
     pub fn is_idempotent(&self) -> bool {
         matches!(self.method, Kind::Head | Kind::Idempotent)
     }
 
-    /// Returns the method as far as it decides how the response is framed: HEAD, CONNECT, or GET
+    /// Returns the method as far as it determines how the response is framed: HEAD, CONNECT, or GET
     /// for all others.
     pub fn framing_method(&self) -> Method<'static> {
         match self.method {

@@ -1,7 +1,7 @@
-//! The fast way through a request head: one pass over a head that is whole. It says yes to a head
-//! that the scanner would say yes to, or does not know; the scanner alone refuses.
+//! The fast path for a request head: one pass over a head that has arrived whole. It accepts only
+//! heads that the scanner would accept, and leaves all others to the scanner, which alone refuses.
 //!
-//! Why it is our own: `doc/decisions/0014-request-lexer.md`.
+//! Why we have our own: `doc/decisions/0014-request-lexer.md`.
 
 use std::str;
 
@@ -13,25 +13,26 @@ use crate::semantics::method::Method;
 use crate::semantics::swar;
 use crate::semantics::version::Version;
 
-/// A request head that the fast way has read.
+/// A request head that was read on the fast path.
 pub(super) struct FastRequest<'a> {
     pub(super) method: Method<'a>,
     pub(super) target: &'a str,
-    /// Where the first question mark of the target stands; its length if there is none.
+    /// The position of the first question mark in the target, or the target's length if there is
+    /// none.
     pub(super) query_at: usize,
     pub(super) version: Version,
     pub(super) len: usize,
 }
 
-/// Reads a whole request head, if it is there, begins at once and is beyond doubt. `spans`, which
-/// is empty, gets its fields; they count in `input`.
+/// Reads a request head that has arrived whole, without empty lines before it, if it is certain to
+/// be valid. Fills `spans`, which is empty, with the positions of the fields in `input`.
 #[inline]
 pub(super) fn fast_request<'a>(
     input: &'a [u8],
     spans: &mut FastStorage,
     limits: &ScanLimits,
 ) -> Option<FastRequest<'a>> {
-    // A head that does not end within its limit is the scanner's to refuse.
+    // A head that does not end within its limit is left to the scanner, which refuses it.
     let window = &input[..input.len().min(limits.bytes_max)];
     let (method, target_at) = method(window)?;
     let (target, query_at) = target(window, target_at, limits.target_bytes_max)?;
@@ -41,24 +42,24 @@ pub(super) fn fast_request<'a>(
             return Some(FastRequest { method, target, query_at, version, len: at + 2 });
         }
         let (span, end) = field_line(window, at)?;
-        // A line counts without its line end, as for the scanner.
+        // A line counts without its line end, as in the scanner.
         if end - 2 - at > limits.field_bytes_max || spans.len() >= limits.fields_max {
             return None;
         }
-        // More fields than there is room for here are no error: the scanner has more.
+        // More fields than there is room for here are not an error: the scanner has more room.
         spans.try_push(span).ok()?;
         at = end;
     }
 }
 
-/// Returns the method, and where what follows its space begins.
+/// Returns the method, and the position after its space.
 #[inline]
 fn method(window: &[u8]) -> Option<(Method<'_>, usize)> {
-    // Nearly all requests: one comparison of a word.
+    // The method of nearly all requests takes one comparison of a word.
     if window.starts_with(b"GET ") {
         return Some((Method::Get, 4));
     }
-    // One octet more than a method has, for the space behind the longest.
+    // One byte more than the longest method, for the space after it.
     let end =
         window.iter().take(Method::OCTETS_MAX + 1).position(|&byte| !grammar::is(byte, TCHAR))?;
     let (method, rest) = window.split_at(end);
@@ -67,29 +68,29 @@ fn method(window: &[u8]) -> Option<(Method<'_>, usize)> {
     Some((Method::from_token(method), end + 1))
 }
 
-/// Returns the target, which a space follows, and where in it the first question mark stands; its
-/// length if there is none.
+/// Returns the target, which must be followed by a space, and the position of its first question
+/// mark, or its length if there is none.
 #[inline]
 fn target(window: &[u8], at: usize, bytes_max: usize) -> Option<(&str, usize)> {
     let rest = window.get(at..)?;
-    // In two steps, since handlers ask where the query begins.
+    // In two steps, since handlers need the start of the query.
     let query_at = rest.iter().position(|&byte| !grammar::is(byte, PATH))?;
     let len = match rest[query_at] {
         b'?' => query_at + rest[query_at..].iter().position(|&byte| !grammar::is(byte, TARGET))?,
         _ => query_at,
     };
-    // The scanner knows what else ends a target, and what error that is.
+    // The scanner knows what else may end a target, and which error that is.
     let is_target = rest[len] == b' ' && 0 < len && len <= bytes_max;
     let target = if is_target { str::from_utf8(&rest[..len]).ok()? } else { return None };
     Some((target, query_at))
 }
 
-/// Returns the version, and where the first field line begins. Other versions are rare.
+/// Returns the version, and the position of the first field line. Other versions are rare.
 #[inline]
 fn version(window: &[u8], at: usize) -> Option<(Version, usize)> {
     let line: &[u8; Version::OCTETS + 2] = window.get(at..)?.first_chunk()?;
     let (&name, end) = line.split_first_chunk()?;
-    // As a word: the compiler compares an array with others byte by byte.
+    // As a word: the compiler compares arrays byte by byte.
     let version = match u64::from_ne_bytes(name) {
         name if name == const { u64::from_ne_bytes(*b"HTTP/1.1") } => Version::Http11,
         name if name == const { u64::from_ne_bytes(*b"HTTP/1.0") } => Version::Http10,
@@ -101,13 +102,13 @@ fn version(window: &[u8], at: usize) -> Option<(Version, usize)> {
     Some((version, at + Version::OCTETS + 2))
 }
 
-/// One field line, and where the next one begins.
+/// Returns one field line, and the position of the next one.
 #[inline]
 fn field_line(window: &[u8], at: usize) -> Option<(Span, usize)> {
     let line = window.get(at..)?;
     let colon = swar::token_len(line);
-    // RFC 9112 §5.1: no whitespace between name and colon, and §5.2: none in front of the name (an
-    // obsolete line folding). Who skips it and who does not read different fields.
+    // RFC 9112 §5.1: no whitespace between name and colon, and §5.2: none before the name (an
+    // obsolete line folding). Recipients that skip it read different fields from those that do not.
     if colon == 0 || line.get(colon) != Some(&b':') {
         return None;
     }
@@ -121,7 +122,7 @@ fn field_line(window: &[u8], at: usize) -> Option<(Span, usize)> {
     if line.get(line_end..line_end + 2)? != b"\r\n" {
         return None;
     }
-    // RFC 9110 §5.5: whitespace behind a value is no part of it.
+    // RFC 9110 §5.5: whitespace after a value is not part of it.
     let mut value_end = line_end;
     while value_end > start && is_space(&line[value_end - 1]) {
         value_end -= 1;

@@ -1,4 +1,5 @@
-//! What a server has to know of a request's head, gathered in one pass over its fields.
+//! `RequestSemantics`: what a server has to know about a request's head, collected in one pass over
+//! its fields.
 
 use super::connection_options::ConnectionOptions;
 use super::framing::{self, Body, FramingFields, Message};
@@ -10,24 +11,24 @@ use crate::semantics::method::Method;
 use crate::semantics::token_list;
 use crate::semantics::version::Version;
 
-/// What the fields of one request mean for its connection: where the body ends, what may follow it,
-/// what its sender waits for.
+/// What the fields of one request mean for its connection: where the body ends, whether another
+/// request may follow, and what the peer waits for.
 #[doc(alias = "RequestTerms")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RequestSemantics<'a> {
     /// How the body is delimited.
     pub body: Body,
-    /// Whether the peer leaves the connection open for another request (RFC 9112 §9.3).
+    /// Whether the peer keeps the connection open for another request (RFC 9112 §9.3).
     pub keep_alive: bool,
     /// Whether the peer waits for 100 before it sends the body (RFC 9110 §10.1.1). False in
     /// HTTP/1.0 and without a body.
     pub expects_continue: bool,
-    /// Whether the peer offers to switch to a protocol that `Upgrade` names: HTTP/1.1, and
-    /// `Connection` holds `upgrade` too (RFC 9110 §7.8).
+    /// Whether the peer offers to switch to a protocol that `Upgrade` names: in HTTP/1.1, and only
+    /// if `Connection` contains `upgrade` too (RFC 9110 §7.8).
     pub wants_upgrade: bool,
     /// The authority that the request is for: that of the target if it has one, else `Host`. Absent
-    /// in HTTP/1.0 only.
+    /// only in HTTP/1.0.
     pub authority: Option<Authority<'a>>,
     version: Version,
     is_head: bool,
@@ -35,12 +36,12 @@ pub struct RequestSemantics<'a> {
 }
 
 impl<'a> RequestSemantics<'a> {
-    /// Walks the fields once.
+    /// Collects the semantics of a head, in one pass over its fields.
     ///
     /// # Errors
     ///
     /// `Framing`, `Host*`, `SeveralHosts`, `Expectation`: the peer's fault; respond with
-    /// `status()`, close.
+    /// `status()`, then close.
     #[doc(alias = "of")]
     #[inline]
     pub fn from_head(head: &RequestHead<'a>) -> Result<RequestSemantics<'a>, RequestError> {
@@ -52,14 +53,14 @@ impl<'a> RequestSemantics<'a> {
         let mut has_upgrade = false;
         for (name, value) in head.fields().octets() {
             let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
-            // By length first: one comparison rules out nearly every field.
+            // The length is compared first: that rules out nearly every field.
             match name.len() {
-                // RFC 9112 §3.2: a server must refuse more than one `Host` line with 400, and
-                // (below) one that is invalid, and a request of HTTP/1.1 without one.
+                // RFC 9112 §3.2: a server must refuse with 400 more than one `Host` line, and
+                // (below) an invalid one, and a request of HTTP/1.1 without one.
                 4 if is_host(name) && host.is_some() => return Err(RequestError::SeveralHosts),
                 4 if is_host(name) => host = Some(value),
                 6 if is("Expect") => expects_continue |= is_continue_expected(value)?,
-                // Which protocol is for the handler to read.
+                // The handler reads the names of the protocols.
                 7 if is("Upgrade") => has_upgrade = true,
                 10 if is("Connection") => options.add(value),
                 14 if is("Content-Length") => framing.add_length(value),
@@ -80,8 +81,8 @@ impl<'a> RequestSemantics<'a> {
             // RFC 9110 §10.1.1: "A server that receives a 100-continue expectation in an HTTP/1.0
             // request MUST ignore that expectation."
             expects_continue: expects_continue && is_http11 && body != Body::Empty,
-            // RFC 9110 §7.8: so it must with `Upgrade` in HTTP/1.0; and a proxy that does not know
-            // the field passes it on without naming it in `Connection`.
+            // RFC 9110 §7.8: `Upgrade` must be ignored in HTTP/1.0 too; and a proxy that does not
+            // know the field passes it on without naming it in `Connection`.
             wants_upgrade: has_upgrade && options.upgrade && is_http11,
             // RFC 9112 §3.2.2: "the origin server MUST ignore the received Host header field (if
             // any) and instead replace it with the host information of the request-target".
@@ -92,7 +93,7 @@ impl<'a> RequestSemantics<'a> {
         })
     }
 
-    /// What follows from a request of HTTP/2, whose fields were walked already.
+    /// Creates the semantics of a request of HTTP/2, from fields that have been read already.
     #[inline]
     pub(crate) fn framed(
         head: &RequestHead<'a>,
@@ -113,8 +114,8 @@ impl<'a> RequestSemantics<'a> {
         }
     }
 
-    /// Returns what the writer of the response has to know. The caller clears `keep_alive` first
-    /// where it means to close.
+    /// Returns what the writer of the response has to know. The caller clears `keep_alive` first if
+    /// it wants to close.
     #[inline]
     pub fn reply_to(&self) -> ReplyTo {
         ReplyTo {
@@ -127,15 +128,15 @@ impl<'a> RequestSemantics<'a> {
     }
 }
 
-/// Returns whether it is `Host`. Every request has one, so it is worth a comparison of one word: a
-/// letter and its other case differ in one bit.
+/// Returns whether the name is `Host`. Every request has this field, so it is compared as one word,
+/// which works because the two cases of a letter differ in one bit.
 #[inline(always)]
 fn is_host(name: &[u8]) -> bool {
     name.first_chunk()
         .is_some_and(|&name| u32::from_ne_bytes(name) | 0x2020_2020 == u32::from_ne_bytes(*b"host"))
 }
 
-/// RFC 9110 §10.1.1: 100-continue is the only expectation there is. An empty list expects nothing.
+/// RFC 9110 §10.1.1: 100-continue is the only expectation. An empty list expects nothing.
 #[cold]
 pub(crate) fn is_continue_expected(value: &[u8]) -> Result<bool, RequestError> {
     let mut is_expected = false;

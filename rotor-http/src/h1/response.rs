@@ -1,5 +1,5 @@
-//! The state of a response that is being written: what may come next, and what the connection does
-//! after it.
+//! `ResponseState`: the state of a response that is being written: what may follow, and what
+//! happens to the connection afterwards.
 
 mod whole;
 
@@ -11,24 +11,23 @@ use crate::semantics::grammar::{self, VALUE};
 use crate::semantics::status::Status;
 use crate::semantics::version::Version;
 
-/// What a response has to know of the request that it responds to; see
-/// `RequestSemantics::reply_to`.
+/// What the writer of a response has to know about the request; see `RequestSemantics::reply_to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplyTo {
     /// The version of the peer: 1.0 gets neither chunks nor interim responses.
     pub version: Version,
-    /// Whether the method is HEAD: the fields go out, the body is only counted.
+    /// Whether the method is HEAD: the fields are sent, the body is only counted.
     pub is_head: bool,
     /// Whether the method is CONNECT: a 2xx has no body.
     pub is_connect: bool,
-    /// Whether 101 may be answered.
+    /// Whether the status may be 101.
     pub wants_upgrade: bool,
-    /// Whether the connection is to persist.
+    /// Whether the connection should persist.
     pub keep_alive: bool,
 }
 
 impl ReplyTo {
-    /// For a request that could not be read: its response closes.
+    /// Creates the value for a request that could not be read: its response closes the connection.
     pub const fn unreadable() -> ReplyTo {
         ReplyTo {
             version: Version::Http11,
@@ -40,32 +39,32 @@ impl ReplyTo {
     }
 }
 
-/// What a connection does when the handler has nothing more to say.
+/// What happens to the connection when the handler has nothing more to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// No final status was written: an error page is still possible.
+    /// No final status was written: an error page can still be sent.
     Unstarted,
-    /// The response has begun and is incomplete: what was written may go out, then the connection
-    /// is cut. If only its end would have completed the body ([`add_chunked`] to a peer of 1.0), it
-    /// has to be cut by a reset: an end would complete it (RFC 9112 §8).
+    /// The response has begun and is incomplete: what was written may be sent, then the connection
+    /// is aborted. A body that ends with the connection ([`add_chunked`] to a peer of 1.0) must be
+    /// aborted by a reset, since a regular end would complete it (RFC 9112 §8).
     ///
     /// [`add_chunked`]: ResponseState::add_chunked
     Unfinished,
-    /// Complete; the next request may be read.
+    /// The response is complete; the next request may be read.
     KeepAlive,
-    /// Complete; close when it is sent.
+    /// The response is complete; the connection closes when it has been sent.
     Close,
-    /// Complete; from here on the connection speaks another protocol, or is a tunnel.
+    /// The response is complete; from here on the connection uses another protocol, or is a tunnel.
     Switch,
 }
 
-/// Guards the writing of one response.
+/// Checks the writing of one response.
 ///
-/// Every call that would break the message is an error and does nothing, neither to the sink nor to
-/// the state, so that the caller may do the right thing instead. When the handler is done,
-/// [`ending`](ResponseState::ending) says how the connection goes on. The state is `Copy`: a
-/// connection that keeps a copy and the length of its unsent output can take back a response
-/// nothing of which has been sent.
+/// A call that would make the message invalid returns an error and changes nothing, neither the
+/// sink nor the state, so the caller can still do the right thing instead. When the handler is
+/// done, [`ending`](ResponseState::ending) says how the connection continues. The state is `Copy`:
+/// a connection that keeps a copy and the length of its unsent output can take back a response of
+/// which nothing has been sent.
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }
@@ -93,7 +92,7 @@ pub struct ResponseState {
 }
 
 impl ResponseState {
-    /// The state before anything is written.
+    /// Creates the state before anything is written.
     #[inline]
     pub const fn new(reply: ReplyTo) -> ResponseState {
         ResponseState {
@@ -105,8 +104,8 @@ impl ResponseState {
         }
     }
 
-    /// Writes an interim response (1xx but 101), fields included. Any number may come before the
-    /// status.
+    /// Writes an interim response (1xx except 101) with its fields. Any number of them may precede
+    /// the status.
     ///
     /// # Errors
     ///
@@ -125,7 +124,7 @@ impl ResponseState {
         if self.reply.version < Version::Http11 || self.message.phase != Phase::Start {
             return Err(MessageError::InterimNotAllowed);
         }
-        // All of them before the first octet: a call that is refused has written nothing.
+        // All fields are checked before the first byte: a call that is refused has written nothing.
         for (name, value) in fields {
             message::check_field(name, value)?;
             message::check_reserved(name)?;
@@ -138,13 +137,13 @@ impl ResponseState {
         Ok(())
     }
 
-    /// Writes the status line with the usual reason phrase. The version on it is always HTTP/1.1
-    /// (RFC 9112 §2.3). After a status that refuses a CONNECT of HTTP/1.1 the connection closes.
+    /// Writes the status line with the usual reason phrase. Its version is always HTTP/1.1
+    /// (RFC 9112 §2.3). After a status that refuses a CONNECT of HTTP/1.1, the connection closes.
     ///
     /// # Errors
     ///
-    /// `StartLineTwice`, `AlreadyDone`; `InformationalStatus` for 1xx, but for 101 where the
-    /// request asked for it.
+    /// `StartLineTwice`, `AlreadyDone`; `InformationalStatus` for 1xx, except for 101 if the
+    /// request offers an upgrade.
     #[inline]
     pub fn status(&mut self, out: &mut impl Sink, status: Status) -> Result<(), MessageError> {
         self.begin(status)?;
@@ -163,7 +162,7 @@ impl ResponseState {
         status: Status,
         reason: &str,
     ) -> Result<(), MessageError> {
-        // First of all: a call that is refused leaves the response as it was.
+        // First of all, since a call that is refused leaves the response unchanged.
         if !grammar::all(reason.as_bytes(), VALUE) {
             return Err(MessageError::StartLine);
         }
@@ -175,34 +174,34 @@ impl ResponseState {
     #[inline]
     fn begin(&mut self, status: Status) -> Result<(), MessageError> {
         self.message.expect_start()?;
-        // RFC 9110 §7.8: a server must not switch to what the client has not asked for.
+        // RFC 9110 §7.8: a server must not switch to a protocol that the client has not requested.
         let is_switch = status == Status::SWITCHING_PROTOCOLS && self.reply.wants_upgrade;
         if status.is_informational() && !is_switch {
             return Err(MessageError::InformationalStatus(status));
         }
         self.status = status;
         self.message.phase = Phase::Fields;
-        // RFC 9931: a client may send the first octets for the tunnel with its CONNECT, for somebody
-        // whom it does not trust. Where there is no tunnel, they would be read as requests of the
-        // client. In HTTP/2 they are on a stream of their own.
+        // RFC 9931: with its CONNECT, a client may already send the first bytes for the tunnel, and
+        // these may come from somebody whom it does not trust. If no tunnel is made, they would be
+        // read as requests of the client. In HTTP/2 they are on a stream of their own.
         if self.reply.is_connect && !status.is_success() && self.reply.version < Version::Http2 {
             self.reply.keep_alive = false;
         }
         Ok(())
     }
 
-    /// Checks a field that [`add_header`](ResponseState::add_header) may be given later.
+    /// Checks a field that may be passed to [`add_header`](ResponseState::add_header) later.
     pub(crate) fn check_field(name: &str, value: &[u8]) -> Result<(), MessageError> {
         message::check_reserved(name)?;
         message::check_field(name, value)
     }
 
-    /// Writes a field. `Date` and `Server` from here replace those of the connection; `Upgrade`
-    /// brings its `Connection` with it.
+    /// Writes a field. `Date` and `Server` replace those of the connection. For `Upgrade`, the
+    /// matching `Connection` is added.
     ///
     /// # Errors
     ///
-    /// `FieldName`, `FieldValue`; `FieldReserved` for the fields that other methods write;
+    /// `FieldName`, `FieldValue`; `FieldReserved` for fields that other methods write;
     /// `StartLineMissing`, `FieldTooLate`, `AlreadyDone`.
     #[inline]
     pub fn add_header(
@@ -218,11 +217,12 @@ impl ResponseState {
         Ok(())
     }
 
-    /// Announces the length of the body. On 304 it is the length that GET would have had.
+    /// Announces the length of the body. For 304, it is the length that the response to GET would
+    /// have.
     ///
     /// # Errors
     ///
-    /// `LengthTwice`; `BodyForbidden` on 1xx, 204, on 205 unless it is 0, on 2xx to CONNECT;
+    /// `LengthTwice`; `BodyForbidden` with 1xx, 204, 205 (unless it is 0), and 2xx to CONNECT;
     /// `StartLineMissing`, `FieldTooLate`, `AlreadyDone`.
     #[inline]
     pub fn add_length(&mut self, out: &mut impl Sink, length: u64) -> Result<(), MessageError> {
@@ -230,30 +230,30 @@ impl ResponseState {
         let is_not_modified = self.status == Status::NOT_MODIFIED;
         let is_reset = self.status == Status::RESET_CONTENT;
         // RFC 9110 §8.6: no length with 1xx, 204 and 2xx to CONNECT; a client would wait for a
-        // body, or take the tunnel's first octets for one.
+        // body, or take the tunnel's first bytes as one.
         if (self.forbids_body() && !is_not_modified) || (is_reset && length > 0) {
             return Err(MessageError::BodyForbidden(self.status));
         }
         self.message.put_length(out, length);
-        // RFC 9110 §8.6: on 304 it is the length that a 200 would have had, and no body follows.
+        // RFC 9110 §8.6: with 304 it is the length that a 200 would have, and no body follows.
         if is_not_modified {
             self.message.framing = Framing::Empty;
         }
         Ok(())
     }
 
-    /// Says that the length is unknown: the body goes out in chunks, to a peer of 1.0 until close.
+    /// Announces a body of unknown length: it is sent in chunks, or, to a peer of 1.0, until close.
     ///
     /// # Errors
     ///
-    /// `LengthTwice`; `BodyForbidden` on 1xx, 204, 205, 304, 2xx to CONNECT; `StartLineMissing`,
-    /// `FieldTooLate`, `AlreadyDone`.
+    /// `LengthTwice`; `BodyForbidden` with 1xx, 204, 205, 304, and 2xx to CONNECT;
+    /// `StartLineMissing`, `FieldTooLate`, `AlreadyDone`.
     pub fn add_chunked(&mut self, out: &mut impl Sink) -> Result<(), MessageError> {
         self.message.expect_length()?;
         if self.forbids_body() || self.status == Status::RESET_CONTENT {
             return Err(MessageError::BodyForbidden(self.status));
         }
-        // RFC 9112 §6.1: no Transfer-Encoding to a peer that may not know it; the close ends the
+        // RFC 9112 §6.1: no Transfer-Encoding to a peer that may not support it; the close ends the
         // body.
         match self.reply.version {
             Version::Http10 => {
@@ -261,39 +261,39 @@ impl ResponseState {
                 self.message.framing = Framing::UntilClose;
             }
             Version::Http11 => self.message.put_chunked(out),
-            // Frames say where the body ends (RFC 9113 §8.2.2).
+            // Frames mark the end of the body (RFC 9113 §8.2.2).
             Version::Http2 => self.message.framing = Framing::UntilClose,
         }
         Ok(())
     }
 
-    /// Makes the connection close after this response; before `done_headers` the peer is told.
-    /// After a response that leaves a part of the request unread, this is what keeps the connection
-    /// from reading it as a request.
+    /// Makes the connection close after this response; before `done_headers`, the peer is told.
+    /// After a response that leaves a part of the request unread, this keeps the connection from
+    /// reading that part as a request.
     pub fn close(&mut self) {
         self.reply.keep_alive = false;
     }
 
-    /// Returns whether the head was written, and did not say that the connection closes.
+    /// Returns whether the head was written, and did not announce that the connection closes.
     pub(crate) fn has_promised_more(&self) -> bool {
         self.reply.keep_alive && self.message.is_head_done()
     }
 
-    /// Says whether 101 may be the status: not before the request has been received whole (RFC 9110
-    /// §7.8: "A client cannot begin using an upgraded protocol on the connection until it has
-    /// completely sent the request message").
+    /// Sets whether the status may be 101, which it may not be before the whole request has been
+    /// received (RFC 9110 §7.8: "A client cannot begin using an upgraded protocol on the connection
+    /// until it has completely sent the request message").
     pub(crate) fn allow_switch(&mut self, yes: bool) {
         self.reply.wants_upgrade = yes;
     }
 
-    /// Ends the fields, after `Date`, `Server` and `Connection` where the response has none and
-    /// needs one.
+    /// Ends the fields, and writes `Date`, `Server` and `Connection` if the response has none and
+    /// needs them.
     ///
     /// # Errors
     ///
-    /// `LengthMissing` where neither `add_length` nor `add_chunked` was called and the status has a
-    /// body; `UpgradeMissing` on 101 and 426; `FieldValue` for a bad `server`; `StartLineMissing`,
-    /// `FieldsDoneTwice`, `AlreadyDone`.
+    /// `LengthMissing` if neither `add_length` nor `add_chunked` was called and the status has a
+    /// body; `UpgradeMissing` with 101 and 426; `FieldValue` for an invalid `server`;
+    /// `StartLineMissing`, `FieldsDoneTwice`, `AlreadyDone`.
     #[inline]
     pub fn done_headers(
         &mut self,
@@ -302,7 +302,7 @@ impl ResponseState {
         server: Option<&str>,
     ) -> Result<(), MessageError> {
         self.message.expect_fields_end()?;
-        // RFC 9110 §7.8, §15.5.22: both say in `Upgrade` to what.
+        // RFC 9110 §7.8, §15.5.22: with both, `Upgrade` names the protocol.
         let needs_upgrade =
             matches!(self.status, Status::SWITCHING_PROTOCOLS | Status::UPGRADE_REQUIRED);
         if needs_upgrade && !self.message.has_upgrade {
@@ -313,23 +313,26 @@ impl ResponseState {
         if is_unsaid && !self.forbids_body() && !is_reset {
             return Err(MessageError::LengthMissing);
         }
-        // Behind the checks: a call that is refused has written nothing.
+        // After the checks: a call that is refused has written nothing.
         if let Some(server) = server.filter(|_| !self.has_server) {
             self.message.put_field(out, "Server", server.as_bytes())?;
         }
-        // 205 has no content but is framed like any other (RFC 9110 §15.3.6): a length must say so.
+        // 205 has no content but is framed like other responses (RFC 9110 §15.3.6), so it needs a
+        // length.
         if is_unsaid && is_reset && !self.forbids_body() {
             self.message.put_length(out, 0);
         } else if is_unsaid {
             self.message.framing = Framing::Empty;
         }
         let connection = match self.reply.version {
-            // 101 has `Connection: upgrade` by its Upgrade, and what a tunnel's ends say is theirs.
+            // 101 has `Connection: upgrade` because of its Upgrade; the ends of a tunnel decide
+            // when it closes.
             _ if self.switches() => Connection::Unsaid,
-            // RFC 9113 §8.2.2: there is no such field.
+            // RFC 9113 §8.2.2: HTTP/2 has no such field.
             Version::Http2 => Connection::Unsaid,
             _ if !self.reply.keep_alive => Connection::Close,
-            // RFC 9112 §9.3: a peer of 1.0 takes the connection for closed unless it is told.
+            // RFC 9112 §9.3: a peer of 1.0 expects the connection to close unless it is told
+            // otherwise.
             Version::Http10 => Connection::KeepAlive,
             Version::Http11 => Connection::Unsaid,
         };
@@ -338,7 +341,7 @@ impl ResponseState {
         Ok(())
     }
 
-    /// Writes a part of the body; to HEAD it is counted and not sent.
+    /// Writes a part of the body. For HEAD it is counted and not sent.
     ///
     /// # Errors
     ///
@@ -348,9 +351,9 @@ impl ResponseState {
         self.write_body_with(out, bytes.len() as u64, |out| out.put(bytes))
     }
 
-    /// Writes a part of the body that is not at hand as bytes (a shared block, a part of a file):
-    /// `push` puts exactly `len` octets into the sink, and is called only if they are to go on the
-    /// wire.
+    /// Writes a part of the body that is not available as bytes (a shared block, a part of a file):
+    /// `push` must put exactly `len` bytes into the sink, and is called only if they are to be
+    /// sent.
     ///
     /// # Errors
     ///
@@ -362,7 +365,7 @@ impl ResponseState {
         len: u64,
         push: impl FnOnce(&mut S),
     ) -> Result<(), MessageError> {
-        // No octets are no body: a handler may write what it has, which may be nothing.
+        // An empty part is no body: a handler may write what it has, even if that is nothing.
         if self.message.framing == Framing::Empty && len > 0 && self.message.phase == Phase::Body {
             return Err(MessageError::BodyForbidden(self.status));
         }
@@ -373,21 +376,21 @@ impl ResponseState {
     ///
     /// # Errors
     ///
-    /// `BodyTooShort`: write the rest, or let the connection be cut. `StartLineMissing`,
+    /// `BodyTooShort`: write the rest, or let the connection be aborted. `StartLineMissing`,
     /// `FieldsNotDone`, `AlreadyDone`.
     #[inline]
     pub fn done(&mut self, out: &mut impl Sink) -> Result<(), MessageError> {
         self.message.put_done(out)
     }
 
-    /// Ends the response with trailer fields. To HEAD, and to a peer of 1.0, they are checked and
+    /// Ends the response with trailer fields. For HEAD, and for a peer of 1.0, they are checked and
     /// not sent.
     ///
     /// # Errors
     ///
-    /// `TrailersNotChunked` where a length was announced, but for HTTP/2; `FieldName`,
-    /// `FieldValue`; `FieldReserved` for fields that mean nothing after the body;
-    /// `StartLineMissing`, `FieldsNotDone`, `AlreadyDone`.
+    /// `TrailersNotChunked` if a length was announced, except on HTTP/2; `FieldName`, `FieldValue`;
+    /// `FieldReserved` for fields that have no effect after the body; `StartLineMissing`,
+    /// `FieldsNotDone`, `AlreadyDone`.
     pub fn done_with_trailers(
         &mut self,
         out: &mut impl Sink,
@@ -396,35 +399,35 @@ impl ResponseState {
         self.message.put_trailers(out, fields, self.is_framed())
     }
 
-    /// On HTTP/2: how many octets of what was written are trailer fields.
+    /// Returns how many bytes of the output are trailer fields (HTTP/2 only).
     pub(crate) fn trailers_len(&self) -> usize {
         match self.message.framing {
-            // As many as lie in memory.
+            // No more than fits in memory.
             Framing::Trailers(len) => len as usize,
             _ => 0,
         }
     }
 
-    /// Whether it is of HTTP/2, where a message never ends its connection.
+    /// Returns whether this is a response of HTTP/2, where a message never ends its connection.
     pub(crate) fn is_framed(&self) -> bool {
         self.reply.version == Version::Http2
     }
 
-    /// Returns how the connection goes on if nothing more is written.
+    /// Returns how the connection continues if nothing more is written.
     pub fn ending(&self) -> Ending {
         match self.message.phase {
             Phase::Start => Ending::Unstarted,
             Phase::Fields | Phase::Body => Ending::Unfinished,
-            // Before what was said of the connection: it does not speak HTTP any more, so it is not
-            // to be closed.
+            // Checked before `keep_alive`: the connection does not use HTTP any more, so it must
+            // not be closed.
             Phase::Done if self.switches() => Ending::Switch,
             Phase::Done if self.reply.keep_alive => Ending::KeepAlive,
             Phase::Done => Ending::Close,
         }
     }
 
-    /// Returns whether it is incomplete, and its peer would take it for complete if the connection
-    /// ended in order.
+    /// Returns whether the response is incomplete, but the peer would take it as complete if the
+    /// connection ended regularly.
     pub(crate) fn would_seem_complete(&self) -> bool {
         self.message.phase == Phase::Body
             && self.message.framing == Framing::UntilClose
@@ -437,13 +440,12 @@ impl ResponseState {
         matches!(self.message.phase, Phase::Body | Phase::Done)
     }
 
-    /// Returns whether body octets go on the wire: not to HEAD, and not with a status that has no
-    /// body.
+    /// Returns whether the body is sent: not for HEAD, and not with a status that has no body.
     pub fn sends_body(&self) -> bool {
         self.message.sends_body && !self.forbids_body() && self.status != Status::RESET_CONTENT
     }
 
-    /// Returns the final status, once it is written.
+    /// Returns the final status, once it has been written.
     pub fn final_status(&self) -> Option<Status> {
         (self.message.phase != Phase::Start).then_some(self.status)
     }

@@ -1,4 +1,5 @@
-//! What a client has to know of a response's head, gathered in one pass over its fields.
+//! `ResponseSemantics`: what a client has to know about a response's head, collected in one pass
+//! over its fields.
 
 use super::connection_options::ConnectionOptions;
 use super::framing::{self, Body, FramingFields, Message};
@@ -15,20 +16,20 @@ pub struct ResponseSemantics {
     /// How the body is delimited.
     pub body: Body,
     /// Whether the connection may carry another request once the body has ended, as far as the peer
-    /// says. False for a body until close, a tunnel, 101, and for 1xx and 204 that announce a body
-    /// which they cannot have.
+    /// decides. False for a body until close, a tunnel, 101, and for 1xx and 204 that announce a
+    /// body, which they cannot have.
     pub keep_alive: bool,
-    /// Whether the final response is still to come: 1xx but 101.
+    /// Whether the final response is still to come: true for 1xx except 101.
     pub is_interim: bool,
 }
 
 impl ResponseSemantics {
-    /// Walks the fields once. `method` is that of the request; `offered_upgrade` whether it asked
-    /// to switch protocols.
+    /// Collects the semantics of a head, in one pass over its fields. `method` is that of the
+    /// request; `offered_upgrade` says whether the request offered to switch protocols.
     ///
     /// # Errors
     ///
-    /// `Framing` and `UnexpectedSwitch`, the peer's fault: close, never reuse.
+    /// `Framing` and `UnexpectedSwitch`, the peer's fault: close, and never reuse the connection.
     #[doc(alias = "of")]
     pub fn from_head(
         head: &ResponseHead<'_>,
@@ -54,8 +55,8 @@ impl ResponseSemantics {
         }
         let body = framing::body_of(Message::Response { status, method }, version, &framing)?;
         let is_tunnel = method == Method::Connect && status.is_success();
-        // RFC 9110 §8.6, RFC 9112 §6.1: these announce no body. A server that does may send it, and
-        // it would be read as the next response.
+        // RFC 9110 §8.6, RFC 9112 §6.1: these must not announce a body. A server that does so may
+        // send it, and it would be read as the next response.
         let has_impossible_body =
             framing.is_any() && (status.is_informational() || status == Status::NO_CONTENT);
         Ok(ResponseSemantics {

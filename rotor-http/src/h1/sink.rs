@@ -1,12 +1,12 @@
-//! Where a message writer puts its bytes.
+//! `Sink`: where a message writer puts its bytes.
 
-/// Takes bytes in order, never fails and never blocks: an output buffer. What a peer does not read
-/// stays in it, under the high-water mark of its owner.
+/// An output buffer: takes bytes in order, never fails and never blocks. Bytes that the peer does
+/// not read stay in it, within the high-water mark of its owner.
 pub trait Sink {
     /// Appends the bytes.
     fn put(&mut self, bytes: &[u8]);
 
-    /// Appends several pieces; a sink that can make room for all of them at once should.
+    /// Appends several pieces. A sink that can make room for all of them at once should do so.
     #[inline]
     fn put_all(&mut self, pieces: &[&[u8]]) {
         for piece in pieces {

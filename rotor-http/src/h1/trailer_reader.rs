@@ -17,7 +17,7 @@ impl TrailerReader {
     pub(super) fn new(limits: &TrailerLimits) -> TrailerReader {
         let limits = ScanLimits {
             bytes_max: limits.bytes_max,
-            // One field may take all that there is for the section.
+            // One field may use the whole size of the section.
             field_bytes_max: limits.bytes_max,
             fields_max: limits.fields_max,
             // A trailer section has neither a target nor empty lines in front.
@@ -31,7 +31,7 @@ impl TrailerReader {
         }
     }
 
-    /// Takes one byte; returns whether it was the last.
+    /// Takes one byte, and returns whether it was the last one.
     pub(super) fn push(&mut self, byte: u8) -> Result<bool, HeadError> {
         self.scanner.push(byte, &self.limits)?;
         self.trailers.push(byte);

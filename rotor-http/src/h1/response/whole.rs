@@ -1,4 +1,4 @@
-//! A whole response of the usual kind, put into its sink at once.
+//! Writes a whole response of the usual kind at once.
 
 use super::ResponseState;
 use crate::h1::decimal::Number;
@@ -10,11 +10,11 @@ use crate::semantics::swar;
 use crate::semantics::version::Version;
 
 impl ResponseState {
-    /// Writes a whole response, if it is of the usual kind: nothing was written yet, the status has
-    /// a body and a line ready-made, the connection persists by itself, and the content type may
-    /// stand in a field. Returns whether it was; if not, nothing was done.
+    /// Writes a whole response, if it is of the usual kind: nothing has been written yet, the
+    /// status has a body and a prepared status line, the connection persists without a field, and
+    /// the content type is a valid value. Returns whether this is so; if not, nothing was done.
     ///
-    /// The octets are those of the steps, put into the sink at once.
+    /// The bytes are the same as those of the separate calls.
     #[inline]
     pub(crate) fn put_whole(
         &mut self,
@@ -25,7 +25,8 @@ impl ResponseState {
         date: &DateCache,
     ) -> bool {
         let reply = &self.reply;
-        // Whatever adds a field, takes one away, or is refused: the steps do it, and say why.
+        // In all other cases, fields are added or omitted, or the call is refused: the separate
+        // calls do that, and return the error.
         let is_usual = self.message.phase == Phase::Start
             && self.message.sends_body
             && reply.keep_alive
