@@ -1,4 +1,4 @@
-//! How fast the bodies of a connection come, all together.
+//! `BodiesWatch`: the rate at which the bodies of a connection arrive, all together.
 
 use rotor_core::Time;
 use rotor_stream::RateWatch;
@@ -7,29 +7,29 @@ use super::frame::{FRAME_HEADER_BYTES, FrameHeader, kind};
 use crate::body_watch::rate;
 use crate::limits::Limits;
 
-/// Watches all bodies of a connection. One of them may come behind those of other streams, and a
-/// frame takes its time: where the peer sends bodies as fast as it has to, none is late.
+/// Watches all bodies of a connection. A body may have to wait behind those of other streams, and a
+/// frame takes its time: if the peer sends all bodies together at the required rate, none of them
+/// is late.
 #[derive(Debug)]
 pub(crate) struct BodiesWatch {
     watch: RateWatch,
-    /// How much of a DATA that has not come whole was counted.
+    /// How much of an incomplete DATA frame has been counted.
     counted: usize,
 }
 
 impl BodiesWatch {
-    /// From now on.
+    /// Starts to watch now.
     pub(crate) fn new(limits: &Limits, now: Time) -> BodiesWatch {
         BodiesWatch { watch: RateWatch::new(rate(limits), now), counted: 0 }
     }
 
-    /// A DATA of so many octets has come whole.
+    /// Counts a complete DATA frame of this many bytes.
     pub(crate) fn take(&mut self, octets: usize, limits: &Limits, now: Time) {
         self.count(octets, limits, now);
         self.counted = 0;
     }
 
-    /// The input begins with a frame that has not come whole: if it is a DATA, what is there of it
-    /// counts.
+    /// Counts what has arrived of the incomplete frame at the start of the input, if it is DATA.
     pub(crate) fn look(&mut self, input: &[u8], limits: &Limits, now: Time) {
         if let Some(header) = FrameHeader::read(input)
             && header.kind == kind::DATA
@@ -45,11 +45,12 @@ impl BodiesWatch {
         self.watch.pass(more as u64, rate(limits), now);
     }
 
-    /// Until when none is late.
+    /// Returns the time until which no body is late.
     ///
-    /// As long as bodies come fast enough, whichever. And where the peer may not send: `left` octets
-    /// are those that the window of the connection has left for it, which others of its bodies may
-    /// hold; and behind `unsent` octets of ours it may not have heard yet of more.
+    /// That is as long as bodies arrive fast enough, whichever they are. It is also extended while
+    /// the peer may not be able to send: if the `left` bytes of the connection's window are less
+    /// than a step, since other bodies may occupy them; and if `unsent` bytes of our output wait,
+    /// since the peer may not have received a WINDOW_UPDATE among them.
     pub(crate) fn until(&self, left: u32, unsent: usize, limits: &Limits, now: Time) -> Time {
         let is_held_up = unsent > 0 || u64::from(left) < limits.body_step().0;
         if is_held_up { now + limits.body_grace } else { self.watch.until() }

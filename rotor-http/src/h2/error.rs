@@ -1,75 +1,76 @@
-//! What goes wrong on a connection of HTTP/2, and how far it reaches.
+//! `ErrorCode` and `Violation`: errors of HTTP/2, and whether they end a stream or the connection.
 
 use std::fmt;
 
-/// Why a stream or a connection ends, as both sides say it (RFC 9113 §7). A code that is not known
-/// counts as `InternalError`.
+/// Why a stream or a connection ends, as both sides report it (RFC 9113 §7). An unknown code counts
+/// as `InternalError`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum ErrorCode {
-    /// Nothing is wrong: a graceful end.
+    /// No error: a graceful end.
     NoError = 0x0,
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     ProtocolError = 0x1,
     /// This side failed.
     InternalError = 0x2,
-    /// The peer sent more than its window.
+    /// The peer sent more than its window allows.
     FlowControlError = 0x3,
     /// The peer did not acknowledge the settings in time.
     SettingsTimeout = 0x4,
-    /// A frame came for a stream that is closed.
+    /// A frame arrived for a stream that is closed.
     StreamClosed = 0x5,
-    /// A frame has a size that it cannot have.
+    /// A frame has an invalid size.
     FrameSizeError = 0x6,
-    /// The request was not looked at: it may be made again.
+    /// The request was not processed, so it may be made again.
     RefusedStream = 0x7,
-    /// Nobody wants the stream any more.
+    /// The stream is not needed any more.
     Cancel = 0x8,
-    /// The field compression is out of step: nothing more can be read.
+    /// The state of the field compression is out of step, so nothing more can be read.
     CompressionError = 0x9,
-    /// The tunnel of a CONNECT was cut.
+    /// The tunnel of a CONNECT was aborted.
     ConnectError = 0xa,
-    /// The peer behaves as if to wear us down.
+    /// The peer causes excessive load.
     EnhanceYourCalm = 0xb,
-    /// The encryption does not suffice.
+    /// The encryption is insufficient.
     InadequateSecurity = 0xc,
-    /// The request has to be made over HTTP/1.1.
+    /// The request must be made over HTTP/1.1.
     Http11Required = 0xd,
 }
 
 impl ErrorCode {
-    /// The code as it stands in frames.
+    /// Returns the code as a number, as in frames.
     pub const fn number(self) -> u32 {
         self as u32
     }
 }
 
-/// What a peer did wrong, and how much of the connection that costs (RFC 9113 §5.4).
+/// A violation of the protocol by the peer, and whether it ends the stream or the connection
+/// (RFC 9113 §5.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Violation {
-    /// The connection ends: GOAWAY with this code, and why, for the log.
+    /// The connection ends: GOAWAY with this code, and the reason for the log.
     Connection(ErrorCode, &'static str),
-    /// The stream ends: RST_STREAM with this code. The others go on.
+    /// The stream ends: RST_STREAM with this code. The others continue.
     Stream(u32, ErrorCode),
 }
 
 impl Violation {
-    /// A breach of the protocol that costs the connection.
+    /// Creates a PROTOCOL_ERROR that ends the connection.
     pub(crate) const fn protocol(why: &'static str) -> Violation {
         Violation::Connection(ErrorCode::ProtocolError, why)
     }
 
-    /// A frame of the wrong size.
+    /// Creates the error for a frame of an invalid size.
     pub(crate) const fn size(why: &'static str) -> Violation {
         Violation::Connection(ErrorCode::FrameSizeError, why)
     }
 
-    /// What no honest peer does so often.
+    /// Creates the error for a flood: frames that no honest peer sends so often.
     pub(crate) const fn flood(why: &'static str) -> Violation {
         Violation::Connection(ErrorCode::EnhanceYourCalm, why)
     }
 
-    /// Whether it is that.
+    /// Returns whether this is a flood.
     pub(crate) const fn is_flood(&self) -> bool {
         matches!(self, Violation::Connection(ErrorCode::EnhanceYourCalm, _))
     }

@@ -1,43 +1,43 @@
-//! A block of fields that comes in several frames (RFC 9113 §4.3): HEADERS, then CONTINUATION until
-//! one says that it is the last. No other frame may come in between.
+//! A block of fields in several frames (RFC 9113 §4.3): HEADERS, then CONTINUATION up to the one
+//! that is marked as the last. No other frame may come in between.
 
 use rotor_core::Time;
 
 use super::error::Violation;
 use super::frame::{FrameHeader, kind};
 
-/// How much of a block is taken.
+/// How much of a block is accepted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockBounds {
-    /// Octets, compressed as they come.
+    /// Bytes, compressed.
     pub(crate) bytes_max: usize,
-    /// CONTINUATION frames: empty ones have no octets that could be counted.
+    /// CONTINUATION frames: empty ones have no bytes that could be counted.
     pub(crate) continuations_max: u32,
 }
 
-/// A block of which a part has come.
+/// A block that is incomplete.
 #[derive(Debug)]
 pub(crate) struct FieldBlock {
     pub(crate) stream: u32,
-    /// The stream ends with it.
+    /// Whether the stream ends with the block.
     pub(crate) is_end: bool,
     pub(crate) octets: Vec<u8>,
-    /// When all of it must have come.
+    /// When the whole block must have arrived.
     pub(crate) until: Time,
     continuations: u32,
 }
 
 impl FieldBlock {
-    /// What came in HEADERS, which is not all.
+    /// Starts a block with the fragment of a HEADERS frame.
     pub(crate) fn new(stream: u32, is_end: bool, fragment: &[u8], until: Time) -> FieldBlock {
         FieldBlock { stream, is_end, octets: fragment.to_vec(), until, continuations: 0 }
     }
 
-    /// Adds what came in a CONTINUATION.
+    /// Adds the fragment of a CONTINUATION frame.
     ///
     /// # Errors
     ///
-    /// The peer's fault: the block goes beyond its bounds, which costs the connection.
+    /// The peer's fault, which ends the connection: the block exceeds its limits.
     pub(crate) fn push(&mut self, fragment: &[u8], bounds: BlockBounds) -> Result<(), Violation> {
         self.continuations += 1;
         let is_beyond = self.octets.len() + fragment.len() > bounds.bytes_max
@@ -54,12 +54,12 @@ impl FieldBlock {
     }
 }
 
-/// Returns the header of the first frame of the input once all of the frame is there.
+/// Returns the header of the first frame of the input once the whole frame has arrived.
 ///
 /// # Errors
 ///
-/// The peer's fault, and the connection's end: a frame that is longer than we take, which is
-/// refused as soon as its length is there; or one that breaks off the block that is under way.
+/// The peer's fault, which ends the connection: a frame that is too long, which is refused as soon
+/// as its length has arrived; or one that interrupts an incomplete block.
 pub(crate) fn whole_frame(
     input: &[u8],
     block: Option<&FieldBlock>,
@@ -71,8 +71,8 @@ pub(crate) fn whole_frame(
     if input.len() < header.frame_len() {
         return Ok(None);
     }
-    // Before the frame is looked at: a block that is broken off leaves the tables of the two sides
-    // out of step.
+    // Checked before the content: after an interrupted block, the tables of the two sides are out
+    // of step.
     if block.is_some_and(|block| !block.is_continued_by(header)) {
         return Err(Violation::protocol("a block of fields is broken off"));
     }

@@ -1,4 +1,4 @@
-//! `FieldReader`: the blocks of fields that a peer sends, in one frame or in several, decoded into
+//! `FieldReader`: decodes the blocks of fields that a peer sends, in one frame or in several, into
 //! lists.
 
 use rotor_core::Time;
@@ -9,14 +9,14 @@ use super::frame::{FRAME_KIND_AT, FrameHeader, kind};
 use super::hpack::{Bounds, FieldList, HpackDecoder, HpackError};
 use crate::limits::Limits;
 
-/// Octets of our table of fields, for the peer's encoder: the default.
+/// The size of our decoding table, in bytes: the default.
 const TABLE_BYTES_MAX: usize = 4096;
 
-/// How much of a block beyond what is kept is decoded, so that the tables stay in step: it costs
-/// its own message alone, and a request can be answered (431).
+/// How much of a block is decoded, in multiples of what is kept. Decoding keeps the tables in step,
+/// so that a large head fails only its own message, and a request can be responded to (431).
 const DECODED_TIMES: usize = 4;
 
-/// How much of a block is taken, and how much is kept of its fields.
+/// How much of a block is accepted, and how many of its fields are kept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldBounds {
     pub(crate) block: BlockBounds,
@@ -24,10 +24,10 @@ pub(crate) struct FieldBounds {
 }
 
 impl FieldBounds {
-    /// Those of heads that have so many pseudo-fields, in addition to what may be in them.
+    /// Creates the limits for heads with this many pseudo-fields, which are allowed in addition.
     #[inline]
     pub(crate) fn new(limits: &Limits, continuations_max: u32, pseudo_fields: usize) -> Self {
-        // With 32 for each field, as SETTINGS_MAX_HEADER_LIST_SIZE says.
+        // With 32 bytes for each field, as in SETTINGS_MAX_HEADER_LIST_SIZE.
         let bytes_max = limits.head_bytes_max;
         FieldBounds {
             block: BlockBounds { bytes_max, continuations_max },
@@ -40,32 +40,32 @@ impl FieldBounds {
     }
 }
 
-/// Whose fields were decoded.
+/// The stream whose fields were decoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct FieldsOf {
     pub(crate) stream: u32,
-    /// The stream ends with them.
+    /// Whether the stream ends with the fields.
     pub(crate) is_end: bool,
 }
 
-/// Decodes the blocks of one direction of a connection, each of which may come in several frames.
+/// Decodes the blocks of one direction of a connection, each of which may be in several frames.
 #[derive(Debug)]
 pub(crate) struct FieldReader {
     decoder: HpackDecoder,
-    /// A block of which a part has come. Seldom: most fit into one frame.
+    /// An incomplete block. Rare: most blocks fit into one frame.
     block: Option<Box<FieldBlock>>,
     /// Until when the frame at the front of the input must be complete.
     frame_until: Time,
 }
 
 impl FieldReader {
-    /// Nothing has come.
+    /// Creates a reader for a new connection.
     pub(crate) fn new() -> FieldReader {
         let decoder = HpackDecoder::new(TABLE_BYTES_MAX);
         FieldReader { decoder, block: None, frame_until: Time::NEVER }
     }
 
-    /// Returns the header of the first frame of the input once all of the frame is there.
+    /// Returns the header of the first frame of the input once the whole frame has arrived.
     ///
     /// # Errors
     ///
@@ -75,11 +75,11 @@ impl FieldReader {
         whole_frame(input, self.block.as_deref())
     }
 
-    /// Decodes a block that came in one frame.
+    /// Decodes a block that was in one frame.
     ///
     /// # Errors
     ///
-    /// The peer's fault, which costs the connection: the block is broken, or a
+    /// The peer's fault, which ends the connection: the block is invalid, or a
     /// [flood](Violation::is_flood).
     #[inline]
     pub(crate) fn read(
@@ -91,16 +91,16 @@ impl FieldReader {
         self.decoder.decode(block, list, &bounds.list).map_err(broken)
     }
 
-    /// A block begins whose rest is to come by then.
+    /// Starts a block whose rest must arrive by `until`.
     pub(crate) fn begin(&mut self, of: FieldsOf, fragment: &[u8], until: Time) {
         self.block = Some(Box::new(FieldBlock::new(of.stream, of.is_end, fragment, until)));
     }
 
-    /// More of the block has come; returns whose it is once all of it was decoded.
+    /// Adds a fragment to the block. Returns the block's stream once all of it has been decoded.
     ///
     /// # Errors
     ///
-    /// As those of [`read`](FieldReader::read); and there may be no such block.
+    /// As for [`read`](FieldReader::read); also if there is no such block.
     pub(crate) fn go_on(
         &mut self,
         fragment: &[u8],
@@ -120,7 +120,7 @@ impl FieldReader {
         Ok(Some(FieldsOf { stream: block.stream, is_end: block.is_end }))
     }
 
-    /// Whether a part of a block has come.
+    /// Returns whether there is an incomplete block.
     pub(crate) fn is_under_way(&self) -> bool {
         self.block.is_some()
     }

@@ -1,22 +1,22 @@
-//! `FieldSpace`: memory for the fields that are decoded and for those that are encoded, lent by the
-//! thread to the connection that is at work.
+//! `FieldSpace`: memory for decoded and encoded fields, which the thread lends to the connection
+//! that is at work.
 //!
-//! A connection that waits needs none of it: what is decoded is handed over before the next block
-//! comes, and what is encoded is in the output.
+//! A connection that waits needs none: decoded fields are handed over before the next block
+//! arrives, and encoded ones are in the output.
 
 use std::cell::Cell;
 
 use super::hpack::FieldList;
 
-/// The most octets of a block whose memory is kept; as for lists.
+/// The largest block, in bytes, whose memory is kept; the same as for lists.
 const KEPT_MAX: usize = 4 << 10;
 
 thread_local! {
-    /// Without memory before the first use, and while it is lent.
+    /// Empty before the first use, and while it is lent.
     static KEPT: Cell<FieldSpace> = const { Cell::new(FieldSpace::new()) };
 }
 
-/// Room for fields. It works without memory of the thread's, too, and takes its own.
+/// Room for fields. If the thread has no memory to lend, it allocates its own.
 #[derive(Default)]
 pub(crate) struct FieldSpace {
     /// The fields that were decoded last.
@@ -26,23 +26,23 @@ pub(crate) struct FieldSpace {
 }
 
 impl FieldSpace {
-    /// Without memory.
+    /// Creates an empty space, without memory.
     pub(crate) const fn new() -> FieldSpace {
         FieldSpace { list: FieldList::new(), block: Vec::new() }
     }
 
-    /// Takes the thread's memory, where it has none.
+    /// Takes the thread's memory, unless the space has some already.
     #[inline]
     pub(crate) fn borrow(&mut self) {
         if self.held_bytes() == 0
-            // While the thread ends there may be none any more.
+            // While the thread ends, it may have no memory any more.
             && let Ok(kept) = KEPT.try_with(Cell::take)
         {
             *self = kept;
         }
     }
 
-    /// Gives the memory back; nothing of its content is needed any more.
+    /// Gives the memory back; its content is not needed any more.
     #[inline]
     pub(crate) fn give_back(&mut self) {
         let mut kept = std::mem::take(self);
@@ -51,7 +51,7 @@ impl FieldSpace {
         if kept.block.capacity() > KEPT_MAX {
             kept.block = Vec::new();
         }
-        // It has none while the thread ends: then it is freed.
+        // While the thread ends there is no place for it, and it is freed.
         let _ = KEPT.try_with(|place| place.set(kept));
     }
 

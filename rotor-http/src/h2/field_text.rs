@@ -1,13 +1,14 @@
-//! Fields as our own writers wrote them, which is as lines of HTTP/1.1, into a block.
+//! Encodes fields that our own writers wrote as lines of HTTP/1.1.
 //!
-//! They are well-formed: no line is empty but the last of a head, and no value holds CR or LF.
+//! The lines are well-formed: no line is empty except for the last of a head, and no value contains
+//! CR or LF.
 
 use memchr::memchr;
 
 use super::hpack::HpackEncoder;
 use crate::semantics::grammar::trim;
 
-/// Encodes the trailer fields that are all of the text.
+/// Encodes text that consists of trailer fields.
 pub(crate) fn encode_trailers(text: &[u8], encoder: &mut HpackEncoder, block: &mut Vec<u8>) {
     block.clear();
     encoder.begin(block);
@@ -18,20 +19,20 @@ pub(crate) fn encode_trailers(text: &[u8], encoder: &mut HpackEncoder, block: &m
     }
 }
 
-/// The line that begins there, without its end; `None` where it is not whole.
+/// Returns the line that starts at this position, without its end, or `None` if it is incomplete.
 pub(crate) fn next_line(text: &[u8], at: usize) -> Option<&[u8]> {
     let rest = text.get(at..)?;
     rest.get(..memchr(b'\n', rest)?.checked_sub(1)?)
 }
 
-/// Encodes a field line. RFC 9113 §8.2.2: what governs a connection of HTTP/1.1
-/// does not stand in HTTP/2.
+/// Encodes a field line. RFC 9113 §8.2.2: fields that govern a connection of HTTP/1.1 are omitted
+/// in HTTP/2.
 pub(crate) fn put_field(line: &[u8], encoder: &HpackEncoder, block: &mut Vec<u8>) {
     let Some(colon) = memchr(b':', line) else { return };
     let (name, mut value) = (&line[..colon], line.get(colon + 2..).unwrap_or_default());
     let is_space = |octet: Option<&u8>| matches!(octet, Some(b' ' | b'\t'));
     // RFC 9113 §8.2.1: "A field value MUST NOT start or end with an ASCII whitespace character". In
-    // HTTP/1.1 it may, and means nothing there.
+    // HTTP/1.1 it may, without a meaning.
     if is_space(value.first()) || is_space(value.last()) {
         value = trim(value);
     }

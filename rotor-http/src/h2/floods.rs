@@ -1,4 +1,4 @@
-//! What no honest peer does so often: buckets that empty with each such thing and fill with time.
+//! Limits for frames that no honest peer sends so often: token buckets that fill with time.
 
 use std::time::Duration;
 
@@ -6,30 +6,31 @@ use rotor_core::Time;
 
 use super::error::Violation;
 
-/// How often something may happen: so many times at once, and so many a second in the long run.
+/// How often something may happen: a burst, and a rate in the long run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rate {
-    /// At once.
+    /// How many at once.
     pub burst: u32,
-    /// In each second after that.
+    /// How many in each second after that.
     pub per_second: u32,
 }
 
-/// How often something has happened of late.
+/// A token bucket: counts how often something has happened recently.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bucket {
     left: u32,
-    /// Up to when time has filled it.
+    /// The time up to which it has been filled.
     at: Time,
 }
 
 impl Bucket {
-    /// A full one.
+    /// Creates a full bucket.
     pub fn full(rate: Rate, now: Time) -> Bucket {
         Bucket { left: rate.burst, at: now }
     }
 
-    /// Takes so many out; false where there are fewer: then the peer is wearing us down.
+    /// Takes tokens out; returns false if there are not enough, which means that the peer causes
+    /// excessive load.
     #[inline]
     pub fn take(&mut self, count: u32, rate: Rate, now: Time) -> bool {
         if let Some(left) = self.left.checked_sub(count)
@@ -48,20 +49,21 @@ impl Bucket {
         }
     }
 
-    /// Puts so many back in, up to a full one.
+    /// Puts tokens back in, up to a full bucket.
     #[inline]
     pub fn give_back(&mut self, count: u32, rate: Rate) {
         self.left = self.left.saturating_add(count).min(rate.burst);
     }
 
-    /// Whether it was not filled for so long that it is to be filled before it is empty: what runs
-    /// over is lost, and not kept for when there is room for it, which would be a second burst.
+    /// Returns whether the bucket was not filled for so long that it must be filled before it is
+    /// empty. Tokens beyond a full bucket must be lost at that time: if they were kept until there
+    /// is room for them, the peer would have a second burst.
     #[inline]
     fn has_stood(&self, now: Time) -> bool {
         now.duration_since(self.at) >= FILLED_EACH
     }
 
-    /// Seldom: so one that is not empty costs next to nothing.
+    /// Called rarely, so that a bucket with enough tokens costs next to nothing.
     #[cold]
     fn fill(&mut self, rate: Rate, now: Time) {
         let second = Duration::from_secs(1).as_nanos();
@@ -71,8 +73,8 @@ impl Bucket {
         if left >= rate.burst.into() {
             (self.left, self.at) = (rate.burst, now);
         } else if more > 0 {
-            // Less than a burst, and up to when it was filled: not a moment is lost to who comes
-            // between two of them.
+            // Less than a burst. The time of the filling advances only by what was added, so that
+            // no fraction is lost between two fillings.
             let used = more * second / u128::from(rate.per_second);
             self.left = left as u32;
             self.at += Duration::from_nanos(used as u64);
@@ -80,25 +82,25 @@ impl Bucket {
     }
 }
 
-/// How long a bucket stands before it is filled though it is not empty. What time has brought by
-/// then may be taken beyond a burst.
+/// How long a bucket that is not empty stays without being filled. The tokens of that time may be
+/// taken in addition to a burst.
 const FILLED_EACH: Duration = Duration::from_secs(1);
 
-/// The rates of one connection.
+/// The limits of one connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FloodLimits {
-    /// Streams that the peer resets before their response is whole (CVE-2023-44487).
+    /// Streams that the peer resets before their response is complete (CVE-2023-44487).
     pub resets: Rate,
-    /// Streams that it makes us reset (CVE-2025-8671).
+    /// Streams that the peer makes us reset (CVE-2025-8671).
     pub provoked_resets: Rate,
-    /// Frames that are no request and no body: SETTINGS, PING, PRIORITY, small WINDOW_UPDATE,
-    /// PRIORITY_UPDATE, unknown ones; DATA without octets.
+    /// Frames that belong neither to a request nor to a body: SETTINGS, PING, PRIORITY, small
+    /// WINDOW_UPDATE, PRIORITY_UPDATE and unknown frames; also DATA without bytes.
     pub control_frames: Rate,
-    /// DATA of few octets; one of fewer than a message of gRPC has before its first counts as five.
+    /// DATA of few bytes; a frame that is shorter than the prefix of a gRPC message counts as five.
     pub small_data: Rate,
 }
 
-/// What the frames of one connection have come to.
+/// The buckets of one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Floods {
     resets: Bucket,
@@ -107,37 +109,37 @@ pub struct Floods {
     small_data: Bucket,
 }
 
-/// What a peer does that it may not do too often.
+/// What a peer may not do too often.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Nuisance {
-    /// It reset a stream whose response was not whole.
+    /// The peer reset a stream whose response was not complete.
     Reset,
-    /// It made us reset a stream.
+    /// The peer made us reset a stream.
     ProvokedReset,
-    /// A frame that is no request and no body.
+    /// A frame that belongs neither to a request nor to a body.
     ControlFrame,
-    /// DATA without octets that does not end its stream.
+    /// DATA without bytes that does not end its stream.
     EmptyData,
-    /// DATA of fewer octets than 256 that does not end its stream either.
+    /// DATA of fewer than 256 bytes that does not end its stream.
     SmallData,
-    /// The same of fewer than five.
+    /// DATA of fewer than five bytes that does not end its stream.
     TinyData,
 }
 
-/// A DATA of fewer octets costs more for its frame than for what is in it.
+/// DATA of fewer bytes costs more for the frame than for its content.
 const SMALL_DATA: usize = 256;
 
-/// Windows that grow by less are counted: a peer that is told of half a window never does that
-/// often.
+/// Smaller increments of a window are counted: a peer that updates a window when half of it is used
+/// never sends them often.
 const SMALL_UPDATE: u32 = 1024;
 
-/// Streams of messages have none of fewer: a message of gRPC begins with so many that say its
-/// length.
+/// Streams of messages have no shorter DATA: a gRPC message starts with a prefix of this many
+/// bytes, which contains its length.
 const TINY_DATA: usize = 5;
 
 impl Nuisance {
-    /// What a DATA of so many octets counts as, if anything. The last of a body may be of any
-    /// length.
+    /// Returns how a DATA frame of this many bytes counts, if it does. The last frame of a body may
+    /// have any length.
     #[inline]
     pub fn of_data(octets: usize, is_end: bool) -> Option<Nuisance> {
         match octets {
@@ -149,13 +151,13 @@ impl Nuisance {
         }
     }
 
-    /// What a WINDOW_UPDATE by so many octets counts as, if anything.
+    /// Returns how a WINDOW_UPDATE by this many bytes counts, if it does.
     #[inline]
     pub(crate) fn of_update(octets: u32) -> Option<Nuisance> {
         (octets < SMALL_UPDATE).then_some(Nuisance::ControlFrame)
     }
 
-    /// Why a connection ends on which it has happened too often.
+    /// Returns why a connection ends on which this has happened too often.
     const fn why(self) -> &'static str {
         match self {
             Nuisance::Reset => "too many requests are taken back",
@@ -166,32 +168,32 @@ impl Nuisance {
         }
     }
 
-    /// Whether a stream went with it.
+    /// Returns whether this ends a stream.
     pub(crate) const fn is_of_streams(self) -> bool {
         matches!(self, Nuisance::Reset | Nuisance::ProvokedReset)
     }
 
-    /// Whether it is for the frames of messages: in a tunnel, how what is said is cut into pieces
-    /// is another protocol's to say, as on a connection of its own.
+    /// Returns whether this is about the frames of messages. These are not counted in a tunnel,
+    /// where another protocol determines how data is split, as on a connection of its own.
     #[inline]
     pub fn is_of_messages(self) -> bool {
         matches!(self, Nuisance::SmallData | Nuisance::TinyData)
     }
 }
 
-/// How many frames that are no request and no body an honest peer may answer one of ours with: a
-/// window that it gives back, and a PING by which it learns how long the way is, as gRPC's do.
+/// How many control frames an honest peer may send in response to one frame of ours: a
+/// WINDOW_UPDATE, and a PING to measure the round-trip time, as gRPC sends it.
 const CONTROL_FRAMES_PER_SENT: u32 = 2;
 
-/// How much one DATA without octets counts: a hundred of them are too many at once.
+/// How much a DATA frame without bytes counts: a hundred of them at once are too many.
 const EMPTY_DATA_WEIGHT: u32 = 10;
 
-/// How much one DATA of fewer octets than messages have counts: else who sends nothing but frames
-/// goes on for as long as a loop is too slow to see more of them than time forgives.
+/// How much a DATA frame of fewer than five bytes counts. With less, a peer that sends nothing else
+/// could go on as long as the loop is too slow to handle more of them than the bucket allows.
 const TINY_DATA_WEIGHT: u32 = 5;
 
 impl Floods {
-    /// Nothing has come yet.
+    /// Creates full buckets.
     pub fn new(limits: &FloodLimits, now: Time) -> Floods {
         Floods {
             resets: Bucket::full(limits.resets, now),
@@ -201,11 +203,11 @@ impl Floods {
         }
     }
 
-    /// This has happened once more.
+    /// Counts one more of these.
     ///
     /// # Errors
     ///
-    /// The peer's fault: it has happened too often, which costs the connection.
+    /// The peer's fault, which ends the connection: this has happened too often.
     #[inline]
     pub fn count(
         &mut self,
@@ -226,7 +228,8 @@ impl Floods {
         if bucket.take(count, rate, now) { Ok(()) } else { Err(Violation::flood(nuisance.why())) }
     }
 
-    /// So many frames of responses are sent, which the peer did not cut into pieces by its windows.
+    /// Adds an allowance for response frames that were sent, other than those that are short only
+    /// because of the peer's windows.
     #[inline]
     pub fn sent(&mut self, frames: u32, limits: &FloodLimits) {
         self.control_frames.give_back(frames * CONTROL_FRAMES_PER_SENT, limits.control_frames);

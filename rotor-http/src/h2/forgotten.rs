@@ -1,43 +1,43 @@
-//! Streams that we have reset, and what of them may still be on its way.
+//! `Forgotten`: streams that we have reset, and frames for them that may still arrive.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// So many of the streams that were reset last are remembered: a peer whose own were reset faster
-/// than it hears of that is a flood.
+/// How many of the latest streams are remembered. A peer whose streams are reset faster than it can
+/// learn about it is a flood.
 const FORGOTTEN_MAX: usize = 1024;
 
-/// Streams that we have reset: what was on its way to them is no breach of the protocol (RFC 9113
-/// §5.4.2). No more can be than their window allowed, and then the trailers.
+/// Streams that we have reset. Frames that were on their way to them are not a violation of the
+/// protocol (RFC 9113 §5.4.2). These can be no more than the window allowed, followed by trailers.
 ///
-/// Found by their numbers: each frame for one of them is looked up, and a peer that sends nothing
-/// else would have all of them looked at each time.
+/// Streams are found by number, since each frame for one of them is looked up. With a linear
+/// search, a peer that sends nothing else would be expensive.
 #[derive(Debug, Default)]
 pub struct Forgotten {
-    /// Absent while there was none: most connections never reset a stream.
+    /// `None` until there is one: most connections never reset a stream.
     lists: Option<Box<Lists>>,
 }
 
 #[derive(Debug, Default)]
 struct Lists {
     streams: BTreeMap<u32, OnItsWay>,
-    /// All of these by their places, and some that are over: so the oldest is found
-    /// without a look at the others.
+    /// The streams in the order of their places, with some that have been removed, so that the
+    /// oldest is found without a search.
     order: VecDeque<(u64, u32)>,
-    /// How many were remembered so far.
+    /// How many streams have been remembered so far.
     count: u64,
 }
 
-/// What may still come of a stream.
+/// What may still arrive for a stream.
 #[derive(Debug)]
 struct OnItsWay {
-    /// Octets of DATA.
+    /// Bytes of DATA.
     octets: u32,
-    /// How many were remembered before it.
+    /// How many streams were remembered before this one.
     place: u64,
 }
 
 impl Forgotten {
-    /// This stream was reset, on which so many octets may still come.
+    /// Remembers a stream that was reset. Up to this many bytes may still arrive for it.
     pub fn remember(&mut self, stream: u32, octets: u32) {
         let lists = self.lists.get_or_insert_default();
         lists.streams.insert(stream, OnItsWay { octets, place: lists.count });
@@ -45,14 +45,14 @@ impl Forgotten {
         lists.count += 1;
         if lists.order.len() > FORGOTTEN_MAX
             && let Some((place, oldest)) = lists.order.pop_front()
-            // Else it is over, or was reset once more.
+            // Otherwise the stream has ended, or was reset once more.
             && lists.streams.get(&oldest).is_some_and(|own| own.place == place)
         {
             lists.streams.remove(&oldest);
         }
     }
 
-    /// DATA has come on a stream that is over; returns whether it can have been on its way.
+    /// Checks DATA for a stream that has ended. Returns whether it can have been on its way.
     pub fn data(&mut self, stream: u32, octets: usize, is_end: bool) -> bool {
         let Some(lists) = &mut self.lists else { return false };
         let Some(own) = lists.streams.get_mut(&stream) else { return false };
@@ -64,7 +64,7 @@ impl Forgotten {
         after.is_some()
     }
 
-    /// The same of fields. Those that end their stream nothing can follow.
+    /// Does the same for fields. Nothing can follow fields that end their stream.
     pub fn fields(&mut self, stream: u32, is_end: bool) -> bool {
         let Some(lists) = &mut self.lists else { return false };
         match is_end {

@@ -1,20 +1,21 @@
-//! Frames (RFC 9113 §4, §6), read from their octets.
+//! Reads frames (RFC 9113 §4, §6) from bytes.
 
 use super::error::{ErrorCode, Violation};
 
-/// Octets before the payload of each frame.
+/// The size of the header of each frame, in bytes.
 pub const FRAME_HEADER_BYTES: usize = 9;
 
-/// Where the [`kind`] stands in the header, after the length.
+/// The position of the [`kind`] in the header, after the length.
 pub(crate) const FRAME_KIND_AT: usize = 3;
 
-/// The longest payload that we take: the least that a peer may count on (RFC 9113 §4.2).
+/// The longest payload that we accept, in bytes: the minimum that every peer may rely on (RFC 9113
+/// §4.2).
 pub const PAYLOAD_BYTES_MAX: usize = 16 << 10;
 
-/// The largest that a window can be, and the largest number of a stream.
+/// The maximum of a window, and of the number of a stream.
 pub const U31_MAX: u32 = (1 << 31) - 1;
 
-/// What every connection begins with on the client's side (RFC 9113 §3.4).
+/// The bytes with which a client starts every connection (RFC 9113 §3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Types of frames.
@@ -43,21 +44,21 @@ pub mod flag {
     pub const PRIORITY: u8 = 0x20;
 }
 
-/// The nine octets before a payload.
+/// The header of a frame, nine bytes before its payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrameHeader {
-    /// Octets of the payload.
+    /// The length of the payload, in bytes.
     pub len: usize,
-    /// The type: one of [`kind`], or another, which is to be ignored.
+    /// The type: one of [`kind`], or another one, which must be ignored.
     pub kind: u8,
-    /// The flags, those that mean nothing for the type included.
+    /// The flags, including those that have no meaning for the type.
     pub flags: u8,
     /// The stream; 0 is the connection.
     pub stream: u32,
 }
 
 impl FrameHeader {
-    /// Reads one from the beginning of the input; `None` until it is there.
+    /// Reads a header from the beginning of the input; `None` until it is complete.
     #[inline]
     pub fn read(input: &[u8]) -> Option<FrameHeader> {
         let [l1, l2, l3, kind, flags, s1, s2, s3, s4] = *input.first_chunk()?;
@@ -70,18 +71,18 @@ impl FrameHeader {
         })
     }
 
-    /// Whether its payload is longer than we said that we take (RFC 9113 §4.2).
+    /// Returns whether the payload is longer than we have announced to accept (RFC 9113 §4.2).
     pub(crate) fn is_too_long(&self) -> bool {
         self.len > PAYLOAD_BYTES_MAX
     }
 
-    /// Octets of the frame, its header included.
+    /// Returns the length of the frame with its header, in bytes.
     pub(crate) fn frame_len(&self) -> usize {
         FRAME_HEADER_BYTES + self.len
     }
 
-    /// Returns how many octets must be there before anything can be done with the first frame of
-    /// the input. One that is too long is refused as soon as its length is read.
+    /// Returns how many bytes are needed before the first frame of the input can be handled. A
+    /// frame that is too long is refused as soon as its length is known.
     pub(crate) fn needed(input: &[u8]) -> usize {
         match FrameHeader::read(input) {
             Some(header) if !header.is_too_long() => header.frame_len(),
@@ -94,78 +95,78 @@ impl FrameHeader {
     }
 }
 
-/// A frame; what it holds is borrowed from its payload.
+/// A frame. Its content is borrowed from its payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Frame<'a> {
     /// A part of a body.
     Data {
-        /// The octets without padding.
+        /// The data without padding.
         data: &'a [u8],
-        /// Whether the stream ends with it.
+        /// Whether the stream ends with this frame.
         is_end: bool,
     },
-    /// The beginning of a block of fields, or all of it.
+    /// The beginning of a block of fields, or the whole block.
     Headers {
-        /// The part of the block.
+        /// The fragment of the block.
         fragment: &'a [u8],
-        /// Whether that is the whole block.
+        /// Whether this is the whole block.
         is_whole: bool,
-        /// Whether the stream ends with it.
+        /// Whether the stream ends with the block.
         is_end: bool,
     },
-    /// The priority of RFC 7540, which means nothing any more.
+    /// The priority of RFC 7540, which is obsolete.
     Priority,
-    /// The stream is given up.
+    /// The stream is aborted.
     Reset {
-        /// Why, as a number.
+        /// The error code.
         code: u32,
     },
-    /// Settings; [`PeerSettings::apply`](super::PeerSettings::apply) knows them.
+    /// Settings, for [`PeerSettings::apply`](super::PeerSettings::apply).
     Settings {
-        /// Pairs of identifier and value, six octets each.
+        /// Pairs of identifier and value, six bytes each.
         payload: &'a [u8],
     },
-    /// Our settings were heard.
+    /// The acknowledgement of our settings.
     SettingsAck,
-    /// A push, which no client sends and no server is sent here.
+    /// A push, which a client never sends, and which our client does not allow.
     PushPromise,
-    /// Wants to be acknowledged.
+    /// A ping, which must be acknowledged.
     Ping([u8; 8]),
-    /// Ours was acknowledged.
+    /// The acknowledgement of our ping.
     PingAck([u8; 8]),
-    /// The peer takes no more streams.
+    /// The peer accepts no more streams.
     GoAway {
-        /// The last that it has looked at, or may yet.
+        /// The last stream that the peer has processed, or may still process.
         last: u32,
-        /// Why, as a number.
+        /// The error code.
         code: u32,
     },
-    /// So many octets more may be sent, at least 1.
+    /// This many more bytes may be sent, at least 1.
     WindowUpdate(u32),
-    /// More of a block of fields.
+    /// The continuation of a block of fields.
     Continuation {
-        /// The part of the block.
+        /// The fragment of the block.
         fragment: &'a [u8],
-        /// Whether the block ends with it.
+        /// Whether the block ends with this fragment.
         is_last: bool,
     },
     /// The priority of a stream (RFC 9218 §7.1).
     PriorityUpdate {
-        /// The stream that it is for.
+        /// The stream.
         stream: u32,
-        /// As the field `Priority`.
+        /// The value, as in the field `Priority`.
         value: &'a [u8],
     },
-    /// Of a type that is to be ignored.
+    /// A frame of an unknown type, which must be ignored.
     Unknown,
 }
 
 impl<'a> Frame<'a> {
-    /// Reads the payload of a frame, which is there whole.
+    /// Reads the payload of a frame that has arrived whole.
     ///
     /// # Errors
     ///
-    /// The peer's fault: a size, a stream or a padding that the type does not allow.
+    /// The peer's fault: a size, stream or padding that the type does not allow.
     pub fn read(header: FrameHeader, payload: &'a [u8]) -> Result<Frame<'a>, Violation> {
         let stream = header.stream;
         Ok(match header.kind {
@@ -188,7 +189,7 @@ impl<'a> Frame<'a> {
                 let Some(on) = payload.first_chunk().filter(|_| payload.len() == 5) else {
                     return Err(Violation::Stream(stream, ErrorCode::FrameSizeError));
                 };
-                // Of the scheme only this is left: a stream cannot wait for itself.
+                // The only rule that is left of the scheme: a stream cannot depend on itself.
                 if u32::from_be_bytes(*on) & U31_MAX == stream {
                     return Err(Violation::Stream(stream, ErrorCode::ProtocolError));
                 }
@@ -265,7 +266,7 @@ fn number(payload: &[u8], why: &'static str) -> Result<u32, Violation> {
     payload.try_into().map(u32::from_be_bytes).map_err(|_| Violation::size(why))
 }
 
-/// The payload without its padding (RFC 9113 §6.1).
+/// Returns the payload without its padding (RFC 9113 §6.1).
 fn unpadded<'a>(header: &FrameHeader, payload: &'a [u8]) -> Result<&'a [u8], Violation> {
     if !header.has(flag::PADDED) {
         return Ok(payload);
@@ -276,7 +277,7 @@ fn unpadded<'a>(header: &FrameHeader, payload: &'a [u8]) -> Result<&'a [u8], Vio
     Ok(&rest[..len.ok_or(Violation::protocol("padding is longer than its frame"))?])
 }
 
-/// A fragment without the priority of RFC 7540 before it.
+/// Returns the fragment after the priority of RFC 7540.
 fn without_priority<'a>(header: &FrameHeader, payload: &'a [u8]) -> Result<&'a [u8], Violation> {
     if !header.has(flag::PRIORITY) {
         return Ok(payload);
@@ -285,7 +286,7 @@ fn without_priority<'a>(header: &FrameHeader, payload: &'a [u8]) -> Result<&'a [
         payload.split_first_chunk::<5>().ok_or(Violation::size("no room for the priority"))?;
     let [on @ .., _weight] = *priority;
     if u32::from_be_bytes(on) & U31_MAX == header.stream {
-        // Of the stream by RFC 7540 §5.3.1; but its block was not decoded.
+        // By RFC 7540 §5.3.1, an error of the stream; but its block was not decoded.
         return Err(Violation::protocol("a stream that waits for itself"));
     }
     Ok(fragment)

@@ -1,9 +1,9 @@
-//! Frames as they are written.
+//! Encodes frames.
 
 use super::error::ErrorCode;
 use super::frame::{FRAME_HEADER_BYTES, flag, kind};
 
-/// The nine octets before a payload.
+/// Encodes the header of a frame, nine bytes before its payload.
 #[inline]
 pub fn frame_header(len: usize, kind: u8, flags: u8, stream: u32) -> [u8; FRAME_HEADER_BYTES] {
     // No payload of ours is longer than a peer's SETTINGS_MAX_FRAME_SIZE, which has 24 bits.
@@ -19,17 +19,17 @@ fn with_number(kind: u8, stream: u32, number: u32) -> [u8; 13] {
     frame
 }
 
-/// RST_STREAM.
+/// Encodes RST_STREAM.
 pub fn reset(stream: u32, code: ErrorCode) -> [u8; 13] {
     with_number(kind::RST_STREAM, stream, code.number())
 }
 
-/// WINDOW_UPDATE, of at least 1 octet.
+/// Encodes WINDOW_UPDATE, by at least 1 byte.
 pub fn window_update(stream: u32, more: u32) -> [u8; 13] {
     with_number(kind::WINDOW_UPDATE, stream, more)
 }
 
-/// PING, or the acknowledgement of one.
+/// Encodes PING, or its acknowledgement.
 pub fn ping(data: [u8; 8], is_ack: bool) -> [u8; 17] {
     let mut frame = [0; 17];
     let flags = if is_ack { flag::ACK } else { 0 };
@@ -38,7 +38,7 @@ pub fn ping(data: [u8; 8], is_ack: bool) -> [u8; 17] {
     frame
 }
 
-/// GOAWAY: streams up to `last` were or will be served.
+/// Encodes GOAWAY: streams up to `last` have been or will be served.
 pub fn go_away(last: u32, code: ErrorCode) -> [u8; 17] {
     let mut frame = [0; 17];
     frame[..9].copy_from_slice(&frame_header(8, kind::GOAWAY, 0, 0));
@@ -47,12 +47,12 @@ pub fn go_away(last: u32, code: ErrorCode) -> [u8; 17] {
     frame
 }
 
-/// SETTINGS that acknowledge the peer's.
+/// Encodes the acknowledgement of the peer's SETTINGS.
 pub fn settings_ack() -> [u8; 9] {
     frame_header(0, kind::SETTINGS, flag::ACK, 0)
 }
 
-/// SETTINGS with these pairs of identifier and value.
+/// Appends SETTINGS with these pairs of identifier and value.
 pub fn settings(pairs: &[(u16, u32)], out: &mut Vec<u8>) {
     out.extend_from_slice(&frame_header(pairs.len() * 6, kind::SETTINGS, 0, 0));
     for (name, value) in pairs {

@@ -1,63 +1,63 @@
-//! What has come on a stream: octets of DATA against its window and that of the connection (RFC
-//! 9113 §5.2), and against the length that was announced (§8.1.1).
+//! `Intake`: the bytes of DATA that a stream has received, checked against its window, the window
+//! of the connection (RFC 9113 §5.2), and the announced length (§8.1.1).
 
 use super::error::ErrorCode;
 use super::window::ReceiveWindow;
 
-/// The DATA of a stream.
+/// The DATA that a stream has received.
 ///
 /// ```text
-///   come ─▶ held, of both windows ─┬─ released: the connection's window has them again
-///                                  └─ taken: the stream's has them, and the connection's
+///   received ─▶ held in both windows ─┬─ released: returned to the connection's window
+///                                     └─ taken: returned to both windows
 /// ```
 ///
-/// From the moment at which octets have come the intake answers for them: what it has not given
-/// back to the window of the connection is given back at its [end](Intake::end).
+/// Once bytes have been received, the intake is responsible for them: those that it has not
+/// returned to the connection's window are returned at its [end](Intake::end).
 #[derive(Debug)]
 pub(crate) struct Intake {
     window: ReceiveWindow,
-    /// Octets that count against the window, padding included.
+    /// Bytes that occupy the stream's window, padding included.
     held: u32,
-    /// Those of them that count against the window of the connection as well.
+    /// Those of them that occupy the connection's window as well.
     held_shared: u32,
-    /// How long the body has to be, if that is known.
+    /// The required length of the body, if it is known.
     length: Option<u64>,
-    /// Octets of the body that have come.
+    /// Bytes of the body that have been received.
     received: u64,
 }
 
 impl Intake {
-    /// Nothing has come, and as much may as the window says.
+    /// Creates an intake for a stream with this window and this length.
     pub(crate) fn new(window: u32, length: Option<u64>) -> Intake {
         let window = ReceiveWindow::new(window);
         Intake { window, held: 0, held_shared: 0, length, received: 0 }
     }
 
-    /// How long the body has to be is known now.
+    /// Sets the required length of the body, once it is known.
     pub(crate) fn set_length(&mut self, length: Option<u64>) {
         self.length = length;
     }
 
-    /// A DATA of so many octets has come, padding included. They are held even where they are too
-    /// many: the window of the connection has let them in.
+    /// Counts a DATA frame of this many bytes, padding included. The bytes are held even if they
+    /// are too many, because the connection's window has accepted them.
     ///
     /// # Errors
     ///
     /// FLOW_CONTROL_ERROR: more than the window allows.
     pub(crate) fn take(&mut self, octets: usize) -> Result<(), ErrorCode> {
         let taken = self.window.take(octets);
-        // A length has three octets, so it fits.
+        // A length has three bytes, so it fits.
         self.held += octets as u32;
         self.held_shared += octets as u32;
         taken
     }
 
-    /// So many octets of that are the body's.
+    /// Counts the bytes of the frame that belong to the body.
     ///
     /// # Errors
     ///
-    /// PROTOCOL_ERROR: the body is not as long as it has to be (RFC 9113 §8.1.1). Whoever reads it
-    /// as HTTP/1.1 would see another message in the rest.
+    /// PROTOCOL_ERROR: the body does not have the required length (RFC 9113 §8.1.1). A peer to
+    /// which it is passed on as HTTP/1.1 would read the rest as another message.
     pub(crate) fn count(&mut self, octets: usize, is_end: bool) -> Result<(), ErrorCode> {
         self.received += octets as u64;
         let received = self.received;
@@ -66,26 +66,27 @@ impl Intake {
         if is_wrong { Err(ErrorCode::ProtocolError) } else { Ok(()) }
     }
 
-    /// Whether the body may end here.
+    /// Returns whether the body may end here.
     pub(crate) fn may_end(&self) -> bool {
         self.length.is_none_or(|length| length == self.received)
     }
 
-    /// Whether all octets have come that were announced.
+    /// Returns whether all announced bytes have been received.
     pub(crate) fn is_whole(&self) -> bool {
         self.length == Some(self.received)
     }
 
-    /// Octets of the body that have come.
+    /// Returns how many bytes of the body have been received.
     pub(crate) fn received(&self) -> u64 {
         self.received
     }
 
-    /// All but so many octets were taken; and whether a handler waits for them.
+    /// Releases all bytes except for `untaken` ones. `is_wanted` says whether a handler waits for
+    /// these.
     ///
-    /// Those that it waits for are given back to the window of the connection. All bodies share
-    /// that window, and where each has a part of it and none is whole, none would get on. What waits
-    /// is bounded by the windows of the streams, and counted as memory.
+    /// If so, they are returned to the connection's window. All bodies share that window: if each
+    /// occupied a part of it and none was complete, none could continue. The bytes that wait are
+    /// limited by the windows of the streams, and counted as memory.
     pub(crate) fn release(
         &mut self,
         untaken: usize,
@@ -100,17 +101,17 @@ impl Intake {
         self.held_shared = shared;
     }
 
-    /// The stream is over: nothing of it is held any more.
+    /// Ends the intake when the stream has ended: nothing is held any more.
     pub(crate) fn end(self, connection: &mut ReceiveWindow) {
         connection.release(self.held_shared as usize);
     }
 
-    /// What the peer is to be told of the stream's window now, if it is enough to be told.
+    /// Returns the increment for a WINDOW_UPDATE of the stream, if it is large enough to be sent.
     pub(crate) fn update(&mut self) -> Option<u32> {
         self.window.update()
     }
 
-    /// What the peer may send on the stream now.
+    /// Returns how many bytes the peer may send on the stream now.
     pub(crate) fn left(&self) -> u32 {
         self.window.left()
     }

@@ -1,19 +1,19 @@
-//! What one side of a connection knows of its windows, for tests that look at both sides.
+//! `Ledger`: the windows of one side of a connection, for tests that compare both sides.
 
 use std::collections::BTreeMap;
 
-/// The windows of a connection, under 0, and of its streams, under their numbers, as one side has
-/// them. Where nothing is on its way, what one side may send is what the other has to let in.
+/// The windows of a connection, under 0, and of its streams, under their numbers, as one side sees
+/// them. If nothing is in transit, one side may send exactly what the other one must accept.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Ledger {
-    /// Octets that this side may send. Below zero after the peer has made its windows smaller.
+    /// Bytes that this side may send. Negative after the peer has reduced its windows.
     pub sends: BTreeMap<u32, i64>,
-    /// Octets that it has to let in.
+    /// Bytes that this side must accept.
     pub receives: BTreeMap<u32, i64>,
 }
 
 impl Ledger {
-    /// What the other side has to know, if both agree.
+    /// Returns the ledger that the other side must have if both agree.
     #[must_use]
     pub fn mirrored(self) -> Ledger {
         Ledger { sends: self.receives, receives: self.sends }

@@ -1,27 +1,29 @@
 //! HTTP/2 (RFC 9113) as pure code: bytes in, bytes out; no clock, no socket, no loop.
 //!
-//! **Feed it what was read, send what it wrote, end what it says.** Nothing here panics on a peer's
-//! bytes, and nothing grows beyond a bound that is given to it.
+//! **Feed it the bytes that were read, send the bytes that it wrote, and end the streams and
+//! connections that it says must end.** Nothing here panics on a peer's bytes, and nothing grows
+//! beyond a given limit.
 //!
-//! Hidden, and no part of what the crate promises: the door for its own tests and fuzz targets.
+//! This module is hidden and not part of the crate's public API. It is there for the crate's own
+//! tests and fuzz targets.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |--|--|
-//! | `frame`, `frame_writer` | frames: read from their octets, and written |
-//! | `error` | error codes; what goes wrong, and how far it reaches |
-//! | `settings`, `window`, `stream_state` | what the peer takes; how much may be sent; where a stream is |
-//! | `intake` | what has come on a stream, against its windows and its length |
+//! | `frame`, `frame_writer` | reading and writing frames |
+//! | `error` | error codes; violations of the protocol, by a stream or a connection |
+//! | `settings`, `window`, `stream_state` | settings of the peer; windows; states of a stream |
+//! | `intake` | the DATA received on a stream, checked against its windows and its length |
 //! | `hpack` | the compression of fields |
-//! | `field_block` | a block of fields that comes in several frames, and what may not come in between |
-//! | `field_reader` | the blocks of one peer, decoded |
-//! | `request`, `response`, `trailers` | what the fields of a block are, and whether they may be |
-//! | `field_text` | fields as our own writers wrote them, into a block |
-//! | `priority`, `schedule` | which response goes first |
-//! | `settings_watch` | until when ours are to be acknowledged |
-//! | `bodies_watch`, `window_watch` | how fast bodies come; how fast what windows hold up is taken |
-//! | `forgotten` | streams that were reset, and what of them is on its way |
+//! | `field_block` | a block of fields in several frames, which no other frame may interrupt |
+//! | `field_reader` | the decoded blocks of one peer |
+//! | `request`, `response`, `trailers` | checks the fields of a block as a head or as trailers |
+//! | `field_text` | encodes fields that our own writers wrote as text |
+//! | `priority`, `schedule` | the order in which responses are sent |
+//! | `settings_watch` | the time limit for the acknowledgement of our settings |
+//! | `bodies_watch`, `window_watch` | minimum rates of bodies, and of what windows hold up |
+//! | `forgotten` | streams that were reset, and frames for them that may still arrive |
 //! | `ledger` | the windows of one side, for tests that compare both |
-//! | `floods` | what no honest peer does so often |
+//! | `floods` | limits for frames that no honest peer sends so often |
 
 pub(crate) mod bodies_watch;
 pub(crate) mod error;

@@ -1,22 +1,22 @@
-//! The priority of a response, as RFC 9218 has it: the field `Priority` and PRIORITY_UPDATE.
+//! `Priority`: the priority of a response (RFC 9218), from the field `Priority` or PRIORITY_UPDATE.
 
 use crate::semantics::token_list;
 
-/// How urgent a response is, and whether parts of it are of use.
+/// How urgent a response is, and whether it can be used in parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Priority {
     /// 0, the most urgent, to 7.
     pub urgency: u8,
-    /// Whether it is of use while it comes: then those of one urgency take turns.
+    /// Whether the response can be used while it arrives: such responses of one urgency take turns.
     pub is_incremental: bool,
 }
 
 impl Priority {
-    /// What counts where nothing is said (RFC 9218 §4).
+    /// The priority of a request that states none (RFC 9218 §4).
     pub const DEFAULT: Priority = Priority { urgency: 3, is_incremental: false };
 
-    /// Reads the value of a field. What is malformed or unknown in it is
-    /// ignored: it is only a wish.
+    /// Parses the value of a field. Malformed or unknown parts are ignored: a priority is only a
+    /// wish.
     ///
     /// ```
     /// # mod rotor { pub use rotor_http as http; }

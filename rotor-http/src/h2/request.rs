@@ -1,5 +1,6 @@
-//! The head of a request, out of the fields of a block (RFC 9113 §8.2, §8.3): what is malformed is
-//! refused before anybody sees it, so that nothing of it reaches a server of HTTP/1.1 behind.
+//! Makes the head of a request from the fields of a block (RFC 9113 §8.2, §8.3). A malformed one is
+//! refused before any handler gets it, so that nothing of it reaches a server of HTTP/1.1 behind
+//! this one.
 
 use std::ops::Range;
 use std::str;
@@ -19,36 +20,36 @@ use crate::semantics::target::{Form, Target};
 /// Why a request does not reach a handler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// It is malformed (RFC 9113 §8.1.1): RST_STREAM with PROTOCOL_ERROR.
+    /// The request is malformed (RFC 9113 §8.1.1): RST_STREAM with PROTOCOL_ERROR.
     Malformed(&'static str),
-    /// It is understood, and answered with this.
+    /// The request is well-formed, and gets a response with this status.
     Status(Status),
 }
 
-/// A request whose fields were checked. Its parts stand in the list that it was made of.
+/// A request whose fields have been checked. Its parts are in the list from which it was made.
 #[derive(Clone, Debug)]
 pub struct CheckedRequest {
     method: Range<usize>,
     target: Range<usize>,
     authority: Range<usize>,
-    /// What `content-length` says.
+    /// The value of `content-length`.
     pub length: Option<u64>,
-    /// The peer waits for 100 before it sends the body.
+    /// Whether the peer waits for 100 before it sends the body.
     pub expects_continue: bool,
-    /// Its wish for the order of responses; `None` where nothing is said of it.
+    /// The peer's wish for the order of responses, if it has stated one.
     pub priority: Option<Priority>,
-    /// What its stream is to become.
+    /// What the stream should become.
     pub asks: Asks,
 }
 
-/// What the stream of a request is to become.
+/// What the stream of a request should become.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Asks {
-    /// It ends with the response.
+    /// The stream ends with the response.
     Response,
     /// A tunnel: CONNECT (RFC 9113 §8.5).
     Tunnel,
-    /// It goes on in another protocol: extended CONNECT (RFC 8441 §4).
+    /// Another protocol: extended CONNECT (RFC 8441 §4).
     Protocol,
 }
 
@@ -62,7 +63,7 @@ struct Pseudo {
     protocol: Option<Range<usize>>,
 }
 
-/// What the other fields say that the connection has to know.
+/// What the connection has to know of the other fields.
 struct Said {
     host: Option<Range<usize>>,
     length: Option<u64>,
@@ -72,16 +73,16 @@ struct Said {
 }
 
 impl CheckedRequest {
-    /// Checks the fields, and leaves in the list those of the request alone, its cookies in one
-    /// (RFC 9113 §8.2.3). `offers_protocols`: the peer was told that it may ask for other protocols
-    /// (RFC 8441 §3).
+    /// Checks the fields. Leaves only the regular fields in the list, with all cookies in one
+    /// (RFC 9113 §8.2.3). `offers_protocols` says whether the peer was told that it may ask for
+    /// other protocols (RFC 8441 §3).
     ///
-    /// One that asks for a protocol becomes what it would be in HTTP/1.1: GET with the protocol in
-    /// `upgrade`, which no request of HTTP/2 has of itself.
+    /// A request for another protocol becomes what it would be in HTTP/1.1: a GET with the protocol
+    /// in `upgrade`, a field that requests of HTTP/2 cannot have otherwise.
     ///
     /// # Errors
     ///
-    /// The peer's fault; the stream ends, the others go on.
+    /// The peer's fault; the stream ends, the others continue.
     pub fn check(
         list: &mut FieldList,
         limits: &Limits,
@@ -104,7 +105,7 @@ impl CheckedRequest {
             match Method::new(method_text).ok_or(Refusal::Malformed(":method is no token"))? {
                 Method::Connect if pseudo.protocol.is_some() => Asks::Protocol,
                 Method::Connect => Asks::Tunnel,
-                // RFC 8441 §4: the field stands in requests of this one method.
+                // RFC 8441 §4: the field is allowed only with this method.
                 _ if pseudo.protocol.is_some() => {
                     return Err(Refusal::Malformed(":protocol without CONNECT"));
                 }
@@ -114,7 +115,8 @@ impl CheckedRequest {
                 _ => Asks::Response,
             };
         if asks != Asks::Response && said.length.is_some() {
-            // RFC 9110 §9.3.6: it has no content, and what comes on its stream is not its body.
+            // RFC 9110 §9.3.6: CONNECT has no content, and what follows on the stream is not a
+            // body.
             return Err(Refusal::Malformed("content-length of CONNECT"));
         }
         let target = match asks {
@@ -139,7 +141,7 @@ impl CheckedRequest {
         })
     }
 
-    /// The method; of one that asks for another protocol, that of HTTP/1.1's upgrades.
+    /// Returns the method; for a request for another protocol, that of upgrades in HTTP/1.1.
     pub fn method<'a>(&self, list: &'a FieldList) -> Method<'a> {
         match self.asks {
             Asks::Protocol => Method::Get,
@@ -147,24 +149,24 @@ impl CheckedRequest {
         }
     }
 
-    /// The target. It was checked, so it is there.
+    /// Returns the target. It has been checked, so it is there.
     pub fn target<'a>(&self, list: &'a FieldList) -> Option<Target<'a>> {
         Target::parse(self.method(list), text(&list.octets, &self.target))
     }
 
-    /// The authority. It was checked, so it is there.
+    /// Returns the authority. It has been checked, so it is there.
     pub fn authority<'a>(&self, list: &'a FieldList) -> Option<Authority<'a>> {
         Authority::parse(&list.octets[self.authority.clone()])
     }
 }
 
-/// Whether these are the fields of a HEAD, which gets no page whatever is wrong with it.
+/// Returns whether these are the fields of a HEAD request, whose error response has no body.
 pub fn is_head(list: &FieldList) -> bool {
     list.fields().get(":method") == Some(b"HEAD")
 }
 
 impl Pseudo {
-    /// Takes those that stand before the other fields; returns how many they are.
+    /// Collects the pseudo-fields, which must precede the other fields, and returns their number.
     fn gather(list: &FieldList, offers_protocols: bool) -> Result<(Pseudo, usize), Refusal> {
         let mut pseudo = Pseudo::default();
         let mut count = 0;
@@ -193,17 +195,17 @@ impl Pseudo {
         Ok((pseudo, count))
     }
 
-    /// RFC 9113 §8.5: of a tunnel, "the `:scheme` and `:path` pseudo-header fields MUST be
-    /// omitted".
+    /// Returns the target of a tunnel. RFC 9113 §8.5: "the `:scheme` and `:path` pseudo-header
+    /// fields MUST be omitted".
     fn tunnel_target(&self) -> Result<Range<usize>, Refusal> {
         if self.scheme.is_some() || self.path.is_some() {
             return Err(Refusal::Malformed("CONNECT with :scheme or :path"));
         }
-        // `host` does not stand in for it: the tunnel leads to where this says.
+        // `host` is no substitute: `:authority` alone determines where the tunnel leads.
         self.authority.clone().ok_or(Refusal::Malformed("CONNECT without :authority"))
     }
 
-    /// The path of any other request, which has a scheme as well.
+    /// Returns the path of any other request, which must have a scheme as well.
     fn checked_target(
         &self,
         method: &str,
@@ -233,7 +235,8 @@ impl Pseudo {
     }
 }
 
-/// RFC 9110 §7.8: `protocol-name ["/" protocol-version]`, both of them tokens; one, not a list.
+/// Returns whether this is one protocol. RFC 9110 §7.8: `protocol-name ["/" protocol-version]`,
+/// both of them tokens.
 fn is_protocol(octets: &[u8]) -> bool {
     let mut parts = octets.splitn(2, |octet| *octet == b'/');
     parts.all(grammar::is_token)
@@ -271,11 +274,11 @@ impl Said {
     }
 }
 
-/// Checks a field that is no pseudo-field (RFC 9113 §8.2.1, §8.2.2), of heads and trailers.
+/// Checks a field other than a pseudo-field (RFC 9113 §8.2.1, §8.2.2), of heads and trailers.
 ///
 /// # Errors
 ///
-/// Why the message is malformed.
+/// The reason why the message is malformed.
 pub fn check_field(name: &[u8], value: &[u8]) -> Result<(), &'static str> {
     if name.first() == Some(&b':') {
         return Err("a pseudo-field behind other fields");
@@ -283,7 +286,8 @@ pub fn check_field(name: &[u8], value: &[u8]) -> Result<(), &'static str> {
     if !grammar::is_token(name) || name.iter().any(u8::is_ascii_uppercase) {
         return Err("a field name is no token in lower case");
     }
-    // A server of HTTP/1.1 behind would take the octets behind CR and LF for a field, or a request.
+    // A server of HTTP/1.1 behind this one would read the bytes after CR and LF as a field, or a
+    // request.
     if !swar::is_value(value) {
         return Err("a control character in a field value");
     }
@@ -300,7 +304,7 @@ pub fn check_field(name: &[u8], value: &[u8]) -> Result<(), &'static str> {
     }
 }
 
-/// RFC 9113 §8.3.1: "/" and what follows, or `*` for OPTIONS.
+/// Checks a path. RFC 9113 §8.3.1: "/" and what follows, or `*` for OPTIONS.
 fn check_target(method: Method<'_>, target: &[u8]) -> Result<(), Refusal> {
     let malformed = Refusal::Malformed(":path is neither a path nor an asterisk");
     if !target.is_ascii() || !grammar::all(target, TARGET) {
@@ -313,7 +317,8 @@ fn check_target(method: Method<'_>, target: &[u8]) -> Result<(), Refusal> {
     }
 }
 
-/// RFC 9113 §8.3.1: `:authority`, else `host`; both must say the same.
+/// Returns the authority. RFC 9113 §8.3.1: `:authority`, else `host`; if both are there, they must
+/// be equal.
 fn authority_of(
     authority: Option<Range<usize>>,
     host: Option<Range<usize>>,
@@ -335,13 +340,13 @@ fn authority_of(
 }
 
 fn has_long_field(list: &FieldList, limits: &Limits) -> bool {
-    // As lines of HTTP/1.1 without their ends, so that one limit holds for both.
+    // As lines of HTTP/1.1 without their ends, so that one limit holds for both versions.
     let line_len = |(name, value): (&[u8], &[u8])| name.len() + value.len() + 2;
     list.fields().octets().any(|field| line_len(field) > limits.field_bytes_max)
 }
 
-/// RFC 9113 §8.2.3: crumbs "MUST be concatenated into a single octet string using the two-octet
-/// delimiter of 0x3b, 0x20".
+/// Joins the cookies into one field. RFC 9113 §8.2.3: they "MUST be concatenated into a single
+/// octet string using the two-octet delimiter of 0x3b, 0x20".
 fn join_cookies(list: &mut FieldList) {
     let FieldList { octets, spans, .. } = list;
     let start = octets.len();
@@ -370,7 +375,7 @@ fn join_cookies(list: &mut FieldList) {
     });
 }
 
-/// What was found to be ASCII.
+/// Returns a part that was checked to be ASCII.
 fn text<'a>(octets: &'a [u8], range: &Range<usize>) -> &'a str {
     octets.get(range.clone()).and_then(|octets| str::from_utf8(octets).ok()).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! The head of a response, out of the fields of a block (RFC 9113 §8.2, §8.3.2): what is malformed
-//! fails its request, so that nothing of it reaches a client of HTTP/1.1 in front.
+//! Makes the head of a response from the fields of a block (RFC 9113 §8.2, §8.3.2). A malformed one
+//! fails its request, so that nothing of it reaches a client of HTTP/1.1 in front of this one.
 
 use super::hpack::FieldList;
 use super::request::check_field;
@@ -11,24 +11,24 @@ use crate::semantics::grammar;
 use crate::semantics::method::Method;
 use crate::semantics::status::Status;
 
-/// A response whose fields were checked; those alone are left in the list that it was made of.
+/// A response whose fields have been checked. Only the regular fields are left in its list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckedResponse {
-    /// The status.
+    /// What follows from the head: how the body is delimited, and whether another head follows.
     pub status: Status,
     /// What follows from it: how the body is delimited, and whether another head follows.
     pub terms: ResponseSemantics,
-    /// How many octets of DATA must come, if that is known.
+    /// How many bytes of DATA must follow, if that is known.
     pub length: Option<u64>,
 }
 
 impl CheckedResponse {
-    /// Checks the fields of a response to a request of this method, whose stream ends with them or
-    /// not.
+    /// Checks the fields of a response to a request of this method. `is_end` says whether the
+    /// stream ends with them.
     ///
     /// # Errors
     ///
-    /// The server's fault: the stream ends with PROTOCOL_ERROR, the others go on.
+    /// The server's fault: the stream ends with PROTOCOL_ERROR, the others continue.
     pub fn check(
         list: &mut FieldList,
         method: Method<'_>,
@@ -37,7 +37,7 @@ impl CheckedResponse {
     ) -> Result<CheckedResponse, ResponseHeadError> {
         let status = take_status(list)?;
         let length = gather(list)?;
-        // Named by the list and by each field: one limit holds for both versions.
+        // For the list and for each field: one limit holds for both versions.
         if list.is_over() {
             return Err(HeadError::TooLarge.into());
         }
@@ -45,7 +45,7 @@ impl CheckedResponse {
         if list.fields().octets().any(|field| line_len(field) > limits.field_bytes_max) {
             return Err(HeadError::FieldTooLong.into());
         }
-        // RFC 9113 §8.6: there is nothing to switch to.
+        // RFC 9113 §8.6: HTTP/2 has no 101.
         if status == Status::SWITCHING_PROTOCOLS {
             return Err(ResponseHeadError::UnexpectedSwitch);
         }
@@ -56,14 +56,14 @@ impl CheckedResponse {
         let has_no_body = method.normalized() == Method::Head || status.forbids_body();
         let (body, length) = match (has_no_body, length) {
             (true, _) => (Body::Empty, Some(0)),
-            // RFC 9113 §8.1.1: else a client of HTTP/1.1 in front waits for what will not come, or
-            // takes what comes for the next response.
+            // RFC 9113 §8.1.1: otherwise a client of HTTP/1.1 in front would wait for a body that
+            // will not arrive, or read the body as the next response.
             (false, Some(length)) if is_end && length > 0 => {
                 return Err(FramingError::Length.into());
             }
             (false, length) if is_end => (Body::Empty, length),
             (false, Some(length)) if length > 0 => (Body::Length(length), Some(length)),
-            // Frames say where it ends.
+            // Frames mark its end.
             (false, length) => (Body::UntilClose, length),
         };
         let terms = ResponseSemantics { body, keep_alive: true, is_interim };
@@ -72,21 +72,21 @@ impl CheckedResponse {
 }
 
 impl CheckedResponse {
-    /// It agrees to go on in another protocol (RFC 8441 §5): what HTTP/1.1 says by 101, whose DATA
-    /// is no body.
+    /// Turns this into the 101 of HTTP/1.1: the response agrees to another protocol (RFC 8441 §5),
+    /// and its DATA is not a body.
     pub fn switch(&mut self) {
         self.status = Status::SWITCHING_PROTOCOLS;
         (self.terms.body, self.length) = (Body::Empty, None);
     }
 }
 
-/// Takes the only pseudo-field of a response out of the list.
+/// Takes `:status`, the only pseudo-field of a response, out of the list.
 fn take_status(list: &mut FieldList) -> Result<Status, HeadError> {
     let fields = list.fields();
     let Some((b":status", value)) = fields.octets().next() else {
         return Err(HeadError::StatusLine);
     };
-    // Three digits, no more and no less (RFC 9110 §15).
+    // Exactly three digits (RFC 9110 §15).
     let code = (value.len() == 3).then(|| grammar::parse_decimal(value)).flatten();
     let status = code.and_then(|code| u16::try_from(code).ok()).and_then(Status::new);
     let status = status.ok_or(HeadError::StatusLine)?;
@@ -94,7 +94,7 @@ fn take_status(list: &mut FieldList) -> Result<Status, HeadError> {
     Ok(status)
 }
 
-/// Checks the other fields, and reads the length that they announce.
+/// Checks the other fields, and returns the length that they announce.
 fn gather(list: &FieldList) -> Result<Option<u64>, ResponseHeadError> {
     let mut length = None;
     for (name, value) in list.fields().octets() {

@@ -1,18 +1,18 @@
-//! Which stream sends next: a queue for each of the eight urgencies that is in use (RFC 9218 §10).
+//! `Schedule`: which stream sends next, with one queue for each urgency in use (RFC 9218 §10).
 
 use std::collections::VecDeque;
 
 use super::priority::Priority;
 
-/// The streams that have something to send and may.
+/// The streams that have something to send and may send it.
 ///
-/// The most urgent go first. Among those of one urgency, responses that are of no use in parts go
-/// one after the other, in the order of their requests; those that are take turns; and where there
-/// are both, the two kinds take turns, so that neither waits for all of the other.
+/// The most urgent go first. Within one urgency, responses that can be used only as a whole go one
+/// after the other, in the order of their requests, and incremental ones take turns. If there are
+/// both, the two kinds take turns, so that neither waits for all of the other.
 #[derive(Debug, Default)]
 pub struct Schedule {
-    /// The most urgent first. Most connections have one, or none: eight would be the larger part of
-    /// what an idle connection holds.
+    /// The most urgent first. Most connections have one, or none; eight queues would be the larger
+    /// part of the memory of an idle connection.
     queues: Vec<Queue>,
     len: usize,
 }
@@ -20,36 +20,37 @@ pub struct Schedule {
 #[derive(Debug, Default)]
 struct Queue {
     urgency: u8,
-    /// Ascending.
+    /// In ascending order.
     in_order: VecDeque<u32>,
     by_turns: VecDeque<u32>,
-    /// The next turn is one of `by_turns`, if there are both.
+    /// If there are both, the next turn is one of `by_turns`.
     is_turn: bool,
 }
 
 impl Schedule {
-    /// Nobody has anything to send.
+    /// Creates an empty schedule.
     pub fn new() -> Schedule {
         Schedule::default()
     }
 
-    /// How many streams there are.
+    /// Returns the number of streams.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nobody has anything to send.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether one waits that goes before a new stream of this priority, or beside it.
+    /// Returns whether a waiting stream goes before a new stream of this priority, or takes turns
+    /// with it.
     pub fn is_ahead_of(&self, priority: Priority) -> bool {
         let are_ahead = |queue: &&Queue| queue.urgency <= urgency(priority);
         self.len > 0 && self.queues.iter().take_while(are_ahead).any(|queue| !queue.is_empty())
     }
 
-    /// Adds a stream; one that is there already must not be added again.
+    /// Adds a stream, which must not be there already.
     pub fn insert(&mut self, stream: u32, priority: Priority) {
         let queue = self.queue(urgency(priority));
         if priority.is_incremental {
@@ -61,7 +62,7 @@ impl Schedule {
         self.len += 1;
     }
 
-    /// Removes a stream that was added with this priority, if it is there.
+    /// Removes a stream that was added with this priority. Returns whether it was there.
     pub fn remove(&mut self, stream: u32, priority: Priority) -> bool {
         let queue = self.queue(urgency(priority));
         let list = if priority.is_incremental { &mut queue.by_turns } else { &mut queue.in_order };
@@ -71,18 +72,18 @@ impl Schedule {
         true
     }
 
-    /// The stream whose turn it is to send a frame. It is to be removed if it has nothing more, or
-    /// may not send it.
+    /// Returns the stream whose turn it is to send a frame. The caller must remove it if it has
+    /// nothing more to send, or may not send it.
     pub fn next_stream(&mut self) -> Option<u32> {
         self.queues.iter_mut().find(|queue| !queue.is_empty())?.next()
     }
 
-    /// The queue of this urgency, made where there was none.
+    /// Returns the queue of this urgency, which is created if necessary.
     fn queue(&mut self, urgency: u8) -> &mut Queue {
         let at = match self.queues.binary_search_by_key(&urgency, |queue| queue.urgency) {
             Ok(at) => at,
             Err(at) => {
-                // Seldom more than this one.
+                // There is seldom more than this one.
                 self.queues.reserve_exact(1);
                 self.queues.insert(at, Queue { urgency, ..Queue::default() });
                 at

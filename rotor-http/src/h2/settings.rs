@@ -1,4 +1,4 @@
-//! Settings (RFC 9113 §6.5): what a peer says that it takes.
+//! `PeerSettings`: the settings of a peer (RFC 9113 §6.5).
 
 use super::error::{ErrorCode, Violation};
 use super::frame::{PAYLOAD_BYTES_MAX, U31_MAX};
@@ -16,31 +16,31 @@ pub mod setting {
     pub const NO_RFC7540_PRIORITIES: u16 = 0x9;
 }
 
-/// The window that every stream and connection begins with.
+/// The window with which every stream and connection starts.
 pub const WINDOW_DEFAULT: u32 = 65_535;
 
-/// What a peer has said that it takes; before it says anything, the defaults.
+/// The settings of a peer; the defaults before it has sent any.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PeerSettings {
-    /// The table of its decoder, in octets.
+    /// The size of its decoding table, in bytes.
     pub header_table_size: u32,
-    /// The window of streams that are to come, in octets.
+    /// The window of future streams, in bytes.
     pub initial_window: u32,
-    /// The longest payload that it takes, in octets.
+    /// The longest payload that it accepts, in bytes.
     pub frame_bytes_max: u32,
-    /// Streams that may be under way, of those that this side begins.
+    /// The maximum number of concurrent streams that this side opens.
     pub streams_max: u32,
-    /// Whether it may be asked for other protocols on a stream (RFC 8441 §3).
+    /// Whether it accepts requests for other protocols on a stream (RFC 8441 §3).
     pub connect_protocol: bool,
 }
 
 impl PeerSettings {
-    /// Applies the pairs of a frame, in order; those that are not known are ignored. Returns by how
-    /// much the window of each stream changes.
+    /// Applies the pairs of a frame in order, and ignores unknown ones. Returns the change of each
+    /// stream's window.
     ///
     /// # Errors
     ///
-    /// A value that the setting cannot have: the peer's fault, which costs the connection.
+    /// A value that the setting cannot have: the peer's fault, which ends the connection.
     pub fn apply(&mut self, payload: &[u8]) -> Result<i64, Violation> {
         let before = self.initial_window;
         for pair in payload.chunks_exact(6) {
@@ -61,7 +61,7 @@ impl PeerSettings {
                     return Err(Violation::protocol("MAX_FRAME_SIZE is not within its bounds"));
                 }
                 setting::MAX_FRAME_SIZE => self.frame_bytes_max = value,
-                // RFC 8441 §3: 0 or 1, and not 0 again behind 1.
+                // RFC 8441 §3: 0 or 1, and not 0 after 1.
                 setting::ENABLE_CONNECT_PROTOCOL
                     if value > 1 || (value == 0 && self.connect_protocol) =>
                 {

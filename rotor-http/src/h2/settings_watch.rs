@@ -1,50 +1,50 @@
-//! Until when a peer has to acknowledge our settings.
+//! `SettingsWatch`: the time by which a peer must acknowledge our settings.
 
 use std::time::Duration;
 
 use rotor_core::Time;
 
-/// Octets that may come ahead of an acknowledgement: the first window of a connection, which is 64
-/// KiB for whoever has not seen our settings, and the fields of as many requests as are usual.
+/// How many bytes may arrive before an acknowledgement: the first window of a connection, which is
+/// 64 KiB for a peer that has not received our settings, and the fields of a usual number of
+/// requests.
 const AHEAD_MAX: u64 = 1 << 20;
 
-/// Watches for the acknowledgement of our settings. It stands behind what the peer had written when
-/// it read them (RFC 9113 §6.5.3 wants it "immediately"; what is in a socket nothing overtakes), so
-/// that a slow network may bring it late while the peer does all that it can: who sends is waited
-/// for.
+/// Watches for the acknowledgement of our settings. RFC 9113 §6.5.3 requires it "immediately", but
+/// it arrives behind what the peer has written before it read the settings. So on a slow network it
+/// may be late although the peer does all it can: the time is extended while the peer sends.
 #[derive(Debug)]
 pub struct SettingsWatch {
     until: Time,
-    /// Octets that were taken out of the input.
+    /// Bytes that were taken out of the input.
     taken: u64,
-    /// Octets that had come when the time was over last.
+    /// Bytes that had arrived when the time was last over.
     counted: u64,
 }
 
 impl SettingsWatch {
-    /// They are written now, and are to be acknowledged within `time`.
+    /// Starts to watch for an acknowledgement within `time`, when the settings are written.
     pub fn begin(time: Duration, now: Time) -> SettingsWatch {
         SettingsWatch { until: now + time, taken: 0, counted: 0 }
     }
 
-    /// Until when the peer is waited for; `NEVER` once it has acknowledged them.
+    /// Returns the time by which the peer must have acknowledged them; `NEVER` once it has.
     pub fn until(&self) -> Time {
         self.until
     }
 
-    /// The peer has acknowledged them, or will never.
+    /// Stops: the peer has acknowledged them, or never will.
     pub fn end(&mut self) {
         self.until = Time::NEVER;
     }
 
-    /// So many octets were taken out of the input.
+    /// Counts bytes that were taken out of the input.
     #[inline]
     pub fn take(&mut self, octets: usize) {
         self.taken += octets as u64;
     }
 
-    /// Whether the time is over, and the peer has not used it: with `unread` octets in the input,
-    /// fewer than `least` have come in `time`. Else it has as long again.
+    /// Returns whether the time is over and the peer has not used it: with `unread` bytes in the
+    /// input, fewer than `least` have arrived in `time`. Otherwise extends the time by `time`.
     pub fn is_late(&mut self, unread: usize, least: u64, time: Duration, now: Time) -> bool {
         if self.until > now {
             return false;

@@ -1,4 +1,4 @@
-//! The states of a stream (RFC 9113 §5.1), without those of pushes, which nobody makes here.
+//! The states of a stream (RFC 9113 §5.1), without those of pushes, which are not supported.
 //!
 //! ```text
 //!                 HEADERS                 END_STREAM from the peer
@@ -11,23 +11,23 @@
 
 use super::error::ErrorCode;
 
-/// Where a stream is.
+/// The state of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StreamState {
     /// Both sides may send.
     Open,
-    /// We have ended; the peer may still send.
+    /// This side has ended its half; the peer may still send.
     HalfClosedLocal,
-    /// The peer has ended; we may still send.
+    /// The peer has ended its half; this side may still send.
     HalfClosedRemote,
-    /// Both have ended, or one has reset it.
+    /// Both have ended, or one has reset the stream.
     Closed,
 }
 
-/// What happens to a stream.
+/// An event on a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StreamEvent {
-    /// DATA or HEADERS came.
+    /// DATA or HEADERS arrived.
     Received {
         /// With END_STREAM.
         is_end: bool,
@@ -42,16 +42,16 @@ pub enum StreamEvent {
 }
 
 impl StreamState {
-    /// The state of a stream that a request opens.
+    /// Returns the state of a stream that a request opens.
     pub fn of_request(is_end: bool) -> StreamState {
         if is_end { StreamState::HalfClosedRemote } else { StreamState::Open }
     }
 
-    /// Where the stream is after this.
+    /// Returns the state after this event.
     ///
     /// # Errors
     ///
-    /// STREAM_CLOSED where the side that sends has ended before.
+    /// STREAM_CLOSED if the side that sends had ended already.
     pub fn after(self, event: StreamEvent) -> Result<StreamState, ErrorCode> {
         use StreamEvent::{Received, Reset, Sent};
         use StreamState::{Closed, HalfClosedLocal, HalfClosedRemote, Open};
@@ -70,12 +70,13 @@ impl StreamState {
         })
     }
 
-    /// Whether the peer may still send.
+    /// Returns whether the peer may still send.
     pub fn is_receiving(self) -> bool {
         matches!(self, StreamState::Open | StreamState::HalfClosedLocal)
     }
 
-    /// Whether we may: END_STREAM was not sent, and nobody has reset the stream.
+    /// Returns whether this side may still send: END_STREAM was not sent, and nobody has reset the
+    /// stream.
     pub fn is_sending(self) -> bool {
         matches!(self, StreamState::Open | StreamState::HalfClosedRemote)
     }

@@ -1,4 +1,4 @@
-//! The trailer section of a message, out of the fields of its last block (RFC 9113 §8.1).
+//! Makes the trailers of a message from the fields of its last block (RFC 9113 §8.1).
 
 use super::hpack::FieldList;
 use super::request::check_field;
@@ -6,11 +6,11 @@ use crate::limits::Limits;
 use crate::semantics::error::HeadError;
 use crate::semantics::trailers::Trailers;
 
-/// Makes trailers of the fields; none of them is a pseudo-field.
+/// Makes trailers from the fields, none of which may be a pseudo-field.
 ///
 /// # Errors
 ///
-/// Why the message is malformed.
+/// The reason why the message is malformed.
 pub fn trailers_of(list: &FieldList) -> Result<Trailers, &'static str> {
     let mut trailers = Trailers::default();
     for (name, value) in list.fields().octets() {
@@ -20,8 +20,8 @@ pub fn trailers_of(list: &FieldList) -> Result<Trailers, &'static str> {
     Ok(trailers)
 }
 
-/// Returns what of the limits of trailer sections the fields are beyond, if they are: counted as
-/// lines of HTTP/1.1, with their line ends and the empty line behind them.
+/// Returns which limit of trailer sections the fields exceed, if any. They are counted as lines of
+/// HTTP/1.1, with their line ends and the empty line after them.
 pub(crate) fn trailers_beyond(list: &FieldList, limits: &Limits) -> Option<HeadError> {
     let lines = list.fields().octets().map(|(name, value)| name.len() + value.len() + 4);
     if list.len() > limits.trailers_max {

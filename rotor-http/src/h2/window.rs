@@ -1,41 +1,41 @@
-//! Windows (RFC 9113 §5.2): how many octets of DATA may still be sent, by us and by the peer.
+//! Flow-control windows (RFC 9113 §5.2): how many bytes of DATA each side may still send.
 
 use super::error::{ErrorCode, Violation};
 use super::frame::U31_MAX;
 
-/// What we may send. It may be below zero: after the peer has made its initial window smaller.
+/// What this side may send. Negative after the peer has reduced its initial window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SendWindow(i64);
 
 impl SendWindow {
-    /// A window of so many octets.
+    /// Creates a window of this many bytes.
     pub const fn new(octets: u32) -> SendWindow {
         SendWindow(octets as i64)
     }
 
-    /// How many octets may be sent now.
+    /// Returns how many bytes may be sent now.
     #[inline]
     pub fn octets(self) -> usize {
         usize::try_from(self.0).unwrap_or(0)
     }
 
-    /// The same, where it may be below zero.
+    /// Returns the same, but negative if the window is.
     pub fn balance(self) -> i64 {
         self.0
     }
 
-    /// So many were sent, no more than there were.
+    /// Takes bytes that were sent; no more than the window allows.
     #[inline]
     pub fn take(&mut self, octets: usize) {
         debug_assert!(octets <= self.octets());
         self.0 -= octets as i64;
     }
 
-    /// The peer takes more, or less.
+    /// Changes the window by what the peer has announced.
     ///
     /// # Errors
     ///
-    /// FLOW_CONTROL_ERROR: beyond 2^31 - 1 (RFC 9113 §6.9.1). The window is as it was.
+    /// FLOW_CONTROL_ERROR if it would exceed 2^31 - 1 (RFC 9113 §6.9.1). The window is unchanged.
     pub fn change(&mut self, octets: i64) -> Result<(), ErrorCode> {
         let changed = self.0 + octets;
         if changed > i64::from(U31_MAX) {
@@ -45,66 +45,67 @@ impl SendWindow {
         Ok(())
     }
 
-    /// The same, by what the peer says of the connection, or of all streams (RFC 9113 §6.9.2).
+    /// Does the same for the window of the connection, or for all streams (RFC 9113 §6.9.2).
     ///
     /// # Errors
     ///
-    /// The same, and it costs the connection.
+    /// The same, and the connection ends.
     pub(crate) fn change_of_all(&mut self, octets: i64) -> Result<(), Violation> {
         let beyond = |code| Violation::Connection(code, "a window beyond 2^31 - 1");
         self.change(octets).map_err(beyond)
     }
 }
 
-/// What the peer may send: of `max` octets those that are not held here.
+/// What the peer may send: `max` bytes, without those that are held here.
 ///
-/// What has come is held until it is [`released`](ReceiveWindow::release): as it is consumed, so
-/// that a body that nobody takes stops its sender and nobody else. Of what was released the peer is
-/// told when it is half of all, so that not each frame is answered by another; or as much as the
-/// peer may still send: where more than half is held, half of all is never released.
+/// Received bytes are held until they are [`released`](ReceiveWindow::release), as they are
+/// consumed. So a body that nobody takes stops its sender, and nobody else. The peer is told of
+/// released bytes when they are half of the window, so that not every frame causes another one; or
+/// when they are at least as many as the peer may still send, since half of the window can never be
+/// released while more than half is held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReceiveWindow {
     max: u32,
     /// What the peer may still send.
     left: u32,
-    /// What was released and the peer was not told of.
+    /// What was released but has not been announced to the peer.
     owed: u32,
 }
 
 impl ReceiveWindow {
-    /// A window of `max` octets, of which the peer knows.
+    /// Creates a window of `max` bytes, which the peer knows.
     pub const fn new(max: u32) -> ReceiveWindow {
         ReceiveWindow { max, left: max, owed: 0 }
     }
 
-    /// A window of which the peer knows only so much: the rest is owed.
+    /// Creates a window of which the peer knows only `known` bytes: the rest must be announced.
     pub fn of_known(known: u32, max: u32) -> ReceiveWindow {
         ReceiveWindow { max: max.max(known), left: known, owed: max.saturating_sub(known) }
     }
 
-    /// What the peer may send now.
+    /// Returns what the peer may send now.
     pub fn left(&self) -> u32 {
         self.left
     }
 
-    /// So many octets have come, padding included.
+    /// Takes received bytes, padding included.
     ///
     /// # Errors
     ///
-    /// FLOW_CONTROL_ERROR: more than the peer was allowed.
+    /// FLOW_CONTROL_ERROR: the peer has sent more than it may.
     pub fn take(&mut self, octets: usize) -> Result<(), ErrorCode> {
         let octets = u32::try_from(octets).map_err(|_| ErrorCode::FlowControlError)?;
         self.left = self.left.checked_sub(octets).ok_or(ErrorCode::FlowControlError)?;
         Ok(())
     }
 
-    /// So many of those that have come are not held any more.
+    /// Releases received bytes that are not held any more.
     pub fn release(&mut self, octets: usize) {
         self.owed += octets as u32;
         debug_assert!(self.left + self.owed <= self.max);
     }
 
-    /// What the peer is to be told now, if it is enough to be told.
+    /// Returns the increment for a WINDOW_UPDATE, if it is large enough to be sent.
     pub fn update(&mut self) -> Option<u32> {
         if self.owed == 0 || self.owed < (self.max / 2).min(self.left) {
             return None;

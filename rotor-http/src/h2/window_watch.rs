@@ -1,21 +1,21 @@
-//! How fast a peer takes what its windows hold up.
+//! `WindowWatch` and `GrantWatch`: how fast a peer must open its windows for what waits.
 
 use rotor_core::Time;
 use rotor_stream::{LeastRate, RateWatch};
 
 use crate::limits::Limits;
 
-/// Times a peer whose windows hold up what waits for it on a stream. What the socket does not take
-/// is timed elsewhere, and that is all of it that a stream of HTTP/1.1 would see.
+/// Times a peer whose windows hold up output of a stream. The time until the socket accepts output
+/// is limited elsewhere; on a stream of HTTP/1.1 there is no other limit.
 #[derive(Debug)]
 pub(crate) struct WindowWatch(RateWatch);
 
 impl WindowWatch {
-    /// Nothing waits.
+    /// Watches nothing: nothing waits.
     pub(crate) const NONE: WindowWatch = WindowWatch(RateWatch::NONE);
 
-    /// So many octets wait, of which the windows allow so many to be sent. Fewer than a step that
-    /// is to be taken: then the peer is timed, and from now on if it was not before.
+    /// Looks at the `waiting` bytes of a stream, of which the windows allow `allowed` to be sent.
+    /// If that is less than the next step, the peer is timed, starting now if it was not before.
     pub(crate) fn look(&mut self, waiting: usize, allowed: usize, limits: &Limits, now: Time) {
         let is_held_up = waiting > 0 && allowed < waiting.min(limits.response_step().max(1));
         if !is_held_up {
@@ -25,20 +25,20 @@ impl WindowWatch {
         }
     }
 
-    /// So many octets were sent.
+    /// Counts bytes that were sent.
     pub(crate) fn pass(&mut self, octets: usize, limits: &Limits, now: Time) {
         self.0.pass(octets as u64, rate(limits), now);
     }
 
-    /// Until then the peer is not late, if it is timed: it is others of its connection that go
-    /// first.
+    /// Gives the peer time until `until`, if it is timed, because other streams of its connection
+    /// go first.
     pub(crate) fn put_off_to(&mut self, until: Time) {
         if self.0.until() < until {
             self.0.put_off(until - self.0.until());
         }
     }
 
-    /// Until when the peer must have taken more; `NEVER` if it is not timed.
+    /// Returns when the peer must have taken more; `NEVER` if it is not timed.
     #[inline]
     pub(crate) fn until(&self) -> Time {
         self.0.until()
@@ -47,26 +47,26 @@ impl WindowWatch {
 
 /// Watches how fast a peer opens the window of its connection, which all streams share.
 ///
-/// Who gets it first is for us to say. So a stream whose own window is open, and that only waits
-/// for others, is not late for as long as the peer gives to all of them together what it has to
-/// take of one.
+/// This side decides which stream gets it first. So a stream whose own window is open, and which
+/// only waits for others, is not late as long as the peer opens the shared window at the rate that
+/// is required for one stream.
 #[derive(Debug)]
 pub(crate) struct GrantWatch(RateWatch);
 
 impl GrantWatch {
-    /// From now on.
+    /// Starts to watch now.
     pub(crate) fn new(limits: &Limits, now: Time) -> GrantWatch {
         GrantWatch(RateWatch::new(rate(limits), now))
     }
 
-    /// So many octets more may be sent on the connection.
+    /// Counts bytes by which the window of the connection was opened.
     pub(crate) fn pass(&mut self, octets: u32, limits: &Limits, now: Time) {
         self.0.pass(octets.into(), rate(limits), now);
     }
 
-    /// Until when a stream on which so many octets wait only waits for others: its own window
-    /// allows a step, and that of the connection does, too, or is being opened. `None` where it
-    /// waits for the peer.
+    /// Returns the time until which a stream with this many bytes waits only for other streams: its
+    /// own window allows a step, and that of the connection does so too, or is being opened.
+    /// Returns `None` if it waits for the peer.
     pub(crate) fn excuse(
         &self,
         waiting: usize,

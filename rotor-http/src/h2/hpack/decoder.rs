@@ -1,5 +1,5 @@
-//! The decoder of field blocks (RFC 7541 §3, §6): one block after the other, into one buffer,
-//! within bounds that hold while it decodes.
+//! The decoder of field blocks (RFC 7541 §3, §6). It decodes one block after the other into one
+//! buffer, within limits that apply while it decodes.
 
 use super::HpackError;
 use super::dynamic_table::{DynamicTable, ENTRY_OVERHEAD};
@@ -7,21 +7,21 @@ use super::field_list::FieldList;
 use super::static_table::{STATIC_ENTRIES, STATIC_TABLE};
 use super::{huffman, integer};
 
-/// Changes of the table's size that may stand before a block: RFC 7541 §4.2 needs two.
+/// How many changes of the table's size may precede a block: RFC 7541 §4.2 needs two.
 const SIZE_UPDATES_MAX: u32 = 2;
 
 /// How much of a block is kept, and how much is decoded at all.
 ///
-/// What counts of a field is its octets and 32 more, as in SETTINGS_MAX_HEADER_LIST_SIZE (RFC 9113
-/// §6.5.2): so a reference of one octet counts as what it stands for.
+/// A field counts with its bytes and 32 more, as in SETTINGS_MAX_HEADER_LIST_SIZE (RFC 9113
+/// §6.5.2). So a reference of one byte counts as the field that it refers to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
-    /// Octets, with 32 a field, that are kept. What is beyond is decoded, since the tables must
+    /// How many bytes, with 32 for each field, are kept. The rest is decoded, since the tables must
     /// stay in step, and dropped.
     pub list_bytes_max: usize,
-    /// Fields that are kept.
+    /// How many fields are kept.
     pub fields_max: usize,
-    /// Octets, with 32 a field, that are decoded at all: beyond, the block is refused.
+    /// How many bytes, with 32 for each field, are decoded at all. A larger block is refused.
     pub decoded_bytes_max: usize,
 }
 
@@ -29,11 +29,11 @@ pub struct Bounds {
 #[derive(Debug)]
 pub struct HpackDecoder {
     table: DynamicTable,
-    /// What was allowed to the peer: SETTINGS_HEADER_TABLE_SIZE.
+    /// The table size that was allowed to the peer: SETTINGS_HEADER_TABLE_SIZE.
     table_max: usize,
 }
 
-/// A literal as its first octet says.
+/// Whether a literal is added to the table, according to its first byte.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keep {
     Indexed,
@@ -41,22 +41,22 @@ enum Keep {
 }
 
 impl HpackDecoder {
-    /// A decoder whose peer may have a table of this many octets, at most 65,535.
+    /// Creates a decoder whose peer may use a table of this many bytes, at most 65,535.
     pub fn new(table_max: usize) -> HpackDecoder {
         HpackDecoder { table: DynamicTable::new(table_max), table_max }
     }
 
-    /// The table, as it is after the last block.
+    /// Returns the table in the state after the last block.
     pub fn table(&self) -> &DynamicTable {
         &self.table
     }
 
-    /// Decodes a whole block, behind what the list holds.
+    /// Decodes a whole block, and appends its fields to the list.
     ///
     /// # Errors
     ///
-    /// The peer's fault, and nothing more can be decoded: COMPRESSION_ERROR, for `TooLarge`
-    /// ENHANCE_YOUR_CALM.
+    /// The peer's fault, and nothing more can be decoded: COMPRESSION_ERROR, or ENHANCE_YOUR_CALM
+    /// for `TooLarge`.
     pub fn decode(
         &mut self,
         block: &[u8],
@@ -110,8 +110,7 @@ impl HpackDecoder {
         Ok(())
     }
 
-    /// Appends a field of which at least the value stands in the block; returns how long its name
-    /// is.
+    /// Appends a field that has at least its value in the block. Returns the length of its name.
     fn literal(
         &mut self,
         block: &[u8],
@@ -152,7 +151,7 @@ impl HpackDecoder {
     }
 }
 
-/// Appends a string (RFC 7541 §5.2) of at most `most` octets.
+/// Appends a string (RFC 7541 §5.2) of at most `most` bytes.
 fn string(block: &[u8], at: &mut usize, out: &mut Vec<u8>, most: usize) -> Result<(), HpackError> {
     let is_coded = block.get(*at).ok_or(HpackError::Truncated)? & 0x80 != 0;
     let len = integer::decode(block, at, 7)?;

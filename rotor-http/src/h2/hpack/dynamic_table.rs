@@ -1,20 +1,20 @@
-//! The dynamic table of a decoder (RFC 7541 §2.3.2, §4): the fields that came last, within a number
-//! of octets.
+//! The dynamic table of a decoder (RFC 7541 §2.3.2, §4): the latest fields, within a limit of
+//! bytes.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// What an entry counts beside its octets (RFC 7541 §4.1).
+/// What an entry counts in addition to its bytes (RFC 7541 §4.1).
 pub const ENTRY_OVERHEAD: usize = 32;
 
-/// A dynamic table. Without entries it has no memory.
+/// A dynamic table. It allocates nothing as long as it is empty.
 #[derive(Debug, Default)]
 pub struct DynamicTable {
-    /// The octets of all entries, the oldest first, behind some that are gone.
+    /// The bytes of all entries, the oldest first, after those of some that were evicted.
     octets: Vec<u8>,
-    /// The newest is the last.
+    /// The newest entry is the last.
     entries: VecDeque<Entry>,
-    /// What the entries count, by the RFC's measure.
+    /// The size of the entries, as the RFC counts it.
     size: usize,
     size_max: usize,
 }
@@ -39,41 +39,41 @@ impl Entry {
 }
 
 impl DynamicTable {
-    /// An empty table of at most `size_max` octets, which are at most 65,535.
+    /// Creates an empty table of at most `size_max` bytes, which can be at most 65,535.
     pub fn new(size_max: usize) -> DynamicTable {
         DynamicTable { size_max: size_max.min(usize::from(u16::MAX)), ..DynamicTable::default() }
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// What the entries count, by the measure of RFC 7541 §4.1.
+    /// Returns the size of the entries, as RFC 7541 §4.1 counts it.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Name and value of an entry; 0 is the newest.
+    /// Returns the name and value of an entry; 0 is the newest.
     pub fn get(&self, index: usize) -> Option<(&[u8], &[u8])> {
         let at = self.entries.len().checked_sub(index + 1)?;
         let (name, value) = self.entries.get(at)?.range();
         Some((self.octets.get(name)?, self.octets.get(value)?))
     }
 
-    /// Sets what the entries may count; the oldest go.
+    /// Sets the maximum size, and evicts the oldest entries beyond it.
     pub fn resize(&mut self, size_max: usize) {
         self.size_max = size_max.min(usize::from(u16::MAX));
         self.evict(0);
     }
 
-    /// Adds an entry, for which the oldest go. One that is larger than the table empties it
-    /// (RFC 7541 §4.4).
+    /// Adds an entry, for which the oldest ones are evicted. An entry that is larger than the table
+    /// empties it (RFC 7541 §4.4).
     pub fn insert(&mut self, name: &[u8], value: &[u8]) {
         let size = name.len() + value.len() + ENTRY_OVERHEAD;
         self.evict(size);
@@ -84,12 +84,12 @@ impl DynamicTable {
         let start = self.octets.len() as u32;
         self.octets.extend_from_slice(name);
         self.octets.extend_from_slice(value);
-        // Both fit: the table has less than 65,536 octets.
+        // Both lengths fit: the table has fewer than 65,536 bytes.
         self.entries.push_back(Entry { start, name: name.len() as u16, value: value.len() as u16 });
         self.size += size;
     }
 
-    /// Makes room for an entry of this size, or for nothing.
+    /// Evicts entries until there is room for an entry of this size.
     fn evict(&mut self, size: usize) {
         while self.size + size > self.size_max {
             let Some(oldest) = self.entries.pop_front() else { break };
@@ -100,8 +100,8 @@ impl DynamicTable {
         }
     }
 
-    /// Drops the octets of entries that are gone, once they are as many as those that are left: so
-    /// each octet is moved once on average.
+    /// Drops the bytes of evicted entries once they exceed the size of the table, so that each byte
+    /// is moved only once on average.
     fn make_room(&mut self) {
         let Some(first) = self.entries.front() else { return };
         let gone = first.start as usize;

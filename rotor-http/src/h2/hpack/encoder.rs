@@ -1,34 +1,34 @@
-//! The encoder of field blocks (RFC 7541 §6): by the static table, else as they are, never put into
-//! a table.
+//! The encoder of field blocks (RFC 7541 §6). It refers to the static table where possible, writes
+//! other fields as literals, and adds nothing to a table.
 //!
-//! So the peer need not keep anything, no block depends on another, and one that is taken back
-//! leaves nothing behind. What that costs is a date of 31 octets in each response.
+//! So the peer need not store anything, no block depends on another, and a block that is taken back
+//! leaves nothing behind. The cost is a date of 31 bytes in each response.
 
 use super::integer;
 use super::static_table;
 
-/// The table that both sides begin with (RFC 9113 §6.5.2).
+/// The table size with which both sides start (RFC 9113 §6.5.2).
 const TABLE_DEFAULT: usize = 4096;
 
 /// Encodes the blocks of one direction of a connection.
 #[derive(Debug)]
 pub struct HpackEncoder {
-    /// The least that the peer has allowed the table to be.
+    /// The smallest table size that the peer has allowed.
     table_max: usize,
-    /// The peer is to be told that the table has become smaller.
+    /// The peer must be told that the table has become smaller.
     owes_update: bool,
-    /// It is told so in the block that was begun last.
+    /// The block that was started last tells it so.
     tells_update: bool,
 }
 
 impl HpackEncoder {
-    /// An encoder before the peer's settings have come.
+    /// Creates an encoder, before the peer's settings have arrived.
     pub fn new() -> HpackEncoder {
         HpackEncoder { table_max: TABLE_DEFAULT, owes_update: false, tells_update: false }
     }
 
-    /// The peer's SETTINGS_HEADER_TABLE_SIZE. A smaller table has to be acknowledged in the next
-    /// block (RFC 7541 §4.2); of a larger one nothing is used.
+    /// Sets the peer's SETTINGS_HEADER_TABLE_SIZE. A smaller table must be acknowledged in the next
+    /// block (RFC 7541 §4.2); a larger one is not used.
     pub fn set_table_max(&mut self, octets: usize) {
         if octets < self.table_max {
             self.table_max = octets;
@@ -36,19 +36,19 @@ impl HpackEncoder {
         }
     }
 
-    /// Begins a block.
+    /// Starts a block.
     #[inline]
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         self.tells_update = self.owes_update;
         if self.owes_update {
             self.owes_update = false;
-            // There is nothing in the table, so it may be as small as can be.
+            // The table is empty, so its size can be 0.
             self.table_max = 0;
             integer::encode(out, 0x20, 5, 0);
         }
     }
 
-    /// The block that was begun last will not be sent.
+    /// Records that the block that was started last will not be sent.
     pub(crate) fn take_back(&mut self) {
         self.owes_update |= self.tells_update;
     }
@@ -73,7 +73,7 @@ impl HpackEncoder {
         out.push(0x80 | index);
     }
 
-    /// Adds the four fields that a request begins with (RFC 9113 §8.3.1).
+    /// Adds the four fields with which a request starts (RFC 9113 §8.3.1).
     pub fn request(
         &self,
         method: &[u8],
@@ -95,11 +95,11 @@ impl HpackEncoder {
         }
     }
 
-    /// Adds a field, its name in lower case, whatever case it has here.
+    /// Adds a field, and converts its name to lower case.
     #[inline]
     pub fn field(&self, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
         let start = out.len();
-        // Where the static table has no such name, it stands where it is written now.
+        // If the name is not in the static table, it stays where it is written now.
         out.push(0);
         integer::encode(out, 0, 7, name.len());
         let name_at = out.len();
@@ -114,7 +114,7 @@ impl HpackEncoder {
     }
 }
 
-/// Writes a field whose name is that of an entry of the static table.
+/// Encodes a field whose name is in the static table.
 fn named(index: usize, value: &[u8], out: &mut Vec<u8>) {
     integer::encode(out, 0, 4, index);
     integer::encode(out, 0, 7, value.len());

@@ -1,10 +1,11 @@
-//! The fields of one block: all octets in one buffer, and where each field stands.
+//! `FieldList`: the fields of a block, with all bytes in one buffer, and the positions of the
+//! fields.
 
 use std::ops::Range;
 
 use crate::semantics::fields::{Fields, Span};
 
-/// Decoded fields. It is used again for the next block, so that its memory is made once.
+/// Decoded fields. The list is reused for the next block, so its memory is allocated once.
 #[derive(Default)]
 pub struct FieldList {
     pub(crate) octets: Vec<u8>,
@@ -13,28 +14,28 @@ pub struct FieldList {
 }
 
 impl FieldList {
-    /// An empty list, without memory.
+    /// Creates an empty list, without memory.
     pub const fn new() -> FieldList {
         FieldList { octets: Vec::new(), spans: Vec::new(), is_over: false }
     }
 
-    /// How many fields there are.
+    /// Returns the number of fields.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no fields.
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
-    /// Whether there were more fields, or more octets of them, than are kept: what is here is the
-    /// beginning.
+    /// Returns whether the block had more fields or bytes than are kept. The list is then the
+    /// beginning of the block.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Removes all fields, and keeps the memory, unless it is much.
+    /// Removes all fields. Keeps the memory, unless it is large.
     pub fn clear(&mut self) {
         const KEPT_MAX: usize = 4 << 10;
         self.octets.clear();
@@ -46,17 +47,17 @@ impl FieldList {
         }
     }
 
-    /// The memory that it holds, in octets.
+    /// Returns the memory that the list holds, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         self.octets.capacity() + self.spans.capacity() * size_of::<Span>()
     }
 
-    /// All fields, in order, those with a colon in front included.
+    /// Returns all fields in order, including pseudo-fields.
     pub fn fields(&self) -> Fields<'_> {
         Fields::new(&self.octets, &self.spans)
     }
 
-    /// Adds a field of this name, whose value stands in the list already.
+    /// Adds a field with this name, whose value is in the list already.
     pub(crate) fn push_named(&mut self, name: &[u8], value: Range<usize>) {
         let start = self.octets.len();
         self.octets.extend_from_slice(name);

@@ -1,15 +1,15 @@
-//! The Huffman code of strings (RFC 7541 §5.2), by tables that the compiler makes.
+//! The Huffman code of strings (RFC 7541 §5.2), with tables that are computed at compile time.
 //!
-//! The code is canonical: among those of one length, codes grow with their place in the order of
-//! length and code. So one subtraction finds the octet of a code whose length is known; a table of
-//! the first eight bits knows the length of nearly all of them.
+//! The code is canonical: within one length, codes grow with their place in the order of length and
+//! code. So one subtraction finds the byte for a code of known length; a table of the first eight
+//! bits gives the length of nearly all codes.
 
 use super::HpackError;
 use super::huffman_table::CODES;
 
 const BITS_MAX: usize = 30;
 
-/// Octets in the order of their codes, and for each length the first code and its place.
+/// The bytes in the order of their codes, and for each length the first code and its place.
 struct Order {
     octets: [u8; 256],
     first_code: [u32; BITS_MAX + 2],
@@ -24,7 +24,7 @@ const fn order() -> Order {
         code <<= 1;
         order.first_code[bits] = code;
         order.first_place[bits] = place as u16;
-        // Within a length, by code: each code is one more than that before it.
+        // Within a length, in the order of codes, each of which is one more than the previous one.
         let mut count = 0;
         let mut octet = 0;
         while octet < 256 {
@@ -43,7 +43,7 @@ const fn order() -> Order {
 
 static ORDER: Order = order();
 
-/// For the next eight bits: the octet and the length of its code, or 0 where that is longer.
+/// For the next eight bits: the byte and the length of its code, or 0 if the code is longer.
 static SHORT: [(u8, u8); 256] = {
     let mut short = [(0, 0); 256];
     let mut octet = 0;
@@ -62,14 +62,14 @@ static SHORT: [(u8, u8); 256] = {
     short
 };
 
-/// Appends the octets of a string that is coded so, at most `most`.
+/// Decodes a string, and appends at most `most` bytes.
 ///
 /// # Errors
 ///
-/// `Huffman`: EOS, or padding that is too long or not of ones; `TooLarge`.
+/// `Huffman`: EOS, or padding that is too long or does not consist of ones; `TooLarge`.
 pub fn decode(input: &[u8], out: &mut Vec<u8>, most: usize) -> Result<(), HpackError> {
     let end = out.len().saturating_add(most);
-    // The bits that are not used up stand highest.
+    // The bits that are not used yet are the highest ones.
     let (mut word, mut held, mut rest) = (0u64, 0u32, input.iter());
     loop {
         while held <= 56 {
@@ -80,7 +80,7 @@ pub fn decode(input: &[u8], out: &mut Vec<u8>, most: usize) -> Result<(), HpackE
         let (octet, bits) = match SHORT[(word >> 56) as usize] {
             (_, 0) => match long_code(word) {
                 Some(found) if found.1 <= held => found,
-                // Nothing that short is left but padding, or it is EOS, which has more bits.
+                // Only padding is that short; or it is EOS, which has more bits.
                 _ if held < 8 => return check_padding(word, held),
                 _ => return Err(HpackError::Huffman),
             },
@@ -96,7 +96,7 @@ pub fn decode(input: &[u8], out: &mut Vec<u8>, most: usize) -> Result<(), HpackE
     }
 }
 
-/// The octet of a code that is longer than eight bits, and its length.
+/// Returns the byte for a code of more than eight bits, and the length of the code.
 fn long_code(word: u64) -> Option<(u8, u32)> {
     for bits in 9..=BITS_MAX {
         let code = (word >> (64 - bits)) as u32;
@@ -113,13 +113,14 @@ fn long_code(word: u64) -> Option<(u8, u32)> {
     None
 }
 
-/// RFC 7541 §5.2: padding is the beginning of EOS, and "strictly longer than 7 bits" is an error.
+/// Checks the padding. RFC 7541 §5.2: it is the beginning of EOS, and "strictly longer than 7 bits"
+/// is an error.
 fn check_padding(word: u64, held: u32) -> Result<(), HpackError> {
     let is_padding = held < 8 && word == !(u64::MAX.checked_shr(held).unwrap_or(0));
     if is_padding { Ok(()) } else { Err(HpackError::Huffman) }
 }
 
-/// How many octets a string has when it is coded.
+/// Returns the encoded length of a string, in bytes.
 #[cfg(test)]
 fn encoded_len(text: &[u8]) -> usize {
     let bits: usize = text.iter().map(|octet| usize::from(CODES[usize::from(*octet)].1)).sum();

@@ -1,5 +1,5 @@
-//! The Huffman code of HPACK (RFC 7541, appendix B): for each octet its code and how many bits that
-//! has. EOS, which no string may hold, is 30 bits of ones.
+//! The Huffman code of HPACK (RFC 7541, appendix B): the code of each byte and its length in bits.
+//! EOS, which no string may contain, is 30 bits of ones.
 
 #[rustfmt::skip]
 pub(super) const CODES: [(u32, u8); 256] = [

@@ -2,10 +2,12 @@
 
 use super::HpackError;
 
-/// Groups that may follow a prefix: enough for 28 bits, and more than any length or index needs.
+/// How many groups may follow a prefix: enough for 28 bits, and more than any length or index
+/// needs.
 const GROUPS_MAX: u32 = 4;
 
-/// Reads an integer whose first octet leaves `bits` bits to it, at `*at`, which moves behind it.
+/// Decodes the integer at `*at`, whose first byte has `bits` bits of it, and advances `*at` beyond
+/// it.
 ///
 /// # Errors
 ///
@@ -28,11 +30,11 @@ fn decode_groups(input: &[u8], at: &mut usize, mut value: usize) -> Result<usize
             return Ok(value);
         }
     }
-    // A larger one is a number of nothing; and zeros without end would be octets for nothing.
+    // No length or index is larger, and an endless number of zeros would be wasted bytes.
     Err(HpackError::Integer)
 }
 
-/// Writes an integer behind the flags of its first octet, which leave it `bits` bits.
+/// Encodes an integer after the flags of its first byte, which leave `bits` bits for it.
 #[inline]
 pub fn encode(out: &mut Vec<u8>, flags: u8, bits: u32, mut value: usize) {
     let max = (1usize << bits) - 1;

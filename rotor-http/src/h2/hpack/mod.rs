@@ -1,8 +1,8 @@
-//! HPACK (RFC 7541), the compression of fields: a decoder that is bounded while it decodes, and an
-//! encoder.
+//! HPACK (RFC 7541), the compression of fields: a decoder that enforces limits while it decodes,
+//! and an encoder.
 //!
-//! Ours, since what there is owns a string for each field, or cannot be stopped within a block; why
-//! and what it was compared with: `doc/decisions/0048-http2.md`.
+//! We have our own because the existing ones allocate a string for each field, or cannot be stopped
+//! within a block. `doc/decisions/0048-http2.md` has the reasons and the comparison.
 
 mod decoder;
 mod dynamic_table;
@@ -23,7 +23,7 @@ pub use self::huffman::{decode as decode_huffman, encode as encode_huffman};
 pub use self::integer::{decode as decode_integer, encode as encode_integer};
 pub use self::static_table::{STATIC_ENTRIES, STATIC_TABLE};
 
-/// Why a block of fields cannot be decoded. The tables of both sides are out of step then: the
+/// Why a block of fields cannot be decoded. The tables of both sides are then out of step, so the
 /// connection ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HpackError {
@@ -31,19 +31,19 @@ pub enum HpackError {
     Truncated,
     /// An integer is too long.
     Integer,
-    /// An index that no table has.
+    /// An index is in neither table.
     Index,
-    /// The Huffman code of a string is broken.
+    /// The Huffman code of a string is invalid.
     Huffman,
-    /// The table is to be larger than was allowed, or its size changes in the midst of a block, or
+    /// The size of the table is larger than was allowed, or it changes in the middle of a block, or
     /// too often.
     TableSize,
-    /// The fields are longer together than may be decoded.
+    /// The fields together are longer than may be decoded.
     TooLarge,
 }
 
 impl HpackError {
-    /// What is wrong, for the log.
+    /// Returns what is wrong, for the log.
     pub(crate) const fn why(self) -> &'static str {
         match self {
             HpackError::Truncated => "a block of fields ends within a field",

@@ -1,9 +1,9 @@
 //! The static table of HPACK (RFC 7541, appendix A). Indices count from 1.
 
-/// How many entries there are; the dynamic table follows them.
+/// The number of entries; the indices of the dynamic table follow them.
 pub const STATIC_ENTRIES: usize = 61;
 
-/// Names and values; an empty value stands where the table has a name only.
+/// Names and values; the value is empty if the table has only a name.
 pub const STATIC_TABLE: [(&str, &str); STATIC_ENTRIES] = [
     (":authority", ""),
     (":method", "GET"),
@@ -68,8 +68,8 @@ pub const STATIC_TABLE: [(&str, &str); STATIC_ENTRIES] = [
     ("www-authenticate", ""),
 ];
 
-/// The index under which a name in lower case stands first, by its length and first octet: the
-/// names that responses have.
+/// Returns the first index of a name in lower case, found by its length and first byte. It knows
+/// the names that responses have.
 #[inline]
 pub(super) fn name_index(name: &[u8]) -> Option<usize> {
     let index = match (name.len(), name.first()?) {
