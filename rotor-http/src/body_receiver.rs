@@ -1,6 +1,6 @@
-//! `BodyReceiver`: what is known of the body that a peer sends: whether the handler has asked for
-//! it, how much has come, until when more must come. Of requests and of responses. What can be
-//! handed over next is in `handing_over`.
+//! `BodyReceiver`: the body that a peer sends, of a request or a response: whether the handler has
+//! requested it, how much has arrived, and when more must arrive. `handing_over` determines which
+//! part can be handed over next.
 
 mod handing_over;
 
@@ -19,7 +19,7 @@ use crate::recv_mode::{INPUT_BYTES_MAX, RecvMode};
 use crate::semantics::error::BodyError;
 use crate::semantics::trailers::Trailers;
 
-/// The body of one message, as it is received.
+/// The body of one message, while it is received.
 ///
 /// ```text
 ///            announce(body)              ask(mode)                     next(), finish()
@@ -34,83 +34,86 @@ pub(crate) struct BodyReceiver {
     is_asked: bool,
     /// The handler wants no more for now.
     is_held: bool,
-    /// It is stored for the handler: as many blocks as there are can be taken at once.
+    /// The body is stored for the handler, which takes all available blocks at once.
     #[cfg(feature = "body")]
     is_stored: bool,
     framed: Framed,
-    /// Those that the last frame brought; behind the end of the body, those that its handler is still
-    /// to be told of. Few messages have any: a stream should stay small.
+    /// The trailers that the last frame brought, or, after the end of the body, those that its
+    /// handler has not been told of yet. Few messages have any, and a stream should stay small, so
+    /// they are boxed.
     trailers: Option<Box<Trailers>>,
-    /// What of a whole body waits in the input for the rest.
+    /// The memory of a whole body that waits in the input for the rest.
     waiting: Share,
     watch: BodyWatch,
 }
 
-/// Who knows where the body ends.
+/// What marks the end of the body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Framed {
-    /// It says so itself (HTTP/1.1).
+    /// The body itself (HTTP/1.1).
     No,
-    /// The frames in which it comes (HTTP/2): its octets alone are in the input, and the last are
-    /// still to come.
+    /// The frames in which it arrives (HTTP/2). The input contains only the bytes of the body, and
+    /// more frames will follow.
     Open,
-    /// The same, and all are there.
+    /// As `Open`, but the last frame has arrived.
     Ended,
 }
 
 enum State {
-    /// The head that announces it is still to come.
+    /// The head that announces the body has not arrived.
     Expected,
-    /// The handler has not asked for it.
+    /// The handler has not requested it.
     Announced,
-    /// The body of this length is handed over from where it stands in the input, once it is there.
+    /// The body of this length is handed over from the input, once it has arrived completely.
     Whole(usize),
-    /// Behind an allocation, as what follows: handlers that wait have had their body, or none.
+    /// Boxed, like the next variant: handlers that wait have received their body, or have none.
     Decoding(Box<Decoding>),
-    /// With what was collected and is still to be handed over.
+    /// With collected bytes that have not been handed over yet.
     Ended(Option<Box<Collected>>),
 }
 
-/// A body that is taken as it comes.
+/// A body that is taken piece by piece.
 struct Decoding {
     decoder: BodyDecoder,
     mode: RecvMode,
-    /// What was collected of the body for the handler.
+    /// The bytes that were collected for the handler.
     collected: Collected,
-    /// Octets that may have to be collected at most: of the whole body, or of a piece.
+    /// How many bytes may have to be collected at most: the whole body, or a piece.
     collected_max: usize,
 }
 
-/// What can be done with what has come.
+/// What can be done with the input.
 #[derive(Debug)]
 pub(crate) enum Received {
-    /// Nothing before so many bytes are unread in all; with `None`, nothing of the body is wanted.
+    /// Nothing before this many bytes are unread in all; with `None`, nothing of the body is
+    /// wanted.
     Wait(Option<usize>),
-    /// Something was put aside; there may be more.
+    /// Some bytes were collected; there may be more to do.
     Again,
-    /// The whole body is to be handed over.
+    /// The whole body can be handed over.
     Whole(Part),
-    /// A piece is, and it is the last one if there are trailers; only then it may be empty.
+    /// A piece can be handed over. With trailers it is the last one, and only then it may be empty.
     Piece(Part, Option<Trailers>),
-    /// The same, with the memory in which it came. It is out of the input already.
+    /// The same, as a block with the memory in which it arrived. It has been removed from the
+    /// input.
     Block(Block, Option<Trailers>),
-    /// The same of a body that is stored: as many as have come.
+    /// The same for a body that is stored: all blocks that have arrived.
     #[cfg(feature = "body")]
     Blocks(Vec<Block>, Option<Trailers>),
 }
 
-/// Where the octets are that are to be handed over. To be given back when they were, by
+/// The position of the bytes to hand over. When the handler has got them, pass this to
 /// [`BodyReceiver::handed_over`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Nothing,
-    /// In the input; what is before the end of it is framing.
+    /// In the input; anything before the range is framing.
     Input(Range<usize>),
     Collected,
 }
 
 impl BodyReceiver {
-    /// The body of a message whose head is still to come.
+    /// Creates a receiver for a message whose head has not arrived.
     pub(crate) fn expected() -> BodyReceiver {
         BodyReceiver {
             body: Body::Empty,
@@ -126,8 +129,8 @@ impl BodyReceiver {
         }
     }
 
-    /// The body of a message that comes in frames: its length, if that was said, was checked
-    /// against theirs by the time that it ends.
+    /// Creates a receiver for a message that arrives in frames. If it has an announced length, this
+    /// has been checked against the frames by the time that the body ends.
     pub(crate) fn framed(body: Body) -> BodyReceiver {
         let mut receiver = BodyReceiver::announced(body);
         receiver.framed = match body {
@@ -137,31 +140,31 @@ impl BodyReceiver {
         receiver
     }
 
-    /// The last frame of it has come, and its octets are in the input.
+    /// Records that the last frame has arrived, and its bytes are in the input.
     pub(crate) fn frames_ended(&mut self, trailers: Trailers) {
         self.framed = Framed::Ended;
         self.trailers = (!trailers.is_empty()).then(|| Box::new(trailers));
     }
 
-    /// Returns whether it comes in frames.
+    /// Returns whether the body arrives in frames.
     pub(crate) fn is_framed(&self) -> bool {
         self.framed != Framed::No
     }
 
-    /// The body that a head has announced.
+    /// Creates a receiver for the body that a head has announced.
     pub(crate) fn announced(body: Body) -> BodyReceiver {
         let mut receiver = BodyReceiver::expected();
         receiver.announce(body);
         receiver
     }
 
-    /// The head has come.
+    /// Sets the body that the head has announced.
     pub(crate) fn announce(&mut self, body: Body) {
         self.body = body;
         self.state = if body == Body::Empty { State::Ended(None) } else { State::Announced };
     }
 
-    /// Returns how it is delimited, once it was announced.
+    /// Returns how the body is delimited, once it was announced.
     pub(crate) fn body(&self) -> Body {
         self.body
     }
@@ -170,7 +173,7 @@ impl BodyReceiver {
         matches!(self.state, State::Expected)
     }
 
-    /// Returns whether there is a body and nobody has asked for it yet.
+    /// Returns whether there is a body that nobody has requested yet.
     #[inline]
     pub(crate) fn is_unasked(&self) -> bool {
         matches!(self.state, State::Announced)
@@ -182,19 +185,19 @@ impl BodyReceiver {
         !self.is_held && matches!(self.state, State::Whole(_) | State::Decoding(_))
     }
 
-    /// Whether all of it has come, by a connection of its own: what else comes there is another
-    /// request, or the peer's end.
+    /// Returns whether the whole body has arrived on a connection of its own. Whatever arrives next
+    /// is another request, or the peer's end.
     pub(crate) fn is_behind(&self) -> bool {
         matches!(self.state, State::Ended(_)) && !self.is_framed()
     }
 
-    /// Whether the handler has asked for it.
+    /// Returns whether the handler has requested the body.
     #[cfg(feature = "body")]
     pub(crate) fn is_asked(&self) -> bool {
         self.is_asked
     }
 
-    /// Goes on after [`hold`](BodyReceiver::hold).
+    /// Continues after [`hold`](BodyReceiver::hold).
     #[cfg(feature = "body")]
     pub(crate) fn release(&mut self) {
         self.is_held = false;
@@ -204,19 +207,20 @@ impl BodyReceiver {
         self.is_held
     }
 
-    /// Begins to receive the body, or goes on after [`hold`](BodyReceiver::hold); the mode is what
-    /// was said first. Returns whether it begins. Before the head it does nothing.
+    /// Starts to receive the body, or continues after [`hold`](BodyReceiver::hold); the mode of the
+    /// first call counts. Returns whether this is the start. Does nothing before the head has
+    /// arrived.
     ///
     /// # Errors
     ///
-    /// `TooLarge`: it was announced to be longer than the handler or the limits allow.
+    /// `TooLarge`: the announced length is greater than the handler or the limits allow.
     pub(crate) fn ask(
         &mut self,
         mode: RecvMode,
         now: Time,
         limits: &Limits,
     ) -> Result<bool, BodyError> {
-        // Even if nothing else is to be done: after `hold` this is all that the call is for.
+        // Even if there is nothing else to do: after `hold` this is the only purpose of the call.
         self.is_held = false;
         if self.is_expected() || std::mem::replace(&mut self.is_asked, true) {
             return Ok(false);
@@ -228,10 +232,10 @@ impl BodyReceiver {
         // From now on, because a peer that had to wait for the handler is not late.
         self.watch = BodyWatch::begin(limits, now);
         let (mode, bytes_max) = match mode {
-            // The lower of the two: a handler may ask for less than the connection allows, never
+            // The lower of the two: a handler may ask for less than the connection allows, but not
             // for more.
             RecvMode::Buffered(max) => (mode, limits.buffered_body_bytes_max.min(max as u64)),
-            // A piece must fit into the input together with what follows it.
+            // A piece must fit into the input together with the bytes after it.
             RecvMode::Progressive(min) => {
                 (RecvMode::Progressive(min.clamp(1, INPUT_BYTES_MAX / 2)), u64::MAX)
             }
@@ -247,7 +251,7 @@ impl BodyReceiver {
         let collected_max = usize::try_from(collected_max).unwrap_or(usize::MAX);
         self.state = match (self.body, mode) {
             (Body::Empty, RecvMode::Buffered(_)) => State::Whole(0),
-            // What fits into the input is not copied out of it.
+            // A body that fits into the input is not copied out of it.
             (Body::Length(length), RecvMode::Buffered(_))
                 if length <= bytes_max.min(INPUT_BYTES_MAX as u64) =>
             {
@@ -263,13 +267,13 @@ impl BodyReceiver {
         Ok(true)
     }
 
-    /// Whether what comes is collected until all of it is there.
+    /// Returns whether bytes are collected until the whole body has arrived.
     pub(crate) fn is_collecting(&self) -> bool {
         let State::Decoding(decoding) = &self.state else { return false };
         matches!(decoding.mode, RecvMode::Buffered(_))
     }
 
-    /// How the octets are told from what follows them: in frames, nothing does.
+    /// Returns how the decoder finds the end: in frames, nothing follows the body.
     fn decoded_as(&self, body: Body, bytes_max: u64) -> Result<Body, BodyError> {
         match body {
             Body::Length(length) if self.is_framed() && length > bytes_max => {
@@ -281,13 +285,13 @@ impl BodyReceiver {
         }
     }
 
-    /// The handler takes no more until it asks again.
+    /// Stops receiving until the handler requests more.
     pub(crate) fn hold(&mut self) {
         self.is_held = true;
     }
 
-    /// Returns whether more of a body that was asked for has to come, or, of one that lasts until
-    /// close, its end.
+    /// Returns whether the body was requested and is incomplete. A body that lasts until close is
+    /// incomplete until the end of the connection.
     pub(crate) fn is_incomplete(&self) -> bool {
         match &self.state {
             State::Expected | State::Announced | State::Ended(_) => false,
@@ -296,7 +300,7 @@ impl BodyReceiver {
         }
     }
 
-    /// The body has come to its end.
+    /// Records the end of the body, and returns its trailers.
     fn end(&mut self) -> Trailers {
         self.waiting = Share::NONE;
         let State::Decoding(decoding) = std::mem::replace(&mut self.state, State::Ended(None))
@@ -304,7 +308,7 @@ impl BodyReceiver {
             return self.framed_trailers();
         };
         let Decoding { decoder, collected, .. } = *decoding;
-        // Its handler may live on for long, and needs no room for further pieces.
+        // The handler may live on for long, and needs no room for further pieces.
         self.state = State::Ended((!collected.is_empty()).then(|| Box::new(collected)));
         match self.framed {
             Framed::Ended => self.framed_trailers(),
@@ -312,12 +316,12 @@ impl BodyReceiver {
         }
     }
 
-    /// The body has ended, and its handler is to be told of that later.
+    /// Records that the body has ended, and that its handler must be told so later.
     pub(crate) fn owe_end(&mut self, trailers: Trailers) {
         self.trailers = Some(Box::new(trailers));
     }
 
-    /// Returns the trailers of a body that has ended, if its handler has not been told of that.
+    /// Returns the trailers of a body that has ended, if its handler has not been told of the end.
     pub(crate) fn take_owed_end(&mut self) -> Option<Trailers> {
         let has_ended = matches!(self.state, State::Ended(_));
         self.trailers.take_if(|_| has_ended).map(|trailers| *trailers)
@@ -327,12 +331,12 @@ impl BodyReceiver {
         self.trailers.take().map(|trailers| *trailers).unwrap_or_default()
     }
 
-    /// Nobody wants the body any more: how what is left of it can be told from what follows.
-    /// `None`: nothing is left.
+    /// Gives up the body, which nobody wants any more. Returns a decoder for the rest of it, or
+    /// `None` if nothing is left.
     pub(crate) fn rest(&mut self, limits: &Limits) -> Option<BodyDecoder> {
         let decoder = match std::mem::replace(&mut self.state, State::Ended(None)) {
             State::Expected | State::Ended(_) => return None,
-            // Any length is within this limit.
+            // This limit allows any length.
             State::Announced | State::Whole(_) => {
                 BodyDecoder::new(self.body, u64::MAX, limits).ok()?
             }
@@ -341,16 +345,16 @@ impl BodyReceiver {
         if decoder.is_end() { None } else { Some(decoder) }
     }
 
-    /// Nobody wants the body any more: drops what is left of it, and returns whether all of that
-    /// had come. If not, where the next message begins is not known.
+    /// Gives up the body, which nobody wants any more, and drops the rest. Returns whether all of
+    /// it had arrived; if not, it is not known where the next message begins.
     pub(crate) fn skip_rest(&mut self, input: &mut Buf, limits: &Limits) -> bool {
-        // Before the head it is unknown whether there is a body.
+        // Before the head has arrived it is not known whether there is a body.
         if self.is_expected() {
             return false;
         }
         let Some(mut decoder) = self.rest(limits) else { return true };
         loop {
-            // After malformed framing it is unknown where the next message begins.
+            // After invalid framing it is not known where the next message begins.
             let Ok(decoded) = decoder.decode(input) else { return false };
             if !decoded.is_end && decoded.needs_input() {
                 return false;
@@ -362,14 +366,14 @@ impl BodyReceiver {
         }
     }
 
-    /// So long the peer is excused.
+    /// Gives the peer this much more time.
     pub(crate) fn put_off(&mut self, time: Duration) {
         self.watch.put_off(time);
     }
 
-    /// Until when more of the body must have come, of which so much is unread. Time in which
-    /// nothing is taken in does not count against the peer: neither while the handler holds the
-    /// body off, nor while its own output waits for the peer, which `is_gated` says.
+    /// Returns the time by which more of the body must have arrived, of which `unread` bytes are in
+    /// the input. Time in which no input is taken does not count against the peer: while the
+    /// handler holds the body, or while output waits for the peer (`is_gated`).
     pub(crate) fn deadline(
         &mut self,
         unread: usize,

@@ -1,4 +1,4 @@
-//! Frames of HTTP/2 on their way out, of a server as of a client.
+//! `FrameOutput`: writes frames of HTTP/2, for servers and clients.
 
 use rotor_stream::Output;
 
@@ -9,18 +9,19 @@ use crate::h2::hpack::HpackEncoder;
 use crate::h2::settings::WINDOW_DEFAULT;
 use crate::h2::{PeerSettings, SendWindow, Violation};
 
-/// What a connection sends by: what its peer takes, and the encoder of blocks of fields, which is
-/// in step with the peer's decoder as long as each block that was encoded is also written.
+/// The sending state of a connection: the settings of its peer, the window, and the encoder of
+/// field blocks. The encoder is in step with the peer's decoder as long as each encoded block is
+/// also written.
 #[derive(Debug)]
 pub(crate) struct FrameOutput {
     peer: PeerSettings,
     encoder: HpackEncoder,
-    /// That of the connection, from which all streams take.
+    /// The window of the connection, which all streams share.
     window: SendWindow,
 }
 
 impl FrameOutput {
-    /// Before the peer has said anything.
+    /// Creates the state before the peer has sent its settings.
     pub(crate) fn new() -> FrameOutput {
         FrameOutput {
             peer: PeerSettings::default(),
@@ -29,31 +30,31 @@ impl FrameOutput {
         }
     }
 
-    /// What the peer has said that it takes.
+    /// Returns the settings of the peer.
     #[inline]
     pub(crate) fn peer(&self) -> &PeerSettings {
         &self.peer
     }
 
-    /// What may be sent on the connection.
+    /// Returns the window of the connection.
     #[inline]
     pub(crate) fn window(&self) -> SendWindow {
         self.window
     }
 
-    /// The window that a stream begins with.
+    /// Returns the initial window of a stream.
     pub(crate) fn stream_window(&self) -> SendWindow {
         SendWindow::new(self.peer.initial_window)
     }
 
-    /// SETTINGS have come. Returns by how much the window of each stream changes.
+    /// Applies SETTINGS of the peer. Returns the change of each stream's window.
     ///
     /// # Errors
     ///
-    /// A value that the setting cannot have: the peer's fault, which costs the connection.
+    /// A value that the setting cannot have: the peer's fault, which ends the connection.
     pub(crate) fn apply(&mut self, settings: &[u8]) -> Result<i64, Violation> {
         let mut change = 0;
-        // One by one: of several sizes of the table the smallest is to be signalled, not the last
+        // One by one: of several table sizes, the smallest must be signalled, not the last
         // (RFC 7541 §4.2).
         for pair in settings.chunks(6) {
             change += self.peer.apply(pair)?;
@@ -62,31 +63,33 @@ impl FrameOutput {
         Ok(change)
     }
 
-    /// The window of the connection grows. Returns whether it was shut, so that streams may go on.
+    /// Opens the window of the connection. Returns whether it was empty, so that streams may
+    /// continue.
     ///
     /// # Errors
     ///
-    /// The peer's fault, which costs the connection: the window is too large.
+    /// The window is too large: the peer's fault, which ends the connection.
     pub(crate) fn grow(&mut self, octets: u32) -> Result<bool, Violation> {
         let was_shut = self.window.octets() == 0;
         self.window.change_of_all(i64::from(octets))?;
         Ok(was_shut)
     }
 
-    /// Octets of DATA were written, no more than the window allows.
+    /// Takes bytes of DATA that were written from the window, which must allow them.
     #[inline]
     pub(crate) fn take(&mut self, octets: usize) {
         self.window.take(octets);
     }
 
-    /// What the next block is to be encoded with. One that is not written is to be
-    /// [taken back](HpackEncoder::take_back).
+    /// Returns the encoder for the next block. A block that is not written must be [taken
+    /// back](HpackEncoder::take_back).
     #[inline]
     pub(crate) fn encoder(&mut self) -> &mut HpackEncoder {
         &mut self.encoder
     }
 
-    /// Whether a block that was just encoded may be written now. If not, it was taken back.
+    /// Returns whether the block that was just encoded may be written now. If not, it has been
+    /// taken back.
     pub(crate) fn fits(&mut self, block: &[u8], room: usize, output: &Output) -> bool {
         let fits = output.is_empty() || block.len() + FRAME_HEADER_BYTES <= room;
         if !fits {
@@ -95,7 +98,7 @@ impl FrameOutput {
         fits
     }
 
-    /// Writes a block of fields, in as many frames as the peer's largest makes it.
+    /// Writes a block of fields, split into frames of the peer's maximum size.
     pub(crate) fn put_block(&self, block: &[u8], stream: u32, is_end: bool, output: &mut Output) {
         let most = self.peer.frame_bytes_max as usize;
         let ends = if is_end { flag::END_STREAM } else { 0 };
@@ -111,9 +114,9 @@ impl FrameOutput {
         }
     }
 
-    /// Writes what ends a stream behind its body: the trailers, which are the first so many octets
-    /// of what waits, or where there are none a DATA without octets. False, with nothing done,
-    /// where there is no room for the trailers.
+    /// Writes the end of a stream after its body: the trailers, which are the first bytes of
+    /// `waiting`, or an empty DATA frame if there are none. Returns false and does nothing if there
+    /// is no room for the trailers.
     pub(crate) fn put_end(
         &mut self,
         Trailing { waiting, trailers, block }: Trailing<'_>,
@@ -134,7 +137,7 @@ impl FrameOutput {
         true
     }
 
-    /// Writes one frame of a body, as large as windows and room allow.
+    /// Writes one DATA frame, as large as the windows and the room allow.
     #[inline(always)]
     pub(crate) fn put_data(&mut self, data: Data<'_>, room: usize, output: &mut Output) -> PutData {
         let Data { stream, body, left, is_all, window } = data;
@@ -157,49 +160,49 @@ impl FrameOutput {
     }
 }
 
-/// What is sent behind a body.
+/// What is sent after a body.
 pub(crate) struct Trailing<'a> {
-    /// Where the trailers wait, at the front.
+    /// The output in which the trailers wait, at the front.
     pub(crate) waiting: &'a mut Output,
-    /// How many octets of it they are.
+    /// The number of their bytes.
     pub(crate) trailers: usize,
-    /// Room for their block.
+    /// A buffer for their block.
     pub(crate) block: &'a mut Vec<u8>,
 }
 
-/// A frame of fewer octets is not made only because there is no room for more.
+/// No frame of fewer bytes is written only because there is no room for more.
 pub(crate) const CUT_MIN: usize = 1024;
 
-/// What is sent of a body.
+/// The part of a body to send.
 pub(crate) struct Data<'a> {
     pub(crate) stream: u32,
-    /// Where it waits, at the front.
+    /// The output in which it waits, at the front.
     pub(crate) body: &'a mut Output,
-    /// How much of it does; not 0.
+    /// The number of bytes that wait; not 0.
     pub(crate) left: usize,
-    /// The stream ends with that: no trailers follow, and nothing more will be written.
+    /// Whether the stream ends with them: no trailers follow, and nothing more will be written.
     pub(crate) is_all: bool,
     pub(crate) window: &'a mut SendWindow,
 }
 
-/// What became of it.
+/// The outcome of [`FrameOutput::put_data`].
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum PutData {
     Sent(SentData),
-    /// Another stream has taken the rest of the connection's window: the schedule gets this one
-    /// back once there is more.
+    /// Another stream has used the rest of the connection's window. The stream returns to the
+    /// schedule once there is more.
     NoWindow,
     NoRoom,
 }
 
-/// A frame of DATA that was written.
+/// A DATA frame that was written.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct SentData {
     pub(crate) octets: usize,
-    /// It has ended the stream.
+    /// Whether it has ended the stream.
     pub(crate) is_end: bool,
-    /// The peer gets an allowance of frames for it: not for small pieces, into which its windows
-    /// cut a body.
+    /// Whether the peer gets an allowance of control frames for it. It does not for small pieces
+    /// that are small only because of its windows.
     pub(crate) is_credited: bool,
 }
 
@@ -209,8 +212,8 @@ pub(crate) fn put(output: &mut Output, frame: &[u8]) {
     debug_assert!(written.is_ok(), "a frame was written after the end of the output");
 }
 
-/// Octets that may be written now. An empty output takes one frame of any size: a mark below that
-/// must not stop everything.
+/// Returns how many bytes may be written now. An empty output accepts one frame of any size, since
+/// a smaller high-water mark must not stop everything.
 pub(crate) fn room(output: &Output, mark: usize) -> usize {
     if output.is_empty() { mark.max(PAYLOAD_BYTES_MAX) } else { mark.saturating_sub(output.len()) }
 }

@@ -1,10 +1,11 @@
-//! A stream that goes on in another protocol (RFC 8441), or as a tunnel (RFC 9113 §8.5): what is
-//! a connection's upgrade in HTTP/1.1, on the two buffers of a stream. Of servers and of clients.
+//! A stream that continues in another protocol (RFC 8441), or as a tunnel (RFC 9113 §8.5): the same
+//! as the upgrade of a connection in HTTP/1.1, on the two buffers of a stream. For servers and
+//! clients.
 //!
 //! ```text
-//!   agreed on ─▶ Waits ◀──▶ Again ─▶ Done ─▶ all sent, then END_STREAM ─▶ (none)
-//!                   │                            the peer still sends: dropped, as behind a response
-//!                   └─ RST_STREAM, failed, panicked, late: RST_STREAM(CANCEL | INTERNAL_ERROR)
+//!   agreed ─▶ Waits ◀──▶ Again ─▶ Done ─▶ all sent, then END_STREAM ─▶ (none)
+//!               │                         input that still arrives is dropped
+//!               └─ RST_STREAM, failed, panicked, late: RST_STREAM(CANCEL | INTERNAL_ERROR)
 //! ```
 
 use std::any::type_name;
@@ -26,36 +27,36 @@ pub(crate) struct Tunnel<P> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Progress {
-    /// It waits for something to happen.
+    /// The protocol waits for something to happen.
     Waits,
     /// There is more to do once others had their turn.
     Again,
-    /// What is left is to be sent.
+    /// The protocol is done; the rest of its output must be sent.
     Done,
 }
 
-/// What is told to a protocol.
+/// An event for the protocol.
 pub(crate) enum Event {
-    /// More has come, or more was taken.
+    /// More input has arrived, or more output was taken.
     Pass,
     /// The peer sends no more.
     InputEnded {
-        /// It did not end its stream.
+        /// Whether the peer did not end its stream.
         is_truncated: bool,
     },
     Wakeup,
-    /// The loop drains, until then.
+    /// The loop drains, until this time.
     Draining(Time),
-    /// The time that it has [said](Tunnel::until) has come.
+    /// The time that [`until`](Tunnel::until) has returned has come.
     Due,
 }
 
 impl<P: Protocol> Tunnel<P> {
-    /// Begins, in the scope of the stream's part, with what has come by now.
+    /// Starts the protocol with the input so far. Called in the scope of the stream's part.
     ///
     /// # Errors
     ///
-    /// With what the stream is to be reset.
+    /// The code with which the stream must be reset.
     pub(crate) fn begin(
         seed: P::Seed,
         input: Buf,
@@ -68,17 +69,17 @@ impl<P: Protocol> Tunnel<P> {
         let mut tunnel = Box::new(Tunnel { layered, progress: Progress::Waits });
         tunnel.follow(ran, scope)?;
         if let Some(until) = scope.draining_until() {
-            // It was not there when the others were told.
+            // The tunnel did not exist yet when the others were told.
             tunnel.tell(Event::Draining(until), scope)?;
         }
         Ok(tunnel)
     }
 
-    /// Tells the protocol of an event, in the scope of the stream's part.
+    /// Tells the protocol of an event. Called in the scope of the stream's part.
     ///
     /// # Errors
     ///
-    /// It is over: with what the stream is to be reset. The tunnel is to be dropped.
+    /// The tunnel has ended and must be dropped; the stream must be reset with this code.
     pub(crate) fn tell(
         &mut self,
         event: Event,
@@ -97,7 +98,8 @@ impl<P: Protocol> Tunnel<P> {
         self.follow(ran, scope)
     }
 
-    /// The stream is over: the last call, in the scope of its part.
+    /// Tells the protocol that the stream has ended. This is the last call, in the scope of the
+    /// stream's part.
     pub(crate) fn lost(self, kind: ErrorKind, scope: &mut Scope<'_, P::Context>) {
         let lost = scope.guard(|scope| self.layered.lost(Fatal::Reset(kind.into()), scope));
         if let Err(panicked) = lost {
@@ -112,54 +114,55 @@ impl<P: Protocol> Tunnel<P> {
             Ran::Done => Progress::Done,
             Ran::Failed(error) => {
                 note_failure(error, scope);
-                // RFC 8441 §5: in the place of what resets a connection of TCP.
+                // RFC 8441 §5: CANCEL corresponds to the reset of a TCP connection.
                 return Err(ErrorCode::Cancel);
             }
         };
         Ok(())
     }
 
-    /// When it is to be told that it is due.
+    /// Returns when [`Event::Due`] must be passed.
     pub(crate) fn until(&self, now: Time) -> Time {
         if self.progress == Progress::Again { now } else { self.layered.deadline() }
     }
 
-    /// Until then the peer is not late: it is other streams that go first.
+    /// Gives the peer time until then, because other streams go first.
     pub(crate) fn excuse(&mut self, until: Time) {
         self.layered.excuse(until);
     }
 
-    /// The protocol itself, to be described.
+    /// Returns the protocol, for its description.
     pub(crate) fn layered(&self) -> &Layered<P> {
         &self.layered
     }
 
-    /// What waits to be sent.
+    /// Returns the output that waits to be sent.
     pub(crate) fn output(&mut self) -> &mut Output {
         self.layered.output()
     }
 
-    /// More has come; to be followed by [`Event::Pass`] or the end.
+    /// Adds input; call `tell` with [`Event::Pass`] or the end afterwards.
     pub(crate) fn extend(&mut self, data: &[u8]) {
-        // Else nobody would read it.
+        // Otherwise nobody would read it.
         if !self.is_done() {
             self.layered.input().extend(data);
         }
     }
 
-    /// The protocol has nothing more to say or to hear.
+    /// Returns whether the protocol is done.
     pub(crate) fn is_done(&self) -> bool {
         self.progress == Progress::Done
     }
 
-    /// Nothing will follow what waits to be sent.
+    /// Returns whether nothing will follow the output that waits.
     pub(crate) fn has_ended_output(&mut self) -> bool {
         self.is_done() || self.layered.output().is_ended()
     }
 
-    /// Octets that have come and are to stay counted against the windows: none, where the protocol
-    /// waits for more, however much that is. Its own limit bounds them then. Where only its share
-    /// of the event is spent, what it waits for may be there many times over.
+    /// Returns how many bytes of the input still occupy the windows. If the protocol waits for more
+    /// input, it is 0, however long the input is: the protocol's own limit applies then. If only
+    /// the protocol's share of the event is used up, the input may contain many times what it waits
+    /// for.
     pub(crate) fn untaken(&mut self) -> usize {
         let waits_for_more = self.progress == Progress::Waits && self.layered.wants_input();
         if waits_for_more { 0 } else { self.layered.input().len() }
@@ -178,7 +181,7 @@ fn note_failure<C>(error: Option<BoxError>, scope: &Scope<'_, C>) {
     }
 }
 
-/// What a client may bring about on as many streams as it likes is no error of ours.
+/// A failure that a client can cause on any number of streams is not an error of ours.
 fn level_of(error: &(dyn Error + 'static)) -> Level {
     match error.downcast_ref::<StreamError>() {
         Some(error) if error.is_peers_doing() => Level::Debug,

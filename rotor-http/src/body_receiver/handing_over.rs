@@ -1,4 +1,4 @@
-//! What of a body can be handed over with what has come, and where its octets are.
+//! Determines which part of a body can be handed over, and where its bytes are.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use crate::semantics::error::BodyError;
 use crate::semantics::trailers::Trailers;
 
 impl BodyReceiver {
-    /// Looks at what has come of the body, at the beginning of the input, and takes framing out of
-    /// it. What is to be kept for the handler counts in `total`.
+    /// Looks at the part of the body at the beginning of the input, and removes framing from it.
+    /// Bytes that are kept for the handler count in `total`.
     ///
     /// # Errors
     ///
-    /// The peer's fault, and nothing more can be read; but `NoRoom`: all bodies together hold as
-    /// much as they may.
+    /// The peer's fault, and nothing more can be read. Except for `NoRoom`: all bodies together
+    /// hold as much as they may.
     pub(crate) fn next(
         &mut self,
         input: &mut Buf,
         limits: &Limits,
         total: &Arc<BytesHeld>,
     ) -> Result<Received, BodyError> {
-        // What comes stays in the input, and then with the peer: this is the backpressure.
+        // New bytes stay in the input, and then with the peer: this is the back-pressure.
         if self.is_held {
             return Ok(Received::Wait(None));
         }
@@ -40,12 +40,12 @@ impl BodyReceiver {
             State::Decoding(decoding) => (decoding.decoder.decode(input)?, decoding.mode),
         };
         decoded.is_end |= self.framed == Framed::Ended && decoded.consumed() == input.len();
-        // Framing without data is taken out, so that it does not fill the input.
+        // Framing without data is removed, so that it does not fill the input.
         if decoded.needs_input() {
             input.consume(decoded.skip);
             return Ok(Received::Wait(Some(input.len() + 1)));
         }
-        // First, because what is collected may be the last part, and then nothing is put aside.
+        // First, because the collected bytes may be the last part; then nothing more is collected.
         let trailers = decoded.is_end.then(|| self.end());
         let range = decoded.skip..decoded.consumed();
         let is_put_aside = trailers.is_none()
@@ -68,7 +68,7 @@ impl BodyReceiver {
         }
         let part = match (self.collected().is_empty(), range.is_empty()) {
             (true, false) => Part::Input(range),
-            // Nothing, or it belongs to what was put aside.
+            // There are no new bytes, or they belong to those that were collected.
             (true, true) | (false, _) => {
                 self.put_aside(range, input, total)?;
                 self.collected_part()
@@ -80,15 +80,15 @@ impl BodyReceiver {
         })
     }
 
-    /// Takes the first data of the input, which is known, and what of the body follows it there.
-    /// The memory goes along, once, however many chunks there are in it.
+    /// Takes the first data, whose range is known, and all data of the body that follows it in the
+    /// input. The input's memory is taken once, however many chunks are in it.
     #[cfg(feature = "body")]
     fn next_blocks(&mut self, first: Range<usize>, input: &mut Buf) -> Received {
         let (mut at, mut data, mut is_end) = (first.end, first.len(), false);
         let mut ranges = vec![first];
         if let State::Decoding(decoding) = &mut self.state {
             while !is_end && at < input.len() {
-                // An error is reported once the data before it is taken: the decoder reports it
+                // An error is reported after the data before it was taken: the decoder returns it
                 // again.
                 let Ok(decoded) = decoding.decoder.decode(&input[at..]) else { break };
                 let begin = at + decoded.skip;
@@ -104,7 +104,7 @@ impl BodyReceiver {
             let all = Block::take_from(input, at);
             ranges.into_iter().map(|range| all.slice(range)).collect()
         } else {
-            // Small chunks: the framing would be kept with them.
+            // Small chunks: taking the memory would keep the framing too.
             let mut bytes = Vec::with_capacity(data);
             ranges.into_iter().for_each(|range| bytes.extend_from_slice(&input[range]));
             input.consume(at);
@@ -113,7 +113,7 @@ impl BodyReceiver {
         Received::Blocks(blocks, is_end.then(|| self.end()))
     }
 
-    /// Looks whether a body of this length is there, which is handed over from the input.
+    /// Checks whether a body of this length has arrived. It is handed over from the input.
     fn next_of_whole(
         &mut self,
         length: usize,
@@ -122,39 +122,39 @@ impl BodyReceiver {
         total: &Arc<BytesHeld>,
     ) -> Result<Received, BodyError> {
         let unread = input.len();
-        // With frames, nothing is certain before the last one: their octets may be more, or fewer.
+        // In frames, nothing is certain before the last one: they may contain more bytes, or fewer.
         if unread >= length && self.framed != Framed::Open {
-            // A handler that wants a body whole does not get its trailers.
+            // A handler that wants the whole body at once does not get its trailers.
             let _unseen: Trailers = self.end();
             let part = if length == 0 { Part::Nothing } else { Part::Input(0..length) };
             return Ok(Received::Whole(part));
         }
-        // It waits in the input, and is counted as if it were collected. Otherwise bodies of just
-        // less than the input holds would not count at all.
+        // The bytes wait in the input, and count as if they were collected. Otherwise bodies of a
+        // little less than the input's capacity would not count at all.
         self.waiting.set(kept_of(input), total).map_err(|NoRoom| BodyError::NoRoom)?;
-        // The watch must hear of each step, not only of the end. Otherwise a peer that drips would
-        // be noticed too late.
+        // The watch must be told of each step, not only of the end. Otherwise a peer that sends
+        // slowly would be noticed too late.
         let (step, _) = limits.body_step();
         let next = match usize::try_from(step) {
-            // Without a least rate there are no steps.
+            // Without a minimum rate there are no steps.
             Ok(0) | Err(_) => length,
             Ok(step) => unread.saturating_add(step).min(length),
         };
         Ok(Received::Wait(Some(next)))
     }
 
-    /// The peer sends no more, and all that has come was looked at: what there is to hand over
-    /// last.
+    /// Ends the body when the peer sends no more and the whole input has been decoded. Returns the
+    /// last part to hand over.
     ///
     /// # Errors
     ///
-    /// `Truncated`: what came is not all of it.
+    /// `Truncated`: the body is incomplete.
     pub(crate) fn finish(&mut self) -> Result<Received, BodyError> {
         let mode = match &mut self.state {
             State::Expected | State::Announced | State::Ended(_) => {
                 return Ok(Received::Wait(None));
             }
-            // If it were complete, `next` would have handed it over.
+            // If it was complete, `next` would have handed it over.
             State::Whole(_) => return Err(BodyError::Truncated),
             State::Decoding(decoding) => {
                 decoding.decoder.finish()?;
@@ -169,7 +169,7 @@ impl BodyReceiver {
         })
     }
 
-    /// The octets that are to be handed over.
+    /// Returns the bytes to hand over.
     pub(crate) fn octets<'a>(&'a self, part: &Part, input: &'a Buf) -> &'a [u8] {
         match part {
             Part::Nothing => &[],
@@ -178,15 +178,15 @@ impl BodyReceiver {
         }
     }
 
-    /// The handler has seen them: they are not needed any more.
+    /// Drops a part that the handler has got.
     pub(crate) fn handed_over(&mut self, part: Part, input: &mut Buf) {
         match part {
             Part::Nothing => {}
             Part::Input(range) => input.consume(range.end),
             Part::Collected => match &mut self.state {
-                // The next piece needs the room again.
+                // The next piece needs the memory again.
                 State::Decoding(decoding) => decoding.collected.clear(),
-                // Nothing more comes of it, and its handler may go on for long.
+                // No more bytes will follow, and the handler may live on for long.
                 State::Ended(collected) => *collected = None,
                 _ => {}
             },
@@ -203,7 +203,7 @@ impl BodyReceiver {
             State::Decoding(decoding) => {
                 decoding.collected.append(&input[range.clone()], decoding.collected_max, total)
             }
-            // The last of it: nothing comes behind it.
+            // The last part: nothing follows it.
             State::Ended(Some(collected)) => collected.append(&input[range.clone()], 0, total),
             _ => {
                 debug_assert!(range.is_empty(), "there is nothing to collect it in");
@@ -215,7 +215,7 @@ impl BodyReceiver {
         Ok(())
     }
 
-    /// What was collected and not handed over.
+    /// Returns the bytes that were collected and not handed over yet.
     fn collected(&self) -> &[u8] {
         match &self.state {
             State::Decoding(decoding) => &decoding.collected,
@@ -229,13 +229,13 @@ impl BodyReceiver {
     }
 }
 
-/// Memory goes along with the chunks in it if no more than this part of it is
-/// framing; else they are copied.
+/// If no more than this part of the memory is framing (one eighth), the memory is taken together
+/// with it; otherwise the chunks are copied.
 #[cfg(feature = "body")]
 const FRAMING_PART_MIN: usize = 8;
 
-/// The memory that an input keeps while it waits, at most: a stream at rest moves what fills less
-/// than an eighth of its block to a smaller place.
+/// Returns the most memory that an input keeps while it waits. A stream that is idle moves input
+/// that fills less than an eighth of its block to a smaller place.
 fn kept_of(input: &Buf) -> usize {
     if input.is_empty() { 0 } else { input.capacity().min(input.len().saturating_mul(8).max(64)) }
 }
