@@ -1,4 +1,4 @@
-//! Following aliases through the records of one reply.
+//! Follows aliases through the records of one reply.
 
 use std::time::Duration;
 

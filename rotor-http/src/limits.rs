@@ -9,6 +9,9 @@ macro_rules! limits {
     ($($(#[$doc:meta])* $name:ident: $kind:ty = $default:expr $(, within $min:expr, $max:expr)?;)+) => {
         /// The limits and deadlines of a connection, each with a default that fits a public server.
         ///
+        /// "Beyond: 431 and close" means that a server sends a response with this status if the
+        /// limit is exceeded, and then closes the connection. A client fails the request instead.
+        ///
         /// ```
         /// # mod rotor { pub use rotor_http as http; }
         /// use rotor::http::Limits;

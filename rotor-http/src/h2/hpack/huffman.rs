@@ -127,7 +127,7 @@ fn encoded_len(text: &[u8]) -> usize {
     bits.div_ceil(8)
 }
 
-/// Appends the string, coded.
+/// Encodes a string, and appends it.
 pub fn encode(text: &[u8], out: &mut Vec<u8>) {
     let (mut word, mut held) = (0u64, 0u32);
     for octet in text {
