@@ -1,4 +1,4 @@
-//! `Routes`: finds what handles a method and path, by matchit.
+//! `Routes`: a table from method and path to a value, by matchit.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,15 +8,16 @@ use rotor_http::{Method, Status};
 
 use crate::refused::Refused;
 
-/// A table of routes: finds the value that you have added for a method and a path.
+/// A table of routes: finds the value that was added for a method and a path.
 ///
-/// The values are yours: functions, or the variants of an enum on which a handler matches. A path
-/// may have parameters, `/todos/{id}`, and end with the rest of it, `/files/{*rest}`; neither is
-/// ever empty. If two routes fit, the first segment in which they differ decides: text goes before a
-/// parameter or a rest. A look-up allocates nothing. A slash at the end is a part of the path. The
-/// route for GET serves HEAD, and the table answers OPTIONS, unless they have routes of their own.
+/// The values can be of any type, for example functions, or variants of an enum that a handler
+/// matches. A path may have parameters, as in `/todos/{id}`, and may end with a parameter for the
+/// rest of the path, as in `/files/{*rest}`. Parameters are never empty. If two routes match, the
+/// first segment in which they differ decides: text takes precedence over a parameter, including
+/// one for the rest. A slash at the end is part of the path. The route for GET serves HEAD, and the
+/// table answers OPTIONS, unless these have routes of their own. A look-up does not allocate.
 ///
-/// Paths are compared as they are sent, so a route for `/café` is added as `/caf%C3%A9`.
+/// Paths are compared as they are sent, so add a route for `/café` as `/caf%C3%A9`.
 ///
 /// # Examples
 ///
@@ -45,12 +46,12 @@ use crate::refused::Refused;
 /// ```
 #[derive(Clone)]
 pub struct Routes<T> {
-    /// Which of the paths.
+    /// Finds the index into `paths`.
     finder: matchit::Router<usize>,
     paths: Vec<Path<T>>,
 }
 
-/// What there is of one path.
+/// The values of one path.
 #[derive(Clone)]
 struct Path<T> {
     said: String,
@@ -63,14 +64,14 @@ impl<T> Routes<T> {
         Routes { finder: matchit::Router::new(), paths: Vec::new() }
     }
 
-    /// Adds a route. One for GET serves HEAD too, unless HEAD has its own. A route of the same
-    /// method and path is replaced.
+    /// Adds a route. A route for GET serves HEAD too, unless HEAD has its own. If there is a route
+    /// with the same method and path, its value is replaced.
     ///
     /// # Errors
     ///
-    /// The caller's fault: the path is malformed, has two parameters of one name, a character that
-    /// no path is sent with (one beyond ASCII, a space, `"`, `#`, `<`, `>`, `?`), or cannot be told
-    /// from an earlier one. The table is unchanged.
+    /// The caller's mistake: the path is malformed, has two parameters of one name, has a character
+    /// that cannot be in a path (one beyond ASCII, a space, `"`, `#`, `<`, `>`, `?`), or cannot be
+    /// distinguished from an earlier one. The table is unchanged.
     pub fn add(&mut self, method: Method<'_>, path: &str, value: T) -> Result<(), RouteError> {
         let at = match self.paths.iter().position(|known| known.said == path) {
             Some(at) => at,
@@ -95,8 +96,8 @@ impl<T> Routes<T> {
     /// # Errors
     ///
     /// 404: no route has this path. 405, with `Allow`: the path has routes, but for other methods.
-    /// 204, with `Allow`, which is not an error: OPTIONS asked for nothing else (RFC 9110 §9.3.7),
-    /// about this path or, as `*`, about all.
+    /// 204, with `Allow`: the answer to OPTIONS (RFC 9110 §9.3.7), which is not really an error,
+    /// for this path or, if it is `*`, for all paths.
     pub fn find<'t, 'p>(
         &'t self,
         method: Method<'_>,
@@ -108,7 +109,7 @@ impl<T> Routes<T> {
         })
     }
 
-    /// Is `find`, for those who answer by themselves where no route has the path.
+    /// Is like `find`, but distinguishes why there is no route.
     pub(crate) fn look_up<'t, 'p>(
         &'t self,
         method: Method<'_>,
@@ -116,7 +117,7 @@ impl<T> Routes<T> {
     ) -> Result<(&'t T, Parameters<'t, 'p>), Missed> {
         let refused = |refused| Err(Missed::Method(refused));
         let found = match self.finder.at(path) {
-            // Versions of matchit differ in what is between two slashes.
+            // Versions of matchit differ in whether a parameter between two slashes may be empty.
             Ok(found) if found.params.iter().any(|(_, value)| value.is_empty()) => {
                 return Err(Missed::Path);
             }
@@ -143,12 +144,12 @@ impl<T> Routes<T> {
         self.paths.iter().any(|path| path.methods.iter().any(|(own, _)| own == method))
     }
 
-    /// What all of the table's paths are asked for.
+    /// Returns the answer to OPTIONS for the whole table.
     fn options(&self) -> Refused {
         Refused::options(allow(self.paths.iter().flat_map(|path| &path.methods)))
     }
 
-    /// Returns whether there is a route of this very method and path.
+    /// Returns whether there is a route of exactly this method and path.
     #[cfg(feature = "router")]
     pub(crate) fn has(&self, method: &str, path: &str) -> bool {
         let path = self.paths.iter().find(|known| known.said == path);
@@ -165,19 +166,19 @@ impl<T> Routes<T> {
     }
 }
 
-/// Why there is no route for a request.
+/// Why a request has no route.
 pub(crate) enum Missed {
-    /// None has its path.
+    /// No route has the path.
     Path,
-    /// None of its path has the method.
+    /// The path has no route for the method.
     Method(Refused),
 }
 
-/// Refuses two parameters of one name, of which the second could not be asked for, and text that no
-/// path has, so that the route would never be found.
+/// Refuses two parameters of one name, since the second could not be read by its name, and
+/// characters that cannot be in a path, since the route would never match.
 pub(crate) fn check_parts(path: &str) -> Result<(), RouteError> {
     let refused = |why| Err(RouteError { path: path.to_owned(), why });
-    // matchit's way to say braces that are some.
+    // matchit's escapes for literal braces.
     let unescaped = path.replace("{{", "").replace("}}", "");
     let mut parts = unescaped.split('{');
     let mut texts = vec![parts.next().unwrap_or_default()];
@@ -191,7 +192,8 @@ pub(crate) fn check_parts(path: &str) -> Result<(), RouteError> {
         names.push(name);
         texts.push(text);
     }
-    // RFC 3986 §3.3, and what a connection accepts beside it; all others are sent percent-encoded.
+    // The characters of RFC 3986 §3.3, and others that a connection accepts. All others are sent
+    // percent-encoded.
     let is_sent = |character: char| character.is_ascii_graphic() && !"\"#<>?".contains(character);
     match texts.concat().chars().find(|&character| !is_sent(character)) {
         Some(character) => refused(format!(
@@ -201,7 +203,7 @@ pub(crate) fn check_parts(path: &str) -> Result<(), RouteError> {
     }
 }
 
-/// Why a path cannot be added.
+/// Returns why a path cannot be added.
 fn reason(error: &matchit::InsertError) -> String {
     match error {
         matchit::InsertError::Conflict { with } => format!("it cannot be told from {with:?}"),
@@ -209,7 +211,7 @@ fn reason(error: &matchit::InsertError) -> String {
     }
 }
 
-/// The methods, in order, with HEAD where there is GET, and OPTIONS.
+/// Lists the methods in order, with HEAD if there is GET, and with OPTIONS.
 fn allow<'t, T: 't>(methods: impl IntoIterator<Item = &'t (String, T)>) -> String {
     let mut names: Vec<&str> = methods.into_iter().map(|(name, _)| name.as_str()).collect();
     if names.contains(&"GET") {
@@ -238,7 +240,7 @@ impl<T> fmt::Debug for Routes<T> {
 pub struct Parameters<'t, 'p>(Option<matchit::Params<'t, 'p>>);
 
 impl<'p> Parameters<'_, 'p> {
-    /// None: no route was found.
+    /// Makes an empty set, for a fallback.
     #[cfg(feature = "router")]
     pub(crate) fn none() -> Self {
         Parameters(None)
@@ -262,26 +264,26 @@ impl<'p> Parameters<'_, 'p> {
     ///
     /// # Errors
     ///
-    /// 404: it is not one, so there is nothing of this name; or the route has no parameter of this
-    /// name. 400: it is not UTF-8 after decoding.
+    /// 404: the parameter is not of that type, so no resource has this name; or the route has no
+    /// parameter of this name. 400: it is not UTF-8 after decoding.
     pub fn parse<N: std::str::FromStr>(&self, name: &str) -> Result<N, Refused> {
         self.text(name)?.parse().map_err(|_| Refused::not_found())
     }
 
-    /// Returns the parameter of that place in the path, from 0, as it was sent.
+    /// Returns a parameter by its position in the path, from 0, as it was sent.
     #[cfg(feature = "router")]
     pub(crate) fn nth(&self, place: usize) -> Option<&'p str> {
         self.0.as_ref()?.iter().nth(place).map(|(_, value)| value)
     }
 }
 
-/// Takes off the percent-encoding of a segment.
+/// Percent-decodes a parameter.
 pub(crate) fn text_of(raw: &str) -> Result<Cow<'_, str>, Refused> {
     let decoded = percent_decode_str(raw).decode_utf8();
     decoded.map_err(|_| Refused::new(Status::BAD_REQUEST, "the path is not UTF-8"))
 }
 
-/// A route that cannot be added: the caller's fault.
+/// A route that cannot be added: the caller's mistake.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RouteError {
     path: String,

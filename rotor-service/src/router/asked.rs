@@ -1,4 +1,4 @@
-//! `Asked`: what is known of a request when its head has come.
+//! `Asked`: a request whose head has arrived.
 
 use std::borrow::Cow;
 
@@ -7,18 +7,19 @@ use rotor_http::server::Head;
 use crate::refused::Refused;
 use crate::routes::{Parameters, text_of};
 
-/// A request whose head has come, from which a function's arguments are read.
+/// A request whose head has arrived, from which the arguments of a function are read.
 #[derive(Debug)]
 pub struct Asked<'a> {
     head: Head<'a>,
     parameters: &'a Parameters<'a, 'a>,
-    /// Parameters that were taken, or are of a prefix.
+    /// How many parameters have been taken, or belong to a prefix.
     taken: usize,
     pub(super) body_bytes_max: usize,
 }
 
 impl<'a> Asked<'a> {
-    /// The first of the parameters belong to prefixes, and are not taken in turn.
+    /// Makes a request. `of_prefixes` is the number of parameters, at the beginning, that belong to
+    /// prefixes and are skipped.
     pub(super) fn new(
         head: Head<'a>,
         parameters: &'a Parameters<'a, 'a>,
@@ -33,17 +34,17 @@ impl<'a> Asked<'a> {
         &self.head
     }
 
-    /// Returns the parameters of the path, by name: also those of the prefix under which the router
-    /// is [nested](super::Router::nest). A fallback has none.
+    /// Returns the parameters of the path, by name, including those of the prefix under which the
+    /// router is [nested](super::Router::nest). A fallback has none.
     pub fn parameters(&self) -> &'a Parameters<'a, 'a> {
         self.parameters
     }
 
-    /// Takes the next parameter of the path, percent-decoded. Those of prefixes are skipped.
+    /// Takes the next parameter of the path, percent-decoded. Parameters of prefixes are skipped.
     ///
     /// # Errors
     ///
-    /// 400: it is not UTF-8 after decoding. 404: the path has no further parameter.
+    /// 400: the parameter is not UTF-8 after decoding. 404: the path has no further parameter.
     pub fn next_parameter(&mut self) -> Result<Cow<'a, str>, Refused> {
         let raw = self.parameters.nth(self.taken).ok_or_else(Refused::not_found)?;
         self.taken += 1;

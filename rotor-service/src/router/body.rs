@@ -13,8 +13,8 @@ use crate::refused::Refused;
 #[cfg(any(feature = "json", feature = "pairs"))]
 use crate::uncoded::check_uncoded;
 
-/// The argument of a route's function that is made from the whole body. For a kind of body that is
-/// not here, implement this for a type of your own, or read it from `&[u8]`.
+/// The argument of a route's function that is made from the whole body. For another kind of body,
+/// implement this trait for a type of your own, or take `&[u8]` and read it in the function.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not made of the body of a request",
     note = "it is `Json<T>`, `Form`, `String`, `Vec<u8>`, `&[u8]`, or a type that implements `FromBody`"
@@ -31,7 +31,7 @@ pub trait FromBody: Sized {
         Ok(())
     }
 
-    /// Makes the argument from the octets.
+    /// Makes the argument from the bytes of the body.
     ///
     /// # Errors
     ///
@@ -39,8 +39,8 @@ pub trait FromBody: Sized {
     fn from_body(body: &[u8]) -> Result<Self, Refused>;
 }
 
-/// A body that is declared as JSON, and is JSON. See [`json::check_type`] and [`json::read`] for
-/// what is refused. With the feature `json`.
+/// A body that is declared as JSON and read as a `T`. See [`json::check_type`] and [`json::read`]
+/// for what is refused. Needs the feature `json`.
 #[cfg(feature = "json")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Json<T>(pub T);
@@ -53,14 +53,14 @@ impl<T: DeserializeOwned> FromBody for Json<T> {
     }
 
     fn from_body(body: &[u8]) -> Result<Json<T>, Refused> {
-        // It was collected up to the limit of its route.
+        // Collecting the body has enforced the limit of its route.
         json::read(body, usize::MAX).map(Json)
     }
 }
 
-/// A body that is declared as a form without files (`application/x-www-form-urlencoded`). It is
-/// refused with 415 if it is declared as something else, as nothing, or as compressed; with 400 if
-/// it is not UTF-8; with 413 beyond 1,000 pairs. With the feature `pairs`.
+/// A body that is declared as a form without files (`application/x-www-form-urlencoded`). The
+/// request is refused with 415 if its body has another declared type, none, or is compressed; with
+/// 400 if it is not UTF-8; with 413 if it has more than 1,000 pairs. Needs the feature `pairs`.
 #[cfg(feature = "pairs")]
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Form(pub Pairs);
@@ -82,7 +82,7 @@ impl FromBody for Form {
     }
 }
 
-/// Whatever type the head declares. It is refused with 400 if it is not UTF-8.
+/// The body as text, whatever type the head declares. It is refused with 400 if it is not UTF-8.
 impl FromBody for String {
     fn from_body(body: &[u8]) -> Result<String, Refused> {
         let text = str::from_utf8(body).map_err(|error| Refused::new(Status::BAD_REQUEST, error));
@@ -90,7 +90,7 @@ impl FromBody for String {
     }
 }
 
-/// A copy of the body, for work that another thread does.
+/// A copy of the body, for example for work on another thread.
 impl FromBody for Vec<u8> {
     fn from_body(body: &[u8]) -> Result<Vec<u8>, Refused> {
         Ok(body.to_vec())

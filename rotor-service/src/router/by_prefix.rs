@@ -1,4 +1,4 @@
-//! `Prefix`: where a router is nested; `ByPrefix`: what counts for all paths there.
+//! `Prefix`: where a router is nested; `ByPrefix`: values that apply to all paths there.
 
 use crate::routes::{RouteError, check_parts};
 
@@ -6,12 +6,12 @@ use crate::routes::{RouteError, check_parts};
 #[derive(Clone, Debug)]
 pub(super) struct Prefix {
     said: String,
-    /// With `End` last.
+    /// Ends with `End`.
     segments: Vec<Segment>,
 }
 
-/// In the order in which they are tried, so that of two prefixes of a path the first is the one
-/// that says more of it.
+/// The order of the variants is the order in which prefixes are tried, so that the more specific of
+/// two prefixes of a path comes first.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Segment {
     Name(String),
@@ -24,7 +24,7 @@ impl Prefix {
     ///
     /// # Errors
     ///
-    /// The caller's fault: it is no prefix.
+    /// The caller's mistake: the text is not a prefix.
     pub(super) fn read(said: &str) -> Result<Prefix, RouteError> {
         let refused = |why: &str| Err(RouteError::new(said, format!("as a prefix, it {why}")));
         let Some(segments) = said.strip_prefix('/') else { return refused("begins with a slash") };
@@ -47,13 +47,14 @@ impl Prefix {
                 name => Segment::Name(name.to_owned()),
             });
         }
-        // A fallback or CORS may be all that is below it, and would never be found.
+        // The prefix may have only a fallback or CORS below it, so no route would reveal this
+        // error.
         check_parts(said)?;
         read.push(Segment::End);
         Ok(Prefix { said: said.to_owned(), segments: read })
     }
 
-    /// The path of a route that a router has as `path`, once it is nested here.
+    /// Returns the path at which a route `path` of a router is found after nesting it here.
     pub(super) fn join(&self, path: &str) -> String {
         match path {
             "/" => self.said.clone(),
@@ -61,19 +62,19 @@ impl Prefix {
         }
     }
 
-    /// The prefix of a router that is nested in one that is nested here.
+    /// Returns the prefix of a router that is nested in one that is nested here.
     fn then(&self, inner: Prefix) -> Prefix {
         let outer = self.segments.iter().filter(|segment| **segment != Segment::End);
         let segments = outer.cloned().chain(inner.segments).collect();
         Prefix { said: self.join(&inner.said), segments }
     }
 
-    /// How many parameters it has.
+    /// Returns how many parameters the prefix has.
     pub(super) fn parameters(&self) -> usize {
         self.segments.iter().filter(|segment| **segment == Segment::Parameter).count()
     }
 
-    /// Returns whether a path is this, or below it.
+    /// Returns whether a path is this prefix, or below it.
     fn covers(&self, path: &str) -> bool {
         let mut rest = path;
         self.segments.iter().all(|segment| {
@@ -91,23 +92,23 @@ impl Prefix {
     }
 }
 
-/// A value for all paths, and others for those below prefixes.
+/// A value for all paths, and other values for the paths below prefixes.
 #[derive(Clone, Debug)]
 pub(super) struct ByPrefix<T> {
     whole: Option<T>,
-    /// In order of their segments.
+    /// Sorted by segments.
     below: Vec<(Prefix, T)>,
 }
 
 impl<T> ByPrefix<T> {
     pub(super) const NONE: ByPrefix<T> = ByPrefix { whole: None, below: Vec::new() };
 
-    /// Sets the value for all paths that have none of their own.
+    /// Sets the value for all paths that have no value of their own.
     pub(super) fn set(&mut self, value: T) {
         self.whole = Some(value);
     }
 
-    /// Returns the value for a path: that of the longest prefix.
+    /// Returns the value for a path: that of the most specific prefix.
     #[inline]
     pub(super) fn of(&self, path: &str) -> Option<&T> {
         let below = self.below.iter().find(|(prefix, _)| prefix.covers(path));
@@ -119,11 +120,11 @@ impl<T> ByPrefix<T> {
         self.whole.iter_mut().chain(below)
     }
 
-    /// Takes over the values of a router that is nested.
+    /// Adds the values of a router that is nested here.
     ///
     /// # Errors
     ///
-    /// The prefix that has such a value (`what`) already.
+    /// A prefix already has such a value (`what`).
     pub(super) fn nest(
         &mut self,
         prefix: &Prefix,

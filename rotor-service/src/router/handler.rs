@@ -1,4 +1,4 @@
-//! `RouteHandler`: the functions that a router takes.
+//! `RouteHandler`: the functions that a router calls.
 
 use rotor_http::server::{Head, Next, Response, Scope};
 
@@ -8,19 +8,19 @@ use super::head::FromHead;
 use super::into_next::IntoNext;
 use super::route_fn::RouteFn;
 
-/// A function or closure that a [`Router`](super::Router) takes, with up to six arguments from the
-/// head.
+/// A function or closure that a [`Router`](super::Router) calls, with up to six arguments that are
+/// read from the head.
 ///
-/// | arguments | |
+/// | arguments | when it is called |
 /// |--|--|
-/// | `P.., &mut Response<'_>, &mut Scope<'_, C>` | called when the head has come; a body is read and dropped |
-/// | `&Head<'_>, P.., &mut Response<'_>, &mut Scope<'_, C>` | the same, with all of the head |
-/// | `P.., B, &mut Response<'_>, &mut Scope<'_, C>` | called when the body is complete |
-/// | `P.., &[u8], &mut Response<'_>, &mut Scope<'_, C>` | the same, with its octets, not copied |
+/// | `P.., &mut Response<'_>, &mut Scope<'_, C>` | when the head has arrived; a body is read and dropped |
+/// | `&Head<'_>, P.., &mut Response<'_>, &mut Scope<'_, C>` | the same, with the whole head |
+/// | `P.., B, &mut Response<'_>, &mut Scope<'_, C>` | when the body is complete |
+/// | `P.., &[u8], &mut Response<'_>, &mut Scope<'_, C>` | the same, with the bytes of the body, not copied |
 ///
-/// `P` is [`FromHead`], `B` is [`FromBody`]; the return type is [`IntoNext`]. The function is
-/// cloned for a request whose body is awaited, so a closure should capture little. `M` tells the
-/// forms apart, and is inferred.
+/// `P` is [`FromHead`], `B` is [`FromBody`], and the return type is [`IntoNext`]. The function is
+/// cloned for each request that has to wait for its body, so a closure should capture little. `M`
+/// distinguishes the forms, and is inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no function of a route for the context `{C}`",
     note = "its arguments are, in this order, those of the head (`Path`, `Query`), the body (`Json`, `Form`, `&[u8]`) if there \
@@ -32,7 +32,7 @@ pub trait RouteHandler<C: 'static, M>: Clone + Send + Sync + 'static {
     /// How many parameters of the path the function takes.
     const PARAMETERS: usize;
 
-    /// Reads the arguments and calls the function, or refuses.
+    /// Reads the arguments and calls the function, or refuses the request.
     fn call(
         &self,
         asked: &mut Asked<'_>,
@@ -41,7 +41,7 @@ pub trait RouteHandler<C: 'static, M>: Clone + Send + Sync + 'static {
     ) -> Next<RouteFn<C>>;
 }
 
-/// Forms of functions, in the place of `M`.
+/// The forms of functions; type arguments for `M`.
 mod form {
     #[derive(Debug)]
     pub struct OfParts;
@@ -53,7 +53,7 @@ mod form {
     pub struct OfOctets;
 }
 
-/// Reads an argument of the head, or refuses the request.
+/// Reads an argument from the head, or refuses the request.
 macro_rules! part {
     ($part:ident, $asked:ident, $response:ident) => {
         match $part::from_head($asked) {

@@ -13,10 +13,10 @@ use crate::refused::Refused;
 #[cfg(feature = "multipart")]
 use crate::uncoded::check_uncoded;
 
-/// An argument of a route's function that is read from the head of the request, before its body
-/// comes.
+/// An argument of a route's function that is read from the head of the request, before the body
+/// arrives.
 ///
-/// It is kept while the body comes, so it owns its data.
+/// It is kept until the body is complete, so it must own its data.
 ///
 /// # Examples
 ///
@@ -39,7 +39,7 @@ use crate::uncoded::check_uncoded;
             behind those, one that implements `FromBody` may stand"
 )]
 pub trait FromHead: Sized + Send + 'static {
-    /// How many parameters of the path it takes. Default: none.
+    /// How many parameters of the path this argument takes. Default: none.
     const PARAMETERS: usize = 0;
 
     /// Reads the argument.
@@ -50,11 +50,12 @@ pub trait FromHead: Sized + Send + 'static {
     fn from_head(asked: &mut Asked<'_>) -> Result<Self, Refused>;
 }
 
-/// The next parameter of the path, percent-decoded: the first `Path` of a function is the first
-/// parameter, a second `Path` the second, each of its own type.
+/// The next parameter of the path, percent-decoded. The first `Path` of a function is the first
+/// parameter, the second `Path` is the second, and each may have its own type.
 ///
-/// A parameter that is not a `T` is refused with 404, since there is nothing of this name; one that
-/// is not UTF-8 with 400. `T` is read by its [`FromStr`], so numbers may have a `+` or zeros in front.
+/// If a parameter is not a `T`, the request is refused with 404, since no resource has this name;
+/// if it is not UTF-8, with 400. `T` is parsed by its [`FromStr`], so numbers may begin with a `+`
+/// or with zeros.
 ///
 /// # Examples
 ///
@@ -89,8 +90,8 @@ impl<T: FromStr + Send + 'static> FromHead for Path<T> {
     }
 }
 
-/// The query; empty if there is none. It is refused with 400 if it is not UTF-8, with 413 beyond
-/// 1,000 pairs. With the feature `pairs`.
+/// The query; empty if there is none. The request is refused with 400 if the query is not UTF-8,
+/// with 413 if it has more than 1,000 pairs. Needs the feature `pairs`.
 #[cfg(feature = "pairs")]
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Query(pub Pairs);
@@ -102,7 +103,7 @@ impl FromHead for Query {
     }
 }
 
-/// The cookies of the request; those that are malformed are skipped. With the feature `cookies`.
+/// The cookies of the request. Malformed ones are skipped. Needs the feature `cookies`.
 #[cfg(feature = "cookies")]
 impl FromHead for Cookies {
     fn from_head(asked: &mut Asked<'_>) -> Result<Cookies, Refused> {
@@ -111,10 +112,10 @@ impl FromHead for Cookies {
     }
 }
 
-/// The reader of a form with files, with the default limits: the function takes the body as `&[u8]`,
-/// and has the reader read it ([`Multipart::parts`]). Before the body comes, a request is refused
-/// with 415 that declares something else, or a body that is compressed; with 400 if it names no
-/// boundary. With the feature `multipart`.
+/// The reader of a form with files, with the default limits. The function takes the body as
+/// `&[u8]`, and passes it to the reader ([`Multipart::parts`]). Before the body arrives, the
+/// request is refused with 415 if it declares another type or a compressed body, and with 400 if it
+/// names no boundary. Needs the feature `multipart`.
 ///
 /// For other limits, implement [`FromHead`] for a type of your own, with [`Multipart::new`].
 ///

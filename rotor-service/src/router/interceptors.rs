@@ -1,4 +1,4 @@
-//! `Interceptors`: the functions that look at requests before those of their routes.
+//! `Interceptors`: the functions that are called before those of the routes.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use rotor_http::server::{Head, Reply, Response, Scope};
 
 use crate::refused::Refused;
 
-/// What a function that looks at requests first may return ([`Router::intercept`]): nothing, and
-/// the request is let through; `Continue`, or `Break` with the [`Reply`] that it has written; or a
-/// `Result` of those, to refuse with `?`.
+/// The return types of an intercepting function ([`Router::intercept`]): `()`, which lets the
+/// request through; a `ControlFlow`, which is `Continue`, or `Break` with the [`Reply`] that the
+/// function has written; or a `Result` of those, so that the function can refuse with `?`.
 ///
 /// [`Router::intercept`]: super::Router::intercept
 #[diagnostic::on_unimplemented(
@@ -17,8 +17,8 @@ use crate::refused::Refused;
     note = "it is `()`, a `ControlFlow<Reply>`, or a `Result` of those with `Refused`"
 )]
 pub trait IntoControlFlow {
-    /// Returns whether the request goes on to the function of its route, after a refusal has been
-    /// written.
+    /// Returns whether the request continues to the function of its route. Writes the refusal, if
+    /// it is one.
     fn into_control_flow(self, response: &mut Response<'_>) -> ControlFlow<Reply>;
 }
 
@@ -43,17 +43,17 @@ impl<F: IntoControlFlow> IntoControlFlow for Result<F, Refused> {
     }
 }
 
-/// A function that looks at requests first.
+/// An intercepting function.
 type Intercepting<C> =
     dyn Fn(&Head<'_>, &mut Response<'_>, &mut Scope<'_, C>) -> ControlFlow<Reply> + Send + Sync;
 
-/// Functions that look at requests, in the order in which they do.
+/// Intercepting functions, in the order in which they are called.
 pub(super) struct Interceptors<C: 'static>(Vec<Arc<Intercepting<C>>>);
 
 impl<C: 'static> Interceptors<C> {
     pub(super) const NONE: Interceptors<C> = Interceptors(Vec::new());
 
-    /// Adds one behind those that are there.
+    /// Adds a function after the others.
     pub(super) fn push<F, R>(&mut self, function: F)
     where
         F: Fn(&Head<'_>, &mut Response<'_>, &mut Scope<'_, C>) -> R + Send + Sync + 'static,
@@ -63,7 +63,8 @@ impl<C: 'static> Interceptors<C> {
             move |head: &Head<'_>, response: &mut Response<'_>, scope: &mut Scope<'_, C>| {
                 let flow = function(head, response, scope).into_control_flow(response);
                 if flow.is_continue() && response.is_started() {
-                    // Two would answer. What is there is whole, or the connection makes it a 500.
+                    // The route's function must not respond as well. The connection sends what was
+                    // written if that is a whole response; otherwise it sends a 500.
                     let name = std::any::type_name::<F>();
                     log::error!("{name} has begun to answer a request that it lets through");
                     return ControlFlow::Break(Ok(()).into());
@@ -73,12 +74,12 @@ impl<C: 'static> Interceptors<C> {
         self.0.push(Arc::new(intercepting));
     }
 
-    /// Puts those of an outer router before these.
+    /// Inserts the functions of an outer router before these.
     pub(super) fn nest_in(&mut self, outer: &Interceptors<C>) {
         self.0.splice(0..0, outer.0.iter().cloned());
     }
 
-    /// Calls one after the other, until one of them answers.
+    /// Calls the functions one after another, until one of them responds.
     #[inline]
     pub(super) fn call(
         &self,

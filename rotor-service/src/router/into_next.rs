@@ -5,8 +5,8 @@ use rotor_http::server::{Next, Reply, Response, Scope};
 use super::route_fn::RouteFn;
 use crate::refused::Refused;
 
-/// What a route's function may return: a [`Reply`] that it has written, a [`Next`] that writes it
-/// later ([`Next::offload`], [`Next::wait`], [`Next::after`]), a [`Refused`], or a `Result` of
+/// The return types of a route's function: a [`Reply`] that it has written, a [`Next`] that writes
+/// it later ([`Next::offload`], [`Next::wait`], [`Next::after`]), a [`Refused`], or a `Result` of
 /// those.
 ///
 /// To refuse after a wait, use [`or_refuse`].
@@ -15,7 +15,7 @@ use crate::refused::Refused;
     note = "it is a `Reply`, a `Next<RouteFn<C>>`, a `Refused`, or a `Result` of those"
 )]
 pub trait IntoNext<C: 'static> {
-    /// Turns the return value into the answer.
+    /// Turns the return value into the next state of the request.
     fn into_next(self, response: &mut Response<'_>) -> Next<RouteFn<C>>;
 }
 
@@ -46,9 +46,9 @@ impl<C: 'static, A: IntoNext<C>, E: IntoNext<C>> IntoNext<C> for Result<A, E> {
     }
 }
 
-/// Lets the closure that answers after a wait refuse with `?`: pass the result to [`Next::offload`]
-/// or [`Next::wait`]. A closure that never refuses returns the `Reply` itself: of a bare `Ok` nobody
-/// knows what it could have refused with.
+/// Lets the closure that responds after a wait refuse with `?`. Pass the result to
+/// [`Next::offload`] or [`Next::wait`]. A closure that never refuses should return the `Reply`
+/// itself: for a bare `Ok`, the compiler could not infer the error type.
 ///
 /// # Examples
 ///

@@ -1,4 +1,4 @@
-//! `Router`: a table of functions, each of which answers the requests of one route.
+//! `Router`: a table of functions, each of which handles the requests of one route.
 
 mod asked;
 mod body;
@@ -35,32 +35,32 @@ pub use self::route_fn::{RouteFn, RouteSeed};
 use crate::cors::Cors;
 use crate::routes::RouteError;
 
-/// How many octets of a body a function gets at most, unless its router sets another limit.
+/// How many bytes of body a function gets at most, unless its router sets another limit.
 pub const ROUTE_BODY_BYTES_MAX: usize = 64 << 10;
 
-/// A table of functions: each answers the requests of one method and path.
+/// A table of functions: each handles the requests of one method and path.
 ///
 /// **A function gets what its arguments ask for, and is not called if something is missing.** First
-/// come the arguments that are read from the head ([`FromHead`]: [`Path`], `Query`, types of
-/// yours), then the complete body ([`FromBody`]: `Json`, `Form`, `String`, `Vec<u8>`; or `&[u8]`,
-/// which is not copied), last the response and the scope. The function answers at once or
+/// come the arguments that are read from the head ([`FromHead`]: [`Path`], `Query`, your own
+/// types), then the complete body ([`FromBody`]: `Json`, `Form`, `String`, `Vec<u8>`; or `&[u8]`,
+/// which is not copied), last the response and the scope. The function responds at once or
 /// [later](IntoNext), or refuses with `?`. See [`RouteHandler`] for all forms of functions.
 ///
-/// A request allocates only what its values need, and a box for its parameters if a body comes
-/// after them.
+/// For each request, the router allocates only what the argument values need, and one box for them
+/// if the function also takes a body.
 ///
-/// | what came | answer |
+/// | what arrives | response |
 /// |--|--|
-/// | no route has the path, and there is no [`fallback`](Router::fallback) | 404 |
-/// | a parameter is not a number where one is expected | 404 |
-/// | the path exists for other methods | 405, with `Allow`; 204 for OPTIONS |
+/// | a path that no route has, if there is no [`fallback`](Router::fallback) | 404 |
+/// | a parameter that is not a number, if one is expected | 404 |
+/// | a path that has routes, but for other methods | 405, with `Allow`; 204 for OPTIONS |
 /// | a body of another type than expected, of no type, or compressed | 415 |
 /// | a body that is longer than [`body_bytes_max`](Router::body_bytes_max) | 413 |
-/// | a body that is not JSON, too deep, or not UTF-8 | 400 |
+/// | a body that is not JSON, nested too deep, or not UTF-8 | 400 |
 /// | JSON of another shape | 422 |
-/// | a body that breaks off | 400, if the client can still read; the function is not called |
+/// | a body that ends too early | 400, if the client can still read; the function is not called |
 ///
-/// All of them have the reason as JSON, `{"error":".."}`.
+/// Each of these responses has the reason as JSON, `{"error":".."}`.
 ///
 /// # Examples
 ///
@@ -122,24 +122,24 @@ impl<C: 'static> Router<C> {
         Router { table: Table::new(), body_bytes_max: ROUTE_BODY_BYTES_MAX }
     }
 
-    /// Sets how many octets a body may have, for the functions that are added after this call.
-    /// Beyond: 413, before the body is sent if its length was announced. Default: 64 KiB. The
-    /// connection's own limit
+    /// Sets how many bytes a body may have, for the functions that are added after this call. A
+    /// longer body is refused with 413; if its length was announced, before it is sent. Default: 64
+    /// KiB. The connection's own limit
     /// ([`buffered_body_bytes_max`](rotor_http::Limits::buffered_body_bytes_max)) applies as well.
     pub fn body_bytes_max(mut self, octets: usize) -> Router<C> {
         self.body_bytes_max = octets;
         self
     }
 
-    /// Puts CORS in front of all routes, whether they are added before this call or after it. Of a
-    /// router that is [nested](Router::nest), its own counts. Default: none. With the feature
-    /// `cors`.
+    /// Puts CORS in front of all routes, whether they are added before this call or after it. For
+    /// the paths of a [nested](Router::nest) router that has its own CORS, only that applies.
+    /// Default: none. Needs the feature `cors`.
     ///
-    /// Preflights are answered before any function, for every path. Whatever else is answered has
-    /// the fields of [`Cors::check`]: what functions write, at once or later, what is refused, and
-    /// errors of the connection (413 for a body that is too long, 503 for a function that is late,
-    /// 500 for one that panics), so that the page learns of each. Only a head that is refused before
-    /// a router sees it (400, 408, 431, 501) is answered without them.
+    /// Preflights are answered before any function is called, for every path. Every other response
+    /// gets the fields of [`Cors::check`], so that the page can see it: the responses of functions,
+    /// at once or later, refusals, and errors of the connection (413 for a body that is too long,
+    /// 503 if a function is too slow, 500 if it panics). Only a response to a head that is refused
+    /// before a router sees it (400, 408, 431, 501) lacks the fields.
     ///
     /// # Examples
     ///
@@ -166,28 +166,29 @@ impl<C: 'static> Router<C> {
         self
     }
 
-    /// Has a function look at each request before the function of its route: who asks, how often,
-    /// under which number. It lets the request through, with what it has
-    /// [added](Response::add_always) to the answer, or answers it itself: a body is not asked for
-    /// then, and nothing else called.
+    /// Calls a function for each request, before the function of its route: for authentication,
+    /// rate limits, request numbers and the like. The function either lets the request through,
+    /// perhaps with fields that it has [added](Response::add_always) to the response, or responds
+    /// itself. In that case the body is not requested, and no other function is called.
     ///
-    /// It sees all requests, whether their routes are added before this call or after it, or there
-    /// is none. Several such functions are called in the order in which they were added, until one
-    /// of them answers. Those of a router that is [nested](Router::nest) see what comes to its
-    /// routes and its [fallback](Router::fallback), after those of the outer router; 404, 405 and
-    /// 204 for OPTIONS, for which no function of it is called, they do not.
+    /// The function is called for all requests, whether their routes are added before this call or
+    /// after it, or do not exist. If there are several such functions, they are called in the order
+    /// in which they were added, until one of them responds. Those of a [nested](Router::nest)
+    /// router are called after those of the outer router, and only for requests that one of its
+    /// routes or its [fallback](Router::fallback) handles. They are not called for a 404, a 405 or
+    /// the 204 for OPTIONS, for which no function of the nested router is called.
     ///
-    /// Preflights of [CORS](Router::cors) are answered before; a head that is refused before a
-    /// router sees it (400, 408, 431, 501) is not seen. If the function writes a status and lets the
-    /// request through all the same, that is logged as an error, and nothing else called. A panic
-    /// costs the request: 500.
+    /// Preflights of [CORS](Router::cors) are answered before the function is called. It does not
+    /// see a head that is refused before a router sees it (400, 408, 431, 501). If the function
+    /// writes a status but then lets the request through, that is logged as an error, and no other
+    /// function is called. If it panics, the response is a 500.
     ///
-    /// What guards some of the routes is a function of the nested router that has them, and does not
-    /// look for them by the path: [`Head::path`] is as it was sent, and a [`Path`] is decoded, so
-    /// `/users/%61dmin` is `admin`, too.
+    /// To guard some of the routes, put them in a nested router and add the function there. Do not
+    /// compare paths: [`Head::path`] is as it was sent, but a [`Path`] is decoded, so
+    /// `/users/%61dmin` is `admin` as well.
     ///
-    /// What functions need to know of what was found out, such as who the user is, is read by an
-    /// argument of theirs ([`FromHead`]).
+    /// If a route's function needs a result of this check, such as the user, read it again with an
+    /// argument type of your own ([`FromHead`]).
     ///
     /// # Examples
     ///
@@ -244,19 +245,19 @@ impl<C: 'static> Router<C> {
         self
     }
 
-    /// Makes a function answer the requests of a route; see [`Routes`](crate::Routes) for the syntax
-    /// of paths. A route for GET serves HEAD too, unless HEAD has its own.
+    /// Adds a function that handles the requests of a route; see [`Routes`](crate::Routes) for the
+    /// syntax of paths. A route for GET serves HEAD too, unless HEAD has its own.
     ///
-    /// The method may be one that HTTP does not define itself (`Method::Extension("PROPFIND")`). One
-    /// that no route of the router has is answered with 501, without any function, as by each server
-    /// ([`supports`](rotor_http::server::Server::supports)).
+    /// The method may be one that HTTP itself does not define (`Method::Extension("PROPFIND")`). A
+    /// request whose method is not in any route of the router gets 501, and no function is called,
+    /// as with every server ([`supports`](rotor_http::server::Server::supports)).
     ///
     /// # Errors
     ///
-    /// The caller's fault: the path is malformed or does not begin with a slash (`*` for OPTIONS
-    /// does not), cannot be told from an earlier one, has a function for this method already, or
-    /// has fewer parameters than the function takes; the method is none that a function is called
-    /// for: CONNECT, TRACE, no token, or longer than
+    /// The caller's mistake. The path is malformed, does not begin with a slash (except `*` for
+    /// OPTIONS), cannot be distinguished from an earlier one, has a function for this method
+    /// already, or has fewer parameters than the function takes. Or the method cannot have a
+    /// function: CONNECT, TRACE, a text that is not a token, or one that is longer than
     /// [`OCTETS_MAX`](rotor_http::Method::OCTETS_MAX).
     pub fn on<F, M>(
         mut self,
@@ -272,11 +273,11 @@ impl<C: 'static> Router<C> {
         if matches!(known, None | Some(Method::Connect | Method::Trace)) {
             return Err(RouteError::new(path, format!("no function is called for {name:?}")));
         }
-        // RFC 9112 §3.2.4: that target is for OPTIONS alone.
+        // RFC 9112 §3.2.4: this target is only for OPTIONS.
         if !path.starts_with('/') && (path != "*" || known != Some(Method::Options)) {
             return Err(RouteError::new(path, "it does not begin with a slash".to_owned()));
         }
-        // matchit's way to say a brace that is one.
+        // matchit's escape for a literal brace.
         let there_are = path.replace("{{", "").matches('{').count();
         if F::PARAMETERS > there_are {
             let why = format!("{} parameters are taken of {there_are}", F::PARAMETERS);
@@ -286,7 +287,7 @@ impl<C: 'static> Router<C> {
         Ok(self)
     }
 
-    /// What a function is in the table.
+    /// Makes the table's entry for a function.
     fn route<F: RouteHandler<C, M>, M>(&self, function: F) -> Route<C> {
         let calling = Arc::new(
             move |asked: &mut Asked<'_>, response: &mut Response<'_>, scope: &mut Scope<'_, C>| {
@@ -296,13 +297,13 @@ impl<C: 'static> Router<C> {
         Route::new(calling, self.body_bytes_max)
     }
 
-    /// Makes a function answer where no route has the path, whatever the method, of those that are
-    /// [known](Router::on): with a page for 404, say. A path whose routes are for other methods is
-    /// still answered with 405, and OPTIONS with its methods; so is what an argument or a function
-    /// refuses with 404. The function takes no [`Path`], which the compiler checks.
+    /// Sets the function for paths that no route has, for example to send a page with 404. It is
+    /// called for all [known](Router::on) methods. It is not called if the path has routes for
+    /// other methods (405, or the methods in reply to OPTIONS), or if an argument or a function
+    /// refuses with 404. The function takes no [`Path`]; the compiler checks this.
     ///
-    /// Of a router that is [nested](Router::nest), its own fallback counts for all paths below the
-    /// prefix, and this one where it has none. Default: none, which is 404 with a reason in JSON.
+    /// For all paths below the prefix of a [nested](Router::nest) router, that router's fallback
+    /// applies, or this one if it has none. Default: none, which means 404 with a reason in JSON.
     /// The last call counts.
     ///
     /// # Examples
@@ -326,7 +327,7 @@ impl<C: 'static> Router<C> {
     /// # Ok::<(), rotor_service::RouteError>(())
     /// ```
     ///
-    /// One with a [`Path`] does not compile:
+    /// A function with a [`Path`] does not compile:
     ///
     /// ```compile_fail,E0080
     /// # use rotor_http::server::{Reply, Response, Scope};
@@ -345,17 +346,18 @@ impl<C: 'static> Router<C> {
         self
     }
 
-    /// Puts all routes of another router below a prefix: its `/notes` under `/api` is `/api/notes`,
-    /// and its `/` is `/api`, not `/api/`.
+    /// Adds all routes of another router, below a prefix. If the prefix is `/api`, the router's
+    /// `/notes` becomes `/api/notes`, and its `/` becomes `/api`, not `/api/`.
     ///
-    /// Both routers are one table, so a path whose methods come from both is answered with 405 and
-    /// `Allow` for both. Functions see the whole path in the head. The router's own
-    /// [`fallback`](Router::fallback) and [`cors`](Router::cors) count for the prefix and all paths
-    /// below it, and those of this router where it has none; each of its functions keeps its limit
-    /// on bodies, and what [looks at its requests first](Router::intercept).
+    /// Both routers become one table, so if the methods of a path come from both, a 405 lists all
+    /// of them in `Allow`. Functions see the whole path in the head. The nested router's
+    /// [`fallback`](Router::fallback) and [`cors`](Router::cors) apply to the prefix and to all
+    /// paths below it; if it has none, those of this router apply. Each of its functions keeps its
+    /// limit on bodies and its [intercepting functions](Router::intercept).
     ///
-    /// The prefix may have parameters. `Path` takes those of the function's own router, so that it
-    /// means the same wherever that is nested; those of the prefix have names:
+    /// The prefix may have parameters. `Path` takes only parameters of the function's own router,
+    /// so a function works in the same way wherever its router is nested. The parameters of the
+    /// prefix are read by name:
     ///
     /// ```
     /// # mod rotor { pub use rotor_http as http; }
@@ -392,11 +394,11 @@ impl<C: 'static> Router<C> {
     ///
     /// # Errors
     ///
-    /// The caller's fault: the prefix is `/`, ends with a slash, has anything else than whole
-    /// segments and parameters in it, two parameters of one name, or a character that no path is
-    /// sent with; a route cannot be added, as in [`on`](Router::on), because of one that is there
-    /// or of two parameters of one name; another router that is nested there has a fallback or CORS
-    /// as well.
+    /// The caller's mistake. The prefix is `/`, ends with a slash, consists of anything but whole
+    /// segments and parameters, has two parameters of one name, or has a character that cannot be
+    /// in a path. Or a route cannot be added, as in [`on`](Router::on), because of an existing
+    /// route or of two parameters of one name. Or another router that is nested there has a
+    /// fallback or CORS as well.
     #[doc(alias = "mount")]
     #[doc(alias = "merge")]
     pub fn nest(mut self, prefix: &str, router: Router<C>) -> Result<Router<C>, RouteError> {
@@ -404,7 +406,7 @@ impl<C: 'static> Router<C> {
         Ok(self)
     }
 
-    /// Is [`on`](Router::on) for GET and HEAD.
+    /// Adds a function for GET and HEAD; see [`on`](Router::on).
     ///
     /// # Errors
     ///
@@ -416,7 +418,7 @@ impl<C: 'static> Router<C> {
         self.on(Method::Get, path, function)
     }
 
-    /// Is [`on`](Router::on) for POST.
+    /// Adds a function for POST; see [`on`](Router::on).
     ///
     /// # Errors
     ///
@@ -428,7 +430,7 @@ impl<C: 'static> Router<C> {
         self.on(Method::Post, path, function)
     }
 
-    /// Is [`on`](Router::on) for PUT.
+    /// Adds a function for PUT; see [`on`](Router::on).
     ///
     /// # Errors
     ///
@@ -440,7 +442,7 @@ impl<C: 'static> Router<C> {
         self.on(Method::Put, path, function)
     }
 
-    /// Is [`on`](Router::on) for PATCH.
+    /// Adds a function for PATCH; see [`on`](Router::on).
     ///
     /// # Errors
     ///
@@ -452,7 +454,7 @@ impl<C: 'static> Router<C> {
         self.on(Method::Patch, path, function)
     }
 
-    /// Is [`on`](Router::on) for DELETE.
+    /// Adds a function for DELETE; see [`on`](Router::on).
     ///
     /// # Errors
     ///
@@ -464,8 +466,8 @@ impl<C: 'static> Router<C> {
         self.on(Method::Delete, path, function)
     }
 
-    /// Serves with these functions, and a context for each of the loops, until the process is asked
-    /// to end.
+    /// Runs a server with these functions, and with a context for each loop, until the process is
+    /// asked to end.
     ///
     /// # Errors
     ///
@@ -479,14 +481,14 @@ impl<C: 'static> Router<C> {
         serve.run::<RouteFn<C>>(move || (router.seed(), context()))
     }
 
-    /// Makes the seed of [`RouteFn`], for a server that is set up by hand. Each loop gets one of
-    /// its own, whose reference count no other thread touches.
+    /// Makes the seed of [`RouteFn`], for a server that is set up by hand. Make one for each loop:
+    /// its reference count is then not shared between threads.
     pub fn seed(&self) -> RouteSeed<C> {
         RouteSeed::new(self.table.clone())
     }
 }
 
-/// For a server that is set up by hand on several threads: the functions are shared.
+/// A clone shares the functions. It is for servers on several threads that are set up by hand.
 impl<C: 'static> Clone for Router<C> {
     fn clone(&self) -> Router<C> {
         Router { table: self.table.clone(), body_bytes_max: self.body_bytes_max }

@@ -15,16 +15,16 @@ use crate::cors::Cors;
 use crate::refused::Refused;
 use crate::routes::{Missed, Parameters, RouteError, Routes};
 
-/// What answers when the body is whole. One that captures nothing is no allocation.
+/// Responds when the body is complete. If it captures nothing, boxing it does not allocate.
 type Answering<C> =
     dyn FnOnce(&[u8], &mut Response<'_>, &mut Scope<'_, C>) -> Next<RouteFn<C>> + Send;
 
-/// What is called with a head.
+/// Called with a head.
 pub(super) type Calling<C> =
     dyn Fn(&mut Asked<'_>, &mut Response<'_>, &mut Scope<'_, C>) -> Next<RouteFn<C>> + Send + Sync;
 
-/// A request that a function of a [`Router`](super::Router) answers: a [`Server`] whose seed is the
-/// table.
+/// A request that a function of a [`Router`](super::Router) handles: a [`Server`] whose seed is the
+/// router's table.
 ///
 /// ```text
 ///   head ──▶ route, arguments ─┬─▶ function ──────────────▶ answered, or waits as its `Next` says
@@ -35,7 +35,7 @@ pub struct RouteFn<C: 'static> {
 }
 
 impl<C: 'static> RouteFn<C> {
-    /// Has the body collected, and then answers with it.
+    /// Waits for the whole body, and then calls `answering` with it.
     pub(super) fn with_body(
         octets_max: usize,
         answering: impl FnOnce(&[u8], &mut Response<'_>, &mut Scope<'_, C>) -> Next<RouteFn<C>>
@@ -52,7 +52,7 @@ impl<C: 'static> Server for RouteFn<C> {
     type Seed = RouteSeed<C>;
     type Upgrade = NoUpgrade<C>;
 
-    /// A route may be for any method but these; whether one is is seen in the table.
+    /// All methods that a route may have; the table decides which of them one has.
     fn supports(method: Method<'_>) -> bool {
         !matches!(method, Method::Connect | Method::Trace)
     }
@@ -66,13 +66,14 @@ impl<C: 'static> Server for RouteFn<C> {
         if let Method::Extension(name) = head.method()
             && !seed.0.routes.knows(name)
         {
-            // As the connection answers a method that a server does not support.
+            // The response of the connection to a method that a server does not support.
             return Next::fail(Status::NOT_IMPLEMENTED);
         }
         #[cfg(feature = "cors")]
         if let Some(cors) = seed.0.cors.of(head.path()) {
             let crossing = cors.check(head.method(), |name| head.field(name));
-            // Before the table: it may have no route for OPTIONS, or one that is not meant for this.
+            // Before the table is used: it may have no route for OPTIONS, or one that is not meant
+            // for preflights.
             if crossing.is_preflight() {
                 return crossing.reply(response).into();
             }
@@ -96,7 +97,7 @@ impl<C: 'static> Server for RouteFn<C> {
         (self.answering)(body, response, scope)
     }
 
-    /// In the form in which functions refuse.
+    /// Writes the error in the form of a refusal.
     fn emit_error_page(status: Status, response: &mut Response<'_>) {
         let refused = match response.refusal() {
             Some(why) => Refused::new(status, why.reason()),
@@ -133,12 +134,12 @@ impl<C: 'static> fmt::Debug for RouteSeed<C> {
     }
 }
 
-/// The functions of a router, and what is in front of them.
+/// The functions of a router, and what is done before they are called.
 pub(super) struct Table<C: 'static> {
     pub(super) routes: Routes<Route<C>>,
     /// For paths that no route has.
     pub(super) fallbacks: ByPrefix<Route<C>>,
-    /// For all requests, before it is known whose they are.
+    /// For all requests, before their route is looked up.
     pub(super) interceptors: Interceptors<C>,
     #[cfg(feature = "cors")]
     pub(super) cors: ByPrefix<Cors>,
@@ -155,7 +156,7 @@ impl<C: 'static> Table<C> {
         }
     }
 
-    /// Adds a route. The table is unchanged if that fails.
+    /// Adds a route. If that fails, the table is unchanged.
     pub(super) fn add(
         &mut self,
         method: Method<'_>,
@@ -168,7 +169,7 @@ impl<C: 'static> Table<C> {
         self.routes.add(method, path, route)
     }
 
-    /// Adds all that another table has, below a prefix.
+    /// Adds everything in another table, below a prefix.
     pub(super) fn nest(&mut self, prefix: &Prefix, mut inner: Table<C>) -> Result<(), RouteError> {
         for (method, path, mut route) in inner.routes.into_all() {
             if path == "*" {
@@ -177,7 +178,7 @@ impl<C: 'static> Table<C> {
             }
             route.of_prefixes += prefix.parameters();
             route.interceptors.nest_in(&inner.interceptors);
-            // Routes know methods by their text.
+            // Routes store methods as text.
             self.add(Method::Extension(&method), &prefix.join(&path), route)?;
         }
         for route in inner.fallbacks.values_mut() {
@@ -189,7 +190,7 @@ impl<C: 'static> Table<C> {
         Ok(())
     }
 
-    /// Calls the function of the request's route, or refuses.
+    /// Calls the function of the request's route, or refuses the request.
     fn call(
         &self,
         head: &Head<'_>,
@@ -223,9 +224,9 @@ impl<C: 'static> Clone for Table<C> {
 pub(super) struct Route<C: 'static> {
     calling: Arc<Calling<C>>,
     body_bytes_max: usize,
-    /// How many of the path's parameters are of prefixes, and not the function's.
+    /// How many of the path's parameters belong to prefixes instead of the function.
     of_prefixes: usize,
-    /// Those of the routers that were nested with it.
+    /// Those of the routers that were nested with the route.
     interceptors: Interceptors<C>,
 }
 
