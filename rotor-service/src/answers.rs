@@ -1,10 +1,10 @@
-//! What this crate says, as answers of async handlers.
+//! Conversion of refusals into the responses of async handlers.
 
 use rotor_async::http::Answer;
 
 use crate::refused::Refused;
 
-/// The answer that [`Refused::reply`] gives, so that async handlers have `?`.
+/// Makes the response that [`Refused::reply`] writes, so that async handlers can use `?`.
 impl From<Refused> for Answer {
     fn from(refused: Refused) -> Answer {
         let answer = match refused.status() {

@@ -1,4 +1,4 @@
-//! `Cookies`, `SetCookie`: what browsers keep for a service (RFC 6265), by the package `cookie`.
+//! `Cookies`, `SetCookie`: reading and setting cookies (RFC 6265), by the package `cookie`.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,11 +6,12 @@ use std::time::Duration;
 use cookie::time::Duration as Seconds;
 use percent_encoding::percent_decode_str;
 
-/// How many cookies are read at most: more than browsers keep for a host. Further ones are skipped.
+/// How many cookies of a request are read at most: more than browsers keep for a host. Further ones
+/// are skipped.
 pub const COOKIES_MAX: usize = 200;
 
-/// The cookies of a request, in order. The peer can invent them, so sign what matters, or use a
-/// number that nobody can guess.
+/// The cookies of a request, in order. A client can send any cookies it likes, so sign those that
+/// matter, or use numbers that nobody can guess.
 ///
 /// ```
 /// use rotor_service::Cookies;
@@ -23,20 +24,21 @@ pub const COOKIES_MAX: usize = 200;
 pub struct Cookies(Vec<(String, String)>);
 
 impl Cookies {
-    /// Reads the cookies from a request's fields, which come as names and values:
-    /// `request.fields()` of an async handler, or `head.fields().iter().map(|field| (field.name,
-    /// field.value))`. Cookies that are malformed or not UTF-8 are skipped, as is everything after
-    /// the first 200.
+    /// Reads the cookies from a request's fields, given as names and values. Pass
+    /// `request.fields()` in an async handler, else `head.fields().iter().map(|field| (field.name,
+    /// field.value))`. Cookies that are malformed or not UTF-8 are skipped, as are all after the
+    /// first 200.
     pub fn read<'r>(fields: impl IntoIterator<Item = (&'r str, &'r [u8])>) -> Cookies {
         let lines = fields.into_iter().filter(|(name, _)| name.eq_ignore_ascii_case("Cookie"));
-        // Cookie by cookie, since any host of the domain can set one: it must not hide the others.
+        // Each cookie is read by itself: any host of the domain can set one, and a malformed one
+        // must not hide the others.
         let texts = lines.flat_map(|(_, value)| value.split(|&octet| octet == b';'));
         let pairs = texts.filter_map(|text| pair_of(std::str::from_utf8(text).ok()?));
         Cookies(pairs.take(COOKIES_MAX).collect())
     }
 
-    /// Returns the first value of this name, percent-decoded. Browsers sort by path, the longest
-    /// first.
+    /// Returns the first value of this name, percent-decoded. Browsers send the cookie with the
+    /// longest path first.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.iter().find(|(own, _)| *own == name).map(|(_, value)| value)
     }
@@ -47,46 +49,48 @@ impl Cookies {
     }
 }
 
-/// Name and value of a cookie; absent: it has no `=`, or no name.
+/// Returns the name and the value of a cookie; `None` if it has no `=` or no name.
 fn pair_of(text: &str) -> Option<(String, String)> {
     let (name, value) = text.split_once('=')?;
-    // What browsers take off (RFC 6265 §5.2), and no more: `str::trim` makes `__Host-a` of a name
-    // with a space of Unicode in front, which a browser keeps to no prefix. Nor is it decoded.
+    // Only what browsers trim (RFC 6265 §5.2): `str::trim` would turn a name that begins with a
+    // Unicode space into `__Host-a`, for which the browser did not enforce the prefix. For the same
+    // reason the name is not decoded.
     let (name, value) = (name.trim_matches(WHITESPACE), value.trim_matches(WHITESPACE));
     (!name.is_empty()).then(|| (name.to_owned(), decode(value)))
 }
 
-/// RFC 5234's, which stands around the parts of a cookie.
+/// White space as of RFC 5234, which may surround the parts of a cookie.
 const WHITESPACE: [char; 2] = [' ', '\t'];
 
-/// As it is where it is not UTF-8 then: others encode otherwise.
+/// Percent-decodes a value. If the result is not UTF-8, the value is returned unchanged, since it
+/// may use another encoding.
 fn decode(value: &str) -> String {
     percent_decode_str(value).decode_utf8().map_or_else(|_| value.to_owned(), Into::into)
 }
 
-/// Names alone: values are secret.
+/// Shows only the names: values are secret.
 impl fmt::Debug for Cookies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter().map(|(name, _)| name)).finish()
     }
 }
 
-/// The requests of other sites with which a browser sends a cookie.
+/// With which requests from other sites a browser sends a cookie.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SameSite {
-    /// None.
+    /// With none.
     Strict,
-    /// Those that following a link makes.
+    /// With those that are made by following a link.
     Lax,
-    /// All; [`secure`](SetCookie::secure) must be set as well.
+    /// With all. [`secure`](SetCookie::secure) must be set as well.
     None,
 }
 
-/// A cookie that a browser should keep: the value of a field `Set-Cookie`.
+/// A cookie for the browser to keep: the value of a `Set-Cookie` field.
 ///
-/// Default: for all paths of this host, until the browser is closed, not for scripts (`HttpOnly`),
-/// and not with requests of other sites except links (`SameSite=Lax`). If the service is encrypted,
-/// add [`secure`](SetCookie::secure).
+/// By default the cookie is sent to all paths of this host until the browser is closed, is hidden
+/// from scripts (`HttpOnly`), and is sent with no requests from other sites except links
+/// (`SameSite=Lax`). If the service is encrypted, add [`secure`](SetCookie::secure).
 ///
 /// ```
 /// use std::time::Duration;
@@ -104,14 +108,14 @@ pub struct SetCookie(cookie::Cookie<'static>);
 
 impl SetCookie {
     /// Makes a cookie. The value may be any text, and is percent-encoded. The name must be a token,
-    /// like that of a field.
+    /// as the name of a field is.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> SetCookie {
         let cookie = cookie::Cookie::build((name.into(), value.into()));
         SetCookie(cookie.path("/").http_only(true).same_site(cookie::SameSite::Lax).build())
     }
 
-    /// Makes the browser forget the cookie of this name, with the same path and domain. If the name
-    /// begins with `__Host-` or `__Secure-`, it has to be [`secure`](SetCookie::secure) as well.
+    /// Makes a cookie that deletes the browser's cookie of this name, with the same path and
+    /// domain. If the name begins with `__Host-` or `__Secure-`, add [`secure`](SetCookie::secure).
     pub fn removal(name: impl Into<String>) -> SetCookie {
         SetCookie::new(name, "").max_age(Duration::ZERO)
     }
@@ -121,32 +125,32 @@ impl SetCookie {
         self
     }
 
-    /// Restricts it to encrypted connections.
+    /// Restricts the cookie to encrypted connections.
     pub fn secure(self) -> SetCookie {
         self.change(|cookie| cookie.set_secure(true))
     }
 
-    /// Sets how long the browser keeps it, in whole seconds.
+    /// Sets how long the browser keeps the cookie, in whole seconds.
     pub fn max_age(self, time: Duration) -> SetCookie {
         let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
         self.change(|cookie| cookie.set_max_age(Seconds::seconds(seconds)))
     }
 
-    /// Sets the path for which it is sent, with those below. Use a constant: never put anything
-    /// there that a peer sent.
+    /// Sets the path for which, with all paths below it, the cookie is sent. Use a constant: never
+    /// pass anything here that a peer sent.
     pub fn path(self, path: impl Into<String>) -> SetCookie {
         let path = path.into();
         self.change(|cookie| cookie.set_path(path))
     }
 
-    /// Sets a domain, so that the cookie is sent to all of its hosts instead of this one alone. Use
-    /// a constant, as for the [path](SetCookie::path).
+    /// Sets a domain, so that the cookie is sent to all hosts of the domain, not only to this one.
+    /// Use a constant, as for the [path](SetCookie::path).
     pub fn domain(self, domain: impl Into<String>) -> SetCookie {
         let domain = domain.into();
         self.change(|cookie| cookie.set_domain(domain))
     }
 
-    /// Sets with which requests of other sites it is sent.
+    /// Sets with which requests from other sites the cookie is sent.
     pub fn same_site(self, same_site: SameSite) -> SetCookie {
         self.change(|cookie| {
             cookie.set_same_site(match same_site {
@@ -157,16 +161,17 @@ impl SetCookie {
         })
     }
 
-    /// Lets scripts of the page read it.
+    /// Lets scripts of the page read the cookie.
     pub fn for_scripts(self) -> SetCookie {
         self.change(|cookie| cookie.set_http_only(false))
     }
 
-    /// Returns the value of the field `Set-Cookie`; send one field for each cookie.
+    /// Returns the value of the `Set-Cookie` field. Send one field for each cookie.
     pub fn value(&self) -> String {
         let encoded = self.0.encoded().to_string();
         match encoded.split_once('=') {
-            // As it is read. The package encodes some of what a token may hold, such as `|`.
+            // The name is written unencoded, since it is not decoded when read. The package encodes
+            // some characters that a token may have, such as `|`.
             Some((_, rest)) if is_token(self.0.name()) => format!("{}={rest}", self.0.name()),
             _ => encoded,
         }
@@ -179,7 +184,7 @@ fn is_token(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(is_part)
 }
 
-/// The name alone: the value is secret.
+/// Shows only the name: the value is secret.
 impl fmt::Debug for SetCookie {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("SetCookie").field(&self.0.name()).finish()

@@ -1,4 +1,4 @@
-//! `Cors`: which pages of other origins may ask, and read the answer.
+//! `Cors`: which pages of other origins may send requests and read the responses.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,15 +9,16 @@ use rotor_http::{MessageError, Method, Status};
 
 use crate::origin::{OriginError, as_browsers_write_it};
 
-/// The other origins that may ask a service: the CORS protocol (Fetch Standard §3.3).
+/// The CORS protocol: which pages of other origins may use a service (Fetch Standard §3.3).
 ///
-/// Browsers follow it to protect their users; it keeps nobody else out. An origin that is not
-/// allowed is answered like any other, but its browser does not show the answer to the page.
+/// Browsers enforce it to protect their users. It restricts no other clients. A request from an
+/// origin that is not allowed gets the usual response, but the browser does not show it to the
+/// page.
 ///
-/// [Check](Cors::check) a request before it is handled. In front of a `Router` it is `Router::cors`,
-/// with the feature `router`; the layer for async handlers is `Cors::layer`, with the feature
-/// `async`. Default: pages may send GET, HEAD, POST, PUT, PATCH and
-/// DELETE with a `Content-Type` of any kind, without cookies.
+/// Call [`check`](Cors::check) before a request is handled. To put CORS in front of a `Router`, use
+/// `Router::cors` (feature `router`); for async handlers there is a layer, `Cors::layer` (feature
+/// `async`). By default, pages may send GET, HEAD, POST, PUT, PATCH and DELETE with any
+/// `Content-Type`, without cookies.
 ///
 /// # Examples
 ///
@@ -44,7 +45,7 @@ pub struct Cors(Arc<Policy>);
 
 #[derive(Clone)]
 struct Policy {
-    /// Absent: any.
+    /// `None`: any.
     origins: Option<Vec<String>>,
     methods: String,
     request_fields: String,
@@ -54,20 +55,20 @@ struct Policy {
 }
 
 impl Cors {
-    /// Allows pages of any origin: for what is public, whoever asks.
+    /// Allows pages of any origin. Use it for data that is public.
     pub fn any() -> Cors {
         Cors::with(None)
     }
 
-    /// Allows pages of these origins, each as browsers write it: `https://app.example`, with the
-    /// port if that is not the scheme's default, and nothing after it. What means the same (a slash
-    /// at the end, capital letters, the default port) counts as that.
+    /// Allows pages of these origins, each written as browsers do: `https://app.example`, with the
+    /// port if it is not the scheme's default, and nothing after it. Equivalent forms (a slash at
+    /// the end, capital letters, the default port) are accepted.
     ///
     /// # Errors
     ///
-    /// The caller's fault: one of them is not what a browser sends, so no page would be allowed by
-    /// it. That is `*`, for which there is [`any`](Cors::any), what has a path, a name beyond ASCII,
-    /// and `null`, which every page can have sent.
+    /// The caller's mistake: one of them is not what a browser sends, so it would allow no page.
+    /// This applies to `*` (use [`any`](Cors::any)), to origins with a path or with a host that is
+    /// not ASCII, and to `null`, which any page can make its browser send.
     pub fn of<O: Into<String>>(origins: impl IntoIterator<Item = O>) -> Result<Cors, OriginError> {
         let origins = origins.into_iter().map(|origin| as_browsers_write_it(&origin.into()));
         Ok(Cors::with(Some(origins.collect::<Result<_, _>>()?)))
@@ -89,36 +90,36 @@ impl Cors {
         self
     }
 
-    /// Sets which methods a page may use.
+    /// Sets the methods that a page may use.
     pub fn methods(self, methods: &[Method<'_>]) -> Cors {
         let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
         self.change(|policy| policy.methods = names.join(", "))
     }
 
-    /// Sets which fields of a request a page may set, beside those that any page may.
+    /// Sets the request fields that a page may set, beside those that every page may set.
     pub fn request_fields(self, names: &[&str]) -> Cors {
         self.change(|policy| policy.request_fields = names.join(", "))
     }
 
-    /// Sets which fields of an answer a page may read, beside those that any page may: for example
-    /// `Location`.
+    /// Sets the response fields that a page may read, for example `Location`, beside those that
+    /// every page may read.
     pub fn exposed_fields(self, names: &[&str]) -> Cors {
         self.change(|policy| policy.exposed_fields = names.join(", "))
     }
 
-    /// Lets pages ask with the cookies of their user, and read the answers for that user. This is
-    /// only for origins that are [named](Cors::of); with [any](Cors::any) it has no effect.
+    /// Allows pages to send requests with their user's cookies, and to read the responses. It has
+    /// an effect only if the origins are [named](Cors::of), not with [`any`](Cors::any).
     pub fn credentials(self) -> Cors {
         self.change(|policy| policy.has_credentials = policy.origins.is_some())
     }
 
-    /// Sets for how long a browser need not ask again whether it may, in whole seconds. Default:
-    /// not set, which means 5 s; browsers accept some hours at most.
+    /// Sets for how long a browser may reuse the result of a preflight, in whole seconds. Default:
+    /// not set, which browsers treat as 5 s. Browsers accept a few hours at most.
     pub fn max_age(self, time: Duration) -> Cors {
         self.change(|policy| policy.max_age = Some(time.as_secs().to_string()))
     }
 
-    /// Decides about a request of this method. Pass its
+    /// Decides about a request. Pass its method, and its
     /// [`Head::field`](rotor_http::server::Head::field) as `field`.
     pub fn check<'r>(
         &self,
@@ -132,7 +133,8 @@ impl Cors {
         match (&policy.origins, origin) {
             (None, _) => crossing.add("Access-Control-Allow-Origin", "*"),
             (Some(origins), origin) => {
-                // Said without an origin too: a cache is to keep none of these for another one.
+                // Sent without an `Origin` too: a cache must not use this response for another
+                // origin.
                 crossing.add("Vary", "Origin");
                 let known = origins.iter().find(|known| Some(known.as_bytes()) == origin);
                 let Some(known) = known else { return crossing };
@@ -153,7 +155,7 @@ impl Cors {
     }
 }
 
-/// Whether a browser asks before it sends the request itself.
+/// Returns whether the request is a preflight: a browser's question before the request itself.
 pub(crate) fn is_preflight<'r>(
     method: Method<'_>,
     field: impl Fn(&str) -> Option<&'r [u8]>,
@@ -163,8 +165,8 @@ pub(crate) fn is_preflight<'r>(
         && field("Access-Control-Request-Method").is_some()
 }
 
-/// The decision of [`Cors::check`] about a request: which fields go with its answer, whatever that
-/// is, and whether it was only a preflight.
+/// The decision of [`Cors::check`] about a request: whether it is a preflight, and the fields to
+/// add to its response, whatever the response is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Crossing {
     is_preflight: bool,
@@ -178,28 +180,29 @@ impl Crossing {
         }
     }
 
-    /// Returns whether the request is a preflight, which asks before the request itself. Answer it
-    /// by [`reply`](Crossing::reply), without a handler.
+    /// Returns whether the request is a preflight, which a browser sends before the request itself.
+    /// Answer it with [`reply`](Crossing::reply), without calling a handler.
     pub fn is_preflight(&self) -> bool {
         self.is_preflight
     }
 
-    /// Returns the fields of the answer. If the answer has a `Vary` of its own, send both.
+    /// Returns the fields to add to the response. If the response has a `Vary` of its own, send
+    /// both.
     pub fn fields(&self) -> Vec<(&str, &[u8])> {
         self.fields.iter().map(|(name, value)| (*name, value.as_bytes())).collect()
     }
 
-    /// Has the fields go with whatever answers the request, an error page of the connection
-    /// included; see [`Response::add_always`].
+    /// Adds the fields to whatever response the request gets, including an error page of the
+    /// connection; see [`Response::add_always`].
     ///
     /// # Errors
     ///
-    /// The caller's fault: one of the names that were given to [`Cors`] has a control character.
+    /// The caller's mistake: one of the names that were given to [`Cors`] has a control character.
     pub fn add_always(&self, response: &mut Response<'_>) -> Result<(), MessageError> {
         self.fields.iter().try_for_each(|(name, value)| response.add_always(name, value))
     }
 
-    /// Answers a preflight: 204.
+    /// Writes the response to a preflight: 204.
     pub fn reply(&self, response: &mut Response<'_>) -> Reply {
         response.reply_with(Status::NO_CONTENT, &self.fields(), "", b"")
     }

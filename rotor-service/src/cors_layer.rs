@@ -9,13 +9,15 @@ use rotor_http::{MessageError, Status};
 use crate::cors::{Cors, is_preflight};
 
 impl Cors {
-    /// Puts CORS around an async handler: it answers preflights itself, and adds its fields to
-    /// whatever else is answered: by the handler, and by the connection in its place (413, 503 for a
-    /// late handler, 500 for one that panics), so that the page learns of each. Only a head that is
-    /// refused before a handler sees it (400, 408, 431, 501) is answered without them.
+    /// Wraps an async handler with CORS: the layer answers preflights itself, and adds its fields
+    /// to every other response. That includes the responses that the connection sends instead of
+    /// the handler (413, 503 if the handler is too slow, 500 if it panics), so that the page can
+    /// see each of them. Only a response to a head that is refused before a handler sees it (400,
+    /// 408, 431, 501) lacks the fields.
     ///
-    /// A layer of your own around this one passes
-    /// [`head_received`](rotor_async::http::Handler::head_received) on; else there are no fields.
+    /// If you put a layer of your own around this one, it must forward
+    /// [`head_received`](rotor_async::http::Handler::head_received); otherwise the fields are not
+    /// added.
     ///
     /// ```no_run
     /// # mod rotor { pub use rotor_http as http; }
@@ -35,7 +37,7 @@ impl Cors {
     }
 }
 
-/// The handler that [`Cors::layer`] makes.
+/// An async handler with CORS; made by [`Cors::layer`].
 #[derive(Clone)]
 pub struct CorsLayer<H> {
     cors: Cors,

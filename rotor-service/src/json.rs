@@ -1,4 +1,4 @@
-//! JSON in and out, by serde_json.
+//! JSON bodies of requests and responses, by serde_json.
 
 #[cfg(feature = "async")]
 use rotor_async::http::{Answer, Request};
@@ -12,17 +12,18 @@ use crate::refused::Refused;
 #[cfg(feature = "async")]
 use crate::uncoded::check_uncoded;
 
-/// Reads octets as JSON, whatever type was declared. For a request, call [`check_type`] before.
+/// Reads bytes as JSON, whatever type was declared. For the body of a request, call [`check_type`]
+/// first.
 ///
 /// # Errors
 ///
-/// The peer's fault; each error tells what is wrong and where:
+/// The peer's mistake. Each error tells what is wrong and where:
 ///
-/// | | |
+/// | error | status |
 /// |--|--|
-/// | not JSON, not UTF-8, truncated, or with more after it; deeper than 128 arrays and objects, if `T` is that deep | 400 |
-/// | more octets than `octets_max` | 413 |
-/// | JSON of another shape than `T` has | 422 |
+/// | not JSON, not UTF-8, truncated, or followed by more; nested deeper than 128 arrays and objects, if `T` is that deep | 400 |
+/// | more bytes than `octets_max` | 413 |
+/// | JSON that does not have the shape of `T` | 422 |
 ///
 /// # Examples
 ///
@@ -47,18 +48,18 @@ pub fn read<T: DeserializeOwned>(body: &[u8], octets_max: usize) -> Result<T, Re
     serde_json::from_slice(body).map_err(|error| {
         let status = match error.classify() {
             Category::Data => Status::UNPROCESSABLE_CONTENT,
-            // `Io` is not met in a slice.
+            // A slice causes no `Io`.
             Category::Syntax | Category::Eof | Category::Io => Status::BAD_REQUEST,
         };
         Refused::new(status, error)
     })
 }
 
-/// Reads the body of a request that is declared as JSON: [`check_type`], then [`read`].
+/// Reads the body of a request that is declared as JSON: calls [`check_type`], then [`read`].
 ///
 /// # Errors
 ///
-/// Those of both; and 415 if the body is compressed, since it is not decompressed here.
+/// Those of both; and 415 if the body is compressed, because it is not decompressed here.
 #[cfg(feature = "async")]
 pub fn read_body<T: DeserializeOwned>(request: &Request, octets_max: usize) -> Result<T, Refused> {
     check_type(request.field("Content-Type"))?;
@@ -68,11 +69,11 @@ pub fn read_body<T: DeserializeOwned>(request: &Request, octets_max: usize) -> R
     read(request.body(), octets_max)
 }
 
-/// Checks that a request's `Content-Type` is `application/json`, or `application/..+json`. Its
-/// parameters mean nothing, since JSON is UTF-8 (RFC 8259 §8.1).
+/// Checks that a request's `Content-Type` is `application/json` or `application/..+json`. Its
+/// parameters are ignored, since JSON is always UTF-8 (RFC 8259 §8.1).
 ///
-/// Call it if cookies tell who asks: what a page of another origin may send without a preflight has
-/// no type, or one that is not JSON's.
+/// Call it if cookies identify the user. A request that a page of another origin can send without a
+/// preflight has no type, or one that is not JSON, so this check refuses it.
 ///
 /// # Errors
 ///
@@ -90,8 +91,8 @@ pub fn check_type(content_type: Option<&[u8]>) -> Result<(), Refused> {
     }
 }
 
-/// Answers with a value as JSON. If JSON cannot express it (a map whose keys are not strings), that
-/// is the caller's fault: it is logged, and the peer gets 500.
+/// Responds with a value as JSON. If JSON cannot express the value (a map whose keys are not
+/// strings), that is the caller's mistake: it is logged, and the peer gets 500.
 pub fn reply(
     response: &mut Response<'_>,
     status: Status,
@@ -103,8 +104,8 @@ pub fn reply(
     }
 }
 
-/// Answers with more fields, as [`Response::reply_with`]: a 201 says by `Location` where the new
-/// thing is.
+/// Responds with a value as JSON and with more fields, like [`Response::reply_with`]. For example,
+/// a 201 names the new resource in `Location`.
 ///
 /// # Examples
 ///
@@ -131,11 +132,11 @@ pub fn reply_with(
     }
 }
 
-/// Returns the same as a value: the answer of an async handler.
+/// Makes a response with a value as JSON, for an async handler.
 ///
 /// # Errors
 ///
-/// 500: JSON cannot express it; see [`reply`].
+/// 500: JSON cannot express the value; see [`reply`].
 #[cfg(feature = "async")]
 pub fn answer(status: Status, value: &(impl Serialize + ?Sized)) -> Result<Answer, Refused> {
     match serde_json::to_vec(value) {
@@ -144,7 +145,7 @@ pub fn answer(status: Status, value: &(impl Serialize + ?Sized)) -> Result<Answe
     }
 }
 
-/// The caller's mistake, which is not for the peer to read.
+/// Logs the caller's mistake, which the peer need not know.
 fn unsaid(error: &serde_json::Error) -> Refused {
     log::error!("a value cannot be said in JSON: {error}");
     Refused::new(Status::INTERNAL_SERVER_ERROR, "internal error")

@@ -6,12 +6,12 @@ use rotor_http::{MessageError, Status};
 
 use crate::refused::Refused;
 
-/// Has a request that never meets this async handler answered as those are that it refuses: in
-/// JSON, `{"error":".."}`.
+/// Wraps an async handler so that the connection's own error responses have the same form as the
+/// handler's refusals: JSON, `{"error":".."}`.
 ///
-/// That is a body that is longer than the connection takes (413), a handler that is too slow (503)
-/// or panics (500), a request that is malformed (400). The functions of a `Router` need no such
-/// layer.
+/// These are responses to a body that is longer than the connection accepts (413), to a malformed
+/// request (400), and for a handler that is too slow (503) or panics (500). The functions of a
+/// `Router` need no such layer.
 ///
 /// ```no_run
 /// # mod rotor { pub use rotor_http as http; }
@@ -31,7 +31,7 @@ pub fn json_errors<H>(handler: H) -> JsonErrors<H> {
     JsonErrors(handler)
 }
 
-/// What [`json_errors`] makes.
+/// An async handler with JSON error pages; made by [`json_errors`].
 #[derive(Clone, Debug)]
 pub struct JsonErrors<H>(H);
 

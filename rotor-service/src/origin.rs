@@ -4,7 +4,7 @@ use std::fmt;
 
 use rotor_http::Authority;
 
-/// Why a text is no origin: the caller's fault. See [`Cors::of`](crate::Cors::of).
+/// An invalid origin: the caller's mistake. See [`Cors::of`](crate::Cors::of).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OriginError {
     origin: String,
@@ -19,17 +19,17 @@ impl fmt::Display for OriginError {
 
 impl std::error::Error for OriginError {}
 
-/// Ports that browsers leave out of the origins of these schemes.
+/// The ports that browsers omit in origins of these schemes.
 const DEFAULT_PORTS: [(&str, u16); 4] = [("http", 80), ("https", 443), ("ws", 80), ("wss", 443)];
 
-/// Returns the origin as browsers write it in `Origin` (RFC 6454 §6.2): scheme and host in small
-/// letters, the port unless it is the scheme's, nothing behind it.
+/// Returns the origin as browsers write it in `Origin` (RFC 6454 §6.2): scheme and host in lower
+/// case, the port unless it is the scheme's default, and nothing after it.
 pub(crate) fn as_browsers_write_it(text: &str) -> Result<String, OriginError> {
     let refuse = |why| OriginError { origin: text.to_owned(), why };
     if text == "*" {
         return Err(refuse("for all of them there is `Cors::any`"));
     }
-    // What a sandboxed frame says, which every page can have.
+    // The origin of a sandboxed frame, which any page can create.
     if text == "null" {
         return Err(refuse("every page can say it of itself"));
     }
@@ -37,12 +37,12 @@ pub(crate) fn as_browsers_write_it(text: &str) -> Result<String, OriginError> {
         .split_once("://")
         .filter(|(scheme, _)| is_scheme(scheme))
         .ok_or_else(|| refuse("it should be like https://app.example"))?;
-    // The path of the whole site, which is what an address bar shows.
+    // A slash alone, as the address bar shows it for a whole site.
     let rest = rest.strip_suffix('/').unwrap_or(rest);
     if rest.contains(['/', '?', '#', '@']) {
         return Err(refuse("it has no more than a scheme, a host and a port"));
     }
-    // An escaped name is one beyond ASCII, which browsers write in another way.
+    // A host with an escape is not ASCII, and browsers write it in another way.
     let authority = Authority::parse(rest.as_bytes()).filter(|_| !rest.contains('%'));
     let authority = authority.ok_or_else(|| {
         refuse("its host is none, or not in ASCII (`xn--..`), or its port is not from 1 to 65535")

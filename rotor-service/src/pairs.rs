@@ -7,11 +7,11 @@ use rotor_http::Status;
 
 use crate::refused::Refused;
 
-/// How many pairs of a query or a form are read at most: nobody fills in a form with more.
+/// How many pairs of a query or a form are read at most. No form that people fill in has more.
 pub const PAIRS_MAX: usize = 1_000;
 
-/// The names and values of a query, or of a form's body (`application/x-www-form-urlencoded`), decoded
-/// and in order.
+/// The names and values of a query, or of a form's body (`application/x-www-form-urlencoded`),
+/// decoded and in order.
 ///
 /// ```
 /// use rotor_service::Pairs;
@@ -26,8 +26,8 @@ pub const PAIRS_MAX: usize = 1_000;
 pub struct Pairs(Vec<(String, String)>);
 
 impl Pairs {
-    /// Reads the pairs. Empty parts between two `&` are skipped; one without `=` is a name without
-    /// a value.
+    /// Reads the pairs. Empty parts between two `&` are skipped. A part without `=` is a name with
+    /// an empty value.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl Pairs {
     ///
     /// # Errors
     ///
-    /// 400, with the name: the value is not of that type.
+    /// 400, naming the pair: the value is not of that type.
     pub fn parse<N: std::str::FromStr>(&self, name: &str) -> Result<Option<N>, Refused> {
         let parsed = self.get(name).map(str::parse).transpose();
         parsed.map_err(|_| Refused::new(Status::BAD_REQUEST, format!("{name:?} is malformed")))
@@ -73,7 +73,7 @@ impl Pairs {
 }
 
 fn decode(text: &[u8]) -> Result<String, Refused> {
-    // Before the percent-encoding: `%2B` is a plus.
+    // Before percent-decoding, since `%2B` is a plus sign.
     let spaced: Vec<u8> = text.iter().map(|&byte| if byte == b'+' { b' ' } else { byte }).collect();
     let decoded = percent_decode(&spaced).decode_utf8();
     let decoded =
@@ -81,7 +81,7 @@ fn decode(text: &[u8]) -> Result<String, Refused> {
     Ok(decoded.into_owned())
 }
 
-/// Names alone: values may be secret.
+/// Shows only the names: values may be secret.
 impl fmt::Debug for Pairs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter().map(|(name, _)| name)).finish()

@@ -1,4 +1,4 @@
-//! `PerThread`: something that blocks, one for each thread of the pool that uses it.
+//! `PerThread`: a blocking resource, one for each thread of the pool that uses it.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -16,16 +16,17 @@ use crate::refused::Refused;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Something that blocks whoever uses it, for example a connection to a database. Each thread of
-/// the loop's pool makes one for itself when it first needs it, so there is no lock, and there are
-/// no more of them than [threads](rotor_async::offload).
+/// A resource whose use blocks, for example a connection to a database. Each thread of the loop's
+/// pool makes its own value when it first needs one. So there is no lock, and there are never more
+/// values than [threads](rotor_async::offload).
 ///
-/// If a panic happens while one is in use, that one is dropped and made anew. The others stay with
-/// their threads until these end, even when the last clone of this is gone: use it for what lasts
-/// as long as the program. A thread of a pool ends when it has been idle for ten seconds, unless
-/// the pool keeps it (`OffloadPool::builder`, `keep_idle` and `threads_min`); keep threads whose
-/// value is slow to make. Loops that share a pool share the values of its threads; each further
-/// pool has its own.
+/// If a panic happens while a value is in use, the value is dropped, and the thread makes another
+/// one when needed. The other values live until their threads end, even if the last clone of the
+/// `PerThread` is dropped, so use it for resources that last as long as the program. A thread of a
+/// pool ends when it has been idle for ten seconds, unless the pool keeps it
+/// (`OffloadPool::builder`, `keep_idle` and `threads_min`); keep the threads if a value is slow to
+/// make. Loops that share a pool share the values of its threads; separate pools have separate
+/// values.
 ///
 /// # Examples
 ///
@@ -54,12 +55,12 @@ type Make<T> = dyn Fn() -> Result<T, BoxError> + Send + Sync;
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// By the number of whom they belong to.
+    /// Keyed by the number of the `PerThread`.
     static HELD: RefCell<BTreeMap<u64, Box<dyn Any>>> = const { RefCell::new(BTreeMap::new()) };
 }
 
 impl<T: 'static> PerThread<T> {
-    /// Uses `make` to make the value of a thread.
+    /// Makes a `PerThread` that calls `make` for the value of each thread.
     pub fn new<E: Into<BoxError>>(
         make: impl Fn() -> Result<T, E> + Send + Sync + 'static,
     ) -> PerThread<T> {
@@ -67,8 +68,8 @@ impl<T: 'static> PerThread<T> {
         PerThread { number: NUMBERS.fetch_add(1, Relaxed), make }
     }
 
-    /// Has a thread of the pool do `work` with its value, and waits for the result, like
-    /// [`rotor_async::offload`] in a future that a loop drives.
+    /// Runs `work` on a thread of the pool, with that thread's value, and waits for the result.
+    /// Like [`rotor_async::offload`], it works only in a future that a loop drives.
     ///
     /// # Errors
     ///
@@ -95,16 +96,16 @@ impl<T: 'static> PerThread<T> {
         Err(Refused::new(Status::INTERNAL_SERVER_ERROR, "internal error"))
     }
 
-    /// Does `work` with the value of the calling thread.
+    /// Runs `work` with the value of the calling thread, and blocks until it is done.
     ///
     /// # Errors
     ///
-    /// The error of the work, or of making the value.
+    /// The error of `work`, or of making the value.
     pub fn with<R, E: Into<BoxError>>(
         &self,
         work: impl FnOnce(&mut T) -> Result<R, E>,
     ) -> Result<R, BoxError> {
-        // Out of its place meanwhile: a panic leaves nothing that is half done.
+        // Removed during the work, so that a panic leaves no half-changed value behind.
         let held = HELD.with_borrow_mut(|held| held.remove(&self.number));
         let mut held = match held.and_then(|held| held.downcast::<T>().ok()) {
             Some(held) => held,
@@ -116,7 +117,7 @@ impl<T: 'static> PerThread<T> {
     }
 }
 
-/// Returns the same, for another user.
+/// Returns another handle to the same values.
 impl<T> Clone for PerThread<T> {
     fn clone(&self) -> PerThread<T> {
         PerThread { number: self.number, make: self.make.clone() }

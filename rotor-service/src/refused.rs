@@ -1,19 +1,19 @@
-//! `Refused`: why a request is not served, as its peer gets to know it.
+//! `Refused`: why a request is refused, as its peer is told.
 
 use std::fmt;
 
 use rotor_http::Status;
 use rotor_http::server::{Reply, Response};
 
-/// How many characters of a reason the peer gets at most: the reason may quote what the peer has
+/// How many characters of a reason the peer gets at most, since the reason may quote what the peer
 /// sent.
 pub const REASON_CHARS_MAX: usize = 200;
 
-/// A request that is not served because of its peer: a status and a reason, which are sent as JSON,
-/// `{"error":".."}`. The answer to OPTIONS is one as well, since it, too, goes to the peer without
-/// a handler.
+/// A request that is refused because of its peer's mistake: a status and a reason, which are sent
+/// as JSON, `{"error":".."}`. The answer to OPTIONS is a `Refused` as well, since it also goes to
+/// the peer without a handler.
 ///
-/// Failures on this side are not: log those, and answer with 500.
+/// Do not use it for failures of the service itself: log those, and respond with 500.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refused {
     status: Status,
@@ -23,7 +23,7 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// Refuses with this status. The reason is cut to 200 characters.
+    /// Refuses with this status and reason. The reason is cut to 200 characters.
     pub fn new(status: Status, reason: impl fmt::Display) -> Refused {
         let reason = reason.to_string().chars().take(REASON_CHARS_MAX).collect();
         Refused { status, reason, allow: None, fields: Vec::new() }
@@ -34,18 +34,18 @@ impl Refused {
         Refused::new(Status::NOT_FOUND, "not found")
     }
 
-    /// Refuses with 405, and the existing methods for `Allow` (RFC 9110 §15.5.6).
+    /// Refuses with 405, and lists the existing methods in `Allow` (RFC 9110 §15.5.6).
     pub fn not_allowed(allow: impl Into<String>) -> Refused {
         let refused = Refused::new(Status::METHOD_NOT_ALLOWED, "method not allowed");
         Refused { allow: Some(allow.into()), ..refused }
     }
 
-    /// Answers 204 with the existing methods, which OPTIONS asks for (RFC 9110 §9.3.7).
+    /// Responds to OPTIONS: 204, with the existing methods in `Allow` (RFC 9110 §9.3.7).
     pub fn options(allow: impl Into<String>) -> Refused {
         Refused { allow: Some(allow.into()), ..Refused::new(Status::NO_CONTENT, "") }
     }
 
-    /// 415.
+    /// Refuses with 415.
     #[cfg(any(
         feature = "json",
         all(feature = "router", any(feature = "multipart", feature = "pairs"))
@@ -54,17 +54,17 @@ impl Refused {
         Refused::new(Status::UNSUPPORTED_MEDIA_TYPE, reason)
     }
 
-    /// An error of the connection's own, in the form in which handlers refuse.
+    /// Makes an error of the connection look like a handler's refusal.
     #[cfg(any(feature = "async", feature = "router"))]
     pub(crate) fn of_connection(status: Status) -> Refused {
         Refused::new(status, status.reason())
     }
 
-    /// Adds a field to the answer, which goes out with its other fields: a 401 has to name what it
-    /// asks for (`WWW-Authenticate`, RFC 9110 §15.5.2), and a 503 may say when to come again
-    /// (`Retry-After`).
+    /// Adds a field to the response. For example, a 401 has to name an authentication scheme
+    /// (`WWW-Authenticate`, RFC 9110 §15.5.2), and a 503 may say when to try again (`Retry-After`).
     ///
-    /// If it cannot stand in a response (it has a control byte, or is a length), the peer gets 500.
+    /// If the field is not allowed in a response (it has a control byte, or declares a length), the
+    /// peer gets 500 instead.
     ///
     /// # Examples
     ///
@@ -107,7 +107,7 @@ impl Refused {
         self.allow.as_deref()
     }
 
-    /// Returns the body of the answer; a 204 is sent without one.
+    /// Returns the body of the response. A 204 is sent without one.
     pub fn to_json(&self) -> String {
         let mut text = String::from("{\"error\":\"");
         for character in self.reason.chars() {
@@ -122,7 +122,7 @@ impl Refused {
         text + "\"}"
     }
 
-    /// Writes the answer.
+    /// Writes the response.
     pub fn reply(&self, response: &mut Response<'_>) -> Reply {
         let allow = self.allow.as_ref().map(|allow| ("Allow", allow.as_bytes()));
         let fields: Vec<(&str, &[u8])> = allow.into_iter().chain(self.fields()).collect();

@@ -1,8 +1,8 @@
-//! `check_uncoded`: whether a body comes as it is, since none is decompressed here.
+//! `check_uncoded`: refuses encoded bodies, since none is decompressed here.
 
 use crate::refused::Refused;
 
-/// Checks that a body whose `Content-Encoding` says this comes without a coding: 415.
+/// Checks that these lines of `Content-Encoding` name no coding; otherwise refuses with 415.
 pub(crate) fn check_uncoded<'h>(mut lines: impl Iterator<Item = &'h [u8]>) -> Result<(), Refused> {
     match lines.all(is_uncoded) {
         true => Ok(()),
@@ -10,7 +10,8 @@ pub(crate) fn check_uncoded<'h>(mut lines: impl Iterator<Item = &'h [u8]>) -> Re
     }
 }
 
-/// Whether each of the codings of a line is none (RFC 9110 §8.4); an element may be empty (§5.6.1.2).
+/// Returns whether a line names no coding but `identity` (RFC 9110 §8.4). Elements may be empty
+/// (§5.6.1.2).
 fn is_uncoded(codings: &[u8]) -> bool {
     codings.split(|&octet| octet == b',').all(|coding| {
         let coding = coding.trim_ascii();

@@ -1,17 +1,18 @@
-//! The codings that a client accepts: picks one by `Accept-Encoding`.
+//! The content codings, and the choice among them by `Accept-Encoding`.
 
 use rotor_http::coding_weight;
 
 /// A content coding (RFC 9110 §8.4.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Coding {
-    /// RFC 1952.
+    /// gzip (RFC 1952).
     Gzip,
-    /// RFC 8878, within the window of RFC 9659; only with the feature `zstd`.
+    /// Zstandard (RFC 8878), within the window of RFC 9659. Only with the feature `zstd`.
     Zstd,
 }
 
-/// The codings that are here, the best first: of two that a client likes equally, the first is sent.
+/// The available codings, best first: if the client gives two of them the same weight, the first is
+/// used.
 const OFFERED: &[Coding] = &[
     #[cfg(feature = "zstd")]
     Coding::Zstd,
@@ -19,7 +20,7 @@ const OFFERED: &[Coding] = &[
 ];
 
 impl Coding {
-    /// Returns its name, as in `Content-Encoding`.
+    /// Returns the coding's name, as in `Content-Encoding`.
     pub fn name(self) -> &'static str {
         match self {
             Coding::Gzip => "gzip",
@@ -28,12 +29,12 @@ impl Coding {
     }
 }
 
-/// Returns the coding that a client with these lines of `Accept-Encoding` likes best; none where
-/// that is no coding, or it has said nothing.
+/// Returns the coding to which these lines of `Accept-Encoding` give the highest weight; `None` if
+/// that is no coding, or if there are no lines.
 pub(super) fn best<'r>(lines: impl Iterator<Item = &'r [u8]> + Clone) -> Option<Coding> {
     let weights =
         OFFERED.iter().map(|&coding| (coding, coding_weight(lines.clone(), coding.name())));
-    // `max_by_key` takes the last of equals.
+    // `max_by_key` takes the last of several equal ones.
     let best = weights.filter(|(_, weight)| *weight > 0).rev().max_by_key(|(_, weight)| *weight);
     best.map(|(coding, _)| coding)
 }

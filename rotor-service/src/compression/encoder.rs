@@ -1,4 +1,4 @@
-//! `Encoder`: compresses a body as it comes.
+//! `Encoder`: compresses a body piece by piece.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -7,19 +7,20 @@ use flate2::write::GzEncoder;
 
 use super::coding::Coding;
 
-/// How many octets an encoder holds at most: its window, tables and buffers. A thousand streams
-/// need some hundred MiB at worst. The output of a call comes on top: as long as its input, and a
-/// little more.
+/// How many bytes an encoder holds at most, in its window, tables and buffers. A thousand streams
+/// need a few hundred MiB at worst. The output of a call is not included: it may be a little longer
+/// than the call's input.
 pub const ENCODER_BYTES_MAX: usize = 1 << 20;
 
-/// The default level of zlib: it takes twice the time of level 1 and saves a tenth.
+/// The default level of zlib. It takes twice the time of level 1 and saves a tenth of the size.
 const GZIP_LEVEL: u32 = 6;
 
-/// Compresses the octets of one body, piece by piece.
+/// Compresses one body, piece by piece.
 ///
-/// What goes in comes out much later, and much shorter. A handler that writes as long as there is
-/// [room](rotor_http::server::Response::room) would compress a great deal in one call, while the
-/// other connections wait: let it also count what goes in, and go on in the next turn.
+/// The output comes much later than the input, and is much shorter. A handler that writes as long
+/// as there is [room](rotor_http::server::Response::room) would therefore compress a great deal in
+/// one call, while other connections wait. It should also count the bytes that it passes to the
+/// encoder, and continue in the next turn.
 ///
 /// ```
 /// use rotor_service::{Coding, Encoder};
@@ -39,11 +40,12 @@ enum Kind {
 }
 
 impl Encoder {
-    /// Makes an encoder.
+    /// Makes an encoder for a coding.
     ///
     /// # Errors
     ///
-    /// If no feature of this crate provides the coding.
+    /// Fails if no enabled feature of this crate provides the coding, or if there is no memory for
+    /// the encoder.
     pub fn new(coding: Coding) -> io::Result<Encoder> {
         match coding {
             Coding::Gzip => {
@@ -68,11 +70,11 @@ impl Encoder {
         }
     }
 
-    /// Takes the next piece, and returns what can be sent by now: often nothing.
+    /// Compresses the next piece, and returns the output that is ready to be sent, often none.
     ///
     /// # Errors
     ///
-    /// If the library gets no memory: the body is lost.
+    /// Fails if there is no memory. The body is lost then.
     pub fn write(&mut self, piece: &[u8]) -> io::Result<&[u8]> {
         match &mut self.0 {
             Kind::Gzip(encoder) => {
@@ -85,8 +87,8 @@ impl Encoder {
         }
     }
 
-    /// Returns everything that is needed to read what was written so far: for a stream that pauses.
-    /// It costs some octets each time.
+    /// Returns the output that a client needs to decode everything written so far. Use it before a
+    /// stream pauses. Each call costs some bytes.
     ///
     /// # Errors
     ///
@@ -103,7 +105,7 @@ impl Encoder {
         }
     }
 
-    /// Returns the end of the body.
+    /// Ends the body, and returns the rest of the output.
     ///
     /// # Errors
     ///

@@ -9,9 +9,9 @@ use rotor_http::{MessageError, Status};
 use super::{Compression, leaves_alone, weak_tag};
 
 impl Compression {
-    /// Puts compression around an async handler. An answer that is encoded already, or whose
-    /// `Cache-Control` says `no-transform`, stays as it is. If an answer is encoded here, its
-    /// `ETag` becomes weak.
+    /// Wraps an async handler so that its responses are compressed. A response that is encoded
+    /// already, or whose `Cache-Control` says `no-transform`, is left unchanged. If a response is
+    /// compressed, its `ETag` becomes weak.
     ///
     /// ```no_run
     /// # mod rotor { pub use rotor_http as http; }
@@ -31,7 +31,7 @@ impl Compression {
     }
 }
 
-/// The handler that [`Compression::layer`] makes.
+/// An async handler with compression; made by [`Compression::layer`].
 #[derive(Clone, Debug)]
 pub struct CompressionLayer<H> {
     compression: Compression,
@@ -62,8 +62,8 @@ impl<C, H: Handler<C>> Handler<C> for CompressionLayer<H> {
                 return answer;
             }
             if answer.status() == Status::NOT_MODIFIED && !taken.is_range {
-                // What it stands for may have been coded, and its tag weak; a weak one matches that,
-                // and the other as well (RFC 9111 §4.3.4).
+                // The 200 that this 304 stands for may have been compressed, with a weak tag. A
+                // weak tag matches both that one and the strong one (RFC 9111 §4.3.4).
                 let answer = if taken.coding.is_some() { weak(answer) } else { answer };
                 return answer.field("Vary", "Accept-Encoding");
             }
@@ -87,7 +87,7 @@ impl<C, H: Handler<C>> Handler<C> for CompressionLayer<H> {
     }
 }
 
-/// The same with a weak tag, if it has a tag.
+/// Makes the `ETag` weak, if there is one.
 fn weak(answer: Answer) -> Answer {
     let tag = answer.fields().find(|(name, _)| name.eq_ignore_ascii_case("ETag"));
     match tag.map(|(_, value)| weak_tag(value).into_owned()) {

@@ -1,4 +1,4 @@
-//! `Compression`: which answers are compressed, and for whom.
+//! `Compression`: decides which responses are compressed, and how.
 
 mod coding;
 mod encoder;
@@ -20,28 +20,29 @@ pub use self::encoder::{ENCODER_BYTES_MAX, Encoder};
 #[cfg(feature = "async")]
 pub use self::layer::CompressionLayer;
 
-/// From how many octets on a body is worth compressing: a shorter one fits a packet as it is.
+/// From which length in bytes a body is compressed by default: a shorter one fits into a packet
+/// anyway.
 pub const COMPRESSED_BYTES_MIN: usize = 1 << 10;
 
-/// How many octets a body may have that is compressed whole, on the loop: some 20 ms. A longer one
-/// is sent as it is, or in pieces by an [`Encoder`].
+/// How many bytes a body may have to be compressed in one step, on the loop, which takes some 20
+/// ms. A longer body is sent uncompressed, or compressed in pieces by an [`Encoder`].
 pub const WHOLE_BYTES_MAX: usize = 1 << 20;
 
-/// Compression of answers: gzip, and zstd with the feature of that name, for clients that accept
-/// them (RFC 9110 §12.5.3).
+/// Compresses responses for clients that accept it (RFC 9110 §12.5.3): with gzip, and also with
+/// zstd if the feature of that name is on.
 ///
-/// It compresses text, JSON, XML, scripts and the like, from 1 KiB, in answers with a body to
-/// requests without a range. Each answer that would differ for other clients gets `Vary:
-/// Accept-Encoding`, as does a 304 that stands for one. A client that accepts only codings that are
-/// not here gets the answer as it is.
+/// It compresses text, JSON, XML, scripts and similar types, from 1 KiB on, in responses that have
+/// a body and whose request has no `Range`. Each response that could differ for another client gets
+/// `Vary: Accept-Encoding`, as does a 304 that stands for such a response. A client that accepts
+/// none of these codings gets the response uncompressed.
 ///
-/// If an answer holds both a secret and something that its requester chose, its length shows
-/// whether they resemble each other, encrypted or not (the attack is named BREACH). Send such
-/// answers uncompressed.
+/// If a response contains both a secret and something that the requester chose, the response's
+/// length reveals whether the two resemble each other, even over an encrypted connection (the
+/// attack is named BREACH). Send such responses uncompressed.
 ///
 /// # Examples
 ///
-/// A complete answer (the layer for async handlers is `Compression::layer`, with the feature
+/// A complete response (for async handlers there is a layer, `Compression::layer`, with the feature
 /// `async`):
 ///
 /// ```
@@ -59,7 +60,7 @@ pub const WHOLE_BYTES_MAX: usize = 1 << 20;
 /// # let _ = page;
 /// ```
 ///
-/// A stream: [`Encoding::fields`] go into its head, its pieces through an [`Encoder`]:
+/// A stream: [`Encoding::fields`] go into its head, and its pieces through an [`Encoder`]:
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }
@@ -80,18 +81,18 @@ pub struct Compression {
 }
 
 impl Compression {
-    /// Offers all codings that are here, for bodies from 1 KiB.
+    /// Returns the defaults: all available codings, for bodies from 1 KiB on.
     pub fn new() -> Compression {
         Compression { bytes_min: COMPRESSED_BYTES_MIN }
     }
 
-    /// Sets from how many octets on a body is compressed. Default: 1 KiB.
+    /// Sets from which length in bytes a body is compressed. Default: 1 KiB.
     pub fn bytes_min(self, bytes_min: usize) -> Compression {
         Compression { bytes_min }
     }
 
-    /// Reads from a request's fields what its client accepts. Pass `request.fields()` of an async
-    /// handler, or `head.fields().iter().map(|field| (field.name, field.value))`.
+    /// Reads from the request's fields what the client accepts. Pass `request.fields()` in an async
+    /// handler, else `head.fields().iter().map(|field| (field.name, field.value))`.
     pub fn check<'r>(&self, fields: impl IntoIterator<Item = (&'r str, &'r [u8])>) -> Taken {
         let mut is_range = false;
         let lines = fields.into_iter().filter_map(|(name, value)| {
@@ -109,22 +110,23 @@ impl Default for Compression {
     }
 }
 
-/// What a client accepts, as [`Compression::check`] has found.
+/// What a client accepts; returned by [`Compression::check`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Taken {
     coding: Option<Coding>,
-    /// The request is for a part: what it gets, be it whole, may be put beside what it has.
+    /// The request has a `Range`. The client may combine the response with what it has, even if the
+    /// response is whole.
     is_range: bool,
     bytes_min: usize,
 }
 
 impl Taken {
-    /// Decides how an answer goes out that has this status, this type and, if it is known, this
-    /// length. Do not ask about an answer that is encoded already. For a 304, pass the type of the
-    /// 200 that it stands for.
+    /// Decides whether a response with this status, type and (if known) length is compressed. Do
+    /// not call it for a response that is encoded already. For a 304, pass the type of the 200 that
+    /// it stands for.
     ///
-    /// The encoder is made here. If there is no memory for one, the answer goes out as it is, and
-    /// its fields are right for that.
+    /// This call makes the encoder. If there is no memory for it, the response goes out
+    /// uncompressed, and the fields of the [`Encoding`] say so.
     pub fn encoding(&self, status: Status, content_type: &str, length: Option<u64>) -> Encoding {
         self.encoding_by(Encoder::new, status, content_type, length)
     }
@@ -138,7 +140,7 @@ impl Taken {
     ) -> Encoding {
         let is_long = length.is_none_or(|length| length >= self.bytes_min as u64);
         let is_whole = !matches!(status, Status::PARTIAL_CONTENT | Status::RANGE_NOT_SATISFIABLE);
-        // RFC 9110 §15.4.5: a 304 says `Vary` where the 200 would have.
+        // RFC 9110 §15.4.5: a 304 has `Vary` if the 200 would have it.
         let has_body = !status.forbids_body();
         let would_have_body = has_body || status == Status::NOT_MODIFIED;
         let varies = would_have_body
@@ -150,9 +152,10 @@ impl Taken {
         Encoding { encoder: coding.and_then(|coding| make(coding).ok()), varies }
     }
 
-    /// Answers, compressed if that is appropriate: not if the fields say that the body is encoded
-    /// already or a part, or `no-transform`. If it is compressed, an `ETag` among the fields is sent
-    /// as a weak one, and `Accept-Ranges` is left out, since they speak of other octets.
+    /// Writes a complete response, compressed if appropriate. It is not compressed if the fields
+    /// say that the body is encoded already, is a part (`Content-Range`), or must not be changed
+    /// (`no-transform`). If it is compressed, an `ETag` among the fields becomes weak and
+    /// `Accept-Ranges` is left out, since both describe the uncompressed bytes.
     pub fn reply(
         &self,
         response: &mut Response<'_>,
@@ -166,7 +169,7 @@ impl Taken {
         }
         let whole = self.whole(status, content_type, body);
         let is_coded = matches!(whole.body, Cow::Owned(_));
-        // A 304 may stand for a 200 that was coded, and whose tag was weak.
+        // The 304 may stand for a 200 that was compressed and had a weak tag.
         let is_like_one = status == Status::NOT_MODIFIED && self.coding.is_some();
         let is_weak = is_coded || (is_like_one && !whole.fields.is_empty());
         let own = fields.iter().filter(|(name, _)| !is_coded || !is_called(name, "Accept-Ranges"));
@@ -181,10 +184,10 @@ impl Taken {
         response.reply_with(status, &fields, content_type, &whole.body)
     }
 
-    /// The whole of a body as it goes out.
+    /// Compresses a whole body, if that is appropriate and makes it shorter.
     fn whole<'b>(&self, status: Status, content_type: &str, body: &'b [u8]) -> Whole<'b> {
         if body.len() > WHOLE_BYTES_MAX {
-            // The same for everybody.
+            // Too long for every client, so there is no `Vary`.
             return Whole { fields: &[], body: Cow::Borrowed(body) };
         }
         let is_there = status != Status::NOT_MODIFIED;
@@ -199,42 +202,43 @@ impl Taken {
 }
 
 struct Whole<'b> {
-    /// What says how it is coded.
+    /// The fields that describe the coding.
     fields: Fields,
-    /// Owned where it is.
+    /// Owned if it is compressed.
     body: Cow<'b, [u8]>,
 }
 
 type Fields = &'static [(&'static str, &'static [u8])];
 
-/// How an answer goes out.
+/// The decision how a response is sent; made by [`Taken::encoding`].
 #[derive(Debug)]
 pub struct Encoding {
-    /// Here, so that no head promises what cannot be made when the body comes.
+    /// Made in advance, so that no head promises a coding that cannot be produced later.
     encoder: Option<Encoder>,
-    /// It would be another one for other clients.
+    /// Whether another client might get a different response.
     varies: bool,
 }
 
 impl Encoding {
-    /// Returns the coding; `None` if there is none.
+    /// Returns the coding; `None` if the response is not compressed.
     pub fn coding(&self) -> Option<Coding> {
         self.encoder.as_ref().map(Encoder::coding)
     }
 
-    /// Returns the fields of the answer. If it is encoded, it has no length before its end is
-    /// known, no ranges (`Accept-Ranges`), and its `ETag`, if any, is weak.
+    /// Returns the fields to add to the response. A compressed response also has no
+    /// `Content-Length` unless its compressed length is known, no `Accept-Ranges`, and only a weak
+    /// `ETag`.
     pub fn fields(&self) -> &'static [(&'static str, &'static [u8])] {
         fields_of(self.coding(), self.varies)
     }
 
-    /// Returns the encoder for the pieces of the body. `None` if they go out as they are, and then
-    /// [`fields`](Encoding::fields) said so.
+    /// Returns the encoder for the pieces of the body; `None` if the body is sent uncompressed, as
+    /// [`fields`](Encoding::fields) says.
     pub fn into_encoder(self) -> Option<Encoder> {
         self.encoder
     }
 
-    /// The whole, where it is coded and shorter so.
+    /// Returns the compressed body if it is shorter than the original.
     fn whole(self, body: &[u8]) -> Option<Vec<u8>> {
         let mut encoder = self.encoder?;
         let mut coded = encoder.write(body).ok()?.to_vec();
@@ -253,7 +257,7 @@ fn fields_of(coding: Option<Coding>, varies: bool) -> Fields {
     }
 }
 
-/// Whether a field says that its answer is encoded, is a part, or must stay as it is.
+/// Returns whether this field says that the response is encoded, is a part, or must not be changed.
 fn leaves_alone(name: &str, value: &[u8]) -> bool {
     is_called(name, "Content-Encoding")
         || is_called(name, "Content-Range")
@@ -261,8 +265,8 @@ fn leaves_alone(name: &str, value: &[u8]) -> bool {
             && value.to_ascii_lowercase().windows(12).any(|part| part == b"no-transform"))
 }
 
-/// The tag of a body that is coded: equivalent to what the tag was made of, no longer the same octets
-/// (RFC 9110 §8.8.1).
+/// Makes a tag weak. A compressed body is equivalent to the one that the tag was made for, but has
+/// other bytes (RFC 9110 §8.8.1).
 fn weak_tag(tag: &[u8]) -> Cow<'_, [u8]> {
     match tag.starts_with(b"W/") {
         true => Cow::Borrowed(tag),
@@ -274,8 +278,8 @@ fn is_called(name: &str, other: &str) -> bool {
     name.eq_ignore_ascii_case(other)
 }
 
-/// Whether a body of this type becomes smaller: what is no picture, sound or archive, which are
-/// compressed by themselves. A stream of events is not, since it would wait in the encoder.
+/// Returns whether bodies of this type become smaller. Pictures, sounds and archives are compressed
+/// already. An event stream is excluded because its events would wait in the encoder.
 fn is_compressible(content_type: &str) -> bool {
     let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let Some((kind, subtype)) = essence.split_once('/') else { return false };

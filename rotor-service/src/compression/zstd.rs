@@ -1,4 +1,4 @@
-//! `Zstd`: the library's encoder, with a window that bounds its memory.
+//! `Zstd`: the zstd library's encoder, with a window that bounds its memory.
 
 use std::io;
 
@@ -8,14 +8,15 @@ use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer};
 /// The library's default.
 const LEVEL: i32 = 3;
 
-/// 64 KiB, twice that of gzip. A client has to take 8 MiB (RFC 9659), and each stream would hold that here.
+/// 64 KiB, twice that of gzip. Clients must support 8 MiB (RFC 9659), but each stream would hold
+/// that much here.
 const WINDOW_LOG: u32 = 16;
 
-/// What its tables have: 32 Ki and 16 Ki places of four octets.
+/// The sizes of the tables: 32 Ki and 16 Ki entries of four bytes.
 const HASH_LOG: u32 = 15;
 const CHAIN_LOG: u32 = 14;
 
-/// An encoder, and what it wrote last.
+/// An encoder and its latest output.
 pub(super) struct Zstd {
     context: CCtx<'static>,
     out: Vec<u8>,
@@ -57,7 +58,7 @@ impl Zstd {
         Ok(self.out)
     }
 
-    /// One call, with room for a block. Returns how much is known to be left.
+    /// Makes one call, with room for a block. Returns how many bytes are known to be left.
     fn step(&mut self, input: &mut InBuffer<'_>, end: ZSTD_EndDirective) -> io::Result<usize> {
         let before = self.out.len();
         self.out.resize(before + CCtx::out_size(), 0);
@@ -68,7 +69,7 @@ impl Zstd {
         left.map_err(failed)
     }
 
-    /// Returns what the library holds, in octets.
+    /// Returns how many bytes the library and the output buffer hold.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.context.sizeof() + self.out.capacity()

@@ -1,4 +1,4 @@
-//! `Multipart`: forms with files (RFC 7578), read as they come.
+//! `Multipart`: forms with files (RFC 7578), read piece by piece.
 
 mod config;
 mod parameters;
@@ -19,15 +19,15 @@ pub use self::part_head::PartHead;
 use self::refusals::{malformed, too_large};
 use crate::refused::Refused;
 
-/// How many octets may come before the first part, where they mean nothing (RFC 2046 §5.1.1):
-/// browsers send none.
+/// How many bytes may precede the first part. They have no meaning (RFC 2046 §5.1.1), and browsers
+/// send none.
 const PREAMBLE_BYTES_MAX: u64 = 1 << 10;
 
-/// How many octets a boundary may have (RFC 2046 §5.1.1).
+/// How many bytes a boundary may have (RFC 2046 §5.1.1).
 const BOUNDARY_BYTES_MAX: usize = 70;
 
-/// Reads a form, `multipart/form-data`, piece by piece. However long the body is, it keeps only the
-/// head of one part.
+/// Reads a form (`multipart/form-data`) piece by piece. However long the body is, only the head of
+/// one part is kept in memory.
 ///
 /// ```text
 ///            boundary               empty line        boundary
@@ -36,7 +36,7 @@ const BOUNDARY_BYTES_MAX: usize = 70;
 ///
 /// # Examples
 ///
-/// As the form comes, in a handler that takes its body in blocks. For a complete body, use
+/// While the body arrives, in a handler that receives it in blocks. For a complete body, use
 /// [`Multipart::read`].
 ///
 /// ```
@@ -61,30 +61,30 @@ const BOUNDARY_BYTES_MAX: usize = 70;
 /// ```
 pub struct Multipart {
     config: MultipartConfig,
-    /// CR, LF, two dashes and the boundary. A CR is at its beginning only, so what has matched so far
-    /// and then does not holds no other beginning.
+    /// CR, LF, two dashes and the boundary. It has no other CR, so after a partial match that
+    /// fails, no byte of it can begin another match.
     delimiter: Finder<'static>,
     state: State,
-    /// Octets of the delimiter that have come.
+    /// How many bytes of the delimiter have matched.
     matched: usize,
-    /// Octets of those that have only been assumed: the line's end in front.
+    /// How many of those were only assumed: the line end in front.
     assumed: usize,
     head: Vec<u8>,
     parts: usize,
-    /// Octets of the part, or of the preamble.
+    /// Bytes of the current part, or of the preamble.
     count: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Preamble,
-    /// Behind a delimiter: what follows on its line.
+    /// After a delimiter: what follows on its line.
     Delimited(Tail),
     Head,
     Data,
-    /// Behind the last delimiter; what else there is means nothing.
+    /// After the last delimiter; anything else is ignored.
     Ended,
-    /// It was refused.
+    /// An error was returned.
     Broken,
 }
 
@@ -92,7 +92,7 @@ enum State {
 enum Tail {
     Nothing,
     Dash,
-    /// Spaces that a gateway has added (RFC 2046 §5.1.1).
+    /// Spaces that a gateway added (RFC 2046 §5.1.1).
     Padding,
     LineEnd,
 }
@@ -102,7 +102,7 @@ enum Tail {
 pub enum Piece<'a> {
     /// A part begins.
     Begin(PartHead),
-    /// The next octets of its data; a part without data has none.
+    /// The next bytes of the part's data; a part without data has none.
     Data(&'a [u8]),
     /// The part is complete.
     End,
@@ -116,11 +116,11 @@ pub struct Part {
 }
 
 impl Multipart {
-    /// Begins to read the body of a request with this `Content-Type`.
+    /// Makes a reader for the body of a request with this `Content-Type`.
     ///
     /// # Errors
     ///
-    /// 415: it is not `multipart/form-data`. 400: it has no boundary, or a malformed one.
+    /// 415: the type is not `multipart/form-data`. 400: it has no boundary, or is malformed.
     pub fn new(
         content_type: Option<&[u8]>,
         config: &MultipartConfig,
@@ -131,7 +131,7 @@ impl Multipart {
             config: config.clone(),
             delimiter: Finder::new(&delimiter).into_owned(),
             state: State::Preamble,
-            // The first delimiter stands at the beginning of a line.
+            // The first delimiter is at the beginning of a line.
             matched: 2,
             assumed: 2,
             head: Vec::new(),
@@ -153,7 +153,7 @@ impl Multipart {
         Multipart::new(content_type, config)?.parts(body)
     }
 
-    /// Reads a complete body, with a reader that has read nothing yet.
+    /// Reads a complete body. This reader must not have read anything yet.
     ///
     /// # Errors
     ///
@@ -171,20 +171,22 @@ impl Multipart {
         Ok(parts)
     }
 
-    /// Takes the next piece off the front of `input`; `None` once all of it is taken. However a
-    /// body is cut into inputs, the pieces are the same, except where data is cut.
+    /// Takes the next piece from the front of `input`; returns `None` once all of `input` is taken.
+    /// The pieces do not depend on how the body is cut into inputs, except that data is cut there
+    /// too.
     ///
     /// # Errors
     ///
-    /// The peer's fault; nothing can be read any more. 400: a part without a name, or with two;
-    /// names that are not UTF-8 or have control characters; forms within forms (`multipart/mixed`);
-    /// `Content-Transfer-Encoding`. Browsers send none of these (RFC 7578 §4). 413: more than the
-    /// limits of the configuration.
+    /// The peer's mistake. Nothing can be read after an error. 400: a malformed boundary or head; a
+    /// part without a name, or with two; names that are not UTF-8 or have control characters; forms
+    /// within forms (`multipart/mixed`); a `Content-Transfer-Encoding` that changes the data.
+    /// Browsers send none of these (RFC 7578 §4). 413: more than the limits of the configuration,
+    /// or more than 1 KiB before the first part.
     pub fn next<'a, 'b: 'a>(
         &'a mut self,
         input: &mut &'b [u8],
     ) -> Result<Option<Piece<'a>>, Refused> {
-        // Whatever step fails leaves it so.
+        // It stays broken if a step fails.
         let state = std::mem::replace(&mut self.state, State::Broken);
         let (state, found) = self.steps(state, input)?;
         self.state = state;
@@ -196,7 +198,7 @@ impl Multipart {
         }))
     }
 
-    /// Ends the form: the body has ended.
+    /// Checks that the form is complete, after the end of the body.
     ///
     /// # Errors
     ///
@@ -208,7 +210,7 @@ impl Multipart {
         }
     }
 
-    /// Goes on until a piece is found, or all of the input is taken.
+    /// Reads until a piece is found, or all of the input is taken.
     fn steps<'b>(
         &mut self,
         mut state: State,
@@ -247,7 +249,7 @@ impl Multipart {
         Ok((state, None))
     }
 
-    /// Takes octets up to the next delimiter, or that itself.
+    /// Takes the bytes before the next delimiter, or the delimiter itself.
     fn data<'b>(&mut self, input: &mut &'b [u8]) -> Scanned<'b> {
         let delimiter = self.delimiter.needle();
         if self.matched > 0 {
@@ -262,7 +264,7 @@ impl Multipart {
             if input.is_empty() {
                 return Scanned::Taken;
             }
-            // It was none: data, as far as it has come.
+            // It was not a delimiter: what has matched is data.
             let found = Found::Delimiter(self.assumed, self.matched);
             let is_nothing = self.assumed == self.matched;
             (self.matched, self.assumed) = (0, 0);
@@ -279,7 +281,7 @@ impl Multipart {
         let (data, rest) = input.split_at(count);
         *input = rest;
         if is_delimiter && !rest.is_empty() {
-            // It may go on in the next input.
+            // The delimiter may continue in the next input.
             self.matched = rest.len();
             *input = &[];
         }
@@ -298,7 +300,7 @@ impl Multipart {
         Ok(())
     }
 
-    /// Collects the head of a part, and reads it once it is whole.
+    /// Collects the head of a part, and reads it once it is complete.
     fn take_head(&mut self, input: &mut &[u8]) -> Result<Option<PartHead>, Refused> {
         let line = memchr::memchr(b'\n', input).map_or(input.len(), |at| at + 1);
         if self.head.len() + line > self.config.head_bytes_max {
@@ -316,8 +318,8 @@ impl Multipart {
         self.head.clear();
         self.parts += 1;
         self.count = 0;
-        // A part may be without data, and the end of its head's last line that of the delimiter's
-        // (RFC 2046 §5.1.1, `body-part`).
+        // A part may be without data. Then the end of its head's last line is also the beginning of
+        // the delimiter (RFC 2046 §5.1.1, `body-part`).
         (self.matched, self.assumed) = (2, 2);
         Ok(Some(head))
     }
@@ -327,7 +329,7 @@ impl Multipart {
 enum Found<'b> {
     Begin(PartHead),
     Input(&'b [u8]),
-    /// Octets that were taken for a part of the delimiter.
+    /// Bytes of the delimiter that turned out to be data.
     Delimiter(usize, usize),
     End,
 }
@@ -335,11 +337,12 @@ enum Found<'b> {
 enum Scanned<'b> {
     Data(Found<'b>),
     Delimiter,
-    /// Nothing so far.
+    /// The input was taken, but nothing was found yet.
     Taken,
 }
 
-/// Octets at the end of `input` with which the delimiter, which is not in it, may begin.
+/// Returns how many bytes at the end of `input` may begin the delimiter. `input` does not contain a
+/// whole delimiter.
 fn begun_at_the_end_of(input: &[u8], delimiter: &[u8]) -> usize {
     let tail = &input[input.len().saturating_sub(delimiter.len() - 1)..];
     match memrchr(b'\r', tail) {
@@ -383,23 +386,23 @@ impl Part {
         &self.head
     }
 
-    /// Returns the octets of the part.
+    /// Returns the data of the part.
     pub fn data(&self) -> &[u8] {
         &self.data
     }
 
-    /// Returns the octets as text.
+    /// Returns the data as text.
     ///
     /// # Errors
     ///
-    /// 400, naming the part: they are not UTF-8.
+    /// 400, naming the part: the data is not UTF-8.
     pub fn text(&self) -> Result<&str, Refused> {
         let name = self.head.name();
         str::from_utf8(&self.data).map_err(|_| malformed(format!("{name:?} is not UTF-8")))
     }
 }
 
-/// Without the data, which may be secret.
+/// Omits the data, which may be secret.
 impl fmt::Debug for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Part").field("head", &self.head).field("data", &self.data.len()).finish()

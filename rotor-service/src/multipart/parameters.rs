@@ -1,23 +1,23 @@
-//! `Parameters`: a value with its parameters, as of `Content-Type` and `Content-Disposition`.
+//! `Parameters`: a value with parameters, as in `Content-Type` and `Content-Disposition`.
 
-/// Parameters of a value at most: browsers send two. Each is compared with all before.
+/// How many parameters a value may have; browsers send two. Each is compared with all before it.
 const PARAMETERS_MAX: usize = 16;
 
-/// A value, and the names and values behind its semicolons.
+/// A value, and the names and values after its semicolons.
 pub(super) struct Parameters<'a> {
     pub(super) kind: &'a [u8],
     pairs: Vec<(&'a [u8], Vec<u8>)>,
 }
 
 impl<'a> Parameters<'a> {
-    /// Reads them; absent: they are malformed, too many, or one is there twice.
+    /// Reads a value; `None` if it is malformed, or has too many parameters or two of one name.
     pub(super) fn read(value: &'a [u8]) -> Option<Parameters<'a>> {
         let end = value.iter().position(|&octet| octet == b';').unwrap_or(value.len());
         let (kind, mut rest) = (value[..end].trim_ascii(), &value[end..]);
         let mut pairs: Vec<(&[u8], Vec<u8>)> = Vec::new();
         while let [b';', more @ ..] = rest {
             let more = more.trim_ascii_start();
-            // RFC 9110 §5.6.6 allows empty ones.
+            // RFC 9110 §5.6.6 allows empty parameters.
             if more.is_empty() || more[0] == b';' {
                 rest = more;
                 continue;
@@ -44,7 +44,7 @@ impl<'a> Parameters<'a> {
     }
 }
 
-/// A value, quoted or not, and what follows.
+/// Reads a value, quoted or not, and returns it with what follows it.
 fn value_of(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let [b'"', quoted @ ..] = text else {
         let end = text.iter().position(|&octet| octet == b';').unwrap_or(text.len());
@@ -56,7 +56,8 @@ fn value_of(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
         match rest {
             [] => return None,
             [b'"', after @ ..] => return Some((value, after)),
-            // Some clients quote so, others send what is between `C:\` and the name as it is.
+            // Some clients escape these two; others send the backslashes of a path like `C:\..`
+            // unescaped.
             [b'\\', octet @ (b'"' | b'\\'), after @ ..] => {
                 value.push(*octet);
                 rest = after;

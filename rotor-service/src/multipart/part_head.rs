@@ -1,4 +1,4 @@
-//! `PartHead`: what is said of a part.
+//! `PartHead`: the name, file name and type of a part.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::parameters::{Parameters, is_token};
 use super::refusals::{malformed, too_large};
 use crate::refused::Refused;
 
-/// What is said of a part: all of it is the peer's to invent.
+/// The head of a part: its name, file name and type. The peer can put anything there.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PartHead {
     name: String,
@@ -15,7 +15,7 @@ pub struct PartHead {
 }
 
 impl PartHead {
-    /// Reads the lines of a head, up to the empty one.
+    /// Reads the lines of a head, with or without the empty one at its end.
     pub(super) fn read(head: &[u8], name_bytes_max: usize) -> Result<PartHead, Refused> {
         let (mut disposition, mut content_type) = (None, None);
         let lines =
@@ -35,7 +35,7 @@ impl PartHead {
                         false => return Err(malformed("a part is in a transfer encoding")),
                     }
                 }
-                // RFC 7578 §4.8: others mean nothing.
+                // RFC 7578 §4.8: other fields are ignored.
                 _ => continue,
             };
             if place.replace(value).is_some() {
@@ -60,26 +60,29 @@ impl PartHead {
         Ok(PartHead { name: text_of(&name)?, file_name, content_type })
     }
 
-    /// Returns the name of the field.
+    /// Returns the name of the form's field.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns whether the part is a file; one that was left out has no name, and no data.
+    /// Returns whether the part is a file. A file input that the user left empty is a file without
+    /// a name and without data.
     pub fn is_file(&self) -> bool {
         self.file_name.is_some()
     }
 
-    /// Returns the name of the file, without folders: what is behind the last `/` or `\`. Absent where
-    /// nothing is left of it, `.` or `..`. Still a peer's: another file may be called so, and it may
-    /// begin with a dot. Browsers write a `"` in it as `%22`, and leave a `%` as it is, so nothing is
-    /// decoded: whoever meant these three characters would get another name.
+    /// Returns the name of the file without folders: the text after the last `/` or `\`. Returns
+    /// `None` if nothing is left, or `.` or `..`. The name is still the peer's choice: another file
+    /// may have the same name, and it may begin with a dot.
+    ///
+    /// Browsers write a `"` in the name as `%22`, but leave a `%` unchanged. Nothing is decoded,
+    /// because a name that really contains `%22` would become another one.
     pub fn file_name(&self) -> Option<&str> {
         let name = self.file_name.as_deref()?.rsplit(['/', '\\']).next()?;
         (!matches!(name, "" | "." | "..")).then_some(name)
     }
 
-    /// Returns the type that the peer gives it.
+    /// Returns the type that the peer declares.
     pub fn content_type(&self) -> Option<&str> {
         self.content_type.as_deref()
     }
@@ -90,15 +93,15 @@ fn is_form(content_type: &str) -> bool {
     kind.is_some_and(|kind| kind.eq_ignore_ascii_case(b"multipart/"))
 }
 
-/// Name and value of a line, which ends with CR and LF; absent: it is malformed, or continues
-/// another.
+/// Returns the name and the value of a line, which ends with CR and LF; `None` if it is malformed,
+/// or continues another line.
 fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = line.strip_suffix(b"\r\n")?;
     let colon = line.iter().position(|&octet| octet == b':')?;
     is_token(&line[..colon]).then(|| (&line[..colon], line[colon + 1..].trim_ascii()))
 }
 
-/// Text without control characters.
+/// Returns bytes as text, if that has no control characters.
 fn text_of(octets: &[u8]) -> Result<String, Refused> {
     let text = str::from_utf8(octets).map_err(|_| malformed("the head of a part is not UTF-8"))?;
     match text.chars().any(char::is_control) {

@@ -1,4 +1,4 @@
-//! What the peer is told of a form that is not taken.
+//! The refusals of a form.
 
 use std::fmt;
 
