@@ -13,19 +13,19 @@ use crate::handshake::{VERSION, the_only};
 use crate::key::Key;
 use crate::refusal::Refusal;
 
-/// Answers a request for a WebSocket: with 101 and what was chosen, or with an error that says why
-/// not. Either way the response is complete.
+/// Answers a request for a WebSocket: with 101 and the choices made, or with an error that says
+/// what is wrong. In both cases this call completes the response.
 ///
-/// It checks that the request asks for a WebSocket, its version (13), its key and its
-/// [origin](WebSocketConfig::origins). It chooses the first of our subprotocols that the client
-/// offers, or none, and compression if both sides want it.
+/// It checks that the request asks for a WebSocket, and its version (13), key and
+/// [origin](WebSocketConfig::origins). It chooses the first of the configured subprotocols that the
+/// client offers, if any, and agrees on compression if both sides want it.
 ///
-/// A request over HTTP/2 (RFC 8441) looks the same here, except that it has no key. The WebSocket
-/// then runs on its stream, beside other requests of the connection.
+/// A request over HTTP/2 (RFC 8441) looks the same here, except that it has no key. Its WebSocket
+/// runs on the request's stream, beside other requests of the connection.
 ///
 /// # Errors
 ///
-/// [`Refusal`], after which the handler should finish; the peer was told.
+/// [`Refusal`]. The peer has been told, so the handler should finish.
 ///
 /// # Examples
 ///
@@ -88,7 +88,8 @@ pub fn accept(
     Err(refused)
 }
 
-/// Looks whether a request asks for a WebSocket as it must; returns its key, if it is to have one.
+/// Checks that a request is a valid handshake; returns its key, which a request over HTTP/2 does
+/// not have.
 fn check(head: &Head<'_>, config: &WebSocketConfig) -> Result<Option<Key>, Refusal> {
     let names_it = head.fields().get_all("Upgrade").any(|value| list_has_token(value, "websocket"));
     if head.method() != Method::Get || !head.wants_upgrade() || !names_it || head.has_body() {
@@ -98,11 +99,12 @@ fn check(head: &Head<'_>, config: &WebSocketConfig) -> Result<Option<Key>, Refus
         return Err(Refusal::Version);
     }
     let key = match head.version() {
-        // RFC 8441 §5.1: the key shows that the server has understood; here `:protocol` shows that.
+        // RFC 8441 §5.1: the key proves that the server has understood; over HTTP/2, `:protocol`
+        // does.
         Version::Http2 => None,
         _ => Some(Key::of(head.fields()).ok_or(Refusal::Key)?),
     };
-    // RFC 6454 §7.3: no more than one. Of two, whoever looks after us may look at the other.
+    // RFC 6454 §7.3: at most one. With two, we and code after us could look at different ones.
     let mut origins = head.fields().get_all("Origin");
     let origin = origins.next();
     if origins.next().is_some() || !config.origins.allow(origin, head.authority()) {
@@ -111,7 +113,7 @@ fn check(head: &Head<'_>, config: &WebSocketConfig) -> Result<Option<Key>, Refus
     Ok(key)
 }
 
-/// Writes the response that agrees.
+/// Writes the response that accepts.
 fn agree(
     key: Option<Key>,
     head: &Head<'_>,
@@ -155,13 +157,13 @@ fn refuse(
         Refusal::NoWebSocket if head.method() != Method::Get => {
             (Status::METHOD_NOT_ALLOWED, &[("Allow", b"GET")])
         }
-        // 426 names in `Upgrade` what to upgrade to, and HTTP/2 has no such field.
+        // A 426 names the protocol in `Upgrade`, which HTTP/2 does not have.
         Refusal::NoWebSocket | Refusal::Version if head.version() == Version::Http2 => {
             (Status::BAD_REQUEST, &ASK_SO[1..])
         }
         Refusal::NoWebSocket | Refusal::Version => (Status::UPGRADE_REQUIRED, ASK_SO),
         Refusal::Origin => (Status::FORBIDDEN, &[]),
-        // The response has begun already; its handler decides what becomes of it.
+        // The response had begun already, so the handler decides how it ends.
         Refusal::Response(error) => return Err(error),
         _ => (Status::BAD_REQUEST, &[]),
     };

@@ -1,4 +1,4 @@
-//! `Accepted`: a handshake on which both sides agreed.
+//! `Accepted`: a successful handshake.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use crate::deflate::params::Agreed;
 use crate::handler::Handler;
 use crate::websocket::WebSocketSeed;
 
-/// A handshake on which both sides agreed: everything that the WebSocket is made from, except the
-/// seed of its handler.
+/// A successful handshake: everything that a WebSocket is made from, except the seed of its
+/// handler.
 pub struct Accepted {
     pub(crate) config: Arc<WebSocketConfig>,
     pub(crate) agreed: Option<Agreed>,
@@ -18,7 +18,7 @@ pub struct Accepted {
 }
 
 impl Accepted {
-    /// Returns the subprotocol that was agreed on, if any.
+    /// Returns the agreed subprotocol, if any.
     #[doc(alias = "Sec-WebSocket-Protocol")]
     pub fn subprotocol(&self) -> Option<&str> {
         self.config.subprotocols.get(self.subprotocol?).map(String::as_str)
@@ -30,7 +30,7 @@ impl Accepted {
         self.agreed.is_some()
     }
 
-    /// Returns the seed of the WebSocket for `Next::upgrade`, of servers and clients. The handler
+    /// Returns the seed of the WebSocket, for `Next::upgrade` of a server or a client. The handler
     /// is made from `seed`.
     pub fn seed<H: Handler>(self, seed: H::Seed) -> WebSocketSeed<H> {
         let Accepted { config, agreed, is_client, .. } = self;

@@ -1,10 +1,10 @@
-//! `Bucket`: so many at once, and so many a second after that.
+//! `Bucket`: limits a rate, and allows a burst.
 
 use std::time::Duration;
 
 use rotor_core::Time;
 
-/// A leaky bucket, kept as one time: until when what came would take, one after the other.
+/// A leaky bucket, stored as one time: when everything taken so far would have drained.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bucket {
     busy_until: Time,
@@ -15,7 +15,7 @@ impl Bucket {
         Bucket { busy_until: Time::ZERO }
     }
 
-    /// Takes one; false if that is more than `most` at once and `rate` a second.
+    /// Takes one; returns false if that exceeds a burst of `most`, and `rate` per second after it.
     pub(crate) fn take(&mut self, now: Time, most: u32, rate: u32) -> bool {
         let each = Duration::from_secs(1) / rate.max(1);
         let busy_until = self.busy_until.max(now) + each;

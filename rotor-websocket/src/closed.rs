@@ -7,12 +7,12 @@ use crate::frame::fault::Fault;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Closed<'a> {
-    /// The code of the first close frame, of whichever side: [`NO_STATUS`](Code::NO_STATUS) if it
-    /// had none, [`ABNORMAL`](Code::ABNORMAL) if there was no close frame.
+    /// The code of the first close frame, whichever side sent it: [`NO_STATUS`](Code::NO_STATUS) if
+    /// it had no code, [`ABNORMAL`](Code::ABNORMAL) if there was no close frame.
     pub code: Code,
-    /// The reason in the peer's close frame; empty if there was none.
+    /// The reason in the peer's close frame; empty if it had none, or if there was no such frame.
     pub reason: &'a str,
-    /// Why it ended.
+    /// Why the connection ended.
     pub cause: Cause,
 }
 
@@ -20,20 +20,20 @@ pub struct Closed<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The peer closed it.
+    /// The peer closed the connection.
     Peer,
-    /// The handler closed it, and the peer has answered.
+    /// The handler closed the connection, and the peer answered.
     Handler,
-    /// The handler closed it, and the peer did not answer within
+    /// The handler closed the connection, and the peer did not answer within
     /// [`close_within`](crate::WebSocketConfig::close_within).
     CloseTimeout,
-    /// The handler dropped it ([`Next::drop_now`](crate::Next::drop_now)).
+    /// The handler dropped the connection ([`Next::drop_now`](crate::Next::drop_now)).
     Dropped,
-    /// The peer violated the protocol, and was told so.
+    /// The peer violated the protocol, and was sent a close frame that says so.
     Fault(Fault),
-    /// All messages that have come in part take as much memory as they may
-    /// ([`messages_bytes_max`](crate::WebSocketConfig::messages_bytes_max)), and the next part of
-    /// one came here. Nobody's fault; the peer got 1013.
+    /// Incomplete messages took as much memory as they may
+    /// ([`messages_bytes_max`](crate::WebSocketConfig::messages_bytes_max)) when another part of
+    /// one arrived here. This is nobody's mistake; the peer got 1013.
     NoRoom,
     /// The peer was silent, and did not answer a ping within
     /// [`pong_within`](crate::WebSocketConfig::pong_within).
@@ -43,8 +43,7 @@ pub enum Cause {
 }
 
 impl Closed<'_> {
-    /// Returns whether both sides have sent a close frame: then no message was lost on the way
-    /// before it.
+    /// Returns whether both sides sent a close frame. If so, no message before it was lost.
     pub fn is_clean(&self) -> bool {
         matches!(self.cause, Cause::Peer | Cause::Handler)
     }

@@ -10,13 +10,13 @@ use crate::counters::Counters;
 use crate::deflate::config::Deflate;
 use crate::origins::Origins;
 
-/// A peer that cannot be listened to is looked after again after `ping_after` and `pong_within`:
-/// with no time at all, in every turn of the loop. A close frame is to be sent before its answer is
+/// The shortest time that can be set. With zero, a connection that does not take input would check
+/// its peer in every turn of the loop, and a close frame could not be sent before its answer is
 /// late.
 const TIME_MIN: Duration = Duration::from_millis(1);
 
-/// Every limit and time of a WebSocket, each with its unit, default and reason; and what its
-/// handshake requires.
+/// Every limit and time of a WebSocket, each with its unit, default and reason, and the
+/// requirements of its handshake.
 ///
 /// ```
 /// # mod rotor { pub use rotor_websocket as websocket; }
@@ -64,18 +64,18 @@ impl WebSocketConfig {
         }
     }
 
-    /// Returns the configuration in the form in which connections keep it.
+    /// Returns the configuration in the form that connections share.
     #[must_use]
     pub fn share(self) -> Arc<WebSocketConfig> {
         Arc::new(self)
     }
 
-    /// Sets the maximum length of a message, in bytes, decompressed. Default 1 MiB: the message is
-    /// held whole.
+    /// Sets the maximum length of a message, in bytes, after decompression. Default 1 MiB, because
+    /// the whole message is held in memory.
     ///
-    /// A longer one ends the connection with 1009, as soon as that is known: with the header of its
-    /// frame, if that says so, and while it is decompressed. The limit does not apply to messages
-    /// that are taken [in pieces](crate::Next::pieces), which need none for memory.
+    /// A longer message ends the connection with 1009 as soon as the excess is known: from the
+    /// header of its frame, or during decompression. The limit does not apply to messages that are
+    /// taken [in pieces](crate::Next::pieces), which are never held whole.
     #[doc(alias = "max_message_size")]
     #[doc(alias = "maxPayload")]
     pub fn message_max(mut self, bytes: usize) -> WebSocketConfig {
@@ -83,93 +83,96 @@ impl WebSocketConfig {
         self
     }
 
-    /// Sets how many bytes of memory the messages may take together that have come in part, of all
-    /// connections with this configuration, on all loops. Default 256 MiB: 128 of the longest, or
-    /// twice as many; a message takes up to twice its bytes while it comes.
+    /// Sets how many bytes of memory incomplete messages may take in total, for all connections
+    /// with this configuration, on all loops. Default 256 MiB, which is enough for 128 to 256
+    /// messages of the maximum length: while a message arrives, it takes up to twice its length.
     ///
-    /// A connection whose message finds no room is closed with 1013; the others go on. Frames of up
-    /// to 32 KiB are waited for in the input, which
-    /// [`held_bytes_max`](rotor_http::server::ServerConfig::held_bytes_max) bounds, and messages
-    /// that are taken [in pieces](crate::Next::pieces) take no memory here.
+    /// If there is no room for a message, its connection is closed with 1013; other connections are
+    /// not affected. Frames of up to 32 KiB are not counted, because they wait in the input, which
+    /// [`held_bytes_max`](rotor_http::server::ServerConfig::held_bytes_max) limits. Messages that
+    /// are taken [in pieces](crate::Next::pieces) are not counted either.
     pub fn messages_bytes_max(mut self, bytes: usize) -> WebSocketConfig {
         self.messages = BytesHeld::new(bytes);
         self
     }
 
-    /// Returns the counter of what such messages take now; any thread may read it.
+    /// Returns the counter of the memory that incomplete messages take now. Any thread may read it.
     pub fn messages_held(&self) -> Arc<BytesHeld> {
         self.messages.clone()
     }
 
-    /// Sets the maximum number of fragments of a message. Default 1,024: empty ones cost CPU time
-    /// and add nothing to its length. More end the connection with 1008. A message in one frame has
-    /// none, so that 0 refuses all others. For messages taken in pieces, only empty frames count.
-    /// [`u32::MAX`] is no limit.
+    /// Sets the maximum number of fragments of a message. Default 1,024. The limit is needed
+    /// because empty fragments cost CPU time but do not add to the message's length. A message with
+    /// more ends the connection with 1008. A message in a single frame has no fragments, so 0
+    /// refuses all others. For messages taken in pieces, only empty frames count. [`u32::MAX`]
+    /// means no limit.
     pub fn fragments_max(mut self, fragments: u32) -> WebSocketConfig {
         self.fragments_max = fragments;
         self
     }
 
-    /// Sets how many control frames may come at once: pings, and pongs that answer no ping of this
-    /// end's. Default 100, more than anyone needs. More than that, and after that more than
-    /// [`control_rate`](WebSocketConfig::control_rate), end the connection with 1008. 0 lets none
-    /// come.
+    /// Sets how many control frames may arrive in a burst. Pings count, and pongs that answer no
+    /// ping of this end. Default 100, more than any peer needs. If there are more, beyond the
+    /// [`control_rate`](WebSocketConfig::control_rate), the connection ends with 1008. 0 allows
+    /// none.
     pub fn control_max(mut self, frames: u32) -> WebSocketConfig {
         self.control_max = frames;
         self
     }
 
-    /// Sets how many such control frames may come per second, once
-    /// [`control_max`](WebSocketConfig::control_max) of them have come. Default 10; at least 1.
+    /// Sets how many such control frames may arrive per second after a burst of
+    /// [`control_max`](WebSocketConfig::control_max). Default 10; at least 1.
     pub fn control_rate(mut self, frames: u32) -> WebSocketConfig {
         self.control_rate = frames;
         self
     }
 
-    /// Sets after how much silence the peer is sent a ping. Default 30 s: shorter than proxies and
-    /// address translators wait. [`Duration::MAX`] sends none; at least 1 ms.
+    /// Sets after how much silence the peer is sent a ping. Default 30 s, which is shorter than the
+    /// timeouts of proxies and address translators. At least 1 ms; [`Duration::MAX`] sends no
+    /// pings.
     #[doc(alias = "heartbeat")]
     pub fn ping_after(mut self, time: Duration) -> WebSocketConfig {
         self.ping_after = time.max(TIME_MIN);
         self
     }
 
-    /// Sets how long the peer may take to answer a ping, with a pong or anything else. Default 20
-    /// s; at least 1 ms. After that the peer counts as gone, and the connection ends.
+    /// Sets how long the peer may take to answer a ping, with a pong or any other bytes. Default 20
+    /// s; at least 1 ms. If it does not, it is considered gone, and the connection ends.
     pub fn pong_within(mut self, time: Duration) -> WebSocketConfig {
         self.pong_within = time.max(TIME_MIN);
         self
     }
 
-    /// Sets how long the peer may take to answer a close frame, and, if this end is the client, the
-    /// server to end the connection after it. Default 5 s; at least 1 ms. What waits to be sent when
-    /// that is over is thrown away.
+    /// Sets how long the peer may take to answer a close frame and, at a client, how long the
+    /// server may take to end the connection after that. Default 5 s; at least 1 ms. Output that is
+    /// still unsent after this time is discarded.
     pub fn close_within(mut self, time: Duration) -> WebSocketConfig {
         self.close_within = time.max(TIME_MIN);
         self
     }
 
-    /// Sets how many bytes may wait to be sent before [`Sender`](crate::Sender) refuses a further
-    /// message, and before no more messages are taken from the peer until half of it is gone.
-    /// Default 64 KiB: about what a socket takes at once. One message may exceed it.
+    /// Sets the high-water mark of unsent output, in bytes; at least 1. While that much is unsent,
+    /// [`Sender`](crate::Sender) refuses further messages, and no messages are read from the peer
+    /// until half of it has been sent. Default 64 KiB: about what a socket takes at once. A single
+    /// message may exceed it.
     #[doc(alias = "high-water mark")]
     pub fn unsent_high_water(mut self, bytes: usize) -> WebSocketConfig {
         self.unsent_high_water = bytes.max(1);
         self
     }
 
-    /// Sets how many bytes of messages a connection decompresses in a turn. Default 1 MiB, which takes
-    /// a millisecond or two; the rest waits for the next turn, after the other machines. What counts is
-    /// the decompressed length, or 64 times the compressed one if that is more, because compressed
-    /// data that was made to be slow takes that long. A message of more than 16 KiB, compressed, is
-    /// decompressed in steps.
+    /// Sets how many bytes of messages a connection decompresses in a turn. Default 1 MiB, which
+    /// takes a millisecond or two. The rest is left for the next turn, after the other machines.
+    /// The decompressed length counts, or 64 times the compressed length if that is more, because
+    /// compressed data can be crafted to be that slow. A message whose compressed length is over 16
+    /// KiB is decompressed in steps.
     pub fn inflated_max(mut self, bytes: usize) -> WebSocketConfig {
         self.inflated_max = bytes;
         self
     }
 
-    /// Sets compression, which is used if the peer agrees. Default: none, because it costs far more
-    /// CPU time than everything else.
+    /// Sets compression, which is used if the peer agrees. Default: none, because compression takes
+    /// far more CPU time than everything else.
     #[doc(alias = "permessage-deflate")]
     #[doc(alias = "compression")]
     pub fn deflate(mut self, deflate: impl Into<Option<Deflate>>) -> WebSocketConfig {
@@ -177,16 +180,16 @@ impl WebSocketConfig {
         self
     }
 
-    /// Sets the subprotocols that this end speaks, the best first. Default: none. A server chooses
-    /// the first that the client offers too, and none if there is no such; a client offers them all,
-    /// and takes a server that chooses none. Names are tokens (RFC 6455 §4.1), whose case matters.
+    /// Sets the subprotocols that this end supports, best first. Default: none. A server chooses
+    /// the first one that the client also offers, or none. A client offers all of them, and accepts
+    /// a server that chooses none. Names are tokens (RFC 6455 §4.1), and case-sensitive.
     #[doc(alias = "Sec-WebSocket-Protocol")]
     pub fn subprotocols(mut self, names: &[&str]) -> WebSocketConfig {
         self.subprotocols = names.iter().map(|name| name.to_string()).collect();
         self
     }
 
-    /// Sets the pages from which a server accepts connections. Default: those of its own host.
+    /// Sets from which pages a server accepts connections. Default: pages of its own host.
     #[doc(alias = "CORS")]
     #[doc(alias = "CSWSH")]
     pub fn origins(mut self, origins: Origins) -> WebSocketConfig {
@@ -194,13 +197,13 @@ impl WebSocketConfig {
         self
     }
 
-    /// Sets the counters, which may be shared with others. Default: counters of its own.
+    /// Sets the counters, which several configurations may share. Default: separate counters.
     pub fn count_with(mut self, counters: Arc<Counters>) -> WebSocketConfig {
         self.counters = counters;
         self
     }
 
-    /// Returns the counters of the connections.
+    /// Returns the counters of the connections with this configuration.
     pub fn counters(&self) -> &Arc<Counters> {
         &self.counters
     }

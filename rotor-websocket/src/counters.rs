@@ -1,4 +1,4 @@
-//! What WebSockets count.
+//! `Counters`: the statistics of WebSockets.
 
 macro_rules! counters {
     ($(#[$about:meta])* struct Counters { $($(#[$doc:meta])* $name:ident,)+ }) => {
@@ -9,7 +9,7 @@ macro_rules! counters {
             }
         }
 
-        /// One of the counters, by its name.
+        /// The name of a counter.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[expect(non_camel_case_types, reason = "they are the names of the methods")]
         pub(crate) enum Count {
@@ -27,9 +27,9 @@ macro_rules! counters {
 }
 
 counters! {
-    /// What the connections that share a [`WebSocketConfig`](crate::WebSocketConfig) count: how
+    /// Counters of the connections that share a [`WebSocketConfig`](crate::WebSocketConfig): how
     /// they began and ended, and how often each limit was reached. Messages are not counted; a
-    /// handler that needs that counts its own.
+    /// handler that needs this has to count them itself.
     ///
     /// | limits | counter |
     /// |--|--|
@@ -44,35 +44,35 @@ counters! {
     struct Counters {
         /// Connections that became WebSockets.
         opened,
-        /// Requests and answers that were not a valid handshake.
+        /// Requests and responses that were not a valid handshake.
         refused,
-        /// Connections that ended with a close frame each way.
+        /// Connections that ended with a close frame from each side.
         closed,
-        /// Connections that were lost without a close frame each way.
+        /// Connections that were lost before both sides had sent a close frame.
         lost,
         /// Peers that violated the rules of frames (1002).
         bad_frames,
-        /// Peers whose text was not UTF-8, or whose compressed message was malformed (1007).
+        /// Peers that sent text that was not UTF-8, or a malformed compressed message (1007).
         bad_data,
         /// Messages that were too long (1009).
         #[doc(alias = "zip bomb")]
         too_long,
-        /// Connections whose message had no room beside those of others that were not whole (1013).
+        /// Connections that were closed because incomplete messages took too much memory (1013).
         without_room,
         /// Messages in too many fragments (1008).
         too_many_fragments,
         /// Peers that sent too many control frames (1008).
         #[doc(alias = "ping flood")]
         control_floods,
-        /// Peers that were silent and did not answer a ping.
+        /// Peers that were silent and did not answer a ping in time.
         #[doc(alias = "keep-alive")]
         pong_timeouts,
-        /// Peers that did not answer a close frame.
+        /// Peers that did not answer a close frame in time.
         close_timeouts,
-        /// Messages that were not sent because too much waited for the peer.
+        /// Messages, pieces and pings that were refused because too much output was unsent.
         #[doc(alias = "backpressure")]
         sends_refused,
-        /// How often a connection left the rest of its decompression to its next turn.
+        /// How often a connection left the rest of its decompression to the next turn.
         inflated_in_turns,
     }
 }

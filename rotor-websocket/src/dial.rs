@@ -17,16 +17,16 @@ use crate::key::Key;
 use crate::refusal::Refusal;
 use crate::websocket::WebSocket;
 
-/// A request for a WebSocket whose answer has not come yet. It is for clients that write their own
-/// requests; most need no more than [`Dial`].
+/// A request for a WebSocket whose response has not arrived. It is for clients that write their own
+/// requests; most need only [`Dial`].
 pub struct Asked {
-    /// Absent on HTTP/2, where `:protocol` shows that the server has understood (RFC 8441 §5.1).
+    /// `None` on HTTP/2, where `:protocol` proves that the server has understood (RFC 8441 §5.1).
     key: Option<Key>,
     config: Arc<WebSocketConfig>,
 }
 
-/// Writes the fields that ask for a WebSocket into a request that was [started](Request::start)
-/// with GET. The caller writes `Host`, and whatever else the server wants to know.
+/// Writes the fields of a handshake into a request that was [started](Request::start) with GET. The
+/// caller writes `Host`, and any other fields that the server needs.
 ///
 /// # Errors
 ///
@@ -55,12 +55,12 @@ pub fn request<C>(
     Ok(Asked { key, config: config.clone() })
 }
 
-/// Checks the answer to a [`request`].
+/// Checks the response to a [`request`].
 ///
 /// # Errors
 ///
-/// [`Refusal`]: the server's fault, or its choice. The connection still speaks HTTP; after 101 it
-/// must be ended.
+/// [`Refusal`]: the server's mistake, or its decision. The connection still speaks HTTP, unless the
+/// status is 101; then it must be ended.
 pub fn check(head: &Head<'_>, asked: Asked) -> Result<Accepted, Refusal> {
     let Asked { key, config } = asked;
     let checked = check_answer(head, key, &config);
@@ -86,7 +86,7 @@ fn check_answer(
     }
     let fields = head.fields();
     if let Some(key) = key {
-        // RFC 6455 §4.1: both have to name it, as in the request.
+        // RFC 6455 §4.1: both fields are required, as in the request.
         let names = |field, token| fields.get_all(field).any(|value| list_has_token(value, token));
         let is_answer = names("Upgrade", "websocket") && names("Connection", "upgrade");
         if !is_answer || !key.is_proven_in(fields) {
@@ -100,7 +100,7 @@ fn check_answer(
             let known = config.subprotocols.iter().position(|name| name.as_bytes() == chosen);
             Some(known.ok_or(Refusal::Subprotocol)?)
         }
-        // RFC 6455 §11.3.4: no more than one.
+        // RFC 6455 §11.3.4: at most one.
         (Some(_), Some(_)) => return Err(Refusal::Subprotocol),
     };
     let mut extensions = fields.list("Sec-WebSocket-Extensions").filter(|one| !one.is_empty());
@@ -117,25 +117,24 @@ fn check_answer(
     Ok((agreed, subprotocol))
 }
 
-/// Opens a WebSocket to a server. Ask a [pool](rotor_http::client::Pool) for it, or make it a
+/// Opens a WebSocket to a server, as a request to a [pool](rotor_http::client::Pool) or as a
 /// [`Job`](rotor_http::client::Job).
 ///
-/// Whoever asked is told how the handshake went: [`Opened`], or the [`Refusal`]. The WebSocket then
-/// goes on by itself, with its handler, and takes no place in the pool any more. On a connection of
-/// HTTP/2 it is a stream among others (RFC 8441), and counts as one of the streams that the
-/// connection may have.
+/// The requester gets the result of the handshake: [`Opened`], or the [`Refusal`]. After that, the
+/// WebSocket runs with its handler, and no longer occupies a place in the pool. Over HTTP/2 it is a
+/// stream of the connection (RFC 8441), and counts towards the connection's limit of streams.
 ///
-/// Not every server that speaks HTTP/2 takes WebSockets there. One that does not is asked over
-/// HTTP/1.1 if possible:
+/// Not every server that speaks HTTP/2 supports WebSockets over it. If a server does not, HTTP/1.1
+/// is used if possible:
 ///
-/// * A pool whose handshakes offer `h2` and `http/1.1` makes a second connection, which offers
-///   HTTP/1.1 alone. A server that speaks nothing but HTTP/2 refuses that handshake:
-///   [`ClientError::NotConnected`], with `NoApplicationProtocol` of TLS as its cause. It takes no
-///   WebSockets, or takes them on another port.
-/// * There is no second way for a client that offers `h2` alone, one with prior knowledge
-///   (`Http2Config::prior_knowledge`), and a connection without a pool. The server gets a plain
-///   GET, and whatever it answers is [`Refusal::NotOnHttp2`]. Offer such a server HTTP/1.1 as well,
-///   or HTTP/1.1 alone.
+/// * A pool whose handshakes offer `h2` and `http/1.1` makes a second connection, which offers only
+///   HTTP/1.1. A server that speaks only HTTP/2 refuses this handshake:
+///   [`ClientError::NotConnected`], whose cause is `NoApplicationProtocol` of TLS. Such a server
+///   does not support WebSockets, or only on another port.
+/// * A client that offers only `h2`, one with prior knowledge (`Http2Config::prior_knowledge`), and
+///   a connection without a pool cannot fall back. The server gets a plain GET, and its response,
+///   whatever it is, becomes [`Refusal::NotOnHttp2`]. Offer HTTP/1.1 to such a server as well, or
+///   only HTTP/1.1.
 ///
 /// ```
 /// # mod rotor { pub use rotor_core::*; pub use rotor_http as http; pub use rotor_websocket as websocket; }
@@ -172,19 +171,19 @@ pub struct Dial<H: Handler> {
     asked: Option<Asked>,
 }
 
-/// The result of the handshake with a server.
+/// The result of a successful handshake with a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Opened {
-    /// The subprotocol, if any.
+    /// The agreed subprotocol, if any.
     pub subprotocol: Option<String>,
     /// Whether messages may be compressed.
     pub is_compressed: bool,
 }
 
 impl<H: Handler> Dial<H> {
-    /// Asks for `target` (path and query) of `host` (with its port, unless that is the default of
-    /// the scheme). The handler is made from `seed`.
+    /// Prepares a request for `target` (path and query) of `host` (with its port, unless that is
+    /// the scheme's default). The handler is made from `seed`.
     pub fn new(
         target: impl Into<String>,
         host: impl Into<String>,
@@ -255,7 +254,7 @@ impl<H: Handler> Client for Dial<H> {
         _: &mut Request<'_>,
         _: &mut Scope<'_, H::Context>,
     ) -> Next<Self> {
-        // A head comes after its request.
+        // The head of a response follows its request.
         let Some(asked) = self.asked else { return Next::error(ClientError::Unhandled) };
         match check(head, asked) {
             Ok(accepted) => {

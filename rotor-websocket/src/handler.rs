@@ -1,4 +1,4 @@
-//! `Handler`: what happens on one WebSocket, as a value.
+//! `Handler`: the behaviour of one WebSocket, as a value.
 
 use rotor_core::{Description, Scope, Time};
 
@@ -8,19 +8,19 @@ use crate::message::{Message, Piece};
 use crate::next::Next;
 use crate::sender::Sender;
 
-/// One WebSocket as its handler sees it: messages come, and messages are sent.
+/// The handler of one WebSocket: it receives messages, and sends messages.
 ///
 /// Each method gets the handler by value, the [`Sender`] and the scope, and returns a [`Next`].
 /// Servers and clients use the same handlers.
 ///
 /// # What the connection promises
 ///
-/// * [`opened`](Handler::opened) is the first call and [`closed`](Handler::closed) the last, also
-///   when the connection is lost. Only a handler that panics, or whose loop ends, gets no more
-///   calls.
-/// * Messages come in order, each one once, whole or not at all. Text is UTF-8.
-/// * Pings are answered, and the peer is sent one when it has been silent.
-/// * What a handler writes is sent as correct frames, or is refused.
+/// * [`opened`](Handler::opened) is the first call and [`closed`](Handler::closed) the last one,
+///   even if the connection is lost. The only exceptions are a handler that panics and a loop that
+///   ends: then there are no more calls.
+/// * Messages arrive in order, each once, and complete or not at all. Text is UTF-8.
+/// * Pings are answered, and a silent peer is sent pings.
+/// * What a handler sends goes out as correct frames, or is refused.
 ///
 /// # Examples
 ///
@@ -59,11 +59,11 @@ use crate::sender::Sender;
     note = "implement `Handler` for it: `Context`, `Seed`, `opened` and `message` are enough"
 )]
 pub trait Handler: Sized {
-    /// What the machines of the loop share. A handler in a library is generic over it and requires
-    /// traits of it.
+    /// The context that the machines of the loop share. A handler in a library is usually generic
+    /// over it and requires traits of it.
     type Context;
 
-    /// What the handler is made from, for example what the request said.
+    /// The value that the handler is made from, for example data of the request.
     type Seed;
 
     /// Called first, when the connection has become a WebSocket.
@@ -73,7 +73,7 @@ pub trait Handler: Sized {
         scope: &mut Scope<'_, Self::Context>,
     ) -> Next<Self>;
 
-    /// Called when a whole message has come, of at most
+    /// Called when a message is complete. It has at most
     /// [`message_max`](crate::WebSocketConfig::message_max) bytes.
     fn message(
         self,
@@ -82,9 +82,10 @@ pub trait Handler: Sized {
         scope: &mut Scope<'_, Self::Context>,
     ) -> Next<Self>;
 
-    /// Called when a piece of a message has come, after [`Next::pieces`].
+    /// Called when a piece of a message has arrived, after [`Next::pieces`].
     ///
-    /// The default closes with 1003, because a handler that asks for pieces has this method.
+    /// The default closes with 1003, because a handler that asks for pieces has to implement this
+    /// method.
     fn piece(
         self,
         piece: Piece<'_>,
@@ -96,36 +97,36 @@ pub trait Handler: Sized {
         Next::close(self, Code::UNSUPPORTED, "")
     }
 
-    /// Called when there is room for more: more than half of
-    /// [`unsent_high_water`](crate::WebSocketConfig::unsent_high_water) waited to be sent after a
-    /// call, and it has gone down to that. Other calls may come in between.
+    /// Called when there is room for more output: after a call, more than half of
+    /// [`unsent_high_water`](crate::WebSocketConfig::unsent_high_water) was unsent, and now no more
+    /// than that half is. Other calls may come in between.
     ///
-    /// The default goes on.
+    /// The default changes nothing.
     fn flushed(self, out: &mut Sender<'_>, scope: &mut Scope<'_, Self::Context>) -> Next<Self> {
         let _ = (out, scope);
         Next::go_on(self).keep_deadline()
     }
 
-    /// Called when a notifier, port or mailbox of this machine woke it. It may be spurious.
+    /// Called when a notifier, port or mailbox of this machine woke it. The call may be spurious.
     ///
-    /// The default goes on.
+    /// The default changes nothing.
     fn wakeup(self, out: &mut Sender<'_>, scope: &mut Scope<'_, Self::Context>) -> Next<Self> {
         let _ = (out, scope);
         Next::go_on(self).keep_deadline()
     }
 
-    /// Called when the handler's deadline has been reached; the deadline is gone.
+    /// Called when the handler's deadline has been reached. The deadline is then unset.
     ///
-    /// The default goes on without one.
+    /// The default continues without a deadline.
     fn timeout(self, out: &mut Sender<'_>, scope: &mut Scope<'_, Self::Context>) -> Next<Self> {
         let _ = (out, scope);
         Next::go_on(self).keep_deadline()
     }
 
-    /// Called when the loop is about to end: finish before `until`, when the remaining connections
-    /// are dropped.
+    /// Called when the loop is about to end. Finish before `until`; the connections that remain
+    /// then are dropped.
     ///
-    /// The default closes with 1001, so that clients connect again elsewhere.
+    /// The default closes with 1001, so that clients reconnect elsewhere.
     #[doc(alias = "graceful shutdown")]
     fn draining(
         self,
@@ -137,15 +138,15 @@ pub trait Handler: Sized {
         Next::close(self, Code::GOING_AWAY, "")
     }
 
-    /// Describes the handler for people: its state in a word, what it holds. The default says
-    /// nothing, and the connection's word is shown (`open (WebSocket)`, `held`, `pinged`, `closing`,
-    /// `ended`); how many messages it was given is said as well. See
-    /// [`Machine::describe`](rotor_core::Machine::describe).
+    /// Describes the handler for people: its state in a word, and what it holds. The default adds
+    /// nothing, and the state of the connection is shown: `open (WebSocket)`, or the same with
+    /// `held`, `pinged`, `closing` or `ended`. The number of messages that the handler was given is
+    /// added in any case. See [`Machine::describe`](rotor_core::Machine::describe).
     fn describe(&self, to: &mut Description) {
         let _ = to;
     }
 
-    /// Called last, when the connection has ended; `end` says how.
+    /// Called last, when the connection has ended; `end` describes how.
     ///
     /// The default does nothing.
     fn closed(self, end: Closed<'_>, scope: &mut Scope<'_, Self::Context>) {

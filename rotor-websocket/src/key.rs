@@ -1,4 +1,4 @@
-//! `Key`: the keys and proofs that both sides of the handshake compute (RFC 6455 §4).
+//! `Key`: the key of a handshake and its proof (RFC 6455 §4).
 
 use std::fmt;
 
@@ -15,15 +15,14 @@ const KEY_LEN: usize = 24;
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// The key of a handshake (`Sec-WebSocket-Key`, RFC 6455 §4.1), and the proof that a server has
-/// understood the request (`Sec-WebSocket-Accept`).
+/// The key of a handshake (`Sec-WebSocket-Key`, RFC 6455 §4.1), from which the server computes the
+/// proof that it has understood the request (`Sec-WebSocket-Accept`).
 ///
-/// [`accept`](crate::accept) and [`Dial`](crate::Dial) handle both by themselves. This is for
-/// programs that pass WebSockets on. Key and proof belong to HTTP/1.1, and to one connection:
-/// HTTP/2 has neither (RFC 8441 §5.1). So a proxy makes its own key for an upstream of HTTP/1.1 and
-/// checks the proof, and proves the key of a client of HTTP/1.1, whatever the other side speaks.
-/// All other fields of the handshake (version, subprotocols, extensions) are for the two ends and
-/// are passed on.
+/// [`accept`](crate::accept) and [`Dial`](crate::Dial) handle both. This type is for proxies. Key
+/// and proof belong to HTTP/1.1, and to one connection: HTTP/2 has neither (RFC 8441 §5.1). So a
+/// proxy makes its own key for an HTTP/1.1 upstream and checks the proof, and it proves the key of
+/// an HTTP/1.1 client, whatever protocol the other side speaks. All other fields of the handshake
+/// (version, subprotocols, extensions) are for the two ends, and are forwarded.
 ///
 /// # Examples
 ///
@@ -57,16 +56,16 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 pub struct Key([u8; KEY_LEN]);
 
 impl Key {
-    /// Makes a key for one request: 16 bytes of the loop's secure randomness, so that nobody who
-    /// has seen other keys can have prepared an answer to it.
+    /// Makes a key for one request, from 16 bytes of the loop's secure randomness. So nobody who
+    /// has seen other keys can have prepared a response to this one.
     pub fn random<C>(scope: &Scope<'_, C>) -> Key {
         let mut key = [0; KEY_LEN];
         key.copy_from_slice(base64(&scope.secure_random::<16>()).as_bytes());
         Key(key)
     }
 
-    /// Returns the key of a request. `None` if it has none or several, or one that is not 16 bytes
-    /// in base64: answer such a request with 400 (RFC 6455 §4.2.1).
+    /// Returns the key of a request. `None` if it has no key or several, or one that is not 16
+    /// bytes in base64; respond to such a request with 400 (RFC 6455 §4.2.1).
     pub fn of(fields: Fields<'_>) -> Option<Key> {
         let key = the_only("Sec-WebSocket-Key", fields)?;
         if is_key(key) { key.try_into().ok().map(Key) } else { None }
@@ -74,12 +73,12 @@ impl Key {
 
     /// Returns the value of `Sec-WebSocket-Key`.
     pub fn as_str(&self) -> &str {
-        // It consists of letters of base64 only.
+        // All bytes are base64 digits.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
-    /// Returns the value of `Sec-WebSocket-Accept`, by which a server shows that it has seen this
-    /// key, and knows what it is for.
+    /// Returns the value of `Sec-WebSocket-Accept`, which proves that a server has read this key
+    /// and understands it.
     pub fn proof(&self) -> String {
         let mut sha = Sha1::new();
         sha.update(&self.0);
@@ -87,9 +86,9 @@ impl Key {
         base64(&sha.digest().bytes())
     }
 
-    /// Returns whether the answer to a request with this key has its [proof](Key::proof) exactly
-    /// once. If not, there is no WebSocket, whatever the status says: it may be the answer of a
-    /// cache, or one to somebody else.
+    /// Returns whether the response to a request with this key has its [proof](Key::proof) exactly
+    /// once. If not, there is no WebSocket, whatever the status: the response may come from a
+    /// cache, or belong to another request.
     pub fn is_proven_in(&self, fields: Fields<'_>) -> bool {
         the_only("Sec-WebSocket-Accept", fields) == Some(self.proof().as_bytes())
     }
@@ -101,7 +100,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Bytes in base64 (RFC 4648 §4).
+/// Encodes bytes in base64 (RFC 4648 §4).
 fn base64(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
@@ -116,11 +115,11 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// Whether this is 16 bytes in base64.
+/// Returns whether this is 16 bytes in base64.
 fn is_key(key: &[u8]) -> bool {
     let Some(digits) = key.strip_suffix(b"==") else { return false };
     let Some((last, _)) = digits.split_last() else { return false };
-    // The last digit has two bits of the last byte, and four that are 0.
+    // The last digit has two bits of the last byte, and four zero bits.
     key.len() == KEY_LEN
         && digits.iter().all(|digit| ALPHABET.contains(digit))
         && matches!(last, b'A' | b'Q' | b'g' | b'w')

@@ -1,6 +1,6 @@
 //! `Message`, `Piece` and `Kind`.
 
-/// A whole message. It borrows from the connection, so a handler copies what it needs later.
+/// A complete message. It borrows from the connection, so a handler must copy what it needs later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Message<'a> {
     /// Text.
@@ -18,16 +18,16 @@ pub enum Kind {
     Binary,
 }
 
-/// A piece of a message, as much as has come.
+/// A piece of a message, as it arrived.
 ///
-/// Where it is cut means nothing: pieces follow neither frames nor characters.
+/// Where a piece ends has no meaning: it need not be the end of a frame, or of a character.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Piece<'a> {
     /// The kind of the message.
     pub kind: Kind,
-    /// The bytes, decompressed. For a text, all bytes so far are a valid beginning of UTF-8;
-    /// whether the text is complete is known with its last piece.
+    /// The bytes, decompressed. The pieces of a text so far are always the beginning of valid
+    /// UTF-8; its last piece never ends within a character.
     pub bytes: &'a [u8],
     /// Whether the message begins with this piece.
     pub is_first: bool,

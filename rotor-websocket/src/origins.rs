@@ -1,40 +1,40 @@
-//! `Origins`: the pages from which a server takes connections.
+//! `Origins`: the pages from which a server accepts connections.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The pages from which a server takes connections.
+/// The pages from which a server accepts connections.
 ///
 /// A browser lets any page open a WebSocket to any host, with the cookies of that host, and names
-/// the page in `Origin`. Checking that field is all that keeps a stranger's page out (RFC 6455
-/// §10.2). Clients that are not browsers send no `Origin`, or whatever they like.
+/// the page in `Origin`. Checking this field is the only protection against other people's pages
+/// (RFC 6455 §10.2). Clients that are not browsers send no `Origin`, or any value they like.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum Origins {
-    /// Pages of the host that the request is for (whatever the scheme), and clients that send no
-    /// origin. A proxy in front has to leave `Host` as it is.
+    /// Pages of the host to which the request is sent (with `http` or `https`), and clients that
+    /// send no origin. A proxy in front of the server must leave `Host` unchanged.
     #[default]
     SameHost,
-    /// Any page: for services that do not rely on cookies or the like.
+    /// Any page. Use this for services that do not rely on cookies or the like.
     Any,
     /// These origins, and clients that send none. Write them as browsers do (RFC 6454 §6.1):
     /// `https://example.com` or `https://example.com:8443`, with the port only if it is not the
-    /// scheme's own, and without a slash at the end. Their case does not matter.
+    /// scheme's default, and without a slash at the end. Case does not matter.
     Listed(Vec<String>),
-    /// A function decides, and gets the origin if one was sent.
+    /// A function decides. It gets the origin, if one was sent.
     Hook(Arc<OriginHook>),
 }
 
-/// Returns whether connections from an origin are taken.
+/// Returns whether to accept a connection from an origin.
 pub type OriginHook = dyn Fn(Option<&[u8]>) -> bool + Send + Sync;
 
 impl Origins {
-    /// Has `hook` decide. It gets the origin, or `None` if the client sent none.
+    /// Lets `hook` decide. It gets the origin, or `None` if the client sent none.
     pub fn hook(hook: impl Fn(Option<&[u8]>) -> bool + Send + Sync + 'static) -> Origins {
         Origins::Hook(Arc::new(hook))
     }
 
-    /// Whether a connection from here to this host is taken.
+    /// Returns whether a connection from this origin to this host is accepted.
     pub(crate) fn allow(&self, origin: Option<&[u8]>, authority: Option<&str>) -> bool {
         match (self, origin) {
             (Origins::Any, _) => true,
@@ -48,14 +48,15 @@ impl Origins {
     }
 }
 
-/// Whether an origin is of this host and port. `null`, the origin of sandboxed pages, is of none.
+/// Returns whether an origin has this host and port. `null`, the origin of sandboxed pages, has
+/// none.
 fn is_of_host(origin: &[u8], authority: &str) -> bool {
     let Some((scheme, host)) =
         std::str::from_utf8(origin).ok().and_then(|origin| origin.split_once("://"))
     else {
         return false;
     };
-    // An origin leaves its scheme's own port out (RFC 6454 §6.1), and a `Host` may do so.
+    // An origin omits its scheme's default port (RFC 6454 §6.1), and a `Host` may do so.
     let port = match scheme.to_ascii_lowercase().as_str() {
         "http" => ":80",
         "https" => ":443",

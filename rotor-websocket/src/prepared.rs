@@ -11,12 +11,12 @@ use crate::message::{Kind, Message};
 use crate::outgoing::{Outgoing, opcode_of};
 
 /// A message for many peers. It is framed once, and compressed once for each
-/// [window](crate::Deflate::window_bits) that its peers have, when the first one needs that: all
-/// forms are kept as long as the message, so that it may take 8 times its length, but as a rule
-/// takes hardly more than it. The [level](crate::Deflate::level) is that of the first peer.
+/// [window](crate::Deflate::window_bits) that a peer uses, when the first such peer needs it. All
+/// forms are kept as long as the message. So it can take up to 8 times its length, but usually
+/// takes little more than its length. The [level](crate::Deflate::level) is that of the first peer.
 ///
-/// A server's messages are not masked, so one block of memory serves all of its peers. A client's
-/// are masked, and therefore copied. Cloning shares the message, also with other threads.
+/// A server's messages are not masked, so all peers share one block of memory. A client's messages
+/// are masked, and therefore copied. Clones share the message, also between threads.
 ///
 /// ```
 /// # mod rotor { pub use rotor_websocket as websocket; }
@@ -35,10 +35,10 @@ pub struct Prepared(Arc<Frames>);
 
 struct Frames {
     kind: Kind,
-    /// Header and payload.
+    /// The header and the payload.
     plain: Block,
     header_len: usize,
-    /// By the width of the window, 9 to 15; empty where compression does not shorten it.
+    /// Indexed by the window, 9 to 15; `None` if compression does not shorten the message.
     compressed: [OnceLock<Option<Block>>; 7],
 }
 
@@ -53,7 +53,7 @@ impl Prepared {
         Prepared::new(Kind::Binary, bytes)
     }
 
-    /// Makes a message with the kind and the bytes of one that came.
+    /// Makes a message with the kind and the bytes of a received one.
     pub fn message(message: Message<'_>) -> Prepared {
         Prepared::new(message.kind(), message.as_bytes())
     }
@@ -73,7 +73,7 @@ impl Prepared {
         &self.0.plain[self.0.header_len..]
     }
 
-    /// The frame as it is for the peer behind this; `None` where each peer's is another.
+    /// Returns the frame for a peer; `None` if each peer's frame is different.
     pub(crate) fn frame_for(&self, outgoing: &Outgoing) -> Option<Block> {
         if outgoing.is_client() {
             return None;
@@ -88,8 +88,8 @@ impl Prepared {
                 return Some(block.clone());
             }
         }
-        // A peer with context take-over gets the plain message, which every peer accepts:
-        // compressing it for each would cost what preparing is meant to save.
+        // A peer with context take-over gets the uncompressed message, which every peer accepts.
+        // Compressing it for each peer would cost what preparing it is meant to save.
         Some(frames.plain.clone())
     }
 
@@ -102,7 +102,7 @@ impl Prepared {
     }
 }
 
-/// A whole message as a server's frame, and the length of its header.
+/// Frames a whole message as a server does. Returns the frame, and the length of its header.
 fn framed(kind: Kind, is_compressed: bool, payload: &[u8]) -> (Block, usize) {
     let len = payload.len() as u64;
     let header = Header { opcode: opcode_of(kind), is_final: true, is_compressed, mask: None, len };

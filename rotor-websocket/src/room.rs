@@ -1,4 +1,4 @@
-//! `Room`: one message for many connections of a loop.
+//! `Room`: sends messages to many connections of a loop.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -11,15 +11,15 @@ use crate::room_config::{RoomConfig, Slow};
 use crate::send_error::SendError;
 use crate::sender::Sender;
 
-/// One message for many connections. A room keeps what was said last, once for all its members, and
-/// wakes them; each takes it from there at its own pace.
+/// Sends messages to many connections. A room keeps the latest messages once for all its members,
+/// and wakes the members; each takes the messages at its own pace.
 ///
-/// It lives in the loop's context. **A member that does not keep up costs nothing but its place in
-/// the room**: the room holds what the member has not taken, and keeps no more than
-/// [`backlog_max`](RoomConfig::backlog_max) messages. [`Slow`] decides what becomes of such a
+/// A room lives in the loop's context. **A member that does not keep up costs nothing but its place
+/// in the room**: the room holds the messages that the member has not taken, and keeps at most
+/// [`backlog_max`](RoomConfig::backlog_max) of them. [`Slow`] decides what happens to such a
 /// member.
 ///
-/// A connection in several rooms has a [`Member`] for each. If each loop has a room of its own, a
+/// A connection in several rooms has a [`Member`] for each. If each loop has its own room, a
 /// machine on each loop must say the message there; a [`Prepared`] may be sent to other loops.
 ///
 /// # Examples
@@ -84,26 +84,26 @@ use crate::sender::Sender;
 #[doc(alias = "publish-subscribe")]
 pub struct Room {
     config: RoomConfig,
-    /// The newest last.
+    /// The newest message is last.
     log: VecDeque<Prepared>,
-    /// The number of the first message in the log; of the next one, if it is empty.
+    /// The number of the first message in the log; of the next message, if the log is empty.
     first: u64,
     bytes: usize,
     members: BTreeMap<Place, Seat>,
-    /// Joining has it looked who is gone once there are so many.
+    /// With this many members, joining removes those that are gone.
     look_at: usize,
 }
 
-/// Below so many members nobody looks who is gone until something is said.
+/// With fewer members, those that are gone are removed only when something is said.
 const LOOK_AT_MIN: usize = 64;
 
-/// Whose a place is: the machine's, or the part's of it that a WebSocket on a stream of HTTP/2 is.
+/// Identifies a WebSocket: the machine's token, and the part for a stream of HTTP/2.
 type Place = (Token, u32);
 
-/// Whom the room wakes.
+/// A member's entry in the room.
 struct Seat {
     notifier: Notifier,
-    /// Gone with the last [`Member`] of the place, however that ended.
+    /// Dead once the last [`Member`] of the place is dropped, for whatever reason.
     is_taken: Weak<()>,
 }
 
@@ -113,17 +113,17 @@ impl Seat {
     }
 }
 
-/// A place in a [`Room`]: how far its holder has heard.
+/// A membership in a [`Room`], which knows what its holder has received.
 #[derive(Debug)]
 #[must_use = "who is in a room and does not take what is said there is woken for nothing"]
 pub struct Member {
     place: Place,
     #[expect(dead_code, reason = "that it is there says to the room that the place is taken")]
     takes: Arc<()>,
-    /// The number of the message that it hears next.
+    /// The number of the message to deliver next.
     next: u64,
     missed: u64,
-    /// It has been held up since it last had heard everything.
+    /// Whether the member was held up since it last had received everything.
     is_behind: bool,
 }
 
@@ -131,14 +131,16 @@ pub struct Member {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "a member that is cut must be closed"]
 pub enum Delivery {
-    /// The member has heard everything.
+    /// The member has received everything.
     All,
-    /// There is more, but no room for it: [`flushed`](crate::Handler::flushed) will be called.
+    /// There is more to send, but no room for it: [`flushed`](crate::Handler::flushed) will be
+    /// called.
     More,
-    /// The member was too slow, and the room is set to [`Slow::Cut`]: close it.
+    /// The member was too slow, and the room is configured with [`Slow::Cut`]: close the
+    /// connection.
     Cut,
-    /// The connection is closing, or in the middle of a message of its own ([`Sender::begin`]):
-    /// deliver again after that.
+    /// The connection is closing, or the handler has begun a message of its own ([`Sender::begin`])
+    /// and not ended it. In the second case, deliver again after that.
     Busy,
 }
 
@@ -149,34 +151,35 @@ impl Room {
         Room { config, log, first: 0, bytes: 0, members, look_at: LOOK_AT_MIN }
     }
 
-    /// Joins with the notifier of the WebSocket's own scope
-    /// ([`Scope::notifier`](rotor_core::Scope::notifier)). Whoever holds the place hears what is
-    /// said from now on. A WebSocket that joins again still has one place, and is woken once; it
-    /// gives that up with the first [`leave`](Room::leave).
+    /// Adds a member. Pass the notifier of the WebSocket's own scope
+    /// ([`Scope::notifier`](rotor_core::Scope::notifier)). The member receives the messages that
+    /// are said from now on. A WebSocket that joins again still has one place and is woken once;
+    /// the first [`leave`](Room::leave) gives up that place.
     pub fn join(&mut self, notifier: Notifier) -> Member {
         let place = (notifier.token(), notifier.part());
         let before = self.members.get(&place).and_then(|seat| seat.is_taken.upgrade());
         let takes = before.unwrap_or_default();
-        // Where nothing is ever said, those who come and go would be more and more.
+        // In a room where nothing is ever said, members that are gone would accumulate.
         if self.members.len() >= self.look_at {
             self.members.retain(|_, seat| seat.is_taken() && seat.notifier.is_alive());
-            // Twice as many as are left: so a join looks at two of them, on average.
+            // Twice as many as are left, so that a join checks two members on average.
             self.look_at = self.members.len().max(LOOK_AT_MIN / 2).saturating_mul(2);
         }
         self.members.insert(place, Seat { notifier, is_taken: Arc::downgrade(&takes) });
         Member { place, takes, next: self.end(), missed: 0, is_behind: false }
     }
 
-    /// Leaves. Whoever ended without leaving (its handler panicked, for example), or dropped its
-    /// [`Member`], is forgotten when something is said, or as others join.
+    /// Removes a member. A member that ended without leaving (because its handler panicked, for
+    /// example), or whose [`Member`] was dropped, is removed when something is said, or when others
+    /// join.
     #[expect(clippy::needless_pass_by_value, reason = "who has left hears no more")]
     pub fn leave(&mut self, member: Member) {
         self.members.remove(&member.place);
     }
 
-    /// Says something to all members, the speaker included. Each of them is woken, and takes the
-    /// message by [`deliver`](Room::deliver). The room drops the oldest messages beyond its limits.
-    /// The cost is one wake-up for each member, whatever the length of the message.
+    /// Sends a message to all members, including the speaker. Each member is woken, and receives
+    /// the message by [`deliver`](Room::deliver). The room drops its oldest messages beyond its
+    /// limits. The cost is one wake-up for each member, whatever the length of the message.
     pub fn say(&mut self, message: Prepared) {
         self.bytes += message.payload().len();
         self.log.push_back(message);
@@ -186,11 +189,11 @@ impl Room {
             self.bytes -= forgotten.map_or(0, |message| message.payload().len());
             self.first += 1;
         }
-        // Members that are gone, for whatever reason, are forgotten.
+        // Removes members that are gone, for whatever reason.
         self.members.retain(|_, seat| seat.is_taken() && seat.notifier.wakeup());
     }
 
-    /// Sends a member what it has not heard, as far as there is room. Call it in
+    /// Sends a member the messages that it has not received, as far as there is room. Call this in
     /// [`wakeup`](crate::Handler::wakeup) and [`flushed`](crate::Handler::flushed).
     pub fn deliver(&self, member: &mut Member, out: &mut Sender<'_>) -> Delivery {
         if member.next < self.first {
@@ -200,7 +203,7 @@ impl Room {
             member.skip_to(self.first);
         }
         if member.is_behind && self.config.slow == Slow::Coalesce {
-            // The newest; all, if that was heard already.
+            // Skips to the newest message, if that was not received yet.
             member.skip_to(self.end().saturating_sub(1).max(member.next));
         }
         while member.next < self.end() {
@@ -219,23 +222,24 @@ impl Room {
         Delivery::All
     }
 
-    /// Returns how many members there are. Those who ended without [leaving](Room::leave) count until
-    /// they are forgotten.
+    /// Returns the number of members. Those that ended without [leaving](Room::leave) count until
+    /// they are removed.
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Returns whether there are no members, in the sense of [`len`](Room::len).
+    /// Returns whether there are no members, as counted by [`len`](Room::len).
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
 
-    /// Returns what the room keeps, the oldest first: for example for members who join late.
+    /// Returns the messages that the room keeps, oldest first, for example to send them to a new
+    /// member.
     pub fn backlog(&self) -> impl ExactSizeIterator<Item = &Prepared> {
         self.log.iter()
     }
 
-    /// The number of the next message.
+    /// Returns the number of the next message.
     fn end(&self) -> u64 {
         self.first + self.log.len() as u64
     }

@@ -5,15 +5,15 @@
 #[non_exhaustive]
 #[doc(alias = "slow consumer")]
 pub enum Slow {
-    /// It misses the oldest messages, which the room no longer keeps, and gets the rest.
+    /// The member misses the oldest messages, which the room no longer keeps, and gets the rest.
     #[default]
     Skip,
-    /// Once it has been held up, it gets only the newest message: for values that replace each
-    /// other, like prices and positions.
+    /// Once the member has been held up, it gets only the newest message. This is for values that
+    /// replace each other, like prices and positions.
     #[doc(alias = "conflate")]
     Coalesce,
-    /// It gets [`Delivery::Cut`](crate::Delivery::Cut) instead of a message that the room no longer
-    /// keeps, and should be closed: for a chat, where nobody may miss anything.
+    /// The member gets [`Delivery::Cut`](crate::Delivery::Cut) instead of a message that the room
+    /// no longer keeps, and should be closed. This is for a chat, where nobody may miss anything.
     Cut,
 }
 
@@ -32,16 +32,16 @@ impl RoomConfig {
         RoomConfig { backlog_max: 1024, backlog_bytes_max: 1 << 20, slow: Slow::Skip }
     }
 
-    /// Sets how many messages the room keeps, once for all members together. Default 1,024: a burst
-    /// that a member needs a moment for.
+    /// Sets how many messages the room keeps, once for all members together; at least 1. Default
+    /// 1,024: a burst that a member needs a moment to receive.
     pub fn backlog_max(mut self, messages: usize) -> RoomConfig {
         self.backlog_max = messages.max(1);
         self
     }
 
-    /// Sets how many bytes these messages may have in total; the newest is kept whatever its
-    /// length. Default 1 MiB: what the room costs, however many members lag. Some 450 bytes for
-    /// each message are not counted, nor are its [compressed forms](crate::Prepared).
+    /// Sets how many bytes these messages may have in total. The newest is kept whatever its
+    /// length. Default 1 MiB; this bounds the room's memory however many members lag. Some 450
+    /// bytes per message are not counted, nor are its [compressed forms](crate::Prepared).
     pub fn backlog_bytes_max(mut self, bytes: usize) -> RoomConfig {
         self.backlog_bytes_max = bytes;
         self

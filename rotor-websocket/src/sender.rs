@@ -1,4 +1,4 @@
-//! `Sender`: what a handler sends its messages with.
+//! `Sender`: sends the messages of a handler.
 
 use std::fmt;
 
@@ -14,29 +14,31 @@ use crate::outgoing::{Begun, Outgoing, opcode_of};
 use crate::prepared::Prepared;
 use crate::send_error::SendError;
 
-/// Sends messages to the peer of a WebSocket; each call of its handler is lent one.
+/// Sends messages to the peer of a WebSocket. Each call of a handler gets one.
 ///
-/// Nothing is sent before the handler has returned. What a peer does not take waits:
-/// [`unsent`](Sender::unsent) returns how much, and beyond
-/// [`unsent_high_water`](crate::WebSocketConfig::unsent_high_water) a message is refused. In
-/// [`message`](crate::Handler::message) there is always room for one, whatever its length. A
-/// handler that sends more, or unasked, goes on in [`flushed`](crate::Handler::flushed).
+/// Nothing is sent before the handler has returned. Output that the peer does not take yet waits:
+/// [`unsent`](Sender::unsent) returns how much that is, and once it reaches
+/// [`unsent_high_water`](crate::WebSocketConfig::unsent_high_water), further messages are refused.
+/// In [`message`](crate::Handler::message) there is always room for one message, whatever its
+/// length. A handler that sends more than one, or that sends without being asked, continues in
+/// [`flushed`](crate::Handler::flushed).
 pub struct Sender<'a> {
     outgoing: &'a mut Outgoing,
     output: &'a mut Output,
     config: &'a WebSocketConfig,
-    /// The message that the handler was given, if it stands in the input.
+    /// The message that the handler was given, if it is still in the input.
     given: &'a [u8],
-    /// Its bytes are what is sent first, as this; they need not be copied if nothing follows them.
+    /// Set if the given message is to be sent first, as this kind. It need not be copied if nothing
+    /// follows it.
     passed_on: Option<Kind>,
 }
 
-/// A message from this length on, in bytes, is sent from where it stands, if it is the one that has
-/// just come. A shorter one is copied in less time.
+/// From this length in bytes, a message that was just received is sent from the input. A shorter
+/// one is copied in less time.
 const PASSED_ON_MIN: usize = 4096;
 
-/// The length of the header of a message that is passed on: it stands whole in the input, so its
-/// length takes two bytes (RFC 6455 §5.2).
+/// The length of the header of such a message: the message is complete in the input, so its length
+/// takes two bytes (RFC 6455 §5.2).
 const PASSED_ON_HEADER: usize = 4;
 
 impl<'a> Sender<'a> {
@@ -48,18 +50,18 @@ impl<'a> Sender<'a> {
         Sender { outgoing, output, config, given: &[], passed_on: None }
     }
 
-    /// The same for a handler that is given these bytes of the input.
+    /// Sets the bytes of the input that the handler is given.
     pub(crate) fn giving(self, given: &'a [u8]) -> Sender<'a> {
         Sender { given, ..self }
     }
 
-    /// What the message that was given is to be passed on as, if it is: by the caller, who can move
-    /// it.
+    /// Returns the kind as which the given message is to be passed on, if it is. The caller moves
+    /// it to the output.
     pub(crate) fn passed_on(self) -> Option<Kind> {
         self.passed_on
     }
 
-    /// Copies the message that is to be passed on, as something follows it.
+    /// Copies the message that is to be passed on, because something follows it.
     #[cold]
     pub(crate) fn copy_passed_on(&mut self) {
         if let Some(kind) = self.passed_on.take() {
@@ -67,7 +69,7 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Whether these are the bytes that were given, in their place, and they can go out from there.
+    /// Returns whether these are the given bytes themselves, and can be sent from the input.
     fn can_pass_on(&self, payload: &[u8]) -> bool {
         payload.len() >= PASSED_ON_MIN
             && std::ptr::eq(payload, self.given)
@@ -75,16 +77,16 @@ impl<'a> Sender<'a> {
             && self.outgoing.sends_plain(payload.len())
     }
 
-    /// Sends a text.
+    /// Sends a text message.
     ///
     /// # Errors
     ///
-    /// `Closing`, `Full`, `Unfinished`: nothing is sent.
+    /// `Closing`, `Full`, `Unfinished`. Nothing was sent.
     pub fn text(&mut self, text: &str) -> Result<(), SendError> {
         self.whole(Kind::Text, text.as_bytes())
     }
 
-    /// Sends bytes.
+    /// Sends a binary message.
     ///
     /// # Errors
     ///
@@ -93,7 +95,7 @@ impl<'a> Sender<'a> {
         self.whole(Kind::Binary, bytes)
     }
 
-    /// Sends a [`Message`], the type in which messages are received: an echo, for example.
+    /// Sends a [`Message`], the type of received messages; an echo does this.
     ///
     /// # Errors
     ///
@@ -102,8 +104,8 @@ impl<'a> Sender<'a> {
         self.whole(message.kind(), message.as_bytes())
     }
 
-    /// Sends a message that was prepared for many peers. To a server's peers it is sent without
-    /// copying, unless it is short.
+    /// Sends a message that was prepared for many peers. A server sends it without copying, unless
+    /// it is short.
     ///
     /// # Errors
     ///
@@ -112,7 +114,7 @@ impl<'a> Sender<'a> {
     pub fn prepared(&mut self, message: &Prepared) -> Result<(), SendError> {
         self.check_whole()?;
         match message.frame_for(self.outgoing) {
-            // An output refuses only what comes after its end.
+            // An output fails only after its end.
             Some(block) => self.output.push_block(block).map_err(|_| SendError::Closing),
             None => {
                 self.outgoing.message(message.kind(), message.payload(), self.output);
@@ -121,8 +123,8 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Begins a message whose pieces follow, in this call of the handler or in later ones. It is
-    /// not compressed.
+    /// Begins a message whose pieces follow, in this call of the handler or in later ones. The
+    /// message is not compressed.
     ///
     /// # Errors
     ///
@@ -134,27 +136,27 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    /// Sends a piece of the message that was begun, as a frame of its own. A piece of a text may
-    /// end within a character.
+    /// Sends a piece of the begun message, as a frame of its own. A piece of a text may end within
+    /// a character.
     ///
     /// # Errors
     ///
-    /// `NotBegun`, `NotUtf8`, `Closing`, `Full`: nothing is sent.
+    /// `NotBegun`, `NotUtf8`, `Closing`, `Full`. Nothing was sent.
     pub fn piece(&mut self, bytes: &[u8]) -> Result<(), SendError> {
         self.fragment(bytes, false)
     }
 
-    /// Ends the message that was begun.
+    /// Ends the begun message.
     ///
     /// # Errors
     ///
-    /// `NotBegun`, `Closing`; `NotUtf8` for a text that ends within a character: the message is not
+    /// `NotBegun`; `Closing`; `NotUtf8` for a text that ends within a character. The message is not
     /// ended.
     pub fn end(&mut self) -> Result<(), SendError> {
         self.fragment(&[], true)
     }
 
-    /// Sends a ping with these bytes, at most 125. The connection pings by itself after
+    /// Sends a ping with these bytes, at most 125. The connection itself sends pings after
     /// [`ping_after`](crate::WebSocketConfig::ping_after). Pongs are not passed to the handler.
     ///
     /// # Errors
@@ -169,14 +171,14 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    /// Returns how many bytes wait to be sent.
+    /// Returns how many bytes are unsent.
     #[doc(alias = "bufferedAmount")]
     pub fn unsent(&self) -> usize {
         let passed_on = self.passed_on.map_or(0, |_| PASSED_ON_HEADER + self.given.len());
         self.output.len() + passed_on
     }
 
-    /// Returns how many bytes may be sent before a further message is refused.
+    /// Returns how many bytes may be sent before further messages are refused.
     #[doc(alias = "backpressure")]
     pub fn room(&self) -> usize {
         self.config.unsent_high_water.saturating_sub(self.unsent())
@@ -195,7 +197,7 @@ impl<'a> Sender<'a> {
     fn fragment(&mut self, bytes: &[u8], is_last: bool) -> Result<(), SendError> {
         let Some(mut begun) = self.outgoing.begun else { return Err(SendError::NotBegun) };
         if is_last && !self.outgoing.is_closing {
-            // An end needs no room: a message that cannot end would hold up all others.
+            // Ending needs no room: a message that cannot be ended would hold up all others.
         } else {
             self.check()?;
         }
@@ -219,7 +221,8 @@ impl<'a> Sender<'a> {
         self.check()
     }
 
-    /// Whether something may be sent now; what it would follow is in the output then.
+    /// Checks whether something may be sent now. If so, a message to be passed on is copied to the
+    /// output first.
     fn check(&mut self) -> Result<(), SendError> {
         if self.passed_on.is_some() {
             self.copy_passed_on();

@@ -2,16 +2,17 @@
 
 /// Compression of messages: `permessage-deflate` (RFC 7692).
 ///
-/// By default, without context take-over, each message is compressed by itself, and **a connection
-/// has no codec of its own: those of a thread serve all of its connections**. This matters because
-/// a compressor takes 380 KB (250 with the smallest [window](Deflate::window_bits)) and a
-/// decompressor 48 KB. A thread has a compressor for each window that its peers ask for, 7 at most
-/// for one [level](Deflate::level). A connection has a decompressor only while a compressed message
-/// that is taken [in pieces](crate::Next::pieces) has come in part. With context take-over, earlier
-/// messages make later ones shorter, and each connection pays for its codecs as long as it lives.
+/// By default there is no context take-over: each message is compressed by itself, and **a
+/// connection has no codec of its own: all connections of a thread share the thread's codecs**.
+/// This matters because a compressor takes 380 KB (250 KB with the smallest
+/// [window](Deflate::window_bits)) and a decompressor 48 KB. A thread has one compressor for each
+/// window that its peers ask for, at most 7 for one [level](Deflate::level). A connection has its
+/// own decompressor only while a compressed message that is taken [in pieces](crate::Next::pieces),
+/// or decompressed in steps, is incomplete. With context take-over, earlier messages make later
+/// ones shorter, but each connection has its own codecs until it ends.
 ///
-/// If a compressed text holds both a secret and something that a stranger chose, its length may
-/// reveal the secret (RFC 7692 §9 leads to BREACH): do not mix the two.
+/// If a compressed message contains both a secret and something that a stranger chose, its length
+/// may reveal the secret (RFC 7692 §9; BREACH is such an attack). Do not mix the two.
 ///
 /// ```
 /// # mod rotor { pub use rotor_websocket as websocket; }
@@ -34,23 +35,23 @@ impl Deflate {
         Deflate { compress_min: 256, level: 1, window_bits: 15, takes_over: false }
     }
 
-    /// Sets from which length on messages are compressed, in bytes. Default 256: a shorter one
+    /// Sets from which length in bytes messages are compressed. Default 256, because a shorter one
     /// gains little and costs as much CPU time to set up.
     pub fn compress_min(mut self, bytes: usize) -> Deflate {
         self.compress_min = bytes;
         self
     }
 
-    /// Sets how hard the compressor tries, 1 to 9. Default 1: higher levels cost several times the
-    /// CPU time for a few percent.
+    /// Sets the effort of the compressor, from 1 to 9. Default 1, because higher levels take
+    /// several times the CPU time to save a few percent.
     pub fn level(mut self, level: u32) -> Deflate {
         self.level = level.clamp(1, 9);
         self
     }
 
-    /// Sets the window, as a power of two of bytes, 9 to 15: the largest that this end compresses
-    /// with, and the one that it asks of the peer. Default 15: the best compression, in memory that
-    /// the thread's connections share.
+    /// Sets the window: its size is two to the power of `bits`, in bytes; `bits` is 9 to 15. It is
+    /// the largest window that this end compresses with, and the one that it asks the peer to use.
+    /// Default 15, for the best compression; the thread's connections share the memory.
     #[doc(alias = "server_max_window_bits")]
     #[doc(alias = "client_max_window_bits")]
     pub fn window_bits(mut self, bits: u8) -> Deflate {
@@ -59,7 +60,7 @@ impl Deflate {
     }
 
     /// Sets whether a message may refer to earlier ones, in both directions, if the peer agrees.
-    /// Default: no; with it each connection has codecs of its own, some 430 KB.
+    /// Default: no. If yes, each connection has its own codecs, which take some 430 KB.
     #[doc(alias = "server_no_context_takeover")]
     #[doc(alias = "client_no_context_takeover")]
     pub fn context_takeover(mut self, yes: bool) -> Deflate {

@@ -1,12 +1,12 @@
-//! `Code`: why a connection is closed, as a number.
+//! `Code`: the number in a close frame that says why the connection is closed.
 
 use std::fmt;
 
-/// Why a connection is closed (RFC 6455 §7.4).
+/// The number that says why a connection is closed (RFC 6455 §7.4).
 ///
-/// Every code that [`new`](Code::new) returns may be sent. Codes that only say how a connection
-/// ended ([`NO_STATUS`](Code::NO_STATUS), [`ABNORMAL`](Code::ABNORMAL)) appear in
-/// [`Closed`](crate::Closed), and `new` refuses them.
+/// Every code that [`new`](Code::new) returns may be sent. `new` refuses the codes that only
+/// describe how a connection ended ([`NO_STATUS`](Code::NO_STATUS), [`ABNORMAL`](Code::ABNORMAL));
+/// these appear only in [`Closed`](crate::Closed).
 ///
 /// ```
 /// # mod rotor { pub use rotor_websocket as websocket; }
@@ -22,37 +22,37 @@ pub struct Code(u16);
 impl Code {
     /// 1000: the connection has served its purpose.
     pub const NORMAL: Code = Code(1000);
-    /// 1001: the server goes down, or the user left the page.
+    /// 1001: the server shuts down, or the user left the page.
     pub const GOING_AWAY: Code = Code(1001);
     /// 1002: a frame violates the protocol.
     pub const PROTOCOL_ERROR: Code = Code(1002);
-    /// 1003: this end does not take this kind of message.
+    /// 1003: this end does not accept this kind of message.
     pub const UNSUPPORTED: Code = Code(1003);
     /// 1005: a close frame without a code. Never sent.
     pub const NO_STATUS: Code = Code(1005);
     /// 1006: the connection ended without a close frame. Never sent.
     pub const ABNORMAL: Code = Code(1006);
-    /// 1007: a message does not fit its kind, such as text that is not UTF-8.
+    /// 1007: a message has invalid content, such as text that is not UTF-8.
     #[doc(alias = "INVALID_FRAME_PAYLOAD_DATA")]
     pub const INVALID_DATA: Code = Code(1007);
-    /// 1008: a rule of this end's own was violated; the general code.
+    /// 1008: a rule of this end was violated; the code for cases that no other code fits.
     pub const POLICY: Code = Code(1008);
     /// 1009: a message is too long.
     #[doc(alias = "MESSAGE_TOO_BIG")]
     pub const TOO_LONG: Code = Code(1009);
     /// 1010: the server did not agree to an extension that the client needs.
     pub const MISSING_EXTENSION: Code = Code(1010);
-    /// 1011: something went wrong at this end.
+    /// 1011: this end failed.
     pub const INTERNAL_ERROR: Code = Code(1011);
-    /// 1012: the server restarts; connect again.
+    /// 1012: the server restarts; the client may reconnect.
     pub const RESTART: Code = Code(1012);
-    /// 1013: the server is overloaded; connect again later.
+    /// 1013: the server is overloaded; the client may reconnect later.
     pub const TRY_AGAIN_LATER: Code = Code(1013);
-    /// 1014: a server behind this one gave a bad answer.
+    /// 1014: a server behind this one sent an invalid response.
     pub const BAD_GATEWAY: Code = Code(1014);
 
-    /// Returns the code of this number, if it may be sent: 1000 to 1003, 1007 to 1014, and 3000 to
-    /// 4999 for libraries and applications.
+    /// Returns the code with this number, if it may be sent: 1000 to 1003, 1007 to 1014, and 3000
+    /// to 4999, which are for libraries and applications.
     pub const fn new(number: u16) -> Option<Code> {
         match number {
             1000..=1003 | 1007..=1014 | 3000..=4999 => Some(Code(number)),

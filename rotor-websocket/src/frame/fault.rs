@@ -1,16 +1,16 @@
-//! `Fault`: what a peer may do wrong, and the close code that it gets.
+//! `Fault`: violations of the protocol, and the close codes for them.
 
 use quick_error::quick_error;
 
 use super::code::Code;
 
 quick_error! {
-    /// Something that a peer did which ends its connection; always the peer's fault. The peer gets
-    /// the [code](Fault::code), and the connection is closed.
+    /// A violation by the peer that ends the connection; always the peer's mistake. The peer gets
+    /// the [code](Fault::code) in a close frame.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     #[non_exhaustive]
     pub enum Fault {
-        /// A reserved bit is set to which no extension has given a meaning (RFC 6455 §5.2). 1002.
+        /// A reserved bit is set, but no extension gives it a meaning (RFC 6455 §5.2). 1002.
         ReservedBits {
             display("a frame has a reserved bit set")
         }
@@ -27,11 +27,11 @@ quick_error! {
         Length {
             display("the length of a frame is not written as it must be")
         }
-        /// A client does not mask, or a server does (RFC 6455 §5.1). 1002.
+        /// A client's frame is not masked, or a server's frame is (RFC 6455 §5.1). 1002.
         Mask {
             display("a frame is masked and must not be, or the other way round")
         }
-        /// A continuation without a message, or a new message before the last one has ended (RFC
+        /// A continuation outside a message, or a new message before the last one has ended (RFC
         /// 6455 §5.4). 1002.
         Order {
             display("a fragment continues nothing, or a message begins within another")
@@ -40,7 +40,7 @@ quick_error! {
         CloseCode {
             display("a close frame has no code that may be sent")
         }
-        /// Text, or a reason to close, that is not UTF-8 (RFC 6455 §8.1). 1007.
+        /// Text, or the reason in a close frame, that is not UTF-8 (RFC 6455 §8.1). 1007.
         NotUtf8 {
             display("a text is not UTF-8")
         }
@@ -49,7 +49,7 @@ quick_error! {
             display("a compressed message cannot be decompressed")
         }
         /// A message longer than [`message_max`](crate::WebSocketConfig::message_max): by its
-        /// announced length, by what came, or after decompression. 1009.
+        /// announced length, by the bytes received, or after decompression. 1009.
         TooLong {
             display("a message is longer than it may be")
         }
