@@ -1,11 +1,11 @@
-//! What both sides of the handshake say and look for (RFC 6455 §4).
+//! Parts of the handshake that both sides need (RFC 6455 §4).
 
 use rotor_http::Fields;
 
-/// The version of WebSocket that is spoken.
+/// The supported version of WebSocket.
 pub(crate) const VERSION: &str = "13";
 
-/// The value of a field that must not come twice.
+/// Returns the value of a field that must occur only once; `None` if it occurs more often.
 pub(crate) fn the_only<'a>(name: &str, fields: Fields<'a>) -> Option<&'a [u8]> {
     let mut values = fields.get_all(name);
     let first = values.next();

@@ -1,5 +1,5 @@
-//! `Incoming`: the receiving half of a connection: from bytes to messages. What it has of one that
-//! is not whole is in `partial`.
+//! `Incoming`: the receiving half of a connection, from bytes to messages. An incomplete message is
+//! in `partial`.
 
 use std::sync::Arc;
 
@@ -19,63 +19,65 @@ use crate::message::{Kind, Message, Piece};
 use crate::next::Mode;
 use crate::partial::{Limits, Partial, STEP_MAX, kind_of, most_bytes};
 
-/// Frames up to this length are handled where they stand in the input; longer ones are taken as
-/// they come.
+/// Frames up to this length are handled in the input, when they are complete. Longer ones are taken
+/// as they arrive.
 const WHOLE_MAX: u64 = 32 << 10;
 
-/// How much of a longer frame is waited for, at most: fewer calls for the same bytes.
+/// How much of a longer frame is waited for at most, so that there are fewer calls.
 const PART_WANTED: u64 = 16 << 10;
 
-/// As how many bytes one counts that is decompressed. A block of twenty with a table of codes of its own takes as
-/// long as it takes to make a kilobyte of what was compressed well, and may come to nothing.
+/// As how many bytes of output a byte of compressed input counts. A block of twenty bytes with its
+/// own code table takes as long as producing a kilobyte of well compressed data, and may produce
+/// nothing.
 const COST_OF_COMPRESSED: usize = 64;
 
 /// The receiving half of a connection.
 pub(crate) struct Incoming {
     is_client: bool,
     decompression: Decompression,
-    /// The frame whose payload is coming.
+    /// The frame whose payload is arriving.
     frame: Option<Frame>,
-    /// The message that has begun and is not whole.
+    /// The incomplete message.
     message: Option<Box<Partial>>,
-    /// What the messages that are not whole take, of all connections together.
+    /// The memory of all incomplete messages, of all connections.
     held: Arc<BytesHeld>,
     control: Bucket,
-    /// What is waited for cannot come at once: frames are taken as they come, however short.
+    /// The input cannot hold what would be waited for: frames are taken as they arrive, however
+    /// short they are.
     pub(crate) is_stepwise: bool,
-    /// How many bytes were decompressed since somebody looked: what came of them, or what they cost,
-    /// whichever is more.
+    /// How many bytes were decompressed since this was last reset: the larger one of the output and
+    /// the cost of the input.
     pub(crate) inflated: usize,
 }
 
 /// How messages are decompressed.
 pub(crate) enum Decompression {
     None,
-    /// Each by itself, by a codec of the thread.
+    /// Each by itself, with a codec of the thread.
     Alone,
-    /// Each with what came before it.
+    /// Each with a codec that knows the earlier ones.
     Own(Box<Decompress>),
 }
 
-/// A frame whose header has come.
+/// A frame whose header has arrived.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     opcode: Opcode,
     is_final: bool,
     is_compressed: bool,
-    /// Turned so that it begins with the next byte that has one.
+    /// Rotated for the next masked byte.
     mask: Option<Mask>,
-    /// How much of the payload was not consumed.
+    /// How many bytes of the payload are not consumed yet.
     left: u64,
-    /// From how many bytes at the front of the input the mask was taken already.
+    /// How many bytes at the front of the input are unmasked already.
     clear: usize,
 }
 
-/// What has come, for whoever is to have it.
+/// The result of a step, for the handler or the connection.
 pub(crate) enum Given<'a> {
     Message(Message<'a>),
-    /// A message that is the first thing in the input. Whoever has it may want it
-    /// [passed on](Step::PassOn).
+    /// A message that is still at the front of the input. The handler may want to [pass it
+    /// on](Step::PassOn).
     Standing(Message<'a>),
     Piece(Piece<'a>),
     Ping(&'a [u8]),
@@ -83,30 +85,30 @@ pub(crate) enum Given<'a> {
     Close(Code, &'a str),
 }
 
-/// What a step has come to.
+/// How a step ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
-    /// Something: go on.
+    /// Something was done; continue.
     Did,
-    /// Nothing before so many bytes are in the input.
+    /// Nothing can be done before the input has this many bytes.
     Needs(usize),
-    /// So many bytes, a whole message that was given, are still in the input, and are to be passed
-    /// on as this.
+    /// A complete message of this many bytes was given, is still in the input, and is to be passed
+    /// on as this kind.
     PassOn(Kind, usize),
-    /// Nothing: all messages that are not whole take as much as they may.
+    /// Nothing more fits into the memory of incomplete messages.
     NoRoom,
 }
 
-/// How a step is made.
+/// The conditions of a step.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms {
     pub(crate) limits: Limits,
     pub(crate) now: Time,
-    /// For messages that begin now.
+    /// How messages that begin now are taken.
     pub(crate) mode: Mode,
-    /// Messages are thrown away: the connection is closing.
+    /// Messages are discarded, because the connection is closing.
     pub(crate) discards: bool,
-    /// The peer was sent a ping that it has not answered.
+    /// The peer has not answered a ping.
     pub(crate) owes_pong: bool,
 }
 
@@ -138,7 +140,7 @@ impl Incoming {
         }
     }
 
-    /// What it holds beside its own size: what has come of a message, and codecs.
+    /// Returns how many bytes it holds beside its own size: an incomplete message, and codecs.
     pub(crate) fn held_bytes(&self) -> usize {
         let own = match self.decompression {
             Decompression::Own(_) => codec::DECOMPRESSOR_BYTES,
@@ -147,8 +149,8 @@ impl Incoming {
         own + self.message.as_ref().map_or(0, |message| message.held_bytes())
     }
 
-    /// Does the next thing that can be done with the input, and gives what comes of it; to which the
-    /// answer may be to pass it on.
+    /// Does the next thing that is possible with the input, and calls `give` with the result. If
+    /// `give` returns a kind, the message is to be passed on.
     pub(crate) fn step(
         &mut self,
         input: &mut Buf,
@@ -179,7 +181,7 @@ impl Incoming {
         let wanted = match terms.mode {
             _ if is_waited_for => frame.left,
             _ if self.is_stepwise => 1,
-            // Pieces should go on as soon as they come.
+            // Pieces are handed over as soon as they arrive.
             Mode::Pieces => 1,
             Mode::Messages => frame.left.min(PART_WANTED),
         };
@@ -189,7 +191,7 @@ impl Incoming {
         self.data(frame, have as usize, input, terms, give)
     }
 
-    /// Looks at a header: may there be such a frame here?
+    /// Checks whether a frame with this header is allowed here.
     fn begin(&mut self, header: &Header, terms: &Terms) -> Result<(), Fault> {
         // A client masks, a server does not.
         if header.mask.is_some() == self.is_client {
@@ -201,7 +203,7 @@ impl Incoming {
         let limits = terms.limits;
         match header.opcode {
             Opcode::Close => Ok(()),
-            // It has to come (RFC 6455 §5.5.2).
+            // This pong is required (RFC 6455 §5.5.2).
             Opcode::Pong if terms.owes_pong => Ok(()),
             Opcode::Ping | Opcode::Pong => {
                 let may = self.control.take(terms.now, limits.control_max, limits.control_rate);
@@ -263,7 +265,7 @@ impl Incoming {
         Ok(Step::Did)
     }
 
-    /// Takes `have` bytes of a frame of a message.
+    /// Takes `have` bytes of a data frame.
     fn data(
         &mut self,
         mut frame: Frame,
@@ -275,7 +277,7 @@ impl Incoming {
         if terms.discards {
             input.consume(have);
             frame.left -= have as u64;
-            // The rest is discarded, so neither the mask nor where it was taken off matters.
+            // The rest is discarded, so neither the mask nor the unmasked part matters.
             self.frame = (frame.left > 0).then_some(Frame { mask: None, clear: 0, ..frame });
             match &mut self.message {
                 message if frame.left == 0 && frame.is_final => *message = None,
@@ -294,7 +296,7 @@ impl Incoming {
         if is_whole_frame && self.message.is_none() && is_short {
             return self.whole(frame, have, input, terms, give);
         }
-        // A message of a single frame has nothing noted yet, unless it goes in pieces.
+        // A message of a single frame was not recorded by `begin`, unless it is taken in pieces.
         let message = self.message.get_or_insert_with(|| {
             Partial::begin(frame.opcode, frame.is_compressed, Mode::Messages)
         });
@@ -330,7 +332,8 @@ impl Incoming {
         Ok(Step::Did)
     }
 
-    /// Decompresses some of a message that has come whole, and gives that once it is all.
+    /// Decompresses a part of a complete message, and gives the message once all of it is
+    /// decompressed.
     fn inflate_step(
         &mut self,
         terms: &Terms,
@@ -339,7 +342,8 @@ impl Incoming {
         let Some(partial) = &mut self.message else { return Ok(Step::Did) };
         let kind = partial.kind;
         let whole = if terms.discards {
-            // What the next one refers to need not be right: it is discarded, too.
+            // The data to which later messages refer may become wrong, since those are discarded
+            // too.
             Some(None)
         } else {
             let own = match &mut self.decompression {
@@ -362,7 +366,7 @@ impl Incoming {
         Ok(Step::Did)
     }
 
-    /// Decompresses a piece of `have` bytes of a frame; there may be more to come of them.
+    /// Decompresses a piece from `have` bytes of a frame. It may not use all of them.
     fn inflate_piece(
         &mut self,
         mut frame: Frame,
@@ -385,7 +389,7 @@ impl Incoming {
         input.consume(used);
         frame.left -= used as u64;
         frame.clear = frame.clear.saturating_sub(used);
-        // The end of a message takes steps of its own, after the payload.
+        // The end of a message takes its own steps, after the payload.
         let goes_on = frame.left > 0 || is_end;
         self.frame = goes_on.then_some(frame);
         if is_over {
@@ -394,7 +398,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// A message of one frame, which is all in the input: it is handed over where it stands.
+    /// Gives a message of one frame that is complete in the input, without copying it.
     fn whole(
         &mut self,
         frame: Frame,
@@ -444,7 +448,7 @@ impl Incoming {
         })
     }
 
-    /// Goes on behind so many bytes of a frame.
+    /// Advances by `used` bytes of a frame.
     fn advance(&mut self, mut frame: Frame, used: usize) {
         frame.left -= used as u64;
         frame.clear = 0;
@@ -463,7 +467,7 @@ impl Incoming {
     }
 }
 
-/// What it costs to decompress so many bytes to so many.
+/// Returns what it costs to decompress this much input to this much output.
 fn cost(compressed: usize, inflated: usize) -> usize {
     compressed.saturating_mul(COST_OF_COMPRESSED).max(inflated)
 }

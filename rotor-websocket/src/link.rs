@@ -1,4 +1,4 @@
-//! `Link`: what goes out of a connection, what is watched for, and what the handler has asked for.
+//! `Link`: the output of a connection, its timeouts, and the requests of its handler.
 
 use std::sync::Arc;
 
@@ -15,43 +15,43 @@ use crate::next::{self, Mode, Next};
 use crate::outgoing::Outgoing;
 use crate::sender::Sender;
 
-/// All of a connection but what comes and the handler.
+/// Everything of a connection except its input and its handler.
 pub(crate) struct Link {
     pub(crate) outgoing: Outgoing,
     pub(crate) config: Arc<WebSocketConfig>,
     pub(crate) handler_deadline: Time,
     pub(crate) watch: Watch,
-    /// How messages are handed over that begin now.
+    /// How messages that begin now are handed over.
     pub(crate) mode: Mode,
-    /// The handler wants no more for now.
+    /// The handler wants no messages for now.
     pub(crate) is_held: bool,
-    /// The handler gives the connection up.
+    /// The handler has dropped the connection.
     pub(crate) is_dropped: bool,
-    /// The handler left so much output that it is to hear when there is room.
+    /// So much output is unsent that the handler is to be told when there is room.
     pub(crate) owes_flushed: bool,
-    /// There is more to do than was for one turn.
+    /// There is more to do, but it has to wait for the next turn.
     pub(crate) yields: bool,
-    /// How many bytes lay in the input when it was last looked at.
+    /// How many bytes were in the input when it was last checked.
     pub(crate) unread: usize,
     /// How many messages the handler was given.
     pub(crate) messages: u64,
 }
 
-/// What is watched for.
+/// What the connection waits for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Watch {
-    /// The peer may be silent for a while, since then.
+    /// Waits for input; the peer may be silent for a while, since then.
     Listens { heard: Time },
-    /// It was sent a ping then.
+    /// Waits for input after a ping was sent at this time.
     Pinged { at: Time },
-    /// It was sent a close frame with this code, and has to answer.
+    /// A close frame with this code was sent; waits for the peer's.
     Closing { code: Code, until: Time },
-    /// Both have sent one; the server is to end the connection.
+    /// Both sides have sent a close frame; waits for the server to end the connection.
     Ended { until: Time },
 }
 
 impl Link {
-    /// Calls the handler, and does what it answers.
+    /// Calls the handler, and applies its answer.
     pub(crate) fn call<H: Handler>(
         &mut self,
         handler: &mut Option<H>,
@@ -63,8 +63,8 @@ impl Link {
         debug_assert!(passed_on.is_none(), "nothing was given");
     }
 
-    /// The same for a handler that is given these bytes of the input. Returns what they are to be
-    /// passed on as, if they are.
+    /// Calls a handler that is given these bytes of the input. Returns the kind as which they are
+    /// to be passed on, if they are.
     #[must_use]
     pub(crate) fn call_giving<H: Handler>(
         &mut self,
@@ -78,7 +78,7 @@ impl Link {
         let mut sender = Sender::new(&mut self.outgoing, output, &self.config).giving(given);
         let next = call(called, &mut sender, scope);
         if let next::Step::Close(..) = next.step {
-            // The close frame comes after it.
+            // The close frame has to follow the message.
             sender.copy_passed_on();
         }
         let passed_on = sender.passed_on();
@@ -98,7 +98,7 @@ impl Link {
         passed_on
     }
 
-    /// Sends a close frame, and waits for the peer's; unless one was sent.
+    /// Sends a close frame and waits for the peer's, unless one was sent already.
     pub(crate) fn close(&mut self, code: Code, reason: &str, output: &mut Output, now: Time) {
         if self.is_closing() {
             return;
@@ -115,12 +115,12 @@ impl Link {
         self.outgoing.is_closing
     }
 
-    /// Whether messages may come; else the peer has to wait.
+    /// Returns whether messages are taken; if not, the peer has to wait.
     pub(crate) fn takes_input(&self, output: &Output) -> bool {
         !self.is_held && !self.yields && output.len() < self.config.unsent_high_water
     }
 
-    /// What the connection is at, in a word for people.
+    /// Returns the state of the connection in a word, for people.
     pub(crate) fn state(&self) -> &'static str {
         match self.watch {
             Watch::Listens { .. } if self.is_held => "held (WebSocket)",

@@ -14,19 +14,19 @@ use crate::frame::utf8::Utf8;
 use crate::frame::{close, code::Code};
 use crate::message::Kind;
 
-/// How much of a payload is masked at once, on the stack. A multiple of the mask's length.
+/// How many bytes of a payload are masked at once, on the stack; a multiple of the mask's length.
 const MASKED_AT_ONCE: usize = 4096;
 
 /// The sending half of a connection.
 pub(crate) struct Outgoing {
-    /// Of a client: it masks, a server does not.
+    /// `Some` at a client: a client masks, a server does not.
     masks: Option<Box<Masks>>,
     compression: Compression,
     /// The message that was begun and not ended.
     pub(crate) begun: Option<Begun>,
-    /// A close frame was sent: nothing follows it.
+    /// A close frame was sent, so nothing may follow.
     pub(crate) is_closing: bool,
-    /// How many pings were sent whose pong has not come.
+    /// How many pings have not been answered.
     pub(crate) pings: u32,
 }
 
@@ -35,19 +35,19 @@ pub(crate) struct Outgoing {
 pub(crate) struct Begun {
     pub(crate) kind: Kind,
     pub(crate) utf8: Utf8,
-    /// None of its frames was sent yet.
+    /// No frame of it was sent yet.
     pub(crate) is_first: bool,
 }
 
 /// How messages are compressed.
 pub(crate) enum Compression {
     None,
-    /// Each by itself, by the thread's codec.
+    /// Each by itself, with a codec of the thread.
     Alone {
         deflate: Deflate,
         bits: u8,
     },
-    /// Each with what was sent before it.
+    /// Each with a codec that knows the earlier ones.
     Own {
         compress_min: usize,
         bits: u8,
@@ -55,8 +55,8 @@ pub(crate) enum Compression {
     },
 }
 
-/// The masks of a client. Nobody who has seen some can tell the next (RFC 6455 §5.3): they are a
-/// keyed hash of their number.
+/// The masks of a client. They are a keyed hash of their number, so that nobody can predict one
+/// from others (RFC 6455 §5.3).
 struct Masks {
     hasher: SipHasher24,
     count: u64,
@@ -85,7 +85,7 @@ impl Compression {
 }
 
 impl Outgoing {
-    /// The sending half; of a client, with the key of its masks.
+    /// Makes the sending half. A client has a key for its masks.
     pub(crate) fn new(mask_key: Option<[u8; 16]>, compression: Compression) -> Outgoing {
         let masks = mask_key
             .map(|key| Box::new(Masks { hasher: SipHasher24::new_with_key(&key), count: 0 }));
@@ -96,7 +96,7 @@ impl Outgoing {
         self.masks.is_some()
     }
 
-    /// What it holds beside its own size.
+    /// Returns how many bytes it holds beside its own size.
     pub(crate) fn held_bytes(&self) -> usize {
         match self.compression {
             Compression::Own { bits, .. } => codec::compressor_bytes(bits),
@@ -104,8 +104,8 @@ impl Outgoing {
         }
     }
 
-    /// Of a server that sends each message compressed by itself: from which length on, and with
-    /// which window and effort. What was prepared for others can be sent to its peer.
+    /// Returns the settings and the window if each message is compressed by itself. At a server,
+    /// messages that were prepared for several peers can then be sent compressed.
     pub(crate) fn compresses_alone(&self) -> Option<(Deflate, u8)> {
         match self.compression {
             Compression::Alone { deflate, bits } => Some((deflate, bits)),
@@ -113,7 +113,7 @@ impl Outgoing {
         }
     }
 
-    /// Sends a whole message, compressed where that is worth it.
+    /// Sends a whole message, compressed if that is worthwhile.
     pub(crate) fn message(&mut self, kind: Kind, payload: &[u8], output: &mut Output) {
         let opcode = opcode_of(kind);
         match &mut self.compression {
@@ -131,14 +131,15 @@ impl Outgoing {
             Compression::Own { compress_min, codec, .. } if payload.len() >= *compress_min => {
                 let mut compressed = Vec::new();
                 codec::compress(codec, payload, &mut compressed);
-                // Sent whatever its length: the codec has noted it, so the peer has to see it.
+                // Sent whatever its length: the codec has recorded the message, so the peer must
+                // see it.
                 self.frame(opcode, true, true, &compressed, output);
             }
             _ => self.frame(opcode, true, false, payload, output),
         }
     }
 
-    /// Whether a message of so many bytes goes out as it is: neither masked nor compressed.
+    /// Returns whether a message of this length is sent unchanged, neither masked nor compressed.
     pub(crate) fn sends_plain(&self, len: usize) -> bool {
         let compress_min = match &self.compression {
             Compression::None => usize::MAX,
@@ -149,7 +150,8 @@ impl Outgoing {
     }
 
     /// Sends the first `count` bytes of the input as a message that [is
-    /// plain](Outgoing::sends_plain), and removes them from it: without copying where that can be.
+    /// plain](Outgoing::sends_plain), and removes them from the input. They are not copied if that
+    /// can be avoided.
     pub(crate) fn pass_on(
         &mut self,
         kind: Kind,
@@ -163,14 +165,14 @@ impl Outgoing {
         debug_assert!(written.is_ok(), "the output was ended under a WebSocket");
     }
 
-    /// Sends a close frame, unless one was sent.
+    /// Sends a close frame, unless one was sent already.
     pub(crate) fn close(&mut self, code: Code, reason: &str, output: &mut Output) {
         if !std::mem::replace(&mut self.is_closing, true) {
             self.frame(Opcode::Close, true, false, &close::write(code, reason), output);
         }
     }
 
-    /// Sends a ping, whose pong is then expected.
+    /// Sends a ping, and expects a pong.
     pub(crate) fn ping(&mut self, payload: &[u8], output: &mut Output) {
         self.pings = self.pings.saturating_add(1);
         self.frame(Opcode::Ping, true, false, payload, output);
@@ -188,7 +190,7 @@ impl Outgoing {
         let mask = self.masks.as_mut().map(|masks| masks.next());
         let len = payload.len() as u64;
         let header = header::write(&Header { opcode, is_final, is_compressed, mask, len });
-        // An output refuses only what comes after its end, and only HTTP may have ended it before.
+        // An output fails only after its end, and only HTTP can have ended it before.
         let written = match mask {
             None => output.write_pieces(&[header.as_bytes(), payload]),
             Some(mask) => {

@@ -1,4 +1,4 @@
-//! `Partial`: a message that has begun and is not whole, and what it may come to.
+//! `Partial`: an incomplete message, and the limits of a message.
 
 use std::sync::Arc;
 
@@ -13,52 +13,54 @@ use crate::frame::utf8::Utf8;
 use crate::message::{Kind, Piece};
 use crate::next::Mode;
 
-/// The longest piece of what is decompressed.
+/// The maximum length of a decompressed piece.
 const PIECE_MAX: usize = 16 << 10;
 
-/// How much of a message that has come whole is decompressed in a step, and about how much may come of it.
+/// How much of a complete message is decompressed in a step, and about how much output a step may
+/// produce.
 pub(crate) const STEP_MAX: usize = 16 << 10;
 const STEP_INFLATED_MAX: usize = 256 << 10;
 
-/// How much longer a compressed message may be than what it is decompressed to: what cannot be
-/// shortened is wrapped in blocks (RFC 1951 §3.2.4), and in flushes.
+/// How much longer a compressed message may be than the decompressed one. Data that cannot be
+/// compressed is wrapped in blocks (RFC 1951 §3.2.4) and flushes.
 const OVERHEAD_MIN: usize = 1024;
 const OVERHEAD_PART: usize = 64;
 
-/// A message that has begun and is not whole.
+/// An incomplete message.
 pub(crate) struct Partial {
     pub(crate) kind: Kind,
     pub(crate) is_compressed: bool,
     pub(crate) mode: Mode,
-    /// Of pieces, those that were empty.
+    /// How many fragments there were; of a message taken in pieces, only the empty ones.
     fragments: u32,
-    /// Of text that is not compressed, or that is handed over in pieces.
+    /// For text that is not compressed, or is handed over in pieces.
     utf8: Utf8,
-    /// What has come of it, compressed or not; nothing if it goes in pieces.
+    /// The bytes received, compressed or not; empty if the message is taken in pieces.
     pub(crate) bytes: Vec<u8>,
-    /// What that takes of the total of all connections, with what it is decompressed to.
+    /// The share of these bytes, and of the decompressed ones, in the total of all connections.
     share: Share,
-    /// Of one that has come whole, and is decompressed in steps.
+    /// Set once the message is complete and is decompressed in steps.
     inflating: Option<Inflating>,
-    /// Of one that is decompressed in pieces, or in steps: lent by the thread.
+    /// Lent by the thread, for a message that is decompressed in pieces or in steps.
     pub(crate) codec: Option<Decompress>,
-    /// No piece was handed over yet.
+    /// No piece has been handed over yet.
     is_first: bool,
-    /// How much of what ends a compressed message was decompressed, once all of it has come.
+    /// How many bytes of the end of the stream were decompressed, after the whole message had
+    /// arrived.
     tail_used: usize,
-    /// All of it was handed over.
+    /// The whole message has been handed over.
     pub(crate) is_over: bool,
 }
 
-/// A message that has come whole, and is too long to be decompressed at once.
+/// A message that is complete, but too long to be decompressed at once.
 #[derive(Default)]
 struct Inflating {
-    /// How much of it was decompressed.
+    /// How many bytes of the message were decompressed.
     used: usize,
     bytes: Vec<u8>,
 }
 
-/// What a message and control frames may come to, of [`WebSocketConfig`].
+/// The limits of messages and control frames, from [`WebSocketConfig`].
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) message_max: usize,
@@ -94,7 +96,7 @@ impl Partial {
 
     pub(crate) fn count_fragment(&mut self, len: u64, limits: Limits) -> Result<(), Fault> {
         if self.mode == Mode::Messages || len == 0 {
-            // At the greatest limit there is, any number may come.
+            // Saturates, since the greatest limit means that there is none.
             self.fragments = self.fragments.saturating_add(1);
         }
         if self.fragments > limits.fragments_max { Err(Fault::Fragments) } else { Ok(()) }
@@ -107,35 +109,35 @@ impl Partial {
         if is_whole && all > most { Err(Fault::TooLong) } else { Ok(()) }
     }
 
-    /// Adds what has come to a message that is handed over whole.
+    /// Adds a part to a message that is handed over whole.
     pub(crate) fn add(&mut self, part: &[u8]) -> Result<(), Fault> {
-        // Invalid text is refused at the first bad byte, however long the rest would take.
+        // Invalid text is refused at the first wrong byte, before the rest has arrived.
         if self.kind == Kind::Text && !self.is_compressed {
             self.utf8.push(part)?;
         }
-        // Grown by what came, never by what was announced.
+        // Grows with the received bytes, not with the announced length.
         self.bytes.extend_from_slice(part);
         Ok(())
     }
 
-    /// Counts what it takes among what all such messages do.
+    /// Counts the memory of this message in the total of all incomplete messages.
     ///
     /// # Errors
     ///
-    /// `NoRoom`: they may not take as much.
+    /// `NoRoom`: the total would exceed its limit.
     pub(crate) fn hold(&mut self, held: &Arc<BytesHeld>) -> Result<(), NoRoom> {
         let inflated = self.inflating.as_ref().map_or(0, |inflating| inflating.bytes.capacity());
         self.share.set(self.bytes.capacity() + inflated, held)
     }
 
-    /// What it takes, with what it has been lent.
+    /// Returns how many bytes the message takes, with the codec that it was lent.
     pub(crate) fn held_bytes(&self) -> usize {
         let codec = if self.codec.is_some() { codec::DECOMPRESSOR_BYTES } else { 0 };
         let inflated = self.inflating.as_ref().map_or(0, |inflating| inflating.bytes.capacity());
         size_of::<Partial>() + self.bytes.capacity() + inflated + codec
     }
 
-    /// Whether it is decompressed in steps, now that it has come whole.
+    /// Returns whether the message, which is complete now, is decompressed in steps; begins that.
     pub(crate) fn inflates_in_steps(&mut self) -> bool {
         if self.is_compressed && self.bytes.len() > STEP_MAX {
             self.inflating.get_or_insert_default();
@@ -143,13 +145,13 @@ impl Partial {
         self.inflating.is_some()
     }
 
-    /// All of it was handed to it, and it is being decompressed.
+    /// Returns whether the message is complete and being decompressed.
     pub(crate) fn is_inflating(&self) -> bool {
         self.inflating.is_some()
     }
 
-    /// Decompresses some of it. Returns how much was used for that, and how much came of it; and the message, once
-    /// that is all.
+    /// Decompresses a part. Returns how many bytes of input were used, how many bytes of output
+    /// were produced, and the message once it is complete.
     pub(crate) fn inflate_step(
         &mut self,
         own: Option<&mut Decompress>,
@@ -162,7 +164,7 @@ impl Partial {
             None => self.codec.get_or_insert_with(codec::decompressor),
         };
         let before = bytes.len();
-        // One more than there may be, to see that there is more.
+        // One byte more than allowed, to detect that there is more.
         let most = max.saturating_add(1).min(before + STEP_INFLATED_MAX);
         let rest = &self.bytes[*used..];
         let part = &rest[..rest.len().min(STEP_MAX)];
@@ -172,7 +174,7 @@ impl Partial {
         if *used == self.bytes.len() {
             let tail = &codec::tail()[self.tail_used..];
             self.tail_used += codec::decompress_to(codec, tail, bytes, most)?;
-            // Where the step is full there may be more, even if all input was read.
+            // If the output is full there may be more, even if all input was read.
             is_whole = bytes.len() < most;
         }
         if bytes.len() > max {
@@ -183,14 +185,14 @@ impl Partial {
         Ok((step, inflated, whole))
     }
 
-    /// Throws away what has come of it, and what will.
+    /// Discards what has arrived of the message, and what will arrive.
     pub(crate) fn discard(&mut self) {
         self.bytes = Vec::new();
         self.inflating = None;
         self.share = Share::NONE;
     }
 
-    /// Hands over a piece of it, of `bytes`.
+    /// Hands over a piece of the message.
     pub(crate) fn piece(
         &mut self,
         bytes: &[u8],
@@ -210,8 +212,8 @@ impl Partial {
         Ok(())
     }
 
-    /// Decompresses as much as makes a piece. Returns how much of the part was used, and how much
-    /// came of it.
+    /// Decompresses up to the length of a piece, and hands that over. Returns how much of the part
+    /// was used, and how much output was produced.
     pub(crate) fn inflated_piece(
         &mut self,
         part: &[u8],
@@ -239,7 +241,7 @@ impl Partial {
     }
 }
 
-/// How many bytes of a message may come, before they are decompressed.
+/// Returns how many bytes of a message may arrive, before decompression.
 pub(crate) fn most_bytes(is_compressed: bool, limits: Limits) -> usize {
     let max = limits.message_max;
     if is_compressed { max.saturating_add(max / OVERHEAD_PART + OVERHEAD_MIN) } else { max }

@@ -1,10 +1,10 @@
-//! `WebSocket`: a handler on a connection, as the protocol that HTTP goes on with.
+//! `WebSocket`: a handler on a connection, as the protocol to which HTTP is upgraded.
 //!
 //! ```text
-//!             a message, a wake-up, ..          close frame sent            of the peer, come
+//!             a message, a wake-up, ..          close frame sent           peer's close frame
 //!  Listens ──▶ Listens        Listens, Pinged ──────────────▶ Closing ───────────────────▶ (end)
-//!     │ ▲                              │ close frame come, answered                          ▲
-//!     │ │ anything comes               └───────────▶ Ended, at a client ─── end of stream ───┤
+//!     │ ▲                              │ peer's close frame, answered                        ▲
+//!     │ │ any input                    └───────────▶ Ended, at a client ─── end of stream ───┤
 //!     ▼ │                                            (a server ends at once)                 │
 //!  Pinged ── no pong in time ────────────────────────────────────────────────────────────────┘
 //! ```
@@ -32,17 +32,17 @@ use crate::sender::Sender;
 /// How many frames are handled in one turn at most; the rest waits for the next turn.
 const FRAMES_MAX: u32 = 1024;
 
-/// A WebSocket with its handler: the protocol that an HTTP connection of a server
-/// ([`accept`](crate::accept)) or a client ([`Dial`](crate::Dial)) goes on with.
+/// A WebSocket with its handler: the protocol to which the HTTP connection of a server
+/// ([`accept`](crate::accept)) or of a client ([`Dial`](crate::Dial)) is upgraded.
 pub struct WebSocket<H: Handler> {
-    /// Absent while it is being called, and after its end.
+    /// `None` while the handler is being called, and after its end.
     handler: Option<H>,
     incoming: Incoming,
     link: Link,
 }
 
-/// The seed of a WebSocket: the result of the handshake, and the seed of its handler.
-/// [`Accepted::seed`](crate::Accepted::seed) makes it.
+/// The seed of a WebSocket: the result of the handshake, and the seed of the handler. Made by
+/// [`Accepted::seed`](crate::Accepted::seed).
 pub struct WebSocketSeed<H: Handler> {
     pub(crate) seed: H::Seed,
     pub(crate) config: Arc<WebSocketConfig>,
@@ -50,21 +50,21 @@ pub struct WebSocketSeed<H: Handler> {
     pub(crate) is_client: bool,
 }
 
-/// What the peer's close frame says.
+/// The code and the reason of the peer's close frame.
 type PeersClose = Option<(Code, String)>;
 
-/// What a look at the input has come to.
+/// How a look at the input ended.
 enum Looked {
-    /// So many bytes are waited for.
+    /// This many bytes are needed.
     Needs(usize),
-    /// No more is taken for now.
+    /// No more input is taken for now.
     Rests,
     /// The connection ends.
     Ends(Cause, PeersClose),
 }
 
 impl<H: Handler> WebSocket<H> {
-    /// Handles what has come, as much as may be handled in one turn.
+    /// Handles the input, as much as may be handled in one turn.
     fn look(&mut self, transport: &mut Transport<'_>, scope: &mut Scope<'_, H::Context>) -> Looked {
         self.incoming.inflated = 0;
         let (limits, now) = (Limits::of(&self.link.config), scope.now());
@@ -130,13 +130,13 @@ impl<H: Handler> WebSocket<H> {
         if self.link.is_dropped {
             return Looked::Ends(Cause::Dropped, None);
         }
-        // A handler cannot be woken before it has returned, so in the next turn.
+        // A handler cannot be woken before it has returned, so it continues in the next turn.
         scope.notifier().wakeup();
         self.link.yields = true;
         Looked::Rests
     }
 
-    /// Handles what has come, and waits for more.
+    /// Handles the input, and waits for more.
     fn go_on(
         mut self,
         transport: &mut Transport<'_>,
@@ -155,7 +155,7 @@ impl<H: Handler> WebSocket<H> {
     fn wait(mut self, input: Option<usize>, transport: &Transport<'_>) -> Intent<Self> {
         self.link.unread = transport.input.len();
         let half = self.link.config.unsent_high_water / 2;
-        // Also if it has gone down since: input may come before the word of that.
+        // Also if the output has shrunk since: input may arrive before that is reported.
         let waits_for_room = self.link.owes_flushed || transport.output.len() > half;
         self.link.owes_flushed = waits_for_room;
         let deadline = self.link.deadline();
@@ -168,15 +168,15 @@ impl<H: Handler> WebSocket<H> {
         waiting.deadline(deadline)
     }
 
-    /// Both sides have said what they had to: a client leaves it to the server to end the
-    /// connection (RFC 6455 §7.1.1), so that its own port is free at once.
+    /// Waits for the end of the connection, after both close frames. A client leaves it to the
+    /// server to end the connection (RFC 6455 §7.1.1), so that its own port is free at once.
     fn wait_for_end(self, transport: &mut Transport<'_>) -> Intent<Self> {
         transport.input.clear();
         let deadline = self.link.deadline();
         Intent::of(self).bytes(1).deadline(deadline)
     }
 
-    /// The connection ends: tells the peer where it does not know, and the handler.
+    /// Ends the connection: tells the peer, if it does not know, and the handler.
     fn end(
         mut self,
         cause: Cause,
@@ -213,7 +213,7 @@ impl<H: Handler> WebSocket<H> {
             Cause::Lost => self.link.count(Count::lost),
         }
         if matches!(cause, Cause::PongTimeout | Cause::CloseTimeout | Cause::Dropped) {
-            // Nobody takes it, or should get it.
+            // The peer does not take the output, or should not get it.
             output.truncate(0);
         }
         let told = match cause {
@@ -235,7 +235,7 @@ impl<H: Handler> WebSocket<H> {
         Intent::done()
     }
 
-    /// The connection is gone.
+    /// Tells the handler that the connection is lost.
     fn lost(&mut self, scope: &mut Scope<'_, H::Context>) {
         let Some(handler) = self.handler.take() else { return };
         self.link.count(Count::lost);
@@ -283,7 +283,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
         let next = H::opened(seed, &mut sender, scope);
         let mut handler = None;
         let Next { handler: opened, step, deadline } = next;
-        // Its answer is treated as that of any other call.
+        // Its answer is applied like that of any other call.
         let answer = |handler: H| Next { handler, step, deadline };
         handler.replace(opened);
         link.call(&mut handler, transport.output, scope, |handler, _, _| answer(handler));
@@ -327,14 +327,14 @@ impl<H: Handler> Protocol for WebSocket<H> {
             let output = &mut *transport.output;
             self.link.call(&mut self.handler, output, scope, H::timeout);
         }
-        // Each byte of a frame that is waited for whole is a sign of life.
+        // Each byte of a frame that is not complete shows that the peer is alive.
         let unread = transport.input.len();
         if unread > self.link.unread
             && matches!(self.link.watch, Watch::Listens { .. } | Watch::Pinged { .. })
         {
             self.link.watch = Watch::Listens { heard: now };
         }
-        // A peer cannot be heard while nobody listens.
+        // While no input is taken, the peer cannot be heard.
         let listens = self.link.takes_input(transport.output) && !transport.is_input_held();
         let config = &self.link.config;
         match self.link.watch {
@@ -383,7 +383,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
         if self.handler.is_none() {
             return Intent::done();
         }
-        // What has come before is handled first: a close frame ends that.
+        // Input that has arrived is handled first; a close frame ends that.
         if let Looked::Ends(cause, close) = self.look(transport, scope) {
             return self.end(cause, close, transport, scope);
         }
@@ -412,7 +412,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
         scope: &mut Scope<'_, H::Context>,
     ) -> Intent<Self> {
         if let Exception::Limit(_) = exception {
-            // A frame that would have to be complete is longer than the stream may wait for.
+            // A frame that would be waited for is longer than the input may become.
             self.incoming.is_stepwise = true;
             return self.go_on(transport, scope);
         }

@@ -1,6 +1,6 @@
-//! Compressing and decompressing messages (RFC 7692 §7.2).
+//! Compression and decompression of messages (RFC 7692 §7.2).
 //!
-//! A message is a deflate stream whose last four bytes, an empty block, are left out.
+//! A message is a deflate stream without its last four bytes, which are an empty block.
 
 use std::cell::RefCell;
 
@@ -8,24 +8,23 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, 
 
 use crate::frame::fault::Fault;
 
-/// What ends a message and is not sent.
+/// The end of a deflate stream, which is not sent.
 const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
 
-/// How many decompressors a thread keeps: one is enough unless messages come in pieces.
+/// How many decompressors a thread keeps. One is enough unless messages are decompressed in parts.
 const KEPT_MAX: usize = 4;
 
-/// How far the room for what is decompressed grows at least.
+/// By how many bytes the room for decompressed data grows at least.
 const GROWTH_MIN: usize = 1024;
 
 thread_local! {
     static COMPRESSORS: RefCell<Vec<Shared>> = const { RefCell::new(Vec::new()) };
     static DECOMPRESSORS: RefCell<Vec<Decompress>> = const { RefCell::new(Vec::new()) };
-    /// What was decompressed last, for whoever needs it no longer than a call.
+    /// A buffer for the result of a decompression that is needed only during a call.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A thread keeps no more memory than this between two messages for what it compresses or
-/// decompresses.
+/// How large a buffer may be that a thread keeps between two messages.
 const SCRATCH_MAX: usize = 64 << 10;
 
 struct Shared {
@@ -34,27 +33,27 @@ struct Shared {
     codec: Compress,
 }
 
-/// A new compressor.
+/// Makes a compressor.
 pub(crate) fn compressor(level: u32, bits: u8) -> Compress {
     Compress::new_with_window_bits(Compression::new(level), false, bits)
 }
 
-/// What a compressor of this window takes, in bytes; measured, as zlib-rs has it.
+/// Returns how many bytes a compressor with this window takes; measured with zlib-rs.
 pub(crate) fn compressor_bytes(bits: u8) -> usize {
     248_960 + (4 << bits)
 }
 
-/// What a decompressor takes, in bytes; measured.
+/// How many bytes a decompressor takes; measured.
 pub(crate) const DECOMPRESSOR_BYTES: usize = 47_552;
 
-/// A decompressor, for one message or for a connection.
+/// Takes a decompressor, for a message or for a connection.
 pub(crate) fn decompressor() -> Decompress {
     let kept = DECOMPRESSORS.with_borrow_mut(Vec::pop);
-    // The widest window can read what was written with any other.
+    // The largest window can read data that was written with any other.
     kept.unwrap_or_else(|| Decompress::new_with_window_bits(false, 15))
 }
 
-/// Gives a decompressor back to the thread.
+/// Returns a decompressor to the thread.
 pub(crate) fn give_back(mut codec: Decompress) {
     codec.reset(false);
     DECOMPRESSORS.with_borrow_mut(|kept| {
@@ -64,9 +63,9 @@ pub(crate) fn give_back(mut codec: Decompress) {
     });
 }
 
-/// Lends a vector, empty, that the thread keeps.
+/// Lends the thread's buffer, empty.
 pub(crate) fn with_scratch<R>(f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
-    // Taken, not borrowed, because whoever is called meanwhile may want one, too.
+    // Taken, not borrowed, because `f` may need one as well.
     let mut scratch = SCRATCH.take();
     scratch.clear();
     let result = f(&mut scratch);
@@ -90,16 +89,16 @@ pub(crate) fn compress_alone(level: u32, bits: u8, message: &[u8], to: &mut Vec<
     });
 }
 
-/// Compresses a message, referring to those that the codec has compressed before.
+/// Compresses a message, which may refer to those that the codec has compressed before.
 pub(crate) fn compress(codec: &mut Compress, message: &[u8], to: &mut Vec<u8>) {
     let before = codec.total_in();
     loop {
         let done = (codec.total_in() - before) as usize;
         to.reserve((message.len() - done) / 2 + 64);
-        // It fails only after the end of a stream, and none is ended here.
+        // It fails only after the end of a stream, and no stream is ended here.
         let _ = codec.compress_vec(&message[done..], to, FlushCompress::Sync);
         let is_taken = (codec.total_in() - before) as usize == message.len();
-        // If room is left, nothing more will come.
+        // If there is room left, there is no more output.
         if is_taken && to.len() < to.capacity() {
             break;
         }
@@ -107,15 +106,15 @@ pub(crate) fn compress(codec: &mut Compress, message: &[u8], to: &mut Vec<u8>) {
     if to.ends_with(&TAIL) {
         to.truncate(to.len() - TAIL.len());
     }
-    // Nothing would be left of an empty message, which decompressors need not accept as one (RFC
-    // 7692 §7.2.3.6).
+    // An empty message would be sent as nothing, which decompressors need not accept (RFC 7692
+    // §7.2.3.6).
     if to.is_empty() {
         to.push(0);
     }
 }
 
-/// Decompresses a part of a message, and appends what comes of it, until there are `max` bytes in
-/// `to`. Returns how much of the part was used: all, or there are `max` bytes.
+/// Decompresses a part of a message, and appends the output to `to`, until `to` has `max` bytes.
+/// Returns how much of the part was used: all of it, unless `to` has `max` bytes.
 pub(crate) fn decompress_to(
     codec: &mut Decompress,
     part: &[u8],
@@ -129,9 +128,9 @@ pub(crate) fn decompress_to(
             to.truncate(len);
             return Ok(used);
         }
-        // A little more than what there may be: growing by what was promised would be believing it.
-        // What was not written to is kept for the next round: a message may have as many rounds as
-        // it has blocks that say they are the last.
+        // The room grows with the input, since a length that the peer announces cannot be trusted.
+        // Room that was not used is kept for the next round: a message can cause as many rounds as
+        // it has blocks that are marked as the last.
         if to.len() == len {
             let growth = GROWTH_MIN.max((part.len() - used) * 2).max(len).min(max - len);
             to.resize(len + growth, 0);
@@ -146,7 +145,7 @@ pub(crate) fn decompress_to(
         used += read as usize;
         len += written as usize;
         match status {
-            // This block says that it is the last one: what follows begins anew (RFC 7692
+            // This block is marked as the last one; the data after it begins a new stream (RFC 7692
             // §7.2.3.4).
             Status::StreamEnd => codec.reset(false),
             Status::Ok | Status::BufError => {}
@@ -161,8 +160,8 @@ pub(crate) fn decompress_to(
     }
 }
 
-/// Decompresses a whole message. What it comes to is counted while it comes: a message that is
-/// longer than `max` costs no more than that.
+/// Decompresses a whole message. It stops when the output exceeds `max`, so a longer message costs
+/// no more than that.
 pub(crate) fn decompress(
     codec: &mut Decompress,
     message: &[u8],
@@ -170,7 +169,7 @@ pub(crate) fn decompress(
     max: usize,
 ) -> Result<(), Fault> {
     for part in [message, &TAIL] {
-        // One more than there may be, to see that there is more.
+        // One byte more than allowed, to detect that there is more.
         let used = decompress_to(codec, part, to, max.saturating_add(1))?;
         if to.len() > max {
             return Err(Fault::TooLong);
@@ -180,7 +179,7 @@ pub(crate) fn decompress(
     Ok(())
 }
 
-/// The end of a message that was decompressed in parts.
+/// Returns the end of a message that is decompressed in parts.
 pub(crate) fn tail() -> &'static [u8] {
     &TAIL
 }

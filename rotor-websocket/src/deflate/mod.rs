@@ -1,10 +1,10 @@
-//! `permessage-deflate` (RFC 7692): pure.
+//! `permessage-deflate` (RFC 7692); pure.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |--|--|
-//! | `config` | what this end wants |
-//! | `params` | what both ends agree on |
-//! | `codec` | compressing and decompressing, with codecs that a thread's connections share |
+//! | `config` | the settings of this end |
+//! | `params` | the parameters on which both ends agree |
+//! | `codec` | compression and decompression, with codecs that the connections of a thread share |
 
 pub(crate) mod codec;
 pub(crate) mod config;

@@ -1,20 +1,20 @@
-//! What both ends agree on (RFC 7692 §7): offers, answers, and what either means.
+//! The parameters on which both ends agree (RFC 7692 §7): offers and answers.
 
 use super::config::Deflate;
 
 const NAME: &str = "permessage-deflate";
 
-/// The widest window; what it is where nobody says otherwise.
+/// The largest window, which is the default.
 const WIDEST: u8 = 15;
 
-/// The narrowest window that the codec has; a peer may ask for 8.
+/// The smallest window that the codec supports; a peer may ask for 8.
 const NARROWEST: u8 = 9;
 
-/// What was agreed on: how this end compresses, and how the other one does.
+/// The agreed parameters: how this end compresses, and how the other end does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Agreed {
-    /// The window of what this end compresses; `None` where the peer's wish is narrower than the
-    /// codec can: then nothing is compressed, which is always allowed.
+    /// The window with which this end compresses. `None` if the peer asked for a smaller one than
+    /// the codec supports: then nothing is compressed, which is always allowed.
     pub(crate) send_bits: Option<u8>,
     pub(crate) sends_takeover: bool,
     pub(crate) receives_takeover: bool,
@@ -26,12 +26,12 @@ struct Params {
     server_no_takeover: bool,
     client_no_takeover: bool,
     server_bits: Option<u8>,
-    /// The parameter, and its value where it has one.
+    /// The parameter, and its value if it has one.
     client_bits: Option<Option<u8>>,
 }
 
 impl Params {
-    /// Reads one element of the field, if it is of this extension and as it must be.
+    /// Reads one element of the field; `None` if it is another extension, or malformed.
     fn read(element: &[u8]) -> Option<Params> {
         let text = std::str::from_utf8(element).ok()?;
         let mut parts = text.split(';').map(|part| part.trim_matches([' ', '\t']));
@@ -60,7 +60,7 @@ impl Params {
                 }
                 _ => return None,
             };
-            // A parameter that comes twice makes the offer invalid (RFC 7692 §7.1).
+            // A repeated parameter makes the offer invalid (RFC 7692 §7.1).
             if !is_first {
                 return None;
             }
@@ -69,7 +69,7 @@ impl Params {
     }
 }
 
-/// The value of a window parameter: 8 to 15, without a leading zero; perhaps in quotes.
+/// Reads the value of a window parameter: 8 to 15, without leading zeros, perhaps in quotes.
 fn bits(value: &str) -> Option<u8> {
     let value = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value);
     match value {
@@ -85,8 +85,8 @@ fn bits(value: &str) -> Option<u8> {
     }
 }
 
-/// A server's choice among the offers of a client: what is agreed on, and the answer that says so.
-/// The first offer that can be met is taken; `None` if none can.
+/// Chooses among a client's offers, as a server. Returns the agreed parameters, and the answer for
+/// the client. Takes the first offer that can be met; `None` if none can.
 pub(crate) fn choose<'a>(
     offers: impl Iterator<Item = &'a [u8]>,
     config: &Deflate,
@@ -111,7 +111,7 @@ fn answer(offer: Params, config: &Deflate) -> Option<(Agreed, String)> {
     if offer.server_bits.is_some() || send_bits < WIDEST {
         answer += &format!("; server_max_window_bits={send_bits}");
     }
-    // Only a client that says it knows the parameter can be told of it (RFC 7692 §7.1.2.2).
+    // Allowed only if the client has sent the parameter (RFC 7692 §7.1.2.2).
     if let Some(most) = offer.client_bits {
         let bits = config.window_bits.min(most.unwrap_or(WIDEST));
         if bits < WIDEST {
@@ -122,7 +122,7 @@ fn answer(offer: Params, config: &Deflate) -> Option<(Agreed, String)> {
     Some((agreed, answer))
 }
 
-/// What a client offers.
+/// Returns the offer of a client.
 pub(crate) fn offer(config: &Deflate) -> String {
     let mut offer = NAME.to_string();
     if !config.takes_over {
@@ -134,11 +134,11 @@ pub(crate) fn offer(config: &Deflate) -> String {
     offer + "; client_max_window_bits"
 }
 
-/// What a client makes of a server's answer: `None` if it is no answer to the offer.
+/// Reads a server's answer, as a client; `None` if it does not match the offer.
 pub(crate) fn agreed(answer: &[u8], config: &Deflate) -> Option<Agreed> {
     let params = Params::read(answer)?;
-    // An end that was told to keep nothing must confirm that (RFC 7692 §7.1.1.1), and one that was
-    // given a width must not exceed it.
+    // A server that was asked to keep no context must confirm that (RFC 7692 §7.1.1.1), and must
+    // not exceed the requested window.
     if !config.takes_over && !params.server_no_takeover {
         return None;
     }
@@ -147,7 +147,7 @@ pub(crate) fn agreed(answer: &[u8], config: &Deflate) -> Option<Agreed> {
     }
     let bits = match params.client_bits {
         None => WIDEST,
-        // In an answer it has a value.
+        // In an answer, this parameter has a value.
         Some(value) => value?,
     };
     let send_bits = config.window_bits.min(bits);

@@ -3,10 +3,10 @@
 use super::code::Code;
 use super::fault::Fault;
 
-/// A control frame's payload has no more bytes than this.
+/// How many bytes the payload of a control frame may have.
 pub(crate) const CONTROL_BYTES_MAX: usize = 125;
 
-/// Reads what a close frame says: its code, which is [`Code::NO_STATUS`] where it says none, and
+/// Reads the payload of a close frame: its code, which is [`Code::NO_STATUS`] if there is none, and
 /// its reason.
 pub(crate) fn read(payload: &[u8]) -> Result<(Code, &str), Fault> {
     let Some((number, reason)) = payload.split_first_chunk::<2>() else {
@@ -17,8 +17,8 @@ pub(crate) fn read(payload: &[u8]) -> Result<(Code, &str), Fault> {
     Ok((code, reason))
 }
 
-/// The payload of a close frame with this code, which is none for [`Code::NO_STATUS`]; of the
-/// reason as much as fits.
+/// Returns the payload of a close frame, with as much of the reason as fits; empty for
+/// [`Code::NO_STATUS`].
 pub(crate) fn write(code: Code, reason: &str) -> Vec<u8> {
     if code == Code::NO_STATUS {
         return Vec::new();

@@ -12,7 +12,7 @@ use super::close::CONTROL_BYTES_MAX;
 use super::fault::Fault;
 use super::mask::Mask;
 
-/// The longest header there is.
+/// The length of the longest header.
 pub(crate) const HEADER_BYTES_MAX: usize = 14;
 
 const FINAL: u8 = 0x80;
@@ -20,7 +20,7 @@ const COMPRESSED: u8 = 0x40;
 const OTHER_RESERVED: u8 = 0x30;
 const MASKED: u8 = 0x80;
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Opcode {
     Continuation = 0,
@@ -61,18 +61,18 @@ pub(crate) struct Header {
     pub(crate) len: u64,
 }
 
-/// What the first bytes of a frame come to.
+/// The result of reading a header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Read {
-    /// The header, and how many bytes it takes.
+    /// The header, and its length in bytes.
     Header(Header, usize),
-    /// More must come: so many bytes in all, at least.
+    /// More input is needed: at least this many bytes in total.
     Needs(usize),
 }
 
-/// Reads a header as far as it has come: what is wrong is found with the byte that is.
+/// Reads as much of a header as has arrived. An error is returned at the first wrong byte.
 pub(crate) fn read(input: &[u8]) -> Result<Read, Fault> {
-    // One byte, not two: however they come, the first one is judged alone.
+    // One byte, not two, so that the first byte is checked alone however the input is cut.
     let Some(&first) = input.first() else { return Ok(Read::Needs(1)) };
     let (is_final, is_compressed) = (first & FINAL != 0, first & COMPRESSED != 0);
     if first & OTHER_RESERVED != 0 {
@@ -82,7 +82,7 @@ pub(crate) fn read(input: &[u8]) -> Result<Read, Fault> {
     if opcode.is_control() && !is_final {
         return Err(Fault::Control);
     }
-    // Only the first frame of a message says that it is compressed (RFC 7692 §6.1).
+    // Only the first frame of a message has the bit for compression (RFC 7692 §6.1).
     if is_compressed && !matches!(opcode, Opcode::Text | Opcode::Binary) {
         return Err(Fault::ReservedBits);
     }
@@ -112,7 +112,7 @@ pub(crate) fn read(input: &[u8]) -> Result<Read, Fault> {
     Ok(Read::Header(Header { opcode, is_final, is_compressed, mask, len }, size))
 }
 
-/// A header as it is sent.
+/// An encoded header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Written {
     bytes: [u8; HEADER_BYTES_MAX],
@@ -125,7 +125,7 @@ impl Written {
     }
 }
 
-/// Writes a header, with the length in the shortest way.
+/// Writes a header, with the length in its shortest form.
 pub(crate) fn write(header: &Header) -> Written {
     let mut bytes = [0; HEADER_BYTES_MAX];
     bytes[0] = header.opcode as u8

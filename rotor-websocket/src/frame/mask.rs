@@ -1,11 +1,11 @@
-//! Masks (RFC 6455 §5.3): four bytes that every byte of a client's payload is combined with.
+//! Masks (RFC 6455 §5.3): four bytes, with which every byte of a client's payload is combined.
 
-/// A mask, turned so that it begins with the next byte.
+/// A mask, rotated so that it begins with the key of the next byte.
 pub(crate) type Mask = [u8; 4];
 
-/// Takes the mask off, or puts it on: the same bytes come of doing it twice.
+/// Applies or removes a mask: doing it twice restores the bytes.
 ///
-/// Eight bytes at a time, which the compiler makes vectors of.
+/// It takes eight bytes at a time, which the compiler vectorizes.
 pub(crate) fn apply(bytes: &mut [u8], mask: Mask) {
     let [a, b, c, d] = mask;
     let wide = u64::from_ne_bytes([a, b, c, d, a, b, c, d]);
@@ -13,13 +13,13 @@ pub(crate) fn apply(bytes: &mut [u8], mask: Mask) {
     for chunk in chunks {
         *chunk = (u64::from_ne_bytes(*chunk) ^ wide).to_ne_bytes();
     }
-    // A chunk of eight leaves the mask as it was.
+    // Eight bytes do not change the rotation of the mask.
     for (byte, key) in rest.iter_mut().zip(mask.into_iter().cycle()) {
         *byte ^= key;
     }
 }
 
-/// The mask as it is for what comes after so many bytes.
+/// Returns the mask rotated for the bytes after the next `count` ones.
 pub(crate) fn after(mut mask: Mask, count: usize) -> Mask {
     mask.rotate_left(count % 4);
     mask

@@ -1,12 +1,12 @@
-//! What frames are made of: pure, bytes in and bytes out (RFC 6455 §5).
+//! Frames (RFC 6455 §5); pure, bytes in and bytes out.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |--|--|
-//! | `header` | the header of a frame, read and written |
-//! | `mask` | taking a mask off, and putting it on |
-//! | `utf8` | text that comes in parts |
+//! | `header` | reading and writing the header of a frame |
+//! | `mask` | applying and removing a mask |
+//! | `utf8` | text that arrives in parts |
 //! | `code`, `close` | close codes, and the payload of a close frame |
-//! | `fault` | what a peer may do wrong |
+//! | `fault` | violations by the peer |
 
 pub(crate) mod close;
 pub(crate) mod code;

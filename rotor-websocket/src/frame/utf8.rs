@@ -1,11 +1,11 @@
-//! Text that comes in parts, which may end in the midst of a character (RFC 6455 §8.1).
+//! Text that arrives in parts, which may end within a character (RFC 6455 §8.1).
 
 use super::fault::Fault;
 
-/// From this length on `simdutf8` checks; the standard library is as fast below.
+/// From this length on, `simdutf8` is used; below it, the standard library is as fast.
 const LONG_MIN: usize = 256;
 
-/// What has come of a character that the last part ended within; at most three bytes.
+/// The beginning of a character within which the last part ended; at most three bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Utf8 {
     begun: [u8; 4],
@@ -13,13 +13,13 @@ pub(crate) struct Utf8 {
 }
 
 impl Utf8 {
-    /// Takes the next part. The first byte that cannot be right is an error, however little of its
-    /// character has come.
+    /// Takes the next part. Returns an error at the first byte that cannot be valid, even if its
+    /// character is incomplete.
     pub(crate) fn push(&mut self, mut part: &[u8]) -> Result<(), Fault> {
         while self.len > 0 {
             let Some((byte, rest)) = part.split_first() else { return Ok(()) };
             part = rest;
-            // Never more than four: a character that is not complete then is wrong.
+            // At most four bytes: a character that is incomplete after four is invalid.
             self.begun[usize::from(self.len)] = *byte;
             self.len += 1;
             match std::str::from_utf8(&self.begun[..usize::from(self.len)]) {
@@ -38,13 +38,14 @@ impl Utf8 {
         Ok(())
     }
 
-    /// Whether the text may end here: in no character.
+    /// Returns whether the text may end here, not within a character.
     pub(crate) fn is_whole(&self) -> bool {
         self.len == 0
     }
 }
 
-/// Where the first error is, and how long, if more bytes cannot mend it.
+/// Returns the position of the first error, and its length unless more bytes could complete the
+/// character.
 fn first_error(bytes: &[u8]) -> Option<(usize, Option<usize>)> {
     if bytes.len() < LONG_MIN {
         let error = std::str::from_utf8(bytes).err()?;
@@ -54,7 +55,7 @@ fn first_error(bytes: &[u8]) -> Option<(usize, Option<usize>)> {
     Some((error.valid_up_to(), error.error_len()))
 }
 
-/// A whole text.
+/// Checks a complete text.
 pub(crate) fn whole(bytes: &[u8]) -> Result<&str, Fault> {
     if bytes.len() < LONG_MIN {
         return std::str::from_utf8(bytes).map_err(|_| Fault::NotUtf8);
