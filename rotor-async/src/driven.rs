@@ -14,22 +14,22 @@ use crate::poller::Poller;
 /// machine.** It need not be `Send`; a machine that holds one is not `Send` either, and stays with
 /// its loop.
 ///
-/// * Poll it in `wakeup`, and in `timeout` if it [sleeps](crate::sleep): take the machine's
-///   deadline from [`deadline`](Driven::deadline). Unneeded polls do no harm (wake-ups may be
-///   spurious), nor does one after its end.
+/// * Poll it in `wakeup` and, if it [sleeps](crate::sleep), also in `timeout`, with
+///   [`deadline`](Driven::deadline) as the machine's deadline. Unneeded polls do no harm (wake-ups
+///   may be spurious), nor do polls after its end.
 /// * The machine must also make the first poll; nothing does that for it. [`Scope::wake_self`]
-///   causes the call for it.
-/// * A future that wakes itself is polled again in the next turn, behind the other machines. One
-///   that computes for long, or awaits what is always ready, holds up the loop like any handler
-///   that blocks ([`Blocking`](rotor_core::Blocking) names its machine).
-/// * To cancel the future, drop this: the future is dropped, wherever it stands. A waker of it that
-///   is left then wakes nobody, or its machine for nothing.
-/// * A panic in a poll is a panic in the machine's handler: it costs that machine, and the future
-///   is dropped.
+///   causes a `wakeup` in which to make it.
+/// * A future that wakes itself is polled again in the next turn, after the other machines. A
+///   future that computes for long, or awaits only what is ready, holds up the loop like any
+///   handler that blocks ([`Blocking`](rotor_core::Blocking) names its machine).
+/// * To cancel the future, drop this value: the future is dropped, wherever it is. If a waker of it
+///   remains, it wakes nothing, or wakes the machine spuriously.
+/// * A panic in a poll is a panic in the machine's handler: that machine is lost, and the future is
+///   dropped.
 ///
 /// # Examples
 ///
-/// A machine that asks for a number, and ends with it:
+/// A machine that waits for a number, and ends when it has it:
 ///
 /// ```
 /// # use rotor_core as rotor;
@@ -70,20 +70,21 @@ use crate::poller::Poller;
 /// # }
 /// ```
 pub struct Driven<T> {
-    /// Absent once it has ended.
+    /// `None` once the future has ended.
     future: Option<Pin<Box<dyn Future<Output = T>>>>,
     poller: Poller,
 }
 
 impl<T> Driven<T> {
-    /// Takes a future for the machine of this scope. The future is not polled yet.
+    /// Makes a driven future for the machine of this scope. The future is not polled yet.
     pub fn new<C>(future: impl Future<Output = T> + 'static, scope: &Scope<'_, C>) -> Driven<T> {
         Driven { future: Some(Box::pin(future)), poller: Poller::new(scope) }
     }
 
-    /// Polls the future. Once it has ended it is dropped, and this returns `Pending` for ever.
+    /// Polls the future. Once the future has ended it is dropped, and further polls return
+    /// `Pending`.
     pub fn poll<C>(&mut self, scope: &Scope<'_, C>) -> Poll<T> {
-        // Out of its place: one that panics is not polled again.
+        // Taken out, so that a future that panics is not polled again.
         let Some(mut future) = self.future.take() else { return Poll::Pending };
         let polled = self.poller.poll(scope, |context| future.as_mut().poll(context));
         if polled.is_pending() {
@@ -92,13 +93,13 @@ impl<T> Driven<T> {
         polled
     }
 
-    /// Returns when the first of the future's [sleeps](crate::sleep) is over, so that it must be
-    /// polled. `None` once the future has ended: its sleeps are over with it.
+    /// Returns when the first of the future's [sleeps](crate::sleep) ends, by which time the future
+    /// must be polled. Returns `None` if it does not sleep, or has ended.
     pub fn deadline(&self) -> Option<Time> {
         if self.is_ended() { None } else { self.poller.deadline() }
     }
 
-    /// Returns whether the future has ended, or was lost to a panic.
+    /// Returns whether the future has ended, or was dropped because of a panic.
     pub fn is_ended(&self) -> bool {
         self.future.is_none()
     }

@@ -1,4 +1,4 @@
-//! `offload`: work for another thread, requested within a future.
+//! `offload`: work on another thread, requested by a future.
 
 use std::error::Error;
 use std::fmt;
@@ -11,12 +11,13 @@ use rotor_core::{Future as Value, Lost, Outcome};
 use crate::poller;
 use crate::start::Start;
 
-/// Has a thread of the loop's pool do `work`, and returns its result. It is
-/// [`Scope::offload`](rotor_core::Scope::offload) for a future, which has no scope.
+/// Runs `work` on a thread of the loop's pool, and returns its result. This is
+/// [`Scope::offload`](rotor_core::Scope::offload) for futures, which have no scope.
 ///
-/// The work is offered once the poll in which this future is first polled has returned. If the
-/// future is dropped before the work has begun, the work is not done; work that has begun goes on,
-/// and its value is dropped. In a simulation, the simulation decides when the work is done.
+/// The work is offered to the pool after the poll in which this future is first polled. If the
+/// future is dropped before the work has begun, the work is not done. Work that has begun
+/// continues, and its result is dropped. In a simulation, the simulation decides when the work is
+/// done.
 ///
 /// # Errors
 ///
@@ -24,7 +25,7 @@ use crate::start::Start;
 ///
 /// # Panics
 ///
-/// If anything but a [`Poller`](crate::Poller) polls it, as with [`sleep`](crate::sleep).
+/// If anything but a [`Poller`](crate::Poller) polls it, like [`sleep`](crate::sleep).
 ///
 /// # Examples
 ///
@@ -59,10 +60,10 @@ enum Stage<T> {
     Over,
 }
 
-// Nothing of it is ever borrowed from itself.
+// It is never pinned structurally.
 impl<T> Unpin for Offload<T> {}
 
-/// What the future, the poll's end and the thread that works share.
+/// State that the future, the code after the poll and the working thread share.
 struct Shared<T>(Mutex<State<T>>);
 
 struct State<T> {
@@ -74,11 +75,11 @@ struct State<T> {
 enum Job {
     /// The poll has not returned yet.
     Unoffered,
-    /// The pool has it, and has not said yet whether it takes it.
+    /// The work is being offered to the pool, and the result of that is not known yet.
     Offering,
     Full,
     Offered(Value<()>),
-    /// Nobody waits any more.
+    /// The future no longer waits.
     Cancelled,
 }
 
@@ -88,7 +89,7 @@ impl<T> Shared<T> {
     }
 }
 
-/// The work's end, whatever that is: without a value where it is dropped, by a panic say.
+/// Reports the end of the work; without a value if it is dropped, for example by a panic.
 struct End<T>(Arc<Shared<T>>);
 
 impl<T> End<T> {
@@ -100,7 +101,8 @@ impl<T> End<T> {
         state.value = Some(value);
         let waker = state.waker.clone();
         drop(state);
-        // Besides the machine: the future may be in a set that polls whom its wakers name.
+        // This also wakes the machine, but the future may be in a set that polls only futures whose
+        // own waker is called.
         waker.wake();
     }
 }
@@ -112,7 +114,7 @@ impl<T> Drop for End<T> {
 }
 
 fn start<T: Send + 'static>(shared: Arc<Shared<T>>, work: Box<dyn FnOnce() -> T + Send>) -> Start {
-    // From now on: after a poll that panics, nothing is started.
+    // Made now, so that the loss is reported if the poll panics and nothing is started.
     let end = End(shared.clone());
     Box::new(move |pool| {
         let mut state = shared.lock();
@@ -121,17 +123,18 @@ fn start<T: Send + 'static>(shared: Arc<Shared<T>>, work: Box<dyn FnOnce() -> T 
         }
         state.job = Job::Offering;
         drop(state);
-        // One that is refused drops the work, which ends without a value here and now.
+        // If the pool refuses the work, it is dropped, which reports its end without a value at
+        // once.
         let given = pool.give(Box::new(move || end.tell(Ok(work()))));
         let mut state = shared.lock();
         if matches!(state.job, Job::Cancelled) {
-            // Without the lock: what has not begun is not to be done any more.
+            // Dropped without the lock. Work that has not begun is cancelled by that.
             drop(state);
             drop(given);
             return;
         }
         state.job = given.map_or(Job::Full, Job::Offered);
-        // Whoever was polled meanwhile, elsewhere, could not tell why there is no value.
+        // A poll on another thread in the meantime could not tell why there is no value.
         if matches!(state.job, Job::Full) || matches!(state.value, Some(Err(_))) {
             let waker = state.waker.clone();
             drop(state);
@@ -171,7 +174,7 @@ impl<T: Send + 'static> Future for Offload<T> {
 impl<T> State<T> {
     fn ended(&mut self, waker: &Waker) -> Poll<Result<T, Unworked>> {
         self.waker.clone_from(waker);
-        // Before a look at the value, which is there once the job is done.
+        // Checked before the value, which is set before the job is done.
         let is_lost = match std::mem::replace(&mut self.job, Job::Cancelled) {
             Job::Unoffered => {
                 self.job = Job::Unoffered;
@@ -179,7 +182,7 @@ impl<T> State<T> {
             }
             Job::Offering => {
                 self.job = Job::Offering;
-                // A value is one, whatever the pool says; that there is none it tells.
+                // A value counts in any case; if there is none, the pool will say why.
                 match self.value.take_if(|value| value.is_ok()) {
                     Some(value) => return Poll::Ready(value.map_err(Unworked::Lost)),
                     None => return Poll::Pending,
@@ -198,7 +201,7 @@ impl<T> State<T> {
         };
         match (self.value.take(), is_lost) {
             (Some(Ok(value)), _) => Poll::Ready(Ok(value)),
-            // The pool knows better why there is none.
+            // The pool knows more precisely why there is no value.
             (_, Some(lost)) => Poll::Ready(Err(lost)),
             (Some(Err(lost)), None) => Poll::Ready(Err(Unworked::Lost(lost))),
             (None, None) => Poll::Pending,
@@ -206,7 +209,7 @@ impl<T> State<T> {
     }
 }
 
-/// What has not begun need not be done. The work itself holds the other end.
+/// Cancels work that has not begun. The work itself holds the other end.
 impl<T> Drop for Offload<T> {
     fn drop(&mut self) {
         if let Stage::Asked(shared) = &self.stage {
@@ -227,12 +230,13 @@ impl<T> fmt::Debug for Offload<T> {
     }
 }
 
-/// Why work for another thread came to nothing.
+/// Why work for another thread has no result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unworked {
-    /// More waits already than the pool takes: nobody's fault. Say "busy", or try again later.
+    /// The pool's queue is full: nobody's mistake. Respond that the service is busy, or try again
+    /// later.
     Full,
-    /// It was begun, or waited for that, and has no value: it panicked, as a rule.
+    /// The work was begun or waited to begin, and has no result. Usually it panicked.
     Lost(Lost),
 }
 

@@ -11,28 +11,29 @@ use rotor_core::{Future as Value, Notifier, Scope, Time};
 use crate::start::Start;
 
 /// What a machine needs to poll futures: a waker that wakes the machine, and the loop's time for
-/// the [sleeps](crate::sleep) in them.
+/// [sleeps](crate::sleep).
 ///
-/// [`Driven`](crate::Driven) and [`Task`](crate::Task) have one each. A machine that polls
-/// something else (a stream, a body, a tower service) keeps one of its own.
+/// Each [`Driven`](crate::Driven) and [`Task`](crate::Task) has a poller. A machine that polls
+/// something else (a stream, a body, a tower service) keeps its own.
 pub struct Poller {
     waker: Waker,
-    /// What the waker wakes. Absent only while a poll is under way.
+    /// The notifier that the waker uses. `None` only during a poll.
     notifier: Option<Notifier>,
     sleeps: Sleeps,
 }
 
-/// Who sleeps until when, each by its number. It is put aside while nothing is polled.
+/// The wakers of sleeping futures, by the time and the number of the sleep. Moved to `Current`
+/// during a poll.
 type Sleeps = BTreeMap<(Time, u64), Waker>;
 
-/// The poll that is under way on this thread.
+/// The current poll of this thread.
 struct Current {
     now: Time,
-    /// Which waker is the poller's: it and its clones have this.
+    /// Identifies the poller's waker and its clones.
     waker: *const (),
     notifier: Option<Notifier>,
     sleeps: Sleeps,
-    /// What is done behind it, with the scope.
+    /// To be done after the poll, with the scope.
     starts: Vec<Start>,
 }
 
@@ -48,10 +49,10 @@ impl Poller {
         Poller { waker, notifier: Some(notifier), sleeps: Sleeps::new() }
     }
 
-    /// Calls `poll` with the context that a future gets when it is polled. Futures whose
-    /// [sleep](crate::sleep) is over by the loop's time are woken before.
+    /// Calls `poll` with a context for polling futures. Before that, wakes the futures whose
+    /// [sleep](crate::sleep) has ended by the loop's time.
     ///
-    /// Polls may be nested, for example if a loop is run in a future.
+    /// Polls may be nested, for example if a future runs a loop.
     pub fn poll<C, R>(
         &mut self,
         scope: &Scope<'_, C>,
@@ -63,7 +64,7 @@ impl Poller {
         let waker = self.waker.data();
         let current = Current { now, waker, notifier, sleeps, starts: Vec::new() };
         let outer = CURRENT.replace(Some(current));
-        // Whatever happens in the poll: a panic leaves no poll under way.
+        // Restores the outer poll in any case, even after a panic.
         let within = Within { outer, notifier: &mut self.notifier, sleeps: &mut self.sleeps };
         let polled = poll(&mut Context::from_waker(&self.waker));
         let starts = CURRENT
@@ -75,12 +76,12 @@ impl Poller {
         polled
     }
 
-    /// Returns when the first of the sleeps that were polled is over: poll again by then.
+    /// Returns when the first of the polled sleeps ends. Poll again by then.
     pub fn deadline(&self) -> Option<Time> {
         self.sleeps.keys().next().map(|(time, _)| *time)
     }
 
-    /// Returns the waker of all polls.
+    /// Returns the waker that is used in all polls.
     pub fn waker(&self) -> &Waker {
         &self.waker
     }
@@ -91,8 +92,8 @@ impl Poller {
                 return;
             }
             let waker = first.remove();
-            // Who is polled with this poller's own waker is polled now, by way of the others; what
-            // has wakers of its own (a set of futures) learns by them whom to poll.
+            // A future that is polled with the poller's own waker is polled now anyway. Futures
+            // with other wakers (in a set of futures) are not polled unless they are woken.
             if !waker.will_wake(&self.waker) {
                 waker.wake();
             }
@@ -100,7 +101,7 @@ impl Poller {
     }
 }
 
-/// While a poll is under way: afterwards the one around it is again.
+/// Exists during a poll; restores the outer one when dropped.
 struct Within<'a> {
     outer: Option<Current>,
     notifier: &'a mut Option<Notifier>,
@@ -116,13 +117,13 @@ impl Drop for Within<'_> {
     }
 }
 
-/// The loop's time, in a poll.
+/// Returns the loop's time, if a poll is under way.
 pub(crate) fn now() -> Option<Time> {
     CURRENT.with_borrow(|current| current.as_ref().map(|current| current.now))
 }
 
-/// Whether who polls with this waker is polled when the value has come, without being woken by it:
-/// it is the waker of the poller whose poll is under way, and the value wakes the same machine.
+/// Returns whether polling this value needs no waker of its own: the waker is that of the current
+/// poll's poller, and the value wakes the same machine.
 pub(crate) fn hears_of<V>(value: &Value<V>, waker: &Waker) -> bool {
     CURRENT.with_borrow(|current| {
         current.as_ref().is_some_and(|current| {
@@ -132,7 +133,7 @@ pub(crate) fn hears_of<V>(value: &Value<V>, waker: &Waker) -> bool {
     })
 }
 
-/// To be done behind the poll. Returns whether there is one.
+/// Adds work to be done after the poll. Returns false if no poll is under way.
 pub(crate) fn start(start: Start) -> bool {
     CURRENT.with_borrow_mut(|current| match current {
         Some(current) => {
@@ -143,7 +144,7 @@ pub(crate) fn start(start: Start) -> bool {
     })
 }
 
-/// The sleeper of this number is to be woken then. Nothing outside of a poll.
+/// Wakes `waker` at `time`, for the sleep of this number. Outside of a poll it does nothing.
 pub(crate) fn sleep_until(time: Time, number: u64, waker: &Waker) {
     CURRENT.with_borrow_mut(|current| {
         if let Some(current) = current {
@@ -152,10 +153,10 @@ pub(crate) fn sleep_until(time: Time, number: u64, waker: &Waker) {
     });
 }
 
-/// The sleeper of this number is gone, or awake.
+/// Forgets the sleep of this number, which was dropped or has ended.
 pub(crate) fn forget(time: Time, number: u64) {
-    // Outside of a poll as a rule all of the future is dropped, and its sleeps with it; if not, it
-    // is woken once for nothing. At the end of a thread there is nothing left to forget.
+    // Outside of a poll the whole future is usually dropped, with its sleeps. If not, it is woken
+    // once spuriously. At the end of a thread there is nothing left to forget.
     let _ended = CURRENT.try_with(|current| {
         if let Ok(mut current) = current.try_borrow_mut()
             && let Some(current) = &mut *current

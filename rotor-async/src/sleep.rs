@@ -10,20 +10,21 @@ use rotor_core::Time;
 
 use crate::poller;
 
-/// Waits for that time, by the clock of the loop that drives the future, from the first poll on.
+/// Sleeps for `time` by the clock of the loop that drives the future, beginning with the first
+/// poll.
 ///
-/// In a simulation this is virtual time. It never ends early; it is as precise as a machine's
-/// deadline ([`TICK`](rotor_core::TICK)), which it uses.
+/// In a simulation the time is virtual. A sleep never ends early. It is as precise as a machine's
+/// deadline, which it uses ([`TICK`](rotor_core::TICK)).
 ///
 /// # Panics
 ///
-/// If anything but a [`Poller`](crate::Poller) polls it (a [`Driven`](crate::Driven) future, a
-/// [`Task`](crate::Task) and an async handler have one): a task on tokio has no loop's time. Like
-/// any panic in a future, it ends that future.
+/// If anything but a [`Poller`](crate::Poller) polls it. A [`Driven`](crate::Driven) future, a
+/// [`Task`](crate::Task) and an async handler have one. A task on tokio has no loop's time. Like
+/// any panic in a future, this ends that future.
 ///
 /// # Examples
 ///
-/// The first of two futures:
+/// A time limit for another future:
 ///
 /// ```
 /// use std::pin::pin;
@@ -45,15 +46,15 @@ pub fn sleep(time: Duration) -> Sleep {
     Sleep { until: Until::After(time), number: NUMBERS.fetch_add(1, Relaxed) }
 }
 
-/// Waits until the clock of the loop that drives the future has reached `time`; see [`sleep`].
+/// Sleeps until the clock of the loop that drives the future has reached `time`; see [`sleep`].
 pub fn sleep_until(time: Time) -> Sleep {
     Sleep { until: Until::At(time), number: NUMBERS.fetch_add(1, Relaxed) }
 }
 
-/// Tells sleeps of the same time apart, in the order in which they were made.
+/// Distinguishes sleeps until the same time, in the order in which they were made.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
-/// The future of [`sleep`].
+/// The future of [`sleep`] and [`sleep_until`].
 #[derive(Debug)]
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct Sleep {
@@ -63,7 +64,7 @@ pub struct Sleep {
 
 #[derive(Clone, Copy, Debug)]
 enum Until {
-    /// It was not polled yet.
+    /// Not polled yet.
     After(Duration),
     At(Time),
 }

@@ -1,4 +1,4 @@
-//! `SpawnOn`: a task on a tokio runtime whose value comes to the machine.
+//! `SpawnOn`: a task on a tokio runtime whose value is sent to the machine.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,14 +6,14 @@ use std::task::{Context, Poll};
 use rotor_core::{Future as Value, Port, Scope};
 use tokio::runtime::Handle;
 
-/// Runs a future on a tokio runtime; its value comes back as a future of the machine.
+/// Runs a future on a tokio runtime, and sends its value to the machine.
 pub trait SpawnOn {
-    /// Spawns `future` on the runtime, where it runs on the runtime's threads, and returns a future
-    /// that wakes the machine when the value has come.
+    /// Spawns `future` on the runtime, where it runs on the runtime's threads. Returns a future
+    /// that wakes the machine when the value has arrived.
     ///
     /// Dropping the returned future aborts the task: `future` is dropped, on the runtime, at its
-    /// next `await`. If it panics, the outcome is [`Lost::Panicked`](rotor_core::Lost); if the
-    /// runtime was shut down meanwhile, `Lost::Dropped`.
+    /// next `await`. If the task panics, the outcome is [`Lost::Panicked`](rotor_core::Lost); if
+    /// the runtime is shut down before the task ends, `Lost::Dropped`.
     ///
     /// # Examples
     ///
@@ -40,15 +40,15 @@ impl<C> SpawnOn for Scope<'_, C> {
         future: impl Future<Output = T> + Send + 'static,
     ) -> Value<T> {
         let (port, value) = self.create_future();
-        // Its end is told by the port.
+        // The port reports the end of the task.
         let _task = handle.spawn(Answering { port: Some(port), future: Box::pin(future) });
         value
     }
 }
 
-/// Works on the value until it is there, or nobody waits for it any more.
+/// Polls the future until its value is ready, or nobody waits for it.
 struct Answering<T> {
-    /// Absent while the work is polled, and at the end.
+    /// `None` while the future is polled, and at the end.
     port: Option<Port<T>>,
     future: Pin<Box<dyn Future<Output = T> + Send>>,
 }
@@ -59,14 +59,14 @@ impl<T> Future for Answering<T> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Answering<T>>, context: &mut Context<'_>) -> Poll<()> {
-        // Out of its place, so that a panic drops it while the thread unwinds, which it tells.
+        // Taken out, so that a panic drops the port during unwinding, which reports the panic.
         let Some(port) = self.port.take() else { return Poll::Ready(()) };
         if port.poll_cancelled(context).is_ready() {
             return Poll::Ready(());
         }
         match self.future.as_mut().poll(context) {
             Poll::Ready(value) => {
-                // `Err`: nobody has waited since a moment ago.
+                // `Err`: nobody waits any more.
                 let _nobody_waits = port.set(value);
                 Poll::Ready(())
             }

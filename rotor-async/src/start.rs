@@ -1,10 +1,10 @@
-//! `Start`: what is done behind a poll, with the scope of that.
+//! `Start`: work to be done after a poll, with the scope of the poll.
 
 use rotor_core::{Future as Value, Scope};
 
-/// Who gives work to other threads: a scope, whatever its context.
+/// Gives work to other threads; a scope, whatever its context.
 pub(crate) trait Pool {
-    /// Absent: it is full.
+    /// Returns `None` if the pool is full.
     fn give(&self, job: Box<dyn FnOnce() + Send>) -> Option<Value<()>>;
 }
 
@@ -14,5 +14,5 @@ impl<C> Pool for Scope<'_, C> {
     }
 }
 
-/// What is done once a poll has returned.
+/// Work to be done after a poll.
 pub(crate) type Start = Box<dyn FnOnce(&dyn Pool)>;

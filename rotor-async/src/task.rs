@@ -9,12 +9,12 @@ use rotor_core::{Machine, Response, Scope};
 
 use crate::driven::Driven;
 
-/// A machine that drives one future to its end, and ends with it.
+/// A machine that drives one future, and ends with it.
 ///
-/// Spawn it with a [`TaskSeed`], or add it to a loop by [`start`](Task::start). The future is first
-/// polled in the next turn, so that a panic in it is the task's, not that of its spawner. It
-/// delivers its results through what it was given, such as a [`Port`](rotor_core::Port) or a
-/// [`Sender`](rotor_core::Sender). At the end of a drain the future is dropped wherever it stands.
+/// Spawn it with a [`TaskSeed`], or add it to a loop with [`start`](Task::start). The future is
+/// first polled in the next turn, so a panic in it ends the task, not its spawner. A task has no
+/// result: let the future send results through a [`Port`](rotor_core::Port) or a
+/// [`Sender`](rotor_core::Sender). At the end of a drain the future is dropped, wherever it is.
 ///
 /// # Examples
 ///
@@ -45,7 +45,7 @@ pub struct Task<C> {
 pub struct TaskSeed(Pin<Box<dyn Future<Output = ()>>>);
 
 impl TaskSeed {
-    /// Takes the future.
+    /// Makes a seed for this future.
     pub fn new(future: impl Future<Output = ()> + 'static) -> TaskSeed {
         TaskSeed(Box::pin(future))
     }

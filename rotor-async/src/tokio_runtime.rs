@@ -9,20 +9,21 @@ use std::task::{Context, Poll, Waker};
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
 use tokio::task::unconstrained;
 
-/// A tokio runtime whose timers and sockets are watched by one thread of its own, for futures that
-/// are polled on rotor's loops.
+/// A tokio runtime for futures that are polled on rotor's loops; a single thread runs its timers
+/// and sockets.
 ///
-/// Libraries on tokio look for a runtime when they make a timer or a socket, or spawn a task.
-/// [`compat`](Tokio::compat) gives them this one while their future is polled on a loop. Its thread
-/// only wakes that future, and runs the tasks that are spawned. Clones are the same runtime. When
-/// the last of them is dropped, it is shut down, without waiting for what is under way.
+/// Libraries for tokio look for a runtime when they make a timer or a socket, or spawn a task.
+/// [`compat`](Tokio::compat) makes this runtime available while their future is polled on a loop.
+/// The runtime's thread only wakes that future, and runs spawned tasks. Clones are handles to the
+/// same runtime. When the last clone is dropped, the runtime is shut down without waiting for its
+/// tasks.
 ///
-/// What blocks in a future blocks the loop that polls it, even `block_in_place`. `spawn_blocking`
-/// uses threads of the runtime (512 at most, tokio's default).
+/// A future that blocks holds up the loop that polls it, even with `block_in_place`.
+/// `spawn_blocking` uses threads of the runtime (at most 512, tokio's default).
 #[derive(Clone)]
 pub struct Tokio {
     handle: Handle,
-    /// Absent where the runtime is another's.
+    /// `None` if the runtime belongs to somebody else.
     owned: Option<Arc<Owned>>,
 }
 
@@ -30,7 +31,7 @@ struct Owned(Option<Runtime>);
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // The last clone may go on a thread of the runtime itself, which must not wait for it.
+        // The last clone may be dropped on a thread of the runtime, which must not wait for itself.
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
         }
@@ -42,7 +43,7 @@ impl Tokio {
     ///
     /// # Errors
     ///
-    /// There is no thread or descriptor left for it.
+    /// No thread or file descriptor is available.
     pub fn new() -> io::Result<Tokio> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
@@ -53,19 +54,19 @@ impl Tokio {
         Ok(Tokio { handle, owned: Some(Arc::new(Owned(Some(runtime)))) })
     }
 
-    /// Uses a runtime that is there: it has to have threads of its own
-    /// (`flavor = "multi_thread"`), since nobody else would watch its timers and sockets.
+    /// Uses an existing runtime. It must have threads of its own (`flavor = "multi_thread"`),
+    /// because nothing else would run its timers and sockets.
     pub fn of(handle: Handle) -> Tokio {
         Tokio { handle, owned: None }
     }
 
-    /// Uses the runtime in which the caller is, or starts one: also where that one has no thread but
-    /// the caller's (`flavor = "current_thread"`, `#[tokio::test]` by itself), which is the loop's
-    /// from then on.
+    /// Uses the runtime in which it is called, or starts one. It also starts one if the current
+    /// runtime has no thread but the caller's (`flavor = "current_thread"`, or `#[tokio::test]`
+    /// without a flavor), because that thread will run the loop.
     ///
     /// # Errors
     ///
-    /// As [`new`](Tokio::new).
+    /// Those of [`new`](Tokio::new).
     pub fn current_or_new() -> io::Result<Tokio> {
         match Handle::try_current() {
             Ok(handle) if handle.runtime_flavor() != RuntimeFlavor::CurrentThread => {
@@ -75,25 +76,25 @@ impl Tokio {
         }
     }
 
-    /// Returns the runtime's handle: for [`SpawnOn`](crate::SpawnOn), and for libraries that ask
-    /// for it.
+    /// Returns the runtime's handle, for [`SpawnOn`](crate::SpawnOn) and for libraries that take
+    /// one.
     pub fn handle(&self) -> &Handle {
         &self.handle
     }
 
-    /// Makes `future` one that is in the runtime's context in each of its polls, and when it is
-    /// dropped: tokio's timers and sockets work in it, and `tokio::spawn`.
+    /// Wraps `future` so that each of its polls, and its drop, happen in the runtime's context. In
+    /// it, tokio's timers, sockets and `tokio::spawn` work.
     pub fn compat<F: Future>(&self, future: F) -> Compat<F> {
         Compat { future: Some(Box::pin(future)), tokio: self.clone() }
     }
 
-    /// Calls `f` in the runtime's context, without a budget: a future that is always ready has to
-    /// yield by itself.
+    /// Calls `f` in the runtime's context, without tokio's cooperative budget. So a future that is
+    /// always ready has to yield by itself.
     pub fn enter<R>(&self, f: impl FnOnce() -> R) -> R {
         let _in_it = self.handle.enter();
-        // A loop in `#[tokio::main]` runs within one poll of tokio's. What that may do before it
-        // yields (128 steps) is no measure for all polls of the loop: once it was used up, nothing
-        // of tokio's would be ready there any more.
+        // A loop in `#[tokio::main]` runs within a single poll of tokio's. The budget of one poll
+        // (128 steps) must not apply to all polls of the loop: once it was used up, no resource of
+        // tokio's would be ready there any more.
         let mut result = None;
         let once = unconstrained(async { result = Some(f()) });
         let _at_once = pin!(once).poll(&mut Context::from_waker(Waker::noop()));
@@ -110,12 +111,12 @@ impl fmt::Debug for Tokio {
 /// The future of [`Tokio::compat`].
 #[must_use = "a future does nothing unless it is polled"]
 pub struct Compat<F: Future> {
-    /// Absent once it has ended, and while it is dropped.
+    /// `None` once the future has ended, and while it is dropped.
     future: Option<Pin<Box<F>>>,
     tokio: Tokio,
 }
 
-// The future has a place of its own.
+// The future is boxed, so moving this does not move it.
 impl<F: Future> Unpin for Compat<F> {}
 
 impl<F: Future> Future for Compat<F> {

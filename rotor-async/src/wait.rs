@@ -1,4 +1,4 @@
-//! `wait`: a value to the machine, awaited.
+//! `wait`: awaits a value that is sent to the machine.
 
 use std::fmt;
 use std::pin::Pin;
@@ -8,31 +8,32 @@ use rotor_core::{Future as Value, Lost, Outcome};
 
 use crate::poller;
 
-/// Awaits a value that comes to this machine: of another machine, of a thread, of
+/// Awaits a value that is sent to this machine: by another machine, by a thread, or by
 /// [`Scope::offload`](rotor_core::Scope::offload).
 ///
-/// Dropping it tells whoever is to set the value that nobody waits.
+/// If it is dropped, the sender of the value learns that nobody waits.
 ///
-/// The value wakes the machine whose scope made it and, if something else polls this, that as well:
-/// a set that polls only whom its wakers name (`FuturesUnordered`, `join_all` of many), the future
-/// of another machine, a task of tokio's. Those of a [`Batch`](rotor_core::Batch) wake their machine
-/// together.
+/// The value wakes the machine whose scope created it. If something else polls this future, the
+/// value wakes that as well: a set that polls only futures whose waker was called
+/// (`FuturesUnordered`, `join_all` of many), the future of another machine, or a task on tokio. The
+/// values of a [`Batch`](rotor_core::Batch) wake their machine together.
 ///
-/// The machine that made the value has to live until it comes: whoever sets it later gets it back, and
-/// this is [`Lost::Dropped`]. For work that may outlive the machine that wants it done there is
-/// [`offload`](crate::offload), whose value is of whoever polls it.
+/// The machine that created the value has to live until the value arrives. If it does not, the
+/// sender gets the value back, and this future returns [`Lost::Dropped`]. For work that may outlive
+/// the machine that requested it, use [`offload`](crate::offload), whose value belongs to the
+/// future that polls it.
 pub fn wait<V>(value: Value<V>) -> Wait<V> {
     Wait { value: Some(value) }
 }
 
-/// The future of [`wait`]: the value, or why there will be none.
+/// The future of [`wait`]: the value, or why there is none.
 #[must_use = "dropping it cancels what it waits for"]
 pub struct Wait<V> {
-    /// Absent once it has ended.
+    /// `None` once it has ended.
     value: Option<Value<V>>,
 }
 
-// Nothing of it is ever borrowed from itself.
+// It is never pinned structurally.
 impl<V> Unpin for Wait<V> {}
 
 impl<V> Future for Wait<V> {

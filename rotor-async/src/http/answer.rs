@@ -1,11 +1,11 @@
-//! `Answer`: a complete answer to a request.
+//! `Answer`: the response of an async handler.
 
 use std::fmt;
 
 use rotor_http::server::Response;
 use rotor_http::{MessageError, Status};
 
-/// What an async handler answers: a status, fields and a complete body.
+/// The response of an async handler: a status, fields and a complete body.
 #[derive(Clone, PartialEq, Eq)]
 #[must_use = "it is what the handler returns"]
 pub struct Answer {
@@ -16,33 +16,34 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Makes an answer without a body. If the status is none of an answer (below 200, or 426 without the
-    /// field `Upgrade`), the peer gets 500.
+    /// Makes a response without a body. If the status cannot be that of a response (it is below
+    /// 200, or 426 without the field `Upgrade`), the peer gets 500.
     pub fn new(status: Status) -> Answer {
         Answer { status, content_type: None, fields: Vec::new(), body: Vec::new() }
     }
 
-    /// Makes an answer of text in UTF-8.
+    /// Makes a response with UTF-8 text.
     pub fn text(status: Status, text: impl Into<String>) -> Answer {
         Answer::new(status).body("text/plain; charset=utf-8", text.into())
     }
 
-    /// Sets the body, in place of any other. If the status forbids one (204, 205, 304), the peer gets
-    /// 500.
+    /// Sets the body, replacing any earlier one. If the status forbids a body (204, 205, 304), the
+    /// peer gets 500.
     pub fn body(mut self, content_type: impl Into<String>, body: impl Into<Vec<u8>>) -> Answer {
         self.content_type = Some(content_type.into());
         self.body = body.into();
         self
     }
 
-    /// Adds a field. If it cannot stand in an answer (it has a control byte, or is a length), the
-    /// peer gets 500. `Content-Type` is set with the body.
+    /// Adds a field. If the field is not allowed in a response (it has a control byte, or declares
+    /// a length), the peer gets 500. `Content-Type` is set with the body.
     pub fn field(mut self, name: impl Into<String>, value: impl Into<Vec<u8>>) -> Answer {
         self.fields.push((name.into(), value.into()));
         self
     }
 
-    /// Removes the fields of this name; case does not matter. `Content-Type` goes with the body.
+    /// Removes the fields of this name; case does not matter. `Content-Type` belongs to the body,
+    /// and is not removed.
     pub fn without(mut self, name: &str) -> Answer {
         self.fields.retain(|(own, _)| !own.eq_ignore_ascii_case(name));
         self
@@ -53,7 +54,7 @@ impl Answer {
         self.status
     }
 
-    /// Returns the type of the body; `None` if there is none.
+    /// Returns the type of the body; `None` if there is no body.
     pub fn content_type(&self) -> Option<&str> {
         self.content_type.as_deref()
     }
@@ -63,7 +64,7 @@ impl Answer {
         self.fields.iter().map(|(name, value)| (name.as_str(), value.as_slice()))
     }
 
-    /// Returns the octets of the body.
+    /// Returns the body.
     pub fn content(&self) -> &[u8] {
         &self.body
     }
@@ -87,28 +88,28 @@ impl Answer {
     }
 }
 
-/// Answers 200 with this text.
+/// Makes a response with this text and 200.
 impl From<String> for Answer {
     fn from(text: String) -> Answer {
         Answer::text(Status::OK, text)
     }
 }
 
-/// Answers 200 with this text.
+/// Makes a response with this text and 200.
 impl From<&str> for Answer {
     fn from(text: &str) -> Answer {
         Answer::text(Status::OK, text)
     }
 }
 
-/// Answers this status, and nothing else.
+/// Makes a response with this status and no body.
 impl From<Status> for Answer {
     fn from(status: Status) -> Answer {
         Answer::new(status)
     }
 }
 
-/// Answers either of them, so a handler may use `?` for what it refuses.
+/// Converts the value or the error, so a handler may use `?` to refuse a request.
 impl<T: Into<Answer>, E: Into<Answer>> From<Result<T, E>> for Answer {
     fn from(result: Result<T, E>) -> Answer {
         result.map_or_else(E::into, T::into)

@@ -1,4 +1,4 @@
-//! `Handler`: makes the future of a request.
+//! `Handler`: makes the future for a request.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use rotor_http::{MessageError, Status};
 use super::answer::Answer;
 use super::request::Request;
 
-/// Makes a future of each request: an async function, or one that gets the [scope](with_scope) as
-/// well.
+/// Makes a future for each request: an async function, or a function that also gets the
+/// [scope](with_scope).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no async handler for the context `{C}`",
     note = "it is an `async fn(Request) -> impl Into<Answer>`, or `with_scope` of a function `Fn(Request, &mut Scope<'_, C>)` that \
@@ -20,16 +20,16 @@ pub trait Handler<C>: Clone + 'static {
     /// The output of the future.
     type Answer: Into<Answer>;
 
-    /// Called with the head of each request, before its body comes: for fields of whatever answers
-    /// it, an error page of the connection included
-    /// ([`add_always`](rotor_http::server::Response::add_always)). The answer itself is not written
-    /// here.
+    /// Called with the head of each request, before its body arrives. It may add fields that go
+    /// with any response to the request, including an error page of the connection
+    /// ([`add_always`](rotor_http::server::Response::add_always)). It must not write the response
+    /// itself.
     ///
-    /// The default adds none. A layer around a handler calls that of the handler.
+    /// The default adds no fields. A layer around a handler must call the handler's method.
     ///
     /// # Errors
     ///
-    /// The caller's fault: a field that cannot stand in an answer. The peer gets 500.
+    /// The caller's mistake: a field that is not allowed in a response. The peer gets 500.
     fn head_received(
         &self,
         head: &Head<'_>,
@@ -39,19 +39,19 @@ pub trait Handler<C>: Clone + 'static {
         Ok(())
     }
 
-    /// Makes the future, which is polled from then on.
+    /// Makes the future for a complete request. The connection polls it.
     fn handle(
         &self,
         request: Request,
         scope: &mut Scope<'_, C>,
     ) -> impl Future<Output = Self::Answer> + 'static;
 
-    /// The answer where the handler gives none: its request was refused before it, too long for
-    /// instance, or its future was too slow or panicked; see
+    /// Makes the response if the handler gives none: the request was refused earlier (because it is
+    /// too long, for instance), or the future was too slow or panicked. See
     /// [`emit_error_page`](rotor_http::server::Server::emit_error_page).
     ///
-    /// The default is one line of plain text. A layer around a handler has that of the handler,
-    /// unless it brings its own.
+    /// The default is a line of plain text. A layer around a handler should return the handler's
+    /// page, unless it has its own.
     fn error_page(status: Status) -> Answer {
         let line = format!("{} {}\n", status.code(), status.reason());
         Answer::new(status).body("text/plain", line)
@@ -71,10 +71,10 @@ where
     }
 }
 
-/// Makes a handler of a function that also gets the scope, from which to make its future: values to
-/// wait for ([`Scope::offload`], [`SpawnOn`](crate::SpawnOn), requests to other machines), and what
-/// it needs of the context. The future itself has neither, because other handlers run while it
-/// waits.
+/// Makes a handler from a function that also gets the scope. The function uses the scope to make
+/// its future: it can create values to wait for ([`Scope::offload`], [`SpawnOn`](crate::SpawnOn),
+/// requests to other machines), and take what it needs from the context. The future itself has no
+/// access to scope and context, because other handlers run while it waits.
 ///
 /// ```
 /// # mod rotor { pub use rotor_core::*; pub use rotor_http as http; }
@@ -104,7 +104,7 @@ pub fn with_scope<F>(function: F) -> WithScope<F> {
     WithScope(function)
 }
 
-/// The handler that [`with_scope`] makes.
+/// A handler that gets the scope; made by [`with_scope`].
 #[derive(Clone)]
 pub struct WithScope<F>(F);
 

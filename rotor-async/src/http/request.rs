@@ -1,16 +1,17 @@
-//! `Request`: a request as a value, for a future that keeps it.
+//! `Request`: a complete request that owns its data.
 
 use std::fmt;
 
 use rotor_http::server::Head;
 use rotor_http::{Method, Version};
 
-/// A complete request, as a value of its own.
+/// A complete request that owns its data, so that a future can keep it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Request {
     method: String,
     target: String,
-    /// Where it stands in the target; absent where it does not: `/` of a whole URI without one.
+    /// The position of the path in the target; `None` if the target does not contain it: the `/` of
+    /// an absolute URI without a path.
     path: Option<(usize, usize)>,
     version: Version,
     authority: Option<String>,
@@ -54,7 +55,7 @@ impl Request {
         self.path.and_then(|(from, to)| self.target.get(from..to)).unwrap_or("/")
     }
 
-    /// Returns what follows the `?`, not decoded.
+    /// Returns the text after the `?`, not decoded.
     pub fn query(&self) -> Option<&str> {
         self.target.split_once('?').map(|(_, query)| query)
     }
@@ -64,12 +65,12 @@ impl Request {
         self.version
     }
 
-    /// Returns the host that the request is for, with its port if it has one.
+    /// Returns the host to which the request is sent, with its port if it has one.
     pub fn authority(&self) -> Option<&str> {
         self.authority.as_deref()
     }
 
-    /// Returns whether the request came encrypted.
+    /// Returns whether the request arrived over an encrypted connection.
     pub fn is_secure(&self) -> bool {
         self.is_secure
     }
@@ -89,20 +90,20 @@ impl Request {
         &self.body
     }
 
-    /// Takes the body out.
+    /// Returns the body, without copying it.
     pub fn into_body(self) -> Vec<u8> {
         self.body
     }
 }
 
-/// Where `part` stands in the text of which it is a part.
+/// Returns the position of `part` in the text that it is a slice of.
 fn place_of(part: &str, text: &str) -> Option<(usize, usize)> {
     let from = part.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
     let to = from + part.len();
     (to <= text.len()).then_some((from, to))
 }
 
-/// Without the values of fields and body, which may be secret.
+/// Omits the values of fields and the body, which may be secret.
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")

@@ -1,4 +1,4 @@
-//! `AsyncServer`: a server whose handlers are futures.
+//! `AsyncServer`: a server whose handlers are async.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -16,7 +16,7 @@ use super::handler::Handler;
 use super::request::Request;
 use crate::driven::Driven;
 
-/// One request that an async function answers: a [`Server`] whose seed is the function.
+/// One request that an async function handles: a [`Server`] whose seed is the function.
 ///
 /// ```text
 ///             body                             the future has ended
@@ -28,13 +28,13 @@ pub struct AsyncServer<H, C> {
 }
 
 enum State<H> {
-    /// The body is collected.
+    /// The body is being collected.
     Collecting(H, Box<Request>),
     Answering(Driven<Answer>),
 }
 
-/// Serves with an async function at `address`, on the calling thread, until the process is asked to
-/// end; see [`rotor_http::server::serve`].
+/// Serves an async function at `address`, on the calling thread, until the process is asked to end;
+/// see [`rotor_http::server::serve`].
 ///
 /// # Errors
 ///
@@ -46,7 +46,7 @@ pub fn serve<H: Handler<()> + Send>(
     run(Serve::new(address), handler, || ())
 }
 
-/// Serves with an async function as `serve` is set up, with a context for each of its loops.
+/// Serves an async function with the settings of `serve`, and with a context for each loop.
 ///
 /// # Errors
 ///
@@ -64,8 +64,9 @@ where
     serve.run::<AsyncServer<H, C>>(move || (handler.clone(), context()))
 }
 
-/// Serves as [`run`] does, and sends files for the paths at and below the one where they are
-/// [mounted](rotor_http::files::FilesConfig::mounted_at). All other requests are for the function.
+/// Serves like [`run`], and also serves files: for the path where they are
+/// [mounted](rotor_http::files::FilesConfig::mounted_at), and all paths below it. The function gets
+/// all other requests.
 ///
 /// ```no_run
 /// # mod rotor { pub use rotor_http as http; }
@@ -100,7 +101,7 @@ where
     serve.run::<Routed<BesideFiles<H, C>>>(move || ((handler.clone(), files.clone()), context()))
 }
 
-/// Files where they are mounted, the function for everything else.
+/// Serves files where they are mounted, and calls the function for everything else.
 struct BesideFiles<H, C>(PhantomData<fn(H, C)>);
 
 impl<H: Handler<C>, C: 'static> Route for BesideFiles<H, C> {
@@ -121,7 +122,7 @@ impl<H: Handler<C>, C> AsyncServer<H, C> {
         AsyncServer { state, context: PhantomData }
     }
 
-    /// Writes an answer whole, or as much of it as can be written.
+    /// Writes a response, or as much of it as can be written.
     fn write(answer: Answer, response: &mut Response<'_>) {
         if let Err(misuse) = answer.write(response) {
             log::debug!("an answer was not written as it was asked for: {misuse}");
@@ -148,7 +149,7 @@ impl<H: Handler<C>, C> AsyncServer<H, C> {
                 Self::write(answer, response);
                 Next::finished()
             }
-            // Within the time that the connection gives a handler.
+            // If that is later than the connection's timeout for handlers, the timeout applies.
             Poll::Pending => match driven.deadline() {
                 Some(time) => Next::wake_at(self, time),
                 None => Next::go_on(self).keep_deadline(),
@@ -175,7 +176,7 @@ impl<H: Handler<C>, C> Server for AsyncServer<H, C> {
         let request = Request::new(head);
         if head.has_body() {
             let collecting = AsyncServer::with(State::Collecting(handler, Box::new(request)));
-            // As much as the limits of the connection allow.
+            // The limits of the connection still apply.
             return Next::recv(collecting, RecvMode::Buffered(usize::MAX)).keep_deadline();
         }
         AsyncServer::answer(&handler, request, response, scope)
