@@ -1,4 +1,4 @@
-//! `Body`: the body of a request, as services get it.
+//! `Body`: the body of a request, as a service gets it.
 
 use std::fmt;
 use std::pin::Pin;
@@ -11,14 +11,14 @@ use http_body::{Frame, SizeHint};
 use crate::body_lost::BodyLost;
 use crate::inbound::Channel;
 
-/// The body of a request: frames as they come, then the trailers if there are any.
+/// The body of a request: data frames as they arrive, and then the trailers, if any.
 ///
-/// The peer is not asked for it before it is polled, and has to wait while 64 KiB of it wait here.
-/// It may be read on any thread.
+/// The body is not requested from the peer before it is first polled. While 64 KiB of it wait here,
+/// the peer has to wait. It may be read on any thread.
 pub struct Body(Source);
 
 enum Source {
-    /// All that is left of it.
+    /// The rest of a body that arrived whole.
     Whole(Bytes),
     Channel(Arc<Channel>),
 }
@@ -29,7 +29,7 @@ impl Body {
         Body::whole(Bytes::new())
     }
 
-    /// Makes a body that has come whole.
+    /// Makes a body that has arrived whole.
     pub(crate) fn whole(octets: Bytes) -> Body {
         Body(Source::Whole(octets))
     }

@@ -1,16 +1,16 @@
-//! `BodyLost`: why the rest of a request's body does not come.
+//! `BodyLost`: why the rest of a request's body is lost.
 
 use std::fmt;
 
 use rotor_http::BodyError;
 
-/// Why the rest of a body does not come.
+/// Why the rest of a request's body will not arrive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum BodyLost {
-    /// The peer is at fault, a limit was reached, or the peer has gone.
+    /// The peer violated the protocol, a limit was reached, or the peer is gone.
     Broken(BodyError),
-    /// The request is over: its response is complete, took too long, or panicked.
+    /// The request has ended: its response is complete, took too long, or panicked.
     Finished,
 }
 

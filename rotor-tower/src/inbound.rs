@@ -1,5 +1,5 @@
-//! The body of a request on its way: the connection puts pieces in, the service takes them out, on
-//! whatever thread.
+//! The body of a request in transit: the connection puts pieces in, and the service takes them out,
+//! on any thread.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,24 +11,24 @@ use http_body::Frame;
 
 use crate::body_lost::BodyLost;
 
-/// How many octets of a request's body may wait for its service, beyond the last piece that came.
-/// A piece counts as 160 octets more than it has, for what is kept beside them.
+/// How many bytes of a request's body may wait for its service, not counting the last piece that
+/// arrived. A piece counts as 160 bytes more than its length, for the memory that it needs besides.
 pub const HELD_BYTES_MAX: usize = 64 << 10;
 
-/// What is kept of a piece beside its octets: its place in line, its handle, who owns its memory. A
-/// peer chooses how short pieces are.
+/// The memory of a piece besides its bytes: its place in the queue, its handle, and the owner of
+/// its memory. The peer chooses how short pieces are.
 const PIECE_BYTES: usize = 160;
 
-/// The memory for which a piece counts.
+/// Returns as how many bytes a piece counts.
 fn held_for(piece: &Bytes) -> usize {
     piece.len() + PIECE_BYTES
 }
 
-/// What both ends share.
+/// The state that both ends share.
 pub(crate) struct Channel {
     state: Mutex<State>,
-    /// Wakes the connection, or its stream, as whatever it polls does: who is polled with this is polled
-    /// there.
+    /// Wakes the connection, or its stream, like the waker in its polls. A reader with this waker
+    /// is polled there.
     connection: Waker,
 }
 
@@ -36,34 +36,34 @@ struct State {
     pieces: VecDeque<Bytes>,
     held: usize,
     end: End,
-    /// Octets that are still to be taken, where the length is known.
+    /// How many bytes are still to be taken, if the length is known.
     left: Option<u64>,
     reader: Reader,
 }
 
 enum End {
     Open,
-    /// Behind the last piece; the trailers until they are taken.
+    /// The end follows the last piece; the trailers, until they are taken.
     Whole(Option<HeaderMap>),
     Lost(BodyLost),
 }
 
 enum Reader {
-    /// It has not asked for the body yet.
+    /// The service has not requested the body yet.
     Idle,
     Waits(Waker),
-    /// It has what it asked for.
+    /// The service has what it requested.
     Reading,
     Gone,
 }
 
-/// What the service wants of the body.
+/// What the service needs of the body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Demand {
-    /// Nothing so far.
+    /// Nothing has been requested so far.
     Unasked,
     More,
-    /// Nothing before it has taken what waits for it, or ever again.
+    /// Nothing, until it has taken what waits for it; or nothing ever again.
     Nothing,
 }
 
@@ -72,7 +72,7 @@ impl Channel {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The service polls for the next frame.
+    /// Polls for the next frame, for the service.
     pub(crate) fn poll(
         &self,
         context: &mut Context<'_>,
@@ -85,7 +85,7 @@ impl Channel {
                 *left = left.saturating_sub(piece.len() as u64);
             }
             state.reader = Reader::Reading;
-            // The connection held its peer up; nobody is woken for less.
+            // The connection was holding its peer back. Otherwise it need not be woken.
             let has_room = was_full && state.held < HELD_BYTES_MAX;
             drop(state);
             if has_room {
@@ -99,7 +99,7 @@ impl Channel {
             }
             End::Lost(lost) => {
                 let lost = *lost;
-                // Said once: who reads on behind an error must come to an end, too.
+                // An error is returned once; a service that continues to read must reach an end.
                 state.end = End::Whole(None);
                 Poll::Ready(Some(Err(lost)))
             }
@@ -107,7 +107,7 @@ impl Channel {
                 let is_first = matches!(state.reader, Reader::Idle);
                 state.reader = Reader::Waits(context.waker().clone());
                 drop(state);
-                // It asks the peer for the body.
+                // The first poll requests the body from the peer.
                 if is_first {
                     self.wake_connection(context);
                 }
@@ -116,25 +116,26 @@ impl Channel {
         }
     }
 
-    /// What the service wants has changed. Where the connection polls it, that looks by itself.
+    /// Tells the connection that the demand has changed. If the connection itself polls, it checks
+    /// that anyway.
     fn wake_connection(&self, context: &Context<'_>) {
         if !context.waker().will_wake(&self.connection) {
             self.connection.wake_by_ref();
         }
     }
 
-    /// Whether all has been taken.
+    /// Returns whether everything has been taken.
     pub(crate) fn is_end(&self) -> bool {
         let state = self.lock();
         state.pieces.is_empty() && matches!(state.end, End::Whole(None))
     }
 
-    /// How many octets are still to be taken, where that is known.
+    /// Returns how many bytes are still to be taken, if known.
     pub(crate) fn left(&self) -> Option<u64> {
         self.lock().left
     }
 
-    /// The service has dropped the body.
+    /// Called when the service has dropped the body.
     pub(crate) fn reader_gone(&self) {
         let mut state = self.lock();
         state.reader = Reader::Gone;
@@ -142,11 +143,11 @@ impl Channel {
     }
 }
 
-/// The connection's end. Dropped before the end of the body, that is lost.
+/// The connection's end of the body. If it is dropped before the end, the rest is lost.
 pub(crate) struct Inbound(Arc<Channel>);
 
 impl Inbound {
-    /// Makes both ends, for a body of this length, if that is known.
+    /// Makes both ends, for a body of this length, if it is known.
     pub(crate) fn new(length: Option<u64>, connection: Waker) -> (Inbound, Arc<Channel>) {
         let state = State {
             pieces: VecDeque::new(),
@@ -170,8 +171,8 @@ impl Inbound {
         }
     }
 
-    /// The next piece has come. Returns whether the connection is to poll, since it is where the body
-    /// is read; others are woken.
+    /// Adds the next piece. Returns whether the connection has to poll because it is the reader;
+    /// any other reader is woken.
     #[must_use = "nobody else polls then"]
     pub(crate) fn push(&self, piece: Bytes) -> bool {
         self.tell(|state| {
@@ -182,13 +183,14 @@ impl Inbound {
         })
     }
 
-    /// All of it has come. Returns what [`push`](Inbound::push) does.
+    /// Ends the body, which is complete. Returns the same as [`push`](Inbound::push).
     #[must_use = "nobody else polls then"]
     pub(crate) fn end(&self, trailers: Option<HeaderMap>) -> bool {
         self.tell(|state| state.end = End::Whole(trailers))
     }
 
-    /// The rest does not come: the request is over, and nothing of it is polled any more.
+    /// Reports that the rest will not arrive. The request has ended, so the connection polls
+    /// nothing any more.
     pub(crate) fn lose(&self, lost: BodyLost) {
         let _over = self.tell(|state| {
             if matches!(state.end, End::Open) {
@@ -202,7 +204,7 @@ impl Inbound {
         change(&mut state);
         let Reader::Waits(_) = state.reader else { return false };
         let reader = std::mem::replace(&mut state.reader, Reader::Reading);
-        // Without the lock: a waker may be anything.
+        // Without the lock, because a waker may do anything.
         drop(state);
         let Reader::Waits(waker) = reader else { return false };
         if waker.will_wake(&self.0.connection) {

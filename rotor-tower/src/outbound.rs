@@ -1,4 +1,4 @@
-//! From a response of `http` to the connection's: its head at once, its body as there is room.
+//! Converts a response of the package `http`: the head at once, the body as there is room.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,26 +10,27 @@ use rotor_core::BoxError;
 use rotor_http::server::Response;
 use rotor_http::{MessageError, Status, Trailers};
 
-/// How many frames of a response's body are taken in one event: a body of small or empty ones must
-/// not hold up the loop.
+/// How many frames of a response's body are taken in one event. The limit prevents a body of small
+/// or empty frames from holding up the loop.
 pub const FRAMES_MAX: usize = 64;
 
-/// A piece of so many octets goes along as it is; a smaller one is copied into the output.
+/// From this length in bytes, a piece is passed on without copying; a shorter one is copied into
+/// the output.
 const SHARED_BYTES_MIN: usize = 16 << 10;
 
-/// How far a body has come.
+/// The result of pumping a body.
 pub(crate) enum Pumped {
-    /// Nothing more is there.
+    /// The body has nothing ready.
     Waits,
-    /// There is no room for more.
+    /// There is no room for more output.
     Full,
-    /// There is more, for the next turn.
+    /// There is more, left for the next turn.
     More,
     Done,
     Failed(BoxError),
 }
 
-/// Writes the head. Returns whether a body is to follow; without one the response is complete.
+/// Writes the head. Returns whether a body follows; if not, the response is complete.
 pub(crate) fn write_head(
     parts: &http::response::Parts,
     body: &impl Body,
@@ -40,20 +41,21 @@ pub(crate) fn write_head(
     let mut length = None;
     for (name, value) in &parts.headers {
         match *name {
-            // What is said of the length is checked against the body by the writer.
+            // The writer checks the body against this length.
             header::CONTENT_LENGTH => {
                 length = value.to_str().ok().and_then(|text| text.parse().ok())
             }
-            // Its tokens but `close` follow from what else is written.
+            // The connection decides about all options but `close`.
             header::CONNECTION if says_close(value) => response.close(),
-            // Framing is the connection's. RFC 9113 §8.2.2 forbids all of these on HTTP/2.
+            // The connection decides about framing. RFC 9113 §8.2.2 forbids all of these fields on
+            // HTTP/2.
             header::CONNECTION | header::TRANSFER_ENCODING => {}
             _ if matches!(name.as_str(), "keep-alive" | "proxy-connection") => {}
             _ => response.add_header(name.as_str(), value.as_bytes())?,
         }
     }
     if status.forbids_body() || status == Status::RESET_CONTENT {
-        // Of 304 it may be said which length 200 would have had (RFC 9110 §8.6).
+        // A 304 may have the length that a 200 would have (RFC 9110 §8.6).
         if let Some(length) = length.filter(|_| status == Status::NOT_MODIFIED) {
             response.add_length(length)?;
         }
@@ -63,7 +65,7 @@ pub(crate) fn write_head(
     }
     let exact = body.size_hint().exact();
     match length.or(exact) {
-        // To HEAD, services give the empty body: it says nothing of what GET would have had.
+        // For HEAD, services return an empty body, whose length is not that of GET.
         Some(0) if length.is_none() && !response.sends_body() => response.add_chunked()?,
         Some(length) => response.add_length(length)?,
         None => response.add_chunked()?,
@@ -77,12 +79,12 @@ fn says_close(connection: &HeaderValue) -> bool {
     options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
 }
 
-/// Whether nothing of the body is sent: it is not, or there is none.
+/// Returns whether no body is sent: the response has none, or it is left out.
 pub(crate) fn is_bodiless(response: &Response<'_>, body: &impl Body) -> bool {
     !response.sends_body() || body.is_end_stream()
 }
 
-/// Writes as much of the body as is there and has room.
+/// Writes as much of the body as is ready and has room.
 pub(crate) fn pump<B>(
     mut body: Pin<&mut B>,
     context: &mut Context<'_>,
@@ -106,14 +108,14 @@ where
             Ok(data) => write_data(data, response),
             Err(frame) => match frame.into_trailers() {
                 Ok(trailers) => return ended(write_trailers(&trailers, response)),
-                // A kind of frame of a later version.
+                // A kind of frame that a later version may add.
                 Err(_) => Ok(()),
             },
         };
         if let Err(misuse) = written {
             return Pumped::Failed(misuse.into());
         }
-        // The last piece is known to be the last: it goes out with the end.
+        // If this was the last piece, it is sent together with the end.
         if body.is_end_stream() {
             return ended(response.done());
         }
@@ -131,7 +133,7 @@ fn ended(written: Result<(), MessageError>) -> Pumped {
 fn write_data(mut data: impl Buf, response: &mut Response<'_>) -> Result<(), MessageError> {
     let count = data.remaining();
     if count >= SHARED_BYTES_MIN {
-        // The memory itself, where the service has let go of it; else a copy.
+        // The memory itself, if the service keeps no reference to it; otherwise a copy.
         return response.write_block(Vec::from(data.copy_to_bytes(count)));
     }
     while data.has_remaining() {
@@ -143,8 +145,8 @@ fn write_data(mut data: impl Buf, response: &mut Response<'_>) -> Result<(), Mes
     Ok(())
 }
 
-/// Ends with trailers where they can be sent: behind chunks, or on HTTP/2. Without those that the
-/// head should have said (RFC 9110 §6.5.1).
+/// Ends the response with trailers, if they can be sent: after chunks, or on HTTP/2. Fields that
+/// are not allowed in trailers (RFC 9110 §6.5.1) are left out.
 fn write_trailers(trailers: &HeaderMap, response: &mut Response<'_>) -> Result<(), MessageError> {
     let fields = trailers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
     let fields: Vec<(&str, &[u8])> = fields.filter(|(name, _)| Trailers::allow(name)).collect();
@@ -152,7 +154,7 @@ fn write_trailers(trailers: &HeaderMap, response: &mut Response<'_>) -> Result<(
         log::debug!("{} trailers of a response are left out", trailers.len() - fields.len());
     }
     match response.done_with_trailers(&fields) {
-        // The length left no place for them: the body is whole without.
+        // A body with a length cannot have trailers; it is complete without them.
         Err(misuse @ MessageError::TrailersNotChunked) => {
             log::debug!("the trailers of a response are left out: {misuse}");
             response.done()
@@ -162,11 +164,11 @@ fn write_trailers(trailers: &HeaderMap, response: &mut Response<'_>) -> Result<(
 }
 
 pub(crate) fn status_of(status: http::StatusCode) -> Status {
-    // The same range, 100 to 999.
+    // Both types have the range 100 to 999.
     Status::new(status.as_u16()).unwrap_or(Status::INTERNAL_SERVER_ERROR)
 }
 
-/// A piece of a request's body, in the memory in which it came.
+/// Converts a piece of a request's body without copying it.
 pub(crate) fn bytes_of(block: rotor_stream::Block) -> Bytes {
     struct Owner(rotor_stream::Block);
     impl AsRef<[u8]> for Owner {

@@ -1,5 +1,5 @@
-//! `Polled`: what one poll has led to. The service, and then the body of its response, are polled
-//! together where both are ready: a poll has its cost.
+//! `Polled`: the result of a poll. If the service and the body of its response are both ready, one
+//! poll covers both, since each poll has a cost.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -12,25 +12,25 @@ use rotor_http::server::Response;
 use crate::outbound::{self, Pumped};
 use crate::upgrade::Upgrade;
 
-/// A service that was called.
+/// The future of a service's call.
 pub(crate) type Calling<B> = Pin<Box<dyn Future<Output = Result<http::Response<B>, BoxError>>>>;
 
-/// `T` is the seed of the protocol that may follow.
+/// The result of a poll. `T` is the seed of the protocol to upgrade to.
 pub(crate) enum Polled<B, T> {
-    /// The service has still to answer.
+    /// The service has not responded yet.
     Calls(Calling<B>),
-    /// Of the body of the response so much has come.
+    /// The body of the response was written as far as this says.
     Sends(Pin<Box<B>>, Pumped),
     /// The response is complete.
     Done,
     /// The response cannot be completed.
     Failed(BoxError),
-    /// Nothing was written: an error page of this status goes out.
+    /// Nothing was written; an error page with this status is sent.
     Refused(Status),
     Upgraded(T),
 }
 
-/// Polls the service, and begins its response once it has answered.
+/// Polls the service, and begins the response once the service has returned it.
 pub(crate) fn call<B, T>(
     mut future: Calling<B>,
     context: &mut Context<'_>,
@@ -54,7 +54,7 @@ where
     }
 }
 
-/// The service has answered.
+/// Begins the response of the service.
 fn begin<B, T>(
     answer: http::Response<B>,
     context: &mut Context<'_>,
@@ -77,8 +77,8 @@ where
             Err(misuse) => Polled::Failed(misuse.into()),
         };
     }
-    // Said by axum where there is no upgrade to be had; it needs the name of one (RFC 9110
-    // §15.5.22).
+    // axum returns this status if there is no upgrade. The status requires the name of a protocol
+    // (RFC 9110 §15.5.22).
     if parts.status == http::StatusCode::UPGRADE_REQUIRED && !has_upgrade {
         return Polled::Refused(Status::NOT_IMPLEMENTED);
     }
@@ -93,7 +93,7 @@ where
     }
 }
 
-/// Goes on with the response's body.
+/// Continues with the body of the response.
 pub(crate) fn send<B, T>(
     mut body: Pin<Box<B>>,
     context: &mut Context<'_>,

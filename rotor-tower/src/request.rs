@@ -1,4 +1,4 @@
-//! From a request's head to that of `http`, and from its trailers.
+//! Converts the head and the trailers of a request to the types of the package `http`.
 
 use bytes::Bytes;
 use http::uri::{Authority, PathAndQuery, Scheme};
@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use rotor_http::server::Head;
 use rotor_http::{Method, Trailers, Version};
 
-/// The head as `http` has it. `None`: it cannot be said there, although it is a request.
+/// Converts a head; `None` if the types of `http` cannot express it, although it is valid.
 pub(crate) fn parts_of(head: &Head<'_>) -> Option<http::request::Parts> {
     let (mut parts, ()) = http::Request::new(()).into_parts();
     parts.method = method_of(head.method())?;
@@ -15,7 +15,7 @@ pub(crate) fn parts_of(head: &Head<'_>) -> Option<http::request::Parts> {
     let mut begin = head.target().len();
     parts.uri = uri_of(head, text.slice(..begin))?;
     let fields = head.fields();
-    // A map has 32,768 names at most, and panics beyond where it is not tried.
+    // A map has at most 32,768 names; its methods without `try_` panic beyond that.
     parts.headers.try_reserve(fields.len()).ok()?;
     for (name, value) in fields.octets() {
         let end = begin + value.len();
@@ -26,8 +26,8 @@ pub(crate) fn parts_of(head: &Head<'_>) -> Option<http::request::Parts> {
     Some(parts)
 }
 
-/// Target and values in one piece of memory, in this order: two allocations, whatever the number of
-/// fields.
+/// Copies the target and the values into one buffer, in this order. So there are two allocations,
+/// however many fields there are.
 fn text_of(head: &Head<'_>) -> Bytes {
     let target = head.target().as_bytes();
     let values = || head.fields().octets().map(|(_, value)| value);
@@ -49,7 +49,8 @@ fn version_of(version: Version) -> http::Version {
     }
 }
 
-/// The target as it was sent; on HTTP/2, where scheme and authority are sent apart, with them.
+/// Converts the target as it was sent. HTTP/2 sends scheme and authority separately; they are
+/// added.
 fn uri_of(head: &Head<'_>, target: Bytes) -> Option<Uri> {
     if head.version() != Version::Http2 && !head.target().starts_with('/') {
         return Uri::from_maybe_shared(target).ok();
@@ -70,11 +71,11 @@ fn field_of(name: &str, value: &[u8]) -> Option<(HeaderName, HeaderValue)> {
     Some((name, HeaderValue::from_bytes(value).ok()?))
 }
 
-/// Trailers as `http` has them, if there are any. One that cannot be said there is left out.
+/// Converts trailers, if there are any. A field that `http` cannot express is left out.
 pub(crate) fn trailers_of(trailers: &Trailers) -> Option<HeaderMap> {
     let fields = trailers.iter().filter_map(|field| field_of(field.name, field.value));
     let trailers: HeaderMap = fields.fold(HeaderMap::new(), |mut all, (name, value)| {
-        // Beyond what a map has room for they are left out as well.
+        // Fields beyond the capacity of a map are left out as well.
         let _had_room = all.try_append(name, value);
         all
     });

@@ -1,4 +1,4 @@
-//! `serve`: a whole program that serves a service.
+//! `serve`: runs a whole program that serves a service.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use crate::body::Body;
 use crate::server::TowerServer;
 use crate::tower::Tower;
 
-/// Serves a service at `address`, on the calling thread, until the process is asked to end. It is
-/// short for [`Tower::run`] with [`Serve::new`].
+/// Serves a service at `address`, on the calling thread, until the process is asked to end. Short
+/// for [`Tower::run`] with [`Serve::new`].
 ///
-/// In a program of axum's it replaces `axum::serve`; see the [crate].
+/// In a program with axum it replaces `axum::serve`; see the [crate] for the differences.
 ///
 /// # Errors
 ///
@@ -29,8 +29,8 @@ where
     Tower::new(service).run(Serve::new(address))
 }
 
-/// Serves the same on a listener that is open, as `axum::serve` does: pass `listener.into_std()?`
-/// of tokio's.
+/// Serves a service on a listener that is open already, like `axum::serve`. If you have tokio's
+/// listener, pass `listener.into_std()?`.
 ///
 /// # Errors
 ///
@@ -46,16 +46,17 @@ where
 }
 
 impl<S> Tower<S> {
-    /// Serves as `serve` is set up, until the process is asked to end.
+    /// Serves with the settings of `serve`, until the process is asked to end.
     ///
-    /// Without [`tokio`](Tower::tokio) it uses the runtime in which it is called, or starts one
-    /// ([`Tokio::new`]). It blocks the calling thread, even in `#[tokio::main]`: the runtime goes
-    /// on if it is of the kind `multi_thread`, which is the default there.
+    /// If no runtime was set by [`tokio`](Tower::tokio), this uses the runtime in which it is
+    /// called, or starts one ([`Tokio::new`]). The call blocks its thread, even in
+    /// `#[tokio::main]`; the runtime still works if its flavor is `multi_thread`, which is the
+    /// default of that macro. If the flavor is `current_thread`, another runtime is started.
     ///
     /// # Errors
     ///
-    /// [`ServeError`](rotor_http::server::ServeError), as [`Serve::run`]; or no runtime could be
-    /// started.
+    /// [`ServeError`](rotor_http::server::ServeError), as from [`Serve::run`]; or no runtime could
+    /// be started.
     pub fn run<B, K>(mut self, serve: Serve<K>) -> Result<(), BoxError>
     where
         S: Service<http::Request<Body>, Response = http::Response<B>> + Clone + Send + 'static,

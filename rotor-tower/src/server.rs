@@ -1,4 +1,4 @@
-//! `TowerServer`: one request that a service answers.
+//! `TowerServer`: one request that a service handles.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -21,38 +21,40 @@ use crate::polled::{self, Calling, Polled};
 use crate::request::{parts_of, trailers_of};
 use crate::tower::{Around, Tower};
 
-/// A body of at most so many octets that has come whole with its head is there when the service is
-/// called.
+/// The greatest length in bytes of a body that is given to the service whole, if it has arrived
+/// together with its head.
 const COPIED_BYTES_MAX: u64 = 8 << 10;
 
-/// One request that a service answers: a [`Server`] whose seed is a [`Tower`].
+/// One request that a service handles: a [`Server`] whose seed is a [`Tower`].
 ///
-/// `S` is the service, `B` the body of its responses (for a router `axum::body::Body`), `C` the
-/// context of the loop, which services do not see, `U` the protocol of [`Upgrade`](crate::Upgrade).
+/// `S` is the service. `B` is the body of its responses (for an axum router, `axum::body::Body`).
+/// `C` is the context of the loop, which services do not see. `U` is the protocol of
+/// [`Upgrade`](crate::Upgrade).
 ///
 /// ```text
-///                      the service has answered                  the body has ended
+///                     the service has responded                  the body has ended
 ///   Calling (polled) ─────────────────────────▶ Sending (polled) ─────────────────▶ done
-///        └───────── the request's body comes as the service reads it ────────┘
+///        └──────── the request's body arrives as the service reads it ──────┘
 /// ```
 pub struct TowerServer<S, B, C = (), U = NoUpgrade<C>> {
     poller: Poller,
     around: Arc<Around>,
     stage: Stage<B>,
-    /// The request's body, until it has come.
+    /// The request's body, until it has arrived.
     inbound: Option<Inbound>,
     receiving: Receiving,
-    /// Whether the handler's deadline was lifted.
+    /// Whether the handler's deadline has been lifted.
     is_unlimited: bool,
-    /// The body of the response waits for room: what it waits for is not to come by its waker.
+    /// The response's body waits for room, not for its waker.
     wants_room: bool,
-    /// What is polled waits for a part of the request's body that has come.
+    /// What is polled was waiting for a part of the request's body that has arrived.
     is_due: bool,
-    /// The peer sends no more: it may be gone.
+    /// The peer has ended its side, so it may be gone.
     has_peer_ended: bool,
-    /// Until when the body of the response may be silent then; `NEVER` while it is not.
+    /// Until when the response's body may be silent in that case; `NEVER` if it is not silent.
     silent_until: Time,
-    /// Octets of the body that are still to come, where the end is known to come with the last.
+    /// How many bytes of the request's body are still to come. `None` if unknown, or if the end may
+    /// come later than the last byte.
     to_come: Option<u64>,
     types: PhantomData<fn(S, C, U)>,
 }
@@ -60,11 +62,11 @@ pub struct TowerServer<S, B, C = (), U = NoUpgrade<C>> {
 enum Stage<B> {
     Calling(Calling<B>),
     Sending(Pin<Box<B>>),
-    /// Only while it is polled.
+    /// Only during a poll.
     Gone,
 }
 
-/// What the connection was last told about the request's body.
+/// What the connection was last told about receiving the request's body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Receiving {
     NotYet,
@@ -81,7 +83,7 @@ where
     U: Protocol<Context = C>,
     U::Seed: Send + 'static,
 {
-    /// Polls what is under way, and writes what comes of it.
+    /// Polls the service or the body, and writes the result.
     fn advance(mut self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
         self.is_due = false;
         let stage = match std::mem::replace(&mut self.stage, Stage::Gone) {
@@ -89,7 +91,7 @@ where
             stage => stage,
         };
         let (around, before) = (&self.around, response.unsent());
-        // All that is polled is dropped in there, too, if it comes to its end.
+        // If the future ends, it is dropped in the runtime's context too.
         let polled = self.poller.poll(scope, |context| {
             around.enter(|| match stage {
                 Stage::Calling(future) => polled::call(future, context, response),
@@ -113,7 +115,7 @@ where
         }
     }
 
-    /// A part of the response's body was written, or none.
+    /// Handles the result of pumping the response's body.
     fn sent(mut self, pumped: &Pumped, is_written: bool, now: Time) -> Next<Self> {
         self.wants_room = matches!(pumped, Pumped::Full);
         if is_written {
@@ -129,7 +131,8 @@ where
         self.go_on()
     }
 
-    /// Whether the body has been silent for too long, for a peer that has ended its side.
+    /// Returns whether the response's body has been silent for too long after the peer ended its
+    /// side.
     fn is_given_up(&mut self, now: Time) -> bool {
         if self.has_peer_ended && self.silent_until == Time::NEVER {
             self.silent_until = now + self.around.half_close_timeout;
@@ -137,8 +140,9 @@ where
         self.silent_until <= now
     }
 
-    /// A part of the request's body has come. There may be room by now, and then this is the call
-    /// that tells it: `response_flushed` is for what waits when the handler returns.
+    /// Continues after a part of the request's body has arrived. If there is room by now, this is
+    /// the call that has to notice it: `response_flushed` is only called for what waits when the
+    /// handler returns.
     fn after_input(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
         match self.is_due || (self.wants_room && response.room() > 0) {
             true => self.advance(response, scope),
@@ -146,7 +150,8 @@ where
         }
     }
 
-    /// Waits: for what is polled, for the body as far as the service wants it.
+    /// Waits for the poll to be repeated, and for as much of the request's body as the service
+    /// wants.
     fn go_on(mut self) -> Next<Self> {
         let demand = self.inbound.as_ref().map_or(Demand::Unasked, Inbound::demand);
         let receiving = match (demand, self.receiving) {
@@ -156,8 +161,8 @@ where
         };
         let lifts = matches!(self.stage, Stage::Sending(_)) && !self.is_unlimited;
         let is_changed = lifts || receiving != self.receiving;
-        // One that waits for room is asked for nothing, so it is not silent: its time may be over by
-        // now, and it would be woken in each turn.
+        // A body that waits for room is not polled, so it is not silent. Its time may have passed,
+        // and then it would be woken in each turn.
         let silent = Some(self.silent_until);
         let silent = silent.filter(|time| *time != Time::NEVER && !self.wants_room);
         let sleeps = self.poller.deadline().into_iter().chain(silent).min();
@@ -165,7 +170,7 @@ where
             return Next::wake_at(self, time);
         }
         if sleeps.is_some() {
-            // One answer says one of the two: the time is said in the next turn.
+            // An answer cannot say both, so the time is set in the next turn.
             self.poller.waker().wake_by_ref();
         }
         let before = std::mem::replace(&mut self.receiving, receiving);
@@ -180,13 +185,13 @@ where
     }
 }
 
-/// A whole response, of a request that goes no further; the connection persists.
+/// Writes a complete error response; the connection persists.
 fn refuse<T: Server>(status: Status, response: &mut Response<'_>) -> Next<T> {
     T::emit_error_page(status, response);
     Next::finished()
 }
 
-/// The response cannot be completed: the peer must not take it for whole.
+/// Fails a response that cannot be completed, so that the peer does not take it for complete.
 fn failed<T: Server>(error: &BoxError) -> Next<T> {
     log::debug!("a response broke off: {error}");
     Next::fail(Status::INTERNAL_SERVER_ERROR)
@@ -205,7 +210,7 @@ where
     type Seed = Tower<S>;
     type Upgrade = U;
 
-    /// All but CONNECT, whose tunnel no service can be.
+    /// All methods except CONNECT, since a service cannot be a tunnel.
     fn supports(method: Method<'_>) -> bool {
         method != Method::Connect
     }
@@ -217,14 +222,15 @@ where
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
         let Tower { mut service, around } = seed;
-        // Longer than `http` can count, or with octets that it does not take.
+        // There are more fields than `http` can hold, or bytes that it does not accept.
         let Some(mut parts) = parts_of(head) else {
             return refuse(Status::BAD_REQUEST, response);
         };
         around.extend(head, &mut parts.extensions);
         let poller = Poller::new(scope);
         let length = head.body_length();
-        // Copied, because its memory is the connection's; a longer one gives its memory away.
+        // Copied, because the memory belongs to the connection; a longer body is passed on with its
+        // memory.
         let is_short = length.is_some_and(|length| length <= COPIED_BYTES_MAX);
         let (inbound, body) = match is_short.then(|| head.take_body()).flatten() {
             Some(octets) => (None, Body::whole(Bytes::copy_from_slice(octets))),
@@ -234,7 +240,7 @@ where
                 (Some(inbound), Body::of(channel))
             }
         };
-        // On HTTP/2 the last octet may come before the end, and as long as the peer likes.
+        // On HTTP/2 the end may come any time after the last byte.
         let to_come = length.filter(|_| head.version() != Version::Http2);
         let request = http::Request::from_parts(parts, body);
         let future = async move {
@@ -271,7 +277,7 @@ where
             self.is_due |= inbound.push(outbound::bytes_of(block));
         }
         self.to_come = self.to_come.map(|left| left.saturating_sub(count));
-        // The end is told at once behind it, and both are polled for together.
+        // The end is reported right after this, and one poll covers both.
         if self.to_come == Some(0) {
             return self.go_on();
         }
@@ -292,7 +298,8 @@ where
 
     const HEARS_END: bool = true;
 
-    /// The service is polled now, and at the latest when it has been silent for too long.
+    /// Polls the service now; it is polled again at the latest when it has been silent for too
+    /// long.
     fn peer_ended(mut self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
         self.has_peer_ended = true;
         self.advance(response, scope)
@@ -313,7 +320,7 @@ where
     }
 }
 
-/// What is left of it is dropped where tokio's things can be.
+/// Drops the rest in the runtime's context.
 impl<S, B, C, U> Drop for TowerServer<S, B, C, U> {
     fn drop(&mut self) {
         let stage = std::mem::replace(&mut self.stage, Stage::Gone);

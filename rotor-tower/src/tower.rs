@@ -1,4 +1,4 @@
-//! `Tower`: a service and its settings.
+//! `Tower`: a service with its settings.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,21 +8,21 @@ use http::Extensions;
 use rotor_async::Tokio;
 use rotor_http::server::Head;
 
-/// A service and its settings: the seed of [`TowerServer`](crate::TowerServer).
+/// A service with its settings: the seed of [`TowerServer`](crate::TowerServer).
 ///
 /// The service is cloned for each request. It need not be `Send`, except for [`run`](Tower::run),
-/// which may have several loops.
+/// which may use several loops.
 #[derive(Clone)]
 pub struct Tower<S> {
     pub(crate) service: S,
     pub(crate) around: Arc<Around>,
 }
 
-/// How long a response may be silent, by default, if its peer has ended its own side: longer than
-/// the next part of a file takes, or an answer of a database.
+/// How long a response may be silent, by default, after its peer has ended its side. This is longer
+/// than it takes to read the next part of a file, or to get an answer from a database.
 pub const HALF_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What is the same for all requests.
+/// Settings that all requests share.
 #[derive(Clone)]
 pub(crate) struct Around {
     pub(crate) tokio: Option<Tokio>,
@@ -33,31 +33,31 @@ pub(crate) struct Around {
 type Extend = dyn Fn(&Head<'_>, &mut Extensions) + Send + Sync;
 
 impl<S> Tower<S> {
-    /// Takes a service with the defaults: its futures are polled outside of any tokio runtime,
-    /// unless [one is set](Tower::tokio).
+    /// Takes a service with the default settings. Its futures are polled outside of any tokio
+    /// runtime, unless [one is set](Tower::tokio).
     pub fn new(service: S) -> Tower<S> {
         let around = Around { tokio: None, half_close_timeout: HALF_CLOSE_TIMEOUT, extend: None };
         Tower { service, around: Arc::new(around) }
     }
 
-    /// Makes tokio's timers, sockets and tasks work in the service's futures and bodies. These are
-    /// still polled on the loops.
+    /// Sets a tokio runtime, so that tokio's timers, sockets and tasks work in the service's
+    /// futures and bodies. These are still polled on the loops.
     pub fn tokio(mut self, tokio: Tokio) -> Tower<S> {
         Arc::make_mut(&mut self.around).tokio = Some(tokio);
         self
     }
 
-    /// Sets how long the body of a response may be silent once its peer has ended its own side.
-    /// Such a peer may still read, or be gone, which only the next write would show. After that
+    /// Sets how long the body of a response may be silent after its peer has ended its side. Such a
+    /// peer may still read, or it may be gone, which only the next write would show. After this
     /// time the connection is closed, and the body dropped. Default: 10 s. Zero is what hyper does,
-    /// unless it is told to allow half-closed connections.
+    /// unless it is configured to allow half-closed connections.
     pub fn half_close_timeout(mut self, time: Duration) -> Tower<S> {
         Arc::make_mut(&mut self.around).half_close_timeout = time;
         self
     }
 
-    /// Sets a function that is called for each request, to put into its extensions what only the
-    /// connection knows. Default: none.
+    /// Sets a function that is called for each request, and can put data of the connection into the
+    /// request's extensions. Default: none.
     ///
     /// ```
     /// use axum::extract::ConnectInfo;
@@ -82,7 +82,7 @@ impl<S> Tower<S> {
 }
 
 impl Around {
-    /// Calls `f` where tokio's things work, if they are to.
+    /// Calls `f` in the context of the tokio runtime, if one is set.
     pub(crate) fn enter<R>(&self, f: impl FnOnce() -> R) -> R {
         match &self.tokio {
             Some(tokio) => tokio.enter(f),

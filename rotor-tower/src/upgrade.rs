@@ -1,18 +1,18 @@
-//! `Upgrade`: going on in one of rotor's protocols after a response.
+//! `Upgrade`: continues with one of rotor's protocols after a response.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Put it into the extensions of a response with status 101: the connection goes on in the protocol
-/// that is made from its seed, the `U` of [`TowerServer`](crate::TowerServer). That is a
+/// Continues the connection with another protocol. Put it into the extensions of a response with
+/// status 101. The protocol is the `U` of [`TowerServer`](crate::TowerServer), a
 /// [`Protocol`](rotor_stream::Protocol) of rotor's, for example `rotor_websocket::WebSocket`.
 ///
-/// The response names the protocol in its `Upgrade` field. Without this extension a 101 is answered
-/// with 501, since `hyper::upgrade` is not supported.
+/// The response must name the protocol in its `Upgrade` field. A 101 without this extension or
+/// without that field becomes a 501, since `hyper::upgrade` is not supported.
 pub struct Upgrade<T>(Arc<Mutex<Option<T>>>);
 
 impl<T> Upgrade<T> {
-    /// Goes on in the protocol that is made from `seed`.
+    /// Makes an upgrade to the protocol that is made from `seed`.
     pub fn to(seed: T) -> Upgrade<T> {
         Upgrade(Arc::new(Mutex::new(Some(seed))))
     }
@@ -22,7 +22,7 @@ impl<T> Upgrade<T> {
     }
 }
 
-/// Returns the same upgrade: the first that is used has the seed.
+/// Returns another handle to the same upgrade. The first handle that is used takes the seed.
 impl<T> Clone for Upgrade<T> {
     fn clone(&self) -> Upgrade<T> {
         Upgrade(self.0.clone())
