@@ -1,9 +1,9 @@
-//! Which of the two formats a scraper wants: `Accept`, with its weights (RFC 9110 §12.5.1).
+//! Chooses between the two formats by `Accept` and its weights (RFC 9110 §12.5.1).
 
 use rotor_http::parse_weight;
 
-/// Returns whether a scraper with these lines of `Accept` gets OpenMetrics: it likes it better than
-/// the classic format, or as much and names it.
+/// Returns whether a scraper with these lines of `Accept` gets OpenMetrics: if it prefers that to
+/// the classic format, or gives both the same weight and names OpenMetrics.
 pub(crate) fn wants_open_metrics<'r>(lines: impl Iterator<Item = &'r [u8]>) -> bool {
     let (mut open, mut classic) = (Liking::UNSAID, Liking::UNSAID);
     for element in lines.flat_map(|line| split(line, b',')) {
@@ -15,8 +15,8 @@ pub(crate) fn wants_open_metrics<'r>(lines: impl Iterator<Item = &'r [u8]>) -> b
     open.weight > classic.weight || open.weight > 0 && open.weight == classic.weight && is_named
 }
 
-/// How much a format is liked: what names it most precisely says so, and of two that name it
-/// equally the larger weight.
+/// The preference for a format. The most precise range decides; of equally precise ones, that with
+/// the larger weight.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Liking {
     precision: Precision,
@@ -40,7 +40,7 @@ enum Precision {
     WithVersion,
 }
 
-/// One that is accepted.
+/// A media range of `Accept`.
 struct Range<'r> {
     kind: &'r [u8],
     subtype: &'r [u8],
@@ -50,18 +50,19 @@ struct Range<'r> {
 }
 
 impl<'r> Range<'r> {
-    /// Absent: it is malformed, which counts as unsaid.
+    /// Reads a media range; `None` if it is malformed, and is then ignored.
     fn read(element: &'r [u8]) -> Option<Range<'r>> {
         let mut parts = split(element, b';').map(<[u8]>::trim_ascii);
         let kind = parts.next()?;
         let slash = kind.iter().position(|&octet| octet == b'/')?;
         let (kind, subtype) = (&kind[..slash], &kind[slash + 1..]);
         let mut range = Range { kind, subtype, version: None, weight: 1_000 };
-        // One may be empty (RFC 9110 §5.6.6).
+        // A parameter may be empty (RFC 9110 §5.6.6).
         for part in parts.filter(|part| !part.is_empty()) {
             let equals = part.iter().position(|&octet| octet == b'=')?;
             let (name, value) = (&part[..equals], unquoted(&part[equals + 1..])?);
-            // Blanks around the sign are none of its grammar, and `q =0` refuses what it names.
+            // The grammar allows no blanks around the `=`; `q =0` must not become a parameter that
+            // is ignored, because it refuses its range.
             if name.iter().chain(value.first()).any(u8::is_ascii_whitespace) {
                 return None;
             }
@@ -74,8 +75,7 @@ impl<'r> Range<'r> {
         Some(range)
     }
 
-    /// How much it likes a format of this type and version. What else it says of it is not looked
-    /// at.
+    /// Returns the preference for a format of this type and version. Other parameters are ignored.
     fn liking(&self, kind: &[u8], subtype: &[u8], version: &[u8]) -> Liking {
         let is_kind = self.kind.eq_ignore_ascii_case(kind);
         let precision = match (is_kind, self.subtype, self.version) {
@@ -93,7 +93,7 @@ impl<'r> Range<'r> {
     }
 }
 
-/// The parts between separators, of which one in a quoted string is none (RFC 9110 §5.6.4).
+/// Splits text at separators, except within quoted strings (RFC 9110 §5.6.4).
 fn split(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     text.split(move |&octet| {
@@ -104,8 +104,7 @@ fn split(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// A value without its quotes; absent: they do not end. No value that is looked for has anything
-/// escaped.
+/// Removes the quotes of a value; `None` if they are not closed. No value that matters has escapes.
 fn unquoted(value: &[u8]) -> Option<&[u8]> {
     match value {
         [b'"', quoted @ .., b'"'] => Some(quoted),

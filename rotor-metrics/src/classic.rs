@@ -1,11 +1,11 @@
-//! The classic text format of Prometheus, made of OpenMetrics.
+//! Converts OpenMetrics to the classic text format of Prometheus.
 //!
-//! The two differ in little: a counter's samples end in `_total` in both, but OpenMetrics names the
-//! family without it, so that a reader of the classic format finds a family without samples and
-//! samples without help; likewise `_info`. The classic format knows no unit, no end, no exemplars, and
-//! fewer types: one that it does not know makes the whole page unreadable.
+//! The two formats differ little. The samples of a counter end in `_total` in both, but OpenMetrics
+//! names the family without that suffix. A reader of the classic format would see a family without
+//! samples, and samples without help. The same applies to `_info`. The classic format has no units,
+//! no end marker, no exemplars and fewer types; an unknown type makes the whole page unreadable.
 
-/// Rewrites what `prometheus-client` writes.
+/// Converts the output of `prometheus-client`.
 pub(crate) fn classic(open_metrics: &str) -> String {
     let mut page = String::with_capacity(open_metrics.len() + 1_024);
     let mut lines = open_metrics.lines().peekable();
@@ -18,7 +18,7 @@ pub(crate) fn classic(open_metrics: &str) -> String {
             page.push('\n');
             continue;
         }
-        // The help comes before the type, which says what it is the help of.
+        // The help precedes the type, on which the suffix of its name depends.
         let is_help = line.starts_with("# HELP ");
         let declares = if is_help { lines.peek().copied() } else { Some(line) };
         let kind = declares.filter(|line| line.starts_with("# TYPE "));
@@ -36,7 +36,7 @@ pub(crate) fn classic(open_metrics: &str) -> String {
     page
 }
 
-/// What the name of a family of a type of OpenMetrics ends in, and the type that it is.
+/// Returns the suffix of a family's name, and its classic type, for a type of OpenMetrics.
 fn classic_type(kind: &str) -> (&'static str, &str) {
     match kind {
         "counter" => ("_total", kind),
@@ -47,7 +47,7 @@ fn classic_type(kind: &str) -> (&'static str, &str) {
     }
 }
 
-/// A sample without what stands behind ` # `, outside of the values of labels.
+/// Returns a sample without its exemplar, which follows a ` # ` outside of label values.
 fn without_exemplar(sample: &str) -> &str {
     let (mut is_quoted, mut is_escaped) = (false, false);
     for (at, byte) in sample.bytes().enumerate() {

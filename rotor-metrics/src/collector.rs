@@ -1,4 +1,4 @@
-//! `RotorCollector`: collects the metrics of what is watched, when they are asked for.
+//! `RotorCollector`: reads counters when a registry is encoded.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::families::Families;
 use crate::others::Others;
 use crate::{http, loops, pools};
 
-/// The loops, pools, servers and clients that are watched. Each has a name, which its metrics have
-/// as a label.
+/// The loops, pools, servers and clients whose counters are read. Each has a name, which is a label
+/// of its metrics.
 ///
-/// Nothing is counted here, and nothing runs: their own counters are read when a registry is
-/// encoded. Two of the same kind with the same name are told apart by a number, `api` and `api (2)`,
-/// as a page may not have two rows of the same labels. A collector knows only its own: where a
-/// registry has several, give what they watch different names.
+/// This type counts nothing, and runs nothing: it reads existing counters when a registry is
+/// encoded. Two things of the same kind with the same name get a number (`api` and `api (2)`),
+/// because a page must not have two rows with the same labels. A collector knows only its own
+/// names, so if a registry has several collectors, use different names in each.
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }
@@ -47,25 +47,25 @@ pub struct RotorCollector {
 }
 
 impl RotorCollector {
-    /// Makes a collector that watches nothing.
+    /// Makes a collector that reads nothing yet.
     pub fn new() -> RotorCollector {
         RotorCollector::default()
     }
 
-    /// Watches a loop: `rotor_loop_…`. Each scrape [takes the longest](StatsHandle::take_longest)
-    /// turn and handler.
+    /// Adds a loop: `rotor_loop_…`. Each scrape [takes the longest](StatsHandle::take_longest) turn
+    /// and handler, so the next one begins anew.
     pub fn event_loop(mut self, name: impl Into<String>, stats: StatsHandle) -> RotorCollector {
         self.loops.push((distinct(&self.loops, name.into()), stats));
         self
     }
 
-    /// Watches a pool of threads: `rotor_offload_…`.
+    /// Adds a pool of threads: `rotor_offload_…`.
     pub fn pool(mut self, name: impl Into<String>, pool: OffloadPool) -> RotorCollector {
         self.pools.push((distinct(&self.pools, name.into()), pool));
         self
     }
 
-    /// Watches an HTTP server: `rotor_http_server_…`. Loops that [share
+    /// Adds an HTTP server: `rotor_http_server_…`. Loops that [share
     /// counters](server::ServerConfig::count_with) are one server.
     pub fn server(
         mut self,
@@ -76,7 +76,7 @@ impl RotorCollector {
         self
     }
 
-    /// Watches an access log: `rotor_access_log_lines_lost_total`.
+    /// Adds an access log: `rotor_access_log_lines_lost_total`.
     pub fn access_log(
         mut self,
         name: impl Into<String>,
@@ -86,7 +86,7 @@ impl RotorCollector {
         self
     }
 
-    /// Watches an HTTP client: `rotor_http_client_…`.
+    /// Adds an HTTP client: `rotor_http_client_…`.
     pub fn client(
         mut self,
         name: impl Into<String>,
@@ -96,12 +96,12 @@ impl RotorCollector {
         self
     }
 
-    /// Watches counters of a kind that has no method here, of TLS, say, of WebSockets or of the PROXY
-    /// protocol: each is a family of its own, `rotor_KIND_COUNTER_total{KIND="name"}`. What is no
-    /// letter or digit of ASCII in a kind, or in a counter's name, is an underscore.
+    /// Adds counters of another kind, for example of TLS, of WebSockets or of the PROXY protocol.
+    /// Each counter is a family of its own, `rotor_KIND_COUNTER_total{KIND="name"}`. Characters of
+    /// a kind or a counter's name that are not ASCII letters or digits become underscores.
     ///
-    /// `read` is called for each scrape, on the loop that serves the page. All counters of rotor have
-    /// an `iter` that says what it is to return.
+    /// `read` is called for each scrape, on the loop that serves the page. All counters of rotor
+    /// have a method `iter` that yields what `read` has to return.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -136,11 +136,12 @@ impl RotorCollector {
         self
     }
 
-    /// Adds all of that to a registry, beside the program's own metrics.
+    /// Adds the collector to a registry, beside the program's own metrics.
     ///
-    /// One collector is enough for a registry. The page of [`Metrics`](crate::Metrics) declares what
-    /// several have in common once; `prometheus-client` by itself declares it for each of them, and
-    /// scrapers refuse such a page.
+    /// A registry needs only one collector. If it has several, the page of
+    /// [`Metrics`](crate::Metrics) declares each family once. `prometheus-client` itself would
+    /// declare a family that several collectors share more than once, and scrapers refuse such a
+    /// page.
     pub fn register(self, registry: &mut Registry) {
         registry.register_collector(Box::new(self));
     }
@@ -158,7 +159,7 @@ impl Collector for RotorCollector {
     }
 }
 
-/// The name, or one like it that nothing of the same kind has.
+/// Returns the name, or a numbered one if something of the same kind has that name.
 fn distinct<T>(known: &[(String, T)], name: String) -> String {
     let is_taken = |name: &str| known.iter().any(|(taken, _)| taken == name);
     if !is_taken(&name) {

@@ -1,4 +1,4 @@
-//! `Families`: writes families of metrics, each with a row for each thing that is watched.
+//! `Families`: writes families of metrics, with a row for each watched thing.
 
 use std::fmt;
 use std::time::Duration;
@@ -24,7 +24,7 @@ impl EncodeLabelSet for Labels<'_> {
     }
 }
 
-/// What writes families of metrics.
+/// Writes families of metrics.
 pub(crate) struct Families<'a> {
     encoder: DescriptorEncoder<'a>,
 }
@@ -34,7 +34,7 @@ impl<'a> Families<'a> {
         Families { encoder }
     }
 
-    /// A family of which `rows` writes the rows; nothing where there are none to be written.
+    /// Writes a family, whose rows are written by `rows`; writes nothing if there are no rows.
     fn family(
         &mut self,
         name: &str,
@@ -45,7 +45,7 @@ impl<'a> Families<'a> {
         rows(&mut self.encoder.encode_descriptor(name, help, None, kind)?)
     }
 
-    /// Counters: `name` is without `_total`.
+    /// Writes counters. `name` is without `_total`.
     pub(crate) fn counters<'r, V: EncodeCounterValue>(
         &mut self,
         name: &str,
@@ -71,7 +71,7 @@ impl<'a> Families<'a> {
         })
     }
 
-    /// Histograms of seconds.
+    /// Writes histograms of seconds.
     pub(crate) fn histograms<'r>(
         &mut self,
         name: &str,

@@ -1,28 +1,28 @@
-//! A page on which each family is declared once, whoever has written rows of it.
+//! Groups a page so that each family is declared once.
 //!
-//! `prometheus-client` writes what each collector of a registry says, one behind the other. Two that
-//! have a family in common declare it twice, and its samples stand in two places: the whole page is
-//! unreadable then, in both formats. Prometheus: "Only one TYPE line may exist for a given metric
-//! name", "All lines for a given metric must be provided as one single group". OpenMetrics 1.0 wants
-//! the names of families to be unique.
+//! `prometheus-client` writes the output of a registry's collectors one after another. If two of
+//! them have a family in common, it is declared twice, and its samples are in two places. In both
+//! formats this makes the whole page unreadable. Prometheus: "Only one TYPE line may exist for a
+//! given metric name", "All lines for a given metric must be provided as one single group".
+//! OpenMetrics 1.0 requires unique names of families.
 
 use std::collections::BTreeMap;
 
-/// Lines of a page, one behind the other.
+/// A family of a page.
 struct Family<'p> {
-    /// Its `# HELP`, and what else of it begins with `# `.
+    /// Its `# HELP`, and the following lines that begin with `# `.
     declaration: &'p str,
     samples: Vec<&'p str>,
 }
 
-/// Puts the samples of a family that is declared again behind those that it has. The first help
-/// counts. One that is declared again as something else (another type or unit) is no such family:
-/// it is left in its place, and whoever scrapes says so.
+/// Moves the samples of a family that is declared again to those of its first declaration. The
+/// first help is kept. A family that is declared again with another type or unit is left in its
+/// place; the scraper will report that.
 pub(crate) fn grouped(page: String) -> String {
     regrouped(&page).unwrap_or(page)
 }
 
-/// Absent: each is declared once.
+/// Returns `None` if each family is declared once.
 fn regrouped(page: &str) -> Option<String> {
     let (before, families) = families(page);
     let mut first: BTreeMap<(&str, &str), usize> = BTreeMap::new();
@@ -57,7 +57,7 @@ fn regrouped(page: &str) -> Option<String> {
 
 const END: &str = "# EOF\n";
 
-/// What stands before the first family, and the families; the end is left out.
+/// Returns the text before the first family, and the families, without the end marker.
 fn families(page: &str) -> (&str, Vec<Family<'_>>) {
     let page = page.strip_suffix(END).unwrap_or(page);
     let mut starts = Vec::new();
@@ -79,7 +79,7 @@ fn families(page: &str) -> (&str, Vec<Family<'_>>) {
     (before, families.collect())
 }
 
-/// The name, and all that is declared of it but its help.
+/// Returns the name of a family, and its declaration except the help.
 fn identity(declaration: &str) -> (&str, &str) {
     let (help, rest) = declaration.split_once('\n').unwrap_or((declaration, ""));
     (help.split(' ').nth(2).unwrap_or_default(), rest)

@@ -15,7 +15,7 @@ pub(crate) fn write_servers(
     let servers: Vec<_> =
         servers.iter().map(|(name, it)| ([("server", name.as_str())], it)).collect();
     let rows = || servers.iter().map(|(labels, counters)| (Labels(labels), counters));
-    // All servers count the same.
+    // All servers have the same counters.
     for (place, (name, _)) in first.iter().enumerate() {
         let of = |counters: &server::Counters| counters.iter().nth(place).map_or(0, |(_, it)| it);
         let help = format!("Counters::{name} of the server.");
@@ -33,7 +33,7 @@ pub(crate) fn write_servers(
     write_responses(families, &servers)
 }
 
-/// What a server counts, with its label.
+/// A server's counters, with its label.
 type Labelled<'a> = ([(&'static str, &'a str); 1], &'a Arc<server::Counters>);
 
 fn write_responses(families: &mut Families<'_>, servers: &[Labelled<'_>]) -> fmt::Result {
@@ -48,7 +48,7 @@ fn write_responses(families: &mut Families<'_>, servers: &[Labelled<'_>]) -> fmt
     let counts = all.iter().map(|(labels, times)| (Labels(labels), times.count()));
     let help = "Requests that have ended, by the class of their status.";
     families.counters("rotor_http_server_responses", help, counts)?;
-    // Of a class that never was there would be two dozen lines of zeros.
+    // A class that has not occurred would add two dozen lines of zeros.
     let seen = all.iter().filter(|(labels, times)| times.count() > 0 || labels[1].1 == "2xx");
     let times = seen.map(|(labels, times)| (Labels(labels), *times));
     let help = "How long requests took, from their head to the end of their response.";

@@ -6,7 +6,7 @@ use rotor_core::{Longest, LoopTimes, Stats, StatsHandle};
 
 use crate::families::{Families, Labels};
 
-/// What was read of a loop, once for all of its metrics.
+/// The figures of a loop, read once for all of its metrics.
 struct Read {
     stats: Stats,
     times: LoopTimes,
@@ -63,7 +63,7 @@ pub(crate) fn write(families: &mut Families<'_>, loops: &[(String, StatsHandle)]
         longest: stats.take_longest(),
     };
     let loops: Vec<_> = loops.iter().map(|(_, stats)| read(stats)).collect();
-    // Each with its labels.
+    // The figures of each loop with its labels.
     let rows = || names.iter().map(|name| Labels(name)).zip(&loops);
     for (name, help, of) in COUNTERS {
         let rows = rows().map(|(labels, read)| (labels, of(&read.stats)));

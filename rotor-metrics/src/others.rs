@@ -1,4 +1,4 @@
-//! The counters of whatever else there is: TLS, WebSockets, the PROXY protocol, a program's own.
+//! Counters of other kinds: of TLS, WebSockets, the PROXY protocol, or of the program itself.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ impl Others {
         Others { kind: word(kind), watched: Vec::new() }
     }
 
-    /// Whether it is of this kind.
+    /// Returns whether the counters are of this kind.
     pub(crate) fn is_of(&self, kind: &str) -> bool {
         self.kind == word(kind)
     }
@@ -44,7 +44,7 @@ impl Others {
     }
 }
 
-/// As a part of the name of a metric, and as the name of a label.
+/// Converts text to a part of a metric's name, or to the name of a label.
 fn word(text: &str) -> String {
     let sign = |char: char| if char.is_ascii_alphanumeric() { char } else { '_' };
     let begin = if text.starts_with(|char: char| char.is_ascii_alphabetic()) { "" } else { "_" };

@@ -1,4 +1,4 @@
-//! `Metrics`: the page that is scraped.
+//! `Metrics`: the server of the page that is scraped.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use crate::accept::wants_open_metrics;
 use crate::classic::classic;
 use crate::grouped::grouped;
 
-/// The page of a registry, as a server: on a port of its own, or beside others by
+/// Serves the page of a registry, on a port of its own, or beside another server by
 /// [`Routed`](rotor_http::server::Routed). It answers GET and HEAD, whatever the path.
 ///
-/// A scraper that likes OpenMetrics better than the classic text format gets it, by the weights in
-/// its `Accept` (RFC 9110 §12.5.1), and so does one that names it and likes both as much. All others
-/// get the classic format.
+/// A scraper gets OpenMetrics if it prefers that to the classic text format, by the weights in its
+/// `Accept` (RFC 9110 §12.5.1), or if it gives both the same weight and names OpenMetrics. Other
+/// scrapers get the classic format.
 ///
-/// Collectors of the registry may have families in common: each is declared once, with the rows of
-/// all of them.
+/// If several collectors of the registry have a family in common, it is declared once, with the
+/// rows of all of them.
 ///
-/// The page is made on the loop that serves it: some 100 µs for each hundred rows. If a few
-/// thousand rows are scraped, use a loop of its own.
+/// The page is written on the loop that serves it, which takes some 100 µs per hundred rows. For a
+/// few thousand rows, use a separate loop.
 pub struct Metrics<C = ()> {
     context: PhantomData<fn(C)>,
 }
@@ -46,7 +46,7 @@ impl<C: 'static> Server for Metrics<C> {
         }
         let mut page = String::new();
         if text::encode(&mut page, &registry).is_err() {
-            // Only a collector of the program's says so: a string takes all.
+            // Only a collector of the program can fail: writing to a string does not.
             return Next::fail(Status::INTERNAL_SERVER_ERROR);
         }
         let page = grouped(page);
@@ -55,7 +55,7 @@ impl<C: 'static> Server for Metrics<C> {
             true => ("application/openmetrics-text; version=1.0.0; charset=utf-8", page),
             false => ("text/plain; version=0.0.4", classic(&page)),
         };
-        // A cache is to keep neither for those who want the other.
+        // A cache must not return one format to a scraper that wants the other.
         response.reply_with(Status::OK, &[("Vary", b"Accept")], kind, page.as_bytes()).into()
     }
 }
