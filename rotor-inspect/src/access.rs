@@ -1,52 +1,52 @@
-//! `Access`: who may look, and who may change something.
+//! `Access`: who may look at the page, and who may change something.
 //!
-//! A page on the loopback is within reach of every page that a browser has open: by a form, or by a
-//! name that its owner points at 127.0.0.1 once the page is loaded (DNS rebinding). So the host
-//! must be one that no stranger owns, and a change needs a field that no form can send and no
-//! script of another origin may.
+//! Every page that is open in a browser can reach a server on the loopback interface: by a form, or
+//! by a name that its owner redirects to 127.0.0.1 after the page has been loaded (DNS rebinding).
+//! So the host must be one that no stranger can own, and a change needs a field that a form cannot
+//! send, and that a script of another origin must not send.
 
 use std::net::IpAddr;
 
 use rotor_http::server::Head;
 
-/// Who is served.
+/// The rules of access.
 #[derive(Clone, Default)]
 pub(crate) struct Access {
-    /// What `Authorization` says behind its scheme where a token is wanted.
+    /// The credentials that `Authorization` must contain, if a token is required.
     credentials: Option<String>,
     pub(crate) allows_changes: bool,
 }
 
-/// Why somebody is not.
+/// Why a request is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refusal {
-    /// The name that was asked for is not ours.
+    /// The host in the request is not a name of the loopback interface.
     Host,
-    /// No token, or another one.
+    /// The token is missing or wrong.
     Token,
-    /// A change without the field, or from a page of another origin.
+    /// A change without the required field, or from a page of another origin.
     Foreign,
-    /// Changes are off.
+    /// Changes are not allowed.
     ReadOnly,
 }
 
-/// The field that a change needs.
+/// The field that a change requires.
 pub(crate) const CHANGES: &str = "X-Rotor-Inspect";
 
 impl Access {
-    /// Asks for a token, as a browser does for a user `rotor` with that password (RFC 7617).
+    /// Requires a token: the password of the user `rotor` (RFC 7617).
     pub(crate) fn set_token(&mut self, token: &str) {
         self.credentials = Some(base64(format!("rotor:{token}").as_bytes()));
     }
 
-    /// Whether this request may be answered.
+    /// Checks whether a request is allowed.
     pub(crate) fn check(&self, head: &Head<'_>, changes: bool) -> Result<(), Refusal> {
         self.check_fields(head.authority(), |name: &str| head.field(name), changes)
     }
 
-    /// Whether a page of another origin asks, by what its browser says. It may not read what is
-    /// answered; but one walk at a time is made, and whoever looks would have to wait for its
-    /// walks.
+    /// Checks that the request does not come from a page of another origin, by what the browser
+    /// says. Such a page could not read the response, but its walks would make others wait, since
+    /// there is one walk at a time.
     pub(crate) fn check_origin(head: &Head<'_>) -> Result<(), Refusal> {
         check_site(head.field("Sec-Fetch-Site"))
     }
@@ -58,7 +58,7 @@ impl Access {
         changes: bool,
     ) -> Result<(), Refusal> {
         match &self.credentials {
-            // With a token it may have any name: no page of another origin knows the token.
+            // With a token any host is allowed, since pages of other origins do not know the token.
             Some(wanted) => {
                 let given = field("Authorization").and_then(basic);
                 if !given.is_some_and(|given| is_same(given, wanted.as_bytes())) {
@@ -71,7 +71,7 @@ impl Access {
         if !changes {
             return Ok(());
         }
-        // `https` where TLS stands in front.
+        // `https` if there is TLS in front.
         let origin = field("Origin").map(|origin| {
             let name = origin.strip_prefix(b"http://").or(origin.strip_prefix(b"https://"));
             name.unwrap_or(origin)
@@ -84,13 +84,14 @@ impl Access {
     }
 }
 
-/// The credentials of the scheme `Basic`, whose name has no case (RFC 9110 §11.1).
+/// Returns the credentials of the scheme `Basic`, whose case does not matter (RFC 9110 §11.1).
 fn basic(authorization: &[u8]) -> Option<&[u8]> {
     let (scheme, credentials) = authorization.split_at_checked(b"Basic ".len())?;
     scheme.eq_ignore_ascii_case(b"Basic ").then_some(credentials.trim_ascii_start())
 }
 
-/// Fetch Metadata §2.3: `none` is what somebody has typed. Programs other than browsers do not say.
+/// Fetch Metadata §2.3: `none` means that the user entered the address. Programs other than
+/// browsers send no such field.
 fn check_site(site: Option<&[u8]>) -> Result<(), Refusal> {
     match site {
         None | Some(b"same-origin" | b"none") => Ok(()),
@@ -98,8 +99,8 @@ fn check_site(site: Option<&[u8]>) -> Result<(), Refusal> {
     }
 }
 
-/// Whether it is the loopback, by its own name or as one of its addresses, with or without a port. No
-/// stranger owns an address, as he may a name that leads to one.
+/// Returns whether the host is the loopback interface, by its name or one of its addresses, with or
+/// without a port. A stranger can own a name that resolves to an address, but not the address.
 fn is_loopback(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -112,13 +113,13 @@ fn is_loopback(host: &str) -> bool {
     name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// In a time that does not say where the first difference is.
+/// Compares in a time that does not depend on where the first difference is.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     let differences = one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other));
     one.len() == other.len() && differences == 0
 }
 
-/// RFC 4648 §4.
+/// Encodes bytes in base64 (RFC 4648 §4).
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();

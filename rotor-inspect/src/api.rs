@@ -1,4 +1,4 @@
-//! What is shown, as JSON. Times are in seconds; those of events are ages, by the inspector's
+//! The data of the page, as JSON. Times are in seconds. Times of events are ages by the inspector's
 //! clock, which all loops of a process share.
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,7 +11,7 @@ use crate::json::Json;
 use crate::walk::{Row, Snapshot};
 use crate::watched::Watched;
 
-/// A turn that has lasted for so long holds its loop up.
+/// From this duration on, a turn counts as blocked.
 const BLOCKED: Duration = Duration::from_millis(100);
 
 pub(crate) fn loops(inspected: &Inspected, now: Time) -> String {
@@ -41,7 +41,7 @@ pub(crate) fn loops(inspected: &Inspected, now: Time) -> String {
     json.into_text()
 }
 
-/// For how long a turn has held its loop up, if it does.
+/// Returns for how long the current turn has blocked its loop, if it has.
 pub(crate) fn blocked_for(times: &LoopTimes, now: Time) -> Option<Duration> {
     times.in_turn_since.map(|since| now - since).filter(|lasted| *lasted >= BLOCKED)
 }
@@ -120,7 +120,7 @@ pub(crate) fn machines(watched: &Watched, snapshot: Snapshot, now: Time) -> Stri
 
 fn row(json: &mut Json, row: &Row, now: Time) {
     json.object(|json| {
-        // As text: a script's numbers are not exact so far.
+        // As text, because numbers of this size are not exact in JavaScript.
         json.key("token").string(&row.token.to_string());
         json.key("machine").string(row.machine);
         json.key("state").string(row.state);
@@ -162,7 +162,7 @@ pub(crate) fn failures(inspected: &Inspected, now: SystemTime) -> String {
     json.into_text()
 }
 
-/// A loop that does not answer: what is known of it without asking.
+/// Returns what is known of a loop that does not answer.
 pub(crate) fn blocked(watched: &Watched, now: Time) -> String {
     let mut json = Json::default();
     json.object(|json| one_loop(json.key("blocked"), watched, now));

@@ -1,4 +1,4 @@
-//! `Failures`: the last machines that failed.
+//! `Failures`: the latest failures of machines.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -7,13 +7,13 @@ use std::time::SystemTime;
 
 use rotor_core::MachineFailure;
 
-/// How many are kept.
+/// How many failures are kept.
 const FAILURES_MAX: usize = 100;
 
-/// Octets of a text that are kept: an error may quote what a peer has sent.
+/// How many bytes of a failure's text are kept; an error may quote what a peer sent.
 const TEXT_MAX: usize = 1_000;
 
-/// The last 100 machines that ended with an error or a panic, on all loops that have its
+/// The last 100 machines that ended with an error or a panic, on all loops that have this list's
 /// [observer](rotor_core::Config::observer).
 ///
 /// ```
@@ -34,12 +34,12 @@ pub(crate) struct Failure {
 }
 
 impl Failures {
-    /// Makes a list without failures.
+    /// Makes an empty list.
     pub fn new() -> Failures {
         Failures::default()
     }
 
-    /// Returns the function that notes failures, for `Config::observer`.
+    /// Returns the function that records failures, for `Config::observer`.
     pub fn observer(&self) -> impl Fn(&MachineFailure<'_>) + Send + Sync + 'static {
         let last = self.last.clone();
         move |failure| {
@@ -54,7 +54,7 @@ impl Failures {
         }
     }
 
-    /// The last ones, the newest first.
+    /// Returns the failures, newest first.
     pub(crate) fn read(&self) -> Vec<Failure> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }

@@ -1,4 +1,4 @@
-//! `Inspected`: what is looked at, and who may look.
+//! `Inspected`: the inspected loops and servers, and the rules of access.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -10,21 +10,21 @@ use crate::failures::Failures;
 use crate::query::parameter;
 use crate::watched::Watched;
 
-/// What is looked at.
+/// The inspected loops and servers.
 #[derive(Default)]
 pub(crate) struct Inspected {
     pub(crate) loops: Vec<Watched>,
     pub(crate) servers: Vec<(String, Arc<Counters>)>,
     pub(crate) failures: Option<Failures>,
     pub(crate) access: Access,
-    /// A walk is under way.
+    /// Whether a walk is under way.
     pub(crate) is_walking: Arc<AtomicBool>,
-    /// Requests of those who may not look, or not change anything.
+    /// Counts requests that were refused by the rules of access.
     pub(crate) refused: Arc<AtomicU64>,
 }
 
 impl Inspected {
-    /// The place of the loop that a query names.
+    /// Returns the index of the loop that a query names.
     pub(crate) fn find(&self, query: &str) -> Option<usize> {
         let name = parameter(query, "loop")?;
         self.loops.iter().position(|watched| watched.name == name)

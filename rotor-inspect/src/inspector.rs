@@ -1,4 +1,4 @@
-//! `Inspector`: what is inspected, and the loop that serves the page.
+//! `Inspector`: the loops to inspect, and the loop that serves the page.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -20,13 +20,13 @@ use crate::page::Page;
 use crate::socket_file::SocketFile;
 use crate::watched::Watched;
 
-/// Machines of the inspector's own loop: its listener and 100 visitors.
+/// The limit of machines on the inspector's own loop: its listener and 100 visitors.
 const MACHINES_MAX: usize = 101;
 
-/// The least length of a token, in octets, so that nobody guesses one that was made at random.
+/// The minimum length of a token in bytes, so that a random one cannot be guessed.
 const TOKEN_BYTES_MIN: usize = 16;
 
-/// What is inspected, and who may look.
+/// The loops and servers to inspect, and the rules of access.
 ///
 /// ```no_run
 /// # use rotor_core as rotor;
@@ -52,24 +52,24 @@ pub struct Inspector {
 }
 
 quick_error! {
-    /// Why an inspector was not started. All but the last are the caller's to fix.
+    /// Why an inspector was not started. All errors except the last are the caller's mistakes.
     #[derive(Debug)]
     #[non_exhaustive]
     pub enum InspectError {
-        /// The address is not a loopback address, and there is no token: anybody could see
+        /// The address is not a loopback address, and there is no token, so anybody could see
         /// everything that the process does.
         Remote(address: SocketAddr) {
             display("{} is within reach of others, and no token is asked for", address)
         }
-        /// The token is shorter than 16 octets.
+        /// The token is shorter than 16 bytes.
         Token {
             display("the token is shorter than {} octets", TOKEN_BYTES_MIN)
         }
-        /// Two watched loops have this name, so nobody could ask for the second.
+        /// Two watched loops have this name, so the second could not be selected.
         SameName(name: String) {
             display("two loops are watched as {name:?}")
         }
-        /// The inspector's loop could not be made: for example, the address is in use.
+        /// The inspector's loop could not be started; for example, the address is in use.
         Start(error: StartError) {
             display("the loop of the inspector does not start")
             source(error)
@@ -78,12 +78,12 @@ quick_error! {
 }
 
 impl Inspector {
-    /// Makes an inspector of nothing.
+    /// Makes an inspector without loops.
     pub fn new() -> Inspector {
         Inspector::default()
     }
 
-    /// Inspects a loop. Two loops need two names: [`InspectError::SameName`].
+    /// Adds a loop. Two loops must not have the same name: [`InspectError::SameName`].
     pub fn watch<M: Machine + 'static, B: Backend>(
         mut self,
         name: impl Into<String>,
@@ -93,28 +93,28 @@ impl Inspector {
         self
     }
 
-    /// Shows the counters of a server.
+    /// Adds the counters of a server.
     pub fn server(mut self, name: impl Into<String>, counters: Arc<Counters>) -> Inspector {
         self.inspected.servers.push((name.into(), counters));
         self
     }
 
-    /// Shows the last failures.
+    /// Adds the latest failures.
     pub fn failures(mut self, failures: &Failures) -> Inspector {
         self.inspected.failures = Some(failures.clone());
         self
     }
 
-    /// Sets whether machines may be woken, expired, drained and ended, and loops drained. Default:
+    /// Sets whether visitors may wake, expire, drain and end machines, and drain loops. Default:
     /// no.
     pub fn allow_changes(mut self, yes: bool) -> Inspector {
         self.inspected.access.allows_changes = yes;
         self
     }
 
-    /// Requires a token of at least 16 octets: a browser asks for it as the password of the user
-    /// `rotor`. With a token, the page may be served on any address. The token is sent unencrypted:
-    /// put TLS in front of any address that is not loopback.
+    /// Requires a token of at least 16 bytes. A browser asks for it as the password of the user
+    /// `rotor`. With a token, the page may be served on any address. The token is sent unencrypted,
+    /// so put TLS in front of any address that is not a loopback address.
     pub fn token(mut self, token: &str) -> Inspector {
         self.inspected.access.set_token(token);
         self.has_token = true;
@@ -122,12 +122,12 @@ impl Inspector {
         self
     }
 
-    /// Serves the page on a loopback address (any address with a [token](Inspector::token)), by a
-    /// loop of its own on a thread of its own.
+    /// Serves the page on a loopback address, or on any address if there is a
+    /// [token](Inspector::token). The page is served by a loop of its own on a thread of its own.
     ///
     /// # Errors
     ///
-    /// [`InspectError`]; nothing is left running.
+    /// [`InspectError`]. Nothing keeps running.
     pub fn start(self, address: SocketAddr) -> Result<Inspecting, InspectError> {
         if !self.has_token && !address.ip().is_loopback() {
             return Err(InspectError::Remote(address));
@@ -135,10 +135,10 @@ impl Inspector {
         self.start_at(Either::A(address))
     }
 
-    /// Serves the page on a Unix socket that only this user can connect to (0600). Its file is
-    /// removed when the inspector ends. A file that exists at the path is not replaced, even if a
-    /// killed process left it: remove it first. To ask: `curl --unix-socket PATH
-    /// http://localhost/api/loops`.
+    /// Serves the page on a Unix socket to which only this user can connect (mode 0600). The
+    /// socket's file is removed when the inspector ends. An existing file at the path is not
+    /// replaced, even if a killed process left it; remove it first. To query it:
+    /// `curl --unix-socket PATH http://localhost/api/loops`.
     ///
     /// # Errors
     ///
@@ -185,7 +185,7 @@ impl Inspector {
 type AnyListener = Either<TcpListener, UnixListener>;
 type App = HttpAccept<Page, AnyListener>;
 
-/// A running inspector. Dropping it ends it.
+/// A running inspector. It ends when this value is dropped.
 #[must_use = "dropping it ends it"]
 pub struct Inspecting {
     group: LoopGroup,
@@ -200,14 +200,14 @@ impl Inspecting {
         self.address
     }
 
-    /// Returns how many requests were refused because of who asked: under a name that is not ours,
-    /// from a page of another origin, without the token or the field that changes need, or for
-    /// changes while these are off. `/api/loops` shows it, too.
+    /// Returns how many requests were refused by the rules of access: for a host that is not
+    /// allowed, from a page of another origin, without the token or the field that changes require,
+    /// or for changes while these are not allowed. `/api/loops` shows this number too.
     pub fn refused(&self) -> u64 {
         self.refused.load(Relaxed)
     }
 
-    /// Ends it.
+    /// Ends the inspector.
     pub fn stop(self) {
         self.group.handle().stop();
     }

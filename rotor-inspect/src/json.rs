@@ -1,8 +1,8 @@
-//! `Json`: writes JSON (RFC 8259), with commas where they belong.
+//! `Json`: a writer of JSON (RFC 8259) that places the commas.
 
 use std::fmt::Write;
 
-/// A text of JSON that is being written.
+/// A JSON text that is being written.
 #[derive(Default)]
 pub(crate) struct Json {
     text: String,
@@ -18,7 +18,7 @@ impl Json {
         self.nest('[', ']', fill);
     }
 
-    /// The name of a member, whose value is what is written next.
+    /// Writes the name of a member; its value has to be written next.
     pub(crate) fn key(&mut self, name: &str) -> &mut Json {
         self.string(name);
         self.text.push(':');
@@ -32,7 +32,8 @@ impl Json {
         for char in text.chars() {
             match char {
                 '"' | '\\' => self.text.extend(['\\', char]),
-                // Control characters, and what would end a script that the text stood in.
+                // Control characters, and characters that could end a script that contains the
+                // text.
                 '\0'..='\x1f' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\x7f' => {
                     let _ = write!(self.text, "\\u{:04x}", char as u32);
                 }
@@ -45,7 +46,7 @@ impl Json {
     pub(crate) fn number(&mut self, number: impl Into<f64>) {
         let number = number.into();
         self.comma();
-        // There is no word for what is not finite.
+        // JSON cannot express numbers that are not finite.
         let _ = if number.is_finite() {
             write!(self.text, "{number}")
         } else {

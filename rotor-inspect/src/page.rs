@@ -1,4 +1,4 @@
-//! `Page`: the requests for the page and for what it shows.
+//! `Page`: handles the requests for the page and for its data.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -15,18 +15,18 @@ use crate::inspected::Inspected;
 use crate::query::{parameter, query_of};
 use crate::walk::Snapshot;
 
-/// How long a loop has to answer: after that it is shown as blocked.
+/// How long a loop may take to answer before it is shown as blocked.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
 
-/// How many times as long it has for a walk, while it makes turns.
+/// How many such times a walk may take while its loop makes turns.
 const WALK_SECONDS_MAX: u32 = 10;
 
-/// How long a loop drains that is told to by the page.
+/// The time limit of a drain that the page starts.
 const DRAIN_TIME: Duration = Duration::from_secs(60);
 
 type Sc<'a, 'b> = &'a mut Scope<'b, ()>;
 
-/// A request that waits for a loop.
+/// A request that waits for an answer of a loop.
 pub(crate) struct Page {
     inspected: Arc<Inspected>,
     place: usize,
@@ -38,7 +38,7 @@ enum Waits {
     Verdict(Future<bool>),
 }
 
-/// One walk at a time, whoever asks.
+/// Permission to walk. There is one, whoever asks.
 struct Turn(Arc<AtomicBool>);
 
 impl Turn {
@@ -66,7 +66,7 @@ impl Server for Page {
     ) -> Next<Self> {
         let changes = head.method() == Method::Post;
         let mut allowed = inspected.access.check(head, changes);
-        // The page itself may be come to by a link from elsewhere.
+        // The page itself may be opened by a link on another site.
         if allowed.is_ok() && head.path().starts_with("/api/") {
             allowed = Access::check_origin(head);
         }
@@ -75,7 +75,7 @@ impl Server for Page {
             return refuse(refusal, response).into();
         }
         let query = head.query().unwrap_or_default();
-        // HEAD is answered as GET is (RFC 9110 §9.3.2): the connection leaves the body out.
+        // HEAD is answered like GET (RFC 9110 §9.3.2): the connection omits the body.
         let method = match head.method() {
             Method::Head => Method::Get,
             method => method,
@@ -135,7 +135,8 @@ impl Server for Page {
         let now = scope.now();
         let is_blocked = api::blocked_for(&inspected.loops[place].stats.times(), now).is_some();
         match waits {
-            // A loop that has very much to do, or very many machines, looks at some in each turn.
+            // A loop that has very much to do, or very many machines, needs several turns for a
+            // walk.
             Waits::Walk { snapshot, seconds, _turn }
                 if !is_blocked && seconds + 1 < WALK_SECONDS_MAX =>
             {
@@ -196,7 +197,7 @@ fn decide(
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain";
 
-/// What the page is made of.
+/// Returns the type and the text of a static file.
 fn asset(path: &str) -> Option<(&'static str, &'static str)> {
     match path {
         "/" => Some(("text/html; charset=utf-8", include_str!("../assets/index.html"))),
@@ -206,7 +207,7 @@ fn asset(path: &str) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// Nothing is there, or for other methods (RFC 9110 §15.5.6).
+/// The path does not exist, or not for this method (RFC 9110 §15.5.6).
 fn missed(path: &str, response: &mut Response<'_>) -> Reply {
     let allow = match path {
         "/api/loops" | "/api/failures" | "/api/machines" => "GET, HEAD",
@@ -245,7 +246,8 @@ fn send(response: &mut Response<'_>, kind: &str, text: &str) -> Reply {
 
 fn reply(response: &mut Response<'_>, status: Status, kind: &str, text: &str) -> Reply {
     let fields: &[(&str, &[u8])] = &[
-        // Nothing from elsewhere, nothing written into the page, and in no frame.
+        // Allows no resources of other origins and no inline code, and the page must not be in a
+        // frame.
         (
             "Content-Security-Policy",
             b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \

@@ -1,14 +1,14 @@
-//! What the query of a target asks for.
+//! Reads the parameters of a query.
 
 use crate::walk::{Query, Sort};
 
-/// Returns the value of a parameter, decoded.
+/// Returns the value of a parameter, percent-decoded.
 pub(crate) fn parameter(query: &str, name: &str) -> Option<String> {
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     pairs.find(|(key, _)| *key == name).map(|(_, value)| decode(value))
 }
 
-/// What is asked of a loop's machines; what makes no sense is left out.
+/// Reads the query for machines; invalid values are ignored.
 pub(crate) fn query_of(query: &str) -> Query {
     let sort = match parameter(query, "sort").as_deref() {
         Some("age") => Sort::Age,
@@ -26,13 +26,13 @@ pub(crate) fn query_of(query: &str) -> Query {
     }
 }
 
-/// Undoes percent-encoding; what is no such thing stays as it is.
+/// Percent-decodes text. Invalid sequences are left unchanged.
 fn decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while at < bytes.len() {
-        // A sign is a digit to nobody but `from_str_radix`.
+        // `from_str_radix` accepts a sign, which is not a digit.
         let code = text.get(at + 1..at + 3).filter(|code| !code.starts_with('+'));
         let code = code.and_then(|code| u8::from_str_radix(code, 16).ok());
         match (bytes[at], code) {

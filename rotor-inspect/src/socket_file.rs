@@ -1,25 +1,25 @@
-//! `SocketFile`: the file of a Unix socket, which goes with it.
+//! `SocketFile`: removes the file of a Unix socket at its end.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// The file of a Unix socket: removed when this is dropped, unless somebody else has its path by
-/// then.
+/// The file of a Unix socket. It is removed when this is dropped, unless the path then belongs to
+/// another file.
 pub(crate) struct SocketFile {
     path: PathBuf,
-    /// Device and inode.
+    /// The device and the inode.
     identity: (u64, u64),
 }
 
 impl SocketFile {
-    /// The one that was just made there.
+    /// Takes the file that was just created at this path.
     pub(crate) fn of(path: &Path) -> io::Result<SocketFile> {
         Ok(SocketFile { path: path.to_owned(), identity: identity(path)? })
     }
 }
 
-/// Of what is at the path itself: no link is followed.
+/// Returns the identity of the file at the path itself; links are not followed.
 fn identity(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|found| (found.dev(), found.ino()))
 }

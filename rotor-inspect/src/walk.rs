@@ -1,8 +1,8 @@
-//! The walk over a loop's machines: a slice a turn, so that none takes longer than half a
-//! millisecond, and nothing is kept of a machine but what is shown.
+//! The walk over a loop's machines. Each turn looks at a slice of them, for at most half a
+//! millisecond, and only the rows that are shown are kept.
 //!
 //! ```text
-//!   post ──▶ slice of 100 slots ──▶ post ──▶ slice ──▶ … ──▶ Snapshot, to who asked
+//!   post ──▶ slice of 100 slots ──▶ post ──▶ slice ──▶ … ──▶ Snapshot, to the requester
 //! ```
 
 use std::cmp::Reverse;
@@ -15,47 +15,48 @@ use rotor_core::{
     Broadcast, Cursor, Description, GlobalScope, Machine, Machines, Phase, Port, Seen, Time, Token,
 };
 
-/// Slots looked at in one turn: some 25 µs, where machines describe themselves as fast as ours do.
-/// With 500 the 99th percentile of requests beside it rose twice as much (doc/decisions/0064).
+/// How many slots are looked at in one turn. This takes some 25 µs if the machines describe
+/// themselves as fast as rotor's own do. With 500, the 99th percentile of requests on the same loop
+/// rose twice as much (doc/decisions/0064).
 const SLICE: usize = 100;
 
-/// How long a turn may be looked at machines, the last of which is waited for. Time is read after
-/// each, some 20 ns, since one may be as slow as it likes.
+/// How long a turn may look at machines. This is checked after each machine, which costs some 20
+/// ns, because a machine may take any time to describe itself.
 const SLICE_TIME_MAX: Duration = Duration::from_micros(500);
 
-/// Rows of a page.
+/// How many rows a page has.
 const PAGE_ROWS: usize = 100;
 
-/// The last page that can be asked for: what is kept for it is 10,000 rows, some 1 MB.
+/// How many pages can be requested. The last one needs 10,000 rows, some 1 MB, in memory.
 const PAGES_MAX: usize = 100;
 
-/// What is asked of a loop.
+/// A query for the machines of a loop.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Query {
     pub(crate) sort: Sort,
     pub(crate) page: usize,
-    /// Only machines of this type, and of this state.
+    /// If set, only machines of this type, and in this state.
     pub(crate) machine: Option<String>,
     pub(crate) state: Option<String>,
-    /// Only this machine.
+    /// If set, only this machine.
     pub(crate) token: Option<usize>,
 }
 
-/// What the first rows are.
+/// The order of the rows.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Sort {
-    /// Those that hold most.
+    /// The most memory first.
     #[default]
     Held,
-    /// The oldest.
+    /// The oldest first.
     Age,
-    /// Those whose deadline comes first.
+    /// The earliest deadline first.
     Deadline,
-    /// Those that have dealt with most messages.
+    /// The most messages first.
     Messages,
 }
 
-/// One machine.
+/// The row of one machine.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Row {
     pub(crate) token: usize,
@@ -69,7 +70,7 @@ pub(crate) struct Row {
     pub(crate) is_due: bool,
 }
 
-/// The machines of one type and state.
+/// Totals of the machines of one type and state.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Kind {
     pub(crate) count: u64,
@@ -78,21 +79,21 @@ pub(crate) struct Kind {
     pub(crate) oldest: Option<Time>,
 }
 
-/// What was seen. Its rows are put in order by who asked, not by the loop that is looked at.
+/// The result of a walk. The requester sorts its rows, not the loop that was walked.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) kinds: BTreeMap<(&'static str, &'static str), Kind>,
     first: First,
     page: usize,
-    /// How many machines the query was of.
+    /// How many machines matched the query.
     pub(crate) matched: u64,
     pub(crate) phase: Phase,
 }
 
-/// The first rows so far: the last of them on top.
+/// The first rows so far, with the last of them on top.
 type First = BinaryHeap<Reverse<(u64, Reverse<usize>, Row)>>;
 
-/// What is being seen.
+/// The state of a walk.
 struct Walk {
     query: Query,
     kinds: BTreeMap<(&'static str, &'static str), Kind>,
@@ -100,7 +101,7 @@ struct Walk {
     matched: u64,
 }
 
-/// Begins a walk whose end is told to the port. Returns whether the loop takes it.
+/// Begins a walk, whose result is sent to the port. Returns whether the loop accepts it.
 pub(crate) fn begin<M: Machine + 'static>(
     broadcast: &Broadcast<M>,
     query: Query,
@@ -125,19 +126,20 @@ fn go_on<M: Machine + 'static>(
     if port.is_cancelled() {
         return;
     }
-    // Not since the turn began: posts before this one may have taken their time.
+    // Measured from now, not from the beginning of the turn, because earlier posts may have taken
+    // time.
     let until = scope.exact_now() + SLICE_TIME_MAX;
     let next = machines.scan_some(from, SLICE, |machines, token, seen| {
         walk.see(machines, token, seen);
         if scope.exact_now() < until { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     let Some(next) = next else {
-        // Who asked may be gone by now.
+        // The requester may be gone.
         let _gone = port.set(walk.end(scope.phase()));
         return;
     };
     let again = broadcast.clone();
-    // A loop that takes no more drops the port, and who asked hears of that.
+    // If the loop refuses the post, the port is dropped, and the requester learns that.
     let _refused = broadcast.post(move |machines, scope| {
         go_on(walk, machines, next, scope, port, again);
     });
@@ -160,7 +162,7 @@ impl Walk {
         let state = description.state();
         let kind = self.kinds.entry((machine, state)).or_default();
         kind.count += 1;
-        // Machines say what they like: a figure that is wrong must not cost the loop a panic.
+        // Machines may report any figures, and a wrong one must not make the loop panic.
         kind.held = kind.held.saturating_add(description.held() as u64);
         kind.messages = kind.messages.saturating_add(description.messages());
         kind.oldest = match (kind.oldest, details.made) {
@@ -184,7 +186,7 @@ impl Walk {
         });
     }
 
-    /// Keeps a row if it is among the first.
+    /// Keeps a row if it is among the first ones.
     fn keep(&mut self, row: Row) {
         let rank = self.query.sort.rank(&row);
         let entry = Reverse((rank, Reverse(row.token), row));
@@ -204,17 +206,17 @@ impl Walk {
 }
 
 impl Snapshot {
-    /// Which page its rows are, from 0.
+    /// Returns the number of the page, from 0.
     pub(crate) fn page(&self) -> u64 {
         self.page as u64
     }
 
-    /// How many pages can be asked for.
+    /// Returns how many pages can be requested.
     pub(crate) fn pages(&self) -> u64 {
         self.matched.div_ceil(PAGE_ROWS as u64).min(PAGES_MAX as u64)
     }
 
-    /// The rows of its page, in order.
+    /// Returns the rows of the page, in order.
     pub(crate) fn into_rows(self) -> impl Iterator<Item = Row> {
         let rows = self.first.into_sorted_vec().into_iter().map(|Reverse((_, _, row))| row);
         rows.skip(self.page * PAGE_ROWS)
@@ -222,7 +224,7 @@ impl Snapshot {
 }
 
 impl Query {
-    /// The page that is asked for, or the last that can be.
+    /// Returns the requested page, or the last one that can be requested.
     fn page(&self) -> usize {
         self.page.min(PAGES_MAX - 1)
     }
@@ -235,7 +237,7 @@ impl Query {
 }
 
 impl Sort {
-    /// Higher comes first.
+    /// Returns the rank of a row; higher ranks come first.
     fn rank(self, row: &Row) -> u64 {
         let early = |time: Option<Time>| time.map_or(0, |time| u64::MAX - time.as_nanos());
         match self {

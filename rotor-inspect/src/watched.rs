@@ -1,4 +1,4 @@
-//! `Watched`: a loop that is looked at, whatever its machines are.
+//! `Watched`: an inspected loop, whatever the type of its machines.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use rotor_core::{Broadcast, LoopHandle, LoopInstance, Machine, Port, StatsHandle
 
 use crate::walk::{Query, Snapshot, begin};
 
-/// A loop that is looked at.
+/// An inspected loop.
 #[derive(Clone)]
 pub(crate) struct Watched {
     pub(crate) name: String,
@@ -17,7 +17,7 @@ pub(crate) struct Watched {
     machines: Arc<dyn Asked>,
 }
 
-/// What can be asked of the machines of any loop.
+/// Requests to the machines of a loop, without the machines' type.
 trait Asked: Send + Sync {
     fn walk(&self, query: Query, port: Port<Snapshot>) -> bool;
     fn decide(&self, token: Token, verdict: Verdict, port: Port<bool>) -> bool;
@@ -45,12 +45,13 @@ impl Watched {
         Watched { name, stats, handle, machines: Arc::new(instance.broadcast()) }
     }
 
-    /// Has the loop look at its machines. Returns whether it takes that.
+    /// Lets the loop walk over its machines. Returns whether the loop accepts that.
     pub(crate) fn walk(&self, query: Query, port: Port<Snapshot>) -> bool {
         self.machines.walk(query, port)
     }
 
-    /// Has the loop do something with a machine. The port is told whether there is such a one.
+    /// Lets the loop apply a verdict to a machine. The port receives whether the machine exists.
+    /// Returns whether the loop accepts that.
     pub(crate) fn decide(&self, token: Token, verdict: Verdict, port: Port<bool>) -> bool {
         self.machines.decide(token, verdict, port)
     }
