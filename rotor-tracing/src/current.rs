@@ -1,4 +1,4 @@
-//! The trace that what runs now is a part of.
+//! The current trace of a thread.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -9,19 +9,19 @@ thread_local! {
     static CURRENT: RefCell<Option<Arc<TraceContext>>> = const { RefCell::new(None) };
 }
 
-/// Returns the trace that the handler which runs now is a part of, as it is to be told to others:
-/// by [`Fetch::trace`](rotor_http::client::Fetch::trace) or
+/// Returns the trace to which the running handler belongs, in the form that is sent to other
+/// servers: pass it to [`Fetch::trace`](rotor_http::client::Fetch::trace) or
 /// [`Request::add_trace`](rotor_http::client::Request::add_trace).
 ///
-/// `None` outside of a handler that is [`Traced`](crate::Traced), and where nobody wants its span.
-/// Who passes requests on has what came in
-/// [`Head::trace_context`](rotor_http::server::Head::trace_context) then.
+/// Returns `None` outside of a [`Traced`](crate::Traced) handler, and if no subscriber wants the
+/// handler's span. To forward requests in that case, use the trace that arrived:
+/// [`Head::trace_context`](rotor_http::server::Head::trace_context).
 pub fn current() -> Option<Arc<TraceContext>> {
-    // Nothing where the thread ends.
+    // `None` at the end of the thread.
     CURRENT.try_with(|current| current.borrow().clone()).ok().flatten()
 }
 
-/// As long as it lives, its trace is the one of what runs; then the one before is again.
+/// Makes its trace the current one. When it is dropped, the previous trace is current again.
 pub(crate) struct Running {
     before: Option<Arc<TraceContext>>,
 }

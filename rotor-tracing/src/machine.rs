@@ -8,24 +8,25 @@ use rotor_stream::Accepted;
 use tracing::field::Empty;
 use tracing::{Level, Span};
 
-/// A machine in a span of its own, which is entered around each of its events and closed when the
-/// machine ends. Spans of requests that a connection has are below it.
+/// A machine in its own span, which is entered for each event and closed when the machine ends. The
+/// spans of a connection's requests are children of it.
 ///
-/// It has the inner machine's context, seed and name: `InSpan<Stream<Lines, TcpStream>>` stands
-/// where the stream does, in an [`Accept`](rotor_stream::Accept) too. Those that a loop makes, or a
-/// listener, get a span named `machine`, of the target `rotor::machine` and the level INFO, with
-/// `type`, `token` and, of a connection, `peer`; [`new`](InSpan::new) takes one of yours.
+/// It has the context, seed and name of the inner machine. So `InSpan<Stream<Lines, TcpStream>>`
+/// can replace the stream, also in an [`Accept`](rotor_stream::Accept). A machine that is made by a
+/// loop or a listener gets a span with the name `machine`, the target `rotor::machine` and the
+/// level INFO. Its fields are `type`, `token` and, for a connection, `peer`. To use a span of your
+/// own, call [`new`](InSpan::new).
 ///
-/// As long as nobody wants the span, an event costs a look at whether there is one, and what it
-/// takes to hand a machine through a layer.
+/// If no subscriber wants the span, an event costs a check whether there is a span, and passing the
+/// machine through the wrapper.
 pub struct InSpan<M> {
     machine: M,
-    /// Beside it, so that the machine stays small; nothing where nobody wants it.
+    /// Boxed, so that the machine stays small; `None` if no subscriber wants the span.
     span: Option<Box<Span>>,
 }
 
 impl<M> InSpan<M> {
-    /// The machine in this span.
+    /// Wraps a machine in this span.
     ///
     /// ```
     /// # use rotor_core as rotor;
@@ -49,12 +50,12 @@ impl<M> InSpan<M> {
         InSpan { machine, span: kept(span) }
     }
 
-    /// Returns the machine.
+    /// Returns the inner machine.
     pub fn machine(&self) -> &M {
         &self.machine
     }
 
-    /// Returns its span, where somebody wants it.
+    /// Returns the machine's span, if a subscriber wants it.
     pub fn span(&self) -> Option<&Span> {
         self.span.as_deref()
     }
@@ -64,7 +65,7 @@ fn kept(span: Span) -> Option<Box<Span>> {
     (!span.is_disabled()).then(|| Box::new(span))
 }
 
-/// The span of a machine that is made.
+/// Makes the span of a new machine.
 fn span_of<M, C>(peer: Option<SocketAddr>, scope: &Scope<'_, C>) -> Span {
     let span = tracing::span!(
         target: "rotor::machine",

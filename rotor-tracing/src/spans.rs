@@ -1,4 +1,4 @@
-//! `Spans`: how the span of a request is made.
+//! `Spans`: how the spans of requests are made.
 
 use rotor_http::server::Head;
 use rotor_http::{Status, TraceContext};
@@ -8,8 +8,9 @@ use tracing::{Level, Span};
 /// The target of the spans of requests.
 const TARGET: &str = "rotor::http";
 
-/// How the spans of requests are made, and what is written into them: [`HttpSpans`], or one of your
-/// own, that makes children of what `tracing-opentelemetry` extracts, say.
+/// How the spans of requests are made, and what is recorded in them. Use [`HttpSpans`] or a type of
+/// your own, for example one that uses `tracing-opentelemetry` to make spans children of the
+/// extracted trace.
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }
@@ -32,19 +33,19 @@ const TARGET: &str = "rotor::http";
 /// }
 /// ```
 pub trait Spans: 'static {
-    /// Returns whether anybody wants such spans: a look at one atomic value where nobody
-    /// subscribes. Where not, nothing else is called.
+    /// Returns whether any subscriber wants such spans. If not, nothing else is called. If there is
+    /// no subscriber, this costs reading one atomic value.
     ///
-    /// Default: whether those of the target `rotor::http` and the level INFO are wanted.
+    /// Default: whether spans with the target `rotor::http` and the level INFO are wanted.
     #[inline]
     fn are_wanted() -> bool {
         tracing::span_enabled!(target: TARGET, Level::INFO, "request")
     }
 
-    /// Makes the span of a request. `context` is what others are told of it, `came` what the
-    /// request said: of the same trace, if it said something.
+    /// Makes the span of a request. `context` is what is sent to other servers. `came` is what the
+    /// request contained; if it contained a trace, `context` belongs to the same one.
     ///
-    /// Default: as the [front page](crate#what-a-span-of-a-request-has) says.
+    /// Default: as described on the [first page](crate#the-span-of-a-request).
     fn request(head: &Head<'_>, context: &TraceContext, came: Option<&TraceContext>) -> Span {
         let span = tracing::span!(
             target: TARGET,
@@ -66,10 +67,11 @@ pub trait Spans: 'static {
         span
     }
 
-    /// The status of the response: as the handler wrote it, what it failed with, or what a broken
-    /// body is answered with. Once a request, before the span is closed.
+    /// Records the status of the response: the one that the handler wrote, the one that it failed
+    /// with, or the one that answers a broken body. Called at most once per request, before the
+    /// span is closed.
     ///
-    /// Default: records it, from 500 on as an error.
+    /// Default: records the status, and from 500 on also as an error.
     fn answered(span: &Span, status: Status) {
         span.record("http.response.status_code", status.code());
         if status.code() >= 500 {
@@ -77,16 +79,16 @@ pub trait Spans: 'static {
         }
     }
 
-    /// The handler is gone without a status: it panicked, it forgot to answer, or to end what it had
-    /// begun, of which nothing had left, or the peer has gone.
+    /// Records that the handler ended without a status: it panicked, it did not answer, it did not
+    /// end a response of which nothing had been sent, or the peer has gone.
     ///
-    /// Default: records that as an error.
+    /// Default: records this as an error.
     fn unanswered(span: &Span) {
         span.record("error.type", "unanswered");
     }
 }
 
-/// Spans as the [front page](crate#what-a-span-of-a-request-has) describes them.
+/// Spans as described on the [first page](crate#the-span-of-a-request).
 #[derive(Debug, Clone, Copy)]
 pub enum HttpSpans {}
 

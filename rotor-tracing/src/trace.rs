@@ -1,4 +1,4 @@
-//! `Trace`: what a request that has a span keeps of it.
+//! `Trace`: the span of a request, and the state of its response.
 
 use std::marker::PhantomData;
 use std::num::NonZero;
@@ -17,15 +17,15 @@ use crate::spans::Spans;
 pub(crate) struct Trace<P: Spans> {
     span: Span,
     context: Arc<TraceContext>,
-    /// The status of a response that was written, and of which nothing had left when that was last
-    /// known: until then the peer may get another one.
+    /// The status of a response of which nothing had been sent when that was last checked. Until
+    /// something is sent, it may still be replaced.
     begun: Option<Status>,
     is_answered: bool,
     spans: PhantomData<fn() -> P>,
 }
 
 impl<P: Spans> Trace<P> {
-    /// Of a request that begins; `None` where nobody wants its span.
+    /// Begins the trace of a request; `None` if no subscriber wants its span.
     #[cold]
     pub(crate) fn begin<C>(head: &Head<'_>, scope: &Scope<'_, C>) -> Option<Box<Trace<P>>> {
         let came = head.trace_context();
@@ -39,7 +39,7 @@ impl<P: Spans> Trace<P> {
             }
         };
         let span = P::request(head, &context, came.as_ref());
-        // Whoever subscribes may want some and not others.
+        // A subscriber may want some spans and not others.
         if span.is_disabled() {
             return None;
         }
@@ -48,22 +48,22 @@ impl<P: Spans> Trace<P> {
         Some(Box::new(Trace { span, context, begun, is_answered, spans: PhantomData }))
     }
 
-    /// Until both are dropped, what runs is in the span.
+    /// Until both values are dropped, running code is in the span.
     pub(crate) fn enter(&self) -> (Running, Entered<'_>) {
         (Running::new(self.context.clone()), self.span.enter())
     }
 
-    /// The handler is called: its response may have left by now.
+    /// Called before the handler is called: its response may have been sent meanwhile.
     pub(crate) fn looks_at(&mut self, response: &Response<'_>) {
         if response.is_under_way() {
             self.answered_as_begun();
         }
     }
 
-    /// The handler has returned this.
+    /// Called after the handler has returned `next`.
     pub(crate) fn returned<S: Server>(&mut self, next: &Next<S>, response: &Response<'_>) {
         match (next.failure(), response.final_status()) {
-            // In the place of what was written, as nothing of that has left.
+            // It replaces what was written, since nothing of that has been sent.
             (Some(failure), _) => self.answered(failure),
             (None, begun) if next.goes_on() => self.begun = begun,
             (None, Some(status)) if response.is_complete() => self.answered(status),
@@ -71,14 +71,14 @@ impl<P: Spans> Trace<P> {
         }
     }
 
-    /// What was written is what the peer gets, if anything was.
+    /// Records the status that was written, if any.
     pub(crate) fn answered_as_begun(&mut self) {
         if let Some(status) = self.begun {
             self.answered(status);
         }
     }
 
-    /// The status is known.
+    /// Records the status, once.
     pub(crate) fn answered(&mut self, status: Status) {
         if !self.is_answered {
             self.is_answered = true;
@@ -89,8 +89,8 @@ impl<P: Spans> Trace<P> {
 
 impl<P: Spans> Drop for Trace<P> {
     fn drop(&mut self) {
-        // A panic has the response taken back. Whatever else ends the handler, it is sent, as a rule
-        // by now.
+        // After a panic the response is taken back. If the handler ends in any other way, the
+        // response is sent, and usually has been by now.
         if !panicking() {
             self.answered_as_begun();
         }

@@ -9,19 +9,21 @@ use rotor_http::{BodyError, Method, Status};
 use crate::spans::{HttpSpans, Spans};
 use crate::trace::Trace;
 
-/// A server around another one: each request has a span, which is entered around every call of its
-/// handler, those included that are made when something [waits in its place](Next::wait).
+/// A server that wraps another server, with a span for each request. The span is entered for every
+/// call of the request's handler, including calls that are made when something [waits in its
+/// place](Next::wait).
 ///
-/// It has the inner server's context, seed and upgrade, so `Traced<Hello>` stands wherever `Hello`
-/// does; around a [`Routed`](rotor_http::server::Routed) it traces all, below one, those of its
-/// route. Async handlers and services of tower are polled in the span.
+/// It has the context, seed and upgrade of the inner server, so `Traced<Hello>` can replace `Hello`
+/// anywhere. Around a [`Routed`](rotor_http::server::Routed) it traces all requests, inside one
+/// those of its route. Async handlers and tower services are polled in the span.
 ///
-/// A request that says which trace it is a part of (`traceparent`) is a part of that; else a trace
-/// begins with it. [`current`](crate::current) is what others are told of it.
+/// If a request says to which trace it belongs (`traceparent`), its span becomes a part of that
+/// trace; otherwise a new trace begins. [`current`](crate::current) returns what to send to other
+/// servers.
 ///
-/// As long as nobody wants the spans, a request costs a look at an atomic value, nothing is read of
-/// it, and nothing allocated. Where somebody does: an allocation for the span and what it takes
-/// itself.
+/// If no subscriber wants the spans, a request costs reading one atomic value; nothing else is
+/// read, and nothing is allocated. If a subscriber wants them, a request costs one allocation, and
+/// what the span itself costs.
 #[doc(alias = "TraceLayer")]
 #[doc(alias = "instrument")]
 pub struct Traced<S, P: Spans = HttpSpans> {
@@ -29,7 +31,7 @@ pub struct Traced<S, P: Spans = HttpSpans> {
     within: Within<P>,
 }
 
-/// What stands around the handler: a span, where there is one.
+/// The span around the handler, if there is one.
 struct Within<P: Spans>(Option<Box<Trace<P>>>);
 
 impl<S, P> Around<S> for Within<P>
@@ -109,9 +111,9 @@ impl<S: Server + 'static, P: Spans> Server for Traced<S, P> {
 
     fn bad_request(self, error: BodyError, scope: Sc<'_, '_, S>) {
         let Traced { handler, mut within } = self;
-        // What the peer is told, as the handler cannot say anything; one that has gone is told
-        // nothing. It is in the place of what was begun; where that has left, the handler was called
-        // since, as a rule, and its status is known.
+        // This is what the peer is told, since the handler cannot answer any more; a peer that has
+        // gone is told nothing. It replaces a response that was begun. If that had been sent
+        // already, the handler has usually been called since, so its status is known.
         if let Some(trace) = &mut within.0
             && !matches!(error, BodyError::Truncated)
         {
