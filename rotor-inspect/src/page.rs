@@ -38,7 +38,7 @@ enum Waits {
     Verdict(Future<bool>),
 }
 
-/// Permission to walk. There is one, whoever asks.
+/// Permission to walk. There is one for all visitors.
 struct Turn(Arc<AtomicBool>);
 
 impl Turn {

@@ -64,7 +64,7 @@ impl<S> Tower<S> {
     /// use rotor_tower::Tower;
     ///
     /// # let routes = axum::Router::<()>::new();
-    /// // For routes that ask for a `ConnectInfo<SocketAddr>`. It costs a system call.
+    /// // For routes that use `ConnectInfo<SocketAddr>`. It costs a system call.
     /// let tower = Tower::new(routes).extend(|head, extensions| {
     ///     if let Some(address) = head.peer_address() {
     ///         extensions.insert(ConnectInfo(address));

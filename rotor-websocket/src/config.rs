@@ -88,9 +88,9 @@ impl WebSocketConfig {
     /// messages of the maximum length: while a message arrives, it takes up to twice its length.
     ///
     /// If there is no room for a message, its connection is closed with 1013; other connections are
-    /// not affected. Frames of up to 32 KiB are not counted, because they wait in the input, which
-    /// [`held_bytes_max`](rotor_http::server::ServerConfig::held_bytes_max) limits. Messages that
-    /// are taken [in pieces](crate::Next::pieces) are not counted either.
+    /// not affected. An incomplete frame of up to 32 KiB is not counted, because it waits in the
+    /// input, which [`held_bytes_max`](rotor_http::server::ServerConfig::held_bytes_max) limits.
+    /// Messages that are taken [in pieces](crate::Next::pieces) are not counted either.
     pub fn messages_bytes_max(mut self, bytes: usize) -> WebSocketConfig {
         self.messages = BytesHeld::new(bytes);
         self

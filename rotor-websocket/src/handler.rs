@@ -47,7 +47,7 @@ use crate::sender::Sender;
 ///         out: &mut Sender<'_>,
 ///         _: &mut Scope<'_, ()>,
 ///     ) -> Next<Self> {
-///         // Before each message there is room: no more are taken while too much waits.
+///         // There is room for one message: none is taken from the peer while too much is unsent.
 ///         let _closing: Result<(), SendError> = out.message(message);
 ///         Next::go_on(self).keep_deadline()
 ///     }

@@ -33,7 +33,7 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 /// use rotor::http::{MessageError, Status, Version};
 /// use rotor::websocket::Key;
 ///
-/// /// Asks the upstream; the key is to be kept for its answer.
+/// /// Writes the fields of the handshake; keep the key to check the upstream's response.
 /// fn ask<C>(request: &mut Request<'_>, scope: &Scope<'_, C>) -> Result<Option<Key>, MessageError> {
 ///     request.add_header("Upgrade", "websocket")?;
 ///     if request.version() == Version::Http2 {
@@ -44,7 +44,7 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 ///     Ok(Some(key))
 /// }
 ///
-/// /// Whether it has agreed.
+/// /// Returns whether the upstream has agreed.
 /// fn agrees(head: &Head<'_>, key: Option<Key>) -> bool {
 ///     head.status() == Status::SWITCHING_PROTOCOLS
 ///         && key.is_none_or(|key| key.is_proven_in(head.fields()))

@@ -67,7 +67,7 @@ use crate::sender::Sender;
 ///         Next::go_on(self).keep_deadline()
 ///     }
 ///
-///     // Both go on where the last delivery ended.
+///     // Both continue where the last delivery ended.
 ///     fn wakeup(self, out: &mut Sender<'_>, scope: &mut Scope<'_, World>) -> Next<Self> {
 ///         self.hear(out, scope)
 ///     }

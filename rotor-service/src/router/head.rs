@@ -23,7 +23,7 @@ use crate::uncoded::check_uncoded;
 /// ```
 /// use rotor_service::{Asked, FromHead, Refused};
 ///
-/// /// Who asks, by a field of the request.
+/// /// The user that a field of the request names.
 /// struct User(String);
 ///
 /// impl FromHead for User {

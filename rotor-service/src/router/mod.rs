@@ -200,7 +200,7 @@ impl<C: 'static> Router<C> {
     /// use rotor::http::server::{Head, Reply, Response, Scope};
     /// use rotor_service::{Refused, RouteError, Router};
     ///
-    /// /// What the whole program shares: who may come in.
+    /// /// The context, with the tokens that are accepted.
     /// struct Shared {
     ///     tokens: HashSet<Vec<u8>>,
     /// }
@@ -365,7 +365,7 @@ impl<C: 'static> Router<C> {
     /// use rotor::http::server::{Reply, Response, Scope};
     /// use rotor_service::{Asked, FromHead, Path, Refused, RouteError, Router};
     ///
-    /// /// Whose notes they are: `{user}`.
+    /// /// The owner of the notes: the parameter `{user}`.
     /// struct User(String);
     ///
     /// impl FromHead for User {

@@ -13,8 +13,8 @@ use std::fmt;
 /// use rotor::websocket::Code;
 ///
 /// assert_eq!(Code::new(1000), Some(Code::NORMAL));
-/// assert_eq!(Code::new(4321).map(Code::number), Some(4321)); // one of an application's own
-/// assert_eq!(Code::new(1006), None); // nobody may send it
+/// assert_eq!(Code::new(4321).map(Code::number), Some(4321)); // a code for applications
+/// assert_eq!(Code::new(1006), None); // must not be sent
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Code(u16);
