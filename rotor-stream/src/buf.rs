@@ -1,7 +1,7 @@
-//! `Buf`: bytes that came in or will go out, in memory that is borrowed from the thread while there
-//! are any.
+//! `Buf`: bytes that came in or will go out, in memory that is borrowed from the thread while the
+//! buffer is not empty.
 //!
-//! Why this is a type of our own: `doc/decisions/0002-buffers.md`.
+//! The reasons for a type of our own are in `doc/decisions/0002-buffers.md`.
 
 mod reading;
 
@@ -14,20 +14,20 @@ pub use crate::buffer_pool::BLOCK_BYTES;
 use crate::buffer_pool::{give_back, pooled_block, take_block};
 use crate::range::clamp;
 
-/// Bytes are moved out of a block, to give it back, if they fill at most one part in this many of
-/// it.
+/// A block is given back, and its bytes moved to smaller memory, if they fill at most one part in
+/// this many of it.
 const SHRINK_PART_MIN: usize = 8;
 
-/// Bytes go on in the memory they came in if they fill at least one part in this many of it: a
-/// message that fills a block was read into four.
+/// Bytes are passed on in the memory in which they arrived if they fill at least one part in this
+/// many of it. A read of a message that fills a block has room for four.
 const TAKEN_PART_MIN: usize = 4;
 
 /// A queue of bytes, appended at the end and consumed at the front.
 ///
 /// It derefs to the unread bytes as a slice, so it has all methods of slices: `len`, `is_empty`,
 /// indexing, searching. **An empty buffer holds no memory.** The first bytes borrow a block from
-/// the thread, and consuming the last one gives it back. So a connection that waits costs nothing,
-/// and one that works allocates nothing.
+/// the thread, and consuming the last byte gives the block back. So a waiting connection costs no
+/// memory, and a busy one does not allocate.
 ///
 /// ```
 /// # mod rotor { pub use rotor_stream as stream; }
@@ -48,15 +48,15 @@ const TAKEN_PART_MIN: usize = 4;
 #[derive(Default)]
 #[doc(alias = "buffer pool")]
 pub struct Buf {
-    /// All of it was written at some time, by some owner of the block. The unread bytes are those
-    /// from `start` to `end`, and `start < end` unless the buffer is empty.
+    /// All of it has been written at some time, by some owner of the block. The unread bytes are
+    /// those from `start` to `end`, and `start < end` unless the buffer is empty.
     memory: Box<[u8]>,
     start: usize,
     end: usize,
 }
 
-/// Room after the bytes of a [`Buf`], filled with zeros; it derefs to a slice. What is written into
-/// it is only appended when it is [committed](LentRoom::commit), else it is lost.
+/// Room after the bytes of a [`Buf`], filled with zeros. It derefs to a slice. Bytes written into
+/// it are lost unless they are [committed](LentRoom::commit).
 #[derive(Debug)]
 #[must_use = "what is written into it counts once it is committed"]
 pub struct LentRoom<'a> {
@@ -65,7 +65,8 @@ pub struct LentRoom<'a> {
 }
 
 impl LentRoom<'_> {
-    /// Appends the first `count` bytes of the room to the buffer, or all if there are fewer.
+    /// Appends the first `count` bytes of the room to the buffer, or all of them if there are
+    /// fewer.
     pub fn commit(self, count: usize) {
         self.buf.end += count.min(self.len);
     }
@@ -84,7 +85,7 @@ impl DerefMut for LentRoom<'_> {
     }
 }
 
-/// A buffer that is still empty holds no memory.
+/// Gives the memory back if the buffer is still empty.
 impl Drop for LentRoom<'_> {
     fn drop(&mut self) {
         if self.buf.is_empty() {
@@ -109,7 +110,7 @@ impl Buf {
         self.start == self.end
     }
 
-    /// Returns the memory that it holds, in bytes; 0 if it is empty.
+    /// Returns how much memory the buffer holds, in bytes; 0 if it is empty.
     pub fn capacity(&self) -> usize {
         self.memory.len()
     }
@@ -159,9 +160,9 @@ impl Buf {
     /// Lends room for `bytes` bytes after the last one, to be written in place, for example by
     /// encrypting or decoding.
     ///
-    /// It is filled with zeros first, since its memory may have belonged to another connection;
-    /// that takes about 10 ns per kilobyte. For bytes that exist already, [`extend`](Buf::extend)
-    /// costs less, and for bytes from a socket [`read_from`](Buf::read_from) does.
+    /// The room is filled with zeros first, since its memory may have belonged to another
+    /// connection. This takes about 10 ns per kilobyte. [`extend`](Buf::extend) is cheaper for
+    /// bytes that exist already, and [`read_from`](Buf::read_from) for bytes from a socket.
     ///
     /// ```
     /// # use rotor_stream::Buf;
@@ -181,8 +182,8 @@ impl Buf {
         LentRoom { buf: self, len: bytes }
     }
 
-    /// Removes a range of bytes; parts of it outside of the buffer are ignored. Bytes after the
-    /// range are moved; removing at the front or at the end moves nothing.
+    /// Removes a range of bytes. The range may extend beyond the buffer. Bytes after it are moved
+    /// to the front; removing at the front or at the end moves nothing.
     pub fn remove_range(&mut self, range: impl RangeBounds<usize>) {
         let (from, to) = clamp(range, self.len());
         if from == to {
@@ -195,9 +196,9 @@ impl Buf {
         self.end -= to - from;
     }
 
-    /// Takes all bytes and the memory they are in, with `head` in the room that consumed bytes have
-    /// left before them. `None`, and nothing has changed, where copying is better: that room is too
-    /// small, or the bytes fill less than a fourth of the memory.
+    /// Takes all bytes together with their memory, and puts `head` before them, into the room that
+    /// consumed bytes have left. Returns `None` and changes nothing if copying is better: that room
+    /// is too small, or the bytes fill less than a fourth of the memory.
     pub(crate) fn take_behind(&mut self, head: &[u8]) -> Option<Buf> {
         let start = self.start.checked_sub(head.len())?;
         if self.len() < self.memory.len() / TAKEN_PART_MIN {
@@ -208,10 +209,11 @@ impl Buf {
         Some(std::mem::take(self))
     }
 
-    /// Returns the bytes as a vector: without a copy if they begin where the buffer's memory does.
+    /// Returns the bytes as a vector. They are copied only if the buffer's first bytes have been
+    /// consumed.
     pub fn into_vec(mut self) -> Vec<u8> {
         if self.start > 0 {
-            // A vector's first byte must be where its allocation begins.
+            // A vector's first byte must be at the beginning of its allocation.
             return self.to_vec();
         }
         let len = self.end;
@@ -220,20 +222,20 @@ impl Buf {
         bytes
     }
 
-    /// Gives a block back that holds little: a connection that waits for the rest of a line keeps
-    /// the line, not a block. A stream does this with its own buffers; call it for others that hold
-    /// bytes while they wait.
+    /// Gives the block back if it holds only a few bytes, which are moved to smaller memory: a
+    /// connection that waits for the rest of a line then keeps the line, not a block. A stream does
+    /// this with its own buffers. Call it for other buffers that hold bytes while they wait.
     #[doc(alias = "shrink_to_fit")]
     pub fn shrink(&mut self) {
         self.shrink_to(SHRINK_PART_MIN);
     }
 
-    /// Gives a block back if at most one `part`th of it is filled.
+    /// Gives the block back if at most one `part`th of it is filled.
     pub(crate) fn shrink_to(&mut self, part: usize) {
         let len = self.len();
         let is_little = len <= self.memory.len() / part;
-        // What has shrunk does not shrink again: otherwise it would be copied whenever a few bytes
-        // are consumed.
+        // Memory that was shrunk is not shrunk again. Otherwise the bytes would be copied whenever
+        // a few of them are consumed.
         if len == 0 || !is_little || self.memory.len() < BLOCK_BYTES {
             return;
         }
@@ -247,7 +249,7 @@ impl Buf {
 
     /// Makes room for `count` bytes after the last one.
     fn make_room(&mut self, count: usize) {
-        // Nearly always: the first bytes of a buffer, and a block that the thread has.
+        // The usual case: the buffer is empty, and the thread has a block.
         if self.memory.is_empty()
             && let Some(block) = pooled_block(count)
         {
@@ -266,12 +268,12 @@ impl Buf {
         }
         let len = self.len();
         let needed = len.saturating_add(count);
-        // Bytes are moved to the front only if no more are moved than were consumed. So each byte
-        // is moved once on average, however it is read.
+        // Bytes are moved to the front only if at least as many were consumed. So each byte is
+        // moved once on average, in whatever portions the bytes are read.
         if needed <= self.memory.len() && self.start >= len {
             self.memory.copy_within(self.start..self.end, 0);
         } else {
-            // Twice as much as before, so that a long message is copied a few times at most.
+            // Twice as much as before, so that a long message is copied only a few times.
             let mut memory = take_block(needed.max(self.memory.len().saturating_mul(2)));
             memory[..len].copy_from_slice(self);
             give_back(std::mem::replace(&mut self.memory, memory));
@@ -300,7 +302,7 @@ impl AsRef<[u8]> for Buf {
     }
 }
 
-/// Appends; it never fails, and always takes all bytes.
+/// Appends all bytes, and never fails.
 impl Write for Buf {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.extend(bytes);

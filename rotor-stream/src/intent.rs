@@ -1,4 +1,4 @@
-//! `Intent`: a protocol's answer: its next state, what it waits for, and until when.
+//! `Intent`: what a protocol returns: its next state, what it waits for, and until when.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -7,10 +7,10 @@ use rotor_core::{BoxError, Deadline, Time};
 
 use crate::frame::{FrameHead, FrameLength};
 
-/// A protocol's answer to each call: go on, waiting for something until a deadline; or end.
+/// What a protocol returns from each call: go on, waiting for something until a deadline; or end.
 ///
-/// It is built in three steps, and does not compile without the third: the state, what it waits
-/// for, and until when.
+/// It is built in three steps: the state, what to wait for, and until when. Code that leaves out
+/// the third step does not compile.
 ///
 /// ```
 /// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; }
@@ -38,7 +38,7 @@ pub struct Intent<P> {
 }
 
 pub(crate) enum Next<P> {
-    /// `None`: waits for what it waited for before.
+    /// With `None` the protocol goes on waiting for what it waited for before.
     Wait(P, Option<Expected>, Deadline),
     Done,
     Reset,
@@ -50,41 +50,42 @@ pub(crate) enum Next<P> {
 #[non_exhaustive]
 #[doc(alias = "framing")]
 pub enum Expectation {
-    /// At least this many unread bytes; 0 is fulfilled at once.
+    /// At least this many unread bytes. 0 is fulfilled at once.
     Bytes(usize),
-    /// What has come by now, which may be nothing. The socket is read once even though no event has
-    /// reported anything, unless it was found empty in this very event. Then
+    /// Whatever has arrived by now, possibly nothing. The socket is read once even though no event
+    /// has reported anything, unless it was found empty in this very event. Then
     /// [`bytes_read`](crate::Protocol::bytes_read) is called with a match of no bytes, or
-    /// [`exception`](crate::Protocol::exception) if the peer has ended.
+    /// [`exception`](crate::Protocol::exception) if the peer has ended the stream.
     ///
-    /// An event may be late: what came before a wake-up may be reported after it. Where the next
-    /// input means one thing before the protocol has spoken and another thing afterwards, this
-    /// tells the two apart, at the cost of a system call.
+    /// Events can be late: input that arrived before a wake-up may be reported after it. If the
+    /// meaning of input depends on whether it arrived before or after the protocol wrote something,
+    /// a poll tells the two cases apart, at the cost of a system call.
     #[doc(alias = "Look")]
     Poll,
     /// A string of bytes among the unread ones.
     Delimiter {
-        /// Where among the unread bytes the search begins; bytes before that are not searched.
+        /// The position among the unread bytes at which the search begins; bytes before it are not
+        /// searched.
         offset: usize,
         /// The string.
         bytes: &'static [u8],
-        /// The number of unread bytes, counted from the first one and including the delimiter,
-        /// within which the delimiter must be. If this many have come without it, that is
+        /// The number of unread bytes, counted from the first one, within which the delimiter must
+        /// end. If this many bytes have arrived without it, the protocol gets
         /// [`Exception::Limit`](crate::Exception::Limit).
         max: usize,
     },
-    /// A frame whose beginning says how long it is.
+    /// A frame whose beginning contains its length.
     Frame {
-        /// Reads the length.
+        /// The function that reads the length.
         head: FrameHead,
-        /// The maximum length in bytes, counted from the first unread one and including the frame's
-        /// beginning; [`input_max`](crate::StreamConfig::input_max) bounds it too. A frame that
-        /// says it is longer, or has not said its length within this many bytes, is
-        /// [`Exception::Limit`](crate::Exception::Limit), before the rest is read.
+        /// The maximum length in bytes, counted from the first unread byte, so including the
+        /// frame's beginning. [`input_max`](crate::StreamConfig::input_max) limits it too. A frame
+        /// that declares a greater length, or has not declared its length within this many bytes,
+        /// causes [`Exception::Limit`](crate::Exception::Limit) before the rest is read.
         max: usize,
     },
-    /// At most this many bytes left to be written. If so few are left already, it is fulfilled at
-    /// once; 0 also means that a wrapping socket holds none back.
+    /// At most this many bytes are left to be written. If no more are left already, it is fulfilled
+    /// at once. 0 also means that a wrapping socket holds no bytes back.
     Flush(usize),
     /// Neither input nor output: only a deadline, a wake-up, or the end of the connection.
     Sleep,
@@ -97,12 +98,12 @@ pub(crate) struct Expected {
     pub(crate) flush: Option<Left>,
 }
 
-/// At most how many bytes may be left to be written; one less than it holds, so that `None` takes
-/// no room of its own.
+/// The number of bytes that may be left to be written. It is stored plus one, so that `None` takes
+/// no extra space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Left(NonZeroUsize);
 
-/// What a protocol waits for among its input.
+/// Which input a protocol waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Input {
     Nothing,
@@ -112,12 +113,12 @@ pub(crate) enum Input {
     Frame { head: FrameHead, max: usize },
 }
 
-/// An intent that does not say yet what it waits for.
+/// An intent that does not yet say what the protocol waits for.
 #[derive(Debug)]
 #[must_use = "say what it waits for"]
 pub struct Undecided<P>(P);
 
-/// An intent that does not say yet until when it waits.
+/// An intent that does not yet say until when the protocol waits.
 #[derive(Debug)]
 #[must_use = "say until when: `.deadline(t)`, `.keep_deadline()` or `.no_deadline()`"]
 pub struct NeedsDeadline<P> {
@@ -126,35 +127,35 @@ pub struct NeedsDeadline<P> {
 }
 
 impl<P> Intent<P> {
-    /// Goes on as `protocol`; say next what it waits for.
+    /// Goes on with the state `protocol`; the next call says what it waits for.
     pub fn of(protocol: P) -> Undecided<P> {
         Undecided(protocol)
     }
 
-    /// Ends the protocol normally: what it wrote is flushed, then the connection is closed in
-    /// order.
+    /// Ends the protocol normally: its output is flushed, then the connection is closed in an
+    /// orderly way.
     ///
-    /// The protocol itself is gone as soon as this is returned. Flushing and lingering go on
-    /// without it, while the connection still has its socket, its slot and its place below
-    /// [`connections_max`](crate::AcceptConfig::connections_max).
+    /// The protocol itself is dropped as soon as this is returned. Flushing and lingering continue
+    /// without it. Meanwhile the connection keeps its socket, its slot and its place among the
+    /// [`connections_max`](crate::AcceptConfig::connections_max) of its listener.
     ///
-    /// Flushing is bounded by [`close_timeout`](crate::StreamConfig::close_timeout), then the wait
-    /// for the peer's end by [`linger_timeout`](crate::StreamConfig::linger_timeout). Remaining
-    /// input is thrown away.
+    /// [`close_timeout`](crate::StreamConfig::close_timeout) limits the flushing, and
+    /// [`linger_timeout`](crate::StreamConfig::linger_timeout) the wait for the peer's end that
+    /// follows. Remaining input is discarded.
     pub fn done() -> Intent<P> {
         Intent { next: Next::Done }
     }
 
-    /// Ends the protocol by a reset of its connection, at once: what waits to be written is thrown
-    /// away, and the peer's next read fails
-    /// ([`ConnectionReset`](std::io::ErrorKind::ConnectionReset)) instead of coming to an end.
+    /// Ends the protocol at once by resetting its connection: unsent output is discarded, and the
+    /// peer's next read fails ([`ConnectionReset`](std::io::ErrorKind::ConnectionReset)) instead of
+    /// reporting the end of the stream.
     ///
-    /// This is for a message that only the end of the connection completes, and that has broken
-    /// off: after [`done`](Intent::done) the peer would take a part of it for the whole. A proxy
-    /// passes on a reset so. What was written before may be lost, too, as the system throws away
-    /// what it has not sent. A layer that cannot reset one of its streams says that this one has
-    /// failed. Where the socket has no resets (Unix sockets), the peer hears an end; a wrapping one
-    /// like TLS does not say its own (no `close_notify`).
+    /// Use it when a message that lasts until the end of the connection was broken off: after
+    /// [`done`](Intent::done) the peer would take the part it has for the whole message. A proxy
+    /// passes on a reset in this way. Bytes that were written before may be lost too, because the
+    /// system discards what it has not sent. A layer that cannot reset one of its streams reports
+    /// that the stream has failed. If the socket has no resets (Unix sockets), the peer sees an
+    /// ordinary end. A wrapping socket such as TLS does not send its own end (`close_notify`).
     ///
     /// Nothing is logged.
     #[doc(alias = "abort")]
@@ -164,16 +165,16 @@ impl<P> Intent<P> {
         Intent { next: Next::Reset }
     }
 
-    /// Ends the protocol because it has failed: the connection is dropped at once, with what waits
-    /// to be written, and the loop logs the error. If something did wait, the connection is
-    /// [reset](Intent::reset), so that the peer does not take what came before for all.
+    /// Ends the protocol because it has failed: the connection is dropped at once, together with
+    /// unsent output, and the loop logs the error. If there was unsent output, the connection is
+    /// [reset](Intent::reset), so that the peer does not take what it has received for everything.
     ///
-    /// To tell the peer something first, write it and answer [`done`](Intent::done).
+    /// To tell the peer something first, write it and return [`done`](Intent::done).
     pub fn error(error: impl Into<BoxError>) -> Intent<P> {
         Intent { next: Next::Fail(error.into()) }
     }
 
-    /// Runs `f`, in which `?` may be used, and turns an early error into [`error`](Intent::error).
+    /// Runs `f`, in which `?` may be used, and turns an error into [`error`](Intent::error).
     ///
     /// ```
     /// # use rotor_stream::{Intent, Transport};
@@ -194,7 +195,7 @@ impl<P> Intent<P> {
     /// used.
     ///
     /// A first intent has nothing to keep: `keep` becomes waiting for nothing, and `keep_deadline`
-    /// becomes no deadline, where both would otherwise mean those of the other protocol.
+    /// becomes no deadline. Otherwise both would refer to what the other protocol waited for.
     pub fn as_first(self) -> Intent<P> {
         let next = match self.next {
             Next::Wait(protocol, wait, deadline) => {
@@ -206,8 +207,9 @@ impl<P> Intent<P> {
         Intent { next }
     }
 
-    /// Calls the protocol once more at once, unless it has ended: for a wrapper that has two things
-    /// to report. What the second intent keeps is what the first has said.
+    /// Calls the protocol once more, unless it has ended: for a wrapper that has two things to
+    /// report. If the second intent keeps what the protocol waits for, or its deadline, that of the
+    /// first intent is kept.
     ///
     /// ```
     /// # use rotor_core::Time;
@@ -228,8 +230,8 @@ impl<P> Intent<P> {
         Intent { next }
     }
 
-    /// Returns the same intent with another protocol: how a wrapper converts the intent of what it
-    /// wraps.
+    /// Returns the same intent with another protocol. Wrappers convert the intents of the protocol
+    /// inside them with this.
     pub fn map<P2>(self, protocol: impl FnOnce(P) -> P2) -> Intent<P2> {
         Intent {
             next: match self.next {
@@ -258,7 +260,7 @@ impl<P> Undecided<P> {
     /// Waits for [`Expectation::Bytes`].
     #[inline]
     pub fn bytes(self, count: usize) -> NeedsDeadline<P> {
-        // As `expect` does it, without what the other kinds of input would have.
+        // Like `expect`, without the work for the other kinds of input.
         let wait = Expected { input: Input::Bytes(count), flush: None };
         NeedsDeadline { protocol: self.0, wait: Some(wait) }
     }
@@ -310,10 +312,10 @@ impl<P> Undecided<P> {
 }
 
 impl<P> NeedsDeadline<P> {
-    /// Waits for this as well. Whichever comes first calls the protocol, and its next intent says
+    /// Also waits for this. The protocol is called when either one occurs, and its next intent says
     /// anew what it waits for.
     ///
-    /// A stream waits for one thing to read and one thing to write; a second one of the same kind
+    /// A stream waits for at most one kind of input and one flush; a second one of the same kind
     /// replaces the first.
     pub fn or(self, expectation: Expectation) -> NeedsDeadline<P> {
         let mut wait = self.wait.unwrap_or(Expected::NOTHING);
@@ -330,7 +332,7 @@ impl<P> NeedsDeadline<P> {
         NeedsDeadline { protocol: self.protocol, wait: Some(wait) }
     }
 
-    /// Waits for [`Expectation::Flush`] as well.
+    /// Also waits for [`Expectation::Flush`].
     pub fn or_flush(self, left: usize) -> NeedsDeadline<P> {
         self.or(Expectation::Flush(left))
     }
@@ -345,26 +347,26 @@ impl<P> NeedsDeadline<P> {
         self.with(time.map_or(Deadline::Never, Deadline::At))
     }
 
-    /// Waits until the deadline that was set before. A peer that sends a byte now and then cannot
-    /// put it off.
+    /// Waits until the deadline that was set before, so a peer that sends a byte now and then
+    /// cannot extend it.
     pub fn keep_deadline(self) -> Intent<P> {
         self.with(Deadline::Keep)
     }
 
-    /// Waits without a deadline. This is right where something else limits the time; anywhere else
-    /// a silent peer holds the connection as long as it likes.
+    /// Waits without a deadline. This is right if something else limits the time. Otherwise a
+    /// silent peer holds the connection as long as it likes.
     pub fn no_deadline(self) -> Intent<P> {
         self.with(Deadline::Never)
     }
 
-    /// Waits until a deadline that was decided elsewhere.
+    /// Waits until the given kind of deadline, for code that has a [`Deadline`] already.
     pub fn with(self, deadline: Deadline) -> Intent<P> {
         Intent { next: Next::Wait(self.protocol, self.wait, deadline) }
     }
 }
 
 impl Left {
-    /// So many bytes; of more than fit into memory, one less.
+    /// Stores the number of bytes. The largest `usize` is stored as one less.
     pub(crate) fn of(bytes: usize) -> Left {
         Left(NonZeroUsize::MIN.saturating_add(bytes))
     }

@@ -1,5 +1,5 @@
-//! `Output`: what waits to be written, in order: bytes, blocks and files. `writing` writes it to a
-//! socket.
+//! `Output`: the bytes, blocks and files that wait to be written, in order. `writing` writes them
+//! to a socket.
 
 mod writing;
 
@@ -15,18 +15,17 @@ use crate::buf::Buf;
 /// Blocks of up to this many bytes are copied, which costs less than a segment of their own.
 const COPIED_BLOCK_MAX: usize = 512;
 
-/// Bytes between two segments are copied, and give their block of memory back, if they fill at most
-/// one part in this many of it. So what waits, counted by its bytes, holds at most twice as much
+/// Bytes between two segments are copied, so that their block of memory is given back, if they fill
+/// at most one part in this many of it. So the waiting bytes hold at most twice their size in
 /// memory.
 const HELD_PART_MIN: usize = 2;
 
 /// What waits to be written to a stream: bytes, shared blocks of bytes and ranges of files, in the
 /// order in which they were added.
 ///
-/// It implements [`io::Write`] and takes all that it is given. The stream writes it out after the
-/// protocol has handled its input. What a socket does not take at once stays here, and counts,
-/// whatever its kind, against
-/// [`StreamConfig::output_high_water`](crate::StreamConfig::output_high_water).
+/// It implements [`io::Write`] and accepts everything. The stream writes it out after the protocol
+/// has handled its input. Bytes that a socket does not take at once stay here. All kinds count
+/// against [`StreamConfig::output_high_water`](crate::StreamConfig::output_high_water).
 ///
 /// ```
 /// # mod rotor { pub use rotor_stream as stream; }
@@ -43,9 +42,9 @@ const HELD_PART_MIN: usize = 2;
 /// ```
 #[derive(Default)]
 pub struct Output {
-    /// What goes first; nearly always this is all.
+    /// Written first; usually this is all.
     bytes: Buf,
-    /// What goes after that; made when something other than bytes is added.
+    /// Written after that; created when something other than bytes is added.
     later: Option<Box<Later>>,
     end: End,
 }
@@ -55,13 +54,13 @@ pub struct Output {
 pub(crate) enum End {
     #[default]
     Open,
-    /// The last byte has been added. Once it is written, the socket must be told.
+    /// The last byte has been added. Once it is written, the socket must be shut down.
     Wanted,
-    /// The socket was told.
+    /// The socket has been shut down.
     Told,
 }
 
-/// Segments after the first bytes. Not empty.
+/// The segments after the first bytes; never empty.
 struct Later {
     segments: VecDeque<Segment>,
     /// The number of bytes in all segments.
@@ -91,7 +90,7 @@ impl Output {
         Output::default()
     }
 
-    /// Returns how many bytes wait, of all kinds.
+    /// Returns how many bytes wait, including blocks and files.
     #[inline]
     pub fn len(&self) -> usize {
         self.bytes.len() + self.later.as_ref().map_or(0, |later| later.len)
@@ -103,7 +102,7 @@ impl Output {
         self.bytes.is_empty() && self.later.is_none()
     }
 
-    /// Returns whether the output was ended, by
+    /// Returns whether the output has been ended by
     /// [`Transport::shutdown_write`](crate::Transport::shutdown_write).
     pub fn is_ended(&self) -> bool {
         self.end != End::Open
@@ -128,13 +127,13 @@ impl Output {
         Ok(())
     }
 
-    /// Adds `head`, and then the first `count` bytes of `input`, which are removed from it: to pass
-    /// on what came in.
+    /// Adds `head`, then the first `count` bytes of `input`, and removes these from `input`. It is
+    /// for passing on received bytes.
     ///
-    /// The bytes stay where they are, and their memory becomes the output's, if nothing waits
-    /// before them, nothing is behind them in `input`, what was consumed before them has left room
-    /// for the head, and they fill at least a fourth of their memory. Otherwise they are copied.
-    /// If `input` holds fewer bytes, all of them are taken.
+    /// The bytes are not copied, and their memory becomes the output's, if nothing waits before
+    /// them, no bytes follow them in `input`, the bytes consumed before them have left room for the
+    /// head, and they fill at least a fourth of their memory. Otherwise they are copied. If `input`
+    /// holds fewer bytes, all of them are taken.
     ///
     /// ```
     /// # use rotor_stream::{Buf, Output};
@@ -184,11 +183,11 @@ impl Output {
         Ok(())
     }
 
-    /// Adds `count` bytes of a file from `offset` on. They are read when it is their turn, by the
-    /// kernel where it can.
+    /// Adds `count` bytes of a file, beginning at `offset`. They are read when they are to be sent,
+    /// by the kernel itself if it can do that.
     ///
-    /// The file must still have them then: if it has become shorter, the stream ends with an error,
-    /// since the peer was promised more.
+    /// The file must still have them then. If it has become shorter, the stream ends with an error,
+    /// because the peer was promised more.
     ///
     /// # Errors
     ///
@@ -210,16 +209,15 @@ impl Output {
     }
 
     /// Moves at most `count` bytes from the front to the end of `other`, and returns how many were
-    /// moved. For layers that hold what their streams write in outputs of their own, and send it in
-    /// frames.
+    /// moved. It is for layers that collect what their streams write in separate outputs and send
+    /// it in frames.
     ///
     /// Bytes are copied. Blocks and files are divided without touching their content.
     ///
     /// # Errors
     ///
     /// `BrokenPipe` after `other` was ended; `InvalidInput` if more than `isize::MAX` bytes would
-    /// wait in it. These are the caller's mistakes. What was moved before the error stays in
-    /// `other`.
+    /// wait in it. These are the caller's mistakes. Bytes moved before the error stay in `other`.
     #[doc(alias = "splice")]
     pub fn move_to(&mut self, other: &mut Output, count: usize) -> io::Result<usize> {
         other.check()?;
@@ -234,7 +232,7 @@ impl Output {
     }
 
     /// Copies at most `most` bytes of the first segment to `other`, and returns how many. They are
-    /// still here as well.
+    /// not removed here.
     fn move_first(&self, other: &mut Output, most: usize) -> io::Result<usize> {
         let front = match &self.later {
             Some(later) if self.bytes.is_empty() => later.segments.front(),
@@ -254,8 +252,8 @@ impl Output {
         Ok(count)
     }
 
-    /// Returns what will be written first, as far as it is bytes in one piece; empty if a block or
-    /// a file comes first. For layers that look at what their streams have written.
+    /// Returns the bytes that will be written first, as far as they are contiguous; empty if a
+    /// block or a file comes first. It is for layers that look at what their streams have written.
     #[inline]
     pub fn front(&self) -> &[u8] {
         match self.later.as_ref().and_then(|later| later.segments.front()) {
@@ -264,29 +262,29 @@ impl Output {
         }
     }
 
-    /// Removes at most `count` bytes from the front: for a layer that has dealt with them.
+    /// Removes at most `count` bytes from the front, after a layer has processed them.
     pub fn discard(&mut self, count: usize) {
         self.consume(count.min(self.len()));
     }
 
-    /// Returns the memory that the waiting output holds, in bytes. Of a block that others have as
-    /// well, it counts this one's share: what a thousand outputs share counts once in all. Static
-    /// bytes and files count nothing.
+    /// Returns how much memory the output holds, in bytes. Of a shared block it counts this
+    /// output's share, so a block in a thousand outputs counts once in total. Static bytes and
+    /// files do not count.
     #[inline]
     pub fn held_bytes(&self) -> usize {
         self.bytes.capacity() + self.later.as_ref().map_or(0, |later| later.held_bytes())
     }
 
-    /// Gives back the first block of memory if at most half of it is filled; what is left is
-    /// copied, once. For layers with many streams that each wait with little, where all of them
+    /// Gives the first block of memory back if at most half of it is filled; the remaining bytes
+    /// are copied, once. It is for layers with many streams that each hold a little output and
     /// together hold much.
     #[doc(alias = "shrink_to_fit")]
     pub fn shrink(&mut self) {
         self.bytes.shrink_to(2);
     }
 
-    /// Removes what was added last, so that at most `len` bytes wait: for a protocol that changes
-    /// its mind about what it has written in this call.
+    /// Removes the bytes added last, so that at most `len` bytes wait: for a protocol that takes
+    /// back what it has written in this call.
     pub fn truncate(&mut self, len: usize) {
         self.bytes.remove_range(len..);
         let Some(later) = &mut self.later else { return };
@@ -303,7 +301,7 @@ impl Output {
         }
     }
 
-    /// Throws away all that waits.
+    /// Discards everything that waits.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.later = None;
@@ -317,7 +315,7 @@ impl Output {
         self.end = end;
     }
 
-    /// Removes what was written, from the front on.
+    /// Removes written bytes from the front.
     fn consume(&mut self, mut count: usize) {
         // A vectored write takes the first bytes first.
         let of_bytes = count.min(self.bytes.len());
@@ -350,8 +348,8 @@ impl Output {
     fn push(&mut self, len: usize, segment: Segment) {
         let later =
             self.later.get_or_insert_with(|| Box::new(Later { segments: VecDeque::new(), len: 0 }));
-        // Nothing more will be added to the bytes before it. A few bytes between any two segments
-        // must not hold a block each.
+        // Nothing more will be added to the bytes before it. A few bytes between two segments must
+        // not hold a whole block.
         if let Some(Segment::Bytes(bytes)) = later.segments.back_mut() {
             bytes.shrink_to(HELD_PART_MIN);
         }
@@ -406,13 +404,13 @@ impl Write for Output {
         if self.later.is_none() {
             self.bytes.extend(bytes);
         } else if !bytes.is_empty() {
-            // No segment may be empty: writing one would look like a socket that takes nothing.
+            // No segment may be empty: writing it would look like a socket that takes nothing.
             self.write_later(bytes);
         }
         Ok(())
     }
 
-    /// Does nothing: the stream writes when the protocol has answered.
+    /// Does nothing: the stream writes after the protocol has returned.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -449,7 +447,7 @@ impl Segment {
             Segment::Bytes(bytes) => bytes.consume(count),
             Segment::Block(block) => block.consume(count),
             Segment::File { offset, left, .. } => {
-                // Where no file has anything, and never at its beginning again.
+                // Saturates: beyond the end of any file, and never back at its beginning.
                 *offset = offset.saturating_add(count as u64);
                 *left -= count;
             }

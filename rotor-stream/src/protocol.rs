@@ -1,5 +1,5 @@
-//! `Protocol`: what happens on a byte stream, as a value that is handed its input and answers with
-//! an intent.
+//! `Protocol`: what happens on a byte stream, as a value. Each call lends it the input and output,
+//! and it returns an intent.
 
 use std::any::type_name;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use crate::transport::Transport;
 /// # What the stream promises
 ///
 /// * `create` is the first call, once the socket is connected and its handshake is complete. After
-///   it, the others may come in any order; after [`fatal`](Protocol::fatal) none comes.
-/// * Input that came before the end of the stream, or before a reset, is delivered before the end
-///   or the reset is.
-/// * What was written before [`Intent::done`] is flushed before the connection is closed.
-/// * A protocol that waits for the same thing on the same bytes twice would be called for ever; it
-///   is ended with an error that names it.
+///   that, the other methods may be called in any order. After [`fatal`](Protocol::fatal) none is
+///   called.
+/// * Input that arrived before the end of the stream, or before a reset, is delivered first.
+/// * Everything written before [`Intent::done`] is flushed before the connection is closed.
+/// * A protocol that makes no progress is ended with an error that names the protocol: if it waits
+///   for the same thing again without changing its input or output, it would be called for ever.
 ///
 /// # Examples
 ///
@@ -77,20 +77,20 @@ use crate::transport::Transport;
 )]
 #[doc(alias = "codec")]
 pub trait Protocol: Sized {
-    /// What the machines of the loop share. A protocol in a library is generic over it and requires
-    /// traits of it.
+    /// The data that the machines of the loop share. A protocol in a library is generic over it and
+    /// requires traits of it.
     type Context;
 
-    /// What the protocol is made from: for a server, what all its connections share (see
-    /// [`Accept`](crate::Accept)); for a client, what to do on the connection.
+    /// The value from which the protocol is made. For a server it is what all its connections share
+    /// (see [`Accept`](crate::Accept)); for a client, what to do on the connection.
     type Seed;
 
     /// Returns the limits and times of a stream that is made from this seed. Called once, before
     /// anything else.
     ///
-    /// It is also called for a stream that goes on with this seed: HTTP asks the protocol that a
-    /// connection is upgraded to ([`Transport::set_config`]). The default is the standard
-    /// configuration, and after an upgrade the one from before.
+    /// It is also called if an existing stream continues with this seed: on an upgrade, HTTP calls
+    /// it for the new protocol ([`Transport::set_config`]). The default is the standard
+    /// configuration, and after an upgrade the configuration from before.
     fn config(seed: &Self::Seed) -> Arc<StreamConfig> {
         let _ = seed;
         StreamConfig::standard()
@@ -103,10 +103,10 @@ pub trait Protocol: Sized {
         scope: &mut Scope<'_, Self::Context>,
     ) -> Intent<Self>;
 
-    /// Called when what was waited for is in the input, at its beginning; `matched` says how long
-    /// it is.
+    /// Called when the expected input is at the beginning of the input buffer; `matched` holds its
+    /// length.
     ///
-    /// Nothing is consumed unless the protocol consumes it.
+    /// Nothing is removed from the input unless the protocol consumes it.
     fn bytes_read(
         self,
         matched: Matched,
@@ -115,12 +115,12 @@ pub trait Protocol: Sized {
     ) -> Intent<Self>;
 
     /// Handles input without moving the protocol. It is called before
-    /// [`bytes_read`](Protocol::bytes_read), which is called unless this returns an intent. A
-    /// protocol that declines must have done nothing.
+    /// [`bytes_read`](Protocol::bytes_read). If it returns `None`, it must have changed nothing,
+    /// and `bytes_read` is called.
     ///
-    /// It is worth implementing for large protocols that are called often: by value, they are
-    /// copied on the way there and back. If it panics, the protocol is dropped. The default
-    /// declines.
+    /// It is worth implementing for large protocols that are called often, because passing them by
+    /// value copies them to the handler and back. If it panics, the protocol is dropped. The
+    /// default returns `None`.
     #[inline(always)]
     fn bytes_read_in_place(
         &mut self,
@@ -132,10 +132,10 @@ pub trait Protocol: Sized {
         None
     }
 
-    /// Called when no more bytes are left to be written than the
-    /// [`Flush`](crate::Expectation::Flush) that was waited for says.
+    /// Called when the number of bytes left to be written has come down to that of the expected
+    /// [`Flush`](crate::Expectation::Flush).
     ///
-    /// The default goes on as before, which suits only protocols that never wait for it.
+    /// The default goes on as before. That is right only for protocols that never wait for a flush.
     fn bytes_flushed(
         self,
         transport: &mut Transport<'_>,
@@ -145,12 +145,12 @@ pub trait Protocol: Sized {
         Intent::of(self).keep().keep_deadline()
     }
 
-    /// Called when the deadline has been reached; the deadline is gone.
+    /// Called when the deadline has been reached; afterwards there is no deadline.
     ///
-    /// What was waited for may be there already: while the peer does not take its answers, no more
-    /// input is delivered ([`Transport::is_input_held`]).
+    /// The expected input may have arrived already: while the peer does not take the output, no
+    /// more input is delivered ([`Transport::is_input_held`]).
     ///
-    /// The default ends with an error, so that a deadline is never without effect.
+    /// The default ends the protocol with an error, so that a deadline always has an effect.
     fn timeout(
         self,
         transport: &mut Transport<'_>,
@@ -160,13 +160,13 @@ pub trait Protocol: Sized {
         Intent::error(StreamError::Timeout(type_name::<Self>()))
     }
 
-    /// Called when the input that is waited for will not come; `exception` says why. Output can
-    /// still be written.
+    /// Called when the expected input will not come; `exception` says why. Output can still be
+    /// written.
     ///
-    /// It is called only while the protocol waits for input. If the protocol waits for input again,
-    /// and that cannot come either, it is called again. The default ends with the error, so every
-    /// ordinary hang-up is logged and counted as a failure. A server, whose clients come and go,
-    /// answers [`Intent::done`] here.
+    /// It is called only while the protocol waits for input. If the protocol then waits for input
+    /// that cannot come either, it is called again. The default ends the protocol with the error,
+    /// so every ordinary hang-up is logged and counted as a failure. A server, whose clients come
+    /// and go, should return [`Intent::done`] here.
     fn exception(
         self,
         exception: Exception,
@@ -177,7 +177,7 @@ pub trait Protocol: Sized {
         Intent::error(StreamError::Exception(exception))
     }
 
-    /// Called when the connection is gone: the last call. What waited to be written is lost.
+    /// Called when the connection is gone. This is the last call. Unsent output is lost.
     ///
     /// The default logs it at the debug level, because peers come and go.
     fn fatal(self, error: Fatal, scope: &mut Scope<'_, Self::Context>) {
@@ -189,8 +189,8 @@ pub trait Protocol: Sized {
         );
     }
 
-    /// Called when there will be no connection: connecting, or the handshake of a wrapping socket,
-    /// has failed or took too long. The seed is returned; `create` was not called.
+    /// Called if no connection could be made: connecting, or the handshake of a wrapping socket,
+    /// has failed or took too long. The seed is given back; `create` was not called.
     ///
     /// The default logs it at the debug level.
     fn not_connected(seed: Self::Seed, error: Fatal, scope: &mut Scope<'_, Self::Context>) {
@@ -214,26 +214,27 @@ pub trait Protocol: Sized {
         Intent::of(self).keep().keep_deadline()
     }
 
-    /// Called when the loop is about to end: finish what is under way before `until`, when the
-    /// remaining connections are dropped.
+    /// Called when the loop is about to end. The protocol should finish its work before `until`,
+    /// when the remaining connections are dropped.
     ///
-    /// If the connection was not there yet when the drain began (it was connecting, or in its
-    /// handshake), this follows [`create`](Protocol::create). It also follows `create` where
-    /// another protocol, such as HTTP, becomes this one while the loop drains; what the peer sent
-    /// ahead of that is then not necessarily read yet.
+    /// If the connection was not established yet when the drain began (it was connecting, or in its
+    /// handshake), this is called after [`create`](Protocol::create). The same happens if another
+    /// protocol, such as HTTP, turns into this one while the loop drains; in that case, input that
+    /// the peer sent before may not have been read yet.
     ///
-    /// The default goes on as before. A protocol that is between two messages sets
-    /// [`grace_until`](Scope::grace_until) as its deadline and ends in
-    /// [`timeout`](Protocol::timeout): the peer may have sent its next message without knowing that
-    /// the connection ends. A protocol whose peers lose nothing by that answers [`Intent::done`],
-    /// but only if `transport.input.is_empty()`: whole messages may wait there, and `done` throws
-    /// them away. With input left, go on, and end in [`bytes_read`](Protocol::bytes_read) once
-    /// [`draining_until`](Scope::draining_until) says so and the input is empty.
+    /// The default goes on as before. A protocol that is between two messages should set
+    /// [`grace_until`](Scope::grace_until) as its deadline and end in
+    /// [`timeout`](Protocol::timeout), because the peer may already have sent its next message
+    /// without knowing that the connection ends. If its peers lose nothing, it may return
+    /// [`Intent::done`] at once, but only if `transport.input.is_empty()`: whole messages may wait
+    /// there, and `done` discards them. If there is input, it should go on, and end in
+    /// [`bytes_read`](Protocol::bytes_read) once [`draining_until`](Scope::draining_until) is
+    /// `Some` and the input is empty.
     ///
-    /// The stream makes sure that this loses nothing: once the loop drains, it reads what has come
-    /// before it calls this, and before each `bytes_read`, until the socket has no more or
-    /// [`input_max`](StreamConfig::input_max) bytes are unread. So an empty input means that
-    /// nothing had come by then.
+    /// The stream makes sure that nothing is lost in this way. Once the loop drains, it reads
+    /// everything that has arrived before it calls this method, and before each `bytes_read`, until
+    /// the socket has no more or [`input_max`](StreamConfig::input_max) bytes are unread. So an
+    /// empty input means that nothing had arrived by then.
     fn draining(
         self,
         until: Time,
@@ -244,14 +245,15 @@ pub trait Protocol: Sized {
         Intent::of(self).keep().keep_deadline()
     }
 
-    /// Returns since when the connection is idle, that is, between two messages, so that its peer
-    /// loses nothing if it is closed. `None`, the default, means that it is not idle, or never is.
+    /// Returns since when the connection has been idle, that is, between two messages, so that its
+    /// peer loses nothing if it is closed. `None`, the default, means that it is not idle, or never
+    /// is.
     ///
-    /// It is asked when other machines find no slot or no descriptor
-    /// ([`Machine::idle`](rotor_core::Machine::idle)), and only while nothing waits to be written.
-    /// `input` is what was read and not yet consumed: a connection with part of a message in it is
-    /// not idle. The connection that has been idle longest is checked for input, then ended by
-    /// [`Fatal::MadeRoom`].
+    /// It is called when other machines find no slot or no descriptor
+    /// ([`Machine::idle`](rotor_core::Machine::idle)), and only if no output waits to be written.
+    /// `input` holds the bytes that were read and not yet consumed: a connection with part of a
+    /// message there is not idle. The connection that has been idle longest is checked for new
+    /// input, then ended with [`Fatal::MadeRoom`].
     ///
     /// ```
     /// # use rotor_core::{Scope, Time};
@@ -277,9 +279,10 @@ pub trait Protocol: Sized {
         None
     }
 
-    /// Describes the protocol for people: its state in a word, and what it holds beside the buffers
-    /// of its stream, which the stream describes itself. The default says nothing, and the stream's
-    /// own state is shown. See [`Machine::describe`](rotor_core::Machine::describe).
+    /// Describes the protocol for people: its state in a word, and how much memory it holds in
+    /// addition to the stream's buffers, which the stream describes itself. The default adds
+    /// nothing, and the stream's own state is shown. See
+    /// [`Machine::describe`](rotor_core::Machine::describe).
     fn describe(&self, to: &mut Description) {
         let _ = to;
     }

@@ -14,30 +14,30 @@ use crate::limits::StreamConfig;
 use crate::output::{End, Output};
 use crate::status::{Flags, Status};
 
-/// A protocol's connection while it is being called: its input, its output, and what else the
-/// socket offers.
+/// A protocol's connection during a call: its input, its output, and what else the socket offers.
 ///
-/// It does not name the kind of socket, so a protocol runs on any. Input and output are fields, so
-/// that you can hold both at once.
+/// Its type does not name the kind of socket, so a protocol runs on any of them. Input and output
+/// are fields, so that both can be borrowed at once.
 pub struct Transport<'a> {
-    /// The bytes that came in and have not been consumed.
+    /// The bytes that have arrived and have not been consumed.
     pub input: &'a mut Buf,
-    /// What will be written: after the protocol has answered, or as soon as the socket takes it.
+    /// The bytes to be written. The stream writes them after the protocol has returned, as soon as
+    /// the socket takes them.
     ///
-    /// You may put another [`Output`] in its place until
-    /// [`shutdown_write`](Transport::shutdown_write); what the replaced one had noted is gone with
-    /// it.
+    /// Another [`Output`] may be put in its place before
+    /// [`shutdown_write`](Transport::shutdown_write). After that the note that our side has ended
+    /// would be lost with the replaced output.
     pub output: &'a mut Output,
     socket: Option<&'a dyn SocketControl>,
     status: Option<&'a mut Status>,
-    /// How many calls the protocol may still be given in this event, while there is one.
+    /// How many more calls the protocol may get in this event; `None` outside of such an event.
     calls_left: Option<&'a mut u32>,
 }
 
-/// What a protocol may know of its connection beside the bytes, in a value that can be kept while
-/// input and output are borrowed.
+/// What a protocol can find out about its connection apart from the bytes, as a value that can be
+/// kept while input and output are borrowed.
 ///
-/// Each address is asked for when it is wanted, which costs a system call.
+/// Each query for an address costs a system call.
 #[doc(alias = "Addresses")]
 #[doc(alias = "ConnectInfo")]
 #[derive(Clone, Copy)]
@@ -46,24 +46,24 @@ pub struct ConnectionInfo<'a> {
 }
 
 impl<'a> ConnectionInfo<'a> {
-    /// Returns the address of the peer; `None` where there is none (Unix sockets), or when there is
-    /// no connection any more.
+    /// Returns the address of the peer; `None` if it has none (Unix sockets) or the connection is
+    /// gone.
     pub fn peer_address(&self) -> Option<SocketAddr> {
         self.socket?.peer_address()
     }
 
-    /// Returns the address at this end; `None` where there is none.
+    /// Returns the local address; `None` if there is none.
     pub fn local_address(&self) -> Option<SocketAddr> {
         self.socket?.local_address()
     }
 
-    /// Returns what a wrapping socket, or one inside it, tells of its handshake as a `T`; see
+    /// Returns what a wrapping socket, or one inside it, knows from its handshake, as a `T`; see
     /// [`Transport::session`].
     pub fn session<T: Any>(&self) -> Option<&'a T> {
         self.socket?.session_of(TypeId::of::<T>())?.downcast_ref()
     }
 
-    /// Returns whether nobody between the two ends can read or change what passes; see
+    /// Returns whether nobody between the two ends can read or change the bytes; see
     /// [`Transport::is_secure`].
     pub fn is_secure(&self) -> bool {
         self.socket.is_some_and(|socket| socket.is_secure())
@@ -76,7 +76,7 @@ impl fmt::Debug for ConnectionInfo<'_> {
     }
 }
 
-/// What a protocol may ask of a socket, whatever its kind.
+/// What a protocol may request from a socket of any kind.
 trait SocketControl {
     fn peer_address(&self) -> Option<SocketAddr>;
     fn local_address(&self) -> Option<SocketAddr>;
@@ -134,75 +134,76 @@ impl<'a> Transport<'a> {
         Transport { input, output, socket: Some(socket), status: Some(status), calls_left }
     }
 
-    /// Makes a transport without a socket: for tests of a protocol's parts, and for layers that run
-    /// a protocol on buffers of their own.
+    /// Makes a transport without a socket: for tests of parts of a protocol, and for layers that
+    /// run a protocol on their own buffers.
     pub fn detached(input: &'a mut Buf, output: &'a mut Output) -> Transport<'a> {
         Transport { input, output, socket: None, status: None, calls_left: None }
     }
 
-    /// Returns what else there is to know of the connection, in a value that can be kept while
-    /// input and output are borrowed.
+    /// Returns the rest of what can be known about the connection, in a value that can be kept
+    /// while input and output are borrowed.
     #[doc(alias = "addresses")]
     #[inline]
     pub fn connection(&self) -> ConnectionInfo<'a> {
         ConnectionInfo { socket: self.socket }
     }
 
-    /// Returns the address of the peer; `None` where there is none (Unix sockets). It costs a
-    /// system call.
+    /// Returns the address of the peer; `None` if it has none (Unix sockets). This costs a system
+    /// call.
     pub fn peer_address(&self) -> Option<SocketAddr> {
         self.socket?.peer_address()
     }
 
-    /// Returns the address at this end; `None` where there is none. It costs a system call.
+    /// Returns the local address; `None` if there is none. This costs a system call.
     pub fn local_address(&self) -> Option<SocketAddr> {
         self.socket?.local_address()
     }
 
-    /// Returns the protocol that a wrapping socket has agreed on in its handshake; `None` where
+    /// Returns the protocol that a wrapping socket has negotiated in its handshake; `None` if
     /// nothing was negotiated.
     #[doc(alias = "ALPN")]
     pub fn negotiated(&self) -> Option<&[u8]> {
         self.socket?.negotiated()
     }
 
-    /// Returns what a wrapping socket tells of its handshake as a `T`, for example the certificate
-    /// of the peer.
+    /// Returns what a wrapping socket knows from its handshake, as a `T`; for example the
+    /// certificate of the peer.
     ///
-    /// Each kind of wrapper has its own type for this, and where one is inside another, both are
-    /// asked. `None` on other sockets, and where the transport has no socket.
+    /// Each kind of wrapper has its own type for this. If one wrapper is inside another, the types
+    /// of both are found. `None` on other sockets, and if the transport has no socket.
     #[doc(alias = "peer_certificates")]
     pub fn session<T: Any>(&self) -> Option<&'a T> {
         self.connection().session()
     }
 
-    /// Returns whether nobody between the two ends can read or change what passes. This is so on a
-    /// wrapping socket that encrypts, and on no other.
+    /// Returns whether nobody between the two ends can read or change the bytes. This is true only
+    /// for a wrapping socket that encrypts.
     #[doc(alias = "TLS")]
     pub fn is_secure(&self) -> bool {
         self.connection().is_secure()
     }
 
-    /// Returns how many bytes wait for the system to take them: those of `output`, and what a
-    /// wrapping socket (TLS) has made of earlier ones and still holds. Each time this gets smaller
-    /// without a change of yours, the system has taken more, which it does for a peer that reads.
+    /// Returns how many bytes the system has not taken yet: those in `output`, and those of earlier
+    /// output that a wrapping socket (TLS) still holds in its own form. If this number gets smaller
+    /// without a change by the protocol, the system has taken more, which shows that the peer
+    /// reads.
     ///
-    /// It may grow as `output` shrinks: what is encrypted is longer.
+    /// The number may grow while `output` shrinks, because encrypted bytes take more space.
     #[inline]
     pub fn unsent_len(&self) -> usize {
         self.output.len() + self.socket.map_or(0, |socket| socket.unsent_len())
     }
 
-    /// Returns whether nothing is read or delivered at present, because more output waits than
-    /// [`output_high_water`](crate::StreamConfig::output_high_water), and it is not yet down to
-    /// half of that.
+    /// Returns whether reading and delivering input is suspended, because the output was above
+    /// [`output_high_water`](crate::StreamConfig::output_high_water) and is not yet down to half of
+    /// that.
     ///
-    /// A deadline runs on meanwhile, though what it is for may be in `input` already: a `timeout`
-    /// that finds this `true` should go on waiting. The peer is watched by
-    /// [`flush_timeout`](crate::StreamConfig::flush_timeout).
+    /// A deadline keeps running meanwhile, although `input` may already hold what the protocol
+    /// waits for. So a `timeout` that finds this `true` should go on waiting.
+    /// [`flush_timeout`](crate::StreamConfig::flush_timeout) limits how long the peer may take.
     #[inline]
     pub fn is_input_held(&self) -> bool {
-        // While the protocol waits for no input, nobody else looks whether the output has come
+        // While the protocol waits for no input, nothing else checks whether the output has come
         // down.
         self.status.as_ref().is_some_and(|status| {
             status.flags.has(Flags::IS_GATED)
@@ -210,9 +211,10 @@ impl<'a> Transport<'a> {
         })
     }
 
-    /// Sets whether one whole message is being collected in memory, and what comes is part of it.
-    /// An event may then read up to [`collect_budget`](crate::StreamConfig::collect_budget) of it.
-    /// Default: no. For messages whose length is limited.
+    /// Sets whether the protocol is collecting one whole message in memory, and the next input is
+    /// part of it. An event may then read up to
+    /// [`collect_budget`](crate::StreamConfig::collect_budget) of it. Default: no. Use it for
+    /// messages whose length is limited.
     ///
     /// Without a stream behind the transport this does nothing.
     #[inline]
@@ -222,13 +224,13 @@ impl<'a> Transport<'a> {
         }
     }
 
-    /// Says that this call does the work of so many more: they are counted against
-    /// [`calls_budget`](crate::StreamConfig::calls_budget), so that the other machines get their
-    /// turn as soon as if each had been a call of its own.
+    /// Counts this call as `more` additional calls against
+    /// [`calls_budget`](crate::StreamConfig::calls_budget), so that other machines get their turn
+    /// as soon as if the protocol had been called that often.
     ///
-    /// For a protocol that takes many small messages in one call. What is in `input` when the
-    /// budget is used up is delivered in the next turn. Outside of an event that delivers input,
-    /// and without a stream behind the transport, this does nothing.
+    /// It is for a protocol that handles many small messages in one call. What is left in `input`
+    /// when the budget is used up is delivered in the next turn. Outside of an event that delivers
+    /// input, and without a stream behind the transport, this does nothing.
     #[inline]
     pub fn count_calls(&mut self, more: u32) {
         if let Some(calls_left) = &mut self.calls_left {
@@ -236,13 +238,13 @@ impl<'a> Transport<'a> {
         }
     }
 
-    /// Goes on within the limits of another protocol that this one becomes, as HTTP does on an
-    /// upgrade.
+    /// Replaces the limits of the stream, when this protocol turns into another one, as HTTP does
+    /// on an upgrade.
     ///
-    /// [`StreamConfig::standard`] changes nothing. What a configuration leaves open
+    /// [`StreamConfig::standard`] changes nothing. Settings that the new configuration leaves unset
     /// ([`held`](StreamConfig::held), [`on_abort`](StreamConfig::on_abort),
-    /// [`count_octets`](StreamConfig::count_octets)) stays as it was; for that the configuration is
-    /// copied, so where many connections share it, set all three. The options of the socket
+    /// [`count_octets`](StreamConfig::count_octets)) stay as they were. The configuration is copied
+    /// for that, so set all three if many connections share it. The options of the socket
     /// (`nodelay`, `keepalive`, the sizes of the system's buffers) stay as they are. Without a
     /// stream behind the transport this does nothing.
     pub fn set_config(&mut self, config: Arc<StreamConfig>) {
@@ -251,14 +253,14 @@ impl<'a> Transport<'a> {
         }
     }
 
-    /// Ends our side of the connection after everything that was written: the peer reads that, then
-    /// the end. Reading goes on.
+    /// Half-closes the connection after all output: the peer reads the output, then the end.
+    /// Reading continues.
     ///
-    /// What is written after this is refused.
+    /// Writing to the output after this fails.
     #[doc(alias = "half-close")]
     #[doc(alias = "SHUT_WR")]
     pub fn shutdown_write(&mut self) {
-        // From `Told` there is no way back: the socket would be told twice.
+        // Not from `Told`: the socket would be shut down twice.
         if self.output.end() == End::Open {
             self.output.set_end(End::Wanted);
         }
@@ -273,7 +275,7 @@ impl<'a> Transport<'a> {
         self.socket.map_or(Ok(()), |socket| socket.set_nodelay(yes))
     }
 
-    /// Has the system probe a peer that has been silent for `idle`; `None` turns this off.
+    /// Makes the system probe a peer that has been silent for `idle`; `None` turns this off.
     ///
     /// # Errors
     ///

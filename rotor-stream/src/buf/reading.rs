@@ -9,8 +9,8 @@ use rotor_core::net::{ReadBuf, StreamSocket, is_plain, read_spare};
 use super::Buf;
 use crate::buffer_pool::{BLOCK_BYTES, large_size, pooled_large, with_scratch};
 
-/// The result of a read: how many bytes came, and how many it asked for. If fewer came, the socket
-/// may be [empty](rotor_core::net::StreamSocket::short_read_drains).
+/// The result of a read: how many bytes arrived, and for how many there was room. If fewer arrived,
+/// the socket may be [empty](rotor_core::net::StreamSocket::short_read_drains).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Filled {
@@ -21,24 +21,26 @@ pub struct Filled {
 }
 
 impl Buf {
-    /// Reads once, with room for at least `room` bytes, or one if that is 0, and appends what came.
+    /// Reads once, with room for at least `room` bytes (or one, if that is 0), and appends the
+    /// bytes.
     ///
-    /// A kernel socket reads into all the room that there is, although bytes of other connections
-    /// may be left there: it only writes what it says that it has written. Any other reader could
-    /// show those bytes by claiming more, so it is lent zeros, at most a block of them: a scratch
-    /// block, from which what came is copied; or, if more than a block is expected, a block that is
-    /// filled with zeros first, which costs less than copying all of it.
+    /// A kernel socket reads into all the room there is, although bytes of other connections may be
+    /// left in it: the kernel only writes the bytes that it reports. Any other reader could expose
+    /// those bytes by claiming more than it wrote, so it gets zeroed memory, at most a block: a
+    /// scratch block, from which the bytes are copied; or, if more than a block is requested, a
+    /// block that is filled with zeros first, which costs less than copying all of it.
     ///
     /// # Errors
     ///
-    /// The reader's error; also an error if the reader claims more bytes than it was lent room for.
+    /// The reader's error. Also an error if the reader claims to have read more bytes than there
+    /// was room for.
     #[inline]
     pub fn read_from<R: Read + 'static>(
         &mut self,
         reader: &mut R,
         room: usize,
     ) -> io::Result<Filled> {
-        // A read into no room gives 0, as the end of the stream does.
+        // A read with no room returns 0, which would look like the end of the stream.
         let room = room.max(1);
         if is_plain::<R>() {
             self.read_here(reader, room)
@@ -49,9 +51,9 @@ impl Buf {
         }
     }
 
-    /// Reads once from a socket as [`read_from`](Buf::read_from) does; without zeros and a second copy
-    /// from one that does not see the memory it reads into
-    /// ([`StreamSocket::read_unseen`]), and then into all the room that there is.
+    /// Reads once from a socket, like [`read_from`](Buf::read_from). If the socket cannot see the
+    /// memory into which it reads ([`StreamSocket::read_unseen`]), no zeroing or copying is needed,
+    /// and it may use all the room there is.
     ///
     /// # Errors
     ///
@@ -79,21 +81,21 @@ impl Buf {
         let result = socket.read_unseen(&mut buf);
         self.end += count;
         if count == 0 && self.is_empty() {
-            // Nothing came, so the block is not kept.
+            // Nothing arrived, so the block is given back.
             self.clear();
         }
         result.map(|()| Filled { count, asked })
     }
 
-    /// Reads once from a file, at `offset` and at most `count` bytes, and appends what came. Returns
-    /// how many bytes came; 0 at the end of the file, and behind it.
+    /// Reads once from a file, at most `count` bytes at `offset`, and appends them. Returns how
+    /// many bytes were read; 0 at the end of the file and beyond it.
     ///
-    /// The room is not filled with zeros first, as that of [`room`](Buf::room) is: as with a kernel
-    /// socket, only what has come is written.
+    /// Unlike [`room`](Buf::room), this does not fill the memory with zeros first: like a kernel
+    /// socket, the file writes only the bytes that it reports.
     ///
     /// # Errors
     ///
-    /// The system's; nothing was appended.
+    /// The system's error; nothing was appended.
     #[doc(alias = "pread")]
     pub fn read_file_at(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
         if self.memory.len() - self.end < count {
@@ -117,8 +119,8 @@ impl Buf {
         self.read_into(reader, self.memory.len())
     }
 
-    /// Reads into a large block: one of the thread's, or a new one, of which only the part that the
-    /// socket leaves is filled with zeros.
+    /// Reads into a large block: a pooled one of the thread, or a new one, of which only the part
+    /// that the socket did not fill is filled with zeros.
     #[cold]
     fn read_large<R: Read + 'static>(&mut self, reader: &mut R, room: usize) -> io::Result<Filled> {
         let size = large_size(room);
@@ -140,7 +142,7 @@ impl Buf {
         Ok(Filled { count, asked })
     }
 
-    /// Reads into a block, or the rest of one, that is filled with zeros first.
+    /// Reads into a block, or the rest of one, after filling that with zeros.
     fn read_filled(&mut self, reader: &mut impl Read) -> io::Result<Filled> {
         if self.memory.len() - self.end < BLOCK_BYTES {
             self.make_room(BLOCK_BYTES);
@@ -150,7 +152,7 @@ impl Buf {
         self.read_into(reader, to)
     }
 
-    /// Reads into the existing memory, up to the place `to`.
+    /// Reads into the existing memory, up to the index `to`.
     #[inline(always)]
     fn read_into(&mut self, reader: &mut impl Read, to: usize) -> io::Result<Filled> {
         let room = &mut self.memory[self.end..to];
@@ -161,7 +163,7 @@ impl Buf {
                 Ok(Filled { count, asked })
             }
             other => {
-                // Nothing came, so the block is not kept.
+                // Nothing arrived, so the block is given back.
                 if self.is_empty() {
                     self.clear();
                 }
@@ -182,13 +184,13 @@ impl Buf {
         })
     }
 
-    /// Returns how much may be appended before more memory than one block is taken.
+    /// Returns how many bytes may be appended without taking more memory than one block.
     fn room_left(&self) -> usize {
         if self.memory.is_empty() { BLOCK_BYTES } else { self.memory.len() - self.end }
     }
 }
 
-/// Checks that a reader does not claim more bytes than it was asked for.
+/// Checks that a reader does not claim more bytes than there was room for.
 #[inline(always)]
 fn checked(read: io::Result<usize>, asked: usize) -> io::Result<usize> {
     match read {
@@ -199,7 +201,7 @@ fn checked(read: io::Result<usize>, asked: usize) -> io::Result<usize> {
     }
 }
 
-/// A place in a file, which is not moved on: it is read once.
+/// A position in a file. It does not advance, because it is read once.
 struct FileAt<'a> {
     file: &'a File,
     offset: u64,

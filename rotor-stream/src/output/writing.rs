@@ -1,4 +1,4 @@
-//! What waits is written to a socket: bytes and blocks together, each file by itself.
+//! Writing the output to a socket: bytes and blocks together, each file by itself.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -7,18 +7,19 @@ use rotor_core::net::StreamSocket;
 
 use super::{Output, Segment};
 
-/// The most slices given to one `write_vectored`: the answers to 32 requests, each a head and a
-/// block. They take 1 KiB of the stack. With so many, a further system call costs little beside
-/// what it writes.
+/// The maximum number of slices for one `write_vectored`: the responses to 32 requests, each a head
+/// and a block. They take 1 KiB of the stack. With so many slices, another system call costs little
+/// compared with the writing.
 pub(super) const SLICES_MAX: usize = 64;
 
 impl Output {
-    /// Writes once, as much as the socket takes and at most `most` bytes. Returns how many.
+    /// Writes once, as much as the socket takes and at most `most` bytes. Returns the number of
+    /// bytes written.
     ///
     /// # Errors
     ///
     /// The socket's error; `WriteZero` if it takes nothing; `UnexpectedEof` if a file has become
-    /// shorter. What was not written is still there.
+    /// shorter. Unwritten bytes stay in the output.
     #[inline(always)]
     pub(crate) fn write_to<S: StreamSocket>(
         &mut self,
@@ -34,8 +35,8 @@ impl Output {
         Ok(count)
     }
 
-    /// Writes what waits as the last bytes of this side, if it is bytes in one piece and at most
-    /// `most` of them; else returns `None`.
+    /// Writes the output as the last bytes of this side, if it is contiguous and at most `most`
+    /// bytes long; otherwise returns `None`.
     pub(crate) fn write_last_to<S: StreamSocket>(
         &mut self,
         socket: &mut S,
@@ -59,7 +60,7 @@ impl Output {
         let front = self.front_file().map(|(file, offset, left)| (file, offset, left.min(most)));
         let count = match front {
             Some((file, offset, left)) => match socket.send_file(file, offset, left) {
-                // Must not be tried again: the peer was promised bytes that do not exist.
+                // This must not be tried again: the peer was promised bytes that do not exist.
                 Ok(0) => {
                     return Err(io::Error::new(
                         io::ErrorKind::UnexpectedEof,
@@ -90,8 +91,8 @@ impl Output {
         }
     }
 
-    /// Fills in what comes first, up to a file, and at most `most` bytes. Returns the number of
-    /// slices and of bytes.
+    /// Fills in the first bytes, up to the first file and at most `most` bytes. Returns the numbers
+    /// of slices and of bytes.
     pub(super) fn slices<'a>(
         &'a self,
         slices: &mut [IoSlice<'a>; SLICES_MAX],
@@ -101,7 +102,7 @@ impl Output {
         let later = later.map_while(|segment| match segment {
             Segment::Bytes(bytes) => Some(&bytes[..]),
             Segment::Block(block) => Some(&block[..]),
-            // A file has a call of its own (sendfile(2)), which takes no slices.
+            // A file is sent by a call of its own (sendfile(2)), which takes no slices.
             Segment::File { .. } => None,
         });
         let first = (!self.bytes.is_empty()).then_some(&self.bytes[..]);
