@@ -7,10 +7,10 @@ use std::sync::Arc;
 use crate::buf::Buf;
 use crate::range::clamp;
 
-/// Bytes that many outputs can share: static, or counted.
+/// Bytes that many outputs can share: static, or reference-counted.
 ///
-/// Cloning and slicing copy no bytes: what many peers are told is made once, and each output or
-/// outbox gets a clone. Bytes that are borrowed for a while only have to be copied first.
+/// Cloning and slicing copy no bytes. To send the same bytes to many peers, make one block and give
+/// each output or outbox a clone. Borrowed bytes that are not static have to be copied first.
 ///
 /// ```
 /// # mod rotor { pub use rotor_stream as stream; }
@@ -37,23 +37,23 @@ enum Shared {
     Lent(Arc<Buf>),
 }
 
-/// A block goes along with the bytes that are taken from it if they fill this part of it; fewer are
-/// copied. What waits in an [`Output`](crate::Output) is counted by its bytes, so this is how much
-/// more memory it may hold.
+/// Bytes that are taken from a buffer take its memory along if they fill at least one part in this
+/// many of it; fewer are copied. What waits in an [`Output`](crate::Output) is counted by its
+/// bytes, so this is how many times as much memory it may hold.
 const LENT_PART_MIN: usize = 2;
 
 impl Block {
-    /// Takes bytes at the front of a buffer, as many as there are if there are fewer than `count`:
-    /// to pass on what came in without copying it.
+    /// Takes the first `count` bytes of a buffer, or all of them if there are fewer, to pass on
+    /// received bytes without copying.
     ///
-    /// The buffer's memory goes along with them, and goes back to the thread with the last part of
-    /// the block. Copied is only what fills less than half of that memory, so that a block never
-    /// holds more than twice its bytes, and the smaller part where the buffer holds more than
-    /// `count` bytes.
+    /// The buffer's memory becomes part of the block, and is given back to the thread with the last
+    /// clone or slice of the block. The bytes are copied if they fill less than half of that
+    /// memory, so that a block never holds more than twice its size. If the buffer holds more than
+    /// `count` bytes, the smaller part is copied.
     pub fn take_from(buf: &mut Buf, count: usize) -> Block {
         let count = count.min(buf.len());
         let left = buf.len() - count;
-        // The smaller part is copied; and so are a few bytes, which would keep a whole block.
+        // The smaller part is copied. So are a few bytes, which would keep a whole block.
         if count < left || count < buf.capacity() / LENT_PART_MIN {
             let block = Block::from(Arc::<[u8]>::from(&buf[..count]));
             buf.consume(count);
@@ -72,19 +72,19 @@ impl Block {
         self.start = self.start.saturating_add(count).min(self.end);
     }
 
-    /// The memory that the block keeps, however little of it is left to be read: its share, where
-    /// it has others. Static bytes are nobody's.
+    /// Returns how much memory the block holds, however little of it is left to be written. Of
+    /// shared memory this is the block's share. Static bytes count 0.
     pub(crate) fn held_bytes(&self) -> usize {
         match &self.bytes {
             Shared::Static(_) => 0,
-            // What a thousand streams share is counted once in all, not a thousand times.
+            // Bytes shared by a thousand streams count once in total, not a thousand times.
             Shared::Counted(bytes) => bytes.len() / Arc::strong_count(bytes),
             Shared::Vector(bytes) => bytes.capacity() / Arc::strong_count(bytes),
             Shared::Lent(bytes) => bytes.capacity() / Arc::strong_count(bytes),
         }
     }
 
-    /// A part of the block, sharing its bytes. What lies outside of it is left out.
+    /// Returns a part of the block, which shares its bytes. The range may extend beyond the block.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Block {
         let (from, to) = clamp(range, self.len());
         Block { bytes: self.bytes.clone(), start: self.start + from, end: self.start + to }
@@ -122,14 +122,14 @@ impl From<Arc<[u8]>> for Block {
     }
 }
 
-/// The bytes stay where they are.
+/// Does not copy the bytes.
 impl From<Vec<u8>> for Block {
     fn from(bytes: Vec<u8>) -> Block {
         Block { start: 0, end: bytes.len(), bytes: Shared::Vector(Arc::new(bytes)) }
     }
 }
 
-/// The bytes stay where they are: for what `format!` makes.
+/// Does not copy the bytes: for the result of `format!`.
 impl From<String> for Block {
     fn from(text: String) -> Block {
         Block::from(text.into_bytes())

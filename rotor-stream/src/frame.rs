@@ -1,24 +1,26 @@
-//! Frames that say at their beginning how long they are.
+//! Frames whose beginning contains their length.
 
 use std::fmt;
 
-/// How long a frame is, as far as its beginning says: the answer of a function that is given to
+/// The length of a frame, as far as its beginning shows: the result of a function that is passed to
 /// [`frame`](crate::Undecided::frame).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FrameLength {
-    /// The bytes that say so have not all come.
+    /// The bytes that contain the length have not all arrived.
     Unknown,
-    /// So many bytes, with those that say so. A length of 0 is no progress, and
-    /// ends the protocol as such.
+    /// The length in bytes, including the beginning. A length of 0 makes no progress, so the stream
+    /// ends the protocol with an error.
     Bytes(usize),
-    /// No frame begins like this: [`Exception::Malformed`](crate::Exception::Malformed).
+    /// The input is not the beginning of a frame:
+    /// [`Exception::Malformed`](crate::Exception::Malformed).
     Malformed,
 }
 
-/// Reads from the beginning of a frame how long it is.
+/// A function that reads the length of a frame from its beginning.
 ///
-/// It is given what has come and was not consumed, a byte at least, and is asked again when more
-/// has come until it knows. It must say the same of the same bytes, and must not say less of more.
+/// It gets the bytes that have arrived and were not consumed, at least one, and is called again
+/// when more have arrived, until it knows the length. For the same bytes it must return the same
+/// length, and for more bytes not a smaller one.
 #[derive(Clone, Copy)]
 pub struct FrameHead(pub fn(&[u8]) -> FrameLength);
 
@@ -28,8 +30,8 @@ impl FrameHead {
     }
 }
 
-/// Two are taken for the same where they are the same code. That may be so of two functions which
-/// do the same, and not of one that was compiled twice.
+/// Two are equal if they are the same code. Two functions with identical code may compare equal,
+/// and one function that was compiled twice may not.
 impl PartialEq for FrameHead {
     fn eq(&self, other: &FrameHead) -> bool {
         std::ptr::fn_addr_eq(self.0, other.0)
@@ -38,7 +40,7 @@ impl PartialEq for FrameHead {
 
 impl Eq for FrameHead {}
 
-/// Without its address, which differs from run to run.
+/// Does not print the address, which differs from run to run.
 impl fmt::Debug for FrameHead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("FrameHead(..)")

@@ -10,8 +10,8 @@ use crate::octet_counts::OctetCounts;
 
 /// Every limit and time of a stream, each with its unit, default and reason.
 ///
-/// A protocol chooses it in [`Protocol::config`](crate::Protocol::config). It is shared by the
-/// streams that use it.
+/// A protocol chooses its configuration in [`Protocol::config`](crate::Protocol::config). Streams
+/// share it.
 ///
 /// ```
 /// # mod rotor { pub use rotor_stream as stream; }
@@ -47,8 +47,8 @@ pub struct StreamConfig {
     pub(crate) on_abort: AbortHook,
 }
 
-/// Why a connection that was being closed in order was aborted: it was dropped at once, which
-/// resets it if some of the peer's data is unread.
+/// Why a connection was aborted while it was being closed in an orderly way. It was dropped at
+/// once, which resets it if some of the peer's data is unread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 #[doc(alias = "CutOff")]
@@ -56,12 +56,12 @@ pub enum AbortReason {
     /// The peer did not take our last bytes in time:
     /// [`close_timeout`](StreamConfig::close_timeout).
     NotTaken,
-    /// The peer had them, or the system had, and did not end its side in time:
+    /// The system took our last bytes, but the peer did not end its side in time:
     /// [`linger_timeout`](StreamConfig::linger_timeout).
     NotEnded,
-    /// The peer went on sending: [`linger_bytes`](StreamConfig::linger_bytes).
+    /// The peer kept sending: [`linger_bytes`](StreamConfig::linger_bytes).
     StillSending,
-    /// There was no room for our last bytes beside what other streams hold:
+    /// There was no room for our last bytes, because other streams hold too much:
     /// [`held`](StreamConfig::held).
     NoRoom,
 }
@@ -113,28 +113,28 @@ impl StreamConfig {
         }
     }
 
-    /// Returns the defaults, shared by all streams that set nothing of their own.
+    /// Returns the defaults, shared by all streams that do not have a configuration of their own.
     pub fn standard() -> Arc<StreamConfig> {
         static STANDARD: OnceLock<Arc<StreamConfig>> = OnceLock::new();
         STANDARD.get_or_init(|| StreamConfig::new().share()).clone()
     }
 
-    /// Sets the counters of the octets that streams read and write, which may be shared with
-    /// others. Default: none.
+    /// Sets the counters for the bytes that streams read and write. Several configurations may
+    /// share them. Default: none.
     pub fn count_octets(mut self, counts: Arc<OctetCounts>) -> StreamConfig {
         self.octets = Some(counts);
         self
     }
 
-    /// Returns the configuration in the form in which streams keep it.
+    /// Wraps the configuration in the `Arc` that streams keep.
     #[must_use]
     pub fn share(self) -> Arc<StreamConfig> {
         Arc::new(self)
     }
 
-    /// Returns this configuration for a stream that has had another one. What it leaves open, who
-    /// is told of an abort, which total counts its memory and where its octets are counted, stays
-    /// as it was. The standard configuration is replaced by the one before.
+    /// Returns this configuration for a stream that had another one. If the abort hook, the total
+    /// of held memory or the counters are not set here, those of `before` are kept. If this is the
+    /// standard configuration, `before` is returned.
     pub(crate) fn or_else(self: Arc<Self>, before: &Arc<StreamConfig>) -> Arc<StreamConfig> {
         if Arc::ptr_eq(&self, &StreamConfig::standard()) {
             return before.clone();
@@ -156,8 +156,8 @@ impl StreamConfig {
     /// lines and small records fit, and a peer that never completes one costs no more (plus one
     /// block of 16 KiB that a read may overshoot by).
     ///
-    /// Waiting for `Bytes(n)` beyond it, or for a delimiter that is not within this many bytes, is
-    /// [`Exception::Limit`](crate::Exception::Limit).
+    /// Waiting for `Bytes(n)` beyond it, or for a delimiter that is not found within this many
+    /// bytes, causes [`Exception::Limit`](crate::Exception::Limit).
     pub fn input_max(mut self, bytes: usize) -> StreamConfig {
         self.input_max = bytes.max(1);
         self
@@ -166,9 +166,9 @@ impl StreamConfig {
     /// Sets the high-water mark of the output, in bytes of all kinds of segments. Default 65,536:
     /// about what a socket takes at once.
     ///
-    /// Above it, the protocol gets no more input, and nothing is read, until half of it is left.
-    /// The segments hold at most about twice as much memory (not counting what files, static bytes
-    /// and blocks shared with others hold).
+    /// When the output is above it, nothing is read and the protocol gets no more input, until half
+    /// of the mark is left. The segments hold at most about twice as much memory (not counting what
+    /// files, static bytes and blocks shared with others hold).
     #[doc(alias = "output_high")]
     #[doc(alias = "backpressure")]
     #[doc(alias = "back-pressure")]
@@ -179,8 +179,9 @@ impl StreamConfig {
     }
 
     /// Sets the maximum number of bytes read in one event. Default 65,536: four full blocks. The
-    /// rest is read in the next turn, after the other machines. One read may exceed it. Of a wrapping
-    /// socket, what it makes them of counts, if that is more: of TLS, records of a byte.
+    /// rest is read in the next turn, after the other machines. One read may exceed it. For a
+    /// wrapping socket, the bytes that it received count if there are more of them, such as with
+    /// TLS records of a single byte.
     pub fn read_budget(mut self, bytes: usize) -> StreamConfig {
         self.read_budget = bytes.max(1);
         self
@@ -190,35 +191,37 @@ impl StreamConfig {
     /// memory ([`Transport::set_collecting`](crate::Transport::set_collecting)), if that is more
     /// than `read_budget`. Default 524,288.
     ///
-    /// Parts of a message that came long before the rest have left the processor's caches when they
-    /// are looked at, which costs more than reading them did. With a larger budget fewer messages
-    /// are held at a time, but the other machines wait that much longer.
+    /// If a message arrives in many events, its first parts have left the processor's caches when
+    /// they are processed, which costs more than reading them did. With a larger budget, fewer
+    /// messages are in memory at a time, but other machines wait that much longer.
     pub fn collect_budget(mut self, bytes: usize) -> StreamConfig {
         self.collect_budget = bytes;
         self
     }
 
-    /// Sets the maximum number of bytes written in one event, of all kinds (what a protocol leaves
-    /// at its end may be as much again). Default 262,144: a peer that takes a file as fast as it is
-    /// sent does not hold up the others, and a file costs no more CPU time than in larger portions.
+    /// Sets the maximum number of bytes written in one event, of all kinds. Output that a protocol
+    /// leaves at its end may be as much again. Default 262,144: a peer that takes a file as fast as
+    /// it is sent does not hold up the others, and a file costs no more CPU time than in larger
+    /// portions.
     pub fn write_budget(mut self, bytes: usize) -> StreamConfig {
         self.write_budget = bytes.max(1);
         self
     }
 
     /// Sets the maximum number of calls of the protocol in one event. Default 1,024: far beyond a
-    /// usual pipeline, and far below what a budget of bytes full of empty lines would cause.
+    /// usual pipeline, and far below the number of calls that a budget of bytes full of empty lines
+    /// would cause.
     ///
-    /// A protocol may count a call as several
-    /// ([`Transport::count_calls`](crate::Transport::count_calls)), as HTTP does, of which a server
-    /// allows 128: requests, chunks or frames.
+    /// A protocol may count one call as several
+    /// ([`Transport::count_calls`](crate::Transport::count_calls)). HTTP counts requests, chunks
+    /// and frames in this way; its server allows 128 of them.
     pub fn calls_budget(mut self, calls: u32) -> StreamConfig {
         self.calls_budget = calls.max(1);
         self
     }
 
     /// Sets how long a peer may take to accept [`flush_step`](StreamConfig::flush_step) bytes of
-    /// waiting output. Default 30 s. After that the connection ends with
+    /// waiting output. Default 30 s. If it takes longer, the connection ends with
     /// [`Fatal::FlushTimeout`](crate::Fatal).
     #[doc(alias = "slow read")]
     pub fn flush_timeout(mut self, time: Duration) -> StreamConfig {
@@ -226,41 +229,42 @@ impl StreamConfig {
         self
     }
 
-    /// Sets how many bytes (or all that wait, if fewer) must be accepted within a flush time-out.
-    /// Default 16,384: with the default time, a peer that reads more slowly than about 550 bytes a
-    /// second is not worth its memory. 0 lets any peer take as long as it likes while the protocol
-    /// is at work; at the end it must take at least a byte within each
+    /// Sets how many bytes the peer must accept within each flush time-out (or all that wait, if
+    /// fewer). Default 16,384: with the default time, a peer that reads more slowly than about 550
+    /// bytes a second is not worth its memory. With 0, a peer may take as long as it likes while
+    /// the protocol is at work; after its end the peer must take at least one byte within each
     /// [`close_timeout`](StreamConfig::close_timeout).
     ///
-    /// A peer that takes a byte now and then gains nothing by it, and one that took much at once
-    /// has no more time for the rest: see [`LeastRate`](crate::LeastRate).
+    /// A peer gains nothing by taking a byte now and then, and taking much at once gives it no more
+    /// time for the rest: see [`LeastRate`](crate::LeastRate).
     pub fn flush_step(mut self, bytes: usize) -> StreamConfig {
         self.flush_step = bytes;
         self
     }
 
-    /// Sets the flush time-out once the protocol is done, or has ended its side: how long the peer
-    /// may take to accept [`flush_step`](StreamConfig::flush_step) bytes of what is left, or one
-    /// byte if that is 0. Default 30 s. After that the connection is dropped.
+    /// Sets the flush time-out that applies once the protocol is done, or has ended its side: how
+    /// long the peer may take to accept [`flush_step`](StreamConfig::flush_step) bytes of the
+    /// remaining output, or one byte if that is 0. Default 30 s. After that the connection is
+    /// dropped.
     pub fn close_timeout(mut self, time: Duration) -> StreamConfig {
         self.close_timeout = time;
         self
     }
 
-    /// Returns how fast a peer must take what waits for it, while the protocol is at work or after
+    /// Returns how fast a peer must take waiting output, while the protocol is at work or after
     /// that.
     pub(crate) fn flush_rate(&self, is_open: bool) -> LeastRate {
         let step = self.flush_step as u64;
         match is_open {
             true => LeastRate::new(step, self.flush_timeout),
-            // Nobody else has a deadline for what is left: without a step, a peer that takes none of
-            // it would have the slot and the descriptor for ever.
+            // Nothing else has a deadline for the rest: without a step, a peer that takes none of
+            // it would occupy the slot and the descriptor for ever.
             false => LeastRate::new(step.max(1), self.close_timeout),
         }
     }
 
-    /// Sets how long the peer may go on sending after we have ended our side, so that no reset
-    /// overtakes our last bytes. Default 2 s. What it sends is thrown away.
+    /// Sets how long the peer may continue sending after we have ended our side, so that no reset
+    /// overtakes our last bytes. Default 2 s. The bytes it sends are discarded.
     #[doc(alias = "SO_LINGER")]
     #[doc(alias = "lingering close")]
     pub fn linger_timeout(mut self, time: Duration) -> StreamConfig {
@@ -268,8 +272,8 @@ impl StreamConfig {
         self
     }
 
-    /// Sets how many bytes are read and thrown away at most in that time. Default: any number,
-    /// bounded by the time. A peer that sends more may lose our last bytes to a reset.
+    /// Sets how many bytes, at most, are read and discarded during that time. Default: unlimited,
+    /// since the time is limited. If a peer sends more, our last bytes may be lost to a reset.
     pub fn linger_bytes(mut self, bytes: u64) -> StreamConfig {
         self.linger_bytes = bytes;
         self
@@ -282,14 +286,15 @@ impl StreamConfig {
     }
 
     /// Sets how long the handshake of a wrapping socket may take as a whole. Default 10 s. A peer
-    /// that has begun with it is told of the end (TLS: `close_notify`), and closing lingers.
+    /// that has begun the handshake is told that the connection ends (TLS: `close_notify`), and
+    /// closing lingers.
     pub fn handshake_timeout(mut self, time: Duration) -> StreamConfig {
         self.handshake_timeout = time;
         self
     }
 
     /// Sets whether small writes are sent at once. Default: yes, because a stream writes once per
-    /// event and so gathers by itself.
+    /// event and so gathers small writes itself.
     #[doc(alias = "TCP_NODELAY")]
     #[doc(alias = "Nagle")]
     pub fn nodelay(mut self, yes: bool) -> StreamConfig {
@@ -297,29 +302,29 @@ impl StreamConfig {
         self
     }
 
-    /// Sets after how much silence the system probes the peer, in whole seconds of the kernel's,
-    /// from 1 to 32,767. Default: never; deadlines find silent peers sooner.
+    /// Sets after how much silence the system probes the peer, in whole seconds from 1 to 32,767.
+    /// Default: never; deadlines detect silent peers sooner.
     #[doc(alias = "SO_KEEPALIVE")]
     pub fn keepalive(mut self, idle: Option<Duration>) -> StreamConfig {
         self.keepalive = idle;
         self
     }
 
-    /// Sets about how many bytes, at most, the system keeps that the peer has not acknowledged
-    /// ([`SO_SNDBUF`](rotor_core::net::StreamSocket::set_send_buffer)). Default: as the system
-    /// decides, which on Linux is up to 4 MiB as the connection needs it. Any number ends that, and
-    /// bounds what a peer that reads slowly costs the system.
+    /// Sets approximately how many unacknowledged bytes, at most, the system keeps
+    /// ([`SO_SNDBUF`](rotor_core::net::StreamSocket::set_send_buffer)). Default: the system
+    /// decides; Linux uses up to 4 MiB, as the connection needs it. Any number turns that
+    /// adjustment off, and limits what a peer that reads slowly costs the system.
     ///
-    /// Sockets that lack an option ignore it, here and in the two below: Unix sockets ignore
-    /// `unsent_max`, simulated and scripted ones all three.
+    /// Sockets ignore options that they do not have, here and in the two methods below: Unix
+    /// sockets ignore `unsent_max`, simulated and scripted ones all three.
     #[doc(alias = "SO_SNDBUF")]
     pub fn send_buffer(mut self, bytes: Option<usize>) -> StreamConfig {
         self.send_buffer = bytes;
         self
     }
 
-    /// Sets about how many bytes, at most, the system keeps that came and were not read
-    /// ([`SO_RCVBUF`](rotor_core::net::StreamSocket::set_receive_buffer)). Default: as the system
+    /// Sets approximately how many received but unread bytes, at most, the system keeps
+    /// ([`SO_RCVBUF`](rotor_core::net::StreamSocket::set_receive_buffer)). Default: the system
     /// decides.
     #[doc(alias = "SO_RCVBUF")]
     pub fn receive_buffer(mut self, bytes: Option<usize>) -> StreamConfig {
@@ -327,32 +332,34 @@ impl StreamConfig {
         self
     }
 
-    /// Sets how many bytes, at most, the system keeps that it has not sent yet
-    /// ([`TCP_NOTSENT_LOWAT`](rotor_core::net::StreamSocket::set_unsent_max)); the rest stay in the
-    /// output. Default: as many as its buffer holds.
+    /// Sets how many unsent bytes, at most, the system keeps
+    /// ([`TCP_NOTSENT_LOWAT`](rotor_core::net::StreamSocket::set_unsent_max)); the rest stays in
+    /// the output. Default: as many as the system's buffer holds.
     #[doc(alias = "TCP_NOTSENT_LOWAT")]
     pub fn unsent_max(mut self, bytes: Option<u32>) -> StreamConfig {
         self.unsent_max = bytes;
         self
     }
 
-    /// Sets the memory that streams together may hold while they wait for input or for a peer to
-    /// take what is written. Default: no bound except those of each stream, times their number.
+    /// Sets a limit for the memory that several streams together hold while they wait for input, or
+    /// for a peer to take output. Default: none, apart from the limits of each stream, times the
+    /// number of streams.
     ///
-    /// It counts what their inputs and outputs take, and what a wrapping socket holds: of a block
-    /// that others have as well the share of each, and of static bytes, files and what the system
-    /// keeps nothing. The unit is 64 bytes. A stream that would come to rest with more than there
-    /// is ends: [`Fatal::NoRoom`](crate::Fatal::NoRoom), or [`AbortReason::NoRoom`] when its
-    /// protocol is done. Streams that need less than they had go on. So do those that hold nothing
-    /// when they rest, as do nearly all that are served at once.
+    /// It counts the memory of inputs and outputs and of wrapping sockets, in units of 64 bytes. Of
+    /// a shared block, each stream counts its share. Static bytes, files and the system's buffers
+    /// do not count. If a stream is about to wait and would hold more than is left, it ends: with
+    /// [`Fatal::NoRoom`](crate::Fatal::NoRoom), or [`AbortReason::NoRoom`] if its protocol is done.
+    /// Streams that need less than before are never ended, nor are those that hold nothing while
+    /// they wait, as most streams do that are served at once.
     pub fn held(mut self, total: Option<Arc<BytesHeld>>) -> StreamConfig {
         self.held = total;
         self
     }
 
-    /// Sets a function that is called, on the loop's thread, when a connection that was being
-    /// closed is aborted: reset, if its output was not all taken. It is for counting, and must not
-    /// block. By then there is no protocol any more that could be told. Default: none.
+    /// Sets a function that is called, on the loop's thread, when a connection is aborted while it
+    /// is being closed. Such a connection is reset if not all of its output was taken. The function
+    /// is meant for counting and must not block. The protocol no longer exists at that time, so it
+    /// cannot be told. Default: none.
     #[doc(alias = "on_cut_off")]
     pub fn on_abort(mut self, hook: impl Fn(AbortReason) + Send + Sync + 'static) -> StreamConfig {
         self.on_abort = AbortHook(Some(Arc::new(hook)));

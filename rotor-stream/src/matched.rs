@@ -1,4 +1,4 @@
-//! Looking for what a protocol waits for among its input; `Matched` says where it is.
+//! `Matched`: where the expected input is; and the search for it.
 
 use memchr::{memchr, memchr_iter, memmem};
 
@@ -6,12 +6,12 @@ use crate::buf::Buf;
 use crate::frame::{FrameHead, FrameLength};
 use crate::intent::Input;
 
-/// What was waited for has come: how long it is. It is at the beginning of the input.
+/// How long the expected input is, which is now at the beginning of the input buffer.
 ///
-/// After [`Expectation::Bytes`](crate::Expectation::Bytes), the matched part is as many bytes as
-/// were asked for; there may be more in the input. After [`Poll`](crate::Expectation::Poll) it is
-/// empty. After [`Delimiter`](crate::Expectation::Delimiter), it is all up to and with the
-/// delimiter; after [`Frame`](crate::Expectation::Frame), the frame with its beginning.
+/// After [`Expectation::Bytes`](crate::Expectation::Bytes), the matched part has the requested
+/// number of bytes; the input may hold more. After [`Poll`](crate::Expectation::Poll) it is empty.
+/// After [`Delimiter`](crate::Expectation::Delimiter), it is everything up to and including the
+/// delimiter; after [`Frame`](crate::Expectation::Frame), the whole frame including its beginning.
 ///
 /// ```
 /// # use rotor_stream::{Buf, Matched};
@@ -28,59 +28,60 @@ pub struct Matched {
 }
 
 impl Matched {
-    /// What a poll of the socket has come to, whatever it has found.
+    /// The result of a poll of the socket, whatever it has found.
     pub(crate) const NOTHING: Matched = Matched { content: 0, delimiter: 0 };
 
     pub(crate) fn new(content: usize, delimiter: usize) -> Matched {
         Matched { content, delimiter }
     }
 
-    /// The length of the matched part in bytes, with its delimiter.
+    /// Returns the length of the matched part in bytes, including its delimiter.
     #[expect(clippy::len_without_is_empty, reason = "it is a measure, not a collection")]
     pub fn len(self) -> usize {
         self.content + self.delimiter
     }
 
-    /// The length of the matched part in bytes, without its delimiter.
+    /// Returns the length of the matched part in bytes, without its delimiter.
     pub fn content_len(self) -> usize {
         self.content
     }
 
-    /// The matched bytes, without the delimiter, in the input that they were matched in.
+    /// Returns the matched bytes without the delimiter; `input` is the buffer in which they were
+    /// matched.
     pub fn content(self, input: &Buf) -> &[u8] {
         &input[..self.content.min(input.len())]
     }
 
-    /// Removes the matched part, with its delimiter, from the input.
+    /// Removes the matched part, including its delimiter, from the input.
     pub fn consume(self, input: &mut Buf) {
         input.consume(self.len());
     }
 }
 
-/// What a look at the input has come to.
+/// The result of looking for the expected input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Found {
     Match(Matched),
     /// More bytes may complete it.
     NotYet,
-    /// The socket is to be polled.
+    /// The socket must be polled first.
     Unpolled,
-    /// It is not among so many bytes, which is all that may be waited for.
+    /// The expected input is not within this many bytes, the most that may be waited for.
     Never(usize),
-    /// What has come cannot begin it.
+    /// The existing bytes cannot be the beginning of a frame.
     Malformed,
 }
 
 impl Input {
-    /// Looks for it in `input`, of which the first `scanned` bytes are known not to begin it; notes
-    /// how far it came.
+    /// Looks for the expected input in `input`. `scanned` says how many of the first bytes are
+    /// known not to begin it, and is updated.
     #[inline]
     pub(crate) fn find(&self, input: &[u8], scanned: &mut usize, input_max: usize) -> Found {
-        // Before the others: most wait for any bytes at all.
+        // First, because most protocols wait for a number of bytes.
         if let Input::Bytes(count) = *self {
             return match count {
-                // Before the limit, which bounds what is waited for: what is there costs no more
-                // by being handed out.
+                // Before the limit, which concerns bytes yet to come: handing out existing bytes
+                // costs nothing.
                 count if input.len() >= count => Found::Match(Matched::new(count, 0)),
                 count if count > input_max => Found::Never(input_max),
                 _ => Found::NotYet,
@@ -89,14 +90,14 @@ impl Input {
         self.find_framed(input, scanned, input_max)
     }
 
-    /// The same for what is no number of bytes.
+    /// Looks for anything but a number of bytes.
     fn find_framed(&self, input: &[u8], scanned: &mut usize, input_max: usize) -> Found {
         match *self {
             Input::Nothing | Input::Bytes(_) => Found::NotYet,
             Input::Poll if input.is_empty() => Found::Unpolled,
             Input::Poll => Found::Match(Matched::NOTHING),
-            // The usual case between two messages. An empty delimiter, or none allowed, is not
-            // usual.
+            // The usual case between two messages. An empty delimiter, and a maximum of 0, are left
+            // to the search.
             Input::Delimiter { bytes: [_, ..], max: 1.., .. } if input.is_empty() => Found::NotYet,
             Input::Delimiter { offset, bytes, max } => {
                 find_delimiter(input, offset.max(*scanned), bytes, max.min(input_max), scanned)
@@ -124,8 +125,8 @@ fn find_delimiter(
     if input.len() >= max { Found::Never(max) } else { Found::NotYet }
 }
 
-/// Looks whether a frame is whole. How long it is stands in `scanned` once that is known, so it is
-/// read from the beginning once.
+/// Checks whether a frame is complete. Once its length is known, `scanned` stores it, so that the
+/// head is not read again.
 fn find_frame(input: &[u8], head: FrameHead, max: usize, scanned: &mut usize) -> Found {
     if *scanned == 0 {
         *scanned = match head.read(input) {
@@ -143,11 +144,11 @@ fn find_frame(input: &[u8], head: FrameHead, max: usize, scanned: &mut usize) ->
     }
 }
 
-/// Delimiters up to this many bytes are looked for by their first byte: that needs no preparation,
-/// and a false start costs no more than so many comparisons.
+/// Delimiters of up to this many bytes are found by their first byte: this needs no preparation,
+/// and each false start costs at most this many comparisons.
 const SHORT_DELIMITER: usize = 8;
 
-/// Where `bytes` begins in `input`, at `from` or later.
+/// Returns the position of `bytes` in `input`, at `from` or later.
 #[inline]
 fn search(input: &[u8], from: usize, bytes: &[u8]) -> Option<usize> {
     let rest = input.get(from..)?;

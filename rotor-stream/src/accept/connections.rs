@@ -1,4 +1,4 @@
-//! The count of a listener's connections, kept without a lock by the connections themselves.
+//! `Connections`: counts a listener's connections without a lock.
 
 use std::sync::Arc;
 
@@ -9,26 +9,26 @@ use crate::sync::atomic::{AtomicBool, AtomicUsize};
 
 pub(super) struct Connections {
     counts: Arc<Counts>,
-    /// What a connection holds if nothing else must be kept with it: the same for all.
+    /// The handle of a connection with which nothing else is kept; all such connections share it.
     plain: Arc<Kept>,
 }
 
 struct Counts {
     live: AtomicUsize,
     max: usize,
-    /// The listener waits for the next connection to end.
+    /// Whether the listener waits for the next connection to end.
     is_waiting: AtomicBool,
     listener: Notifier,
 }
 
-/// Where a connection counts, and what must be kept as long as it lives. Behind one pointer, since
-/// each slot of a loop has room for it.
+/// The counters of a connection's listener, and what is kept as long as the connection lives.
+/// Behind one pointer, because each slot of a loop has room for it.
 struct Kept {
     counts: Arc<Counts>,
     _beside: Option<Box<dyn Send + Sync>>,
 }
 
-/// Counts one connection for as long as it lives.
+/// Counts one connection until it is dropped.
 pub(super) struct Counted {
     kept: Arc<Kept>,
 }
@@ -44,17 +44,17 @@ impl Connections {
         Connections { plain: Arc::new(Kept { counts: counts.clone(), _beside: None }), counts }
     }
 
-    /// Returns whether there may be one more connection; if not, the listener is woken when one
-    /// ends.
+    /// Returns whether one more connection is allowed. If not, the listener is woken when a
+    /// connection ends.
     pub(super) fn has_room(&self) -> bool {
-        // `SeqCst` here and in `drop`: with a weaker order each could miss what the other has just
-        // stored, and the listener would sleep beside a free place.
+        // `SeqCst` here and in `drop`: with a weaker order each side could miss what the other has
+        // just stored, and the listener would sleep although a place is free.
         let Counts { live, max, is_waiting, .. } = &*self.counts;
         if live.load(SeqCst) < *max {
             return true;
         }
         is_waiting.store(true, SeqCst);
-        // One that ended between the two lines above did not see that the listener waits.
+        // A connection that ended between the two lines above did not see that the listener waits.
         live.load(SeqCst) < *max
     }
 
@@ -64,7 +64,7 @@ impl Connections {
         Counted { kept: self.plain.clone() }
     }
 
-    /// Counts one more connection, and keeps `beside` as long as it lives.
+    /// Counts one more connection, and keeps `beside` as long as the connection lives.
     pub(super) fn add_with(&self, beside: impl Send + Sync + 'static) -> Counted {
         self.counts.live.fetch_add(1, SeqCst);
         let beside: Box<dyn Send + Sync> = Box::new(beside);
@@ -73,7 +73,7 @@ impl Connections {
 }
 
 impl Counted {
-    /// Returns the listener that the connection counts for.
+    /// Returns the listener of the connection.
     pub(super) fn listener(&self) -> Token {
         self.kept.counts.listener.token()
     }
@@ -83,8 +83,8 @@ impl Drop for Counted {
     fn drop(&mut self) {
         let Counts { live, is_waiting, listener, .. } = &*self.kept.counts;
         live.fetch_sub(1, SeqCst);
-        // The load comes first: nearly always nobody waits, and a swap would cost every end a
-        // locked write.
+        // The load comes first: usually the listener does not wait, and a swap would be a locked
+        // write for each connection that ends.
         if is_waiting.load(SeqCst) && is_waiting.swap(false, SeqCst) {
             listener.wakeup();
         }

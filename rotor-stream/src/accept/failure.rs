@@ -1,18 +1,18 @@
-//! What an error of accepting means: that one connection is gone, or that something is missing.
+//! What an error of `accept` means: one connection is gone, or something is missing.
 
 use std::io;
 
-/// Returns whether an error of accepting is about one connection, which is gone; the next one may
-/// be fine.
+/// Returns whether an error of `accept` concerns one connection, which is gone; the next one may be
+/// fine.
 pub(super) fn is_past(error: &io::Error) -> bool {
     use io::ErrorKind::*;
     matches!(
         error.kind(),
         ConnectionAborted
             | ConnectionReset
-            // Not a connection but a signal; the next attempt may bring one all the same.
+            // A signal, not a connection; the next attempt may still succeed.
             | Interrupted
-            // accept(2): firewall rules forbid this one.
+            // accept(2): firewall rules forbid this connection.
             | PermissionDenied
             | TimedOut
             | HostUnreachable
@@ -27,8 +27,8 @@ pub(super) fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(23 | 24))
 }
 
-/// Returns whether it is an error that was waiting in a connection, which Linux returns from
-/// accept; accept(2) names them, to be treated like `EAGAIN`.
+/// Returns whether this is a pending error of the new connection, which Linux returns from
+/// `accept`. accept(2) lists these errors and says to treat them like `EAGAIN`.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn is_of_network(error: &io::Error) -> bool {
     use rustix::io::Errno;

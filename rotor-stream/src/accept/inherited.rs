@@ -1,5 +1,5 @@
-//! `InheritedListeners`: the listeners that the process was started with (`LISTEN_FDS`), as service
-//! managers pass them on.
+//! `InheritedListeners`: the listeners with which the process was started (`LISTEN_FDS`), as
+//! service managers pass them on.
 
 use std::fmt;
 use std::io;
@@ -9,11 +9,11 @@ use listenfd::ListenFd;
 use rotor_core::Scope;
 use rotor_core::net::{TcpListener, UdpSocket, UnixDatagram, UnixListener};
 
-/// The listeners that the process was started with, in the order of their descriptors; and sockets
-/// for datagrams, which stand among them.
+/// The sockets with which the process was started, in the order of their descriptors: listeners,
+/// and datagram sockets among them.
 ///
-/// A service manager (systemd, a supervisor that restarts without refusing connections) opens the
-/// sockets and says in `LISTEN_FDS` how many there are.
+/// A service manager (systemd, or a supervisor that restarts without refusing connections) opens
+/// the sockets and sets `LISTEN_FDS` to their number.
 ///
 /// ```no_run
 /// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; }
@@ -38,30 +38,30 @@ pub struct InheritedListeners {
 }
 
 impl InheritedListeners {
-    /// Takes the listeners that the environment names; none, if it names none. The variables are
-    /// then removed from the environment, as far as the platform allows. Call it once.
+    /// Takes the sockets named by the environment, if any. The variables are then removed from the
+    /// environment, as far as the platform allows it. Call this once.
     pub fn from_env() -> InheritedListeners {
         InheritedListeners { listeners: ListenFd::from_env() }
     }
 
-    /// Returns how many listeners there were.
+    /// Returns the number of sockets at the beginning.
     pub fn len(&self) -> usize {
         self.listeners.len()
     }
 
-    /// Returns whether there was no listener.
+    /// Returns whether there were no sockets.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Takes the listener at `index`, counted from 0, as a TCP listener; `None` if there is none,
-    /// or it was taken already.
+    /// Takes the listener at `index`, counted from 0, as a TCP listener. Returns `None` if there is
+    /// none, or if it was taken already.
     ///
     /// # Errors
     ///
-    /// If it is no TCP socket that listens (whoever started the process has mixed them up, or passes
-    /// one connection to it, as inetd and `Accept=yes` do; the latter is seen on Linux only), or the
-    /// loop's backend cannot serve it.
+    /// The socket is not a listening TCP socket: the process was started with the wrong sockets, or
+    /// with a single connection, as inetd and `Accept=yes` do (the latter is detected on Linux
+    /// only). Or the loop's backend does not support the socket.
     pub fn take_tcp<C>(
         &mut self,
         index: usize,
@@ -71,10 +71,10 @@ impl InheritedListeners {
         listener.map(|listener| TcpListener::from_std(listener, scope)).transpose()
     }
 
-    /// Takes the listener at `index`, counted from 0, as one of the standard library; `None` if
-    /// there is none, or it was taken already.
+    /// Takes the listener at `index`, counted from 0, as one of the standard library. Returns
+    /// `None` if there is none, or if it was taken already.
     ///
-    /// For several loops, before there is any:
+    /// It is for several loops, before they exist:
     /// [`TcpListeners::from_std`](rotor_core::net::TcpListeners::from_std) makes a listener for
     /// each of them.
     ///
@@ -94,14 +94,14 @@ impl InheritedListeners {
     ///
     /// # Errors
     ///
-    /// If it is not a listening TCP socket: whoever started the process has mixed them up, or passes
-    /// one connection to it, as inetd and `Accept=yes` do.
+    /// The socket is not a listening TCP socket: the process was started with the wrong sockets, or
+    /// with a single connection, as inetd and `Accept=yes` do.
     pub fn take_std_tcp(&mut self, index: usize) -> io::Result<Option<std::net::TcpListener>> {
         self.listeners.take_tcp_listener(index)?.map(listening).transpose()
     }
 
-    /// Takes the listener at `index`, counted from 0, as a Unix listener; `None` if there is none,
-    /// or it was taken already.
+    /// Takes the listener at `index`, counted from 0, as a Unix listener. Returns `None` if there
+    /// is none, or if it was taken already.
     ///
     /// # Errors
     ///
@@ -115,13 +115,13 @@ impl InheritedListeners {
         listener.map(|listener| UnixListener::from_std(listener, scope)).transpose()
     }
 
-    /// Takes the socket at `index`, counted from 0, as one for UDP; `None` if there is none, or it
-    /// was taken already.
+    /// Takes the socket at `index`, counted from 0, as a UDP socket. Returns `None` if there is
+    /// none, or if it was taken already.
     ///
     /// # Errors
     ///
-    /// If it is no UDP socket (whoever started the process has mixed them up), or the loop's
-    /// backend cannot serve it.
+    /// The socket is not a UDP socket (the process was started with the wrong sockets), or the
+    /// loop's backend does not support it.
     #[doc(alias = "ListenDatagram")]
     pub fn take_udp<C>(
         &mut self,
@@ -132,8 +132,8 @@ impl InheritedListeners {
         socket.map(|socket| UdpSocket::from_std(socket, scope)).transpose()
     }
 
-    /// Takes the socket at `index`, counted from 0, as one for Unix datagrams; `None` if there is
-    /// none, or it was taken already.
+    /// Takes the socket at `index`, counted from 0, as a Unix datagram socket. Returns `None` if
+    /// there is none, or if it was taken already.
     ///
     /// # Errors
     ///
@@ -148,8 +148,8 @@ impl InheritedListeners {
     }
 }
 
-/// Refuses a socket that does not listen, such as the connection that inetd passes to a process for
-/// each: `listenfd` looks at its kind only, and each attempt to accept would fail.
+/// Refuses a socket that does not listen, such as the connection with which inetd starts a process.
+/// `listenfd` checks only the socket's type, and each attempt to accept would fail.
 fn listening<S: AsFd>(socket: S) -> io::Result<S> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if !rustix::net::sockopt::socket_acceptconn(&socket)? {

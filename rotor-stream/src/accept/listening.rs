@@ -13,22 +13,22 @@ use super::failure::{is_out_of_descriptors, is_past};
 use super::seed::{AcceptSeed, Origin};
 use rotor_core::net::Accepted;
 
-/// The least time between two warnings of one listener.
+/// The minimum time between two warnings of one listener.
 const WARNINGS_EVERY: Duration = Duration::from_secs(1);
 
-/// The most connections that a listener still accepts when the loop drains. 65,536: more than
-/// systems keep in a queue. The queue is in order, so those that came before the drain are among
-/// them, and there is an end, however many go on coming.
+/// The maximum number of connections that a listener still accepts when the loop drains. 65,536:
+/// more than systems keep in a queue. The queue is in order, so connections from before the drain
+/// are among them, and accepting ends however many new ones arrive.
 const QUEUED_MAX: u32 = 65_536;
 
-/// The most machines that are asked to make room at once. 64: a full queue of 4,096 is accepted in
-/// some eighty turns, and closing the connections takes each turn only some tenths of a
-/// millisecond.
+/// The maximum number of machines that are asked to make room at once. 64: a full queue of 4,096 is
+/// accepted in about eighty turns, and closing the connections takes only some tenths of a
+/// millisecond per turn.
 const ROOM_MAX: usize = 64;
 
-/// Room is asked for one connection, and for one in this many of those that have found room since
-/// somebody first waited. 4: at most a quarter more connections are closed than have waited, and
-/// two hundred that wait are let in within twenty turns.
+/// Room is made for one connection, plus one for every this many connections that have got room
+/// since a connection first had to wait. 4: at most a quarter more connections are closed than have
+/// waited, and two hundred waiting connections are accepted within twenty turns.
 const ROOM_PART: usize = 4;
 
 /// ```text
@@ -45,7 +45,7 @@ pub(super) struct Listening<M: Accepted<L::Socket>, L: Listener> {
     shared: M::Shared,
     config: AcceptConfig,
     connections: Connections,
-    /// There may be connections for which no further edge will come.
+    /// Whether there may be connections for which no further edge will come.
     is_ready: bool,
     /// How many connections may still be accepted in this event.
     budget: u32,
@@ -53,16 +53,16 @@ pub(super) struct Listening<M: Accepted<L::Socket>, L: Listener> {
     has_accepted: bool,
     /// An accepted connection for which there was no slot.
     held: Option<AcceptSeed<M, L>>,
-    /// Until when accepting pauses; `ZERO` when it does not.
+    /// The end of the current pause; `ZERO` if accepting is not paused.
     paused_until: Time,
-    /// How many connections were accepted since room was first asked for; `None` while nobody
-    /// waits for room.
+    /// How many connections were accepted since room was first requested; `None` while no
+    /// connection waits for room.
     let_in: Option<usize>,
-    /// When room is asked for again, if none is made before; `ZERO` if none was asked for.
+    /// When room is requested again, if none is made before; `ZERO` if none was requested.
     asks_again: Time,
-    /// Before this time nothing more is logged.
+    /// Nothing more is logged before this time.
     quiet_until: Time,
-    /// Once the loop drains: how many are still accepted before the address is closed.
+    /// While the loop drains: how many more connections are accepted before the address is closed.
     queued_left: Option<u32>,
 }
 
@@ -114,17 +114,16 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         }
     }
 
-    /// There are connections, or the last response asked to go on.
+    /// Handles readiness, or a turn that the last response requested.
     fn ready(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> ListeningResponse<M, L> {
         self.is_ready = true;
         self.begin(scope)
     }
 
-    /// A slot is free, there is room for a connection again, or a machine has made room: what was
-    /// missing may be there.
+    /// Handles a wake-up: a slot is free, a connection has ended, or a machine has made room.
     fn wakeup(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> ListeningResponse<M, L> {
-        // Room was asked for, and this may be it: then a descriptor is free, too, and need not wait
-        // for the end of the pause.
+        // If room was requested, this may be it: then a descriptor is free too, and the pause need
+        // not be waited for.
         if self.asks_again != Time::ZERO {
             self.asks_again = Time::ZERO;
             self.paused_until = Time::ZERO;
@@ -132,56 +131,56 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         self.begin(scope)
     }
 
-    /// Begins an event's share of accepting.
+    /// Begins to accept, with a new budget.
     fn begin(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> ListeningResponse<M, L> {
         self.budget = self.config.accept_budget;
         self.has_accepted = false;
         self.accept_more(scope)
     }
 
-    /// The loop drains: accepts what has come, then ends. The system answers a client as soon as
-    /// its connection is in the queue, so the client may have sent its request by now; closing the
-    /// address would reset it.
+    /// Handles the beginning of a drain: accepts the connections that have arrived, then ends. The
+    /// system completes a client's connection as soon as it is in the queue, so the client may have
+    /// sent its request already, and closing the address would reset it.
     fn draining(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> ListeningResponse<M, L> {
         // A second drain does not begin the count again.
         self.queued_left.get_or_insert(QUEUED_MAX);
         self.ready(scope)
     }
 
-    /// The pause is over, or room must be asked for again.
+    /// Handles the end of a pause, or the time to request room again.
     fn timeout(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> ListeningResponse<M, L> {
         if self.paused_until <= scope.now() {
             self.paused_until = Time::ZERO;
         }
         if self.asks_again <= scope.now() {
             self.asks_again = Time::ZERO;
-            // Nobody made room meanwhile: how many were let in before says nothing about who waits
-            // now.
+            // No room was made meanwhile, so the connections that were let in before say nothing
+            // about those that wait now.
             self.let_in = None;
         }
         self.begin(scope)
     }
 
-    /// Accepts the next connection, if there is one and room for it.
+    /// Accepts the next connection, if there is one and there is room for it.
     fn accept_more(
         mut self: Box<Self>,
         scope: &mut Scope<'_, M::Context>,
     ) -> ListeningResponse<M, L> {
-        // This one came before all that are still in the queue.
+        // This connection came before all that are still in the queue.
         if let Some(seed) = self.held.take() {
             return self.spawn_or_wait(seed, scope);
         }
         while self.is_ready && self.paused_until == Time::ZERO && self.queued_left != Some(0) {
-            // Existing connections have their turn before more are accepted.
+            // Existing connections get their turn before more are accepted.
             if self.budget == 0 && self.has_accepted {
                 return Response::again(self);
             }
-            // There were only errors: going on, or coming back in the next turn, would spin.
+            // There were only errors: continuing, or coming back in the next turn, would spin.
             if self.budget == 0 {
                 self.pause(scope.now(), &"nothing but errors");
                 break;
             }
-            // Not accepted before there is a slot: in the system's queue a connection costs
+            // Nothing is accepted before there is a slot: a connection in the system's queue costs
             // nothing, and another loop that shares the queue may have room.
             if !scope.has_free_slot() {
                 scope.wake_on_free_slot();
@@ -210,8 +209,8 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
                 Err(error) if is_past(&error) => {
                     log::debug!("a connection was gone before it was accepted: {error}")
                 }
-                // Linux takes a descriptor before it looks at the queue (accept4(2)), so the error
-                // does not say whether a connection waits.
+                // Linux reserves a descriptor before it looks at the queue (accept4(2)), so this
+                // error does not say whether a connection waits.
                 Err(error) if is_out_of_descriptors(&error) && !self.listener.has_waiting() => {
                     self.queue_is_empty();
                 }
@@ -226,8 +225,9 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         self.wait()
     }
 
-    /// Counts a connection; `None` if its peer has as many as it may. Then it is closed silently: a
-    /// peer that opens connections without end is not told anything, and nothing is made for it.
+    /// Counts a connection. Returns `None` if its peer has the maximum number; then the connection
+    /// is closed silently, because a peer that opens connections without end gets no reply, and no
+    /// machine is made for it.
     fn count(&self, peer: Option<SocketAddr>) -> Option<Counted> {
         match (&self.config.per_peer, peer) {
             (Some(connections), Some(peer)) => {
@@ -237,16 +237,16 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         }
     }
 
-    /// The queue is empty: the next connection causes an edge, and nobody waits for room.
+    /// Notes that the queue is empty: the next connection causes an edge, and none waits for room.
     fn queue_is_empty(&mut self) {
         self.is_ready = false;
         self.let_in = None;
         self.asks_again = Time::ZERO;
     }
 
-    /// Asks for room if a connection waits for it, so that no other is closed for nothing.
+    /// Requests room if a connection waits for it, so that no other is closed needlessly.
     fn ask_for_those_who_wait(&mut self, room: Room, scope: &Scope<'_, M::Context>) {
-        // This comes before polling the queue, which is a system call.
+        // First, because polling the queue is a system call.
         if !self.may_ask_for_room(scope.now()) {
             return;
         }
@@ -257,15 +257,15 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         }
     }
 
-    /// Returns whether room may be asked for: idle connections may be closed for it, and it was not
-    /// asked for just now.
+    /// Returns whether room may be requested: idle connections may be closed for it, and it was not
+    /// requested just before.
     fn may_ask_for_room(&self, now: Time) -> bool {
         now >= self.asks_again && self.config.idle_min != Duration::MAX
     }
 
-    /// Asks for room for one connection that waits, and for as many more as are likely to wait with
-    /// it. No system tells how many wait; so it is a part of those that did wait, which bounds how
-    /// many are closed for nobody.
+    /// Requests room for one waiting connection, and for as many more as are likely to wait with
+    /// it. No system reports how many wait, so it is a fraction of those that did wait, which
+    /// limits how many are closed needlessly.
     fn ask_for_room(&mut self, room: Room, scope: &Scope<'_, M::Context>) {
         let let_in = *self.let_in.get_or_insert(0);
         let machines = (1 + let_in / ROOM_PART).min(ROOM_MAX);
@@ -273,20 +273,20 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         self.asks_again = scope.now() + self.config.pause;
     }
 
-    /// Makes a machine for the connection that was held back, if there is a slot by now.
+    /// Makes a machine for the held connection, if there is a slot now.
     fn spawn_or_wait(
         self: Box<Self>,
         seed: AcceptSeed<M, L>,
         scope: &mut Scope<'_, M::Context>,
     ) -> ListeningResponse<M, L> {
-        // The wake-up may have been for something else, or another machine has the slot by now.
+        // The wake-up may have had another cause, or another machine has taken the slot.
         if scope.has_free_slot() {
             return Response::spawn(self, seed);
         }
         self.hold(seed, scope)
     }
 
-    /// Keeps a connection that was accepted until there is a slot for it.
+    /// Keeps an accepted connection until there is a slot for it.
     fn hold(
         mut self: Box<Self>,
         seed: AcceptSeed<M, L>,
@@ -298,8 +298,8 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         self.wait()
     }
 
-    /// The machine of a connection was not made. If there was no slot the connection is held; else
-    /// it is closed, and the others go on.
+    /// Handles a failed spawn. If there was no slot, the connection is held; otherwise it is
+    /// closed. The other connections go on.
     fn spawn_error(
         mut self: Box<Self>,
         error: SpawnError<AcceptSeed<M, L>>,
@@ -307,10 +307,10 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
     ) -> ListeningResponse<M, L> {
         match (error.cause, error.seed) {
             (SpawnCause::SlabFull, Some(seed)) => self.hold(seed, scope),
-            // The machine ended at once, which it may.
+            // The machine ended at once, which is allowed.
             (SpawnCause::Ended, _) => self.accept_more(scope),
             (cause, _) => {
-                // Only for its text; the socket is dropped with the seed.
+                // Made only for its text; the socket is dropped with the seed.
                 let error = SpawnError::<()> { cause, seed: None };
                 let reason =
                     std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
@@ -323,17 +323,17 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         }
     }
 
-    /// Pauses accepting: trying again at once would spin.
+    /// Pauses accepting, because trying again at once would spin.
     fn pause(&mut self, now: Time, why: &dyn std::fmt::Display) {
         let pause = self.config.pause;
         self.paused_until = now + pause;
         self.warn(now, &format_args!("accepting rests for {pause:?}: {why}"));
     }
 
-    /// Waits for an edge, a wake-up, or a time that was set. While the loop drains, it waits for no
-    /// further edge.
+    /// Waits for an edge, a wake-up, or a time. While the loop drains, it does not wait for another
+    /// edge.
     fn wait(self: Box<Self>) -> ListeningResponse<M, L> {
-        // The loop drains, and what had come is accepted: the address is closed.
+        // The loop drains, and all connections that had arrived are accepted: close the address.
         if self.queued_left.is_some_and(|left| left == 0 || !self.is_ready) && self.held.is_none() {
             return Response::done();
         }
@@ -344,9 +344,10 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         Response::ok(self).deadline_opt(until)
     }
 
-    /// Logs a message, unless it has just logged one.
+    /// Logs a message, unless one was logged just before.
     fn warn(&mut self, now: Time, message: &dyn std::fmt::Display) {
-        // A peer that makes its connections fail would fill the log as fast as it connects.
+        // A peer that makes its connections fail would otherwise fill the log as fast as it
+        // connects.
         if self.quiet_until <= now {
             self.quiet_until = now + WARNINGS_EVERY;
             let address =

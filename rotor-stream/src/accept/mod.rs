@@ -1,7 +1,7 @@
 //! `Accept`: the machine that accepts connections and makes a machine for each.
 //!
-//! `listening` is what it does while it listens, `seed` is what it makes machines from,
-//! `connections` counts what it has made.
+//! `listening` does the listening, `seed` is what machines are made from, `connections` counts the
+//! connections.
 
 mod config;
 mod connections;
@@ -25,8 +25,8 @@ pub use self::seed::AcceptSeed;
 use self::seed::Origin;
 use crate::error::StreamError;
 
-/// Either the listener or one of the machines that it has made for its connections. They are one
-/// type because they share a loop.
+/// A listener, or one of the machines that it has made for its connections. They are one type
+/// because they share a loop.
 ///
 /// ```no_run
 /// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; }
@@ -61,16 +61,17 @@ pub struct Accept<M: Accepted<L::Socket>, L: Listener> {
 }
 
 enum Part<M: Accepted<L::Socket>, L: Listener> {
-    // Boxed: each slot has the size of the larger part, and of thousands of machines one listens.
+    // Boxed: each slot has the size of the larger variant, and only one of thousands of machines
+    // listens.
     Listening(Box<Listening<M, L>>),
     Connection { machine: M, counted: Option<Counted> },
 }
 
 impl<M: Accepted<L::Socket>, L: Listener> Accept<M, L> {
-    /// Opens an address and listens on it.
+    /// Binds an address and listens on it.
     ///
-    /// An error in the answer is the system's: for example the address is in use, or not this
-    /// machine's, or no descriptor is left.
+    /// If that fails, the response is the system's error: for example, the address is in use or
+    /// does not belong to this host, or no descriptor is left.
     pub fn bind<C>(
         address: &L::Address,
         options: &ListenOptions,
@@ -86,7 +87,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Accept<M, L> {
 
     /// Listens on an open listener: one that was made before, or passed to the process.
     ///
-    /// An error in the answer is the system's: the listener could not be registered.
+    /// If the listener cannot be registered, the response is the system's error.
     pub fn listen<C>(
         mut listener: L,
         shared: M::Shared,
@@ -112,7 +113,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Accept<M, L> {
         }
     }
 
-    /// Returns the address that is listened on; `None` if this is a connection, or there is no
+    /// Returns the address of the listener; `None` if this is a connection, or the listener has no
     /// address.
     pub fn local_address(&self) -> Option<SocketAddr> {
         match &self.part {
@@ -134,7 +135,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
             }
             Origin::Broken { socket, panicked } => {
                 drop(socket);
-                // Goes on here as a panic of the machine that is made: the loop counts and reports
+                // Continue the panic as one of the new machine, because the loop counts and reports
                 // those.
                 std::panic::resume_unwind(Box::new(panicked.message().to_string()))
             }
@@ -169,7 +170,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
             Part::Connection { machine, .. } => machine
                 .handle_in_place(event.filter_map(AcceptSeed::spawned), scope)
                 .map(AcceptSeed::from_seed),
-            // It is a pointer: to take it by value costs nothing.
+            // It is a pointer, so passing it by value costs nothing.
             Part::Listening(_) => InPlace::Declined(event),
         }
     }
@@ -180,7 +181,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
                 Some(machine.idle()?.accepted_by(counted.listener()))
             }
             Part::Connection { machine, counted: None } => machine.idle(),
-            // With the listener closed, nobody would come into the room that it makes.
+            // A listener is never idle: if it were closed, no new connection would use the room.
             Part::Listening(_) => None,
         }
     }

@@ -1,4 +1,4 @@
-//! `AcceptSeed`: what the machines of a listener are made from, and those that they spawn.
+//! `AcceptSeed`: what the machines of a listener, and the machines that they spawn, are made from.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ pub(super) enum Origin<M: Accepted<L::Socket>, L: Listener> {
         shared: M::Shared,
         counted: Counted,
     },
-    /// Accepted, but cloning what its machine is made with has panicked.
+    /// An accepted connection, but cloning the shared value for its machine has panicked.
     Broken {
         socket: L::Socket,
         panicked: Panicked,
@@ -30,13 +30,13 @@ pub(super) enum Origin<M: Accepted<L::Socket>, L: Listener> {
 }
 
 impl<M: Accepted<L::Socket>, L: Listener> AcceptSeed<M, L> {
-    /// Makes the seed of a machine that does not come from the listener.
+    /// Makes the seed of a machine that does not serve an accepted connection.
     #[doc(alias = "of")]
     pub fn from_seed(seed: M::Seed) -> AcceptSeed<M, L> {
         AcceptSeed { origin: Origin::Spawned(seed) }
     }
 
-    /// Returns the seed that the machine of a connection spawned, if it is one.
+    /// Returns the inner seed if the machine of a connection spawned it.
     pub(super) fn spawned(self) -> Option<M::Seed> {
         match self.origin {
             Origin::Spawned(seed) => Some(seed),
