@@ -1,5 +1,5 @@
-//! `BufferedIo`: a socket and its two buffers, and what is known about the socket. How they are
-//! used is in `reading` and `writing`.
+//! `BufferedIo`: a socket, its two buffers, and what is known about the socket. `reading` and
+//! `writing` use them.
 
 pub(super) mod reading;
 pub(super) mod writing;
@@ -23,14 +23,14 @@ pub(super) struct BufferedIo<S> {
     pub(super) input: Buf,
     pub(super) output: Output,
     pub(super) status: Status,
-    /// How fast the waiting output is taken.
+    /// Watches how fast waiting output is taken.
     pub(super) taking: RateWatch,
-    /// Why writing has failed; what the peer sent before is still handed out.
+    /// Why writing has failed; input that the peer sent before is still delivered.
     pub(super) broken: Option<io::Error>,
 }
 
 impl<S> BufferedIo<S> {
-    /// Notes whether the loop drains while there is no protocol yet that could be told.
+    /// Notes whether the loop drains while there is no protocol yet.
     pub(super) fn set_drain_pending(&mut self, yes: bool) {
         self.status.flags.set(Flags::DRAIN_PENDING, yes);
     }
@@ -41,7 +41,7 @@ impl<S> BufferedIo<S> {
 }
 
 impl<S: StreamSocket> BufferedIo<S> {
-    /// Wraps a socket that is about to be registered; the first event tells what can be done with
+    /// Wraps a socket that is about to be registered; its first event shows what can be done with
     /// it.
     pub(super) fn new(socket: S, config: Arc<StreamConfig>) -> BufferedIo<S> {
         BufferedIo {
@@ -55,9 +55,9 @@ impl<S: StreamSocket> BufferedIo<S> {
     }
 
     /// Sets the options of a connected socket, and notes that it can be written to. If the system
-    /// refuses an option, the connection is kept all the same.
+    /// refuses an option, the connection is kept anyway.
     pub(super) fn connected(&mut self) {
-        // There may be no edge for the room that a new connection has.
+        // There may be no edge for the room of a new connection.
         self.status.writable = true;
         if self.status.config.nodelay
             && let Err(error) = self.socket.set_nodelay(true)
@@ -94,14 +94,14 @@ impl<S: StreamSocket> BufferedIo<S> {
         self.status.readable |= self.socket.holds_input();
     }
 
-    /// Returns whether a call of the handshake would find nothing: there was no event since it
+    /// Returns whether calling the handshake would achieve nothing: there was no event since it
     /// emptied the socket, or none at all.
     pub(super) fn is_drained_for_handshake(&self) -> bool {
         !self.status.readable && self.socket.handshake_has_drained()
     }
 
-    /// Notes that the handshake waits. Returns whether it must be called once more first: it
-    /// stopped after a short read, and behind those bytes is an end, or an urgent byte.
+    /// Notes that the handshake waits. Returns whether it must be called once more first, because
+    /// it stopped after a short read, and an end or an urgent byte follows those bytes.
     pub(super) fn handshake_waits(&mut self) -> bool {
         if !self.socket.handshake_has_drained() {
             return false;
@@ -110,7 +110,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         !self.is_open()
     }
 
-    /// Returns whether no event has told yet of an end of the peer's side, or of an urgent byte.
+    /// Returns whether no event has reported an end of the peer's side, or an urgent byte.
     fn is_open(&self) -> bool {
         self.status.read_side == ReadSide::Open
     }
@@ -120,14 +120,14 @@ impl<S: StreamSocket> BufferedIo<S> {
         Transport::new(&mut self.input, &mut self.output, &self.socket, &mut self.status, None)
     }
 
-    /// The same for a call in a pass, whose budget it may use up.
+    /// The same for a call within a pass, whose budget the call may use up.
     #[inline]
     pub(super) fn transport_in<'a>(&'a mut self, pass: &'a mut Pass) -> Transport<'a> {
         let calls = Some(&mut pass.calls_left);
         Transport::new(&mut self.input, &mut self.output, &self.socket, &mut self.status, calls)
     }
 
-    /// Notes what an event says.
+    /// Notes what an event reports.
     #[inline]
     pub(super) fn note(&mut self, events: EventSet) {
         if events.is_readable() {
@@ -136,7 +136,7 @@ impl<S: StreamSocket> BufferedIo<S> {
             self.status.writable |= self.socket.wants_read();
         }
         self.status.writable |= events.is_writable();
-        // A read stops before an urgent byte, as it does at an end: a short read proves nothing
+        // A read stops before an urgent byte, as it does at an end, so a short read proves nothing
         // then.
         if events.is_closing() || events.contains(EventSet::URGENT) {
             if events.contains(EventSet::ERROR) {
@@ -146,14 +146,14 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
     }
 
-    /// Returns the error that an event reported and that no read or write will fetch, since neither
-    /// is wanted.
+    /// Returns an error that an event reported, and that no read or write will return because
+    /// neither is wanted.
     #[cold]
     pub(super) fn take_told_error(&mut self) -> Option<io::Error> {
         if !self.is_error_told() {
             return None;
         }
-        // Asking clears it (`SO_ERROR`, socket(7)), so it can be asked only once.
+        // Reading the error clears it (`SO_ERROR`, socket(7)), so it can be read only once.
         self.status.flags.set(Flags::ERROR_TOLD, false);
         self.socket.take_error().ok().flatten()
     }
@@ -166,18 +166,18 @@ impl<S: StreamSocket> BufferedIo<S> {
     #[inline]
     pub(super) fn takes_input(&mut self) -> bool {
         let is_below = self.output.len() <= self.status.config.output_high_water;
-        // Nearly always.
+        // The usual case.
         is_below && !self.status.flags.has(Flags::IS_GATED) || self.takes_input_again()
     }
 
-    /// Returns whether it gets no input before more of the output is taken.
+    /// Returns whether the protocol gets no input before more of the output is taken.
     pub(super) fn is_gated(&self) -> bool {
         self.status.flags.has(Flags::IS_GATED)
             || self.output.len() > self.status.config.output_high_water
     }
 
-    /// The same if the output is above the mark, or was. Input is welcome again at half of the
-    /// mark, so that not every few bytes that leave bring one more answer.
+    /// Decides the same if the output is above the mark, or was. Input is delivered again at half
+    /// of the mark, so that not every few bytes that are written cause one more answer.
     #[cold]
     fn takes_input_again(&mut self) -> bool {
         let mark = self.status.config.output_high_water;
@@ -187,13 +187,13 @@ impl<S: StreamSocket> BufferedIo<S> {
         !is_gated
     }
 
-    /// Returns the bytes of memory in the buffers, and in a wrapping socket.
+    /// Returns how many bytes of memory the buffers and a wrapping socket hold.
     pub(super) fn held_bytes(&self) -> usize {
         self.input.capacity() + self.output.held_bytes() + self.socket.held_bytes()
     }
 
-    /// Returns whether nothing can be read and the protocol may be given input: only an event can
-    /// change that.
+    /// Returns whether nothing can be read although the protocol may be given input, which only an
+    /// event can change.
     #[inline]
     pub(super) fn is_input_at_rest(&self) -> bool {
         !self.status.readable
@@ -201,11 +201,11 @@ impl<S: StreamSocket> BufferedIo<S> {
             && self.status.read_side == ReadSide::Open
     }
 
-    /// Gives back what an idle stream does not need, and counts what it keeps. Returns whether
-    /// there is room for that; there always is for less than before.
+    /// Gives back memory that an idle stream does not need, and counts the rest. Returns whether
+    /// there is room for that; there always is if it is less than before.
     #[inline]
     pub(super) fn settle(&mut self) -> bool {
-        // Nearly always: a buffer without bytes holds no memory.
+        // The usual case: a buffer without bytes holds no memory.
         let is_empty = self.input.is_empty() && self.output.is_empty();
         if is_empty && self.status.holds_nothing() && self.socket.held_bytes() == 0 {
             return true;
@@ -219,7 +219,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         self.status.hold(self.input.capacity() + self.output.held_bytes() + of_socket)
     }
 
-    /// Has the connection end by a reset when it is dropped, which comes next.
+    /// Makes the connection end by a reset when it is dropped, which happens next.
     #[cold]
     pub(super) fn reset(&mut self) {
         if let Err(error) = self.socket.reset() {
@@ -227,7 +227,8 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
     }
 
-    /// The same if the protocol's output was not all taken: the peer would think that it was.
+    /// The same if the protocol's output was not all taken: the peer would assume that it was
+    /// complete.
     #[cold]
     pub(super) fn reset_if_cut(&mut self) {
         if self.has_output() {

@@ -1,4 +1,5 @@
-//! After a protocol is done: its last bytes, the end of our side, the wait for the peer's.
+//! What happens after a protocol is done: its last bytes, the end of our side, the wait for the
+//! peer's end.
 
 use std::io;
 
@@ -18,7 +19,7 @@ use crate::limits::AbortReason;
 use crate::output::End;
 use crate::protocol::Protocol;
 
-/// What follows from a pass over the protocol.
+/// Returns what follows from a pass over the protocol.
 pub(super) fn after<P: Protocol, S: StreamSocket>(
     mut open: Open<P>,
     flow: Flow<()>,
@@ -31,16 +32,17 @@ pub(super) fn after<P: Protocol, S: StreamSocket>(
             open.fatal(Fatal::NoRoom, scope);
             Flow::Fail(None)
         }
-        // What it holds is counted when it waits, which it does not.
+        // Its memory is counted when it waits, and it does not wait now.
         Flow::Again(()) => Flow::Again(Phase::Open(open)),
         Flow::Done => {
             if let Some(error) = io.broken.take() {
-                // Output that came before is lost, though the connection may stand, as where a file
-                // has become shorter: neither what was written last nor an end is to follow the gap.
+                // Earlier output is lost, although the connection may still exist, for example if a
+                // file has become shorter. Neither later output nor an ordinary end must follow the
+                // gap.
                 log::debug!("machine {} ends behind lost output: {error}", scope.token());
                 return Flow::Reset;
             }
-            // Nobody will read it. The memory is given back now, not when a slow peer is done.
+            // It will not be read. Its memory is given back now, not when a slow peer is done.
             io.input.clear();
             io.hasten(scope.now());
             flush_and_close(io, scope)
@@ -50,7 +52,7 @@ pub(super) fn after<P: Protocol, S: StreamSocket>(
     }
 }
 
-/// Writes what the protocol left; then ends our side.
+/// Writes the remaining output, then ends our side.
 pub(super) fn flush_and_close<P: Protocol, S: StreamSocket>(
     io: &mut BufferedIo<S>,
     scope: &Scope<'_, P::Context>,
@@ -74,7 +76,7 @@ fn flush<P: Protocol, S: StreamSocket>(
         return Flow::Fail(None);
     }
     // Closing a socket with unread input resets the connection, and a reset may overtake our last
-    // bytes at the peer. So read on until the peer has ended, too (RFC 9112 §9.6 describes it for
+    // bytes. So the stream reads on until the peer has ended, too (RFC 9112 §9.6 describes it for
     // HTTP).
     if io.output.end() == End::Told {
         io.taking = RateWatch::NONE;
@@ -84,8 +86,8 @@ fn flush<P: Protocol, S: StreamSocket>(
             io.status.config.linger_bytes,
         );
     }
-    // Some peers read only when all that they send has been taken, so it is read meanwhile. The
-    // time for flushing bounds this, not a number of bytes.
+    // Some peers read only after everything that they send has been taken, so it is read meanwhile.
+    // This is limited by the time for flushing, not by a number of bytes.
     if let Err(error) = io.discard(pass, &mut { u64::MAX }) {
         log::debug!("machine {} lost its last bytes: {error}", scope.token());
         return Flow::Fail(None);
@@ -113,7 +115,7 @@ fn write_out<S: StreamSocket, C>(
     }
 }
 
-/// Throws away what the peer still sends, until it ends its side, has sent too much, or the time is
+/// Discards what the peer still sends, until it ends its side, has sent too much, or the time is
 /// over.
 pub(super) fn linger<P: Protocol, S: StreamSocket>(
     io: &mut BufferedIo<S>,
@@ -125,13 +127,13 @@ pub(super) fn linger<P: Protocol, S: StreamSocket>(
     pass.count_octets(&io.status.config);
     match discarded {
         Ok(Discarded::TooMuch) => abort(AbortReason::StillSending, io),
-        // The peer has ended its side, or is gone: nothing is left to be lost.
+        // The peer has ended its side, or is gone: nothing is left that could be lost.
         Ok(Discarded::Ended) | Err(_) => Flow::Done,
         Ok(Discarded::All) if pass.is_spent(&io.status) => {
             Flow::Again(Phase::Lingering { until, left })
         }
         Ok(Discarded::All) => {
-            // Its input is gone, and for less than before there is always room.
+            // The input is empty, and there is always room for less than before.
             io.settle();
             Flow::Wait(Phase::Lingering { until, left })
         }
@@ -142,8 +144,8 @@ pub(super) fn linger<P: Protocol, S: StreamSocket>(
 /// something.
 ///
 /// RFC 9112 §9.5: a server may close an idle connection at any time, and a client must expect that.
-/// The socket is empty when it is closed, so the peer sees an end and no reset. Only what it sends
-/// later causes one, since nobody lingers for it.
+/// The socket is empty when it is closed, so the peer sees an ordinary end and no reset. Only bytes
+/// that it sends later cause a reset, because the stream does not linger.
 #[cold]
 pub(super) fn make_room<P: Protocol, S: StreamSocket>(
     phase: Phase<P>,
@@ -154,7 +156,7 @@ pub(super) fn make_room<P: Protocol, S: StreamSocket>(
     let unread = io.input.len();
     io.assume_readable();
     io.read_ahead_now();
-    // The peer has just sent something, or left: that is handled, and another connection makes
+    // The peer has just sent something, or has left: that is handled, and another connection makes
     // room.
     if io.input.len() != unread || io.status.read_side.has_ended() || io.broken.is_some() {
         let flow = open.pass(io, scope);
@@ -162,12 +164,12 @@ pub(super) fn make_room<P: Protocol, S: StreamSocket>(
     }
     open.fatal(Fatal::MadeRoom, scope);
     io.input.clear();
-    // Its slot is needed now, so nobody waits for the peer's end.
+    // Its slot is needed now, so the stream does not wait for the peer's end.
     let _lingers = flush_and_close::<P, S>(io, scope);
     Flow::Done
 }
 
-/// Drops the connection, and tells the hook that counts this.
+/// Drops the connection, and calls the hook that counts this.
 #[cold]
 pub(super) fn abort<P: Protocol, S>(reason: AbortReason, io: &BufferedIo<S>) -> Flow<Phase<P>> {
     io.status.config.on_abort.tell(reason);

@@ -6,8 +6,8 @@ use std::net::{Shutdown, SocketAddr};
 use rotor_core::net::StreamSocket;
 use rotor_core::{BackendHandle, Infallible, Interest, Scope, Source, Token};
 
-/// Gives nothing and takes nothing: what comes is in the input already, and what goes out is taken
-/// from the output.
+/// A socket that neither reads nor writes: the layer appends to the input, and takes from the
+/// output.
 pub(super) struct Detached {
     pub(super) is_secure: bool,
 }
@@ -45,7 +45,7 @@ impl StreamSocket for Detached {
         match *target {}
     }
 
-    /// Nobody needs to be told: the layer sees that the output was ended.
+    /// Does nothing: the layer sees that the output was ended.
     fn shutdown(&mut self, _: Shutdown) -> io::Result<()> {
         Ok(())
     }

@@ -1,19 +1,21 @@
-//! `Flow`: the result of a step of a stream, of the same five kinds for all steps.
+//! `Flow`: the result of a step of a stream. All steps have the same five kinds of results.
 
 use rotor_core::BoxError;
 
-/// The result of a step: a pass over the protocol (`Flow<()>`), or what follows from it for the
-/// stream (`Flow<Phase>`, with the phase that it is in from now on).
+/// The result of a step: of a pass over the protocol (`Flow<()>`), or of what follows for the
+/// stream (`Flow<Phase>`, with its next phase).
 pub(super) enum Flow<T> {
     /// Nothing more can be done before an event or a deadline.
     Wait(T),
-    /// Its share of the event is used up, and there is more to do once the others had their turn.
+    /// The budget of the event is used up, and there is more to do after the other machines have
+    /// had their turn.
     Again(T),
-    /// It has ended normally: the protocol, whose last bytes must still be flushed; or the stream.
+    /// Ended normally: the protocol, whose last bytes must still be flushed; or the stream.
     Done,
-    /// It has ended at once, and the peer is to hear that it did not end in order.
+    /// Ended at once; the connection is reset, so that the peer sees that it did not end in an
+    /// orderly way.
     Reset,
-    /// It has ended at once, with an error that the loop should log; or without one if the
-    /// protocol, or whoever counts, was told already.
+    /// Ended at once, with an error that the loop should log; or without one if the protocol, or
+    /// the abort hook, was told already.
     Fail(Option<BoxError>),
 }

@@ -21,52 +21,53 @@ use crate::protocol::Protocol;
 use crate::status::ReadSide;
 
 /// A protocol that runs inside another one, the layer: on a stream of a multiplexed connection, or
-/// in a tunnel. It is called as it would be on a socket, by the same rules.
+/// in a tunnel. It is called as on a socket, by the same rules.
 ///
-/// The layer appends what comes to [`input`](Layered::input), takes what goes out from
+/// The layer appends received bytes to [`input`](Layered::input), takes bytes to be sent from
 /// [`output`](Layered::output), and calls [`pass`](Layered::pass) after either. It passes on
 /// wake-ups and drains. It calls [`timeout`](Layered::timeout) when [`deadline`](Layered::deadline)
-/// has passed, and does what each call [returns](Ran). For a protocol's own wake-ups, give it a
-/// scope of its [part](Scope::part).
+/// has passed, and acts on the [result](Ran) of each call. If the protocol needs wake-ups of its
+/// own, give it a scope of its [part](Scope::part).
 ///
-/// The protocol's [`config`](Protocol::config) sets its limits, within the layer's: what it may
-/// wait for, the mark above which it gets no more input, and how fast its output must be taken. So
-/// if a layer holds output back, behind a flow-control window, slow readers are found out
+/// The protocol's [`config`](Protocol::config) sets its limits, in addition to the layer's: what it
+/// may wait for, the high-water mark, and how fast its output must be taken. So if a layer holds
+/// output back, because of a flow-control window, slow readers are detected
 /// ([`Fatal::FlushTimeout`]).
 ///
-/// The transport has no addresses and no session. Put what a protocol must know of them into its
+/// The transport has no addresses and no session. If the protocol needs them, put them into its
 /// seed.
 pub struct Layered<P> {
     io: BufferedIo<Detached>,
     /// Absent once the protocol has ended.
     open: Option<Open<P>>,
-    /// How many bytes of output waited after the last call.
+    /// How many bytes of output were left after the last call.
     untaken: usize,
     has_failed: bool,
 }
 
-/// What a call of a [`Layered`] protocol returns: how the protocol goes on.
+/// The result of a call of a [`Layered`] protocol: how the protocol goes on.
 #[derive(Debug)]
 #[must_use = "a protocol that is to go on later hears of nothing by itself"]
 pub enum Ran {
-    /// It waits: for more input, for output to be taken, for a wake-up or for its deadline.
+    /// It waits for more input, for output to be taken, for a wake-up or for its deadline.
     Waits,
-    /// Its share of the event is used up: call [`pass`](Layered::pass) once others had their turn.
+    /// The budget of the event is used up: call [`pass`](Layered::pass) after the other machines
+    /// have had their turn.
     Again,
     /// It has ended normally. Its output must still be taken, before
     /// [`deadline`](Layered::deadline); then our side ends.
     Done,
-    /// It has ended at once and must be dropped, and its output must not be sent. It has an error
-    /// to be logged; or none if the protocol, or whoever counts, was told already.
+    /// It has ended at once and must be dropped; its output must not be sent. The error should be
+    /// logged. It is `None` if the protocol, or the abort hook, was told already.
     Failed(Option<BoxError>),
 }
 
 impl<P: Protocol> Layered<P> {
-    /// Makes the protocol, which is its first call. `input` is what has come for it so far. What
-    /// its [`config`](Protocol::config) leaves open is taken from `within`, the layer's: which
-    /// total counts its memory ([`held`](StreamConfig::held)) and who is told of an abort. Its
-    /// octets are the layer's to count. If it is [`StreamConfig::standard`], all of `within` is
-    /// used.
+    /// Makes the protocol with its first call, `create`. `input` holds what has arrived for it so
+    /// far. `within` is the configuration of the layer. If the protocol's
+    /// [`config`](Protocol::config) does not set the total of held memory
+    /// ([`held`](StreamConfig::held)) or the abort hook, those of `within` are used; its bytes are
+    /// counted by the layer. If it is [`StreamConfig::standard`], all of `within` is used.
     pub fn begin(
         seed: P::Seed,
         input: Buf,
@@ -84,44 +85,43 @@ impl<P: Protocol> Layered<P> {
         (layered, ran)
     }
 
-    /// Returns the input that was not consumed yet; the layer appends to it.
+    /// Returns the unconsumed input, to which the layer appends.
     pub fn input(&mut self) -> &mut Buf {
         &mut self.io.input
     }
 
     /// Returns how many bytes may be appended to the input before the protocol consumes some:
-    /// [`input_max`](crate::StreamConfig::input_max) less what is there. A flow-control window may
-    /// be opened by this.
+    /// [`input_max`](crate::StreamConfig::input_max) less the length of the input. A flow-control
+    /// window may be opened by this amount.
     pub fn input_room(&self) -> usize {
         self.io.status.config.input_max.saturating_sub(self.io.input.len())
     }
 
-    /// Returns whether new input would be handed out: the protocol waits for some, and its output
-    /// is not above the mark. If not, leave the input where it is; opening a window for it would
-    /// only move the wait here. After [`Ran::Again`] the input may hold what the protocol waits for
-    /// already, many times over: open a window only once it has had its next turn.
+    /// Returns whether new input would be delivered: the protocol waits for some, and its output is
+    /// not above the high-water mark. Otherwise leave the input where it is; opening a window for
+    /// it would only move the queue here. After [`Ran::Again`], the input may already hold many
+    /// times what the protocol waits for: open a window only after its next turn.
     pub fn wants_input(&self) -> bool {
         self.open.as_ref().is_some_and(Open::waits_for_input) && !self.io.is_gated()
     }
 
-    /// Returns the output, to be taken from the front ([`Output::move_to`]). Nothing more is added
-    /// once it [is ended](Output::is_ended) or the protocol is done.
+    /// Returns the output, which is to be taken from the front ([`Output::move_to`]). Nothing more
+    /// is added once it [is ended](Output::is_ended) or the protocol is done.
     pub fn output(&mut self) -> &mut Output {
         &mut self.io.output
     }
 
     /// Returns when to call [`timeout`](Layered::timeout) at the latest: at the protocol's own
-    /// deadline, or when too little of its output was taken. [`Time::NEVER`] if there is no such
-    /// time.
+    /// deadline, or when too little of its output was taken. [`Time::NEVER`] if there is neither.
     pub fn deadline(&self) -> Time {
         let own = self.open.as_ref().map_or(Time::NEVER, |open| open.deadline);
         own.min(self.io.taking.until())
     }
 
-    /// Says that the peer is not late before `until`, however little of the output was taken: the
-    /// layer holds it back, for other streams that go first. The protocol's own deadline stays.
+    /// Gives the peer until `until` to take output, because the layer holds it back for other
+    /// streams that go first. The protocol's own deadline stays.
     ///
-    /// It changes nothing if nothing waits, or if the peer has longer anyway.
+    /// It changes nothing if no output waits, or if the peer has more time anyway.
     pub fn excuse(&mut self, until: Time) {
         let before = self.io.taking.until();
         if before < until {
@@ -134,7 +134,7 @@ impl<P: Protocol> Layered<P> {
         if self.io.has_output() { None } else { self.open.as_ref()?.idle(&self.io) }
     }
 
-    /// Adds what the protocol [says of itself](Protocol::describe), and what its buffers hold.
+    /// Adds the protocol's own [description](Protocol::describe), and the memory of its buffers.
     pub fn describe(&self, to: &mut Description) {
         to.add_held(self.io.input.capacity() + self.io.output.held_bytes());
         if let Some(open) = &self.open {
@@ -142,19 +142,19 @@ impl<P: Protocol> Layered<P> {
         }
     }
 
-    /// Does what new input, and output that was taken, make possible.
+    /// Does what new input, or taken output, makes possible.
     pub fn pass(&mut self, scope: &mut Scope<'_, P::Context>) -> Ran {
         self.run(scope, |open, io, scope| open.pass(io, scope))
     }
 
-    /// Reports that the peer sends no more; the input that is there is handed out first.
-    /// `is_truncated` says that the peer did not end in order ([`Exception::Truncated`]).
+    /// Reports that the peer sends no more; the existing input is delivered first. `is_truncated`
+    /// says that the peer did not end the stream in an orderly way ([`Exception::Truncated`]).
     pub fn input_ended(&mut self, is_truncated: bool, scope: &mut Scope<'_, P::Context>) -> Ran {
         self.io.status.read_side = if is_truncated { ReadSide::Truncated } else { ReadSide::Ended };
         self.pass(scope)
     }
 
-    /// Reports that something has woken the protocol.
+    /// Reports a wake-up of the protocol.
     pub fn wakeup(&mut self, scope: &mut Scope<'_, P::Context>) -> Ran {
         self.call(scope, |protocol, io, scope| protocol.wakeup(&mut io.transport(), scope))
     }
@@ -224,7 +224,7 @@ impl<P: Protocol> Layered<P> {
         self.untaken = self.io.output.len();
     }
 
-    /// Returns in which way the protocol has ended.
+    /// Returns how the protocol has ended.
     fn ended(&self) -> Ran {
         if self.has_failed { Ran::Failed(None) } else { Ran::Done }
     }
@@ -256,13 +256,13 @@ impl<P: Protocol> Layered<P> {
                 Ran::Again
             }
             Flow::Done => {
-                // Nobody will read it.
+                // It will not be read.
                 self.io.input.clear();
                 if self.io.output.end() == End::Open {
                     self.io.output.set_end(End::Wanted);
                 }
                 self.io.hasten(scope.now());
-                // What was written in the last call is watched from now on.
+                // Output of the last call is watched from now on.
                 self.io.watch(|_| 0, || scope.now());
                 if self.io.settle() {
                     return Ran::Done;
@@ -270,7 +270,7 @@ impl<P: Protocol> Layered<P> {
                 self.io.status.config.on_abort.tell(AbortReason::NoRoom);
                 self.fail(None)
             }
-            // What that means to the peer is up to the layer.
+            // The layer decides what the peer sees.
             Flow::Reset => self.fail(None),
             Flow::Fail(error) => self.fail(error),
         }

@@ -1,9 +1,9 @@
 //! `Stream`: the machine that runs a protocol on a socket.
 //!
-//! `buffered_io` is the socket and its buffers, `open` the protocol and the pass over it, `pass`
-//! the budget of a pass. `phase` says which phase a stream is in, `opening` and `closing` are what
-//! it does before the protocol and after it, `flow` is the result of each step. Here they become a
-//! machine.
+//! `buffered_io` is the socket with its buffers, `open` the protocol and the pass over it, `pass`
+//! the budget of a pass. `phase` is the phase of a stream, `opening` and `closing` are what happens
+//! before and after the protocol, `flow` is the result of each step. This file makes a machine of
+//! them.
 
 mod buffered_io;
 mod closing;
@@ -40,18 +40,18 @@ use crate::protocol::Protocol;
 
 /// The machine that runs a protocol on a byte stream: it reads, writes, waits and closes.
 ///
-/// It registers its socket once and is then driven by edge-triggered events. The [crate](crate)
-/// documentation lists the rules that it keeps.
+/// It registers its socket once and is then driven by edge-triggered events. The documentation of
+/// the [crate](crate) lists the rules that it keeps.
 pub struct Stream<P: Protocol, S> {
     io: BufferedIo<S>,
     phase: Phase<P>,
 }
 
-/// What a stream is made from when another machine spawns it.
+/// The value from which a stream is made when another machine spawns it.
 pub enum StreamSeed<P: Protocol, S: StreamSocket> {
-    /// A socket that is connected.
+    /// A connected socket.
     Connected(S, P::Seed),
-    /// The address of a peer, to be connected to.
+    /// The address of the peer to connect to.
     Connect(S::Target, P::Seed),
 }
 
@@ -59,7 +59,7 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
     /// Makes a stream on a connected socket. The protocol's `create` is called before this returns
     /// (or, for a wrapping socket, after its handshake).
     ///
-    /// An error in the answer is the system's: the socket could not be registered.
+    /// If the socket cannot be registered, the response is the system's error.
     pub fn connected<N>(
         socket: S,
         seed: P::Seed,
@@ -73,11 +73,11 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         answer(io, flow)
     }
 
-    /// Makes a stream that connects. When it is connected, the protocol's `create` is called,
-    /// otherwise its `not_connected`.
+    /// Makes a stream that connects. When it has connected, the protocol's `create` is called; if
+    /// that fails, its `not_connected`.
     ///
-    /// An error in the answer says why connecting could not even begin (no descriptor left;
-    /// refused, by a local socket); then neither is called.
+    /// If connecting could not even begin, the response is an error (no descriptor left; refused,
+    /// by a local socket), and neither method is called.
     pub fn connect<C, N>(
         target: &S::Target,
         seed: P::Seed,
@@ -103,39 +103,41 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         answer(BufferedIo::new(socket, config), Flow::Wait(Phase::Connecting { seed, until }))
     }
 
-    /// Makes a stream on a socket that is registered with this machine and has connected, or soon
-    /// will; `ready` must be called next.
+    /// Makes a stream on a socket that is registered with this machine and has connected, or is
+    /// about to; `ready` must be called next.
     pub(crate) fn registered(socket: S, seed: P::Seed, until: Time) -> Stream<P, S> {
         let io = BufferedIo::new(socket, P::config(&seed));
         Stream { io, phase: Phase::Connecting { seed, until } }
     }
 
-    /// The stream is dropped next, by its owner's decision: a peer that has not taken all of its
-    /// output is not to take what it has for all.
+    /// Prepares the stream for being dropped, which its owner does next. If the peer has not taken
+    /// all of the output, the connection is reset, so that the peer does not take its part for
+    /// everything.
     #[cold]
     pub(crate) fn cut_off(&mut self) {
         self.io.reset_if_cut();
     }
 
-    /// Returns the socket's own address, if it has one. It costs a system call.
+    /// Returns the socket's own address, if it has one. This costs a system call.
     pub fn local_address(&self) -> Option<SocketAddr> {
         self.io.socket.local_address()
     }
 
-    /// Returns the peer's address, if the socket has one. It costs a system call.
+    /// Returns the peer's address, if the socket has one. This costs a system call.
     pub fn peer_address(&self) -> Option<SocketAddr> {
         self.io.socket.peer_address()
     }
 }
 
 impl<P: Protocol, S> Stream<P, S> {
-    /// Returns whether there is no protocol yet, because the socket connects or shakes hands.
+    /// Returns whether there is no protocol yet, because the socket is connecting or in its
+    /// handshake.
     pub(crate) fn is_unopened(&self) -> bool {
         matches!(self.phase, Phase::Connecting { .. } | Phase::Handshaking { .. })
     }
 
-    /// Has the protocol told of a drain as soon as there is a protocol: for what was connecting
-    /// when it was told.
+    /// Makes the stream tell its protocol of a drain as soon as there is a protocol. It is for a
+    /// drain that began while connecting.
     pub(crate) fn set_drain_pending(&mut self) {
         self.io.set_drain_pending(true);
     }
@@ -145,35 +147,35 @@ impl<P: Protocol, S> Stream<P, S> {
         matches!(self.phase, Phase::Open(_))
     }
 
-    /// Returns the protocol, to be inspected between turns; `None` before it is connected and once
-    /// it is done.
+    /// Returns the protocol, for inspection between turns; `None` before the connection is
+    /// established and once the protocol is done.
     pub fn protocol(&self) -> Option<&P> {
         let Phase::Open(open) = &self.phase else { return None };
         open.protocol()
     }
 
     /// Returns how many bytes were read and not yet consumed, for scans that look for connections
-    /// that hold much. [`input_max`](crate::StreamConfig::input_max) bounds it, except for one
+    /// with large buffers. [`input_max`](crate::StreamConfig::input_max) limits it, except for one
     /// block of 16 KiB.
     pub fn input_len(&self) -> usize {
         self.io.input.len()
     }
 
-    /// Returns how many bytes wait to be written, blocks and ranges of files included. By what a
-    /// protocol writes when it is called for input it exceeds
-    /// [`output_high_water`](crate::StreamConfig::output_high_water) once at most; what it writes
-    /// when it is woken, or at a deadline, is its own to bound.
+    /// Returns how many bytes wait to be written, including blocks and ranges of files. It exceeds
+    /// [`output_high_water`](crate::StreamConfig::output_high_water) by at most the output of one
+    /// call for input. Output written at a wake-up or a deadline is not limited by the stream; the
+    /// protocol must limit it.
     pub fn output_len(&self) -> usize {
         self.io.output.len()
     }
 }
 
-/// Makes the first answer of a machine.
+/// Makes the first response of a machine.
 fn answer<P: Protocol, S: StreamSocket, N>(
     io: BufferedIo<S>,
     flow: Flow<Phase<P>>,
 ) -> Response<Stream<P, S>, N> {
-    // A phase without data holds the place until `enter` sets the first one.
+    // A phase without data serves as a placeholder until `enter` sets the first one.
     let mut stream = Stream { io, phase: Phase::Flushing };
     stream.enter(flow).map(|()| stream, |seed| seed)
 }
@@ -206,7 +208,7 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
         let Event::Ready(events) = event else {
             return InPlace::Handled(self.on_event(event, scope));
         };
-        // Made here, not in `on_event`: nearly every event ends here, and an answer, which is as
+        // Made here, not in `on_event`: nearly every event ends here, and a response, which is as
         // large as a seed, would be moved once more.
         match self.on_ready(events, scope) {
             Ok(until) => InPlace::Handled(waits(until)),
@@ -216,8 +218,8 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
 
     fn idle(&self) -> Option<Idle> {
         let Phase::Open(open) = &self.phase else { return None };
-        // A peer that does not take its answer is not idle; the least rate deals with that. Nor is
-        // a peer idle of whose next record a part has come, however long the rest takes.
+        // A peer that does not take its output is not idle; the least rate deals with that. Neither
+        // is a peer that has sent part of its next record, however long the rest takes.
         if self.io.has_output() || self.io.socket.awaits_rest() {
             return None;
         }
@@ -244,19 +246,19 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
     }
 }
 
-/// The answer of a stream that waits. It has room for what it holds meanwhile.
+/// Makes the response of a stream that waits, after room for its buffers was found.
 #[inline(always)]
 fn waits<N>(until: Time) -> Response<(), N> {
     Response::from_parts(Answer::Continue(()), Deadline::At(until))
 }
 
-/// Handlers leave the stream where it is, and answer without it: it is large, and what is not moved
-/// costs nothing.
+/// Handlers leave the stream in place and respond without it: it is large, and not moving it saves
+/// time.
 impl<P: Protocol, S: StreamSocket> Stream<P, S> {
-    /// Tells the stream of an event. It never spawns, whatever the type of seeds is.
+    /// Handles an event. It never spawns, whatever the type of seeds is.
     ///
-    /// It is inlined into the loop's own code, which knows which event it has: nearly always this
-    /// is a call of the pass over the protocol, and its answer stays in registers.
+    /// It is inlined into the loop's own code, where the event is known. Nearly always it is a call
+    /// of the pass over the protocol, whose response stays in registers.
     #[inline(always)]
     pub(crate) fn on_event<S2, N>(
         &mut self,
@@ -280,13 +282,13 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
     ) -> Response<(), N> {
         match event {
             Event::Timeout => self.on_timeout(scope),
-            // What a handshake has offloaded is done: no event of the socket will tell.
+            // Work that a handshake has offloaded is done; no event of the socket will follow.
             Event::Wakeup if matches!(self.phase, Phase::Handshaking { .. }) => {
                 self.on_ready_unopened(scope)
             }
             Event::Wakeup => self.call(|p, io, scope| p.wakeup(&mut io.transport(), scope), scope),
             Event::Draining(until) => {
-                // Without a protocol there is nobody to tell yet: it is told after its first call.
+                // Without a protocol nothing can be told yet; it is told after its first call.
                 self.io.set_drain_pending(self.is_unopened());
                 self.call(|p, io, scope| tell_of_drain(p, until, io, scope), scope)
             }
@@ -294,13 +296,13 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
             Event::MakeRoom if self.idle().is_some() => {
                 self.step(|phase, io| make_room(phase, io, scope))
             }
-            // The result of a spawn does not concern it, since it never spawns.
+            // The result of a spawn does not concern the stream, which never spawns.
             _ => Response::keep(()),
         }
     }
 
-    /// Does what readiness makes possible. Returns until when the stream waits, or what else
-    /// follows; `None` if the protocol is not at work.
+    /// Does what readiness makes possible. Returns until when the stream waits, or as an error what
+    /// else follows; `None` if the protocol is not at work.
     #[inline(always)]
     fn on_ready(
         &mut self,
@@ -308,7 +310,7 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         scope: &mut Scope<'_, P::Context>,
     ) -> Result<Time, Option<Flow<()>>> {
         self.io.note(events);
-        // Nearly always.
+        // The usual case.
         let Phase::Open(open) = &mut self.phase else { return Err(None) };
         let flow = open.pass(&mut self.io, scope);
         open.waits_until(&flow, &mut self.io).ok_or(Some(flow))
@@ -326,13 +328,13 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
                 not_connected::<P>(seed, Fatal::HandshakeTimeout, scope);
                 give_up(io, scope)
             }
-            // Before the protocol's own deadline: nobody would take what it writes then either.
+            // Before the protocol's own deadline: its output would not be taken then either.
             Phase::Open(mut open) if io.taking.until() <= now => {
                 open.fatal(Fatal::FlushTimeout, scope);
                 Flow::Fail(None)
             }
             Phase::Open(mut open) if open.deadline <= now => {
-                // It fires once, even if the protocol answers that it keeps its deadline.
+                // It fires once, even if the protocol keeps its deadline.
                 open.deadline = Time::NEVER;
                 let flow =
                     open.call(|p, io, scope| p.timeout(&mut io.transport(), scope), io, scope);
@@ -345,14 +347,14 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         })
     }
 
-    /// Calls the protocol, if there is one by now.
+    /// Calls the protocol, if there is one.
     fn call<N>(
         &mut self,
         call: impl FnOnce(P, &mut BufferedIo<S>, &mut Scope<'_, P::Context>) -> Intent<P>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Response<(), N> {
         let Phase::Open(open) = &mut self.phase else {
-            // Nobody to call: the phase, and with it the deadline, stays as it is.
+            // There is no protocol to call: the phase, and with it the deadline, stays as it is.
             return self.step(|phase, _| Flow::Wait(phase));
         };
         let flow = open.call(call, &mut self.io, scope);
@@ -362,7 +364,7 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         }
     }
 
-    /// Answers readiness that did not leave the stream waiting, as `on_ready` returned it.
+    /// Handles readiness that did not leave the stream waiting; `flow` is the error of `on_ready`.
     fn on_ready_rarer<N>(
         &mut self,
         flow: Option<Flow<()>>,
@@ -383,7 +385,7 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         })
     }
 
-    /// Handles readiness before the protocol is at work, and after.
+    /// Handles readiness before the protocol is at work, and after its end.
     #[inline(never)]
     fn on_ready_unopened<N>(&mut self, scope: &mut Scope<'_, P::Context>) -> Response<(), N> {
         self.step(|phase, io| match phase {
@@ -396,8 +398,8 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         })
     }
 
-    /// Goes from one phase to the next. If `step` panics, the phase does not matter: the machine is
-    /// gone.
+    /// Makes a step from one phase to the next. If `step` panics, the phase does not matter: the
+    /// machine is gone.
     #[inline]
     fn step<N>(
         &mut self,
@@ -408,8 +410,8 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         self.enter(flow)
     }
 
-    /// Enters the next phase, and makes the response. This sets the deadline for all that does not
-    /// merely wait.
+    /// Enters the next phase and makes the response. This sets the deadline except where the stream
+    /// merely waits.
     fn enter<N>(&mut self, flow: Flow<Phase<P>>) -> Response<(), N> {
         let (phase, again) = match flow {
             Flow::Wait(phase) => (phase, false),

@@ -1,5 +1,4 @@
-//! `Open`: a protocol on a connection: what it waits for, and the pass that an event makes over
-//! it.
+//! `Open`: a protocol on a connection, what it waits for, and the pass that an event makes over it.
 
 use std::any::type_name;
 use std::io;
@@ -18,41 +17,42 @@ use crate::matched::{Found, Matched};
 use crate::protocol::Protocol;
 
 /// How many times in a row a protocol may be called in one event without changing its input or its
-/// output. A protocol may go through a few states on the same bytes; one that goes through more is
-/// going in circles.
+/// output. A protocol may pass through a few states on the same bytes; if it passes through more,
+/// it is in an endless loop.
 const IDLE_CALLS_MAX: u32 = 64;
 
 pub(super) struct Open<P> {
-    /// Absent while it is being called, and after its end. All else stays where it is meanwhile,
-    /// since a machine is large, and what is not moved costs nothing.
+    /// Absent during its calls, and after its end. Everything else stays in place meanwhile,
+    /// because a machine is large and not moving it saves time.
     protocol: Option<P>,
     wait: Expected,
     /// How many of the unread bytes are known not to begin the delimiter; or the length of the
-    /// frame, if it is known. 0 after each call of the protocol, which may have consumed bytes,
-    /// changed them in place, or wait for something else.
+    /// frame, once it is known. 0 after each call of the protocol, which may have consumed bytes,
+    /// changed them in place, or begun to wait for something else.
     scanned: usize,
-    /// The protocol's deadline; `NEVER` when there is none.
+    /// The protocol's deadline; `NEVER` if there is none.
     pub(super) deadline: Time,
 }
 
-/// What to do next; the first three are calls of the protocol.
+/// The next thing to do; the first three are calls of the protocol.
 enum Due {
     Read(Matched),
     Flushed,
     Exception(Exception),
-    /// Nothing, before an event or a deadline.
+    /// Nothing before an event or a deadline.
     Wait,
-    /// Perhaps something, once the others had their turn: its share of the event is used up.
+    /// Perhaps something, after the other machines have had their turn: the budget of the event is
+    /// used up.
     Again,
     Fail(Fatal),
 }
 
-/// What the protocol had when it was called.
+/// The lengths of the buffers when the protocol was called.
 #[derive(Clone, Copy)]
 struct Called {
     unread: usize,
     unwritten: usize,
-    /// It was called for room to write.
+    /// Whether the call was for a flush.
     is_flushed: bool,
 }
 
@@ -64,7 +64,7 @@ impl Called {
 }
 
 impl<P: Protocol> Open<P> {
-    /// What a protocol begins with. Next comes its first intent: [`begin`](Open::begin).
+    /// Makes the state of a protocol before its first intent, which [`begin`](Open::begin) takes.
     pub(super) fn new() -> Open<P> {
         Open { protocol: None, wait: Expected::NOTHING, scanned: 0, deadline: Time::NEVER }
     }
@@ -90,7 +90,7 @@ impl<P: Protocol> Open<P> {
         io: &mut BufferedIo<S>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Flow<()> {
-        // Absent only after its end, when nobody needs to be told.
+        // Absent only after its end, when nothing needs to be told.
         let Some(protocol) = self.protocol.take() else { return Flow::Fail(None) };
         let intent = call(protocol, io, scope);
         self.scanned = 0;
@@ -100,7 +100,7 @@ impl<P: Protocol> Open<P> {
         }
     }
 
-    /// Goes on as the intent says; or returns how it ends.
+    /// Applies an intent; returns how the protocol ends if it ends.
     #[inline(always)]
     fn go_on(&mut self, intent: Intent<P>) -> Option<Flow<()>> {
         let Open { protocol: place, .. } = self;
@@ -108,7 +108,7 @@ impl<P: Protocol> Open<P> {
         self.wait_for(intent)
     }
 
-    /// The same, when the protocol is in its place.
+    /// Does the same when the protocol is in its place already.
     #[inline(always)]
     fn wait_for(&mut self, intent: Intent<()>) -> Option<Flow<()>> {
         match intent.next {
@@ -129,7 +129,7 @@ impl<P: Protocol> Open<P> {
         }
     }
 
-    /// Does all that can be done now: reads, calls the protocol, writes.
+    /// Does everything that can be done now: reads, calls the protocol, writes.
     pub(super) fn pass<S: StreamSocket>(
         &mut self,
         io: &mut BufferedIo<S>,
@@ -141,11 +141,12 @@ impl<P: Protocol> Open<P> {
             let (intent, called) = match self.due(io, &mut pass, scope) {
                 Due::Read(matched) => {
                     let called = Called::with(io, false);
-                    // Should it panic, the machine is gone with it.
+                    // If the protocol panics, the machine is dropped with it.
                     let Some(protocol) = &mut self.protocol else { return Flow::Fail(None) };
                     let transport = &mut io.transport_in(&mut pass);
                     if let Some(intent) = protocol.bytes_read_in_place(matched, transport, scope) {
-                        // Here, since one that is merged with those of other calls is copied.
+                        // Handled here, since an intent that is merged with those of other calls is
+                        // copied.
                         match self.follow(intent, called, io, &mut pass, &mut idle_calls) {
                             None => continue,
                             Some(flow) => return flow,
@@ -183,7 +184,7 @@ impl<P: Protocol> Open<P> {
         }
     }
 
-    /// Goes on as the intent of a call says; or returns how it ends.
+    /// Applies the intent of a call; returns how the protocol ends if it ends.
     #[inline(always)]
     fn follow<S: StreamSocket>(
         &mut self,
@@ -203,13 +204,13 @@ impl<P: Protocol> Open<P> {
             pass.count_octets_seldom(&io.status.config);
             return Some(flow);
         }
-        // Nearly always: it took what it was called for.
+        // The usual case: it consumed what it was called for.
         let Some(before) = before else {
             *idle_calls = 0;
             return None;
         };
         let has_written = io.output.len() != called.unwritten;
-        // A protocol may go through a few states on the same bytes, but without a limit it could
+        // A protocol may pass through a few states on the same bytes, but without a limit it could
         // block the loop for ever.
         *idle_calls = if has_read || has_written { 0 } else { *idle_calls + 1 };
         let did_its_part = called.is_flushed && has_written;
@@ -218,7 +219,8 @@ impl<P: Protocol> Open<P> {
             .then(|| Flow::Fail(Some(self.no_progress(called.is_flushed).into())))
     }
 
-    /// Calls the protocol for room to write. Out of line, as the next, for the path of a request.
+    /// Calls the protocol because a flush is complete. Not inlined, like the next function, to keep
+    /// the path of a request short.
     #[inline(never)]
     fn call_flushed<S: StreamSocket>(
         &mut self,
@@ -249,8 +251,8 @@ impl<P: Protocol> Open<P> {
         Some(intent.map(|protocol| self.protocol = Some(protocol)))
     }
 
-    /// Returns whether the call has changed nothing that caused it, so that it would be made again,
-    /// for ever.
+    /// Returns whether the protocol waits again for what caused the call, so that the same call
+    /// would be made for ever.
     #[cold]
     fn stands_still(&self, before: &Expected, is_flushed: bool) -> bool {
         if is_flushed {
@@ -279,19 +281,20 @@ impl<P: Protocol> Open<P> {
         scope: &Scope<'_, P::Context>,
     ) -> Due {
         loop {
-            // No output will leave any more, but what the peer sent before is still handed out.
+            // No more output can be written, but input that the peer sent before is still
+            // delivered.
             if io.broken.is_some() {
                 return self.last_due(io, pass);
             }
-            // When a budget is used up the protocol is not called again, but what it wrote is
-            // written now: the peer need not wait for the next turn, too.
+            // When a budget is used up, the protocol is not called again, but its output is written
+            // now, so that the peer need not wait for the next turn.
             let may_call = !pass.is_spent(&io.status);
             if may_call {
                 if let Some(due) = self.input_due(io, pass, scope) {
                     return due;
                 }
-                // How many bytes a wrapping socket holds is not known: only a flush down to 0 asks
-                // about them.
+                // It is not known how many bytes a wrapping socket holds, so only a flush down to 0
+                // takes them into account.
                 if let Some(left) = self.wait.flush.map(Left::bytes)
                     && io.output.len() <= left
                     && (left > 0 || !io.has_output())
@@ -300,17 +303,17 @@ impl<P: Protocol> Open<P> {
                 }
             }
             match io.write(pass, || scope.now()) {
-                // Nearly always: the input was looked at before, and has nothing to bring either.
+                // The usual case: the input was checked before, and no more can be read.
                 WriteResult::Emptied
                     if may_call && self.wait.flush.is_none() && io.is_input_at_rest() =>
                 {
                     return self.wait_due(io);
                 }
-                // Room for output may have allowed input again, or made a flush due.
+                // Less output may have allowed input again, or completed a flush.
                 WriteResult::Emptied | WriteResult::Progress => {}
                 WriteResult::Nothing if pass.is_spent(&io.status) => return Due::Again,
                 WriteResult::Nothing => return self.wait_due(io),
-                // A reset comes as an error of writing first: the input before it is not lost.
+                // A reset first appears as an error of writing: input from before it is not lost.
                 WriteResult::Failed(error) => io.break_off(error),
             }
         }
@@ -324,7 +327,7 @@ impl<P: Protocol> Open<P> {
         pass: &mut Pass,
         scope: &Scope<'_, P::Context>,
     ) -> Option<Due> {
-        // Above the high-water mark the peer gets no further answers before it takes those it has.
+        // Above the high-water mark the peer gets no further answers until it takes those it has.
         if self.wait.input == Input::Nothing || !io.takes_input() {
             return None;
         }
@@ -340,7 +343,7 @@ impl<P: Protocol> Open<P> {
                 }
                 Found::Never(limit) => Exception::Limit(limit),
                 Found::Malformed => Exception::Malformed,
-                // What is waited for may be far more than one event's share.
+                // The expected input may be far more than the budget of one event.
                 Found::NotYet | Found::Unpolled if pass.has_read_its_share(&io.status) => {
                     return None;
                 }
@@ -364,11 +367,11 @@ impl<P: Protocol> Open<P> {
         }
     }
 
-    /// Returns what is due on a connection that cannot be written to any more: input, while there
-    /// is any that the protocol waits for; then the end.
+    /// Returns what is due on a connection that cannot be written to any more: input, as long as
+    /// there is some that the protocol waits for; then the end.
     #[cold]
     fn last_due<S: StreamSocket>(&mut self, io: &mut BufferedIo<S>, pass: &mut Pass) -> Due {
-        // Nobody will take the output, and a full one would keep input from being handed out.
+        // The output will never be taken, and a full one would keep input from being delivered.
         io.output.clear();
         while self.wait.input != Input::Nothing {
             if pass.is_spent(&io.status) {
@@ -376,20 +379,21 @@ impl<P: Protocol> Open<P> {
             }
             match self.wait.input.find(&io.input, &mut self.scanned, io.status.config.input_max) {
                 Found::Match(matched) => return Due::Read(matched),
-                // An end or another error adds nothing: the protocol is told that writing has
-                // failed.
+                // The end of the stream or another error adds nothing: the protocol is told that
+                // writing has failed.
                 Found::NotYet if matches!(io.read(pass), ReadResult::Some) => {}
                 _ => break,
             }
         }
-        // The connection may stand, as where a file has become shorter: the peer is to hear no end.
+        // The connection may still exist, for example if a file has become shorter: the peer must
+        // not see an ordinary end.
         io.reset();
         let error = io.broken.take().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into());
         Due::Fail(Fatal::Write(error))
     }
 
-    /// Nothing can be done, unless the connection is gone, which a protocol that neither reads nor
-    /// writes would not find out.
+    /// Waits, unless an event has reported that the connection is gone. A protocol that neither
+    /// reads nor writes would not notice that itself.
     #[inline]
     fn wait_due<S: StreamSocket>(&self, io: &mut BufferedIo<S>) -> Due {
         if io.is_error_told()
@@ -401,8 +405,8 @@ impl<P: Protocol> Open<P> {
         Due::Wait
     }
 
-    /// Returns until when the stream waits, if the pass left it waiting and there is room for what
-    /// it holds meanwhile. What it does not need is given back.
+    /// Returns until when the stream waits, if the pass left it waiting and there is room for its
+    /// buffers. Memory that it does not need is given back.
     #[inline]
     pub(super) fn waits_until<S: StreamSocket>(
         &self,
@@ -422,7 +426,7 @@ impl<P: Protocol> Open<P> {
         self.wait.input != Input::Nothing
     }
 
-    /// Returns since when the connection has been idle, as its protocol sees it.
+    /// Returns since when the connection has been idle, according to its protocol.
     pub(super) fn idle<S>(&self, io: &BufferedIo<S>) -> Option<Time> {
         self.protocol.as_ref()?.idle(&io.input)
     }

@@ -1,4 +1,4 @@
-//! Before a protocol is at work: connecting, the handshake, its first call.
+//! What happens before a protocol is at work: connecting, the handshake, its first call.
 
 use std::io;
 
@@ -14,7 +14,7 @@ use crate::error::{Fatal, is_gone};
 use crate::intent::Intent;
 use crate::protocol::Protocol;
 
-/// The socket is connected: shakes hands, then calls the protocol for the first time.
+/// Handles a connected socket: does the handshake, then calls the protocol for the first time.
 pub(super) fn begin<P: Protocol, S: StreamSocket>(
     seed: P::Seed,
     io: &mut BufferedIo<S>,
@@ -36,14 +36,15 @@ pub(super) fn handshake<P: Protocol, S: StreamSocket>(
     }
     match run_handshake(io, scope) {
         Ok(()) => {
-            // The last bytes of the handshake may have come with the first of the protocol.
+            // The last bytes of the handshake may have arrived together with the first ones of the
+            // protocol.
             io.handshake_ended();
             let intent = P::create(seed, &mut io.transport(), scope);
             let mut open = Open::new();
             let mut flow = open.begin(intent, io, scope);
             // A protocol that has ended in its first call need not be told.
             if io.drain_pending() && matches!(flow, Flow::Wait(()) | Flow::Again(())) {
-                // A layer may have told of a drain that is not the loop's.
+                // A layer may have reported a drain that is not the loop's.
                 let until = scope.draining_until().unwrap_or(scope.now());
                 flow = open.call(|p, io, scope| tell_of_drain(p, until, io, scope), io, scope);
             }
@@ -53,7 +54,7 @@ pub(super) fn handshake<P: Protocol, S: StreamSocket>(
             wait_for_handshake(seed, until, io, scope)
         }
         Err(error) => {
-            // Nobody is left to be told why.
+            // Whether the peer is gone, so that it cannot be told the reason.
             let is_over = is_gone(&error) || error.kind() == io::ErrorKind::UnexpectedEof;
             not_connected::<P>(seed, Fatal::Handshake(error), scope);
             if is_over { Flow::Fail(None) } else { say_why(io, scope) }
@@ -74,8 +75,8 @@ fn wait_for_handshake<P: Protocol, S: StreamSocket>(
     Flow::Fail(None)
 }
 
-/// Handles the end of the time for the handshake. A peer that has not really begun is told nothing,
-/// and keeps its slot no longer: it has sent no byte whose reset could overtake an answer.
+/// Handles a handshake that took too long. A peer that has not really begun it is told nothing and
+/// does not keep its slot: it has sent no byte whose reset could overtake an answer.
 #[cold]
 pub(super) fn give_up<P: Protocol, S: StreamSocket>(
     io: &mut BufferedIo<S>,
@@ -84,8 +85,8 @@ pub(super) fn give_up<P: Protocol, S: StreamSocket>(
     if io.socket.cancel_handshake() { say_why(io, scope) } else { Flow::Fail(None) }
 }
 
-/// Has a wrapping socket tell its peer why the handshake has failed, and closes the connection in
-/// such a way that this arrives.
+/// Makes a wrapping socket tell its peer why the handshake has failed, and closes the connection in
+/// such a way that this message arrives.
 #[cold]
 fn say_why<P: Protocol, S: StreamSocket>(
     io: &mut BufferedIo<S>,
@@ -95,8 +96,8 @@ fn say_why<P: Protocol, S: StreamSocket>(
     flush_and_close(io, scope)
 }
 
-/// Tells the protocol of a drain, with what has come in its input: one that waits for a message
-/// ends if there is nothing.
+/// Tells the protocol of a drain, after reading all that has arrived: a protocol that waits for a
+/// message ends if there is none.
 #[cold]
 pub(super) fn tell_of_drain<P: Protocol, S: StreamSocket>(
     protocol: P,
@@ -104,13 +105,14 @@ pub(super) fn tell_of_drain<P: Protocol, S: StreamSocket>(
     io: &mut BufferedIo<S>,
     scope: &mut Scope<'_, P::Context>,
 ) -> Intent<P> {
-    // There may have been no edge for what is there: the loop may drain between two of them.
+    // There may have been no edge for this input yet: the drain may begin between two edges.
     io.assume_readable();
     io.read_ahead_now();
     protocol.draining(until, &mut io.transport(), scope)
 }
 
-/// Goes on with the handshake until it has ended or waits; after a signal no edge follows.
+/// Continues the handshake until it has ended or waits. It is called again after a signal, because
+/// no edge follows.
 fn run_handshake<S: StreamSocket, C>(
     io: &mut BufferedIo<S>,
     scope: &Scope<'_, C>,
@@ -124,7 +126,7 @@ fn run_handshake<S: StreamSocket, C>(
     }
 }
 
-/// Checks whether the socket is connected by now.
+/// Checks whether the socket has connected.
 #[cold]
 pub(super) fn connecting<P: Protocol, S: StreamSocket>(
     seed: P::Seed,

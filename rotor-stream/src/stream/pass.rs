@@ -1,18 +1,18 @@
-//! `Pass`: the budget of a pass, which is how much a stream may still do in one event.
+//! `Pass`: the budget of a pass: how much more a stream may do in one event.
 
 use crate::limits::StreamConfig;
 use crate::status::{Flags, Status};
 
-/// How much may still be done in this event.
+/// How much more may be done in this event.
 pub(super) struct Pass {
-    /// Bytes that were read.
+    /// How many bytes were read.
     pub(super) read: usize,
-    /// The same, or more where a wrapping socket has made them of more.
+    /// The same, or more if a wrapping socket made these bytes from more.
     read_cost: usize,
-    /// Bytes that could be written when the event began.
+    /// How many bytes could be written when the event began.
     write_max: usize,
     pub(super) write_left: usize,
-    /// Calls of the protocol, which may say that one was worth several.
+    /// How many more calls of the protocol are allowed; it may count one call as several.
     pub(super) calls_left: u32,
 }
 
@@ -38,20 +38,20 @@ impl Pass {
         self.read_cost >= status.config.read_budget && self.has_read_all(status)
     }
 
-    /// Looked at only when the usual share is used up: few streams collect anything.
+    /// Called only when the usual budget is used up, because few streams collect a message.
     #[cold]
     fn has_read_all(&self, status: &Status) -> bool {
         !status.flags.has(Flags::IS_COLLECTING) || self.read_cost >= status.config.collect_budget
     }
 
-    /// So many bytes were read, which a wrapping socket has made of so many.
+    /// Counts bytes that were read, and the bytes from which a wrapping socket made them.
     #[inline]
     pub(super) fn count_read(&mut self, count: usize, made_of: usize) {
         self.read += count;
         self.read_cost += count.max(made_of);
     }
 
-    /// Adds what was read and written to the counts of the stream.
+    /// Adds the bytes read and written to the counters of the configuration.
     #[inline]
     pub(super) fn count_octets(&self, config: &StreamConfig) {
         if let Some(octets) = &config.octets {
@@ -59,7 +59,7 @@ impl Pass {
         }
     }
 
-    /// The same, for passes that end in a rarer way.
+    /// The same, for passes that end in an unusual way.
     #[cold]
     pub(super) fn count_octets_seldom(&self, config: &StreamConfig) {
         self.count_octets(config);

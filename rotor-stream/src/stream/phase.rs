@@ -1,4 +1,4 @@
-//! `Phase`: which part of its life a stream is in.
+//! `Phase`: the phases in the life of a stream.
 
 use rotor_core::Time;
 
@@ -13,11 +13,11 @@ use crate::protocol::Protocol;
 ///      ▼                     ▼                      ▼              ▼                    ▼ late
 ///     end                   end                    end            end                  end
 ///
-/// A handshake that has failed goes on to Flushing, so that the peer hears why; so does one that is
-/// late, where the peer has begun with it.
+/// A handshake that has failed goes on to Flushing, so that the peer is told why. So does one that
+/// is late, if the peer has begun it.
 /// ```
 pub(super) enum Phase<P: Protocol> {
-    /// Waits for the socket to be connected.
+    /// Waits for the socket to connect.
     Connecting {
         seed: P::Seed,
         until: Time,
@@ -28,13 +28,13 @@ pub(super) enum Phase<P: Protocol> {
         until: Time,
     },
     Open(Open<P>),
-    /// The protocol is done; writes what it left.
+    /// The protocol is done; its remaining output is written.
     Flushing,
-    /// Has ended our side; waits for the peer to end its own, so that nothing unread resets the
+    /// Our side has ended; waits for the peer to end its side, so that no unread input resets the
     /// connection.
     Lingering {
         until: Time,
-        /// How many bytes are still read and thrown away.
+        /// How many more bytes are read and discarded.
         left: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! Reading: into the input, or to throw it away.
+//! Reading into the input, or to discard the bytes.
 
 use std::io;
 
@@ -10,12 +10,12 @@ use crate::error::{Exception, is_gone};
 use crate::status::{Flags, ReadSide};
 use crate::stream::pass::Pass;
 
-/// The least room offered to a read, in bytes: the rest of a block may be too small to be worth a
-/// system call.
+/// The minimum room for a read, in bytes: the rest of a block may be too small to be worth a system
+/// call.
 const READ_BYTES_MIN: usize = 4 * 1024;
 
-/// The room offered to a read, in bytes, if the one before filled a block and all of that was
-/// consumed: four blocks, so that a long body, or long messages, take few system calls.
+/// The room for a read, in bytes, if the previous read filled a block and all of it was consumed:
+/// four blocks, so that a long body, or long messages, take few system calls.
 const READ_BYTES_LARGE: usize = 4 * BLOCK_BYTES;
 
 /// The result of a read.
@@ -23,21 +23,21 @@ pub(in crate::stream) enum ReadResult {
     Some,
     /// Nothing can be read for now.
     Nothing,
-    /// The end, in order or [not](ReadSide::Truncated).
+    /// The end of the stream, in an orderly way or [not](ReadSide::Truncated).
     Ended,
     /// The connection is gone.
     Gone(io::Error),
-    /// Reading has failed; the connection still stands.
+    /// Reading has failed; the connection still exists.
     Failed(io::Error),
 }
 
-/// The result of throwing input away.
+/// The result of discarding input.
 pub(in crate::stream) enum Discarded {
-    /// There is no more for now, or its share is used up.
+    /// There is no more for now, or the budget is used up.
     All,
     /// The peer has ended its side.
     Ended,
-    /// There is more than may be thrown away.
+    /// There is more than may be discarded.
     TooMuch,
 }
 
@@ -55,7 +55,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
     }
 
-    /// Reads once, whether an event has reported anything or not, unless the socket was found empty
+    /// Reads once, whether or not an event has reported anything, unless the socket was found empty
     /// in this event.
     pub(in crate::stream) fn poll_read(&mut self, pass: &mut Pass) -> ReadResult {
         let was_emptied = !self.status.readable && pass.read > 0;
@@ -68,7 +68,7 @@ impl<S: StreamSocket> BufferedIo<S> {
     fn read_now(&mut self, pass: &mut Pass) -> ReadResult {
         while self.status.readable {
             // The socket may have had to read before it could write; no edge reports that it can
-            // now.
+            // write now.
             let waited_to_read = !self.status.writable && self.socket.wants_read();
             let room = self.read_room();
             let result = self.input.read_from_socket(&mut self.socket, room);
@@ -81,9 +81,9 @@ impl<S: StreamSocket> BufferedIo<S> {
                     return ReadResult::Ended;
                 }
                 Ok(filled) => {
-                    // A socket that gave less than was asked for is empty (epoll(7)), so the next
-                    // read, which would only say so, is spared. Not after a hang-up, whose end must
-                    // still be read.
+                    // A socket that returned less than was requested is empty (epoll(7)), so the
+                    // next read, which would only confirm that, is saved. Not after a hang-up,
+                    // because the end must still be read.
                     let is_short = filled.count < filled.asked;
                     if is_short
                         && self.status.read_side == ReadSide::Open
@@ -92,8 +92,8 @@ impl<S: StreamSocket> BufferedIo<S> {
                         self.status.readable = false;
                     }
                     pass.count_read(filled.count, self.socket.read_cost());
-                    // This also holds if the rest followed at once: messages of a block and a
-                    // header are each read in one go, once one of them was not.
+                    // This is also set if the rest followed at once: after one message of a block
+                    // and a header, the next such messages are each read in one call.
                     let was_filled = !is_short || self.input.len() >= BLOCK_BYTES;
                     self.status.flags.set(Flags::WAS_FILLED, was_filled);
                     return ReadResult::Some;
@@ -127,21 +127,21 @@ impl<S: StreamSocket> BufferedIo<S> {
         self.status.readable
     }
 
-    /// Has the next read ask the socket, whether or not an event has reported anything.
+    /// Makes the next read call the socket, whether or not an event has reported anything.
     pub(in crate::stream) fn assume_readable(&mut self) {
         self.status.readable = !self.status.read_side.has_ended();
     }
 
-    /// Reads what has come, whatever the protocol waits for, until all of it is read or as much as
-    /// may be unread.
+    /// Reads everything that has arrived, whatever the protocol waits for, up to the maximum of
+    /// unread bytes.
     #[cold]
     pub(in crate::stream) fn read_ahead(&mut self, pass: &mut Pass) {
         while self.input.len() < self.status.config.input_max {
             match self.read(pass) {
                 ReadResult::Some => {}
-                // Whoever reads next will find an end again.
+                // The next read will find the end again.
                 ReadResult::Nothing | ReadResult::Ended => return,
-                // It is reported once what came before has been handed out.
+                // It is reported after the earlier input has been delivered.
                 ReadResult::Gone(error) => return self.break_off(error),
                 ReadResult::Failed(error) => {
                     return log::debug!("a connection cannot be read from: {error}");
@@ -158,9 +158,9 @@ impl<S: StreamSocket> BufferedIo<S> {
         pass.count_octets(&self.status.config);
     }
 
-    /// Returns how much room a read is offered at least. It is more than usual if much comes in and
-    /// is consumed at once, but not while something is unread: otherwise a peer that sends a head
-    /// without end would be lent more memory than it may hold.
+    /// Returns the minimum room for a read. It is larger than usual if much arrives and is consumed
+    /// at once, but not while something is unread: otherwise a peer that sends a head without end
+    /// would be lent more memory than it may hold.
     #[inline]
     fn read_room(&self) -> usize {
         if self.status.flags.has(Flags::WAS_FILLED) && self.input.is_empty() {
@@ -170,7 +170,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
     }
 
-    /// Returns what a protocol that waits for input is told once the end was read.
+    /// Returns the exception for a protocol that waits for input once the end was read.
     pub(in crate::stream) fn end_exception(&self) -> Exception {
         if self.status.read_side == ReadSide::Truncated {
             Exception::Truncated
@@ -184,7 +184,8 @@ impl<S: StreamSocket> BufferedIo<S> {
         self.status.readable = false;
     }
 
-    /// From now on takes no short read for an emptied socket, and reads on.
+    /// Notes that from now on a short read does not mean that the socket is empty, and that reading
+    /// must go on.
     #[cold]
     pub(super) fn note_hang_up(&mut self) {
         if !self.status.read_side.has_ended() {
@@ -193,7 +194,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
     }
 
-    /// Reads and throws away at most `left` bytes.
+    /// Reads and discards at most `left` bytes.
     pub(in crate::stream) fn discard(
         &mut self,
         pass: &mut Pass,
@@ -201,9 +202,9 @@ impl<S: StreamSocket> BufferedIo<S> {
     ) -> Result<Discarded, io::Error> {
         loop {
             self.input.clear();
-            // The least room is enough for what nobody wants.
+            // The minimum room is enough for bytes that are discarded.
             self.status.flags.set(Flags::WAS_FILLED, false);
-            // A peer that sends without end gets no more of the loop than others.
+            // A peer that sends without end gets no larger share of the loop than others.
             if pass.is_spent(&self.status) {
                 return Ok(Discarded::All);
             }

@@ -1,5 +1,5 @@
-//! Writing: what waits, what a wrapping socket holds, and the end of our side; and how long the
-//! peer may take for it.
+//! Writing the output, what a wrapping socket holds, and the end of our side; and how long the peer
+//! may take for it.
 
 use std::io;
 use std::net::Shutdown;
@@ -15,24 +15,24 @@ use crate::stream::pass::Pass;
 
 /// The result of writing.
 pub(in crate::stream) enum WriteResult {
-    /// Something was written, and nothing is left to be written.
+    /// Something was written, and nothing is left.
     Emptied,
-    /// Something was written, or something can now be read.
+    /// Something was written, or something can be read now.
     Progress,
     Nothing,
     Failed(io::Error),
 }
 
 impl<S: StreamSocket> BufferedIo<S> {
-    /// Notes that writing has failed: there will be no more output, but there may be input.
+    /// Notes that writing has failed: no more output can be written, but there may be input.
     #[cold]
     pub(in crate::stream) fn break_off(&mut self, error: io::Error) {
         self.broken = Some(error);
         self.note_hang_up();
     }
 
-    /// Writes what waits, as far as the socket takes it; has a wrapping socket write what it holds;
-    /// and ends our side if that is wanted and everything is written.
+    /// Writes the output, as far as the socket takes it; makes a wrapping socket write what it
+    /// holds; and ends our side if that is requested and everything is written.
     #[inline(always)]
     pub(in crate::stream) fn write(
         &mut self,
@@ -41,7 +41,7 @@ impl<S: StreamSocket> BufferedIo<S> {
     ) -> WriteResult {
         let unsent = self.unsent_len();
         let mut progress = false;
-        // Until the socket says that it is full: only then is an edge sure to come.
+        // Until the socket reports that it is full: only then is an edge sure to follow.
         while self.status.writable && !self.output.is_empty() && pass.write_left > 0 {
             if self.socket.wants_read() {
                 progress |= self.may_read_in_passing();
@@ -79,16 +79,16 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
     }
 
-    /// A wrapping socket reads in order to write, and may read more than it needs for that: no event
-    /// tells of what it holds then. Returns whether something may be there.
+    /// Notes that a wrapping socket, which reads in order to write, may read more than it needs for
+    /// that; no event reports what it holds then. Returns whether something may be there.
     #[cold]
     fn may_read_in_passing(&mut self) -> bool {
         self.assume_readable();
         self.status.readable
     }
 
-    /// Writes the last bytes of this side, if that is one write, so that what a wrapping socket
-    /// sends at its end may go with them. What is left is for [`write`](BufferedIo::write).
+    /// Writes the last bytes of this side, if one write is enough, so that what a wrapping socket
+    /// sends at its end may go with them. [`write`](BufferedIo::write) handles the rest.
     pub(in crate::stream) fn write_last(
         &mut self,
         pass: &mut Pass,
@@ -123,7 +123,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         self.output.len() + self.socket.unsent_len()
     }
 
-    /// Has a wrapping socket write what it holds, and returns whether that changed something.
+    /// Makes a wrapping socket write what it holds. Returns whether that changed anything.
     #[inline]
     fn flush(&mut self) -> io::Result<bool> {
         let held = self.status.flags.has(Flags::HOLDS_OUTPUT);
@@ -139,8 +139,8 @@ impl<S: StreamSocket> BufferedIo<S> {
             }
             break;
         }
-        // The socket may have had to write before it could read; no edge reports that it can now.
-        // What it wrote may have gone out in front of output just before, not only in this flush.
+        // The socket may have had to write before it could read; no edge reports that it can read
+        // now. Its bytes may have been written before the output just now, not only in this flush.
         let may_read =
             self.status.flags.has(Flags::READS_BEHIND_WRITE) && !self.socket.wants_write();
         if may_read {
@@ -150,7 +150,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         Ok(may_read || held && !self.status.flags.has(Flags::HOLDS_OUTPUT))
     }
 
-    /// Tells the peer that no more will come.
+    /// Tells the peer that our side has ended.
     #[cold]
     fn shutdown(&mut self) -> io::Result<()> {
         loop {
@@ -161,9 +161,9 @@ impl<S: StreamSocket> BufferedIo<S> {
                     self.status.writable = false;
                 }
                 // At once: if nothing is left to be written, neither an edge nor a deadline would
-                // come.
+                // follow.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // The peer has gone; reading will tell how.
+                // The peer is gone; reading will report how.
                 Err(error) if error.kind() == io::ErrorKind::NotConnected => {
                     self.output.set_end(End::Told)
                 }
@@ -173,7 +173,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
     }
 
-    /// Watches over waiting output. `taken` says how much of it has left since the last call.
+    /// Watches waiting output. `taken` returns how much of it has left since the last call.
     #[inline]
     pub(in crate::stream) fn watch(
         &mut self,
@@ -185,7 +185,7 @@ impl<S: StreamSocket> BufferedIo<S> {
             return;
         }
         let rate = self.status.config.flush_rate(self.output.end() == End::Open);
-        // Begun only now: what a socket takes at once is not watched.
+        // Begins only now: output that a socket takes at once is not watched.
         if self.taking == RateWatch::NONE {
             self.taking = RateWatch::new(rate, now());
         } else {
@@ -194,8 +194,8 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
     }
 
-    /// The protocol is done: from now on, output that has waited for the peer already has only the
-    /// time for what is left at the end.
+    /// Notes that the protocol is done: from now on, output that has waited for the peer already
+    /// has only the time for remaining output.
     pub(in crate::stream) fn hasten(&mut self, now: Time) {
         self.taking.hasten(now + self.status.config.close_timeout);
     }
