@@ -1,29 +1,29 @@
-//! `BufferPool`: the blocks of memory that a thread keeps for its next buffers.
+//! The blocks of memory that a thread keeps for its next buffers.
 
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::mem::{self, ManuallyDrop};
 
-/// The size of a block of memory, in bytes: a read of a request seldom fills it, and a socket
+/// The size of a block of memory, in bytes. The read of a request seldom fills it, and a socket
 /// seldom has more at once.
 pub const BLOCK_BYTES: usize = 16 * 1024;
 
-/// The most blocks kept by a thread: 1 MiB of them, for as many streams at work *at the same
-/// time*, in the same turn. A stream that finds none allocates one.
+/// The maximum number of blocks that a thread keeps: 1 MiB in total, enough for as many streams as
+/// are at work *at the same time*, in the same turn. If there is none, a stream allocates one.
 const POOLED_BLOCKS_MAX: usize = 64;
 
-/// The largest block that is kept, in bytes. A longer message is rare, and pays for
-/// its memory itself.
+/// The size of the largest block that is kept, in bytes. Longer messages are rare, and allocate
+/// their memory.
 const LARGE_BYTES_MAX: usize = 256 * 1024;
 
-/// The most bytes of blocks above the usual size kept by a thread: 2 MiB.
+/// The maximum size, in bytes, of all the larger blocks that a thread keeps: 2 MiB.
 const POOLED_LARGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 thread_local! {
-    /// Every byte of a pooled block was written at some time, so a block can be lent to the kernel
-    /// as it is. What is in it is another connection's, so nobody else is lent it to read into.
+    /// Every byte of a pooled block has been written at some time, so a block can be passed to the
+    /// kernel as it is. It holds data of another connection, so no other reader may get it.
     ///
-    /// What has nothing to drop is reached without a look at whether the thread ends;
+    /// A thread-local without a destructor is accessed without checking whether the thread ends;
     /// [`OpenPool`] drops the blocks.
     static USUAL: ManuallyDrop<UsualBlocks> = const { ManuallyDrop::new(UsualBlocks::closed()) };
 }
@@ -37,23 +37,24 @@ thread_local! {
 }
 
 thread_local! {
-    /// Absent before the first use, and during one.
+    /// Absent before the first use, and while it is in use.
     static SCRATCH: Cell<Option<Scratch>> = const { Cell::new(None) };
 }
 
 type UsualBlock = Box<[u8; BLOCK_BYTES]>;
 
-/// The blocks of the usual size that a thread keeps. The one that came last goes first: it is the
-/// likeliest to be in a cache.
+/// The blocks of the usual size that a thread keeps. The block returned last is taken first,
+/// because it is most likely in a cache.
 ///
-/// Cells, and not a vector behind a `RefCell`: two blocks are lent and given back for each request.
+/// Cells instead of a vector in a `RefCell`, because two blocks are taken and returned for each
+/// request.
 struct UsualBlocks {
-    /// [`CLOSED`] before the first block is given back, and as the thread ends.
+    /// [`CLOSED`] before the first block is returned, and when the thread ends.
     len: Cell<usize>,
     blocks: [Cell<Option<UsualBlock>>; POOLED_BLOCKS_MAX],
 }
 
-/// The length of a pool that neither has blocks nor takes any.
+/// The length of a pool that has no blocks and accepts none.
 const CLOSED: usize = usize::MAX;
 
 impl UsualBlocks {
@@ -64,7 +65,7 @@ impl UsualBlocks {
 
     #[inline(always)]
     fn take(&self) -> Option<UsualBlock> {
-        // Of none there is no place, nor of a closed pool.
+        // If the pool is empty or closed, there is no such index.
         let last = self.len.get().wrapping_sub(1);
         let block = self.blocks.get(last)?.take();
         self.len.set(last);
@@ -77,7 +78,7 @@ impl UsualBlocks {
         match self.blocks.get(len) {
             Some(place) => {
                 self.len.set(len + 1);
-                // Nothing was there: to drop it would be to look whether there was.
+                // The place was empty; dropping its old value would check that.
                 mem::forget(place.replace(Some(block)));
             }
             None => self.keep_rarer(block),
@@ -107,10 +108,10 @@ impl Drop for OpenPool {
     }
 }
 
-/// The larger blocks that a thread keeps, of which the one that came last goes first, too.
+/// The larger blocks that a thread keeps. The block returned last is taken first here, too.
 struct LargeBlocks {
     blocks: Vec<Box<[u8]>>,
-    /// The bytes of all of them.
+    /// The size of all of them, in bytes.
     bytes: usize,
 }
 
@@ -133,7 +134,7 @@ impl LargeBlocks {
     }
 }
 
-/// A block of this thread's pool, if it has one, and that is enough for so many bytes.
+/// Returns a block of this thread's pool, if it has one and the block is large enough.
 #[inline(always)]
 pub(crate) fn pooled_block(bytes: usize) -> Option<Box<[u8]>> {
     if bytes > BLOCK_BYTES {
@@ -143,7 +144,7 @@ pub(crate) fn pooled_block(bytes: usize) -> Option<Box<[u8]>> {
     Some(block)
 }
 
-/// A block for that many bytes: one of this thread's pool, if there is one of that size.
+/// Returns a block for this many bytes: one of this thread's pool, if there is one of that size.
 pub(crate) fn take_block(bytes: usize) -> Box<[u8]> {
     match pooled_block(bytes) {
         Some(block) => block,
@@ -158,12 +159,12 @@ fn take_large(bytes: usize) -> Box<[u8]> {
     pooled_large(size).unwrap_or_else(|| new_block(size))
 }
 
-/// Few sizes, so that one that comes back fits the next that is wanted.
+/// Rounds to one of few sizes, so that a returned block fits later requests.
 pub(crate) fn large_size(bytes: usize) -> usize {
     bytes.checked_next_power_of_two().unwrap_or(bytes)
 }
 
-/// A large block of this size, if the thread has one.
+/// Returns a large block of this size, if the thread has one.
 pub(crate) fn pooled_large(size: usize) -> Option<Box<[u8]>> {
     LARGE.try_with(|pool| pool.borrow_mut().take(size)).ok().flatten()
 }
@@ -173,12 +174,12 @@ fn new_block(bytes: usize) -> Box<[u8]> {
     vec![0; bytes].into_boxed_slice()
 }
 
-/// Keeps a block for the next buffer of this thread, if there is room for one of that size.
+/// Keeps a block for later buffers of this thread, if there is room for one of that size.
 #[inline]
 pub(crate) fn give_back(memory: Box<[u8]>) {
     match UsualBlock::try_from(memory) {
         Ok(block) => {
-            // Some systems have no pool any more as a thread ends: then the block is freed.
+            // On some systems the pool is gone when a thread ends: then the block is freed.
             let _ = USUAL.try_with(|pool| pool.keep(block));
         }
         Err(memory) if memory.is_empty() => {}
@@ -189,18 +190,18 @@ pub(crate) fn give_back(memory: Box<[u8]>) {
 #[cold]
 #[inline(never)]
 fn give_back_unusual(memory: Box<[u8]>) {
-    // Small ones are the allocator's business; the largest are too rare to be kept for anybody. A
-    // buffer that is dropped while the thread ends finds no pool any more: the memory is freed.
+    // Small blocks are left to the allocator, and the largest are too rare to be kept. If a buffer
+    // is dropped while the thread ends, the pool is gone and the memory is freed.
     if (BLOCK_BYTES..=LARGE_BYTES_MAX).contains(&memory.len()) {
         let _ = LARGE.try_with(|pool| pool.borrow_mut().keep(memory));
     }
 }
 
-/// Zeros to read into: [`BLOCK_BYTES`] of them, and a few that nobody is lent.
+/// Zeroed memory to read into: [`BLOCK_BYTES`], and a few more that are never lent.
 pub(crate) struct Scratch(Box<[u8]>);
 
-/// How many bytes behind what a reader claims are looked at: whoever decrypts in place, say, leaves
-/// a tag there, of 16 bytes.
+/// How many bytes after the claimed ones are checked: a reader that decrypts in place, for example,
+/// leaves a tag of 16 bytes there.
 const WATCHED_BYTES: usize = 16;
 
 impl Scratch {
@@ -209,15 +210,14 @@ impl Scratch {
         Scratch(new_block(BLOCK_BYTES + WATCHED_BYTES))
     }
 
-    /// What a reader may be lent: zeros.
+    /// Returns the zeroed memory that may be lent to a reader.
     #[inline]
     pub(crate) fn lent(&mut self) -> &mut [u8] {
         &mut self.0[..BLOCK_BYTES]
     }
 
-    /// Makes zero again what was written, by what the reader says. One that is seen to have written
-    /// more has all of it wiped, and so has one that has failed, of which nobody knows what it has
-    /// written.
+    /// Zeroes the bytes that a reader says it has written. Everything is zeroed if the reader has
+    /// visibly written more, or has failed, in which case it is unknown what it has written.
     #[inline]
     pub(crate) fn clean(&mut self, read: &io::Result<usize>) {
         let claimed = match read {
@@ -239,13 +239,13 @@ impl Scratch {
     }
 }
 
-/// Lends the scratch of this thread. Whoever is lent it cleans it.
+/// Lends the scratch of this thread to `f`, which must clean it.
 ///
-/// A reader that reads by a scratch itself finds none, and gets one of its own. One that panics
-/// takes it with it.
+/// If a reader uses a scratch itself, it finds none and gets a new one. If it panics, the scratch
+/// is lost.
 #[inline]
 pub(crate) fn with_scratch<V>(f: impl FnOnce(&mut Scratch) -> V) -> V {
-    // While the thread ends there may be none any more.
+    // It may be gone while the thread ends.
     let kept = SCRATCH.try_with(Cell::take).ok().flatten();
     let mut scratch = kept.unwrap_or_else(Scratch::new);
     let value = f(&mut scratch);

@@ -1,5 +1,5 @@
-//! `BytesHeld`: what many hold together, in bytes, and how much that may be; `Share`: what one of
-//! them holds of it.
+//! `BytesHeld`: how many bytes several owners hold together, and their limit; `Share`: the bytes of
+//! one owner.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use std::sync::Arc;
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::Relaxed;
 
-/// How many bytes of something many connections hold together, and how many they may.
+/// A count of the bytes that many connections hold together, with a limit.
 ///
-/// A limit for each connection is not one for all of them: ten thousand that each keep a megabyte
-/// are ten gigabytes. Streams count their buffers so
-/// ([`StreamConfig::held`](crate::StreamConfig::held)); a protocol that keeps what its peers send
-/// can do the same. Each holds a [`Share`], which is given back when it is dropped: after an error
-/// and a panic, too.
+/// A limit for each connection does not limit their sum: ten thousand connections of a megabyte
+/// each are ten gigabytes. Streams count their buffers in this way
+/// ([`StreamConfig::held`](crate::StreamConfig::held)), and a protocol that keeps data of its peers
+/// can do the same. Each owner has a [`Share`], whose bytes are given back when it is dropped, also
+/// after an error or a panic.
 ///
-/// It can be read from any thread, for a page of metrics, say.
+/// The count can be read from any thread, for example for metrics.
 ///
 /// ```
 /// # mod rotor { pub use rotor_stream as stream; }
@@ -35,25 +35,25 @@ pub struct BytesHeld {
 }
 
 impl BytesHeld {
-    /// A total of so many bytes, of which nothing is held.
+    /// Makes a count with a limit of `max` bytes, of which none are held.
     pub fn new(max: usize) -> Arc<BytesHeld> {
         Arc::new(BytesHeld { held: AtomicUsize::new(0), max })
     }
 
-    /// What is held now, in bytes.
+    /// Returns how many bytes are held now.
     pub fn bytes(&self) -> usize {
         self.held.load(Relaxed)
     }
 
-    /// What may be held, in bytes.
+    /// Returns how many bytes may be held.
     pub fn bytes_max(&self) -> usize {
         self.max
     }
 
-    /// Takes so many more, or none.
+    /// Adds `more` bytes if they fit; otherwise adds nothing.
     fn take(&self, more: usize) -> bool {
         let enlarge = |held: usize| held.checked_add(more).filter(|held| *held <= self.max);
-        // No other memory hangs on it: the count alone has to be right.
+        // `Relaxed`: no other memory depends on the count.
         self.held.fetch_update(Relaxed, Relaxed, enlarge).is_ok()
     }
 
@@ -61,7 +61,8 @@ impl BytesHeld {
         self.held.fetch_sub(fewer, Relaxed);
     }
 
-    /// Somebody holds so many, where it held so many before; or not, and then nothing has changed.
+    /// Changes the bytes of one owner from `before` to `after`. If they do not fit, nothing
+    /// changes.
     pub(crate) fn change(&self, before: usize, after: usize) -> Result<(), NoRoom> {
         if after <= before {
             self.give_back(before - after);
@@ -78,8 +79,8 @@ impl fmt::Debug for BytesHeld {
     }
 }
 
-/// There is no room for more. Nobody's fault: those who have it go on, and whoever comes later has
-/// to wait, or to go.
+/// There is no room for more bytes. This is nobody's fault: existing owners go on, and new ones
+/// must wait or end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoRoom;
 
@@ -91,7 +92,7 @@ impl fmt::Display for NoRoom {
 
 impl std::error::Error for NoRoom {}
 
-/// What one holds of a total, which has it back when this is dropped, however that comes.
+/// The bytes that one owner holds of a total. They are given back when this is dropped.
 #[derive(Debug)]
 pub struct Share {
     total: Option<Arc<BytesHeld>>,
@@ -99,26 +100,25 @@ pub struct Share {
 }
 
 impl Share {
-    /// Nothing of any total: it costs nothing to have.
+    /// A share without any bytes; it costs nothing.
     pub const NONE: Share = Share { total: None, bytes: 0 };
 
-    /// How many bytes it holds.
+    /// Returns how many bytes the share holds.
     #[inline]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Holds so many bytes from now on, more or fewer than before.
+    /// Sets how many bytes the share holds, more or fewer than before.
     ///
     /// # Errors
     ///
-    /// `NoRoom`: there are not so many; it holds what it held.
+    /// `NoRoom` if there are not enough bytes; the share is unchanged.
     pub fn set(&mut self, bytes: usize, total: &Arc<BytesHeld>) -> Result<(), NoRoom> {
         if bytes == self.bytes {
             return Ok(());
         }
-        // Always the total that it began with: to take from one and give back to another would
-        // falsify both.
+        // Always the first total: taking from one and giving back to another would make both wrong.
         let total = self.total.get_or_insert_with(|| total.clone());
         total.change(self.bytes, bytes)?;
         self.bytes = bytes;

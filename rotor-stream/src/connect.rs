@@ -15,10 +15,11 @@ use crate::stream::{Stream, not_connected};
 
 /// A machine that connects to a [`Destination`] and then becomes the stream.
 ///
-/// The context's resolver resolves a [`Host`](crate::Host). Its addresses are tried as RFC 8305
-/// says: IPv6 and IPv4 in turn, [250 ms](crate::ATTEMPT_DELAY) apart or as soon as one has failed,
-/// at most [16](crate::ATTEMPTS_MAX). The first that connects is taken, the others are closed. The
-/// protocol's [`connect_timeout`](crate::StreamConfig::connect_timeout) covers all of it, including
+/// The context's resolver resolves a [`Host`](crate::Host). Its addresses are tried according to
+/// RFC 8305: IPv6 and IPv4 alternate, [250 ms](crate::ATTEMPT_DELAY) apart or as soon as the
+/// previous attempt has failed, at most [16](crate::ATTEMPTS_MAX) of them. The first that connects
+/// is used, the others are closed. The protocol's
+/// [`connect_timeout`](crate::StreamConfig::connect_timeout) covers the whole process, including
 /// resolving. A failure is reported to [`Protocol::not_connected`], and the machine ends.
 #[doc(alias = "Happy Eyeballs")]
 #[doc(alias = "RFC 8305")]
@@ -30,7 +31,7 @@ pub struct Connect<P: Protocol, S: StreamSocket, T = <S as StreamSocket>::Target
 /// The seed of a [`Connect`].
 #[non_exhaustive]
 pub struct ConnectSeed<P: Protocol, T> {
-    /// Where to connect to.
+    /// The address or name to connect to.
     pub destination: T,
     /// The seed of the protocol.
     pub seed: P::Seed,
@@ -48,16 +49,16 @@ impl<P: Protocol, T> ConnectSeed<P, T> {
 ///      └── failed, late ──▶ end
 /// ```
 enum State<P: Protocol, S: StreamSocket> {
-    // Boxed: it is gone when the stream begins, whose slot would keep its size.
+    // Boxed: it is dropped when the stream begins, and the slot would keep its size.
     Connecting { race: Box<HappyEyeballs<S>>, attempt: Attempt<P> },
     Running(Stream<P, S>),
 }
 
-/// What an attempt to connect is for, and how long it may take.
+/// The seed for an attempt to connect, and how long the attempt may take.
 struct Attempt<P: Protocol> {
     seed: P::Seed,
     until: Time,
-    /// The loop drains, and there was no protocol yet that could be told.
+    /// The loop drains, and there was no protocol yet to be told.
     drain_pending: bool,
 }
 
@@ -88,7 +89,7 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
         }
     }
 
-    /// Ends the connection, which is dropped next.
+    /// Prepares the connection for being dropped, which happens next.
     #[cold]
     pub(crate) fn cut_off(&mut self) {
         if let State::Running(stream) = &mut self.state {
@@ -116,7 +117,8 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
     ) -> Response<Self, N> {
         match progress {
             Progress::Wait(race, next) => {
-                // The limit for all of it, or the time of the next attempt, whichever comes first.
+                // The limit for the whole process, or the time of the next attempt, whichever comes
+                // first.
                 let until = attempt.until.min(next);
                 let state = State::Connecting { race: Box::new(race), attempt };
                 Response::ok(Connect { state, destination: PhantomData }).deadline(until)
@@ -125,7 +127,7 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
                 not_connected::<P>(attempt.seed, error, scope);
                 Response::done()
             }
-            // The edge that reported it may have reported input too, and does not come again.
+            // The event that reported it may have reported input too, and is not repeated.
             Progress::Done(socket) => {
                 let mut stream = Stream::<P, S>::registered(socket, attempt.seed, attempt.until);
                 if attempt.drain_pending {
@@ -136,7 +138,7 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
         }
     }
 
-    /// Goes on with an attempt, or ends it.
+    /// Continues an attempt to connect, or ends it.
     fn on_event_connecting<N>(
         race: Box<HappyEyeballs<S>>,
         mut attempt: Attempt<P>,
@@ -152,7 +154,7 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
             // The next attempt is due, or the resolver has answered.
             Event::Timeout | Event::Wakeup => EventSet::EMPTY,
             other => {
-                // There is no protocol yet that could be told; it is told after its first call.
+                // There is no protocol to be told yet; it is told after its first call.
                 attempt.drain_pending |= matches!(other, Event::Draining(_));
                 let state = State::Connecting { race, attempt };
                 return Response::keep(Connect { state, destination: PhantomData });

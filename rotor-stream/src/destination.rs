@@ -1,4 +1,4 @@
-//! `Destination`: where a connection goes to; `Host`: a name and a port.
+//! `Destination`: where a connection leads; `Host`: a name and a port.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,22 +9,22 @@ use rotor_core::{Future, Scope, SendError};
 
 use crate::resolve::{HasResolver, HostName, ResolveError, ResolveResult};
 
-/// Where a connection goes to: an address, or a name whose addresses are found first.
+/// Where a connection leads: an address, or a name whose addresses are looked up first.
 ///
-/// Addresses and paths are destinations of the sockets that connect to such; [`Host`] is one where
-/// the context has a resolver. A wrapping socket with a target of its own kind implements this for
-/// that kind: with [`Resolution::Known`], or by [`map`](Resolution::map) of what a destination of
-/// the socket inside resolves to.
+/// Addresses and paths are destinations of the sockets that connect to them. [`Host`] is one if the
+/// context has a resolver. A wrapping socket with its own type of target implements this trait for
+/// that type: with [`Resolution::Known`], or with the [`map`](Resolution::map) of what a
+/// destination of the inner socket resolves to.
 pub trait Destination<S: StreamSocket, C>: 'static {
-    /// Returns whether a connection to there may agree on this protocol in its handshake, as
-    /// [`StreamSocket::may_agree_on`] of its targets. Default: no.
+    /// Returns whether a connection to this destination may agree on this protocol in its
+    /// handshake, like [`StreamSocket::may_agree_on`] for targets. Default: no.
     fn may_agree_on(&self, protocol: &[u8]) -> bool {
         let _ = protocol;
         false
     }
 
-    /// Returns the same destination, to which connections do not offer this protocol and offer
-    /// another, as [`StreamSocket::without`] of its targets. Default: none.
+    /// Returns the same destination for connections that do not offer this protocol but another
+    /// one, like [`StreamSocket::without`] for targets. Default: `None`.
     fn without(self, protocol: &[u8]) -> Option<Self>
     where
         Self: Sized,
@@ -33,35 +33,36 @@ pub trait Destination<S: StreamSocket, C>: 'static {
         None
     }
 
-    /// Begins to find out where that is. Called for each new attempt to connect, so a name is asked
-    /// for anew each time.
+    /// Begins to resolve the destination. Called for each new attempt to connect, so a name is
+    /// looked up anew each time.
     #[doc(alias = "find")]
     fn resolve(&self, scope: &Scope<'_, C>) -> Resolution<S::Target>;
 }
 
-/// What is known of the addresses of a destination.
+/// What is known about the addresses of a destination.
 #[derive(Debug)]
 #[non_exhaustive]
 #[doc(alias = "Way")]
 pub enum Resolution<T> {
-    /// Where to connect to, without asking anybody.
+    /// The target, which is known without a resolver.
     Known(T),
     /// A resolver was asked.
     Asked {
-        /// What it will answer, to the machine that asked.
+        /// The future answer of the resolver, for the machine that asked.
         addresses: Future<ResolveResult>,
         /// The port to connect to.
         port: u16,
-        /// Makes a target of an address.
+        /// Makes a target from an address.
         target: ToTarget<T>,
     },
-    /// There is nowhere to connect to.
+    /// There is no address to connect to.
     #[doc(alias = "None")]
     Failed(ResolveError),
 }
 
 impl<T: 'static> Resolution<T> {
-    /// The same for a socket around the one that this was for: makes targets of its targets.
+    /// Converts this into the resolution of a wrapping socket, by making its targets from the inner
+    /// ones.
     pub fn map<U>(self, wrap: impl Fn(T) -> U + Send + 'static) -> Resolution<U> {
         match self {
             Resolution::Known(target) => Resolution::Known(wrap(target)),
@@ -74,14 +75,14 @@ impl<T: 'static> Resolution<T> {
     }
 }
 
-/// Makes targets of the addresses that a resolver finds.
+/// Makes targets from the addresses that a resolver finds.
 pub struct ToTarget<T> {
-    // What captures nothing is boxed without an allocation.
+    // A closure that captures nothing is boxed without an allocation.
     make: Box<dyn Fn(SocketAddr) -> T + Send>,
 }
 
 impl<T> ToTarget<T> {
-    /// By this function, which is called once for each address.
+    /// Wraps a function, which is called once for each address.
     pub fn new(make: impl Fn(SocketAddr) -> T + Send + 'static) -> ToTarget<T> {
         ToTarget { make: Box::new(make) }
     }
@@ -97,7 +98,7 @@ impl<T> fmt::Debug for ToTarget<T> {
     }
 }
 
-/// A host by its name, and a port: a [`Destination`] for loops whose context [has a
+/// A host, as a name and a port: a [`Destination`] for loops whose context [has a
 /// resolver](HasResolver).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Host {
@@ -108,13 +109,13 @@ pub struct Host {
 }
 
 impl Host {
-    /// The host of this name.
+    /// Makes the host with this name.
     pub fn new(name: impl Into<HostName>, port: u16) -> Host {
         Host { name: name.into(), port }
     }
 }
 
-/// As the authority of a URI has it (RFC 3986 §3.2): `db.example:5432`, `[::1]:5432`.
+/// Writes the host like the authority of a URI (RFC 3986 §3.2): `db.example:5432`, `[::1]:5432`.
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Host { name, port } = self;
@@ -153,7 +154,7 @@ where
     }
 }
 
-/// A destination of either kind of socket: with and without TLS, say.
+/// A destination for either of two kinds of sockets, for example with and without TLS.
 impl<A, B, D, E, C> Destination<Either<A, B>, C> for Either<D, E>
 where
     A: StreamSocket<Target: 'static>,

@@ -1,5 +1,5 @@
-//! `HappyEyeballs`: connecting to a peer that has several addresses, of two families. They are
-//! tried one after the other and side by side, and the first that connects is taken (RFC 8305).
+//! `HappyEyeballs`: connecting to a host with several addresses of two families. They are tried one
+//! after the other and in parallel, and the first that connects is used (RFC 8305).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -12,15 +12,14 @@ use crate::destination::{Resolution, ToTarget};
 use crate::error::Fatal;
 use crate::resolve::{ResolveError, ResolveResult};
 
-/// How long after one attempt the next one begins (the Connection Attempt Delay of RFC 8305 §5: 250
-/// ms recommended).
+/// The delay between the beginnings of two attempts (the Connection Attempt Delay of RFC 8305 §5:
+/// 250 ms recommended).
 pub const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
-/// The most addresses of a host that are tried. Whatever a resolver answers, a connection costs no
-/// more sockets than this.
+/// The maximum number of addresses of a host that are tried. Whatever a resolver answers, a
+/// connection costs no more sockets than this.
 pub const ATTEMPTS_MAX: usize = 16;
 
-/// An attempt to connect somewhere. It is not a machine itself; a machine holds it until it has a
-/// socket.
+/// An attempt to connect. It is not a machine; a machine holds it until it has a socket.
 ///
 /// ```text
 ///   Resolving ──addresses──▶ Racing ──first that connects──▶ Done(the socket)
@@ -31,12 +30,12 @@ pub(crate) enum HappyEyeballs<S: StreamSocket> {
     Racing(Race<S>),
 }
 
-/// The attempts under way, and those to come.
+/// The current attempts, and the remaining targets.
 pub(crate) struct Race<S: StreamSocket> {
     sockets: Vec<S>,
-    /// The targets of attempts to come, the next one last.
+    /// The targets of later attempts, the next one last.
     left: Vec<S::Target>,
-    /// When the next attempt begins, if nothing is decided before.
+    /// When the next attempt begins, if none succeeds before.
     next: Time,
     /// Why the last failed attempt failed.
     failure: Option<io::Error>,
@@ -44,7 +43,7 @@ pub(crate) struct Race<S: StreamSocket> {
 
 /// The result of a step.
 pub(crate) enum Progress<S: StreamSocket> {
-    /// It waits, and must be polled at this time at the latest.
+    /// It waits, and must be polled again at this time at the latest.
     Wait(HappyEyeballs<S>, Time),
     /// The socket, registered and connected.
     Done(S),
@@ -62,15 +61,14 @@ impl<S: StreamSocket> HappyEyeballs<S> {
         }
     }
 
-    /// Polls everything: call it after an event, a wake-up, or at the time that it asked for.
+    /// Polls everything. Call it after an event or a wake-up, and at the time of the last result.
     pub(crate) fn poll<C>(self, scope: &Scope<'_, C>) -> Progress<S> {
         match self {
             HappyEyeballs::Racing(race) => race.poll(scope),
             HappyEyeballs::Resolving { addresses, port, target } => match addresses.take() {
                 Outcome::Pending(addresses) => Progress::Wait(
                     HappyEyeballs::Resolving { addresses, port, target },
-                    // The answer wakes the machine; `connect_timeout` limits how long that may
-                    // take.
+                    // The answer wakes the machine; `connect_timeout` limits how long it may take.
                     Time::NEVER,
                 ),
                 Outcome::Value(Ok(addresses)) => {
@@ -93,9 +91,9 @@ impl<S: StreamSocket> Race<S> {
         race.start_due(scope)
     }
 
-    /// Looks which attempts have connected and which have failed. It is not known which socket an
-    /// event was for, and that may even be gone by now. So all are asked, and what the event says
-    /// decides nothing.
+    /// Checks which attempts have connected and which have failed. An event does not show to which
+    /// socket it belongs, and that socket may even be gone by now. So all sockets are checked,
+    /// whatever the event says.
     fn poll<C>(mut self, scope: &Scope<'_, C>) -> Progress<S> {
         let mut index = 0;
         while let Some(socket) = self.sockets.get_mut(index) {
@@ -109,8 +107,8 @@ impl<S: StreamSocket> Race<S> {
         self.start_due(scope)
     }
 
-    /// Notes a failed attempt. The next one need not wait for it (RFC 8305 §5): the delay is a lead
-    /// over the next attempt, which a failed one has no use for.
+    /// Handles a failed attempt. The next one begins at once (RFC 8305 §5): the delay only serves
+    /// to give the earlier attempt a lead.
     fn note_failure<C>(&mut self, index: usize, error: io::Error, scope: &Scope<'_, C>) {
         drop(self.sockets.remove(index));
         self.failure = Some(error);
@@ -125,7 +123,7 @@ impl<S: StreamSocket> Race<S> {
                     self.sockets.push(socket);
                     self.next = scope.now() + ATTEMPT_DELAY;
                 }
-                // It failed at once, without costing time, so the next one gets its turn now.
+                // It failed at once, without costing time, so the next one begins now.
                 Err(error) => self.failure = Some(error),
             }
         }
@@ -134,7 +132,7 @@ impl<S: StreamSocket> Race<S> {
                 || io::Error::new(io::ErrorKind::AddrNotAvailable, "the host has no addresses");
             return Progress::Fail(Fatal::Connect(self.failure.unwrap_or_else(none)));
         }
-        // If no attempt is left, there is nothing to do before an event.
+        // If no target is left, there is nothing to do before an event.
         let next = if self.left.is_empty() { Time::NEVER } else { self.next };
         Progress::Wait(HappyEyeballs::Racing(self), next)
     }
@@ -146,7 +144,8 @@ fn connect<S: StreamSocket, C>(target: &S::Target, scope: &Scope<'_, C>) -> io::
     Ok(socket)
 }
 
-/// The two families by turns, beginning with IPv6, each in the resolver's order (RFC 8305 §4).
+/// Alternates between the two families, beginning with IPv6, each in the resolver's order (RFC 8305
+/// §4).
 fn interleave(addresses: &[IpAddr]) -> Vec<IpAddr> {
     let mut six = addresses.iter().filter(|address| address.is_ipv6());
     let mut four = addresses.iter().filter(|address| address.is_ipv4());

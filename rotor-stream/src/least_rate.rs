@@ -1,23 +1,23 @@
-//! `LeastRate` and `RateWatch`: how fast bytes must pass at least, counted step by step.
+//! `LeastRate` and `RateWatch`: the lowest rate at which bytes may pass, checked step by step.
 
 use std::time::Duration;
 
 use rotor_core::Time;
 
-/// A least rate: so many bytes in each so much time, and how far behind whoever is watched may
-/// fall.
+/// The lowest rate at which bytes may pass: a number of bytes in each period, and how far behind
+/// the peer may fall.
 ///
-/// Each whole step of bytes buys its time, and no more than the slack is ever bought ahead. So a
-/// burst is no store to live on: whoever falls silent after it has the slack, however much came
-/// before. An average since the beginning would let a megabyte in one piece pay for a quarter of an
-/// hour of silence at a kilobyte a second.
+/// Each complete step of bytes extends the time by one period, but never beyond the slack. So a
+/// burst does not pay for later silence: after it, the peer may be silent for the slack, however
+/// much it sent before. With an average since the beginning, a megabyte in one piece would pay for
+/// a quarter of an hour of silence at a kilobyte a second.
 ///
 /// ```
 /// # mod rotor { pub use rotor_stream as stream; }
 /// use rotor::stream::LeastRate;
 /// use std::time::Duration;
 ///
-/// // 1 KiB in each second; five seconds without a byte are forgiven, at the beginning and later.
+/// // At least 1 KiB a second; five seconds without a byte are allowed, at the beginning and later.
 /// let rate = LeastRate::new(1024, Duration::from_secs(1)).slack(Duration::from_secs(5));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,14 +31,15 @@ pub struct LeastRate {
 }
 
 impl LeastRate {
-    /// So many bytes in each so much time, which is the slack too: each step must be complete in
-    /// its time. No bytes are no least rate: nobody is ever too slow.
+    /// Makes a rate of `bytes` in each period `time`. The slack is one period too, so each step
+    /// must be complete in its period. With 0 bytes there is no lowest rate, and nobody is too
+    /// slow.
     pub const fn new(bytes: u64, time: Duration) -> LeastRate {
         LeastRate { step: bytes, time, slack: time }
     }
 
-    /// How far whoever is watched may fall behind: the grace at the beginning, and the longest
-    /// silence after that. With a slack below the time of a step each step must be complete in the
+    /// Sets how far the peer may fall behind: the time for the first step, and the longest silence
+    /// after that. If the slack is less than the period, each step must be complete within the
     /// slack.
     pub const fn slack(mut self, slack: Duration) -> LeastRate {
         self.slack = slack;
@@ -46,8 +47,8 @@ impl LeastRate {
     }
 }
 
-/// Keeps watch over a [`LeastRate`]: until when something must have passed. It is told the time and
-/// does not ask for it.
+/// Checks a [`LeastRate`]: it says until when the next step must be complete. The caller passes the
+/// current time.
 ///
 /// ```
 /// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; }
@@ -67,15 +68,15 @@ impl LeastRate {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RateWatch {
     until: Time,
-    /// What has passed of a step that is not complete, in bytes.
+    /// The bytes of the current, incomplete step.
     passed: u64,
 }
 
 impl RateWatch {
-    /// Watches nothing: nothing is under way.
+    /// A watch that is not running.
     pub const NONE: RateWatch = RateWatch { until: Time::NEVER, passed: 0 };
 
-    /// Begins to watch, with the whole slack.
+    /// Begins to watch, with the full slack.
     #[doc(alias = "begin")]
     pub fn new(rate: LeastRate, now: Time) -> RateWatch {
         match rate.step {
@@ -84,20 +85,20 @@ impl RateWatch {
         }
     }
 
-    /// Until when the next step must be complete; `Time::NEVER` if nothing is watched. For a
-    /// deadline.
+    /// Returns until when the next step must be complete, for use as a deadline; `Time::NEVER` if
+    /// nothing is watched.
     #[inline]
     pub const fn until(&self) -> Time {
         self.until
     }
 
-    /// So many bytes have passed. What is told of only after [`until`](RateWatch::until), because
-    /// the loop was late, counts from now.
+    /// Counts bytes that have passed. If they are reported only after [`until`](RateWatch::until),
+    /// because the loop was late, they count from now.
     pub fn pass(&mut self, bytes: u64, rate: LeastRate, now: Time) {
         if self.until == Time::NEVER {
             return;
         }
-        // There was one before.
+        // There was a rate before, and there is none now.
         if rate.step == 0 {
             *self = RateWatch::NONE;
             return;
@@ -107,24 +108,25 @@ impl RateWatch {
             return;
         }
         let steps = u32::try_from(self.passed / rate.step).unwrap_or(u32::MAX);
-        // A step that comes late, because the loop was, buys from now: nobody is punished for that.
+        // A step that is late because the loop was late counts from now, so that nobody is punished
+        // for that.
         let bought = self.until.max(now) + rate.time.saturating_mul(steps);
         let most = now + rate.slack;
         *self = if bought < most {
             RateWatch { until: bought, passed: self.passed % rate.step }
         } else {
-            // The rest of a step would be time bought ahead as well.
+            // The rest of a step would also be time gained in advance.
             RateWatch { until: most, passed: 0 }
         };
     }
 
-    /// Time in which nothing could pass, and not for want of the one that is watched, does not
-    /// count: we did not read, or there was nothing to write.
+    /// Extends the time by a period in which nothing could pass, and not because of the peer: we
+    /// did not read, or there was nothing to write.
     pub fn put_off(&mut self, time: Duration) {
         self.until += time;
     }
 
-    /// The next step must be complete by then, unless it must be sooner.
+    /// Requires the next step to be complete by `until`, if it is not required sooner.
     pub fn hasten(&mut self, until: Time) {
         if self.until != Time::NEVER {
             self.until = self.until.min(until);

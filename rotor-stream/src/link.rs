@@ -1,4 +1,4 @@
-//! `Link`: whether a persistent connection is up, for those who wait on it; and the way to end it.
+//! `Link`: shows whether a persistent connection is up, and ends it.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError};
@@ -10,9 +10,9 @@ use crate::sync::atomic::Ordering::SeqCst;
 use crate::sync::{Mutex, MutexGuard};
 use crate::watchers::Watchers;
 
-/// Whether a persistent connection is up, for those who wait on it.
+/// Shows whether a persistent connection is up, and ends it.
 ///
-/// Clones name the same connection; any thread may hold one.
+/// Clones belong to the same connection; any thread may hold one.
 #[derive(Clone, Default)]
 pub struct Link {
     shared: Arc<Shared>,
@@ -27,30 +27,30 @@ struct Shared {
 }
 
 impl Link {
-    /// The link of a connection that is not yet made.
+    /// Makes the link of a connection that does not exist yet.
     pub fn new() -> Link {
         Link::default()
     }
 
-    /// Whether the connection is up: the protocol's `create` was called, and the protocol has not
-    /// ended since.
+    /// Returns whether the connection is up: the protocol's `create` was called, and the protocol
+    /// has not ended since.
     pub fn is_up(&self) -> bool {
         self.shared.is_up.load(SeqCst)
     }
 
-    /// Wakes a machine whenever the connection goes up or down, until that machine ends. Saying so
-    /// again changes nothing.
+    /// Wakes a machine whenever the connection goes up or down, until that machine ends. Calling it
+    /// again for the same machine changes nothing.
     ///
-    /// It is woken for changes after this call; look at [`is_up`](Link::is_up) after it.
+    /// The machine is woken for changes after this call, so check [`is_up`](Link::is_up) after it.
     pub fn watch(&self, watcher: Notifier) {
         self.watchers().add(watcher);
     }
 
-    /// Ends the persistent connection: the machine, and the connection with it, at its next turn.
-    /// Where the peer has not taken all that was written, it hears a reset.
+    /// Ends the persistent connection: the machine ends at its next turn, and the connection with
+    /// it. If the peer has not taken all output, the connection is reset.
     pub fn close(&self) {
-        // Before the wake-up: whoever is woken sees it. Without an owner yet there is nobody to
-        // wake, and the machine looks by itself when it begins.
+        // Before the wake-up, so that the woken machine sees it. If there is no owner yet, the
+        // machine checks this itself when it begins.
         self.shared.is_closed.store(true, SeqCst);
         if let Some(owner) = &*self.shared.owner.lock().unwrap_or_else(PoisonError::into_inner) {
             owner.wakeup();
@@ -66,7 +66,7 @@ impl Link {
     }
 
     pub(crate) fn set(&self, is_up: bool) {
-        // Those that have ended leave the list in passing: `wakeup` says whether there is anybody.
+        // Machines that have ended are removed here: `wakeup` returns whether the machine exists.
         if self.shared.is_up.swap(is_up, SeqCst) != is_up {
             self.watchers().retain(Notifier::wakeup);
         }

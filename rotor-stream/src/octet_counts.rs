@@ -1,12 +1,12 @@
-//! `OctetCounts`: how much came in and went out, of all streams that share a configuration.
+//! `OctetCounts`: how many bytes were read and written by all streams that share a configuration.
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// How many octets streams have read from their sockets and written to them, above whatever wraps
-/// those (TLS): [`StreamConfig::count_octets`](crate::StreamConfig::count_octets). It can be read
-/// from any thread.
+/// How many bytes streams have read from their sockets and written to them, above any wrapping
+/// socket (TLS): [`StreamConfig::count_octets`](crate::StreamConfig::count_octets). The counts can
+/// be read from any thread.
 #[derive(Default)]
 pub struct OctetCounts {
     read: AtomicU64,
@@ -14,25 +14,25 @@ pub struct OctetCounts {
 }
 
 impl OctetCounts {
-    /// Counts from zero.
+    /// Makes counters that begin at zero.
     pub fn new() -> OctetCounts {
         OctetCounts::default()
     }
 
-    /// What was read, also to be thrown away.
+    /// Returns how many bytes were read, including discarded ones.
     pub fn read(&self) -> u64 {
         self.read.load(Relaxed)
     }
 
-    /// What was written: what the sockets have taken.
+    /// Returns how many bytes were written, that is, taken by the sockets.
     pub fn written(&self) -> u64 {
         self.written.load(Relaxed)
     }
 
-    /// Once for each event of a stream.
+    /// Adds the bytes of one event of a stream.
     #[inline]
     pub(crate) fn add(&self, read: usize, written: usize) {
-        // An event that moves nothing costs no more than the questions.
+        // An event that moves no bytes costs only these checks.
         if read != 0 {
             self.read.fetch_add(read as u64, Relaxed);
         }

@@ -1,5 +1,5 @@
-//! `PeerConnections`: how many connections each peer has, and how many it may; `PeerPlace`: one of
-//! them.
+//! `PeerConnections`: how many connections each peer has, and how many it may have; `PeerPlace`:
+//! one of them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,14 +12,14 @@ use crate::sync::{Mutex, MutexGuard};
 
 /// How many connections each peer has, and how many it may have at a time.
 ///
-/// A peer is an address of IPv4, or a network of IPv6: whoever has one address of those has 2⁶⁴, as
-/// a rule. One value is shared by all listeners and loops that are to count together:
-/// [`AcceptConfig::per_peer`](crate::AcceptConfig::per_peer) refuses what is beyond it, as soon as
-/// it is accepted, and wrapping sockets that learn of the real peer later can do the same. It takes
-/// a lock for the length of a look-up, at the beginning and at the end of a connection.
+/// A peer is an IPv4 address or an IPv6 network, because anyone with one IPv6 address usually has
+/// 2⁶⁴ of them. All listeners and loops that count together share one value.
+/// [`AcceptConfig::per_peer`](crate::AcceptConfig::per_peer) refuses further connections as soon as
+/// they are accepted, and wrapping sockets that learn the real peer later can do the same. A lock
+/// is held during a look-up, at the beginning and at the end of each connection.
 ///
-/// Many people may come from one address: a company, a mobile network. A limit that is no attack's
-/// doing when it is met is too low.
+/// Many people may share one address: in a company, or a mobile network. If ordinary use reaches
+/// the limit, it is too low.
 ///
 /// ```
 /// # mod rotor { pub use rotor_stream as stream; }
@@ -42,14 +42,14 @@ use crate::sync::{Mutex, MutexGuard};
 pub struct PeerConnections {
     max: u32,
     prefixes: (u8, u8),
-    // Ordered: whoever chooses its addresses cannot choose what a look-up costs.
+    // Ordered, so that a peer that chooses its addresses cannot make look-ups expensive.
     peers: Mutex<BTreeMap<IpAddr, u32>>,
     refused: AtomicU64,
 }
 
 impl PeerConnections {
-    /// At most so many of each peer, at least one. A peer is an address of IPv4 (/32), or a network
-    /// of IPv6 of 64 bits (/64).
+    /// Allows each peer at most `max` connections, at least one. A peer is an IPv4 address (/32) or
+    /// an IPv6 network of 64 bits (/64).
     pub fn new(max: u32) -> PeerConnections {
         PeerConnections {
             max: max.max(1),
@@ -59,21 +59,21 @@ impl PeerConnections {
         }
     }
 
-    /// How many bits of an address say who the peer is, of IPv4 and of IPv6: those of its first
-    /// bits. Default: 32 and 64.
+    /// Sets how many leading bits of an IPv4 and of an IPv6 address identify the peer. Default: 32
+    /// and 64.
     pub fn prefixes(mut self, v4: u8, v6: u8) -> PeerConnections {
         self.prefixes = (v4.min(32), v6.min(128));
         self
     }
 
-    /// As listeners keep it.
+    /// Wraps the value in the `Arc` that listeners keep.
     #[must_use]
     pub fn share(self) -> Arc<PeerConnections> {
         Arc::new(self)
     }
 
-    /// Counts one more connection from an address; `None` where its peer has as many as it may, and
-    /// that is counted.
+    /// Counts one more connection from an address. Returns `None`, and counts the refusal, if the
+    /// peer has the maximum number.
     pub fn enter(self: &Arc<Self>, address: IpAddr) -> Option<PeerPlace> {
         let peer = self.peer(address);
         {
@@ -88,27 +88,27 @@ impl PeerConnections {
         None
     }
 
-    /// How many connections the peer at an address has.
+    /// Returns how many connections the peer with this address has.
     pub fn of(&self, address: IpAddr) -> u32 {
         self.peers().get(&self.peer(address)).copied().unwrap_or(0)
     }
 
-    /// How many peers have connections.
+    /// Returns how many peers have connections.
     pub fn peers_now(&self) -> usize {
         self.peers().len()
     }
 
-    /// How many connections were refused.
+    /// Returns how many connections were refused.
     pub fn refused(&self) -> u64 {
         self.refused.load(Relaxed)
     }
 
     fn peers(&self) -> MutexGuard<'_, BTreeMap<IpAddr, u32>> {
-        // Each change is a whole one.
+        // A poisoned lock is fine: each change is complete.
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who has an address: its first bits.
+    /// Returns the peer with this address: its leading bits.
     fn peer(&self, address: IpAddr) -> IpAddr {
         match address.to_canonical() {
             IpAddr::V4(address) => {
@@ -129,7 +129,7 @@ impl fmt::Debug for PeerConnections {
     }
 }
 
-/// A connection that counts as one of its peer's, as long as this lives.
+/// A connection that is counted for its peer until this is dropped.
 #[must_use = "it is given back when it is dropped"]
 pub struct PeerPlace {
     connections: Arc<PeerConnections>,

@@ -12,17 +12,17 @@ use crate::destination::Destination;
 use crate::link::Link;
 use crate::protocol::Protocol;
 
-/// A machine that keeps a protocol connected to one [`Destination`], an address or a name: it
-/// connects, and when the connection fails or ends, it waits a while and connects again.
+/// A machine that keeps a protocol connected to one [`Destination`], an address or a name. It
+/// connects, and when the connection fails or ends, it waits for a while and connects again.
 ///
 /// The protocol's [`StreamConfig`](crate::StreamConfig) sets how long connecting may take, and
-/// [`PersistentConfig`] sets the waits. Each connection gets a clone of the seed. A failure to
-/// connect is reported to [`Protocol::not_connected`]. A [`Link`] tells others whether it is
-/// connected.
+/// [`PersistentConfig`] sets how long to wait. Each connection gets a clone of the seed. A failure
+/// to connect is reported to [`Protocol::not_connected`]. A [`Link`] tells others whether the
+/// connection is up.
 ///
-/// It ends when the loop drains, or by [`Link::close`]. It makes no room for others
-/// ([`Machine::idle`]), whatever its protocol says: it would keep its slot and take a descriptor
-/// again at once.
+/// The machine ends when the loop drains, or by [`Link::close`]. It is never idle
+/// ([`Machine::idle`]), whatever its protocol returns: closing the connection would free no slot,
+/// and the machine would take a descriptor again at once.
 #[doc(alias = "reconnect")]
 pub struct Persistent<P: Protocol, S: StreamSocket, T = <S as StreamSocket>::Target> {
     plan: Box<Plan<P, T>>,
@@ -41,7 +41,7 @@ enum State<P: Protocol, S: StreamSocket, T> {
     BackingOff { until: Time },
 }
 
-/// What is kept while connections come and go.
+/// What is kept from one connection to the next.
 struct Plan<P: Protocol, T> {
     destination: T,
     seed: P::Seed,
@@ -85,15 +85,15 @@ pub struct PersistentSeed<P: Protocol, T> {
     pub seed: P::Seed,
     /// How long to wait between attempts. Default: [`PersistentConfig::new`].
     pub config: PersistentConfig,
-    /// Where others look whether it is connected. Default: a link that nobody else has.
+    /// Shows others whether the connection is up. Default: a link that is not shared.
     pub link: Link,
 }
 
 /// How long a persistent connection waits between attempts.
 ///
-/// The first wait is between half of `backoff_min` and all of it. Each further wait is up to twice
-/// as long as the one before, up to `backoff_max`. The random half keeps many clients from coming
-/// back at the same instant.
+/// The first wait is between half of `backoff_min` and all of it. Each further wait may be twice as
+/// long as the one before, up to `backoff_max`. The random half keeps many clients from
+/// reconnecting at the same instant.
 #[derive(Clone, Debug)]
 #[must_use]
 #[doc(alias = "exponential backoff")]
@@ -105,8 +105,8 @@ pub struct PersistentConfig {
 }
 
 impl<P: Protocol, T> PersistentSeed<P, T> {
-    /// Makes the seed of a connection to `destination`; each time the protocol is made from a clone
-    /// of `seed`.
+    /// Makes the seed of a connection to `destination`. Each connection's protocol is made from a
+    /// clone of `seed`.
     pub fn new(destination: T, seed: P::Seed) -> PersistentSeed<P, T> {
         PersistentSeed { destination, seed, config: PersistentConfig::new(), link: Link::new() }
     }
@@ -117,7 +117,8 @@ impl<P: Protocol, T> PersistentSeed<P, T> {
         self
     }
 
-    /// Sets where others look whether it is connected. Default: a link that nobody else has.
+    /// Sets the link that shows others whether the connection is up. Default: a link that is not
+    /// shared.
     pub fn link(mut self, link: Link) -> PersistentSeed<P, T> {
         self.link = link;
         self
@@ -134,9 +135,9 @@ impl PersistentConfig {
         }
     }
 
-    /// Sets the first wait. Default 100 ms: a server that is restarted is back soon. At least 1 ms,
+    /// Sets the first wait. Default 100 ms: a restarted server is back soon. It is at least 1 ms,
     /// whatever is set here and in [`backoff_max`](PersistentConfig::backoff_max): without a wait,
-    /// a loop would do nothing but try.
+    /// the loop would do nothing but reconnect.
     pub fn backoff_min(mut self, time: Duration) -> PersistentConfig {
         self.backoff_min = time;
         self
@@ -149,22 +150,22 @@ impl PersistentConfig {
         self
     }
 
-    /// Sets how long a connection must have been up so that the next wait is the first one again.
-    /// Default 10 s: a server that accepts and closes at once is not asked ten times a second.
+    /// Sets how long a connection must have been up for the next wait to be the first one again.
+    /// Default 10 s: a server that accepts and closes at once is not contacted ten times a second.
     pub fn stable_after(mut self, time: Duration) -> PersistentConfig {
         self.stable_after = time;
         self
     }
 
-    /// Returns the wait after this many failures in a row (at least one); it is at least a tick.
-    /// `random` must be evenly spread over its range.
+    /// Returns the wait after this many failures in a row (at least one); at least a tick. `random`
+    /// must be uniformly distributed.
     fn backoff(&self, failures: u32, random: u64) -> Duration {
         let doubled = 1u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
         let ceiling = self.backoff_min.saturating_mul(doubled).min(self.backoff_max);
-        // If all of it were random, some clients would wait next to nothing; if none of it were,
-        // all would come back at once.
+        // If the whole wait were random, some clients would hardly wait at all; if none of it were,
+        // all would return at once.
         let half = ceiling / 2;
-        // A floating-point number has room for 53 random bits.
+        // A floating-point number holds 53 random bits.
         let wait = half
             .saturating_add((ceiling - half).mul_f64((random >> 11) as f64 / (1u64 << 53) as f64));
         wait.max(TICK)
@@ -178,7 +179,7 @@ impl Default for PersistentConfig {
 }
 
 impl<P: Protocol, T> Plan<P, T> {
-    /// Notes whether the protocol exists: after its end the connection may still be flushed.
+    /// Notes whether the protocol exists; after its end the connection may still be flushed.
     fn note(&mut self, is_up: bool, now: Time) {
         if is_up == self.is_up {
             return;
@@ -193,7 +194,7 @@ impl<P: Protocol, T> Plan<P, T> {
     fn note_end(&mut self, now: Time) {
         let was_stable =
             self.up_since.take().is_some_and(|since| now - since >= self.config.stable_after);
-        // This end counts as a failure too: without one there would be no wait.
+        // This end counts as a failure, too; otherwise there would be no wait.
         self.failures = if was_stable { 1 } else { self.failures.saturating_add(1) };
         self.note(false, now);
     }
@@ -201,8 +202,7 @@ impl<P: Protocol, T> Plan<P, T> {
 
 impl<P: Protocol, T> Drop for Plan<P, T> {
     fn drop(&mut self) {
-        // This happens even if the protocol has panicked, so that nobody waits for the link for
-        // ever.
+        // Also if the protocol has panicked, so that nobody waits for the link for ever.
         self.link.set(false);
     }
 }
@@ -214,8 +214,8 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Persistent<P, 
 where
     P::Seed: Clone,
 {
-    /// Makes the machine, which begins to connect in the next turn. So it can be made before there
-    /// is a context.
+    /// Makes the machine, which begins to connect in the next turn, so that it can be made before
+    /// there is a context.
     pub fn new<C>(
         seed: PersistentSeed<P, T>,
         scope: &mut Scope<'_, C>,
@@ -245,7 +245,7 @@ where
         Persistent::wrap(plan, response, scope)
     }
 
-    /// Makes the stream's answer that of this machine.
+    /// Turns the response of the stream into one of this machine.
     fn wrap<N>(
         mut plan: Box<Plan<P, T>>,
         response: Response<Connect<P, S, T>>,
@@ -283,7 +283,7 @@ where
         if plan.is_draining || plan.link.is_closed() {
             return Response::done();
         }
-        // Peers see these times, from which `random_u64` could be computed.
+        // Peers observe these times, from which `random_u64` could be computed.
         let random = u64::from_ne_bytes(scope.secure_random());
         let until = scope.now() + plan.config.backoff(plan.failures, random);
         Response::ok(Persistent { plan, state: State::BackingOff { until } }).deadline(until)
@@ -326,14 +326,14 @@ where
         scope: &mut Scope<'_, P::Context>,
     ) -> Response<Self, Self::Seed> {
         match (&event, &self.state) {
-            // At once, whatever is connecting or being written: that is what closing a link means.
+            // At once, whatever is being connected or written: this is what closing a link means.
             (Event::Wakeup, _) if self.plan.link.is_closed() => {
                 if let State::Running(stream) = &mut self.state {
                     stream.cut_off();
                 }
                 return Response::done();
             }
-            // A link that was closed before there was a machine to wake.
+            // The link was closed before there was a machine to wake.
             (Event::Timeout, State::BackingOff { .. }) if self.plan.link.is_closed() => {
                 return Response::done();
             }
@@ -342,7 +342,7 @@ where
             }
             (Event::Draining(_), state) => {
                 self.plan.is_draining = true;
-                // What was written is flushed even if the protocol has ended.
+                // Output is flushed even if the protocol has ended.
                 if !matches!(state, State::Running(stream) if !stream.is_unopened()) {
                     return Response::done();
                 }

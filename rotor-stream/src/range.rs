@@ -1,9 +1,9 @@
-//! Ranges that are clamped to what there is.
+//! Clamping of ranges.
 
 use std::ops::{Bound, RangeBounds};
 
-/// Where a range begins and ends among `len` elements; nowhere, if it is outside of them or the
-/// wrong way round.
+/// Returns the beginning and end of a range among `len` elements. The result is empty if the range
+/// is outside of them or reversed.
 pub(crate) fn clamp(range: impl RangeBounds<usize>, len: usize) -> (usize, usize) {
     let from = match range.start_bound() {
         Bound::Included(&at) => at,

@@ -1,4 +1,4 @@
-//! What it takes to find a host's addresses, whoever finds them: `HasResolver`, `AddressService`.
+//! The interface to a resolver, whatever implements it: `HasResolver`, `AddressService`.
 
 use std::error::Error;
 use std::net::IpAddr;
@@ -7,23 +7,23 @@ use std::sync::Arc;
 use quick_error::quick_error;
 use rotor_core::Service;
 
-/// Asks for the addresses of a host by its name, as text: the request of an [`AddressService`].
+/// The name of a host, as text: the request of an [`AddressService`].
 ///
-/// An address as text ("192.0.2.1", "2001:db8::1") is answered with itself.
+/// An address as text ("192.0.2.1", "2001:db8::1") is answered with that address.
 pub type HostName = Arc<str>;
 
-/// The addresses of a host, at least one, in the order in which its resolver prefers them; or why
-/// there are none.
+/// The addresses of a host, at least one, in the resolver's order of preference; or why there are
+/// none.
 #[doc(alias = "Resolved")]
 pub type ResolveResult = Result<Arc<[IpAddr]>, ResolveError>;
 
-/// The handle of a machine that finds addresses: that of `rotor-dns`, one that asks the system's
-/// `getaddrinfo`, or yours.
+/// The handle of a machine that finds addresses: that of `rotor-dns`, one that calls the system's
+/// `getaddrinfo`, or your own.
 ///
-/// Cheap to clone; see [`Service`] for what asking costs and how it is cancelled.
+/// It is cheap to clone. See [`Service`] for the cost of a request, and how to cancel it.
 pub type AddressService = Service<HostName, ResolveResult>;
 
-/// A context whose loop can find addresses.
+/// A context whose loop has a resolver.
 ///
 /// ```
 /// # mod rotor { pub use rotor_stream as stream; }
@@ -44,7 +44,7 @@ pub type AddressService = Service<HostName, ResolveResult>;
     note = "keep an `AddressService` in it and implement `HasResolver`; `rotor_dns` makes such services"
 )]
 pub trait HasResolver {
-    /// Whom to ask.
+    /// Returns the handle of the resolver.
     fn addresses(&self) -> &AddressService;
 }
 
@@ -53,23 +53,23 @@ quick_error! {
     #[derive(Clone, Debug)]
     #[non_exhaustive]
     pub enum ResolveError {
-        /// The text is no name of a host. The caller's mistake.
+        /// The text is not the name of a host: the caller's mistake.
         Name(error: Arc<dyn Error + Send + Sync>) {
             display("not the name of a host")
             source(&**error)
         }
-        /// There is no such host, or it has no addresses. Asking again soon will not help.
+        /// There is no such host, or it has no addresses. Trying again soon will not help.
         NotFound(error: Arc<dyn Error + Send + Sync>) {
             display("no such host")
             source(&**error)
         }
-        /// Nobody could say. The servers', the network's or the system's doing; another attempt may
-        /// succeed.
+        /// No server could answer. The servers, the network or the system are at fault; another
+        /// attempt may succeed.
         Failed(error: Arc<dyn Error + Send + Sync>) {
             display("cannot find the host's addresses")
             source(&**error)
         }
-        /// As many questions wait as the resolver has room for. Ask again later.
+        /// The resolver has its maximum number of waiting requests. Try again later.
         Busy {
             display("the resolver has too much to do")
         }

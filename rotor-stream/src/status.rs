@@ -1,26 +1,26 @@
-//! `Status`: what is known of a stream beside its bytes: its limits, what it holds of the total,
-//! and what can be done with its socket.
+//! `Status`: what is known about a stream besides its bytes: its limits, its part of the total of
+//! held memory, and what can be done with its socket.
 
 use std::sync::Arc;
 
 use crate::limits::StreamConfig;
 
-/// Sixteen bytes, since there is one for each connection.
+/// Sixteen bytes, because every connection has one.
 pub(crate) struct Status {
     pub(crate) config: Arc<StreamConfig>,
-    /// What both buffers held when the stream last waited, in units of 64 bytes: what is counted in
-    /// the total. Here and not in a buffer, which a protocol may exchange for another one.
+    /// How much both buffers held when the stream last waited, in units of 64 bytes, as counted in
+    /// the total. It is here and not in a buffer, because a protocol may replace its buffer.
     held_units: u32,
-    /// There may be something to read for which no further edge will come.
+    /// Whether there may be input for which no further edge will come.
     pub(crate) readable: bool,
-    /// There may be room to write for which no further edge will come.
+    /// Whether there may be room to write for which no further edge will come.
     pub(crate) writable: bool,
     pub(crate) flags: Flags,
     pub(crate) read_side: ReadSide,
 }
 
 impl Status {
-    /// Of a socket of which nothing is known yet.
+    /// Makes the status of a socket about which nothing is known yet.
     pub(crate) fn new(config: Arc<StreamConfig>) -> Status {
         Status {
             config,
@@ -32,22 +32,23 @@ impl Status {
         }
     }
 
-    /// Goes on within other limits.
+    /// Replaces the limits.
     #[cold]
     pub(crate) fn set_config(&mut self, config: Arc<StreamConfig>) {
         let config = config.or_else(&self.config);
-        // Each total gets back what was taken of it. The new one is asked when the stream waits.
+        // Each total gets back what was taken from it. The new one is used when the stream waits.
         self.hold_units(0);
         self.config = config;
     }
 
-    /// Whether nothing of the total is held.
+    /// Returns whether the stream holds nothing of the total.
     #[inline(always)]
     pub(crate) fn holds_nothing(&self) -> bool {
         self.held_units == 0
     }
 
-    /// Holds so many bytes of the total from now on, if there is one and it has room.
+    /// Sets how many bytes of the total the stream holds. Returns `false` if there is no room for
+    /// them.
     pub(crate) fn hold(&mut self, bytes: usize) -> bool {
         let units = units_of(bytes);
         units == self.held_units || self.hold_units(units)
@@ -65,7 +66,7 @@ impl Status {
     }
 }
 
-/// However the stream ends, what it held is given back.
+/// Gives back what the stream held, however it ends.
 impl Drop for Status {
     #[inline]
     fn drop(&mut self) {
@@ -75,30 +76,31 @@ impl Drop for Status {
     }
 }
 
-/// What else is known, a bit for each: so that all of it and the count of what is held take the
-/// eight bytes that they have.
+/// Further facts, one bit each, so that all of them and the count of held memory fit into eight
+/// bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Flags(u8);
 
 impl Flags {
-    /// The last read got as much as it had room for.
+    /// The last read filled all the room it had.
     pub(crate) const WAS_FILLED: Flags = Flags(1);
     /// A wrapping socket holds bytes that it could not write yet.
     pub(crate) const HOLDS_OUTPUT: Flags = Flags(2);
     /// The output has passed its high-water mark and is not yet down to half of it.
     pub(crate) const IS_GATED: Flags = Flags(4);
-    /// An event told of an error that nobody has asked for yet.
+    /// An event reported an error that was not fetched yet.
     pub(crate) const ERROR_TOLD: Flags = Flags(8);
-    /// The loop drains, which there was no protocol to tell of.
+    /// The loop drains, and there was no protocol to be told.
     pub(crate) const DRAIN_PENDING: Flags = Flags(16);
     /// The protocol collects one message in memory.
     pub(crate) const IS_COLLECTING: Flags = Flags(32);
-    /// A read found nothing while a wrapping socket had something to write, which may be why.
+    /// A read found nothing while a wrapping socket had something to write, which may be the
+    /// reason.
     pub(crate) const READS_BEHIND_WRITE: Flags = Flags(64);
 
     pub(crate) const NONE: Flags = Flags(0);
 
-    /// Whether any of these is set.
+    /// Returns whether any of these flags is set.
     #[inline(always)]
     pub(crate) fn has(self, flags: Flags) -> bool {
         self.0 & flags.0 != 0
@@ -106,23 +108,23 @@ impl Flags {
 
     #[inline(always)]
     pub(crate) fn set(&mut self, flag: Flags, yes: bool) {
-        // Few change in an event: a look is cheaper than working the bit out.
+        // Few flags change in an event, and checking is cheaper than computing the bit.
         if self.has(flag) != yes {
             self.0 ^= flag.0;
         }
     }
 }
 
-/// What is known of the peer's side: from bad to worse.
+/// What is known about the peer's side, in order from open to ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
 pub(crate) enum ReadSide {
     Open,
-    /// The peer has hung up, or is about to: an event told of an end, an error or an urgent byte,
-    /// which follows the bytes that are still to be read. From now on a short read says nothing.
+    /// The peer has hung up, or is about to: an event reported an end, an error or an urgent byte,
+    /// which follows the bytes that are still to be read. From now on a short read means nothing.
     HangUpSeen,
-    /// The end was read; nothing more will be.
+    /// The end was read; nothing more will be read.
     Ended,
-    /// So it was, and a wrapping socket says that something before it is missing.
+    /// The end was read, and a wrapping socket reports that something before it is missing.
     Truncated,
 }
 
@@ -133,7 +135,7 @@ impl ReadSide {
     }
 }
 
-/// What buffers hold is counted in units of so many bytes: the least that an input takes.
+/// The unit in which held memory is counted, in bytes: the minimum that an input takes.
 const UNIT_BYTES: usize = 64;
 
 fn units_of(bytes: usize) -> u32 {

@@ -1,4 +1,4 @@
-//! What threads share, by other names than the standard library's: the models in `loom/` put loom's
-//! in their place, as in rotor-core's `sync.rs`.
+//! What threads share, under a name of its own, so that the models in `loom/` can replace it by
+//! loom's types, as in rotor-core's `sync.rs`.
 
 pub(crate) use std::sync::{Mutex, MutexGuard, atomic};

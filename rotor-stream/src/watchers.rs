@@ -1,25 +1,25 @@
-//! `Watchers`: machines that want to be woken, without those that have ended meanwhile.
+//! `Watchers`: machines to be woken, without those that have ended.
 
 use std::collections::BTreeSet;
 
 use rotor_core::Notifier;
 
-/// Who is woken, each once.
+/// The machines to be woken, each once.
 #[derive(Default)]
 pub(crate) struct Watchers {
-    /// In the order in which they came, so that they are woken in the same order in every run.
+    /// In the order in which they were added, so that every run wakes them in the same order.
     in_order: Vec<Notifier>,
     present: BTreeSet<Notifier>,
-    /// How many there may be before those that have ended are looked for.
+    /// Above this length, machines that have ended are removed.
     sweep_at: usize,
 }
 
-/// So few are not looked through for those that have ended.
+/// Below this length, machines that have ended are not looked for.
 const SWEEP_AT_LEAST: usize = 16;
 
 impl Watchers {
-    /// In constant time or nearly so: those that have ended are looked for when there are twice as
-    /// many as the last time.
+    /// Adds a machine, in amortized constant time: ended machines are looked for whenever the
+    /// length has doubled since the last time.
     pub(crate) fn add(&mut self, watcher: Notifier) {
         if !self.present.insert(watcher.clone()) {
             return;
@@ -41,7 +41,7 @@ impl Watchers {
             stays
         });
     }
-    /// In the order in which they came.
+    /// Returns the machines in the order in which they were added.
     pub(crate) fn into_vec(self) -> Vec<Notifier> {
         self.in_order
     }

@@ -15,23 +15,23 @@ pub struct OutboxConfig {
     pub(super) counters: Arc<OutboxCounters>,
 }
 
-/// What happens to a message for which an [`Outbox`](crate::Outbox) has no room.
+/// What happens to a message if its [`Outbox`](crate::Outbox) is full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum OutboxFull {
-    /// It is returned to the sender, who decides what to do, and may be [told of
+    /// It is returned to the sender, which decides what to do, and may be [woken when there is
     /// room](crate::OutboxSender::wake_when_room). The default.
     #[default]
     Refuse,
-    /// The oldest messages make room for it: for messages of which the newest says everything, such
-    /// as prices and positions.
+    /// The oldest messages are dropped to make room: for messages that make older ones obsolete,
+    /// such as prices and positions.
     DropOldest,
     /// The connection ends with an error ([`StreamError::Behind`](crate::StreamError::Behind)): for
-    /// peers that must get everything or begin anew.
+    /// peers that must get every message or begin anew.
     End,
 }
 
-/// Counters of messages, of all outboxes that were made from one config and its clones.
+/// Counters of messages, for all outboxes made from one config and its clones.
 #[derive(Debug, Default)]
 pub struct OutboxCounters {
     pub(super) sent: AtomicU64,
@@ -41,8 +41,8 @@ pub struct OutboxCounters {
 }
 
 impl OutboxConfig {
-    /// Returns the defaults: 1,000 messages and 256 KiB, of which 32 KiB are in the output at a
-    /// time; more is refused.
+    /// Returns the defaults: 1,000 messages and 256 KiB, and up to 32 KiB in the output at a time;
+    /// further messages are refused.
     pub fn new() -> OutboxConfig {
         OutboxConfig {
             messages_max: 1_000,
@@ -53,24 +53,25 @@ impl OutboxConfig {
         }
     }
 
-    /// Sets how many messages may wait (at least 1). Default: 1,000. Each takes some 40 bytes
-    /// beside its own.
+    /// Sets how many messages may wait (at least 1). Default: 1,000. Each takes about 40 bytes in
+    /// addition to its own.
     pub fn messages_max(mut self, messages: usize) -> OutboxConfig {
         self.messages_max = messages.max(1);
         self
     }
 
-    /// Sets how many bytes the waiting messages may have together. Default: 256 KiB. A single
-    /// message that has more is never taken. What is in the output no longer counts.
+    /// Sets how many bytes the waiting messages may have in total. Default: 256 KiB. A single
+    /// message that is longer is always refused. Messages that are already in the output do not
+    /// count.
     pub fn bytes_max(mut self, bytes: usize) -> OutboxConfig {
         self.bytes_max = bytes;
         self
     }
 
-    /// Sets how many bytes of output there may be at most before another message is put there (at
-    /// least 2). Default: 32 KiB, half of the mark above which a stream reads no more
+    /// Sets the number of bytes in the output below which another message is moved there (at least
+    /// 2). Default: 32 KiB, half of the mark above which a stream stops reading
     /// ([`output_high_water`](crate::StreamConfig::output_high_water)), so that a peer that reads
-    /// slowly can still send. What is in the output cannot be dropped for newer messages.
+    /// slowly can still send. Messages in the output cannot be dropped for newer ones.
     pub fn output_max(mut self, bytes: usize) -> OutboxConfig {
         self.output_max = bytes.max(2);
         self
@@ -82,7 +83,7 @@ impl OutboxConfig {
         self
     }
 
-    /// Returns the counters of all outboxes of this config.
+    /// Returns the counters of all outboxes made from this config.
     pub fn counters(&self) -> Arc<OutboxCounters> {
         self.counters.clone()
     }
@@ -95,23 +96,23 @@ impl Default for OutboxConfig {
 }
 
 impl OutboxCounters {
-    /// Returns how many messages were taken.
+    /// Returns how many messages were accepted.
     pub fn sent(&self) -> u64 {
         self.sent.load(Relaxed)
     }
 
-    /// Returns how many messages were returned, because there was no room or because one was longer
-    /// than all that may wait.
+    /// Returns how many messages were returned to their senders, because there was no room or
+    /// because they were longer than an outbox may hold.
     pub fn refused(&self) -> u64 {
         self.refused.load(Relaxed)
     }
 
-    /// Returns how many messages were taken and then dropped for newer ones.
+    /// Returns how many messages were accepted and then dropped for newer ones.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Relaxed)
     }
 
-    /// Returns how many connections were ended because their peers were behind.
+    /// Returns how many connections were ended because their peers were too slow.
     pub fn ended(&self) -> u64 {
         self.ended.load(Relaxed)
     }

@@ -1,4 +1,5 @@
-//! Which outbox a protocol has made in its `create`, where it has ended there and cannot say so.
+//! Finds the outbox that a protocol has made in its `create`, in case it ends there and cannot
+//! return the outbox.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -6,20 +7,20 @@ use std::sync::Arc;
 use super::shared::Shared;
 
 thread_local! {
-    /// Of the `create` that is under way on this thread: a handler stays on its thread.
+    /// The state of the `create` call on this thread; a handler stays on its thread.
     static MAKING: Cell<Making> = const { Cell::new(Making::Nothing) };
 }
 
 #[derive(Default)]
 enum Making {
-    /// No protocol is made here, or none with an outbox.
+    /// No protocol with an outbox is being made.
     #[default]
     Nothing,
     Awaited,
     Made(Arc<Shared>),
 }
 
-/// Puts what was before in its place again, after a panic too.
+/// Restores the previous state, also after a panic.
 struct Before(Making);
 
 impl Drop for Before {
@@ -28,7 +29,8 @@ impl Drop for Before {
     }
 }
 
-/// Makes something, and says which outbox was made meanwhile: the last one, if there was any.
+/// Calls `make`, and returns its result with the outbox that was made meanwhile; the last one, if
+/// there were several.
 pub(super) fn outbox_of<R>(make: impl FnOnce() -> R) -> (R, Option<Arc<Shared>>) {
     let _before = Before(MAKING.replace(Making::Awaited));
     let made = make();
@@ -38,7 +40,7 @@ pub(super) fn outbox_of<R>(make: impl FnOnce() -> R) -> (R, Option<Arc<Shared>>)
     }
 }
 
-/// An outbox was made. Returns whether somebody wants to know.
+/// Notes that an outbox was made. Returns whether `outbox_of` waits for it.
 pub(super) fn was_made(shared: &Arc<Shared>) -> bool {
     let making = MAKING.take();
     let is_awaited = !matches!(making, Making::Nothing);

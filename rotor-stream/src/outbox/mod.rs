@@ -1,4 +1,4 @@
-//! `Outbox`: messages that others send to the peer of a connection.
+//! `Outbox`: messages from other machines to the peer of a connection.
 
 mod config;
 mod making;
@@ -17,17 +17,18 @@ use self::shared::Shared;
 pub use self::with_outbox::{HasOutbox, WithOutbox};
 use crate::block::Block;
 
-/// The messages that others have for the peer of one connection.
+/// The messages that others send to the peer of one connection.
 ///
-/// The protocol owns the outbox, and runs in a [`WithOutbox`], which sends the messages; the others
-/// have [senders](Outbox::sender). Without a `WithOutbox` messages wait for ever, and the log says
-/// so when the outbox is dropped.
+/// The protocol owns the outbox and runs in a [`WithOutbox`], which writes the messages to the
+/// output. Others use its [senders](Outbox::sender). Without a `WithOutbox`, messages would wait
+/// for ever; the log says so when the outbox is dropped.
 ///
-/// It is bounded in messages and bytes ([`OutboxConfig`]). Each message goes out whole, in the
-/// order of sending, between two calls of the protocol. When the protocol ends, its outbox closes:
-/// after [`Intent::done`](crate::Intent::done) what waits is sent before the connection ends. It
-/// also closes after [`Transport::shutdown_write`](crate::Transport::shutdown_write), and what
-/// waits then is dropped.
+/// The number of messages and bytes is limited ([`OutboxConfig`]). Each message is sent whole, in
+/// the order of sending, between two calls of the protocol. When the protocol ends, its outbox
+/// closes. After [`Intent::done`](crate::Intent::done) the waiting messages are sent before the
+/// connection ends. The outbox also closes after
+/// [`Transport::shutdown_write`](crate::Transport::shutdown_write), and waiting messages are then
+/// dropped.
 pub struct Outbox {
     shared: Arc<Shared>,
 }
@@ -41,14 +42,14 @@ pub struct OutboxSender {
     shared: Arc<Shared>,
 }
 
-/// Why a message was not taken; it contains the message.
+/// Why a message was not accepted; contains the message.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OutboxError {
-    /// There is no room: the peer is slow, or too much is sent. Under [`OutboxFull::End`] this ends
+    /// There is no room: the peer is slow, or too much is sent. With [`OutboxFull::End`] this ends
     /// the connection.
     Full(Block),
-    /// The message is longer than all that may wait ([`OutboxConfig::bytes_max`]): the caller's
+    /// The message is longer than the outbox may hold ([`OutboxConfig::bytes_max`]): the caller's
     /// mistake.
     TooLong(Block),
     /// The connection has ended, or is about to.
@@ -56,7 +57,7 @@ pub enum OutboxError {
 }
 
 impl Outbox {
-    /// Makes an empty outbox for the machine whose scope this is.
+    /// Makes an empty outbox for the machine to which the scope belongs.
     pub fn new<C>(config: OutboxConfig, scope: &Scope<'_, C>) -> Outbox {
         let notifier = scope.notifier();
         let shared = Arc::new(Shared::new(config, notifier));
@@ -66,29 +67,29 @@ impl Outbox {
         Outbox { shared }
     }
 
-    /// Returns a sender, which others use to send messages.
+    /// Returns a sender, with which others send messages.
     pub fn sender(&self) -> OutboxSender {
         OutboxSender { shared: self.shared.clone() }
     }
 }
 
 impl OutboxSender {
-    /// Sends the message to the peer, after those that wait, and wakes the protocol if necessary.
+    /// Sends a message to the peer, after the waiting ones, and wakes the protocol if necessary.
     ///
-    /// To send the same message to many peers, make one [`Block`] and give each a clone.
+    /// To send the same message to many peers, make one [`Block`] and send a clone to each.
     ///
     /// # Errors
     ///
-    /// The message, and why it was not taken. Nothing has changed then, unless the config says that
-    /// a connection whose outbox is full ends.
+    /// The message, and why it was not accepted. Nothing has changed then, except that with
+    /// [`OutboxFull::End`] the connection ends.
     pub fn send(&self, message: impl Into<Block>) -> Result<(), OutboxError> {
-        // Without the lock: it is the caller's code that makes the block.
+        // Not under the lock, because converting the message is the caller's code.
         let message = message.into();
         let pushed = self.shared.with(|queue, config| queue.push(message, config));
         match pushed {
             Pushed::Behind => Ok(()),
             Pushed::First => {
-                // One that is gone has closed its outbox, or will.
+                // A machine that is gone has closed its outbox, or will.
                 self.shared.notifier.wakeup();
                 Ok(())
             }
@@ -103,10 +104,10 @@ impl OutboxSender {
         }
     }
 
-    /// Wakes a machine once half of the outbox is free and the longest message that was refused
-    /// fits, or it is closed: for senders that were refused. Returns `false`, and wakes nobody, if
-    /// that is already so. Each call wakes once; a machine that asks twice before that is woken
-    /// once.
+    /// Wakes a machine once half of the outbox is free and the longest refused message fits, or the
+    /// outbox is closed. It is for senders whose message was refused. Returns `false`, and does not
+    /// wake the machine, if that is already the case. Each call wakes once; a machine that calls it
+    /// several times before that is woken once.
     pub fn wake_when_room(&self, notifier: &Notifier) -> bool {
         self.shared.with(|queue, config| queue.wait_for_room(notifier, config))
     }
@@ -116,22 +117,22 @@ impl OutboxSender {
         self.shared.with(|queue, _| queue.len())
     }
 
-    /// Returns whether no message waits. What is in the output already is not known here.
+    /// Returns whether no message waits. Messages that are already in the output do not count.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns how many bytes the waiting messages have.
+    /// Returns the number of bytes of the waiting messages.
     pub fn bytes(&self) -> usize {
         self.shared.with(|queue, _| queue.bytes())
     }
 
-    /// Returns whether messages are still taken, whether there is room or not.
+    /// Returns whether the outbox is still open, regardless of whether there is room.
     pub fn is_open(&self) -> bool {
         self.shared.with(|queue, _| !queue.is_closed && !queue.is_behind)
     }
 
-    /// Returns the token of the machine that has the connection.
+    /// Returns the token of the connection's machine.
     pub fn token(&self) -> rotor_core::Token {
         self.shared.notifier.token()
     }
@@ -154,7 +155,7 @@ impl Drop for Outbox {
 }
 
 impl OutboxError {
-    /// Returns the message that was not taken.
+    /// Returns the message that was not accepted.
     pub fn into_message(self) -> Block {
         match self {
             OutboxError::Full(message)

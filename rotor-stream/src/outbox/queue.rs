@@ -1,4 +1,4 @@
-//! The messages that wait: how many there may be, and who is told of room.
+//! `Queue`: the waiting messages, their limits, and the machines that wait for room.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,37 +14,38 @@ use crate::watchers::Watchers;
 pub(super) struct Queue {
     messages: VecDeque<Block>,
     bytes: usize,
-    /// The longest message that was refused since there was last room for such ones.
+    /// The length of the longest message that was refused since there was last room for such
+    /// messages.
     refused: usize,
-    /// Those who want to be told of room; made when the first one does.
+    /// The machines to wake when there is room; created for the first one.
     waiting: Option<Box<Watchers>>,
-    /// The connection is to end: its peer is behind.
+    /// The connection is about to end because its peer is too slow.
     pub(super) is_behind: bool,
     /// The protocol has ended.
     pub(super) is_closed: bool,
-    /// Somebody puts the messages into an output.
+    /// A `WithOutbox` moves the messages into an output.
     pub(super) is_attended: bool,
 }
 
-/// What became of a message.
+/// What happened to a message.
 #[derive(Debug)]
 pub(super) enum Pushed {
-    /// The protocol is to be woken where it is the first one.
+    /// It is the only one, so the protocol must be woken.
     First,
     Behind,
     Full(Block),
     TooLong(Block),
-    /// The connection is to end by it.
+    /// The connection ends because of it.
     Ends(Block),
     Closed(Block),
 }
 
-/// What is left after some was put into the output.
+/// What is left after messages were moved into the output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Left {
     Nothing,
     Some,
-    /// The peer is behind, and the connection is to end.
+    /// The peer is too slow, and the connection must end.
     Behind,
 }
 
@@ -92,13 +93,13 @@ impl Queue {
         let message = self.messages.pop_front()?;
         self.bytes -= message.len();
         if self.messages.is_empty() {
-            // Once in a while a peer is slow; it need not hold the memory of that for ever.
+            // The queue is long only while a peer is slow; its memory need not be kept for ever.
             self.messages = VecDeque::new();
         }
         Some(message)
     }
 
-    /// Moves as much into the output as may be there; `is_held`: nothing.
+    /// Moves messages into the output up to the limit; none if `is_held`.
     pub(super) fn fill(
         &mut self,
         output: &mut Output,
@@ -110,7 +111,7 @@ impl Queue {
         }
         if output.is_ended() {
             self.clear();
-            // Or senders would be told that it goes out, for ever.
+            // Otherwise senders would believe for ever that their messages are sent.
             self.is_closed = true;
         }
         while !is_held && output.len() < config.output_max {
@@ -133,18 +134,18 @@ impl Queue {
         self.bytes
     }
 
-    /// Notes who is to be told of room. False where there is room by now.
+    /// Adds a machine to be woken when there is room. Returns `false` if there is room now.
     pub(super) fn wait_for_room(&mut self, notifier: &Notifier, config: &OutboxConfig) -> bool {
         if self.is_roomy(config) {
             self.refused = 0;
             return false;
         }
-        // A peer may be slow for as long as it lives, and many senders come and go meanwhile.
+        // A peer may be slow for its whole life, while many senders come and go.
         self.waiting.get_or_insert_default().add(notifier.clone());
         true
     }
 
-    /// Those to be told now: nobody before there is room for what was refused.
+    /// Returns the machines to wake now; none before there is room for the refused message.
     pub(super) fn take_waiting(&mut self, config: &OutboxConfig) -> Vec<Notifier> {
         if self.waiting.is_none() || !self.is_roomy(config) {
             return Vec::new();
@@ -153,8 +154,8 @@ impl Queue {
         self.waiting.take().map_or_else(Vec::new, |waiting| waiting.into_vec())
     }
 
-    /// Whether half of it is free, and the longest message that was refused fits: who was told of
-    /// less would be refused again, and wait for nothing.
+    /// Returns whether half of the queue is free and the longest refused message fits. A machine
+    /// that is woken earlier would be refused again, and would have waited for nothing.
     fn is_roomy(&self, config: &OutboxConfig) -> bool {
         let is_half_free =
             self.messages.len() <= config.messages_max / 2 && self.bytes <= config.bytes_max / 2;

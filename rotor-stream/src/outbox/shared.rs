@@ -10,11 +10,11 @@ use super::queue::{Left, Queue};
 use crate::output::Output;
 use crate::sync::Mutex;
 
-/// The messages of one outbox, for its owner and for those who send.
+/// The messages of one outbox, for its owner and its senders.
 pub(super) struct Shared {
     queue: Mutex<Queue>,
     pub(super) config: OutboxConfig,
-    /// Of the machine that has the protocol.
+    /// The notifier of the protocol's machine.
     pub(super) notifier: Notifier,
 }
 
@@ -23,13 +23,13 @@ impl Shared {
         Shared { queue: Mutex::default(), config, notifier }
     }
 
-    /// Nothing is woken and nothing of others is called under the lock.
+    /// Calls `f` under the lock. It must not wake anything or call foreign code.
     pub(super) fn with<R>(&self, f: impl FnOnce(&mut Queue, &OutboxConfig) -> R) -> R {
         f(&mut self.queue.lock().unwrap_or_else(PoisonError::into_inner), &self.config)
     }
 
-    /// Puts as much into the output as may be there; where the protocol waits to be rid of what is
-    /// there, nothing. Those who wait for room are told.
+    /// Moves messages into the output up to the limit; none if `is_held`, because the protocol
+    /// waits for its output to be written. Wakes machines that wait for room.
     pub(super) fn fill(&self, output: &mut Output, is_held: bool) -> io::Result<Left> {
         let (left, waiting) = self.with(|queue, config| {
             let left = queue.fill(output, is_held, config);
@@ -41,13 +41,14 @@ impl Shared {
         left
     }
 
-    /// Puts all into the output, after the last call of the protocol. Nothing is taken from then on:
-    /// the protocol, and with it the outbox, may still be there for a moment, and nobody looks again.
+    /// Moves all messages into the output, after the last call of the protocol. Further messages
+    /// are refused: the protocol and its outbox may exist for a moment longer, but the queue is not
+    /// looked at again.
     pub(super) fn empty(&self, output: &mut Output) {
         self.with(|queue, _| {
             queue.is_closed = true;
             while let Some(message) = queue.pop() {
-                // It fails where our side was ended: then nobody is to hear any more.
+                // This fails if our side was ended: then the peer must not get anything more.
                 if output.push_block(message).is_err() {
                     return queue.clear();
                 }

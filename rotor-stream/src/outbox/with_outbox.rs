@@ -1,4 +1,4 @@
-//! `WithOutbox`: the protocol around a protocol that sends what others have for its peer.
+//! `WithOutbox`: runs a protocol, and sends the messages of its outbox.
 
 use std::any::type_name;
 use std::fmt;
@@ -17,29 +17,29 @@ use crate::matched::Matched;
 use crate::protocol::Protocol;
 use crate::transport::Transport;
 
-/// A protocol to whose peer others send, unasked: it has an [`Outbox`], and runs in a
+/// A protocol to whose peer others send messages: it has an [`Outbox`], and runs in a
 /// [`WithOutbox`].
 pub trait HasOutbox: Protocol {
-    /// The outbox: always the same one, from [`create`](Protocol::create) on.
+    /// Returns the outbox: always the same one, from [`create`](Protocol::create) on.
     fn outbox(&mut self) -> &mut Outbox;
 }
 
-/// Runs a protocol, and sends what others put into its [`Outbox`]: `Stream<WithOutbox<P>, S>`.
+/// Runs a protocol, and sends the messages in its [`Outbox`]: `Stream<WithOutbox<P>, S>`.
 ///
-/// Messages are put into the output before each wait, up to
-/// [`output_max`](super::OutboxConfig::output_max); then it waits for room beside what the protocol
-/// waits for, and goes on. The protocol has nothing to do with that: it writes its own answers as
-/// ever, and they come behind what is in the output. A new message wakes the protocol, so
-/// [`wakeup`](Protocol::wakeup) may be spurious. Where the protocol waits for its output
-/// ([`Flush`](crate::Expectation::Flush)), down to less than half of what messages may fill,
-/// one output of messages goes before, and the others wait until that has come.
+/// Before each wait, messages are moved into the output, up to
+/// [`output_max`](super::OutboxConfig::output_max). If some are left, the stream also waits for
+/// room in the output, and then goes on. The protocol does not take part in that: it writes its own
+/// answers as usual, and they are sent after what is in the output. A new message wakes the
+/// protocol, so [`wakeup`](Protocol::wakeup) may be spurious. If the protocol itself waits for a
+/// [`Flush`](crate::Expectation::Flush), down to less than half of `output_max`, messages fill the
+/// output once more, and further ones wait until that flush is complete.
 ///
-/// A peer that takes nothing meets [`flush_timeout`](StreamConfig::flush_timeout); what waits
-/// meanwhile is bounded by the [config](super::OutboxConfig).
+/// [`flush_timeout`](StreamConfig::flush_timeout) ends the connection of a peer that takes nothing.
+/// Meanwhile the [config](super::OutboxConfig) limits the waiting messages.
 ///
 /// # Examples
 ///
-/// Whoever connects hears what is said from then on:
+/// Every client receives the news from the time it connects:
 ///
 /// ```
 /// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; }
@@ -88,13 +88,13 @@ pub struct WithOutbox<P> {
     sending: Sending,
 }
 
-/// What stands around the protocol.
+/// The part of a [`WithOutbox`] around the protocol.
 struct Sending {
     shared: Arc<Shared>,
     /// What the inner protocol waits for.
     wait: Expected,
-    /// It waits for less output than there may be of messages: none are put there until that has
-    /// come, or those who send would keep it waiting for ever.
+    /// The inner protocol waits for a flush to less than messages may fill. No messages are moved
+    /// until that is complete, or senders would keep the protocol waiting for ever.
     is_held: bool,
 }
 
@@ -108,8 +108,8 @@ impl<P> fmt::Debug for WithOutbox<P> {
 }
 
 impl<P: HasOutbox> WithOutbox<P> {
-    /// The first intent, from which on there is an outbox; where it is the last one, too, that
-    /// which was made.
+    /// Handles the first intent, from which on there is an outbox. If the protocol ends with it,
+    /// `made` is the outbox that was made in `create`.
     fn begin(
         intent: Intent<P>,
         made: Option<Arc<Shared>>,
@@ -134,7 +134,7 @@ impl<P: HasOutbox> WithOutbox<P> {
         }
     }
 
-    /// One call of the inner protocol.
+    /// Calls the inner protocol.
     fn call(
         self,
         transport: &mut Transport<'_>,
@@ -147,7 +147,7 @@ impl<P: HasOutbox> WithOutbox<P> {
 }
 
 impl Sending {
-    /// Around the protocol that has answered so.
+    /// Wraps an intent of the inner protocol.
     fn around<P>(
         mut self,
         intent: Intent<P>,
@@ -157,8 +157,8 @@ impl Sending {
         intent.map(|inner| WithOutbox { inner, sending: self })
     }
 
-    /// Sends what may be sent, and has both waited for: what the protocol of this name wants, and
-    /// room for what is left.
+    /// Sends the messages that may be sent, and combines what is waited for: what the inner
+    /// protocol waits for, and room for the remaining messages. `name` is the type of the protocol.
     fn settle<T>(
         &mut self,
         intent: Intent<T>,
@@ -174,16 +174,16 @@ impl Sending {
             Next::Reset => return Intent::reset(),
             Next::Fail(error) => return Intent { next: Next::Fail(error) },
         };
-        // Half of what there may be of messages: with so few, more are put there.
+        // Half of the limit for messages: when this little is left, more messages are moved.
         let half = Left::of(self.shared.config.output_max / 2);
         let waits_for_fewer = wait.flush.is_some_and(|left| left.bytes() < half.bytes());
-        // One that was not called for its output goes on waiting for it.
+        // If the protocol was not called for its flush, it still waits for it.
         let is_held = std::mem::replace(&mut self.is_held, waits_for_fewer) && waits_for_fewer;
         self.wait = wait;
         let mut both = wait;
         match self.shared.fill(transport.output, is_held) {
             Ok(Unsent::Nothing) => {}
-            // What the inner protocol waits for comes first, or is as good.
+            // A flush of the inner protocol takes precedence; it also makes room.
             Ok(Unsent::Some) => both.flush = Some(wait.flush.unwrap_or(half)),
             Ok(Unsent::Behind) => return Intent::error(StreamError::Behind(name)),
             Err(error) => return Intent::error(error),
@@ -233,7 +233,7 @@ impl<P: HasOutbox> Protocol for WithOutbox<P> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Intent<Self> {
-        // If it waits for its output, nothing else is waited for there.
+        // If the protocol waits for a flush itself, that is the only one.
         if self.sending.wait.flush.is_some() {
             self.sending.is_held = false;
             return self.call(transport, |inner, transport| inner.bytes_flushed(transport, scope));
@@ -284,7 +284,7 @@ impl<P: HasOutbox> Protocol for WithOutbox<P> {
     }
 
     fn idle(&self, input: &[u8]) -> Option<Time> {
-        // A message may have come that nobody was woken for yet.
+        // A message may have arrived for which the machine was not woken yet.
         let is_empty = self.sending.shared.with(|queue, _| queue.len() == 0);
         self.inner.idle(input).filter(|_| is_empty)
     }

@@ -111,8 +111,8 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
     }
 
     /// Prepares the stream for being dropped, which its owner does next. If the peer has not taken
-    /// all of the output, the connection is reset, so that the peer does not take its part for
-    /// everything.
+    /// all of the output, the connection is reset, so that the peer does not mistake the part it
+    /// has for everything.
     #[cold]
     pub(crate) fn cut_off(&mut self) {
         self.io.reset_if_cut();
