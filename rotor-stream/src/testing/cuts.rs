@@ -1,29 +1,29 @@
-//! The most valuable test of a stream protocol: the same bytes, cut in any way, give the same
-//! answers.
+//! The most valuable test of a stream protocol: the same bytes give the same output, however they
+//! are cut.
 
 use super::Driver;
 use crate::protocol::Protocol;
 
-/// What a protocol made of its input.
+/// What a protocol did with its input.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Transcript {
-    /// All that it wrote.
+    /// Everything that it wrote.
     pub output: Vec<u8>,
-    /// What ended it badly, if something did.
+    /// The errors that ended it, if any.
     pub failures: Vec<String>,
-    /// Whether it had ended when its peer had.
+    /// Whether it had ended after its peer had ended the stream.
     pub has_ended: bool,
 }
 
 /// Feeds `input`, then the end of the stream, to a protocol: whole, byte by byte, and cut in two at
-/// every point; each time with a peer that takes all at once, and with one that takes a byte at a
-/// time. Returns what it wrote, which is the same each time.
+/// every point; each time with a peer that takes everything at once, and with one that takes a byte
+/// at a time. Returns the transcript, which is the same each time.
 ///
-/// `make` makes the driver, anew each time.
+/// `make` makes a new driver each time.
 ///
 /// # Panics
 ///
-/// When two transcripts differ: it names the cut.
+/// If two transcripts differ. The message names the cut.
 pub fn assert_cuts_agree<P: Protocol>(make: impl Fn() -> Driver<P>, input: &[u8]) -> Transcript {
     let whole = transcript(&make, &[input], usize::MAX);
     let bytes: Vec<&[u8]> = input.chunks(1).collect();

@@ -1,4 +1,4 @@
-//! `Driver`: one machine, or one protocol, in a loop of its own in memory, fed and read by a test.
+//! `Driver`: one machine, or one protocol, in a loop in memory, fed and read by a test.
 
 use std::fmt;
 use std::ops::Deref;
@@ -16,10 +16,10 @@ use super::socket::{Scripted, pair};
 use crate::protocol::Protocol;
 use crate::stream::Stream;
 
-/// After so many turns without coming to rest, a loop is taken to go round for ever.
+/// If a loop does not come to rest within this many turns, it is considered endless.
 const TURNS_MAX: usize = 100_000;
 
-/// A loop in memory, with its [`World`]: the real loop and the real machines, on a clock that is
+/// A loop in memory with its [`World`]: the real loop and the real machines, with a clock that is
 /// moved by hand.
 pub struct TestLoop<M: Machine> {
     instance: LoopInstance<M, Memory>,
@@ -29,8 +29,9 @@ pub struct TestLoop<M: Machine> {
 
 /// One protocol on a scripted socket, in a loop of its own.
 ///
-/// Each method that changes something gives the loop turns until it comes to rest. It derefs to the
-/// [`Peer`], the other end, for all that is to happen *before* the next turn.
+/// Each method that changes something gives the loop turns until it comes to rest. To prepare
+/// several things *before* the next turn, use the methods of the [`Peer`], the other end, to which
+/// the driver derefs.
 ///
 /// ```
 /// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; }
@@ -71,11 +72,11 @@ pub struct Driver<P: Protocol, const SHORT_READ_DRAINS: bool = false> {
 }
 
 impl<M: Machine> TestLoop<M> {
-    /// An empty loop in a world of its own, with room for 1,000 machines.
+    /// Makes an empty loop in a world of its own, with room for 1,000 machines.
     ///
     /// # Panics
     ///
-    /// When the loop cannot be made, which does not happen in memory.
+    /// If the loop cannot be made, which does not happen in memory.
     pub fn new(context: M::Context) -> TestLoop<M>
     where
         M: 'static,
@@ -83,13 +84,13 @@ impl<M: Machine> TestLoop<M> {
         TestLoop::with_config(context, Config::new().machines_max(1_000))
     }
 
-    /// An empty loop in a world of its own. Two things of the configuration are replaced: its
-    /// observer, and when `run` returns by itself, which is never. If it names no seed, that is
-    /// always the same.
+    /// Makes an empty loop in a world of its own. Two settings of the configuration are replaced:
+    /// its observer, and its exit policy, so that `run` never returns by itself. If it sets no seed
+    /// for random numbers, a fixed one is used.
     ///
     /// # Panics
     ///
-    /// As [`new`](TestLoop::new).
+    /// Like [`new`](TestLoop::new).
     pub fn with_config(context: M::Context, config: Config) -> TestLoop<M>
     where
         M: 'static,
@@ -98,7 +99,7 @@ impl<M: Machine> TestLoop<M> {
         let failures = Arc::new(Mutex::new(Vec::new()));
         let sink = failures.clone();
         let config =
-            // Not at its last machine: a test looks at the loop after that as well.
+            // Not after its last machine: a test inspects the loop after that, too.
             config.exit(rotor_core::ExitPolicy::OnRequest).observer(move |failure| {
                 sink.lock().unwrap_or_else(PoisonError::into_inner).push(failure.cause.to_string());
             });
@@ -111,19 +112,19 @@ impl<M: Machine> TestLoop<M> {
     ///
     /// # Panics
     ///
-    /// When the machine is not made.
+    /// If the machine is not made.
     pub fn add(&mut self, make: impl FnOnce(&mut Scope<'_, M::Context>) -> Response<M>) -> Token {
         let token = self.instance.add_machine_with(make).expect("the machine is made");
         self.settle();
         token
     }
 
-    /// The world that the loop runs in.
+    /// Returns the world of the loop.
     pub fn world(&self) -> &World {
         &self.world
     }
 
-    /// The loop, for what is not offered here.
+    /// Returns the loop, for operations that are not offered here.
     pub fn instance(&mut self) -> &mut LoopInstance<M, Memory> {
         &mut self.instance
     }
@@ -132,7 +133,7 @@ impl<M: Machine> TestLoop<M> {
     ///
     /// # Panics
     ///
-    /// When the loop has failed, which it does not in memory.
+    /// If the loop fails, which does not happen in memory.
     pub fn turn(&mut self) -> bool {
         let is_due = self.world.has_events()
             || self.instance.next_deadline().is_some_and(|next| next <= self.world.now());
@@ -140,11 +141,11 @@ impl<M: Machine> TestLoop<M> {
         is_due
     }
 
-    /// Gives the loop turns until nothing is due at this time.
+    /// Gives the loop turns until nothing is due at the current time.
     ///
     /// # Panics
     ///
-    /// When it does not come to rest: a machine goes round for ever.
+    /// If it does not come to rest, because a machine never stops working.
     pub fn settle(&mut self) {
         for _ in 0..TURNS_MAX {
             if !self.turn() {
@@ -154,11 +155,11 @@ impl<M: Machine> TestLoop<M> {
         panic!("the loop does not come to rest after {TURNS_MAX} turns");
     }
 
-    /// Lets time pass: each deadline on the way fires at its time.
+    /// Lets time pass; each deadline on the way fires at its time.
     ///
     /// # Panics
     ///
-    /// As [`settle`](TestLoop::settle).
+    /// Like [`settle`](TestLoop::settle).
     pub fn advance(&mut self, time: Duration) {
         let target = self.world.now() + time;
         self.settle();
@@ -175,11 +176,11 @@ impl<M: Machine> TestLoop<M> {
         panic!("deadlines follow each other without end before {target:?}");
     }
 
-    /// Lets time pass until the next deadline has fired, if there is one. Returns the time then.
+    /// Lets time pass until the next deadline has fired, if there is one, and returns that time.
     ///
     /// # Panics
     ///
-    /// As [`settle`](TestLoop::settle).
+    /// Like [`settle`](TestLoop::settle).
     pub fn advance_to_deadline(&mut self) -> Option<Time> {
         let timeouts = self.instance.stats().read().timeouts;
         self.settle();
@@ -188,7 +189,7 @@ impl<M: Machine> TestLoop<M> {
             if stats.timeouts > timeouts {
                 return Some(self.world.now());
             }
-            // What `every` calls has times as well, and they have no end.
+            // The calls of `every` have times as well, and would go on for ever.
             if stats.armed == 0 {
                 return None;
             }
@@ -197,27 +198,26 @@ impl<M: Machine> TestLoop<M> {
         }
     }
 
-    /// Asks the machines to finish, as the end of the program does, and gives them until `time`
-    /// from now.
+    /// Tells the machines to finish within `time`, as at the end of a program.
     ///
     /// # Panics
     ///
-    /// As [`settle`](TestLoop::settle).
+    /// Like [`settle`](TestLoop::settle).
     pub fn drain(&mut self, time: Duration) {
         self.drain_with(Drain::new(time));
     }
 
-    /// Asks all machines to finish, in phases, and [settles](TestLoop::settle).
+    /// Tells the machines to finish, in the phases of `drain`, and [settles](TestLoop::settle).
     ///
     /// # Panics
     ///
-    /// As [`settle`](TestLoop::settle).
+    /// Like [`settle`](TestLoop::settle).
     pub fn drain_with(&mut self, drain: Drain) {
         self.instance.handle().drain_with(drain);
         self.settle();
     }
 
-    /// What ended machines badly, oldest first, as the loop has logged it.
+    /// Returns the errors that ended machines, oldest first, as the loop has logged them.
     pub fn failures(&self) -> Vec<String> {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -226,28 +226,28 @@ impl<M: Machine> TestLoop<M> {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner).push(failure);
     }
 
-    /// How many machines there are.
+    /// Returns the number of machines.
     pub fn machines(&mut self) -> usize {
         self.instance.machines().len()
     }
 
-    /// The context.
+    /// Returns the context.
     pub fn context(&self) -> &M::Context {
         self.instance.context()
     }
 
-    /// The context, to be changed.
+    /// Returns the context for changes.
     pub fn context_mut(&mut self) -> &mut M::Context {
         self.instance.context_mut()
     }
 }
 
 impl<P: Protocol, const D: bool> Driver<P, D> {
-    /// The protocol on a connected socket. `create` has been called when this returns.
+    /// Makes the protocol on a connected socket. `create` has been called when this returns.
     ///
     /// # Panics
     ///
-    /// As [`TestLoop::new`].
+    /// Like [`TestLoop::new`].
     pub fn new(seed: P::Seed, context: P::Context) -> Driver<P, D>
     where
         P: 'static,
@@ -255,12 +255,12 @@ impl<P: Protocol, const D: bool> Driver<P, D> {
         Driver::with(seed, context, |_| {})
     }
 
-    /// The protocol on a connected socket, after the peer has done something: sent or ended,
-    /// limited what it takes.
+    /// Makes the protocol on a connected socket, after `before` has prepared the peer: it may send
+    /// or end, or limit what it takes.
     ///
     /// # Panics
     ///
-    /// As [`TestLoop::new`].
+    /// Like [`TestLoop::new`].
     pub fn with(seed: P::Seed, context: P::Context, before: impl FnOnce(&Peer)) -> Driver<P, D>
     where
         P: 'static,
@@ -281,35 +281,35 @@ impl<P: Protocol, const D: bool> Driver<P, D> {
         Driver { test, peer, notifier }
     }
 
-    /// The other end of the stream.
+    /// Returns the other end of the stream.
     pub fn peer(&self) -> &Peer {
         &self.peer
     }
 
-    /// The loop.
+    /// Returns the loop.
     pub fn test(&mut self) -> &mut TestLoop<Stream<P, Scripted<D>>> {
         &mut self.test
     }
 
-    /// The peer sends bytes, in one piece.
+    /// Sends bytes from the peer, in one piece.
     pub fn send(&mut self, bytes: &[u8]) {
         self.peer.send(bytes);
         self.test.settle();
     }
 
-    /// The peer ends its side.
+    /// Ends the peer's side.
     pub fn end(&mut self) {
         self.peer.end();
         self.test.settle();
     }
 
-    /// The peer resets the connection.
+    /// Resets the connection from the peer.
     pub fn reset(&mut self) {
         self.peer.reset();
         self.test.settle();
     }
 
-    /// The peer takes more bytes, after [`Peer::limit_room`].
+    /// Lets the peer take more bytes, after [`Peer::limit_room`].
     pub fn make_room(&mut self, bytes: usize) {
         self.peer.make_room(bytes);
         self.test.settle();
@@ -338,38 +338,38 @@ impl<P: Protocol, const D: bool> Driver<P, D> {
         self.test.settle();
     }
 
-    /// Asks the protocol to finish; see [`TestLoop::drain`].
+    /// Tells the protocol to finish; see [`TestLoop::drain`].
     pub fn drain(&mut self, time: Duration) {
         self.test.drain(time);
     }
 
-    /// Asks the protocol to finish, in phases; see [`TestLoop::drain_with`].
+    /// Tells the protocol to finish, in phases; see [`TestLoop::drain_with`].
     pub fn drain_with(&mut self, drain: Drain) {
         self.test.drain_with(drain);
     }
 
-    /// What ended the stream badly, if something did.
+    /// Returns the errors that ended the stream, if any.
     pub fn failures(&self) -> Vec<String> {
         self.test.failures()
     }
 
-    /// Whether the machine is still there, as it is while it lingers after its last byte: whether it
-    /// has ended its side is [`Peer::is_ended`].
+    /// Returns whether the machine still exists. It does while it lingers after its last byte;
+    /// [`Peer::is_ended`] returns whether it has ended its side.
     pub fn is_alive(&mut self) -> bool {
         self.test.machines() > 0
     }
 
-    /// The time on the clock.
+    /// Returns the time on the clock.
     pub fn now(&self) -> Time {
         self.test.world.now()
     }
 
-    /// The context.
+    /// Returns the context.
     pub fn context(&self) -> &P::Context {
         self.test.context()
     }
 
-    /// The context, to be changed.
+    /// Returns the context for changes.
     pub fn context_mut(&mut self) -> &mut P::Context {
         self.test.context_mut()
     }

@@ -10,14 +10,14 @@ use rotor_core::{EventSet, Interest, Token};
 
 use super::memory::{Readiness, Target, World};
 
-/// A handle of what both ends share.
+/// A handle of the state that both ends share.
 #[derive(Clone)]
 pub(super) struct End {
     pub(super) world: World,
     pub(super) state: Rc<RefCell<State>>,
 }
 
-/// How a stream is, between its two ends.
+/// The state of a stream between its two ends.
 pub(super) struct State {
     pub(super) registered: Option<(Token, Interest)>,
     pub(super) connection: Connection,
@@ -28,11 +28,11 @@ pub(super) struct State {
     pub(super) after: After,
     pub(super) read_max: usize,
     pub(super) written: Vec<u8>,
-    /// How many bytes the socket still takes.
+    /// How many more bytes the socket takes.
     pub(super) room: usize,
     pub(super) write_max: usize,
     pub(super) write_error: Option<ErrorKind>,
-    /// The error that `take_error` gives, once.
+    /// The error that `take_error` returns, once.
     pub(super) error: Option<ErrorKind>,
     pub(super) write_ended: bool,
     pub(super) is_dropped: bool,
@@ -53,14 +53,14 @@ pub(super) enum Connection {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
-    /// Perhaps more.
+    /// More bytes may follow.
     Open,
     End,
     /// This error, once; then the end.
     Error(ErrorKind),
 }
 
-/// How often a socket was asked to do something, successful or not.
+/// How often each operation of a socket was called, successfully or not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Operations {
@@ -105,7 +105,7 @@ impl End {
         f(&mut self.state.borrow_mut())
     }
 
-    /// Reports an edge: what has changed and, unless edges are narrow, all that is so.
+    /// Reports an edge: what has changed and, unless edges are narrow, the whole current state.
     pub(super) fn report(&self, changed: EventSet) {
         if self.world.has_narrow_edges() {
             return self.world.report(self.state.clone(), changed);
@@ -113,7 +113,7 @@ impl End {
         self.report_all(changed);
     }
 
-    /// Reports what has changed and all that is so.
+    /// Reports what has changed and the whole current state.
     pub(super) fn report_all(&self, changed: EventSet) {
         let events = changed | self.with(|state| state.events());
         self.world.report(self.state.clone(), events);
@@ -121,7 +121,7 @@ impl End {
 }
 
 impl End {
-    /// Makes of an attempt to connect what the target says.
+    /// Decides an attempt to connect according to the target.
     pub(super) fn settle(&self, target: Target) {
         self.with(|state| match target {
             Target::Accepts => state.connection = Connection::Connected,
@@ -150,7 +150,7 @@ impl Readiness for RefCell<State> {
 }
 
 impl State {
-    /// What is so now.
+    /// Returns the current state as events.
     fn events(&self) -> EventSet {
         if self.connection == Connection::Connecting {
             return EventSet::EMPTY;
@@ -195,7 +195,7 @@ impl State {
             After::Open => Err(ErrorKind::WouldBlock.into()),
             After::End => Ok(0),
             After::Error(kind) => {
-                // The error is pending once (`SO_ERROR`); whoever reads on finds the end.
+                // The error is reported once (`SO_ERROR`); further reads return the end.
                 self.after = After::End;
                 self.error = None;
                 Err(kind.into())

@@ -1,5 +1,4 @@
-//! `ScriptedListener`: a listener in memory that accepts what a test says, and fails when it says
-//! so.
+//! `ScriptedListener`: a listener in memory whose connections and errors come from a test.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -21,7 +20,7 @@ pub struct ScriptedListener {
     state: Rc<RefCell<State>>,
 }
 
-/// The outside of a scripted listener: where a test knocks.
+/// The other side of a scripted listener, by which a test connects to it.
 #[derive(Clone)]
 pub struct Door {
     world: World,
@@ -52,7 +51,7 @@ enum Knock {
     Error(io::Error),
 }
 
-/// A listener and its outside.
+/// Makes a listener and its door.
 pub fn listener(world: &World) -> (ScriptedListener, Door) {
     let state = Rc::new(RefCell::new(State::default()));
     (
@@ -67,7 +66,7 @@ impl Door {
         self.knock_from(None)
     }
 
-    /// The same, from an address, which the socket has as that of its peer.
+    /// Connects from an address, which the socket reports as that of its peer.
     pub fn connect_from(&self, address: SocketAddr) -> Peer {
         self.knock_from(Some(address))
     }
@@ -79,13 +78,13 @@ impl Door {
         peer
     }
 
-    /// Has an `accept` fail, in its turn among the connections.
+    /// Makes an `accept` fail, in order with the connections.
     pub fn fail(&self, error: io::Error) {
         self.knock(Knock::Error(error));
     }
 
-    /// Another listener of the same queue, as several loops share one, accepts what comes next;
-    /// whether there was anything.
+    /// Takes the next connection as another listener of the same queue would, when several loops
+    /// share one. Returns whether there was one.
     pub fn accept_elsewhere(&self) -> bool {
         self.state.borrow_mut().waiting.pop_front().is_some()
     }
@@ -95,22 +94,22 @@ impl Door {
         self.world.report(self.state.clone(), EventSet::READABLE);
     }
 
-    /// How many connections and errors wait to be accepted.
+    /// Returns how many connections and errors wait to be accepted.
     pub fn waiting(&self) -> usize {
         self.state.borrow().waiting.len()
     }
 
-    /// How often `accept` was called.
+    /// Returns how often `accept` was called.
     pub fn accepts(&self) -> usize {
         self.state.borrow().accepts
     }
 
-    /// How often `has_waiting` was called.
+    /// Returns how often `has_waiting` was called.
     pub fn polls(&self) -> usize {
         self.state.borrow().polls
     }
 
-    /// Whether the listener was dropped, so that the address is closed.
+    /// Returns whether the listener was dropped, so that the address is closed.
     pub fn is_closed(&self) -> bool {
         self.state.borrow().is_dropped
     }
@@ -125,7 +124,7 @@ impl Source for ScriptedListener {
     ) -> io::Result<()> {
         MemoryHandle::check(backend, &self.world)?;
         self.state.borrow_mut().registered = Some((token, interest));
-        // Registering reports what is so already (epoll(7)).
+        // Registering reports the current state (epoll(7)).
         if !self.state.borrow().waiting.is_empty() {
             self.world.report(self.state.clone(), EventSet::READABLE);
         }
@@ -143,7 +142,7 @@ impl Listener for ScriptedListener {
     type Address = SocketAddr;
     type Socket = ScriptedSocket;
 
-    /// A listener that nobody can reach: one with an outside is made by [`listener`].
+    /// Makes a listener that nobody can reach; [`listener`] makes one with a door.
     fn bind<C>(
         _: &SocketAddr,
         _: &ListenOptions,

@@ -13,9 +13,9 @@ use std::time::{Duration, SystemTime};
 
 use rotor_core::{Backend, BackendHandle, EventSet, Interest, Time, Token, Wake};
 
-/// A world of scripted sockets: what a test holds of the backend.
+/// A world of scripted sockets: a test's handle of the backend.
 ///
-/// Clones name the same world. A [`Memory`] made of it is the backend of a loop;
+/// Clones belong to the same world. A [`Memory`] made from it is the backend of a loop;
 /// [`Driver`](super::Driver) does that for one protocol.
 #[derive(Clone)]
 pub struct World {
@@ -27,32 +27,32 @@ struct WorldState {
     edges: RefCell<Vec<Edge>>,
     targets: RefCell<BTreeMap<SocketAddr, Target>>,
     has_narrow_edges: Cell<bool>,
-    /// The ends of connections that were made to targets that accept, oldest first. The sockets
-    /// know their world, which need not know what they are.
+    /// The ends of the connections to targets that accept, oldest first. As `Any`, because sockets
+    /// depend on their world, which must not depend on them.
     accepted: RefCell<Vec<Box<dyn Any>>>,
-    /// The ends of attempts that hang, oldest first.
+    /// The ends of hanging attempts to connect, oldest first.
     hanging: RefCell<Vec<Box<dyn Any>>>,
 }
 
-/// What can be ready: a scripted socket or listener.
+/// A source of readiness: a scripted socket or listener.
 pub(super) trait Readiness {
-    /// What it is registered for, while it is.
+    /// Returns its token and interest, while it is registered.
     fn registered(&self) -> Option<(Token, Interest)>;
-    /// What is so now.
+    /// Returns its current state.
     fn events(&self) -> EventSet;
 }
 
-/// An edge that waits to be delivered: one for each source, as a kernel has it.
+/// An edge that waits to be delivered: one for each source, as in a kernel.
 struct Edge {
     source: Rc<dyn Readiness>,
     events: EventSet,
-    /// What is delivered whether it is so or not.
+    /// Events that are delivered whether they are true or not.
     falsely: EventSet,
 }
 
 impl Edge {
-    /// What there is to tell when it is delivered. As with a kernel, that is what is so *then*: a
-    /// source that was dropped tells nothing, one that was emptied is no longer readable.
+    /// Returns the events to be delivered. As in a kernel, they reflect the state at that time: a
+    /// source that was dropped reports nothing, and one that was emptied is no longer readable.
     fn deliver(self) -> Option<(Token, EventSet)> {
         let (token, interest) = self.source.registered()?;
         let events = wanted((self.events & self.source.events()) | self.falsely, interest);
@@ -60,7 +60,8 @@ impl Edge {
     }
 }
 
-/// What a source is told that is registered for `interest`: errors and hang-ups whatever it is.
+/// Returns the events that a source with this interest gets; errors and hang-ups are always among
+/// them.
 fn wanted(events: EventSet, interest: Interest) -> EventSet {
     let mut wanted = EventSet::READ_CLOSED | EventSet::WRITE_CLOSED | EventSet::ERROR;
     if interest.is_readable() {
@@ -72,22 +73,22 @@ fn wanted(events: EventSet, interest: Interest) -> EventSet {
     events & wanted
 }
 
-/// What becomes of an attempt to connect to an address.
+/// The result of an attempt to connect to an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Target {
-    /// It succeeds at the next event.
+    /// It succeeds with the next event.
     Accepts,
-    /// It fails at the next event, with this.
+    /// It fails with the next event, with this error.
     Fails(io::ErrorKind),
-    /// It fails at once, with this, as local sockets do.
+    /// It fails at once with this error, as local sockets do.
     FailsAtOnce(io::ErrorKind),
-    /// Nothing becomes of it, until a test [decides](super::Peer::decide) otherwise.
+    /// It stays pending until the test [decides](super::Peer::decide) it.
     Hangs,
 }
 
 impl World {
-    /// A new world, whose clock stands at one second.
+    /// Makes a world whose clock is at one second.
     pub fn new() -> World {
         let state = WorldState {
             now: Cell::new(Time::ZERO + Duration::from_secs(1)),
@@ -100,12 +101,12 @@ impl World {
         World { state: Rc::new(state) }
     }
 
-    /// The time on the clock.
+    /// Returns the time on the clock.
     pub fn now(&self) -> Time {
         self.state.now.get()
     }
 
-    /// Moves the clock. Nothing happens by itself: the loop is to be given turns.
+    /// Moves the clock. Nothing happens until the loop is given turns.
     pub fn advance(&self, time: Duration) {
         self.state.now.set(self.now() + time);
     }
@@ -114,13 +115,13 @@ impl World {
         self.state.now.set(self.now().max(now));
     }
 
-    /// Says what becomes of attempts to connect to `address`. By default they are refused.
+    /// Sets the result of attempts to connect to `address`. By default they are refused.
     pub fn target(&self, address: SocketAddr, target: Target) {
         self.state.targets.borrow_mut().insert(address, target);
     }
 
-    /// Has edges tell only what has changed, as kqueue does, and not all that is so at that time,
-    /// as epoll does.
+    /// Makes edges report only what has changed, like kqueue, instead of the whole current state,
+    /// like epoll.
     pub fn narrow_edges(&self) {
         self.state.has_narrow_edges.set(true);
     }
@@ -150,18 +151,18 @@ impl World {
         ends(self.state.hanging.take())
     }
 
-    /// Reports an edge, merged with what waits of the same source.
+    /// Reports an edge, merged with a waiting one of the same source.
     pub(super) fn report(&self, source: Rc<dyn Readiness>, events: EventSet) {
         self.report_with(source, events, EventSet::EMPTY);
     }
 
-    /// Reports an edge that tells of something whether it is so or not.
+    /// Reports an edge with events that may not be true.
     pub(super) fn report_falsely(&self, source: Rc<dyn Readiness>, events: EventSet) {
         self.report_with(source, EventSet::EMPTY, events);
     }
 
     fn report_with(&self, source: Rc<dyn Readiness>, events: EventSet, falsely: EventSet) {
-        // Nobody is told; what is so by then comes with the registration.
+        // An unregistered source reports nothing; registering reports the state at that time.
         if source.registered().is_none() || (events | falsely).is_empty() {
             return;
         }
@@ -175,7 +176,7 @@ impl World {
         }
     }
 
-    /// Whether an edge waits to be delivered.
+    /// Returns whether an edge waits to be delivered.
     pub fn has_events(&self) -> bool {
         !self.state.edges.borrow().is_empty()
     }
@@ -185,7 +186,7 @@ impl World {
     }
 }
 
-/// What was noted, as what it is.
+/// Converts the noted ends back to their type.
 fn ends<E: Any>(noted: Vec<Box<dyn Any>>) -> Vec<E> {
     noted.into_iter().filter_map(|end| end.downcast().ok()).map(|end| *end).collect()
 }
@@ -202,23 +203,23 @@ impl fmt::Debug for World {
     }
 }
 
-/// The backend of a loop that runs in a [`World`]: it never waits.
+/// The backend of a loop in a [`World`]. It never waits.
 ///
-/// Give its loop turns ([`LoopInstance::turn`](rotor_core::LoopInstance::turn)) rather than `run`
-/// it, which would spin while there is nothing to do.
+/// Give its loop turns ([`LoopInstance::turn`](rotor_core::LoopInstance::turn)) instead of calling
+/// `run`, which would spin while there is nothing to do.
 #[derive(Clone, Debug)]
 pub struct Memory {
     world: World,
 }
 
 impl Memory {
-    /// The backend of a loop in this world.
+    /// Makes the backend of a loop in this world.
     pub fn new(world: &World) -> Memory {
         Memory { world: world.clone() }
     }
 }
 
-/// What scripted sockets find through the scope.
+/// The handle that scripted sockets get through the scope.
 #[derive(Clone, Debug)]
 pub struct MemoryHandle {
     world: World,
@@ -229,7 +230,7 @@ impl MemoryHandle {
         &self.world
     }
 
-    /// The handle of `backend`, if it is one of this world.
+    /// Checks that `backend` belongs to this world.
     pub(super) fn check(backend: &dyn BackendHandle, world: &World) -> io::Result<()> {
         if backend.expect::<MemoryHandle>("a scripted socket")?.world.is(world) {
             return Ok(());
@@ -250,12 +251,12 @@ impl BackendHandle for MemoryHandle {
         self.world.now()
     }
 
-    /// The epoch of Unix and the time on the clock.
+    /// Returns the Unix epoch plus the time on the clock.
     fn wall_time(&self) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_nanos(self.world.now().as_nanos())
     }
 
-    /// The same bytes for every loop: a test draws the same numbers each time.
+    /// Returns the same bytes for every loop, so that a test always gets the same random numbers.
     fn entropy(&self, bytes: &mut [u8]) -> io::Result<()> {
         bytes.fill(1);
         Ok(())
@@ -285,7 +286,7 @@ impl Backend for Memory {
         if !self.world.has_events() {
             return Ok(());
         }
-        // Taken out: a source that is dropped with its edge may report others.
+        // Taken out, because a source that is dropped with its edge may report others.
         let mut edges = self.world.state.edges.take();
         ready.extend(edges.drain(..).filter_map(Edge::deliver));
         let mut place = self.world.state.edges.borrow_mut();

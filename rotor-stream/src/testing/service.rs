@@ -1,4 +1,4 @@
-//! A service whose questions a test answers, in the place of a machine.
+//! A service whose requests are answered by a test instead of a machine.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -7,26 +7,26 @@ use rotor_core::{Calls, EventSet, Infallible, Machine, Response, Scope, Service}
 
 use super::driver::TestLoop;
 
-/// The [`Calls`] of a service that has no machine behind it: the test takes them and answers them.
+/// The [`Calls`] of a service without a machine: the test receives and answers them.
 ///
-/// Dropped, it is as if that machine had ended: those who wait hear that there will be no answer,
-/// and further questions come back.
+/// Dropping it is like the end of that machine: callers that wait are told that there will be no
+/// answer, and further requests are refused.
 pub struct ScriptedCalls<Q, R> {
     calls: Calls<Q, R>,
-    /// A service lives as long as the machine that it wakes, which is one that does nothing, in
-    /// this loop.
+    /// The machine that the service wakes, which does nothing, in a loop of its own. A service
+    /// lives as long as its machine.
     _home: TestLoop<Home>,
 }
 
-/// A service for the machine or handler under test, and the questions that it asks; at most `bound`
-/// of them wait.
+/// Makes a service for the machine or handler under test, and the calls to it. At most `bound`
+/// requests wait.
 ///
-/// After an answer, give the loop of the one who asked a turn:
-/// [`Driver::settle`](super::Driver::settle), [`TestLoop::settle`].
+/// After an answer, give the caller's loop a turn: [`Driver::settle`](super::Driver::settle),
+/// [`TestLoop::settle`].
 ///
 /// # Panics
 ///
-/// When the loop behind it cannot be made, which does not happen in memory.
+/// If the loop of the service cannot be made, which does not happen in memory.
 ///
 /// # Examples
 ///
@@ -95,7 +95,7 @@ impl<Q, R> fmt::Debug for ScriptedCalls<Q, R> {
     }
 }
 
-/// The machine that is asked, for all that the service knows.
+/// The machine of the service.
 struct Home;
 
 impl Machine for Home {

@@ -1,4 +1,4 @@
-//! `ScriptedSocket`: a byte stream in memory that does what a test says.
+//! `ScriptedSocket`: a byte stream in memory that behaves as a test requires.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
@@ -11,19 +11,19 @@ use super::end::{Connection, End};
 use super::memory::{MemoryHandle, Target, World};
 use super::peer::Peer;
 
-/// A byte stream in memory whose other end, a [`Peer`], is in the hands of a test.
+/// A byte stream in memory whose other end, a [`Peer`], is controlled by a test.
 ///
-/// It keeps strictly to edges: each change is reported once, so a machine that forgets to read or
-/// write until `WouldBlock` stands still, and the test shows it. With `SHORT_READ_DRAINS`, it lets
-/// its machine take a short read for an emptied socket, as the kernel's sockets do.
+/// It is strictly edge-triggered: each change is reported once, so a machine that does not read or
+/// write until `WouldBlock` gets stuck, and the test shows it. With `SHORT_READ_DRAINS`, a machine
+/// may treat a short read as the sign of an empty socket, as for kernel sockets.
 pub struct Scripted<const SHORT_READ_DRAINS: bool> {
     end: End,
 }
 
-/// The usual scripted socket: every read goes on until `WouldBlock`.
+/// The usual scripted socket, which must be read until `WouldBlock`.
 pub type ScriptedSocket = Scripted<false>;
 
-/// A connected pair: the socket for the machine, the peer for the test.
+/// Makes a connected pair: the socket for the machine, the peer for the test.
 pub fn pair<const SHORT_READ_DRAINS: bool>(world: &World) -> (Scripted<SHORT_READ_DRAINS>, Peer) {
     let end = End::new(world, Connection::Connected, None);
     (Scripted { end: end.clone() }, Peer { end })
@@ -76,7 +76,7 @@ impl<const D: bool> Source for Scripted<D> {
             let target = state.address.map(|address| self.end.world.target_at(&address));
             (state.connection == Connection::Connecting, target)
         });
-        // A kernel tells nobody how connecting ended before there is a registration.
+        // A kernel reports the result of connecting only after registration.
         if is_connecting {
             self.end.settle(target.unwrap_or(Target::Hangs));
         }
@@ -113,7 +113,7 @@ impl<const D: bool> StreamSocket for Scripted<D> {
         })
     }
 
-    /// The peer hears of it when the socket is dropped.
+    /// Counts the call. The peer sees the end when the socket is dropped.
     fn reset(&mut self) -> io::Result<()> {
         self.end.with(|state| state.operations.resets += 1);
         Ok(())
