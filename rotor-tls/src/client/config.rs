@@ -1,4 +1,4 @@
-//! `TlsClientConfig`: what a client trusts, shows and asks for.
+//! `TlsClientConfig`: what a client trusts, presents and offers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::identity::Identity;
 use crate::provider::provider;
 use crate::versions::Versions;
 
-/// What a client trusts, presents and asks for.
+/// What a client trusts, presents and offers.
 ///
 /// ```no_run
 /// # use rotor_tls::{Identity, Roots, TlsClient, TlsClientConfig, TlsConfigError};
@@ -36,20 +36,20 @@ pub struct TlsClientConfig {
     sessions_max: usize,
 }
 
-/// How many servers' sessions a client keeps, where nothing else is said.
+/// The default for the number of servers whose sessions a client keeps.
 const SESSIONS_MAX: usize = 256;
 
-/// The most servers whose sessions a client keeps: rustls takes the memory for so many at once, and
-/// panics where there cannot be as much.
+/// The maximum number of servers whose sessions a client keeps. rustls allocates the memory for all
+/// of them at once, and panics if that is impossible.
 const SESSIONS_MAX_LIMIT: usize = 64 * 1024;
 
-/// By which rustls divides the number of sessions that it is told: it keeps so many tickets of a
-/// server.
+/// The number of tickets that rustls keeps for each server. It divides the number of sessions by
+/// this.
 const TICKETS_PER_SERVER: usize = 8;
 
 impl TlsClientConfig {
-    /// Makes the configuration of a client that trusts these [`Roots`](crate::Roots). The name that
-    /// a server's certificate must have is that of each [`TlsTarget`](crate::TlsTarget).
+    /// Makes the configuration of a client that trusts these [`Roots`](crate::Roots). Each
+    /// [`TlsTarget`](crate::TlsTarget) has the name that the server's certificate must contain.
     pub fn new(trust: impl Into<Trust>) -> TlsClientConfig {
         TlsClientConfig {
             trust: trust.into(),
@@ -60,8 +60,8 @@ impl TlsClientConfig {
         }
     }
 
-    /// Sets the certificate that is presented to a server that asks for one. Default: none. It is
-    /// presented to every server that asks, whoever that is.
+    /// Sets the certificate that is presented to servers that request one. Default: none. It is
+    /// presented to every server that requests one, whichever that is.
     #[doc(alias = "client certificate")]
     #[doc(alias = "mTLS")]
     pub fn identity(mut self, identity: Identity) -> TlsClientConfig {
@@ -81,21 +81,21 @@ impl TlsClientConfig {
         self
     }
 
-    /// Sets which versions of TLS are spoken. Default: 1.2 and 1.3.
+    /// Sets the supported versions of TLS. Default: 1.2 and 1.3.
     pub fn versions(mut self, versions: Versions) -> TlsClientConfig {
         self.versions = versions;
         self
     }
 
-    /// Sets for how many servers the tickets are kept with which a later connection costs no
-    /// signature; 0 keeps none. Default: 256, with up to 8 tickets and some KiB each. More than
-    /// 65,536 counts as that; the memory of their list, without tickets, is taken at once.
+    /// Sets for how many servers tickets are kept, with which later connections need no signature;
+    /// 0 keeps none. Default: 256, with up to 8 tickets and some KiB each. Values above 65,536
+    /// count as 65,536. The memory of the list, without tickets, is allocated at once.
     ///
-    /// Servers are told apart by their names. When there are more, the one that was asked first
-    /// gives way. All clones of the client share the tickets.
+    /// Servers are distinguished by their names. If there are more, the tickets of the server that
+    /// was contacted first are dropped. All clones of the client share the tickets.
     ///
-    /// A continued session is the one that was checked: a certificate that has expired since is
-    /// noticed when the ticket has expired, after a day or what the server says.
+    /// The certificate of a resumed session is not checked again: if it has expired meanwhile, that
+    /// is noticed only when the ticket has expired, after a day or the time that the server sets.
     #[doc(alias = "resumption")]
     #[doc(alias = "session cache")]
     pub fn sessions_max(mut self, servers: usize) -> TlsClientConfig {
@@ -103,7 +103,7 @@ impl TlsClientConfig {
         self
     }
 
-    /// As rustls wants it.
+    /// Makes the configuration for rustls.
     pub(super) fn build(self) -> Result<ClientConfig, TlsConfigError> {
         if let Some(name) = self.protocols.iter().find(|name| !(1..=255).contains(&name.len())) {
             return Err(TlsConfigError::Protocol(name.clone()));

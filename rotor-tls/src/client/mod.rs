@@ -1,4 +1,4 @@
-//! The client's side: whom it trusts, and where it connects to.
+//! The client's side: what it trusts, and where it connects.
 
 mod config;
 mod start;

@@ -1,4 +1,4 @@
-//! `ClientStart`: a connection of a client that has said nothing yet.
+//! `ClientStart`: a client's connection before its first message.
 
 use rustls::pki_types::ServerName;
 
@@ -9,7 +9,7 @@ use crate::error::TlsError;
 use crate::incoming::Incoming;
 use crate::live::{Live, Shaking};
 
-/// A connection of a client that has said nothing yet. It has no engine before it is connected:
+/// A client's connection before its first message. It has no engine before it is connected, because
 /// many addresses may be tried.
 pub(crate) struct ClientStart {
     pub(super) client: TlsClient,
@@ -22,7 +22,7 @@ impl ClientStart {
         self.under_way
     }
 
-    /// Makes a connection of it, which has its hello to send.
+    /// Turns this into a connection with an engine, whose hello is ready to be sent.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! `TlsTarget`: where a client connects to, and which server must be there.
+//! `TlsTarget`: where a client connects, and which server it expects there.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -13,24 +13,24 @@ use super::tls_client::TlsClient;
 use crate::counters::UnderWay;
 
 quick_error! {
-    /// A text that is neither a host name nor an address. The caller's fault.
+    /// A text that is neither a host name nor an address: the caller's mistake.
     #[derive(Clone, PartialEq, Eq, Debug)]
     pub enum NameError {
-        /// This text.
+        /// The invalid text.
         Invalid(name: String) {
             display("{name:?} is neither the name of a host nor an address")
         }
     }
 }
 
-/// Where a [`TlsStream`](crate::TlsStream) connects to, and the name that the server there
-/// must show a certificate for.
+/// Where a [`TlsStream`](crate::TlsStream) connects, and the name that the server's certificate
+/// must contain.
 ///
-/// [`TlsClient::to`] makes one from an address, [`TlsClient::to_host`] from a name that will be
+/// [`TlsClient::to`] makes one from an address, [`TlsClient::to_host`] from a name that is to be
 /// resolved. It is a [`Destination`](rotor_stream::Destination), so
-/// [`Connect`](rotor_stream::Connect) and [`Persistent`](rotor_stream::Persistent) take it. It has
-/// an order, so pools of connections take it, too. Two targets are equal if address, name and
-/// client are: what one client trusts is never used for another.
+/// [`Connect`](rotor_stream::Connect) and [`Persistent`](rotor_stream::Persistent) accept it. It is
+/// ordered, so pools of connections accept it, too. Two targets are equal if their address, name
+/// and client are: what one client trusts is never used for another.
 #[derive(Clone)]
 pub struct TlsTarget<A> {
     client: TlsClient,
@@ -46,11 +46,11 @@ struct Name {
 }
 
 impl TlsClient {
-    /// Returns a server at an address as the target of a [`TlsStream`](crate::TlsStream). The
-    /// server must show a certificate for this name, or for this address.
+    /// Returns a target for a server at an address. The server's certificate must contain this
+    /// name, or this address.
     ///
-    /// The case of a name does not matter, nor does a dot at its end; an IPv6 address may be bare
-    /// or in brackets, as in a URL. Only names are sent to the server (RFC 6066 §3).
+    /// The case of a name does not matter, nor does a dot at its end. An IPv6 address may be bare
+    /// or in brackets, as in a URL. Only names are sent to the server, not addresses (RFC 6066 §3).
     ///
     /// # Errors
     ///
@@ -67,9 +67,9 @@ impl TlsClient {
         }
     }
 
-    /// Returns a server as the target by its name, as in a URL. The context's
-    /// [resolver](rotor_stream::HasResolver) looks the name up, and the server must show a
-    /// certificate for it.
+    /// Returns a target for a server by its name, as in a URL. The context's
+    /// [resolver](rotor_stream::HasResolver) looks the name up, and the server's certificate must
+    /// contain it.
     ///
     /// # Errors
     ///
@@ -80,8 +80,8 @@ impl TlsClient {
     }
 }
 
-/// Without what only URLs have around an address (RFC 3986 §3.2.2), or what says that a name is
-/// whole (RFC 1034 §3.1) and is not to be told (RFC 6066 §3).
+/// Removes the brackets that URLs put around an address (RFC 3986 §3.2.2), or the dot that marks a
+/// name as complete (RFC 1034 §3.1) and is not sent (RFC 6066 §3).
 fn bare(name: &str) -> &str {
     match name.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
         Some(address) => address,
@@ -90,13 +90,13 @@ fn bare(name: &str) -> &str {
 }
 
 impl<A> TlsTarget<A> {
-    /// Whether its client offers this protocol.
+    /// Returns whether its client offers this protocol.
     pub(crate) fn offers(&self, protocol: &[u8]) -> bool {
         self.client.offers(protocol)
     }
 
-    /// The same server, asked by a client that offers all protocols but this one, if there are
-    /// such.
+    /// Returns the same target for a client that offers all its protocols except this one, if any
+    /// are left.
     pub(crate) fn without(self, protocol: &[u8]) -> Option<TlsTarget<A>> {
         let client = self.client.without(protocol)?;
         Some(TlsTarget { client, ..self })
@@ -112,8 +112,8 @@ impl<A> TlsTarget<A> {
         &self.name.text
     }
 
-    /// Returns the same server, which must have the same name, at another address: for example of
-    /// another kind, or one of those that the name has.
+    /// Returns a target for the same server, with the same name, at another address: for example an
+    /// address of another type, or one of those to which the name resolves.
     pub fn with_address<B>(&self, address: B) -> TlsTarget<B> {
         TlsTarget { client: self.client.clone(), address, name: self.name.clone() }
     }
@@ -127,8 +127,8 @@ impl<A> TlsTarget<A> {
     }
 }
 
-/// Orders by address, name and client, so that a pool asks only over connections that were made by
-/// the same client for the same name.
+/// Orders by address, name and client, so that a pool only uses connections that were made by the
+/// same client for the same name.
 impl<A: Ord> Ord for TlsTarget<A> {
     fn cmp(&self, other: &Self) -> Ordering {
         let client = |target: &Self| Arc::as_ptr(&target.client.shared);

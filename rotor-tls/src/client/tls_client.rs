@@ -1,4 +1,4 @@
-//! `TlsClient`: a client's settings, for all its connections.
+//! `TlsClient`: the settings of a client, for all its connections.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,8 +10,8 @@ use super::config::TlsClientConfig;
 use crate::config_error::TlsConfigError;
 use crate::counters::TlsCounters;
 
-/// A client's settings and the sessions that it can continue. It is a handle: its clones are the
-/// same client, for all its connections, loops and threads.
+/// The settings of a client and the sessions that it can resume. It is a handle: its clones belong
+/// to the same client, and all its connections, loops and threads can use them.
 #[derive(Clone)]
 #[doc(alias = "TlsConnector")]
 #[doc(alias = "ClientConfig")]
@@ -22,7 +22,7 @@ pub struct TlsClient {
 pub(super) struct Shared {
     pub(super) config: Arc<ClientConfig>,
     counters: Arc<TlsCounters>,
-    /// The same client with fewer protocols to offer, by what those are: made once each, so that
+    /// The same client with fewer protocols, by those it still offers. Each is made once, so that
     /// connections to the same target can be shared.
     with_fewer: Mutex<BTreeMap<Protocols, Arc<Shared>>>,
 }
@@ -36,20 +36,20 @@ impl Shared {
 }
 
 impl TlsClient {
-    /// Whether it offers this protocol in its handshakes.
+    /// Returns whether the client offers this protocol in its handshakes.
     pub(super) fn offers(&self, protocol: &[u8]) -> bool {
         self.shared.config.alpn_protocols.iter().any(|own| own == protocol)
     }
 
-    /// The same client, but that it offers all protocols but this one; `None` where it does not
-    /// offer this, or no other: who offers none says nothing of what it wants.
+    /// Returns the same client without this protocol. `None` if it does not offer this protocol, or
+    /// no other: without any protocol, a client would not say what it wants.
     pub(super) fn without(&self, protocol: &[u8]) -> Option<TlsClient> {
         let offered = &self.shared.config.alpn_protocols;
         let left: Protocols = offered.iter().filter(|own| *own != protocol).cloned().collect();
         if left.is_empty() || left.len() == offered.len() {
             return None;
         }
-        // Nothing is left half-done under the lock.
+        // A poisoned lock is fine: changes under it are always complete.
         let mut known = self.shared.with_fewer.lock().unwrap_or_else(PoisonError::into_inner);
         let shared = known.entry(left.clone()).or_insert_with(|| {
             let mut config = ClientConfig::clone(&self.shared.config);
@@ -63,7 +63,7 @@ impl TlsClient {
     ///
     /// # Errors
     ///
-    /// What is wrong with the settings, and what to do about it.
+    /// What is wrong with the settings, and how to correct it.
     pub fn new(config: TlsClientConfig) -> Result<TlsClient, TlsConfigError> {
         Ok(TlsClient { shared: Shared::new(config.build()?, Arc::default()) })
     }

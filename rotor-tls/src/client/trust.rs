@@ -1,4 +1,4 @@
-//! `Trust`: who must have signed a server's certificate; and the one type that checks nothing.
+//! `Trust`: which issuers a client trusts; and the one type that accepts everything.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 use crate::provider::provider;
 use crate::roots::Roots;
 
-/// Whom a client trusts: [`Roots`], or in tests [`DangerAcceptAnyCertificate`].
+/// Which servers a client trusts: those with a certificate of [`Roots`], or in tests all
+/// ([`DangerAcceptAnyCertificate`]).
 #[derive(Clone)]
 pub struct Trust(pub(super) Trusts);
 
@@ -21,12 +22,12 @@ pub(super) enum Trusts {
     Anyone(Arc<AcceptsAny>),
 }
 
-/// **Dangerous: whoever sits between this client and the server can read and change everything.**
+/// **Dangerous: anyone between this client and the server can read and change everything.**
 ///
-/// A client that is made with this instead of [`Roots`] accepts any certificate, of anybody, for
-/// any name, expired or not. What is sent is encrypted, but nobody knows for whom. It is for trying
-/// out a server whose certificate you cannot get, on a network of your own. Each client that is
-/// made with it logs a warning.
+/// A client made with this instead of [`Roots`] accepts any certificate, from anyone, for any name,
+/// expired or not. The connection is encrypted, but it is unknown for whom. Use it to try out a
+/// server whose certificate you cannot get, on your own network. Each client made with it logs a
+/// warning.
 ///
 /// You do not need it for a server with a self-signed certificate, or one from your own issuer:
 /// [`Roots::pem_file`] takes that certificate, or the issuer's.
@@ -67,8 +68,8 @@ impl fmt::Debug for Trust {
     }
 }
 
-/// What rustls asks. That the server has the key of what it shows is still checked: else a
-/// handshake that was damaged on the way would pass for a good one.
+/// The verifier for rustls. It still checks that the server has the key of its certificate:
+/// otherwise a handshake that was damaged on the way would pass for a good one.
 pub(super) struct AcceptsAny {
     provider: Arc<CryptoProvider>,
 }

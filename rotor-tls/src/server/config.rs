@@ -1,4 +1,4 @@
-//! `TlsServerConfig`: what a server shows, and asks.
+//! `TlsServerConfig`: what a server presents, and what it requires of clients.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::provider::{provider, sha256};
 use crate::roots::Roots;
 use crate::versions::Versions;
 
-/// What a server presents of itself and requires of its clients.
+/// What a server presents to its clients and requires of them.
 ///
 /// ```no_run
 /// # use rotor_tls::{Identity, TlsConfigError, TlsServer, TlsServerConfig};
@@ -27,10 +27,11 @@ use crate::versions::Versions;
 /// # }
 /// ```
 ///
-/// Sessions are resumed by [tickets](Tickets) only. A client of TLS 1.2 that knows none, and comes
-/// back with the identifier of its session (RFC 5246 §7.4.1.2), makes a full handshake: for that the
-/// server would have to keep all sessions, in a store that its loops share and lock, which other
-/// processes do not have. All clients of TLS 1.3 know tickets (RFC 8446 §2.2).
+/// Sessions are resumed by [tickets](Tickets) only. A client of TLS 1.2 that does not support
+/// tickets, and presents the identifier of its session instead (RFC 5246 §7.4.1.2), makes a full
+/// handshake: otherwise the server would have to keep all sessions in a store that its loops share
+/// and lock, and that other processes do not have. All clients of TLS 1.3 support tickets (RFC 8446
+/// §2.2).
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct TlsServerConfig {
@@ -44,19 +45,19 @@ pub struct TlsServerConfig {
     pub(super) handshakes_max: usize,
 }
 
-/// Whether clients are asked for certificates of their own.
+/// Whether the server requests certificates from its clients.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 #[doc(alias = "mTLS")]
 #[doc(alias = "mutual TLS")]
 pub enum ClientCertificates {
-    /// They are not asked for one.
+    /// No certificate is requested.
     #[default]
     None,
-    /// They are asked for one but need not have one; a certificate that they present must be from
-    /// these issuers.
+    /// A certificate is requested, but a client need not have one. If it presents one, this must be
+    /// from one of these issuers.
     Optional(Roots),
-    /// They must present one from these issuers.
+    /// A client must present a certificate from one of these issuers.
     Required(Roots),
 }
 
@@ -65,7 +66,7 @@ impl ClientCertificates {
         matches!(self, ClientCertificates::Required(_))
     }
 
-    /// A digest of what is asked of clients.
+    /// Returns a digest of what is required of clients.
     fn digest(&self) -> [u8; 32] {
         match self {
             ClientCertificates::None => sha256(&[b"none"]),
@@ -75,22 +76,22 @@ impl ClientCertificates {
     }
 }
 
-/// Which thread signs.
+/// Which thread makes signatures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Offload {
-    /// The loop's own thread, always.
+    /// Always the loop's own thread.
     Never,
-    /// A thread of the loop's pool ([`Scope::offload`](rotor_core::Scope::offload)) when an RSA key
-    /// signs: that takes 0.5 to 1 ms, in which a loop could serve a hundred requests. If the pool
-    /// has no room, the loop's own thread.
+    /// For RSA keys, a thread of the loop's pool ([`Scope::offload`](rotor_core::Scope::offload)):
+    /// an RSA signature takes 0.5 to 1 ms, in which a loop could serve a hundred requests. If the
+    /// pool is full, the loop's own thread.
     #[default]
     SlowKeys,
 }
 
 impl TlsServerConfig {
     /// Makes the configuration of a server with this identity, which is also shown to clients that
-    /// ask for no name.
+    /// request no name.
     pub fn new(identity: Identity) -> TlsServerConfig {
         TlsServerConfig {
             identities: vec![identity],
@@ -104,7 +105,7 @@ impl TlsServerConfig {
         }
     }
 
-    /// Adds an identity for clients that ask for one of its names.
+    /// Adds an identity for clients that request one of its names.
     #[doc(alias = "SNI")]
     #[doc(alias = "virtual hosts")]
     pub fn identity(mut self, identity: Identity) -> TlsServerConfig {
@@ -115,29 +116,29 @@ impl TlsServerConfig {
     /// Sets the names of the protocols that the server speaks, the preferred one first: `http/1.1`,
     /// `h2` (which `rotor-http` speaks with its feature `http2`).
     ///
-    /// Default: none; clients that name some are served all the same. If any are set, a client that
-    /// names only others is refused with `no_application_protocol` (RFC 7301 §3.2).
+    /// Default: none, and clients are served whatever protocols they offer. If any are set, a
+    /// client that offers only others is refused with `no_application_protocol` (RFC 7301 §3.2).
     #[doc(alias = "ALPN")]
     pub fn alpn(mut self, protocols: &[&[u8]]) -> TlsServerConfig {
         self.protocols = protocols.iter().map(|name| name.to_vec()).collect();
         self
     }
 
-    /// Sets whether clients are asked for certificates. Default: [`ClientCertificates::None`].
+    /// Sets whether clients must present certificates. Default: [`ClientCertificates::None`].
     #[doc(alias = "client_auth")]
     pub fn client_certificates(mut self, which: ClientCertificates) -> TlsServerConfig {
         self.client_certificates = which;
         self
     }
 
-    /// Sets what happens to clients that ask for an unknown name. Default:
+    /// Sets what happens to clients that request an unknown name. Default:
     /// [`UnknownName::ShowDefault`].
     pub fn unknown_name(mut self, what: UnknownName) -> TlsServerConfig {
         self.unknown = what;
         self
     }
 
-    /// Sets the versions of TLS. Default: [`Versions::Tls12And13`].
+    /// Sets the supported versions of TLS. Default: [`Versions::Tls12And13`].
     pub fn versions(mut self, versions: Versions) -> TlsServerConfig {
         self.versions = versions;
         self
@@ -149,22 +150,22 @@ impl TlsServerConfig {
         self
     }
 
-    /// Sets which thread signs. Default: [`Offload::SlowKeys`].
+    /// Sets which thread makes signatures. Default: [`Offload::SlowKeys`].
     pub fn offload(mut self, offload: Offload) -> TlsServerConfig {
         self.offload = offload;
         self
     }
 
-    /// Sets how many handshakes may be under way at a time, on all loops together, from the end of
-    /// the client's hello to the end of the handshake. Default 16,384, which takes about 150 MiB.
-    /// Further ones wait, first come, first served, for at most
+    /// Sets how many handshakes may be under way at a time, on all loops together, counted from the
+    /// complete hello of the client to the end of the handshake. Default 16,384, which takes about
+    /// 150 MiB. Further handshakes wait in order, for at most
     /// [`handshake_timeout`](rotor_stream::StreamConfig::handshake_timeout).
     pub fn handshakes_max(mut self, handshakes: usize) -> TlsServerConfig {
         self.handshakes_max = handshakes.max(1);
         self
     }
 
-    /// Makes what rustls wants of it.
+    /// Makes the configuration for rustls.
     pub(super) fn build(&self, names: Arc<Names>) -> Result<ServerConfig, TlsConfigError> {
         if let Some(name) = self.protocols.iter().find(|name| !(1..=255).contains(&name.len())) {
             return Err(TlsConfigError::Protocol(name.clone()));
@@ -195,10 +196,10 @@ impl TlsServerConfig {
         };
         let mut config = builder.with_cert_resolver(names);
         config.alpn_protocols.clone_from(&self.protocols);
-        // Not for data: none is sent in a handshake. Without it rustls could not encrypt the
+        // Not for data: none is sent during a handshake. Without it, rustls could not encrypt the
         // `close_notify` of a handshake that takes too long.
         config.send_half_rtt_data = true;
-        // Sessions are only in their tickets; the type says why.
+        // Sessions are stored in their tickets only; the docs of the type say why.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         self.tickets.apply(self.client_certificates.digest(), &mut config)?;
         Ok(config)

@@ -1,4 +1,4 @@
-//! `Greets`: a connection of a server whose client has not said all of its hello.
+//! `Greets`: a server's connection whose client's hello is not complete.
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(crate) struct Greets {
     shared: Arc<Shared>,
     reader: HelloReader,
     incoming: Incoming,
-    /// The name that the client asks for.
+    /// The name that the client requests.
     name: Option<Box<str>>,
     place: Place,
     under_way: UnderWay,
@@ -27,17 +27,17 @@ pub(crate) struct Greets {
 
 /// A place among the handshakes that may be under way.
 enum Place {
-    /// Asked for once the hello is whole: those who say nothing keep no place from others.
+    /// Requested once the hello is complete, so that silent clients take no places from others.
     NotAsked,
     Asked(Future<Permit>),
-    /// `None` where nobody counts any more.
+    /// `None` if places are no longer counted.
     Taken(Option<Permit>),
 }
 
-/// What a hello comes to.
+/// The result of reading a hello.
 pub(crate) enum Greeted {
     Well,
-    /// It is refused, and this is for the peer to read, in clear.
+    /// It is refused, and this is sent to the peer unencrypted.
     Badly(TlsError, Vec<u8>),
 }
 
@@ -54,18 +54,17 @@ impl Greets {
         })
     }
 
-    /// Reads on until the hello is whole, and there is a place for what follows.
+    /// Reads until the hello is complete and there is a place for the handshake.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` until then; `UnexpectedEof` where the connection ends; what the socket inside
-    /// says.
+    /// `WouldBlock` until then; `UnexpectedEof` if the connection ends; errors of the inner socket.
     pub(crate) fn go_on<S: StreamSocket, C>(
         &mut self,
         inner: &mut S,
         scope: &Scope<'_, C>,
     ) -> io::Result<Greeted> {
-        // What the last read said was before this call's event.
+        // The result of the last read is older than the event of this call.
         self.incoming.forget_short();
         while let Place::NotAsked = self.place {
             match self.reader.look(&self.incoming.bytes) {
@@ -90,7 +89,7 @@ impl Greets {
 
     /// Takes a place, or asks for one.
     fn take_place<C>(&mut self, scope: &Scope<'_, C>) {
-        // There nearly always is a place, and then no wake-up is needed.
+        // Usually there is a place, and then no wake-up is needed.
         if let Some(permit) = self.shared.handshakes.try_take() {
             self.place = Place::Taken(Some(permit));
             return;
@@ -102,13 +101,13 @@ impl Greets {
         }
     }
 
-    /// Whether there is a place by now.
+    /// Returns whether there is a place by now.
     fn has_place(&mut self) -> bool {
         match std::mem::replace(&mut self.place, Place::NotAsked) {
             Place::Asked(permit) => match permit.take() {
                 Outcome::Value(permit) => self.place = Place::Taken(Some(permit)),
                 Outcome::Pending(permit) => self.place = Place::Asked(permit),
-                // This does not happen: nobody closes them.
+                // This does not happen: the permits are never closed.
                 Outcome::Lost(_) => self.place = Place::Taken(None),
             },
             other => self.place = other,
@@ -116,11 +115,11 @@ impl Greets {
         matches!(self.place, Place::Taken(_))
     }
 
-    /// Makes a connection of it.
+    /// Turns this into a connection with an engine.
     ///
     /// # Errors
     ///
-    /// Why there is none, and what the peer is to read.
+    /// Why there is none, and the message for the peer.
     pub(crate) fn into_live(self) -> Result<Box<Live>, (UnderWay, TlsError, Vec<u8>)> {
         let Greets { shared, incoming, name, place, under_way, .. } = self;
         let current = shared.current();
@@ -148,13 +147,13 @@ impl Greets {
         Ok(Live::new(engine, name, incoming, shaking))
     }
 
-    /// Whether nothing is left to be read before the next event. One that waits for its place has
-    /// not looked for what comes behind the hello.
+    /// Returns whether nothing is left to be read before the next event. A connection that waits
+    /// for its place has not looked for bytes after the hello.
     pub(crate) fn has_drained<S: StreamSocket>(&self, inner: &S) -> bool {
         matches!(self.place, Place::NotAsked) && self.incoming.has_drained(inner)
     }
 
-    /// Whether what the client has said so far is TLS.
+    /// Returns whether the client's bytes so far are TLS.
     pub(crate) fn is_tls(&self) -> bool {
         self.reader.is_tls(&self.incoming.bytes)
     }

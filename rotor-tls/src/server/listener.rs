@@ -11,7 +11,7 @@ use rotor_core::{Interest, Scope, Token};
 use super::tls_server::TlsServer;
 use crate::stream::TlsStream;
 
-/// The address and the server of a [`TlsListener`]; [`TlsServer::at`] makes one.
+/// An address with a TLS server, for a [`TlsListener`]; [`TlsServer::at`] makes one.
 #[derive(Clone, Debug)]
 pub struct TlsAddress<A> {
     server: TlsServer,
@@ -21,37 +21,37 @@ pub struct TlsAddress<A> {
 /// A listener whose connections speak TLS, around a listener of any kind.
 ///
 /// Use `TlsListener<TcpListener>` in place of a `TcpListener`, with the address
-/// [`tls.at(address)`](TlsServer::at); the address of a listener that wraps another one is made in
+/// [`tls.at(address)`](TlsServer::at). If listeners wrap each other, their addresses are wrapped in
 /// the same order: `tls.at(behind.at(address))` for `TlsListener<ProxyListener<TcpListener>>`.
-/// [`tls.over(listener)`](TlsServer::over) is the same on one that is open already.
+/// [`tls.over(listener)`](TlsServer::over) wraps a listener that is open already.
 pub struct TlsListener<L> {
     server: TlsServer,
     listener: L,
 }
 
 impl TlsServer {
-    /// Returns this server at an address, to which a [`TlsListener`] is bound.
+    /// Returns this server with an address, to which a [`TlsListener`] can be bound.
     #[doc(alias = "bind")]
     pub fn at<A>(&self, address: A) -> TlsAddress<A> {
         TlsAddress { server: self.clone(), address }
     }
 
-    /// Puts this server on a listener that is open already: one of several that share an address
-    /// ([`TcpListeners`](rotor_core::net::TcpListeners)), or one that the process was given.
+    /// Wraps a listener that is open already: one of several that share an address
+    /// ([`TcpListeners`](rotor_core::net::TcpListeners)), or one that was passed to the process.
     pub fn over<L>(&self, listener: L) -> TlsListener<L> {
         TlsListener { server: self.clone(), listener }
     }
 }
 
 impl<A> TlsAddress<A> {
-    /// Returns the address itself.
+    /// Returns the inner address.
     pub fn inner(&self) -> &A {
         &self.address
     }
 }
 
 impl<L> TlsListener<L> {
-    /// Returns the listener inside.
+    /// Returns the inner listener.
     pub fn inner(&self) -> &L {
         &self.listener
     }

@@ -1,4 +1,4 @@
-//! The server's side: who it is, and its listeners.
+//! The server's side: its identities, settings and listeners.
 
 mod config;
 mod greets;

@@ -1,4 +1,4 @@
-//! `Names`: which identity is shown to whom.
+//! `Names`: which identity is shown to which client.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use rustls::sign::CertifiedKey;
 
 use crate::identity::Identity;
 
-/// What happens to a client that asks for a name that none of the certificates has.
+/// What happens to a client that requests a name that is in none of the certificates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum UnknownName {
-    /// It gets the default identity, and decides for itself. Most servers do this.
+    /// It gets the default identity, and decides itself what to do. Most servers do this.
     #[default]
     ShowDefault,
-    /// It is refused with the alert `unrecognized_name` (RFC 6066 §3), so whoever scans addresses
-    /// does not learn what is served here. Clients that name no host still get the default.
+    /// It is refused with the alert `unrecognized_name` (RFC 6066 §3), so that scanning addresses
+    /// does not reveal which names are served. Clients that request no name still get the default.
     Refuse,
 }
 
@@ -24,15 +24,16 @@ pub enum UnknownName {
 #[derive(Debug)]
 pub(super) struct Names {
     exact: BTreeMap<Box<str>, Vec<Identity>>,
-    /// By what follows `*.`.
+    /// By the part after `*.`.
     wildcards: BTreeMap<Box<str>, Vec<Identity>>,
-    /// For those who ask for no name, or for none of these.
+    /// For clients that request no name, or none of these.
     default: Vec<Identity>,
     unknown: UnknownName,
 }
 
 impl Names {
-    /// The first identity is the default; others that have the same first name stand in for it.
+    /// The first identity is the default. Others with the same first name may replace it, depending
+    /// on the client's signature schemes.
     pub(super) fn new(identities: &[Identity], unknown: UnknownName) -> Names {
         let (mut exact, mut wildcards) = (BTreeMap::new(), BTreeMap::new());
         for identity in identities {
@@ -55,10 +56,11 @@ impl Names {
         Names { exact, wildcards, default, unknown }
     }
 
-    /// Who is shown to those who ask for a name in lower case; nobody, if that is to be refused.
+    /// Returns the identities for a requested name in lower case; none if the client must be
+    /// refused.
     fn find(&self, name: Option<&str>) -> &[Identity] {
         let Some(name) = name else { return &self.default };
-        // A dot at the end means that the name is complete, which all are here (RFC 6066 §3).
+        // A dot at the end means that the name is complete, as all names are here (RFC 6066 §3).
         let name = name.strip_suffix('.').unwrap_or(name);
         let found = self.exact.get(name).or_else(|| {
             // A star stands for one label (RFC 6125 §6.4.3).
@@ -76,7 +78,7 @@ impl Names {
         !self.find(Some(name)).is_empty()
     }
 
-    /// Whether the signature for that name may be a slow one.
+    /// Returns whether the signature for that name may be a slow one.
     pub(super) fn is_slow(&self, name: Option<&str>) -> bool {
         self.find(name).iter().any(Identity::is_slow)
     }
@@ -88,7 +90,7 @@ impl ResolvesServerCert for Names {
         let identities = self.find(name.as_deref());
         let schemes = hello.signature_schemes();
         let fits = |identity: &&Identity| identity.key.key.choose_scheme(schemes).is_some();
-        // If none fits, rustls reports that with the first.
+        // If none fits, rustls reports that for the first one.
         let identity = identities.iter().find(fits).or(identities.first())?;
         Some(identity.key.clone())
     }

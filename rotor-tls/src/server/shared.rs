@@ -15,17 +15,17 @@ pub(crate) struct Shared {
     /// Read once for each handshake.
     current: RwLock<Arc<Current>>,
     pub(super) counters: Arc<TlsCounters>,
-    /// Places among the handshakes that may be under way.
+    /// Places for the handshakes that may be under way.
     pub(super) handshakes: Permits,
 }
 
-/// What later handshakes are made with.
+/// What new handshakes use.
 pub(super) struct Current {
     pub(super) config: Arc<ServerConfig>,
     names: Arc<Names>,
     unknown: UnknownName,
     offload: Offload,
-    /// Whether clients must show certificates.
+    /// Whether clients must present certificates.
     pub(super) requires_certificate: bool,
 }
 
@@ -47,7 +47,7 @@ impl Shared {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Puts other identities in the place of those that are shown; all else stays.
+    /// Replaces the identities; everything else stays.
     pub(super) fn reload(&self, identities: &[Identity]) -> Result<(), TlsConfigError> {
         let current = self.current();
         let Current { unknown, offload, requires_certificate, .. } = *current;
@@ -56,8 +56,8 @@ impl Shared {
         config.cert_resolver = names.clone();
         let config = Arc::new(config);
         let next = Arc::new(Current { config, names, unknown, offload, requires_certificate });
-        // Locked only now, because handshakes of all loops wait for this lock. Two calls at a time
-        // are as good as one after the other, since nothing else ever changes.
+        // Locked only now, because handshakes of all loops wait for this lock. Two simultaneous
+        // calls have the same effect as successive ones, since nothing else ever changes.
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
         Ok(())
     }
@@ -71,12 +71,12 @@ fn names(identities: &[Identity], unknown: UnknownName) -> Result<Arc<Names>, Tl
 }
 
 impl Current {
-    /// Whether a client may ask for that name.
+    /// Returns whether a client may request that name.
     pub(super) fn serves(&self, name: &str) -> bool {
         self.names.serves(name)
     }
 
-    /// Whether another thread is to sign for it.
+    /// Returns whether another thread should sign for that name.
     pub(super) fn is_slow(&self, name: Option<&str>) -> bool {
         self.offload == Offload::SlowKeys && self.names.is_slow(name)
     }

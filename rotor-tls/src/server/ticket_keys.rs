@@ -12,28 +12,28 @@ use rustls::server::ProducesTickets;
 use super::ticket_life::LIFETIME;
 use crate::provider::{provider, sha256};
 
-/// The maximum number of ticket keys in one [`TicketKeys`]. Each ticket names its key, so keys cost
-/// nothing but memory.
+/// The maximum number of ticket keys in one [`TicketKeys`]. Each ticket names its key, so
+/// additional keys cost only memory.
 pub const TICKET_KEYS_MAX: usize = 16;
 
-/// The bytes of a ticket that say with which key it is encrypted.
+/// How many bytes of a ticket identify the key that encrypts it.
 const NAME_BYTES: usize = 16;
 
-/// Keys for the tickets of several loops, processes and machines. It is a handle: its clones are
-/// the same keys.
+/// Keys for the tickets of several loops, processes and machines. It is a handle: its clones share
+/// the keys.
 ///
-/// Tickets are made with the first key, and accepted with each of them. To rotate, first make all
-/// processes accept the new key ([`set`](TicketKeys::set) with the new one second), then make
-/// tickets with it (new one first), and drop the old one when its tickets have expired, after
-/// twelve hours.
+/// New tickets are made with the first key; tickets of all keys are accepted. To rotate keys, first
+/// make all processes accept the new key ([`set`](TicketKeys::set) with the new one second). Then
+/// make them issue tickets with it (the new one first). Drop the old key when its tickets have
+/// expired, after twelve hours.
 ///
 /// A ticket is accepted only by servers that require the same of their clients: the same
 /// [`ClientCertificates`](crate::ClientCertificates), with the same roots. With any other server
 /// that knows its key, the client does a full handshake.
 ///
-/// Whoever has a key can read what was sent in each session whose ticket it encrypted, as far as
-/// TLS 1.2 and resumption without a key exchange go. So keep keys in memory or in a file that
-/// nobody else can read, replace them daily, and delete old ones.
+/// Anyone who has a key can decrypt the sessions whose tickets it encrypted, in TLS 1.2 and where
+/// resumption is done without a key exchange. So keep keys in memory, or in a file that nobody else
+/// can read, replace them daily, and delete old ones.
 ///
 /// ```
 /// # use rotor_tls::{TicketKeys, Tickets};
@@ -61,19 +61,19 @@ struct TicketKey {
 }
 
 impl TicketKeys {
-    /// Makes a set of these keys, 32 bytes each from a good random generator (`openssl rand 32`).
-    /// At most 16 are used. Without any, no tickets are made.
+    /// Makes a handle of these keys, each 32 bytes from a good random generator (`openssl rand
+    /// 32`). At most 16 are used. Without any, no tickets are made.
     pub fn new(keys: &[[u8; 32]]) -> TicketKeys {
         TicketKeys { shared: Arc::new(Shared { keys: RwLock::new(prepare(keys)) }) }
     }
 
-    /// Replaces the keys, for all who have this handle, from any thread.
+    /// Replaces the keys, in all clones of this handle, from any thread.
     pub fn set(&self, keys: &[[u8; 32]]) {
         *self.shared.keys.write().unwrap_or_else(PoisonError::into_inner) = prepare(keys);
     }
 
-    /// What makes the tickets of a server that asks this of its clients. Tickets of one that asks
-    /// something else are not taken, whoever has the key.
+    /// Returns the maker of tickets for a server with these requirements for its clients. Tickets
+    /// of a server with other requirements are not accepted, even with the same key.
     pub(super) fn producer(&self, demands: [u8; 32]) -> Arc<dyn ProducesTickets> {
         Arc::new(Producer { shared: self.shared.clone(), demands })
     }
@@ -88,7 +88,7 @@ impl TicketKey {
         let digest = sha256(&[b"the name of a rotor-tls ticket key", key]);
         let mut name = [0; NAME_BYTES];
         name.copy_from_slice(&digest[..NAME_BYTES]);
-        // It fails only if the length is wrong, and it is not.
+        // It fails only if the length is wrong, which it is not.
         let key = aead::UnboundKey::new(&aead::AES_256_GCM, key).ok()?;
         Some(TicketKey { name, key: aead::LessSafeKey::new(key) })
     }
@@ -100,15 +100,15 @@ impl Shared {
     }
 }
 
-/// The keys, in the hands of one server.
+/// The keys, as used by one server.
 struct Producer {
     shared: Arc<Shared>,
-    /// A digest of what it asks of its clients.
+    /// A digest of what the server requires of its clients.
     demands: [u8; 32],
 }
 
 impl Producer {
-    /// What a ticket is bound to, beside its key.
+    /// Returns the data to which a ticket is bound, in addition to its key.
     fn binding(&self, key: &TicketKey) -> aead::Aad<[u8; NAME_BYTES + 32]> {
         let mut bytes = [0; NAME_BYTES + 32];
         bytes[..NAME_BYTES].copy_from_slice(&key.name);
@@ -126,11 +126,11 @@ impl ProducesTickets for Producer {
         LIFETIME
     }
 
-    /// A ticket: the name of the key, the nonce, and the session, encrypted.
+    /// Makes a ticket: the name of the key, the nonce, and the encrypted session.
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
         let keys = self.shared.keys();
         let key = keys.first()?;
-        // With one key, four thousand million may be drawn before two are likely to be the same.
+        // With one key, about four billion nonces may be drawn before two are likely to be equal.
         let mut nonce = [0; aead::NONCE_LEN];
         provider().secure_random.fill(&mut nonce).ok()?;
         let mut sealed = plain.to_vec();
@@ -148,7 +148,7 @@ impl ProducesTickets for Producer {
         let (name, rest) = ticket.split_first_chunk::<NAME_BYTES>()?;
         let (nonce, sealed) = rest.split_first_chunk::<{ aead::NONCE_LEN }>()?;
         let keys = self.shared.keys();
-        // Names are no secret.
+        // Names are not secret.
         let key = keys.iter().find(|key| key.name == *name)?;
         let mut plain = sealed.to_vec();
         let nonce = aead::Nonce::assume_unique_for_key(*nonce);
@@ -158,7 +158,7 @@ impl ProducesTickets for Producer {
     }
 }
 
-/// Without the keys.
+/// Does not print the keys.
 impl fmt::Debug for TicketKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "TicketKeys({})", self.shared.keys().len())

@@ -1,4 +1,4 @@
-//! `Dated`: tickets that know when their session began.
+//! `Dated`: tickets that contain the time at which their session began.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,17 +7,18 @@ use rustls::server::ProducesTickets;
 
 use crate::clock;
 
-/// How long a session can be continued, in seconds, from the handshake in which the client has
-/// shown who it is: so long is a certificate taken that has expired meanwhile.
+/// How long a session can be resumed, in seconds, from the handshake in which the client presented
+/// its certificate. A certificate that has expired meanwhile is accepted for this long.
 pub(super) const LIFETIME: u32 = 12 * 60 * 60;
 
-/// The bytes of a ticket that say when its session began.
+/// How many bytes of a ticket contain the time at which its session began.
 const DATE_BYTES: usize = 8;
 
-/// Whatever makes tickets, with the beginning of the session in each.
+/// Wraps a maker of tickets, and puts the time at which the session began into each ticket.
 ///
-/// Without that a client that comes back in time would have a new ticket each time, and never be
-/// asked again. What rustls puts into tickets of its own is the age of the ticket.
+/// Without that time, a client that returns often enough would get a new ticket each time, and
+/// never have to present its certificate again. The tickets of rustls contain only the age of the
+/// ticket itself.
 #[derive(Debug)]
 pub(super) struct Dated(pub(super) Arc<dyn ProducesTickets>);
 
@@ -38,7 +39,7 @@ impl ProducesTickets for Dated {
     fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
         let mut plain = self.0.decrypt(ticket)?;
         let began = Duration::from_secs(u64::from_be_bytes(*plain.first_chunk::<DATE_BYTES>()?));
-        // It may have begun on another machine, whose clock is ahead.
+        // The session may have begun on another machine, whose clock is ahead.
         if clock::now()?.saturating_sub(began) > Duration::from_secs(LIFETIME.into()) {
             return None;
         }

@@ -1,4 +1,4 @@
-//! `Tickets`: how a client comes back without a new exchange of certificates.
+//! `Tickets`: how a client resumes a session without a new exchange of certificates.
 
 use std::sync::Arc;
 
@@ -10,30 +10,30 @@ use super::ticket_life::Dated;
 use crate::config_error::TlsConfigError;
 use crate::provider::fresh_tickets;
 
-/// How sessions are resumed: by tickets, which clients keep and bring back (RFC 8446 §4.6.1, RFC
-/// 5077). The server keeps nothing.
+/// How sessions are resumed: by tickets, which clients keep and present again (RFC 8446 §4.6.1, RFC
+/// 5077). The server stores nothing.
 ///
 /// A resumed session has keys of its own. The client's certificate is in the ticket, encrypted, and
-/// is not checked again. Twelve hours after the client has shown it, it must show it once more,
-/// however often it came back meanwhile.
+/// is not checked again. Twelve hours after the client has presented it, it must be presented
+/// again, however often the session was resumed meanwhile.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 #[doc(alias = "session resumption")]
 pub enum Tickets {
-    /// Not at all.
+    /// Sessions are not resumed.
     Off,
-    /// With random keys, which all loops of the process share and which replace each other every
-    /// six hours. A ticket is valid for twelve hours at most, and no longer than the process lives.
+    /// With random keys, which all loops of the process share and which are replaced every six
+    /// hours. A ticket is valid for at most twelve hours, and only as long as the process lives.
     #[default]
     Fresh,
-    /// With keys that others have as well: other processes of this server, on this machine and on
-    /// others, and its successor after a restart. A ticket is valid for twelve hours at most, on
+    /// With keys that are shared with others: other processes of this server, on this machine and
+    /// on others, and its successor after a restart. A ticket is valid for at most twelve hours, on
     /// servers that require the same client certificates.
     Keys(TicketKeys),
 }
 
 impl Tickets {
-    /// Has a server make and take tickets that are bound to what it asks of its clients.
+    /// Makes a server issue and accept tickets that are bound to what it requires of its clients.
     pub(super) fn apply(
         &self,
         demands: [u8; 32],

@@ -1,4 +1,4 @@
-//! `TlsServer`: the identities of a server, for all its listeners.
+//! `TlsServer`: the identities and settings of a server, for all its listeners.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::counters::TlsCounters;
 use crate::identity::Identity;
 use crate::stream::TlsStream;
 
-/// A server's identities and settings. It is a handle: its clones are the same server, for all its
-/// listeners, loops and threads.
+/// The identities and settings of a server. It is a handle: its clones belong to the same server,
+/// and all its listeners, loops and threads can use them.
 ///
 /// ```no_run
 /// # use std::net::SocketAddr;
@@ -40,7 +40,7 @@ impl TlsServer {
     ///
     /// # Errors
     ///
-    /// What is wrong with the settings, and what to do about it.
+    /// What is wrong with the settings, and how to correct it.
     pub fn new(config: TlsServerConfig) -> Result<TlsServer, TlsConfigError> {
         Ok(TlsServer { shared: Arc::new(Shared::new(&config)?) })
     }
@@ -52,9 +52,9 @@ impl TlsServer {
         TlsStream::server(socket, Greets::new(self.shared.clone()))
     }
 
-    /// Makes all handshakes that begin from now on, on each loop, show these identities; the first
-    /// is the default. Everything else stays: open connections, tickets, settings. It may be called
-    /// from any thread.
+    /// Replaces the identities for all handshakes that begin from now on, on every loop; the first
+    /// one is the default. Open connections, tickets and settings stay as they are. It may be
+    /// called from any thread.
     ///
     /// # Errors
     ///
