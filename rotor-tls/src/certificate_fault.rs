@@ -8,26 +8,26 @@ use crate::error::TlsError;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum CertificateFault {
-    /// None was shown. The peer's fault.
+    /// No certificate was presented. This is the peer's fault.
     Missing,
-    /// Neither the certificate nor an issuer of it is among the roots. The peer's fault if it
-    /// forgot to send an intermediate issuer, or if another server than the expected one answers;
-    /// otherwise the roots lack one.
+    /// Neither the certificate nor any of its issuers is among the roots. It is the peer's fault if
+    /// it did not send an intermediate certificate, or if the wrong server answers; otherwise a
+    /// root is missing.
     UnknownIssuer,
-    /// The certificate is for other names than the one that was asked for. The peer's fault, or
-    /// that of the caller, who asked the wrong one.
+    /// The certificate is for other names than the requested one. This is the peer's fault, or the
+    /// caller has requested the wrong name.
     WrongName,
-    /// The certificate has expired. The peer's fault, or the clock here is wrong.
+    /// The certificate has expired. This is the peer's fault, or the clock here is wrong.
     Expired,
     /// The certificate is not valid yet. The clock here or there is wrong.
     NotYetValid,
     /// Its issuer has revoked it.
     Revoked,
-    /// It has another purpose: a server shows one for clients, or an issuer's own, or it has
-    /// extensions that must be understood and are not.
+    /// The certificate has another purpose: a server presents a client certificate, or an issuer's,
+    /// or the certificate has critical extensions that are not understood.
     WrongPurpose,
-    /// It is malformed, its signature is not its issuer's, or the signature is of a kind that is no
-    /// longer trusted. The peer's fault.
+    /// The certificate is malformed, the signature is not its issuer's, or the signature is of a
+    /// kind that is no longer trusted. This is the peer's fault.
     Invalid,
 }
 
@@ -61,7 +61,7 @@ fn of(error: &CertificateError) -> CertificateFault {
         InvalidPurpose | InvalidPurposeContext { .. } | UnhandledCriticalExtension => {
             CertificateFault::WrongPurpose
         }
-        // rustls has no name for this: an issuer's certificate, shown as a server's.
+        // rustls has no name for this: a server presents an issuer's certificate.
         Other(other) if other.0.to_string().contains("CaUsedAsEndEntity") => {
             CertificateFault::WrongPurpose
         }

@@ -1,5 +1,5 @@
-//! The time against which certificates are checked and tickets aged: that of the loop whose
-//! handshake it is.
+//! The time that is used to check certificates and the age of tickets: that of the loop of the
+//! handshake.
 
 use std::cell::Cell;
 use std::time::{Duration, SystemTime};
@@ -8,13 +8,13 @@ use rustls::pki_types::UnixTime;
 use rustls::time_provider::TimeProvider;
 
 thread_local! {
-    /// The wall-clock time of the handshake that this thread is at, or was at last, since 1970.
+    /// The wall-clock time of this thread's current or last handshake, since 1970.
     static NOW: Cell<Option<Duration>> = const { Cell::new(None) };
-    /// When the session began that this handshake continues, if it does.
+    /// When the session began that this handshake resumes, if it resumes one.
     static SESSION_BEGAN: Cell<Option<Duration>> = const { Cell::new(None) };
 }
 
-/// Sets a time that [`now`] has returned.
+/// Sets a time that [`now`] has returned before.
 pub(crate) fn set_again(time: Duration) {
     NOW.set(Some(time));
 }
@@ -24,24 +24,24 @@ pub(crate) fn now() -> Option<Duration> {
     NOW.get()
 }
 
-/// Returns when the session began that the handshake at hand continues, since 1970.
+/// Returns when the session began that the current handshake resumes, since 1970.
 pub(crate) fn session_began() -> Option<Duration> {
     SESSION_BEGAN.get()
 }
 
-/// Sets that: by its ticket, and for each further step of the handshake, which may be on another
-/// thread, or come behind a step of another one.
+/// Sets the beginning of the session: from its ticket, and again for each step of the handshake,
+/// which may run on another thread, or after a step of another handshake.
 pub(crate) fn set_session_began(began: Option<Duration>) {
     SESSION_BEGAN.set(began);
 }
 
-/// Sets the time for what this thread does next.
+/// Sets the time for the next operations of this thread.
 pub(crate) fn set(time: SystemTime) {
-    // A clock before 1970 makes all certificates not yet valid, which is what it says.
+    // With a clock before 1970, all certificates are not valid yet.
     NOW.set(Some(time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()));
 }
 
-/// What rustls asks.
+/// The source of time for rustls.
 #[derive(Debug)]
 pub(crate) struct LoopClock;
 

@@ -1,4 +1,4 @@
-//! `TlsConfigError`: why there is no server, or no client, with these settings.
+//! `TlsConfigError`: why a server or a client cannot be made with some settings.
 
 use std::io;
 
@@ -7,11 +7,11 @@ use quick_error::quick_error;
 use crate::error::Cause;
 
 quick_error! {
-    /// What is wrong with a certificate, a key, roots or a setting, and what to do about it. These
-    /// errors are for whoever runs the program; nothing was changed.
+    /// What is wrong with a certificate, a key, roots or a setting, and how to correct it. These
+    /// errors are for the operator of the program; nothing was changed.
     ///
-    /// The text in each says where the data was read: the path of a file, or that it was given in
-    /// memory.
+    /// The text in each variant says where the data was read: the path of a file, or that it was
+    /// passed in memory.
     #[derive(Debug)]
     #[non_exhaustive]
     pub enum TlsConfigError {
@@ -20,24 +20,24 @@ quick_error! {
             display("cannot read {path}")
             source(error)
         }
-        /// A section of PEM cannot be decoded.
+        /// A section of a PEM file cannot be decoded.
         Pem(place: String, error: Cause) {
             display("{place} has a damaged section: fetch or make the file once more")
             source(&**error)
         }
-        /// There is no certificate where one should be.
+        /// A certificate is missing.
         NoCertificate(place: String) {
             display("{place} has no certificate; it should hold sections -----BEGIN CERTIFICATE-----, that of the server first")
         }
-        /// There is no private key where one should be.
+        /// A private key is missing.
         NoKey(place: String) {
             display("{place} has no private key; it should hold a section -----BEGIN PRIVATE KEY-----")
         }
-        /// There is a certificate where a private key should be.
+        /// There is a certificate instead of a private key.
         CertificateForKey(place: String) {
             display("{place} has certificates and no private key: the two files may be exchanged")
         }
-        /// The private key is encrypted, and nobody can be asked for its passphrase.
+        /// The private key is encrypted, and there is no way to get its passphrase.
         EncryptedKey(place: String) {
             display("the private key in {place} is encrypted; decrypt it with `openssl pkey -in KEY -out NEW`, and keep the new file from others")
         }
@@ -51,11 +51,11 @@ quick_error! {
             display("the first certificate in {place} cannot be used; it must be of X.509, version 3")
             source(&**error)
         }
-        /// The private key is not that of the first certificate.
+        /// The private key does not belong to the first certificate.
         Mismatch(certificate: String, key: String) {
             display("the key in {key} is not that of the first certificate in {certificate}: the server's own certificate comes first, then that of its issuer")
         }
-        /// There is no identity to show.
+        /// The server has no identity.
         NoIdentity {
             display("a server needs at least one identity: a certificate and its key")
         }
@@ -63,7 +63,7 @@ quick_error! {
         Protocol(name: Vec<u8>) {
             display("{:?} cannot be the name of a protocol: it must have 1 to 255 bytes", String::from_utf8_lossy(name))
         }
-        /// There are no roots to check certificates with.
+        /// There are no roots to check certificates against.
         NoRoots {
             display("there is no root to check certificates with: none would be accepted")
         }
@@ -73,7 +73,7 @@ quick_error! {
             display("the system has no roots that could be read: install its package ca-certificates, or name a file of them in SSL_CERT_FILE")
             source(error.as_deref().map(|error| error as &(dyn std::error::Error + 'static))?)
         }
-        /// Something else, in the words of rustls.
+        /// Another error of rustls.
         Other(error: Cause) {
             display("these settings cannot be used")
             source(&**error)

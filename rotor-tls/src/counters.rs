@@ -1,11 +1,11 @@
-//! What the connections of a server, or of a client, count.
+//! Counters of the connections of a server or a client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 rotor_core::__rotor_counters! {
-    /// What the connections of a server or of a client count: how each handshake ended, and how
-    /// often each limit was reached.
+    /// Counters of the connections of a server or a client: how each handshake ended, and how often
+    /// each limit was reached.
     ///
     /// Each accepted connection is in exactly one counter of the first group once its handshake is
     /// over.
@@ -37,7 +37,7 @@ rotor_core::__rotor_counters! {
         not_tls,
         /// Hellos that were too long.
         hellos_too_large,
-        /// Clients that asked for a name that is not served
+        /// Clients that requested a name that is not served
         /// ([`UnknownName::Refuse`](crate::UnknownName::Refuse)).
         unknown_names,
 
@@ -59,7 +59,7 @@ rotor_core::__rotor_counters! {
     }
 }
 
-/// A handshake that is counted as under way, and in the end as what became of it.
+/// A handshake that is counted as under way, and at its end by its outcome.
 pub(crate) struct UnderWay {
     counters: Arc<TlsCounters>,
     is_over: bool,
@@ -75,7 +75,7 @@ impl UnderWay {
         &self.counters
     }
 
-    /// It is over, and counts as this.
+    /// Ends the handshake and counts its outcome.
     pub(crate) fn end(mut self, outcome: impl FnOnce(&TlsCounters) -> &AtomicU64) {
         self.is_over = true;
         TlsCounters::add(outcome(&self.counters));

@@ -1,5 +1,4 @@
-//! Where a client's connections go to by name: whatever the socket inside
-//! connects to, with TLS around it.
+//! Destinations of a client's connections by name: those of the inner socket, with TLS around them.
 
 use rotor_core::Scope;
 use rotor_core::net::StreamSocket;

@@ -1,11 +1,11 @@
-//! `Engine`: one end of a TLS connection that knows no socket: records in, plaintext out, and the
-//! other way round.
+//! `Engine`: one end of a TLS connection without a socket: it turns records into plaintext, and
+//! plaintext into records.
 //!
-//! **All that depends on how rustls 0.23 does this is in this file.** Its unbuffered connections
-//! leave the buffers to us, but make a vector of each record, which is copied once. Version 0.24
-//! replaces them by calls of the same shape as the methods here: it decrypts in place and lends the
-//! payload (`process_new_packets` and `next_payload`), and appends records to a buffer of the
-//! caller's (`write_tls`).
+//! **Everything that depends on the API of rustls 0.23 is in this file.** Its unbuffered
+//! connections leave the buffers to the caller, but make a vector of each record, which is copied
+//! once. Version 0.24 replaces them by functions of the same shape as the methods here: it decrypts
+//! in place and lends the payload (`process_new_packets` and `next_payload`), and appends records
+//! to a buffer of the caller (`write_tls`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -23,18 +23,18 @@ use rustls::{ClientConfig, CommonState, HandshakeKind, ProtocolVersion, ServerCo
 use crate::last_words::CLOSE_NOTIFY;
 use crate::record_sink::RecordSink;
 
-/// What a record holds at most, in bytes of plaintext (RFC 8446 §5.1).
+/// The maximum plaintext of a record, in bytes (RFC 8446 §5.1).
 pub(crate) const FRAGMENT_BYTES_MAX: usize = 16 * 1024;
 
-/// What a record adds to its plaintext at most, in bytes: the header, the explicit nonce of TLS 1.2
-/// or the type of TLS 1.3, the tag; with something to spare. Where it is too little,
-/// rustls says how much it needs.
+/// The maximum number of bytes that a record adds to its plaintext, with a margin: the header, the
+/// explicit nonce of TLS 1.2 or the type of TLS 1.3, and the tag. If this is too little, rustls
+/// reports how much it needs.
 const RECORD_OVERHEAD: usize = 40;
 
-/// Room for records that wait inside: a new key, an alert.
+/// Room for records that wait in the connection: a new key, an alert.
 const CONTROL_BYTES: usize = 128;
 
-/// Room for the records of so much plaintext, and for what goes before them.
+/// Returns the room for the records of so much plaintext, and for those before them.
 pub(crate) const fn records_bytes(plaintext: usize) -> usize {
     let records = plaintext.div_ceil(FRAGMENT_BYTES_MAX);
     plaintext + records * RECORD_OVERHEAD + CONTROL_BYTES
@@ -46,14 +46,14 @@ pub(crate) enum Engine {
     Client(UnbufferedClientConnection),
 }
 
-/// Where the engine has come to.
+/// The state of the engine after a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum At {
-    /// It has handed out the plaintext of a record; there may be more.
+    /// It has returned the plaintext of a record; there may be more.
     Plain,
-    /// It has done all that it can with the records that came.
+    /// It has processed the existing records as far as possible.
     NeedsInput,
-    /// The peer has said that it will send no more.
+    /// The peer has ended its side.
     PeerClosed,
 }
 
@@ -69,15 +69,15 @@ impl Engine {
         UnbufferedClientConnection::new(config, name).map(Engine::Client)
     }
 
-    /// Takes records, up to the first that has plaintext: that goes to `plain`, and what the peer
-    /// is to be told for it is appended to `out`.
+    /// Processes records, up to the first one with plaintext, which is passed to `plain`. Records
+    /// for the peer that result from this are appended to `out`.
     ///
-    /// What is left of the records is to come again, with more behind it: a message may be spread
-    /// over several of them.
+    /// The remaining records must be passed again, with more bytes added: a message may be spread
+    /// over several records.
     ///
     /// # Errors
     ///
-    /// What the peer has done, or what has failed here. [`last_words`](Engine::last_words) has the
+    /// What the peer did wrong, or what failed here. [`last_words`](Engine::last_words) returns the
     /// alert for it.
     #[inline]
     pub(crate) fn take(
@@ -92,9 +92,9 @@ impl Engine {
         }
     }
 
-    /// The same behind `close_notify`, which rustls counts as our last word: an alert about what
-    /// cannot be read would be another, and it asserts that there is none, in builds that assert.
-    /// It is the peer's fault there, too, and no panic.
+    /// Does the same after `close_notify`. rustls treats that as the last record it sends: an alert
+    /// about a record that cannot be read would be another one, and debug builds assert that there
+    /// is none. That panic is caught here, because the peer caused it.
     #[cold]
     pub(crate) fn take_behind_close(
         &mut self,
@@ -106,13 +106,13 @@ impl Engine {
         catch_unwind(take).unwrap_or(Err(rustls::Error::DecryptError))
     }
 
-    /// Appends the records of some plaintext to `out`, all of it. Records that have come meanwhile
-    /// may have to be taken first: their plaintext goes to `plain`. Returns whether the peer has
-    /// said meanwhile that it will send no more, which is said only once.
+    /// Appends the records of some plaintext to `out`, all of it. Records that have arrived
+    /// meanwhile may have to be processed first; their plaintext is passed to `plain`. Returns
+    /// whether the peer has ended its side meanwhile, which is reported only once.
     ///
     /// # Errors
     ///
-    /// As for `take`; also where the keys have been used as often as they may be.
+    /// As for `take`; also if the keys have been used as often as allowed.
     pub(crate) fn put(
         &mut self,
         bytes: &[u8],
@@ -131,8 +131,8 @@ impl Engine {
         }
     }
 
-    /// Appends `close_notify` to `out`, after which nothing may be put any more. Returns what `put`
-    /// does.
+    /// Appends `close_notify` to `out`, after which nothing may be put any more. Returns the same
+    /// as `put`.
     ///
     /// # Errors
     ///
@@ -149,12 +149,11 @@ impl Engine {
         }
     }
 
-    /// Appends to `out` what the peer is still to be told after an error: the alert. Returns whether
-    /// there is one.
+    /// Appends the alert for an error to `out`. Returns whether there is one.
     pub(crate) fn last_words(&mut self, records: &mut Buf, out: &mut Buf) -> bool {
         let before = out.len();
-        // One at a time, and none too many: what is told comes before anything is taken, and to
-        // take what has failed once more is an error of ours.
+        // One record at a time, and not too many calls: waiting records are returned before others
+        // are processed, and processing the failed record once more would be an error of ours.
         while self.wants_write() {
             let is_over = match self {
                 Engine::Server(connection) => tell(&mut **connection, records, out),
@@ -167,12 +166,12 @@ impl Engine {
         out.len() > before
     }
 
-    /// Appends `close_notify` to `out` in the midst of a handshake: in clear or encrypted, as the
-    /// peer expects it by then. Returns whether it could.
+    /// Appends `close_notify` to `out` during a handshake: unencrypted or encrypted, as the peer
+    /// expects it at that time. Returns whether that was possible.
     ///
-    /// rustls encrypts one only where application data might be sent as well, which a server of TLS
-    /// 1.3 does behind its flight unless it asks for a certificate. In the few other places the
-    /// peer meets an end without one, since in clear it would be taken for a broken record there.
+    /// rustls encrypts it only when application data could be sent as well. A server of TLS 1.3 can
+    /// do that after its flight, unless it requests a certificate. In the few other cases the peer
+    /// sees an end without it, since it would take an unencrypted one for a damaged record.
     pub(crate) fn cancel(&mut self, records: &mut Buf, out: &mut Buf) -> bool {
         if self.speaks_in_clear() {
             out.extend(&CLOSE_NOTIFY);
@@ -181,12 +180,13 @@ impl Engine {
         self.close(records, &mut |_| {}, out).is_ok()
     }
 
-    /// Whether nothing that was sent in this handshake is encrypted, as far as that can be known.
+    /// Returns whether everything sent in this handshake was unencrypted, as far as that is known.
     fn speaks_in_clear(&self) -> bool {
         let common = self.common();
         match (self, common.protocol_version()) {
             (_, None) => true,
-            // Its Finished is the last message, except in a resumed session (RFC 5246 §7.3).
+            // The server's Finished is the last message, except in a resumed session (RFC 5246
+            // §7.3).
             (Engine::Server(_), Some(ProtocolVersion::TLSv1_2)) => {
                 common.handshake_kind() == Some(HandshakeKind::Full)
             }
@@ -198,12 +198,12 @@ impl Engine {
         self.common().is_handshaking()
     }
 
-    /// Whether it has something to tell the peer by itself.
+    /// Returns whether it has records of its own for the peer.
     pub(crate) fn wants_write(&self) -> bool {
         self.common().wants_write()
     }
 
-    /// Whether this is a client that has not understood anything of the server yet.
+    /// Returns whether this is a client that has not processed any message of the server yet.
     pub(crate) fn awaits_server(&self) -> bool {
         matches!(self, Engine::Client(_)) && self.common().protocol_version().is_none()
     }
@@ -216,7 +216,7 @@ impl Engine {
     }
 }
 
-/// A connection of one of the two sides, which differ in the type of their data.
+/// A connection of one of the two sides, whose data have different types.
 trait Side {
     type Data;
 
@@ -248,9 +248,9 @@ impl Side for UnbufferedConnectionCommon<ClientConnectionData> {
     }
 }
 
-/// What becomes of one state of a connection.
+/// The result of handling one state of a connection.
 enum Step {
-    /// It goes on.
+    /// Continue.
     On,
     At(At),
 }
@@ -289,19 +289,19 @@ fn step<D>(
             encode(&mut record, out);
             Step::On
         }
-        // The record is with us now, and goes out before whatever is appended later.
+        // The record is in our buffer, and is sent before anything that is appended later.
         ConnectionState::TransmitTlsData(record) => {
             record.done();
             Step::On
         }
         ConnectionState::PeerClosed | ConnectionState::Closed => Step::At(At::PeerClosed),
-        // The others include early data, which the configuration refuses: anybody may replay it
-        // (RFC 8446 §8).
+        // The other states include early data, which the configuration refuses, because it can be
+        // replayed (RFC 8446 §8).
         _ => Step::At(At::NeedsInput),
     }
 }
 
-/// Appends what is to be told next. Returns whether there is nothing.
+/// Appends the next record for the peer. Returns whether there was none.
 fn tell<S: Side>(connection: &mut S, records: &mut Buf, out: &mut Buf) -> bool {
     let UnbufferedStatus { mut discard, state, .. } = connection.process(records);
     let is_over = state.map(|state| step(state, &mut |_| {}, out, &mut discard)).is_err();
@@ -310,16 +310,16 @@ fn tell<S: Side>(connection: &mut S, records: &mut Buf, out: &mut Buf) -> bool {
 }
 
 fn encode<D>(record: &mut EncodeTlsData<'_, D>, out: &mut impl RecordSink) {
-    // Asked without any room, it tells how much it needs.
+    // Without any room, it reports how much it needs.
     if let Err(EncodeError::InsufficientSize(error)) = record.encode(&mut []) {
-        // That much is enough, and nobody but us has asked meanwhile.
+        // That is enough, since nothing else has been encoded in between.
         let _is_encoded = out.append(error.required_size, |room| record.encode(room));
     }
 }
 
-/// What is written once the connection takes it.
+/// An operation that is done once the connection allows writing.
 trait WriteInto {
-    /// How much room that needs, as a rule.
+    /// Returns how much room it usually needs.
     fn room(&self) -> usize;
 
     fn write<D>(
@@ -403,7 +403,7 @@ fn write_into<D>(
     loop {
         match out.append(needed, |room| what.write(traffic, room)) {
             Ok(()) => return Ok(()),
-            // Nothing was written, and the second time there is room enough.
+            // Nothing was written, and the second time there is enough room.
             Err(EncryptError::InsufficientSize(error)) if error.required_size > needed => {
                 needed = error.required_size
             }

@@ -16,65 +16,67 @@ quick_error! {
     /// What went wrong on a connection. It is inside the [`io::Error`] of a
     /// [`TlsStream`](crate::TlsStream); [`TlsError::of`] finds it there.
     ///
-    /// After each of them the connection is closed. The peer gets an alert, if TLS has one for it
-    /// and the peer would understand it.
+    /// The connection is closed after each of these errors. The peer gets an alert, if TLS has one
+    /// for the error and the peer would understand it.
     #[derive(Debug)]
     #[non_exhaustive]
     pub enum TlsError {
-        /// A plain HTTP request came. The peer's fault; it got a plain answer, 400.
+        /// The peer sent an unencrypted HTTP request. This is the peer's fault; it got an
+        /// unencrypted response with status 400.
         PlainHttp {
             display("the peer speaks HTTP in clear, and this port is for HTTPS")
         }
-        /// The server answers in plain HTTP. The fault of the caller, who asked an `http://` server
-        /// as an `https://` one or took the wrong port; or of the server.
+        /// The server answers in unencrypted HTTP. Either the caller has used `https://` for an
+        /// `http://` server or has the wrong port, or the server is at fault.
         PlainHttpServer {
             display("the server speaks HTTP in clear: it may be meant to be asked without TLS, or on another port")
         }
-        /// The first bytes are not TLS. The peer's fault.
+        /// The first bytes are not TLS. This is the peer's fault.
         NotTls {
             display("what the peer sends is not TLS")
         }
-        /// The client's hello is longer than 64 KiB. The peer's fault.
+        /// The client's hello is longer than 64 KiB. This is the peer's fault.
         HelloTooLarge {
             display("the hello of the client is longer than it may be")
         }
-        /// The client asks for a name that is not served, and
-        /// [`UnknownName::Refuse`](crate::UnknownName::Refuse) is set. The peer's fault, or a
-        /// certificate is missing here.
+        /// The client requests a name that is not served, and
+        /// [`UnknownName::Refuse`](crate::UnknownName::Refuse) is set. This is the peer's fault, or
+        /// a certificate is missing here.
         UnknownName(name: Box<str>) {
             display("there is no certificate for the name {name:?}, which the client asks for")
         }
-        /// The two ends have no version, cipher, signature or protocol (ALPN) in common. The fault
-        /// of the end that is too old, or too strict.
+        /// The two ends have no version, cipher, signature or protocol (ALPN) in common. The end
+        /// that is too old, or too strict, is at fault.
         NothingInCommon(cause: Cause) {
             display("the peer and this end have nothing in common")
             source(&**cause)
         }
-        /// The peer's certificate is not accepted: expired, for another name, or from an issuer
-        /// that is not trusted; [`certificate_fault`](TlsError::certificate_fault) tells which. The
-        /// peer's fault, or the roots are wrong.
+        /// The peer's certificate is not accepted: it has expired, is for another name, or comes
+        /// from an issuer that is not trusted; [`certificate_fault`](TlsError::certificate_fault)
+        /// tells which. This is the peer's fault, or the roots are wrong.
         Certificate(cause: Cause) {
             display("the certificate of the peer is not accepted")
             source(&**cause)
         }
-        /// The peer has ended the connection and said why, by an alert (RFC 8446 §6.2).
-        /// `unknown_ca`, `bad_certificate` and the like are about our certificate.
+        /// The peer has ended the connection and sent the reason in an alert (RFC 8446 §6.2).
+        /// `unknown_ca`, `bad_certificate` and similar ones concern our certificate.
         Refused(alert: Cause) {
             display("the peer has refused the connection")
             source(&**alert)
         }
-        /// The peer violated the protocol, or somebody changed what it sent. The peer's fault.
+        /// The peer violated the protocol, or its bytes were changed on the way. This is the peer's
+        /// fault.
         Peer(cause: Cause) {
             display("the peer broke the protocol")
             source(&**cause)
         }
-        /// The peer sent more than 256 KiB of records without a byte of data in them, in its handshake or
-        /// later. The peer's fault.
+        /// The peer sent more than 256 KiB of records without a byte of data, during its handshake
+        /// or later. This is the peer's fault.
         Empty {
             display("the peer sends records without end that carry nothing")
         }
-        /// Something failed at this end: no randomness, or a key that does not sign. Not the peer's
-        /// fault.
+        /// Something failed at this end: no randomness is available, or a key cannot sign. This is
+        /// not the peer's fault.
         Here(cause: Cause) {
             display("TLS has failed at this end")
             source(&**cause)
@@ -83,7 +85,7 @@ quick_error! {
 }
 
 impl TlsError {
-    /// Finds the error of a [`TlsStream`](crate::TlsStream) in the error that its user got.
+    /// Finds the error of a [`TlsStream`](crate::TlsStream) in the error that its user received.
     ///
     /// ```
     /// # use rotor_tls::TlsError;
@@ -95,7 +97,7 @@ impl TlsError {
         error.get_ref()?.downcast_ref()
     }
 
-    /// What counts the end of a handshake by such an error.
+    /// Returns the counter for handshakes that end with this error.
     pub(crate) fn counter<'a>(&self, counters: &'a TlsCounters) -> &'a AtomicU64 {
         match self {
             TlsError::PlainHttp | TlsError::PlainHttpServer => &counters.plain_http,
@@ -117,15 +119,16 @@ impl From<rustls::Error> for TlsError {
         use rustls::Error::*;
         match &error {
             AlertReceived(alert) => TlsError::Refused(alert_name(*alert).into()),
-            // An empty message of certificates means that the client has none (RFC 8446 §4.4.2.4).
+            // An empty certificate message means that the client has no certificate (RFC 8446
+            // §4.4.2.4).
             NoCertificatesPresented | InvalidCertificate(_) => TlsError::Certificate(error.into()),
             PeerIncompatible(_) | NoApplicationProtocol => TlsError::NothingInCommon(error.into()),
-            // In TLS 1.2: the client can check no signature that our key makes.
+            // In TLS 1.2: the client cannot check any signature of our key.
             General(text) if text == "incompatible signing key" => {
                 TlsError::NothingInCommon(error.into())
             }
-            // Names were checked before. Should the two ever read a hello differently, it would
-            // still be the client that asks for what is not there.
+            // Names were checked before. If the two readers of a hello ever disagreed, the client
+            // would still request a name that does not exist.
             General(text) if text == "no server certificate chain resolved" => {
                 TlsError::NothingInCommon(error.into())
             }
@@ -143,7 +146,7 @@ impl From<rustls::Error> for TlsError {
     }
 }
 
-/// The name of an alert as the RFC has it, more or less.
+/// Returns the name of an alert, approximately as in the RFC.
 fn alert_name(alert: AlertDescription) -> String {
     match alert.as_str() {
         Some(name) => format!("alert {name}"),
@@ -154,7 +157,7 @@ fn alert_name(alert: AlertDescription) -> String {
 impl From<TlsError> for io::Error {
     fn from(error: TlsError) -> io::Error {
         let kind = match error {
-            // Nobody is left at the other end who could be told anything.
+            // The peer is gone, so nothing can be told.
             TlsError::Refused(_) => io::ErrorKind::ConnectionAborted,
             TlsError::Here(_) => io::ErrorKind::Other,
             _ => io::ErrorKind::InvalidData,

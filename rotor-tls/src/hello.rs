@@ -1,15 +1,15 @@
-//! `HelloReader`: finds the end of the first message of a client, and the name that it asks for.
+//! `HelloReader`: finds the end of a client's first message, and the server name that it requests.
 //!
-//! The hello is read here before any connection is made of it: until it is whole, a peer costs the
-//! bytes that it has sent and nothing else; one that speaks something else is told so in words that
-//! it understands; and whoever has the certificate of that name can be asked first. All else in it
-//! is for rustls, which reads the same bytes again.
+//! The hello is read here before a connection is made. Until it is complete, a peer costs only the
+//! bytes that it has sent. A peer that speaks another protocol gets an answer that it understands.
+//! And the key for that name can be chosen first. Everything else is for rustls, which reads the
+//! same bytes again.
 
 use rustls::pki_types::DnsName;
 
-/// The most bytes of a hello, with the headers of its records: as many as rustls takes. The largest
-/// that are sent in earnest, with post-quantum keys, several tickets and much padding, need a
-/// twentieth.
+/// The maximum length of a hello in bytes, including the headers of its records; the same limit as
+/// in rustls. The largest hellos in practice, with post-quantum keys, several tickets and much
+/// padding, need a twentieth of it.
 pub const HELLO_BYTES_MAX: usize = 64 * 1024;
 
 /// The header of a record: type, version, length (RFC 8446 §5.1).
@@ -22,44 +22,44 @@ const TYPE_CLIENT_HELLO: u8 = 1;
 const EXTENSION_SERVER_NAME: u16 = 0;
 const NAME_TYPE_HOST: u8 = 0;
 
-/// Where the reader has come to in the bytes of a connection. It remembers, so that a peer that
-/// sends byte by byte costs no more than one that does not.
+/// The position of the reader in the bytes of a connection. It is remembered, so that a peer that
+/// sends byte by byte costs no more than others.
 #[derive(Default, Debug)]
 pub(crate) struct HelloReader {
-    /// Whole records before this place have been looked at.
+    /// Complete records before this position have been read.
     at: usize,
-    /// How many bytes of the message they have.
+    /// How many bytes of the message these records contain.
     gathered: usize,
-    /// How long the message is, with its header; 0 until that is known.
+    /// The length of the message with its header; 0 until it is known.
     total: usize,
 }
 
 /// What the first bytes of a connection are.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Greeting {
-    /// More must come.
+    /// More bytes are needed.
     Incomplete,
-    /// A hello, whole; or what only rustls can say why it is none.
+    /// A complete hello; or something that rustls must reject.
     Hello {
-        /// The name that the client asks for, in lower case; `None` where it names none, or not a
-        /// host.
+        /// The server name that the client requests, in lower case; `None` if it requests none, or
+        /// not a host.
         name: Option<Box<str>>,
     },
-    /// A request of HTTP, in clear.
+    /// An unencrypted HTTP request.
     PlainHttp,
-    /// No record of TLS begins so.
+    /// Not the beginning of a TLS record.
     NotTls,
-    /// A hello beyond [`HELLO_BYTES_MAX`].
+    /// A hello longer than [`HELLO_BYTES_MAX`].
     TooLarge,
 }
 
 impl HelloReader {
-    /// Whether these bytes, of which `look` has said nothing bad, begin with a record.
+    /// Returns whether these bytes, which `look` has not rejected, begin with a record.
     pub(crate) fn is_tls(&self, bytes: &[u8]) -> bool {
         bytes.first() == Some(&TYPE_HANDSHAKE)
     }
 
-    /// Looks at all that has come so far: the same bytes as before, and more.
+    /// Examines all bytes so far: the same bytes as before, and more.
     pub(crate) fn look(&mut self, bytes: &[u8]) -> Greeting {
         match bytes.first() {
             None => return Greeting::Incomplete,
@@ -67,7 +67,7 @@ impl HelloReader {
             Some(_) => return not_tls(bytes),
         }
         while let Some((is_handshake, fragment)) = record(&bytes[self.at..]) {
-            // Another kind of record in between is no order that rustls accepts.
+            // rustls does not accept any other kind of record in between.
             if !is_handshake || fragment.is_empty() {
                 return Greeting::Hello { name: None };
             }
@@ -91,10 +91,10 @@ impl HelloReader {
     }
 }
 
-/// What is not TLS: HTTP, perhaps, once there is enough of it to say.
+/// Classifies bytes that are not TLS: perhaps they are HTTP, once there are enough of them.
 fn not_tls(bytes: &[u8]) -> Greeting {
-    // A method is a token in capitals, by every client's custom, and a blank ends it (RFC 9112
-    // §3). A verdict needs no more bytes than the longest that is in use, and one.
+    // A method is a token, by convention in capitals, followed by a space (RFC 9112 §3). To decide,
+    // one byte more than the longest common method is enough.
     const METHOD_BYTES_MAX: usize = 16;
     let method = bytes.iter().take_while(|byte| byte.is_ascii_uppercase()).count();
     match bytes.get(method) {
@@ -105,21 +105,22 @@ fn not_tls(bytes: &[u8]) -> Greeting {
     }
 }
 
-/// The first record, if it is whole: whether it is of a handshake, and what is in it.
+/// Returns the first record, if it is complete: whether it belongs to a handshake, and its content.
 fn record(bytes: &[u8]) -> Option<(bool, &[u8])> {
     let (header, rest) = bytes.split_at_checked(RECORD_HEADER)?;
     let len = usize::from(u16::from_be_bytes([header[3], header[4]]));
     Some((header[0] == TYPE_HANDSHAKE, rest.get(..len)?))
 }
 
-/// Whether a record begins that is longer than any may be: it need not be waited for.
+/// Returns whether a record begins that exceeds the maximum length, so that it need not be waited
+/// for.
 fn is_overlong(bytes: &[u8]) -> bool {
     const FRAGMENT_BYTES_MAX: usize = 16 * 1024 + 2048;
     matches!(bytes, [_, _, _, high, low, ..]
         if usize::from(u16::from_be_bytes([*high, *low])) > FRAGMENT_BYTES_MAX)
 }
 
-/// The message that is in whole records.
+/// Returns the message that is in complete records.
 fn gather(mut bytes: &[u8]) -> Vec<u8> {
     let mut message = Vec::with_capacity(bytes.len());
     while let Some((_, fragment)) = record(bytes) {
@@ -129,8 +130,8 @@ fn gather(mut bytes: &[u8]) -> Vec<u8> {
     message
 }
 
-/// How long a message is, with its header. One that is no hello is as long as its header: rustls
-/// says what is wrong with it.
+/// Returns the length of a message, including its header. For a message that is not a hello this is
+/// the length of the header; rustls reports what is wrong with it.
 fn message_len(message: &[u8]) -> usize {
     match *message {
         [TYPE_CLIENT_HELLO, high, middle, low, ..] => {
@@ -140,7 +141,8 @@ fn message_len(message: &[u8]) -> usize {
     }
 }
 
-/// The name of a host that a hello asks for (RFC 6066 §3), if it is well-formed that far.
+/// Returns the host name that a hello requests (RFC 6066 §3), if the hello is well-formed up to
+/// there.
 fn server_name(message: &[u8]) -> Option<Box<str>> {
     let mut reader = Reader(message.get(MESSAGE_HEADER..)?);
     // Version, random.
@@ -176,13 +178,13 @@ impl<'a> Reader<'a> {
         self.bytes(2).map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]))
     }
 
-    /// What follows a length of one byte.
+    /// Returns the bytes after a length of one byte.
     fn list8(&mut self) -> Option<&'a [u8]> {
         let len = self.bytes(1)?[0];
         self.bytes(len.into())
     }
 
-    /// What follows a length of two bytes.
+    /// Returns the bytes after a length of two bytes.
     fn list16(&mut self) -> Option<&'a [u8]> {
         let len = self.number()?;
         self.bytes(len.into())

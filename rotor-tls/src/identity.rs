@@ -1,4 +1,4 @@
-//! `Identity`: a certificate, its key, and the names that it is for.
+//! `Identity`: a certificate, its key, and the names it is for.
 
 use std::fmt;
 use std::path::Path;
@@ -12,11 +12,12 @@ use crate::config_error::TlsConfigError;
 use crate::pem;
 use crate::provider::provider;
 
-/// The identity of a server or a client: a chain of certificates and the private key of the first.
+/// The identity of a server or a client: a chain of certificates, and the private key of the first
+/// one.
 ///
-/// A server may have several. It shows the one whose certificate has the name that the client asks
-/// for. If two have the same name, it shows the first whose signatures the client can check, so put
-/// an ECDSA key before an RSA key for old clients.
+/// A server may have several identities. It uses the one whose certificate contains the name that
+/// the client requests. If several contain that name, it uses the first one whose signatures the
+/// client supports, so put an ECDSA key before an RSA key for old clients.
 ///
 /// ```no_run
 /// # use rotor_tls::{Identity, TlsConfigError};
@@ -33,8 +34,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Reads the chain and the key from two files in PEM, which may be the same file. They are read
-    /// now; later changes have no effect until they are read again.
+    /// Reads the chain and the key from two PEM files, which may be the same file. They are read
+    /// now; later changes of the files have no effect until they are read again.
     ///
     /// # Errors
     ///
@@ -61,8 +62,8 @@ impl Identity {
         Identity::new("the chain that was given", chain, "the key that was given", key)
     }
 
-    /// Reads the chain, with the server's own certificate first, and the key from memory, in DER:
-    /// PKCS #8, PKCS #1 (RSA) or SEC 1 (ECDSA).
+    /// Reads the chain, which begins with the server's own certificate, and the key from memory, in
+    /// DER: PKCS #8, PKCS #1 (RSA) or SEC 1 (ECDSA).
     ///
     /// # Errors
     ///
@@ -92,15 +93,15 @@ impl Identity {
             .map_err(|error| TlsConfigError::Key(key_place.into(), error.into()))?;
         let key = CertifiedKey::new(chain, key);
         match key.keys_match() {
-            // Some keys do not show their public part, so nobody can tell.
+            // Some keys do not expose their public part, so this cannot be checked.
             Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {}
             Err(_) => return Err(TlsConfigError::Mismatch(chain_place.into(), key_place.into())),
         }
         Ok(Identity { key: Arc::new(key), names })
     }
 
-    /// Makes a server also show this response: the issuer's statement that the certificate is not
-    /// revoked (OCSP, RFC 6960), in DER. The client checks it; nothing is checked here.
+    /// Makes a server also present this response: the issuer's statement that the certificate is
+    /// not revoked (OCSP, RFC 6960), in DER. The client checks it; it is not checked here.
     #[doc(alias = "OCSP stapling")]
     pub fn with_ocsp(mut self, response: Vec<u8>) -> Identity {
         let mut key = CertifiedKey::clone(&self.key);
@@ -109,7 +110,7 @@ impl Identity {
         self
     }
 
-    /// Reads such a response from a file, as `openssl ocsp -respout` writes it. It is valid for
+    /// Reads such a response from a file, as written by `openssl ocsp -respout`. It is valid for
     /// some days, so fetch it regularly, and [reload](crate::TlsServer::reload).
     ///
     /// # Errors
@@ -120,27 +121,28 @@ impl Identity {
         Ok(self.with_ocsp(response))
     }
 
-    /// Returns the host names that the certificate is for, in lower case; `*.example.com` stands
-    /// for all names that have one label more than `example.com`.
+    /// Returns the host names in the certificate, in lower case; `*.example.com` matches all names
+    /// with one label more than `example.com`.
     #[doc(alias = "subjectAltName")]
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(|name| &**name)
     }
 
-    /// Whether a signature takes so long that a loop had better not wait for it: half a millisecond
-    /// or more for RSA, and no more than a twentieth of that for all others.
+    /// Returns whether a signature takes so long that a loop should not wait for it: half a
+    /// millisecond or more for RSA, and at most a twentieth of that for all other keys.
     pub(crate) fn is_slow(&self) -> bool {
         self.key.key.algorithm() == SignatureAlgorithm::RSA
     }
 }
 
-/// The names of hosts in a certificate (RFC 6125 §6.4: those of its extension, not its subject).
+/// Returns the host names in a certificate (RFC 6125 §6.4: those of its extension, not its
+/// subject).
 fn names(certificate: &CertificateDer<'_>) -> Result<Arc<[Box<str>]>, webpki::Error> {
     let certificate = webpki::EndEntityCert::try_from(certificate)?;
     Ok(certificate.valid_dns_names().map(|name| name.to_ascii_lowercase().into()).collect())
 }
 
-/// Without the key.
+/// Does not print the key.
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Identity").field("names", &self.names).finish_non_exhaustive()

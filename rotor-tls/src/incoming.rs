@@ -1,4 +1,4 @@
-//! `Incoming`: bytes from the socket inside that were not decoded yet.
+//! `Incoming`: bytes from the inner socket that were not decoded yet.
 
 use std::io::{self, ErrorKind};
 
@@ -6,36 +6,36 @@ use rotor_core::net::StreamSocket;
 use rotor_stream::Buf;
 use rotor_stream::buf::BLOCK_BYTES;
 
-/// The least room offered to a read, in bytes.
+/// The minimum room for a read, in bytes.
 const READ_BYTES_MIN: usize = 4 * 1024;
 
-/// The room offered to a read where the one before was filled, in bytes: three whole records and
+/// The room for a read, in bytes, if the previous read filled its room: three whole records and
 /// most of a fourth. A record of full length does not fit into one block.
 const READ_BYTES_LARGE: usize = 4 * BLOCK_BYTES;
 
-/// Records, or parts of them; and what the last read said of the socket.
+/// Records, or parts of them; and what the last read showed about the socket.
 #[derive(Default)]
 pub(crate) struct Incoming {
     pub(crate) bytes: Buf,
-    /// The last read got fewer bytes than it was asked for, and nobody has asked since for what it
-    /// brought.
+    /// Whether the last read returned fewer bytes than requested, and its result was not
+    /// invalidated since.
     was_short: bool,
-    /// It got all that it was asked for.
+    /// Whether the last read returned all the bytes that it requested.
     was_filled: bool,
 }
 
 impl Incoming {
-    /// Of a socket that nobody has read from, and that is not yet registered: that will report
-    /// whatever has come.
+    /// Makes an empty buffer for a socket that was never read and is not yet registered;
+    /// registering it will report any input.
     pub(crate) fn unread() -> Incoming {
         Incoming { was_short: true, ..Incoming::default() }
     }
 
-    /// Reads once from the socket inside. Returns how many bytes came; 0 at its end.
+    /// Reads once from the inner socket. Returns the number of bytes; 0 at its end.
     ///
     /// # Errors
     ///
-    /// What the socket says. What waits meanwhile holds no more memory than it needs.
+    /// The socket's error. Bytes that wait meanwhile hold no more memory than they need.
     #[inline]
     pub(crate) fn fill<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<usize> {
         let room = if self.was_filled { READ_BYTES_LARGE } else { READ_BYTES_MIN };
@@ -53,14 +53,15 @@ impl Incoming {
         }
     }
 
-    /// Reads once for a handshake, unless the read before has emptied the socket: then it waits for
-    /// an event. What may lie behind those bytes without one, an end, is for the caller of the
-    /// handshake to ask for
-    /// ([`handshake_has_drained`](StreamSocket::handshake_has_drained)). Returns how many bytes came.
+    /// Reads once for a handshake, unless the previous read has emptied the socket; then it waits
+    /// for an event. An end of the stream may follow those bytes without an event; the caller of
+    /// the handshake must check for that
+    /// ([`handshake_has_drained`](StreamSocket::handshake_has_drained)). Returns the number of
+    /// bytes.
     ///
     /// # Errors
     ///
-    /// `UnexpectedEof` at the end; what the socket says.
+    /// `UnexpectedEof` at the end of the stream; the socket's error.
     pub(crate) fn fill_unless_drained<S: StreamSocket>(
         &mut self,
         inner: &mut S,
@@ -75,15 +76,15 @@ impl Incoming {
         }
     }
 
-    /// A read of what was brought long ago says nothing of the socket: more may have come since, of
-    /// which the event has been told already.
+    /// Forgets that the last read was short. If that read was long ago, more may have arrived
+    /// since, and its event may have been reported already.
     #[inline]
     pub(crate) fn forget_short(&mut self) {
         self.was_short = false;
     }
 
-    /// Where that read has emptied the socket, no other one follows that would give back the room
-    /// behind a few bytes of a record.
+    /// Gives back the room behind a partial record if the last read has emptied the socket, because
+    /// no further read would do that.
     #[inline]
     pub(crate) fn settle(&mut self) {
         if self.was_short {
@@ -91,19 +92,19 @@ impl Incoming {
         }
     }
 
-    /// Whether that read has emptied the socket, as far as the socket can tell.
+    /// Returns whether the last read has emptied the socket, as far as the socket can tell.
     #[inline]
     pub(crate) fn has_drained<S: StreamSocket>(&self, inner: &S) -> bool {
         self.was_short && inner.short_read_drains()
     }
 
-    /// Whether a record is there in one piece: there is something to be decoded.
+    /// Returns whether a complete record is there to be decoded.
     pub(crate) fn has_record(&self) -> bool {
         has_record(&self.bytes)
     }
 
-    /// Whether what comes first is a whole record of a handshake in clear. Before a second hello
-    /// there may be one that means nothing (RFC 8446 §D.4).
+    /// Returns whether a complete, unencrypted handshake record comes first. A meaningless record
+    /// may precede a second hello (RFC 8446 §D.4).
     pub(crate) fn has_plain_handshake(&self) -> bool {
         const CHANGE_CIPHER_SPEC: &[u8] = &[20, 3, 3, 0, 1, 1];
         let bytes = &self.bytes[..];

@@ -1,5 +1,5 @@
-//! `Live`: a connection that has an engine, with what came for it and what is to go out. How that
-//! goes out is in `writing`.
+//! `Live`: a connection with an engine, its received bytes, and the bytes to be sent. `writing`
+//! sends them.
 
 mod pieces;
 mod writing;
@@ -23,65 +23,66 @@ use crate::stranger::is_record;
 
 pub(crate) use self::writing::{flush, is_for_later};
 
-/// The most bytes of records without a byte of data, one after the other: 16 of the longest. Those of
-/// a handshake, behind the hello, are such: a message of it has 64 KiB at most, and in records of a
-/// byte each would take 1.5 MiB. Later, keys that change and tickets are bounded by rustls besides;
-/// what is left are records that hold nothing, or padding.
+/// The maximum number of bytes of consecutive records without a byte of data: 16 of the longest
+/// records. The records of a handshake, after the hello, count too: its messages are at most 64 KiB
+/// long, which in records of one byte would be 1.5 MiB. After the handshake, key updates and
+/// tickets are also limited by rustls; what remains are records that hold nothing, or only padding.
 pub const EMPTY_BYTES_MAX: usize = 256 * 1024;
 
-/// The most bytes that wait to be written while more is read: one write, which is no reason not to
-/// read, since the peer may take it only when it is heard; and as much again of what the peer is
-/// answered by itself (warnings), of which it could else have any amount made.
+/// The maximum number of bytes that may wait to be written while more is read. One write may wait,
+/// since the peer may take it only after its own bytes are read. As much again is for automatic
+/// answers to the peer (warnings), which it could otherwise cause without limit.
 const OUTGOING_BYTES_MAX: usize = 2 * WRITE_BYTES_MAX;
 
 pub(crate) struct Live {
     pub(crate) session: TlsSession,
     pub(crate) incoming: Incoming,
-    /// Decoded and not yet read: what did not fit where it was wanted.
+    /// Plaintext that was decoded and not yet read, because it did not fit into the reader's
+    /// buffer.
     plain: Buf,
-    /// Records that the socket inside has not taken yet.
+    /// Records that the inner socket has not taken yet.
     pub(crate) outgoing: Buf,
-    /// The socket inside has not taken them when it was asked last.
+    /// Whether the inner socket refused them the last time.
     is_refused: bool,
-    /// How many bytes came since the last one of data.
+    /// How many bytes have arrived since the last byte of data.
     empty_bytes: usize,
     /// How many bytes of records the last read has decoded.
     read_cost: usize,
     read_side: ReadSide,
-    /// Why it has broken off, until that is told.
+    /// Why the connection has failed, until that is reported.
     failure: Option<Box<TlsError>>,
-    /// An alert says why.
+    /// Whether an alert with the reason was made.
     says_why: bool,
     close_sent: bool,
-    /// When a client's handshake was over: what dates the tickets that come later, perhaps on
+    /// When a client's handshake ended. It is the date of later tickets, which may be processed on
     /// another thread.
     opened: Option<Duration>,
     counters: Arc<TlsCounters>,
-    /// While it shakes hands.
+    /// Present during the handshake.
     pub(crate) shaking: Option<Shaking>,
 }
 
 /// What a handshake holds until it is over.
 pub(crate) struct Shaking {
     pub(crate) under_way: UnderWay,
-    /// Its place among those that may be under way, where they are limited.
+    /// Its place among the handshakes under way, if they are limited.
     pub(crate) _permit: Option<Permit>,
-    /// Its signatures are to be made by another thread.
+    /// Whether another thread should make its signatures.
     pub(crate) is_slow: bool,
-    /// The client must have shown a certificate, now or when its session began.
+    /// Whether the client must have presented a certificate, now or when its session began.
     pub(crate) requires_certificate: bool,
-    /// When the session began that this continues.
+    /// When the session began that is resumed.
     pub(crate) session_began: Option<Duration>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReadSide {
     Open,
-    /// The peer has said that it sends no more.
+    /// The peer has ended its side.
     Closed,
-    /// The socket inside has ended, and the peer had not said so.
+    /// The inner socket has ended, but the peer had not ended its side.
     Truncated,
-    /// What came cannot be read.
+    /// The received bytes cannot be read.
     Broken,
 }
 
@@ -110,21 +111,21 @@ impl Live {
         })
     }
 
-    /// Has the handshake go on with what is there.
+    /// Continues the handshake with the received bytes.
     ///
     /// # Errors
     ///
     /// Why it has failed; the alert for that is in `outgoing`.
     pub(crate) fn advance(&mut self) -> Result<At, TlsError> {
-        // A server's first bytes; those of a client were checked before there was an engine.
+        // The first bytes of a server. Those of a client were checked before there was an engine.
         if self.session.engine.awaits_server() && !is_record(&self.incoming.bytes)? {
             return Ok(At::NeedsInput);
         }
-        // Tickets that are made at its end keep the date of the one that it began with.
+        // Tickets made at its end keep the date of the ticket with which it began.
         clock::set_session_began(self.shaking.as_ref().and_then(|shaking| shaking.session_began));
         loop {
             let at = self.decode(&mut [])?.1;
-            // Messages wait here, with all that is around their bytes, until they are whole.
+            // Messages wait here, with their whole overhead, until they are complete.
             if at == At::NeedsInput && self.empty_bytes > EMPTY_BYTES_MAX {
                 return Err(TlsError::Empty);
             }
@@ -137,15 +138,16 @@ impl Live {
         }
     }
 
-    /// Whether a client came back by a ticket in which there is no certificate, to a server that
-    /// must have seen one. Tickets are bound to what their server asks, so this does not happen.
+    /// Returns whether a client resumed a session with a ticket that contains no certificate,
+    /// although the server requires one. Tickets are bound to the requirements of their server, so
+    /// this does not happen.
     pub(crate) fn lacks_certificate(&self) -> bool {
         self.shaking.as_ref().is_some_and(|shaking| shaking.requires_certificate)
             && self.session.peer_certificates().next().is_none()
     }
 
-    /// Decodes what is there, up to the plaintext of one record: into `buffer`, and what does not
-    /// fit is kept. Returns how much of the buffer it has filled.
+    /// Decodes the plaintext of up to one record into `buffer`, and keeps what does not fit.
+    /// Returns how many bytes it has written to the buffer.
     #[inline]
     fn decode(&mut self, buffer: &mut [u8]) -> Result<(usize, At), TlsError> {
         self.set_clock();
@@ -173,7 +175,8 @@ impl Live {
         }
     }
 
-    /// Has the thread's clock say when the handshake was, where a ticket may be among what comes.
+    /// Sets the thread's clock to the time of the handshake, because a ticket may be among the
+    /// records.
     #[inline]
     fn set_clock(&self) {
         if let Some(opened) = self.opened {
@@ -185,7 +188,7 @@ impl Live {
         &self.counters
     }
 
-    /// The handshake is over: gives back what it held, and returns what is to count it.
+    /// Ends the handshake: gives back what it held, and returns the value that counts it.
     pub(crate) fn end_shaking(&mut self) -> Option<UnderWay> {
         self.empty_bytes = 0;
         if let Engine::Client(_) = self.session.engine {
@@ -194,17 +197,17 @@ impl Live {
         self.shaking.take().map(|shaking| shaking.under_way)
     }
 
-    /// Reads once more for a handshake, unless there is nothing.
+    /// Reads once more for a handshake, unless the socket is empty.
     ///
     /// # Errors
     ///
-    /// `UnexpectedEof` where the connection ends; what the socket inside says.
+    /// `UnexpectedEof` if the connection ends; the inner socket's error.
     pub(crate) fn fill_unless_drained<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<()> {
         self.empty_bytes += self.incoming.fill_unless_drained(inner)?;
         Ok(())
     }
 
-    /// Reads what the peer has sent, decoded.
+    /// Reads decoded bytes of the peer.
     #[inline]
     pub(crate) fn read<S: StreamSocket>(
         &mut self,
@@ -246,7 +249,7 @@ impl Live {
         }
     }
 
-    /// Decodes as much as fits into the buffer, up to what cannot be decoded.
+    /// Decodes as much as fits into the buffer, up to anything that cannot be decoded.
     fn decode_all<S: StreamSocket>(&mut self, inner: &mut S, buffer: &mut [u8]) -> usize {
         let mut filled = 0;
         let unread = self.incoming.bytes.len();
@@ -272,13 +275,14 @@ impl Live {
         filled
     }
 
-    /// Whether the engine is to be asked: nearly always there is one record, and nothing behind it.
+    /// Returns whether the engine must be called: usually there is one record, and nothing after
+    /// it.
     #[inline]
     fn has_work(&self) -> bool {
         !self.incoming.bytes.is_empty() || self.session.engine.wants_write()
     }
 
-    /// What came cannot be read, wherever that was found; the alert for it is in `outgoing`.
+    /// Handles received bytes that cannot be read; the alert for that is in `outgoing`.
     #[cold]
     fn break_off<S: StreamSocket>(&mut self, error: TlsError, inner: &mut S) {
         self.read_side = ReadSide::Broken;
@@ -289,7 +293,8 @@ impl Live {
         self.failure = Some(Box::new(error));
     }
 
-    /// Whether it has broken off, and the alert that says why is with the socket inside.
+    /// Returns whether the connection has failed, and the inner socket has taken the alert with the
+    /// reason.
     pub(crate) fn has_told_why(&self) -> bool {
         self.says_why && self.outgoing.is_empty()
     }
@@ -299,16 +304,16 @@ impl Live {
         self.failure.take().map_or_else(broken, |failure| (*failure).into())
     }
 
-    /// The peer has said that it sends no more, while something else was done than to read: what
-    /// was decoded before is still to be read.
+    /// Notes that the peer has ended its side, if that was found by something other than a read.
+    /// Bytes that were decoded before can still be read.
     pub(crate) fn note_peer_closed(&mut self) {
         if self.read_side == ReadSide::Open {
             self.read_side = ReadSide::Closed;
         }
     }
 
-    /// Gives the handshake up. Returns what is still to be sent, with `close_notify` behind it;
-    /// nothing where that cannot be said.
+    /// Aborts the handshake. Returns the bytes that must still be sent, with `close_notify` at the
+    /// end; none if that is not possible.
     #[cold]
     pub(crate) fn cancel(self: Box<Self>) -> Buf {
         let Live { mut session, mut incoming, mut outgoing, .. } = *self;
@@ -323,19 +328,19 @@ impl Live {
         self.read_cost
     }
 
-    /// Whether there is something to read of which no event of the socket inside will tell.
+    /// Returns whether there is input that no event of the inner socket will report.
     pub(crate) fn holds_input(&self) -> bool {
         !self.plain.is_empty() || self.incoming.has_record() || self.read_side != ReadSide::Open
     }
 
-    /// The memory of what waits, in both directions.
+    /// Returns the memory of waiting bytes in both directions.
     #[inline]
     pub(crate) fn held_bytes(&self) -> usize {
         self.incoming.bytes.capacity() + self.plain.capacity() + self.outgoing.capacity()
     }
 
-    /// Whether nothing is left to be read before the next event: no end either, for which there is
-    /// no event where the socket inside stays open behind it.
+    /// Returns whether nothing is left to be read before the next event. That includes an end of
+    /// the stream, which causes no event if the inner socket stays open after it.
     #[inline]
     pub(crate) fn has_drained<S: StreamSocket>(&self, inner: &S) -> bool {
         self.plain.is_empty()

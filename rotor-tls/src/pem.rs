@@ -1,4 +1,4 @@
-//! Certificates and keys as they lie in files.
+//! Reading certificates and keys from PEM files.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::config_error::TlsConfigError;
 
-/// Reads a file, whose path its errors name.
+/// Reads a file. Errors contain its path.
 pub(crate) fn read(path: &Path) -> Result<(String, Vec<u8>), TlsConfigError> {
     let place = path.display().to_string();
     match fs::read(path) {
@@ -17,7 +17,7 @@ pub(crate) fn read(path: &Path) -> Result<(String, Vec<u8>), TlsConfigError> {
     }
 }
 
-/// All certificates, in their order; at least one.
+/// Returns all certificates in order; at least one.
 pub(crate) fn certificates(
     place: &str,
     bytes: &[u8],
@@ -32,7 +32,7 @@ pub(crate) fn certificates(
     }
 }
 
-/// The first private key.
+/// Returns the first private key.
 pub(crate) fn key(place: &str, bytes: &[u8]) -> Result<PrivateKeyDer<'static>, TlsConfigError> {
     match PrivateKeyDer::from_pem_slice(bytes) {
         Ok(key) => Ok(key),
@@ -43,7 +43,7 @@ pub(crate) fn key(place: &str, bytes: &[u8]) -> Result<PrivateKeyDer<'static>, T
             Err(TlsConfigError::CertificateForKey(place.into()))
         }
         Err(pem::Error::NoItemsFound) => Err(TlsConfigError::NoKey(place.into())),
-        // The old form has a line of its own that says that it is encrypted (RFC 1421 §4.6.1.1).
+        // The old format has a line that says that the key is encrypted (RFC 1421 §4.6.1.1).
         Err(_) if has(bytes, b"Proc-Type: 4,ENCRYPTED") => {
             Err(TlsConfigError::EncryptedKey(place.into()))
         }

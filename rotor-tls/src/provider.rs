@@ -1,4 +1,4 @@
-//! Where the cryptography comes from: the cargo features `ring` and `aws-lc-rs`.
+//! The cryptography, chosen by the cargo features `ring` and `aws-lc-rs`.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,8 +11,8 @@ use rustls::crypto::CryptoProvider;
 #[cfg(not(any(feature = "ring", feature = "aws-lc-rs")))]
 compile_error!("rotor-tls needs one of its features `ring` (the default) and `aws-lc-rs`");
 
-/// What all connections of the process use. The process-wide default of rustls is left alone:
-/// others in the process may set it.
+/// Returns the provider for all connections of the process. The process-wide default of rustls is
+/// not changed, because other code in the process may set it.
 pub(crate) fn provider() -> Arc<CryptoProvider> {
     static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
     PROVIDER.get_or_init(|| Arc::new(chosen())).clone()
@@ -23,7 +23,8 @@ use rustls::crypto::aws_lc_rs::default_provider as chosen;
 #[cfg(all(feature = "ring", not(feature = "aws-lc-rs")))]
 use rustls::crypto::ring::default_provider as chosen;
 
-/// The digest of these parts, each with its length, so that no two lists of parts look alike.
+/// Returns the digest of several parts, each with its length, so that different lists never have
+/// the same input.
 pub(crate) fn sha256(parts: &[&[u8]]) -> [u8; 32] {
     let mut digest = digest::Context::new(&digest::SHA256);
     for part in parts {
@@ -35,11 +36,11 @@ pub(crate) fn sha256(parts: &[&[u8]]) -> [u8; 32] {
     bytes
 }
 
-/// Keys for tickets, made by chance, that replace each other every six hours.
+/// Returns a maker of tickets with random keys, which are replaced every six hours.
 ///
 /// # Errors
 ///
-/// When the system has no randomness.
+/// If the system has no randomness.
 pub(crate) fn fresh_tickets() -> Result<Arc<dyn rustls::server::ProducesTickets>, rustls::Error> {
     #[cfg(feature = "aws-lc-rs")]
     return rustls::crypto::aws_lc_rs::Ticketer::new();

@@ -1,15 +1,15 @@
-//! `RecordSink`: where records go that an engine makes.
+//! `RecordSink`: the destination of the records that an engine makes.
 
 use rotor_stream::Buf;
 
-/// Where records are appended.
+/// A buffer to which records are appended.
 pub(crate) trait RecordSink {
-    /// Has a record, or several, written into so much room; the answer says how many bytes it has
-    /// become.
+    /// Lets `write` write one or more records into `room` bytes; it returns how many bytes it has
+    /// used.
     ///
     /// # Errors
     ///
-    /// What the writing says; then nothing was appended.
+    /// The error of `write`; then nothing was appended.
     fn append<E>(
         &mut self,
         room: usize,

@@ -11,8 +11,7 @@ use crate::config_error::TlsConfigError;
 use crate::pem;
 use crate::provider::sha256;
 
-/// The issuers whose certificates are trusted, and with them every certificate that they have
-/// signed.
+/// The issuers that are trusted, and with them every certificate that they have signed.
 ///
 /// ```no_run
 /// # use rotor_tls::{Roots, TlsConfigError};
@@ -30,13 +29,13 @@ pub struct Roots {
 }
 
 impl Roots {
-    /// Returns an empty set, to which others are added.
+    /// Returns an empty set, to which roots can be added.
     pub fn none() -> Roots {
         Roots { store: RootCertStore::empty() }
     }
 
     /// Adds the roots that Mozilla trusted when the crate `webpki-roots` was published: enough for
-    /// the servers of the whole web, wherever the program runs. With the feature `webpki-roots`.
+    /// servers on the public web, wherever the program runs. With the feature `webpki-roots`.
     ///
     /// They change a few times a year: run `cargo update` and build again.
     #[cfg(feature = "webpki-roots")]
@@ -47,11 +46,11 @@ impl Roots {
     }
 
     /// Adds the roots that the system trusts, which its administrator may have changed. They are in
-    /// `/etc/ssl` and wherever else OpenSSL looks; if the environment has `SSL_CERT_FILE` or
-    /// `SSL_CERT_DIR`, only those are read. With the feature `platform-roots`.
+    /// `/etc/ssl` and the other places where OpenSSL looks. If the environment has `SSL_CERT_FILE`
+    /// or `SSL_CERT_DIR`, only those are read. With the feature `platform-roots`.
     ///
-    /// This reads files, as a rule 200 KiB, so call it before the loop runs. Certificates that do
-    /// not belong to an issuer are left out, and the log tells how many.
+    /// This reads files, usually 200 KiB, so call it before the loop runs. Certificates that do not
+    /// belong to an issuer are ignored, and the log says how many.
     ///
     /// # Errors
     ///
@@ -127,7 +126,7 @@ impl Roots {
         Ok(self)
     }
 
-    /// A digest of whom they are, in whatever order they were added.
+    /// Returns a digest of the roots, which does not depend on the order in which they were added.
     pub(crate) fn digest(&self) -> [u8; 32] {
         let mut each: Vec<_> = self
             .store
@@ -147,7 +146,7 @@ impl Roots {
         sha256(&each.iter().map(|digest| &digest[..]).collect::<Vec<_>>())
     }
 
-    /// As rustls wants them.
+    /// Makes the store for rustls.
     pub(crate) fn into_store(self) -> Result<Arc<RootCertStore>, TlsConfigError> {
         if self.is_empty() { Err(TlsConfigError::NoRoots) } else { Ok(Arc::new(self.store)) }
     }

@@ -1,9 +1,9 @@
-//! `Sealed`: records that are about to be written, in a block of the thread that records alone have
-//! ever been in.
+//! `Sealed`: records that are about to be written, in a block of the thread that has only ever held
+//! records.
 //!
-//! Room in a [`Buf`] is filled with zeros each time it is lent, since other connections' plaintext
-//! may have been there. This block has only ever held what goes over the network anyway, so it is
-//! filled with zeros once for each thread.
+//! Room in a [`Buf`] is filled with zeros each time it is lent, because it may have held plaintext
+//! of other connections. This block has only ever held bytes that are sent over the network anyway,
+//! so it is zeroed once for each thread.
 
 use std::cell::Cell;
 use std::io::{self, ErrorKind};
@@ -15,25 +15,25 @@ use rotor_stream::Buf;
 use crate::engine::records_bytes;
 use crate::record_sink::RecordSink;
 
-/// The most bytes of plaintext that one write takes: four records, so that a long body takes few
-/// system calls and holds little.
+/// The maximum number of bytes of plaintext that one write takes: four records, so that a long body
+/// needs few system calls and little memory.
 pub(crate) const WRITE_BYTES_MAX: usize = 64 * 1024;
 
-/// The memory of the block, in bytes: as much as the records of one write take, with what may stand
-/// before them: tickets, a new key.
+/// The size of the block, in bytes: enough for the records of one write, and for records before
+/// them (tickets, a new key).
 const SEALED_BYTES: usize = records_bytes(WRITE_BYTES_MAX) + WAITING_BYTES_MAX;
 
-/// What has waited goes first, and with the same write, if it is no more than this, in bytes.
+/// Up to this many waiting bytes are written first, with the same write.
 const WAITING_BYTES_MAX: usize = 4 * 1024;
 
 thread_local! {
-    /// Absent before the first use, and during one.
+    /// Absent before the first use, and while it is in use.
     static BLOCK: Cell<Option<Box<[u8]>>> = const { Cell::new(None) };
 }
 
-/// Records behind those that wait already. What is not sent waits with them.
+/// Records after those that wait already. Unsent ones are added to the waiting ones.
 pub(crate) struct Sealed<'a> {
-    /// Once there is something in here, all that follows goes in here.
+    /// Once this is not empty, all further records are added to it.
     waiting: &'a mut Buf,
     block: Box<[u8]>,
     start: usize,
@@ -43,7 +43,7 @@ pub(crate) struct Sealed<'a> {
 impl<'a> Sealed<'a> {
     #[inline]
     pub(crate) fn behind(waiting: &'a mut Buf) -> Sealed<'a> {
-        // While the thread ends there may be none any more.
+        // It may be gone while the thread ends.
         let kept = BLOCK.try_with(Cell::take).ok().flatten();
         let mut block = kept.unwrap_or_else(new_block);
         let mut end = 0;
@@ -55,11 +55,11 @@ impl<'a> Sealed<'a> {
         Sealed { waiting, block, start: 0, end }
     }
 
-    /// Writes what is in the block, as far as the socket takes it: nothing where something waits.
+    /// Writes the block, as far as the socket takes it. The block is empty if anything waits.
     ///
     /// # Errors
     ///
-    /// What the socket says; `WriteZero` from one that takes nothing.
+    /// The socket's error; `WriteZero` if it takes nothing.
     #[inline]
     pub(crate) fn send<S: StreamSocket>(mut self, inner: &mut S) -> io::Result<()> {
         while self.start < self.end {
@@ -71,7 +71,7 @@ impl<'a> Sealed<'a> {
         inner.flush()
     }
 
-    /// Has what is here wait.
+    /// Moves the block's records to the waiting ones.
     fn keep(&mut self) {
         if self.start < self.end {
             self.waiting.extend(&self.block[self.start..self.end]);

@@ -1,4 +1,4 @@
-//! `TlsSession`: the result of a handshake, for those who handle what follows.
+//! `TlsSession`: the result of a handshake.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use rustls::{HandshakeKind, ProtocolVersion};
 
 use crate::engine::Engine;
 
-/// What the two ends agreed on in their handshake, and what the other end has shown.
+/// What the two ends agreed on in their handshake, and the certificates of the peer.
 ///
-/// A protocol gets it from [`Transport::session`](rotor_stream::Transport::session), a handler of
-/// HTTP from the `session` of a head.
+/// A protocol gets it from [`Transport::session`](rotor_stream::Transport::session), an HTTP
+/// handler from the `session` of a head.
 ///
 /// ```
 /// # use rotor_stream::Transport;
@@ -34,7 +34,7 @@ pub enum TlsVersion {
 }
 
 impl TlsSession {
-    /// Returns the version that is spoken.
+    /// Returns the version of TLS.
     pub fn version(&self) -> TlsVersion {
         match self.engine.common().protocol_version() {
             Some(ProtocolVersion::TLSv1_2) => TlsVersion::Tls12,
@@ -42,23 +42,23 @@ impl TlsSession {
         }
     }
 
-    /// Returns the name of the cipher suite in the registry of IANA, for example
-    /// `TLS13_AES_256_GCM_SHA384`, as rustls writes it.
+    /// Returns the name of the cipher suite in the IANA registry, as rustls writes it, for example
+    /// `TLS13_AES_256_GCM_SHA384`.
     #[doc(alias = "cipher suite")]
     pub fn cipher(&self) -> &'static str {
         let suite = self.engine.common().negotiated_cipher_suite();
         suite.and_then(|suite| suite.suite().as_str()).unwrap_or("unknown")
     }
 
-    /// Returns the name of the server that the client asked for, in lower case. `None` if it asked
-    /// for none, or for an address.
+    /// Returns the server name that the client requested, in lower case. `None` if it requested
+    /// none, or an address.
     #[doc(alias = "SNI")]
     pub fn server_name(&self) -> Option<&str> {
         self.server_name.as_deref()
     }
 
-    /// Returns the certificates that the peer has shown and that were accepted, in DER, its own
-    /// first. None if the server did not ask for any, or the client had none.
+    /// Returns the certificates that the peer has presented and that were accepted, in DER, its own
+    /// first. It is empty if the server requested none, or the client had none.
     #[doc(alias = "peer_certificate")]
     #[doc(alias = "mTLS")]
     pub fn peer_certificates(&self) -> impl Iterator<Item = &[u8]> {
@@ -66,12 +66,12 @@ impl TlsSession {
         certificates.into_iter().flatten().map(|certificate| certificate.as_ref())
     }
 
-    /// Returns whether this continues an earlier session, by a ticket.
+    /// Returns whether this session resumes an earlier one, by a ticket.
     pub fn is_resumed(&self) -> bool {
         self.engine.common().handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
-    /// Returns the name of the protocol that the two ends agreed on.
+    /// Returns the name of the negotiated protocol.
     #[doc(alias = "ALPN")]
     pub fn protocol(&self) -> Option<&[u8]> {
         self.engine.common().alpn_protocol()

@@ -1,13 +1,13 @@
-//! What a server says first that speaks no TLS.
+//! Detects servers that do not speak TLS by their first bytes.
 
 use crate::error::TlsError;
 
-/// Looks at the first bytes of a server: whether they are of a record, which rustls is to judge.
-/// Not yet, while that is not known.
+/// Returns whether the first bytes of a server belong to a record, which rustls can then process.
+/// `false` means that this is not known yet.
 ///
 /// # Errors
 ///
-/// `PlainHttpServer`, `NotTls`: they never will be.
+/// `PlainHttpServer` or `NotTls` if they cannot belong to a record.
 pub(crate) fn is_record(bytes: &[u8]) -> Result<bool, TlsError> {
     const HTTP: &[u8] = b"HTTP/";
     match bytes {

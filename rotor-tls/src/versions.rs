@@ -1,6 +1,6 @@
-//! `Versions`: the versions of TLS that are spoken.
+//! `Versions`: the versions of TLS that are allowed.
 
-/// The versions of TLS that are spoken.
+/// The versions of TLS that are allowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Versions {

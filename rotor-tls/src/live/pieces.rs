@@ -1,4 +1,4 @@
-//! Slices as the pieces that records are made of.
+//! Splits slices into the pieces of which records are made.
 
 use std::io::IoSlice;
 
@@ -6,22 +6,23 @@ use rotor_stream::Buf;
 
 use crate::engine::FRAGMENT_BYTES_MAX;
 
-/// Hands out at most `most` bytes of the slices, in pieces that each fill their records but for the
-/// last one's. Returns how many bytes that was.
+/// Passes at most `most` bytes of the slices to `put`, in pieces that fill whole records, except
+/// the last one. Returns the number of bytes.
 ///
-/// Where a slice has whole records, or is the last, it is handed out in place; what is shorter is
-/// gathered until it fills a record: a frame's header, and the block of a body behind it.
+/// A slice that contains whole records, or is the last one, is passed in place. Shorter slices are
+/// gathered until they fill a record: for example a frame's header, and the block of a body after
+/// it.
 ///
 /// # Errors
 ///
-/// The first of `put`, after which nothing is handed out.
+/// The first error of `put`, after which nothing more is passed.
 #[inline]
 pub(super) fn hand_out<E>(
     slices: &[IoSlice<'_>],
     most: usize,
     mut put: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<usize, E> {
-    // The usual case: one answer.
+    // The usual case: one response.
     if let [only] = slices {
         let piece = &only[..only.len().min(most)];
         return if piece.is_empty() { Ok(0) } else { put(piece).map(|()| piece.len()) };

@@ -1,4 +1,4 @@
-//! What goes out of a connection: records of what the protocol writes, and the end of our side.
+//! Writing: records of the protocol's output, and the end of our side.
 
 use std::io::{self, ErrorKind, IoSlice};
 
@@ -10,7 +10,7 @@ use super::{Live, ReadSide, broken};
 use crate::sealed::{Sealed, WRITE_BYTES_MAX};
 
 impl Live {
-    /// Takes bytes to be written. What is taken is on its way, or goes with the next flush.
+    /// Accepts bytes to be written. Accepted bytes are being sent, or are sent by the next flush.
     #[inline]
     pub(crate) fn write<S: StreamSocket>(
         &mut self,
@@ -21,17 +21,17 @@ impl Live {
         if self.is_refused || self.outgoing.is_empty() {
             return Ok(count);
         }
-        // There was too much before it for all to go together.
+        // Too much was waiting before them for everything to be written together.
         self.send(inner).map(|()| count)
     }
 
-    /// The same with the last bytes of our side: `close_notify` goes with them.
+    /// Does the same with the last bytes of our side, together with `close_notify`.
     pub(crate) fn write_last<S: StreamSocket>(
         &mut self,
         inner: &mut S,
         bytes: &[u8],
     ) -> io::Result<usize> {
-        // What is not sent waits.
+        // Unsent bytes wait.
         let count = self.encrypt(inner, &[IoSlice::new(bytes)], |_, _| Ok(()))?;
         if count == bytes.len() {
             self.append_close(inner);
@@ -39,7 +39,8 @@ impl Live {
         self.send(inner).map(|()| count)
     }
 
-    /// Has some bytes made into records, and these sent in a way. Returns how many it took.
+    /// Makes records from some bytes, and sends them with `send`. Returns how many bytes it
+    /// accepted.
     #[inline]
     fn encrypt<S: StreamSocket>(
         &mut self,
@@ -47,8 +48,8 @@ impl Live {
         slices: &[IoSlice<'_>],
         send: impl FnOnce(Sealed<'_>, &mut S) -> io::Result<()>,
     ) -> io::Result<usize> {
-        // At most one write waits. What was not yet tried goes with these bytes: the tickets after
-        // a handshake, a new key.
+        // At most one write waits. Records that were not tried yet are sent with these bytes: the
+        // tickets after a handshake, a new key.
         if self.is_refused {
             self.flush(inner)?;
         }
@@ -72,7 +73,8 @@ impl Live {
             Ok(count) => count,
             Err(error) => {
                 drop(sealed);
-                // Where keys of TLS 1.2 are worn out rustls has an end to say, and there is none.
+                // If keys of TLS 1.2 are used up, rustls tries to send `close_notify`, and there
+                // must not be one.
                 *says_why = error != rustls::Error::EncryptError
                     && session.engine.last_words(&mut incoming.bytes, outgoing);
                 self.break_off(error.into(), inner);
@@ -85,29 +87,31 @@ impl Live {
             self.note_peer_closed();
         }
         match sent {
-            // It is taken, though not sent: an error would make the caller write it again.
+            // The bytes are accepted, though not sent: an error would make the caller write them
+            // again.
             Err(error) if !is_for_later(&error) => Err(error),
             _ => Ok(count),
         }
     }
 
-    /// Writes what waits, as far as the socket inside takes it.
+    /// Writes what waits, as far as the inner socket takes it.
     #[inline]
     fn send<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<()> {
         match self.flush(inner) {
-            // It is taken, though not sent: an error would make the caller write it again.
+            // The bytes are accepted, though not sent: an error would make the caller write them
+            // again.
             Err(error) if !is_for_later(&error) => Err(error),
             _ => Ok(()),
         }
     }
 
-    /// Tells the peer that no more will come.
+    /// Tells the peer that our side has ended.
     pub(crate) fn close<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<()> {
         self.append_close(inner);
         self.flush(inner)
     }
 
-    /// Appends `close_notify` to what is to go out, once, where it may be said.
+    /// Appends `close_notify` to the output, once, if it may be sent.
     fn append_close<S: StreamSocket>(&mut self, inner: &mut S) {
         if !self.close_sent && self.read_side != ReadSide::Broken {
             self.set_clock();
@@ -117,7 +121,8 @@ impl Live {
             match closed {
                 Ok(true) => self.note_peer_closed(),
                 Ok(false) => {}
-                // A connection that cannot be closed in order has broken; the alert tells so.
+                // A connection that cannot be closed in an orderly way has failed; the alert says
+                // so.
                 Err(error) => {
                     *says_why = session.engine.last_words(&mut incoming.bytes, outgoing);
                     self.break_off(error.into(), inner);
@@ -127,7 +132,7 @@ impl Live {
         self.close_sent = true;
     }
 
-    /// Writes what waits to be written.
+    /// Writes waiting bytes.
     #[inline]
     pub(crate) fn flush<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<()> {
         let flushed = flush(&mut self.outgoing, inner);
@@ -136,7 +141,7 @@ impl Live {
     }
 }
 
-/// Writes what waits to be written, all of it.
+/// Writes all waiting bytes.
 #[inline]
 pub(crate) fn flush<S: StreamSocket>(outgoing: &mut Buf, inner: &mut S) -> io::Result<()> {
     while !outgoing.is_empty() {
@@ -148,7 +153,7 @@ pub(crate) fn flush<S: StreamSocket>(outgoing: &mut Buf, inner: &mut S) -> io::R
     inner.flush()
 }
 
-/// Whether an error of writing means that it goes on later.
+/// Returns whether an error of writing means that writing can continue later.
 pub(crate) fn is_for_later(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }

@@ -1,7 +1,6 @@
 //! `TlsStream`: TLS around any socket, for either end of a connection.
 //!
-//! `opening` is what happens before the first byte of the protocol; here is the socket that others
-//! see.
+//! `opening` is what happens before the first byte of the protocol; this file is the socket itself.
 
 mod opening;
 
@@ -22,37 +21,38 @@ use crate::client::TlsTarget;
 use crate::live::{Live, flush, is_for_later};
 use crate::server::Greets;
 
-/// TLS around a socket: what is written goes out encrypted, what comes is decrypted before it is
-/// read.
+/// TLS around a socket: written bytes are encrypted, and received bytes are decrypted.
 ///
 /// It is a [`StreamSocket`] itself, so any [`Protocol`](rotor_stream::Protocol) runs on it. `S` may
-/// be any socket: the kernel's, simulated, scripted, or another one that wraps. A server gets a
-/// stream from a [`TlsListener`](crate::TlsListener), a client by connecting to a [`TlsTarget`].
+/// be any socket: the kernel's, a simulated or scripted one, or another wrapping socket. A server
+/// gets a stream from a [`TlsListener`](crate::TlsListener), a client by connecting to a
+/// [`TlsTarget`].
 ///
-/// * Bytes that a write has accepted are on their way, or go with the next flush: nothing is
+/// * Bytes that a write has accepted are being sent, or are sent by the next flush: nothing is
 ///   encrypted twice.
-/// * Our end is announced by `close_notify`, and the peer's must be, too. An end without it is
-///   `UnexpectedEof`, for streams [`Exception::Truncated`](rotor_stream::Exception::Truncated). One
-///   side may end before the other.
-/// * Early data (0-RTT) is neither sent nor accepted, since anybody may replay it. Renegotiation is
-///   refused. Keys are renewed when the peer asks for it, and before they are worn out.
-/// * A waiting connection holds about 3.5 KiB with `ring`. Before the client has sent anything, it
-///   holds nothing but the kernel's memory.
+/// * Our end is announced by `close_notify`, and so must be the peer's. An end without it is
+///   `UnexpectedEof`; for streams it is
+///   [`Exception::Truncated`](rotor_stream::Exception::Truncated). One side may end before the
+///   other.
+/// * Early data (0-RTT) is neither sent nor accepted, because it can be replayed. Renegotiation is
+///   refused. Keys are updated when the peer requests it, and before they are used up.
+/// * A waiting connection holds about 3.5 KiB with `ring`. Before the client has sent anything,
+///   only the kernel's memory is used.
 ///
 /// # Errors
 ///
-/// [`TlsError::of`](crate::TlsError::of) tells what went wrong and whose fault it was. An error of
-/// the socket inside is passed on as it is.
+/// [`TlsError::of`](crate::TlsError::of) returns what went wrong and whose fault it was. Errors of
+/// the inner socket are passed on unchanged.
 pub struct TlsStream<S> {
     inner: S,
     state: State,
 }
 
-/// A connection with TLS or without, for a client that asks servers of both kinds: `https://` and
-/// `http://`.
+/// A connection with or without TLS, for a client that connects to servers of both kinds:
+/// `https://` and `http://`.
 pub type MaybeTls<S> = Either<TlsStream<S>, S>;
 
-/// The destination of such a connection: an address, or a [`Host`](rotor_stream::Host).
+/// The destination of a [`MaybeTls`] connection: an address, or a [`Host`](rotor_stream::Host).
 ///
 /// ```
 /// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; pub use rotor_tls as tls; }
@@ -72,18 +72,19 @@ pub type MaybeTlsTarget<A> = Either<TlsTarget<A>, A>;
 enum State {
     Opening(Opening),
     Open(Box<Live>),
-    /// The handshake has failed. This is for the peer to read; what it sends is no longer decoded.
+    /// The handshake has failed. The buffer is sent to the peer; what the peer sends is no longer
+    /// decoded.
     Failed(Buf),
 }
 
 impl<S> TlsStream<S> {
-    /// The server's end of a connection.
+    /// Makes the server's end of a connection.
     pub(crate) fn server(inner: S, greets: Box<Greets>) -> TlsStream<S> {
         TlsStream { inner, state: State::Opening(Opening::Greets(greets)) }
     }
 
-    /// Makes the client's end of a connection that exists already, or is being made. The address in
-    /// `target` does not matter.
+    /// Makes the client's end of a connection that exists already, or is being established. The
+    /// address in `target` does not matter.
     ///
     /// [`TlsServer::wrap`](crate::TlsServer::wrap) makes the server's end.
     #[doc(alias = "STARTTLS")]
@@ -91,8 +92,8 @@ impl<S> TlsStream<S> {
         TlsStream { inner, state: State::Opening(Opening::Starts(target.start())) }
     }
 
-    /// Returns the socket inside, to ask it for something or to set an option. Reading from it or
-    /// writing to it breaks the connection.
+    /// Returns the inner socket, for queries and options. Reading from it or writing to it breaks
+    /// the connection.
     pub fn inner(&self) -> &S {
         &self.inner
     }
@@ -103,8 +104,8 @@ impl<S: StreamSocket> Read for TlsStream<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.state {
             State::Open(live) if !buffer.is_empty() => live.read(&mut self.inner, buffer),
-            // A read of no bytes asks whether the socket inside is connected. After a failed
-            // handshake, nobody wants to know what comes.
+            // A read of no bytes checks whether the inner socket is connected. After a failed
+            // handshake, received bytes do not matter.
             State::Open(_) | State::Opening(_) | State::Failed(_) => self.inner.read(buffer),
         }
     }
@@ -119,8 +120,8 @@ impl<S: StreamSocket> Write for TlsStream<S> {
         }
     }
 
-    /// Small pieces are gathered until they fill a record. A piece that fills one is encrypted
-    /// without being copied before.
+    /// Gathers small pieces until they fill a record. A piece that fills a record is encrypted
+    /// without being copied first.
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match &mut self.state {
             State::Open(live) => live.write(&mut self.inner, slices),
@@ -166,8 +167,9 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
 
     rotor_core::__rotor_forward_socket_options!(inner);
 
-    /// Resets the socket inside, except behind an alert: that tells the peer that what came before it
-    /// is not all, and why. A reset might overtake it; on a loop that sends it later, it would.
+    /// Resets the inner socket, except after an alert. The alert tells the peer that the bytes
+    /// before it are not complete, and why. A reset might overtake it; on a loop that sends later,
+    /// it would.
     fn reset(&mut self) -> io::Result<()> {
         match &self.state {
             State::Open(live) if live.has_told_why() => Ok(()),
@@ -207,7 +209,7 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
     }
 
     fn handshake_has_drained(&self) -> bool {
-        // One inside that has something to say first is called in any case.
+        // An inner socket that has bytes to send is called in any case.
         !self.inner.wants_write()
             && match &self.state {
                 State::Opening(opening) => opening.has_drained(&self.inner),
@@ -216,8 +218,8 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
             }
     }
 
-    /// Says `close_notify` to a peer that has begun with a handshake: RFC 8446 §6.1 wants it of
-    /// whoever ends its side without having told of an error, and being slow is none.
+    /// Sends `close_notify` to a peer that has begun a handshake: RFC 8446 §6.1 requires it of an
+    /// end that closes its side without having reported an error, and being too slow is not one.
     fn cancel_handshake(&mut self) -> bool {
         let outgoing = match mem::replace(&mut self.state, State::Failed(Buf::new())) {
             State::Opening(opening) => opening.cancel(),
@@ -228,11 +230,11 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
         };
         let is_for_the_peer = !outgoing.is_empty();
         self.state = State::Failed(outgoing);
-        // If nobody has begun here, the socket inside may not have finished its own handshake.
+        // If no handshake has begun here, the inner socket may not have finished its own.
         is_for_the_peer || self.inner.cancel_handshake()
     }
 
-    /// Has `close_notify` go with the last bytes.
+    /// Sends `close_notify` together with the last bytes.
     fn write_last(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.state {
             State::Open(live) => live.write_last(&mut self.inner, bytes),
@@ -240,7 +242,7 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
         }
     }
 
-    /// Ends our side by `close_notify`, then that of the socket inside.
+    /// Ends our side by `close_notify`, then that of the inner socket.
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
         if how != Shutdown::Read {
             match &mut self.state {
@@ -261,7 +263,7 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
         self.live().map(|live| &live.session as &dyn Any)
     }
 
-    /// Returns a [`TlsSession`](crate::TlsSession), or what the socket inside has.
+    /// Returns a [`TlsSession`](crate::TlsSession), or the session of the inner socket.
     fn session_of(&self, wanted: TypeId) -> Option<&dyn Any> {
         let own = self.session().filter(|session| (**session).type_id() == wanted);
         own.or_else(|| self.inner.session_of(wanted))
@@ -342,7 +344,7 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
 }
 
 impl<S> TlsStream<S> {
-    /// The socket inside has failed before there was anything to shake hands with.
+    /// Handles a failure of the inner socket before there was a handshake here.
     #[cold]
     fn abandon(&mut self) {
         match mem::replace(&mut self.state, State::Failed(Buf::new())) {

@@ -1,4 +1,4 @@
-//! Before the first byte of the protocol.
+//! What happens before the first byte of the protocol.
 //!
 //! ```text
 //!   server   Greets ──hello is whole──▶ ┐
@@ -28,31 +28,31 @@ use crate::live::{Live, flush, is_for_later};
 use crate::server::{Greeted, Greets};
 
 pub(super) enum Opening {
-    /// A server whose client has not said all of its hello.
+    /// A server whose client's hello is not complete.
     Greets(Box<Greets>),
-    /// A client that has said nothing.
+    /// A client that has sent nothing yet.
     Starts(ClientStart),
     Shakes(Box<Live>),
-    /// Another thread is at it.
+    /// Another thread is making a step.
     Elsewhere(Future<Advanced>),
 }
 
-/// A connection, and what a step of its handshake has come to.
+/// A connection, and the result of a step of its handshake.
 type Advanced = (Box<Live>, Result<At, TlsError>);
 
-/// What a step comes to.
+/// The result of a step.
 enum Went {
     On(Opening),
     Open(Box<Live>),
 }
 
-/// Why it does not go on.
+/// Why the handshake does not continue.
 enum Stop {
-    /// It waits, for what is in the error (`WouldBlock`, a signal).
+    /// It waits; the error says for what (`WouldBlock`, a signal).
     Waits(Opening, io::Error),
     /// The connection has ended, or the network has lost it.
     Gone(Option<UnderWay>, io::Error),
-    /// It has failed, and this is for the peer to read.
+    /// It has failed, and the buffer is sent to the peer.
     Failed(Option<UnderWay>, TlsError, Buf),
 }
 
@@ -68,8 +68,8 @@ impl Opening {
         }
     }
 
-    /// Whether nothing is left to be read before the next event. What another thread is at cannot
-    /// be asked.
+    /// Returns whether nothing is left to be read before the next event. A connection on another
+    /// thread cannot be checked.
     pub(super) fn has_drained<S: StreamSocket>(&self, inner: &S) -> bool {
         match self {
             Opening::Greets(greets) => greets.has_drained(inner),
@@ -94,16 +94,16 @@ impl Opening {
     }
 }
 
-/// What has come of it when it ends, or waits.
+/// The result when the handshake ends, or waits.
 pub(super) enum Opened {
     Well(Box<Live>),
     Waits(Opening, io::Error),
-    /// Why it has failed; and what is still for the peer to read.
+    /// Why it has failed, and the bytes that must still be sent to the peer.
     Badly(io::Error, Buf),
 }
 
 impl Opening {
-    /// Goes on with the handshake until it has ended or waits.
+    /// Continues the handshake until it has ended or waits.
     pub(super) fn go_on<S: StreamSocket, C>(self, inner: &mut S, scope: &Scope<'_, C>) -> Opened {
         clock::set(scope.wall_time());
         let mut opening = self;
@@ -121,7 +121,7 @@ impl Opening {
                 }
                 Err(Stop::Failed(under_way, error, mut outgoing)) => {
                     count(under_way, |counters| error.counter(counters));
-                    // What is left is flushed before the connection is closed.
+                    // The rest is flushed before the connection is closed.
                     let _is_sent = flush(&mut outgoing, inner);
                     return Opened::Badly(error.into(), outgoing);
                 }
@@ -131,30 +131,31 @@ impl Opening {
 }
 
 impl Opening {
-    /// Counts it as one whose connection was lost.
+    /// Counts the handshake as one whose connection was lost.
     #[cold]
     pub(super) fn abandon(self) {
         let under_way = match self {
             Opening::Greets(greets) => Some(greets.into_under_way()),
             Opening::Starts(start) => Some(start.into_under_way()),
             Opening::Shakes(mut live) => live.end_shaking(),
-            // It is counted where it is.
+            // It is counted on the other thread.
             Opening::Elsewhere(_) => None,
         };
         count(under_way, |counters| &counters.abandoned);
     }
 
-    /// Gives it up, since its time is over. Returns what the peer is to be told: nothing where it
-    /// has not said a word of TLS.
+    /// Aborts the handshake because its time is over. Returns the bytes for the peer; none if it
+    /// has not sent any TLS.
     #[cold]
     pub(super) fn cancel(self) -> Buf {
         let mut outgoing = Buf::new();
         match self {
             Opening::Greets(greets) if greets.is_tls() => outgoing.extend(&CLOSE_NOTIFY),
-            // A port may be looked at by whom it may; and a client always says something.
+            // A peer that has sent no TLS, such as a port scanner, gets nothing. A client does not
+            // stay in `Starts`, since its first step sends the hello.
             Opening::Greets(_) | Opening::Starts(_) => {}
             Opening::Shakes(live) => outgoing = live.cancel(),
-            // The engine is with another thread, and signs; no record is encrypted before that is
+            // The engine is on another thread, which signs; no record is encrypted before that is
             // done.
             Opening::Elsewhere(_) => outgoing.extend(&CLOSE_NOTIFY),
         }
@@ -186,18 +187,18 @@ fn step<S: StreamSocket, C>(
                 Err(Stop::Waits(waits, ErrorKind::WouldBlock.into()))
             }
             Outcome::Value((mut live, result)) => {
-                // It was read before events that nobody has looked at since.
+                // It was read before events that have not been looked at since.
                 live.incoming.forget_short();
                 settle(live, result, inner)
             }
-            // The pool has ended, or the step has panicked. The connection was with it, and was
-            // counted when it was dropped.
+            // The pool has ended, or the step has panicked. The connection was dropped and counted
+            // there.
             Outcome::Lost(lost) => Err(Stop::Failed(None, TlsError::Here(lost.into()), Buf::new())),
         },
     }
 }
 
-/// A server reads the hello.
+/// Reads the hello, on a server.
 fn greet<S: StreamSocket, C>(
     mut greets: Box<Greets>,
     inner: &mut S,
@@ -220,7 +221,7 @@ fn greet<S: StreamSocket, C>(
     Err(Stop::Failed(Some(under_way), error, outgoing))
 }
 
-/// Has the handshake go on with what is there, here or on another thread.
+/// Continues the handshake with the received bytes, here or on another thread.
 fn shake<S: StreamSocket, C>(
     mut live: Box<Live>,
     inner: &mut S,
@@ -251,8 +252,8 @@ fn shake<S: StreamSocket, C>(
     }
 }
 
-/// Whether what comes next may be to sign with a slow key: a hello has come, and a server answers
-/// the first, or the second one, with its signature (RFC 8446 §4.1.4).
+/// Returns whether the next step may sign with a slow key: a hello has arrived, and a server
+/// answers the first or the second one with its signature (RFC 8446 §4.1.4).
 fn is_for_others(live: &Live) -> bool {
     let is_slow = live.shaking.as_ref().is_some_and(|shaking| shaking.is_slow);
     is_slow && live.incoming.has_plain_handshake() && {
@@ -262,7 +263,7 @@ fn is_for_others(live: &Live) -> bool {
     }
 }
 
-/// What follows from a step of the handshake.
+/// Handles the result of a step of the handshake.
 fn settle<S: StreamSocket>(
     mut live: Box<Live>,
     result: Result<At, TlsError>,
@@ -282,7 +283,7 @@ fn settle<S: StreamSocket>(
             return Err(Stop::Failed(live.end_shaking(), error, Buf::new()));
         }
         Ok(at) if !live.session.engine.is_handshaking() => {
-            // It came in the same flight, and is not reported again.
+            // It arrived in the same flight, and is not reported again.
             if at == At::PeerClosed {
                 live.note_peer_closed();
             }
@@ -293,8 +294,8 @@ fn settle<S: StreamSocket>(
                     if is_resumed { &counters.resumed } else { &counters.full }
                 },
             );
-            // What is still to be sent (tickets) goes with the first answer, or with the next
-            // flush.
+            // Records that are still to be sent (tickets) go with the first answer, or with the
+            // next flush.
             return Ok(Went::Open(live));
         }
         Ok(At::PeerClosed) => {
