@@ -1,4 +1,4 @@
-//! `Blocks`: bytes in several pieces, as they came; `BlocksBuilder`: collects them.
+//! `Blocks`: bytes in several pieces, as they arrived; `BlocksBuilder`: collects them.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rotor_stream::Block;
 
-/// Bytes in several pieces, in the memory in which they came. Clones share it.
+/// Bytes in several pieces, in the memory in which they arrived. Clones share it.
 #[derive(Clone, Default)]
 pub struct Blocks {
     pieces: Arc<Vec<Piece>>,
@@ -14,37 +14,37 @@ pub struct Blocks {
 
 #[derive(Clone)]
 struct Piece {
-    /// How many bytes there are up to the end of this one.
+    /// The total length up to the end of this piece.
     end: u64,
     block: Block,
 }
 
 impl Blocks {
-    /// How many bytes there are.
+    /// Returns the total length in bytes.
     pub fn len(&self) -> u64 {
         self.pieces.last().map_or(0, |piece| piece.end)
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The pieces, in order; none of them is empty.
+    /// Returns the pieces in order; none of them is empty.
     pub fn iter(&self) -> impl Iterator<Item = &Block> {
         self.pieces.iter().map(|piece| &piece.block)
     }
 
-    /// The part of one piece that begins at `offset`; empty at the end and beyond.
+    /// Returns the part of one piece that begins at `offset`; empty at the end and beyond.
     pub(crate) fn at(&self, offset: u64) -> &[u8] {
         let place = self.pieces.partition_point(|piece| piece.end <= offset);
         let Some(piece) = self.pieces.get(place) else { return &[] };
-        // Counted from its end, so that no beginning need be kept.
+        // Counted from its end, so that its beginning need not be stored.
         let left = (piece.end - offset) as usize;
         &piece.block[piece.block.len() - left..]
     }
 
-    /// A part, which shares the memory. What lies outside is left out.
+    /// Returns a part, which shares the memory. The range may extend beyond the bytes.
     pub(crate) fn slice(&self, range: Range<u64>) -> Blocks {
         let mut parts = Blocks::default();
         let pieces = Arc::make_mut(&mut parts.pieces);
@@ -61,8 +61,8 @@ impl Blocks {
         parts
     }
 
-    /// Copies all of them into one, and gives the memory of each back once it was copied, where
-    /// nobody shares it.
+    /// Copies all pieces into one vector. If their memory is not shared, each is released as soon
+    /// as it has been copied.
     pub(crate) fn gather(self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.len() as usize);
         match Arc::try_unwrap(self.pieces) {
@@ -92,11 +92,11 @@ impl fmt::Debug for Blocks {
     }
 }
 
-/// Shorter pieces are copied together: each of its own would cost more memory than its bytes, and a
-/// peer that sends byte by byte would have many times what it has sent.
+/// Pieces of up to this many bytes are copied together. Otherwise each would take more memory than
+/// its bytes, and a peer that sends byte by byte would take many times what it has sent.
 const COPIED_PIECE_MAX: usize = 2 << 10;
 
-/// As far as they are copied together, in bytes.
+/// The maximum length of pieces that are copied together, in bytes.
 const TAIL_BYTES: usize = 16 << 10;
 
 /// Collects blocks.
@@ -126,7 +126,7 @@ impl BlocksBuilder {
         self.tail.extend_from_slice(&block);
     }
 
-    /// What was collected; it begins anew.
+    /// Returns the collected blocks, and begins anew.
     pub(crate) fn take(&mut self) -> Vec<Block> {
         self.end_tail();
         self.len = 0;

@@ -1,4 +1,4 @@
-//! `Body`: all of a message's body, wherever it is.
+//! `Body`: the whole body of a message, in memory or in a file.
 
 use std::fs::File;
 use std::io;
@@ -10,12 +10,13 @@ use rotor_stream::Block;
 use crate::blocks::Blocks;
 use crate::body_file::BodyFile;
 
-/// All of a body, in memory or in a file. Clones and parts share it; its memory, or its file, goes
-/// with the last of them. A file of a spool that an output still sends then counts among the spool's
-/// files, and stays open, until another of them is made or dropped after it was sent.
+/// A whole body, in memory or in a file. Clones and slices share it; its memory, or its file, is
+/// released with the last of them. If an output still sends a file of a spool at that time, the
+/// file stays open, and counts among the spool's files, until it has been sent and the spool opens
+/// or drops another file.
 ///
-/// It may be sent to other threads and read by several at a time. Reading one that is in a file
-/// blocks: that is work for [`Scope::offload`](rotor_core::Scope::offload).
+/// A body may be sent to other threads and read by several at a time. Reading one that is in a file
+/// blocks, so use [`Scope::offload`](rotor_core::Scope::offload) for that.
 ///
 /// ```
 /// # mod rotor { pub use rotor_body as body; }
@@ -31,20 +32,20 @@ use crate::body_file::BodyFile;
 #[doc(alias = "payload")]
 #[non_exhaustive]
 pub enum Body {
-    /// Nothing.
+    /// An empty body.
     #[default]
     Empty,
-    /// In memory, in one piece.
+    /// In memory, contiguous.
     Block(Block),
-    /// In memory, as it came.
+    /// In memory, in the pieces in which it arrived.
     Blocks(Blocks),
     /// In a file.
     File(BodyFile),
 }
 
 impl Body {
-    /// A part of a file: what lies outside of it when it is read is missing then, and reading says
-    /// so.
+    /// Makes a body from a range of a file. If the file does not have all of the range when it is
+    /// read, reading fails.
     pub fn from_file(file: Arc<File>, range: std::ops::Range<u64>) -> Body {
         if range.is_empty() {
             return Body::Empty;
@@ -52,7 +53,7 @@ impl Body {
         Body::File(BodyFile::of_file(file, range))
     }
 
-    /// How many bytes it has.
+    /// Returns the length in bytes.
     pub fn len(&self) -> u64 {
         match self {
             Body::Empty => 0,
@@ -62,17 +63,17 @@ impl Body {
         }
     }
 
-    /// Whether it has none.
+    /// Returns whether the body is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether reading it never blocks.
+    /// Returns whether the body is in memory, so that reading it never blocks.
     pub fn is_in_memory(&self) -> bool {
         !matches!(self, Body::File(_))
     }
 
-    /// All of its bytes, where they are in memory and in one piece.
+    /// Returns all the bytes, if they are in memory and contiguous.
     pub fn as_slice(&self) -> Option<&[u8]> {
         match self {
             Body::Empty => Some(&[]),
@@ -81,7 +82,7 @@ impl Body {
         }
     }
 
-    /// Its pieces, where they are in memory; of a file, none.
+    /// Returns the pieces of a body in memory; none for a file.
     pub fn blocks(&self) -> impl Iterator<Item = &Block> {
         let (one, many) = match self {
             Body::Block(block) => (Some(block), None),
@@ -91,12 +92,13 @@ impl Body {
         one.into_iter().chain(many.into_iter().flatten())
     }
 
-    /// Makes one piece of it: copies it once, unless it is in one already. The memory of what was
-    /// copied is given back as the copying goes on, where nobody shares it.
+    /// Makes a contiguous block of a body in memory, which copies it once unless it is contiguous
+    /// already. If the memory of the pieces is not shared, each is released as soon as it has been
+    /// copied.
     ///
     /// # Errors
     ///
-    /// The body as it was, when it is longer than `max` bytes, or in a file: read that by
+    /// The unchanged body, if it is longer than `max` bytes or in a file. Read a file with
     /// [`reader`](Body::reader), on another thread.
     pub fn gather(self, max: usize) -> Result<Block, Body> {
         if self.len() > max as u64 {
@@ -110,13 +112,13 @@ impl Body {
         }
     }
 
-    /// Reads from `offset` on into `into`, as pread(2) does, and returns how many bytes that were:
-    /// none at the end and beyond it, and perhaps fewer than there is room for.
+    /// Reads into `into`, beginning at `offset`, like pread(2). Returns the number of bytes: 0 at
+    /// the end and beyond it, and perhaps fewer than there is room for.
     ///
     /// # Errors
     ///
-    /// Only of a file: what the system says, and `UnexpectedEof` where it has become shorter than
-    /// it was said to be.
+    /// Only for a file: the system's error, and `UnexpectedEof` if the file has become shorter than
+    /// the body.
     pub fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
         if into.is_empty() || offset >= self.len() {
             return Ok(0);
@@ -132,7 +134,7 @@ impl Body {
         }
     }
 
-    /// Where its bytes are in memory, the piece of them that begins at `offset`.
+    /// Returns the piece of a body in memory that begins at `offset`.
     pub(crate) fn memory_at(&self, offset: u64) -> &[u8] {
         match self {
             Body::Block(block) => block.get(offset as usize..).unwrap_or(&[]),
@@ -141,7 +143,8 @@ impl Body {
         }
     }
 
-    /// A part of it, which shares its memory or its file. What lies outside is left out.
+    /// Returns a part of the body, which shares its memory or its file. The range may extend beyond
+    /// the body.
     pub fn slice(&self, range: impl RangeBounds<u64>) -> Body {
         let from = match range.start_bound() {
             Bound::Unbounded => 0,
@@ -158,7 +161,7 @@ impl Body {
         }
         match self {
             Body::Empty => Body::Empty,
-            // Both are within its length.
+            // Both are within the length.
             Body::Block(block) => Body::Block(block.slice(from as usize..to as usize)),
             Body::Blocks(blocks) => Body::from(blocks.slice(from..to)),
             Body::File(file) => Body::File(file.slice(from..to)),
@@ -186,7 +189,7 @@ impl From<Block> for Body {
     }
 }
 
-/// The bytes stay where they are.
+/// Does not copy the bytes.
 impl From<Vec<u8>> for Body {
     fn from(bytes: Vec<u8>) -> Body {
         Body::from(Block::from(bytes))

@@ -23,22 +23,23 @@ impl BodyFile {
         BodyFile { stored: Stored::of_file(file), offset: range.start, len }
     }
 
-    /// All that was written to a file of a spool.
+    /// Makes one from everything that was written to a file of a spool.
     pub(crate) fn of_stored(stored: Arc<Stored>, len: u64) -> BodyFile {
         BodyFile { stored, offset: 0, len }
     }
 
-    /// How many bytes it has.
+    /// Returns the length in bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether it has none.
+    /// Returns whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The file, and where in it the body begins: for `sendfile`. A spool in memory has none.
+    /// Returns the file, and the offset in it at which the body begins, for `sendfile`. `None` for
+    /// a spool in memory.
     pub fn file(&self) -> Option<(Arc<File>, u64)> {
         match self.stored.content() {
             Content::Disk(file) => Some((file.clone(), self.offset)),
@@ -46,27 +47,27 @@ impl BodyFile {
         }
     }
 
-    /// The whole file, where it has no name and can be given one.
+    /// Returns the file, if this is all of it, and it has no name and can be given one.
     pub(crate) fn unnamed(&self) -> Option<&File> {
         match self.stored.content() {
             Content::Disk(file) if self.stored.can_be_linked() && self.offset == 0 => {
-                // A part of it is not all of it.
+                // A part is not the whole file.
                 (file.metadata().ok()?.len() == self.len).then_some(file)
             }
             _ => None,
         }
     }
 
-    /// Has the others wait who give the file a name.
+    /// Locks the naming of the file.
     pub(crate) fn naming(&self) -> MutexGuard<'_, ()> {
         self.stored.naming()
     }
 
-    /// Reads as pread(2) does; see [`Body::read_at`](crate::Body::read_at).
+    /// Reads like pread(2); see [`Body::read_at`](crate::Body::read_at).
     ///
     /// # Errors
     ///
-    /// What the system says, and `UnexpectedEof` where the file has become shorter.
+    /// The system's error, and `UnexpectedEof` if the file has become shorter.
     pub fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
         let left = self.len.saturating_sub(offset);
         let count = into.len().min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -82,18 +83,18 @@ impl BodyFile {
         }
     }
 
-    /// A part, within its length.
+    /// Returns a part, which must be within its length.
     pub(crate) fn slice(&self, range: Range<u64>) -> BodyFile {
         let len = range.end - range.start;
         BodyFile { stored: self.stored.clone(), offset: self.offset + range.start, len }
     }
 
-    /// Bytes that are to be read of it at a time.
+    /// Returns how many bytes to read from it at a time.
     pub(crate) fn read_bytes(&self) -> usize {
         self.stored.read_bytes()
     }
 
-    /// Tells the system that it will be read from its beginning to its end.
+    /// Tells the system that the file will be read from its beginning to its end.
     pub(crate) fn read_ahead(&self) {
         if let Content::Disk(file) = self.stored.content() {
             disk::read_ahead(file);

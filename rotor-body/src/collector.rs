@@ -1,4 +1,4 @@
-//! `Collector`: takes a body as it comes, and gives it as one value.
+//! `Collector`: receives a body in pieces, and makes one value of it.
 
 use std::fmt;
 use std::io;
@@ -15,41 +15,42 @@ use crate::spool::Spool;
 use crate::spooling::{Ask, Bounds, Spooling};
 use crate::stored::Stored;
 
-/// What a body may be, and what is known of it before it comes.
+/// The limits of a body, and what is known about it before it arrives.
 #[derive(Debug, Clone)]
 pub struct Expected {
-    /// Bytes that it may have in memory; a longer one goes to a file.
+    /// The maximum number of its bytes in memory; a longer body goes to a file.
     pub ram_max: usize,
-    /// Bytes that it may have at all.
+    /// The maximum length of the body in bytes.
     pub bytes_max: u64,
-    /// How long it was announced to be, where it was: so much is counted among the spool's bytes and
-    /// reserved on its disk from the beginning. What comes beyond is counted as it comes, and an end
-    /// before it is an end: whether a body may be shorter or longer than was said, its protocol
-    /// decides. HTTP's refuses both.
+    /// The announced length, if any. This many bytes count among the spool's bytes, and are
+    /// reserved on its disk, from the beginning. Further bytes count as they arrive, and the body
+    /// may also end earlier. The protocol decides whether a body may be shorter or longer than
+    /// announced; HTTP refuses both.
     pub announced: Option<u64>,
-    /// What all bodies may hold of memory together, files apart.
+    /// The memory that all bodies together may hold, not counting files.
     pub memory: Arc<BytesHeld>,
 }
 
-/// How a body that is being collected goes on.
+/// How the collection of a body goes on.
 #[derive(Debug)]
 #[must_use = "what comes while it is to be held may be lost"]
 pub enum Progress {
-    /// More of it may be added.
+    /// More may be added.
     More,
-    /// No more of it may be added before [`Collector::poll`] says so: leave it with the peer.
+    /// Nothing more may be added before [`Collector::poll`] allows it: leave the rest with the
+    /// peer.
     Hold,
-    /// All of it is there.
+    /// The body is complete.
     Done(Body),
 }
 
-/// Collects one body: in memory while it is short, in a file of a [`Spool`] when it is not.
+/// Collects one body: in memory while it is short, otherwise in a file of a [`Spool`].
 ///
-/// **It never blocks.** What is slow is done by other threads, which wake the machine; whoever has
-/// the collector then calls [`poll`](Collector::poll). One that is dropped, or has failed, leaves
-/// nothing behind.
+/// **It never blocks.** Slow operations are done by other threads, which wake the machine; then
+/// call [`poll`](Collector::poll). If a collector is dropped, or has failed, nothing is left
+/// behind.
 ///
-/// Servers and clients of HTTP have one inside; this is for other protocols.
+/// HTTP servers and clients have one inside; this type is for other protocols.
 ///
 /// ```no_run
 /// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; pub use rotor_body as body; }
@@ -70,43 +71,44 @@ pub enum Progress {
 pub struct Collector {
     spooling: Spooling,
     spool: Option<Spool>,
-    /// Bytes that were counted when its file was asked for: what was announced.
+    /// The number of bytes that were counted when its file was requested: the announced length.
     announced: u64,
-    /// What of it is in memory and was counted, while it is to stay there.
+    /// The bytes in memory that are counted, as long as the body stays there.
     held: Share,
-    /// The same once it goes to a file. Who writes shares it: what waits for a thread is in memory
-    /// also when the body's peer, and this, are gone.
+    /// The same for a body that goes to a file. The jobs that write share it, because bytes that
+    /// wait for a thread are in memory even after the peer and the collector are gone.
     unwritten: Option<Arc<Mutex<Unwritten>>>,
     memory: Arc<BytesHeld>,
-    /// Bytes that are being written.
+    /// The number of bytes that are being written.
     under_way: usize,
     file: Option<Arc<Stored>>,
     jobs: Vec<Future<Ran>>,
     whole: Option<Body>,
 }
 
-/// What of a body that goes to a file is in memory and was counted. One of the two has it.
+/// The counted bytes in memory of a body that goes to a file. They are in one of the two shares.
 struct Unwritten {
-    /// Among the bodies that memory keeps: until the other has room.
+    /// Among the bodies in memory, until the other total has room.
     held: Share,
-    /// Among those that wait for the disk.
+    /// Among the bytes that wait for the disk.
     waits: Share,
 }
 
-/// What another thread has done.
+/// The result of a job on another thread.
 enum Ran {
     Opened(io::Result<Arc<Stored>>),
-    /// The blocks come back, so that their memory goes back to the thread that lent it.
+    /// The blocks are returned, so that their memory goes back to the thread that lent it.
     Written(Vec<Block>, io::Result<()>),
     Synced(io::Result<()>),
 }
 
 impl Collector {
-    /// Begins. Without a spool, what does not fit into memory is too large.
+    /// Begins to collect a body. Without a spool, a body that does not fit into memory is too
+    /// large.
     ///
     /// # Errors
     ///
-    /// `TooLarge`, of what was announced; `NoRoom`, where all bodies together hold too much.
+    /// `TooLarge` if the announced length is; `NoRoom` if all bodies together hold too much.
     pub fn begin<C>(
         spool: Option<&Spool>,
         expected: Expected,
@@ -133,24 +135,24 @@ impl Collector {
         Ok(collector)
     }
 
-    /// Whether more may be added now.
+    /// Returns whether more may be added now.
     pub fn takes_more(&self) -> bool {
         self.spooling.takes_more()
     }
 
-    /// Whether all of it will be in memory: by what was announced, or since there is no spool. Until
-    /// then it is best read in few steps.
+    /// Returns whether the body will be in memory, according to its announced length or because
+    /// there is no spool. Then it should be read in few turns.
     pub fn stays_in_memory(&self) -> bool {
         self.spooling.stays_in_memory()
     }
 
-    /// More of it has come. Where no more should, because [`Progress::Hold`] was returned, it is
-    /// taken all the same, and costs memory.
+    /// Adds a block that has arrived. After [`Progress::Hold`] a block is accepted all the same,
+    /// but costs memory.
     ///
     /// # Errors
     ///
-    /// It cannot be kept; the collector is of no use any more. Or, by the caller's fault, `AfterEnd`:
-    /// then the body is as it was at its [`end`](Collector::end), and goes on.
+    /// The body cannot be kept, and the collector has failed; drop it. Or `AfterEnd`, the caller's
+    /// mistake: the body is unchanged since its [`end`](Collector::end), and goes on.
     pub fn add<C>(&mut self, block: Block, scope: &Scope<'_, C>) -> Result<Progress, SpoolError> {
         self.spooling.add(block)?;
         self.count()?;
@@ -158,22 +160,22 @@ impl Collector {
         Ok(self.progress())
     }
 
-    /// All of it has come.
+    /// Says that the body is complete.
     ///
     /// # Errors
     ///
-    /// It cannot be kept; the collector is of no use any more.
+    /// The body cannot be kept, and the collector has failed; drop it.
     pub fn end<C>(&mut self, scope: &Scope<'_, C>) -> Result<Progress, SpoolError> {
         self.spooling.end();
         self.advance(scope)?;
         Ok(self.progress())
     }
 
-    /// The machine was woken: looks at what other threads have done, which may be nothing.
+    /// Handles a wake-up of the machine: checks what other threads have finished, possibly nothing.
     ///
     /// # Errors
     ///
-    /// As [`end`](Collector::end).
+    /// As for [`end`](Collector::end).
     pub fn poll<C>(&mut self, scope: &Scope<'_, C>) -> Result<Progress, SpoolError> {
         for job in std::mem::take(&mut self.jobs) {
             match job.take() {
@@ -215,7 +217,7 @@ impl Collector {
         }
     }
 
-    /// Counts what it holds of memory; where all together hold too much, it goes to the file.
+    /// Counts the memory of the body; if all bodies together hold too much, it goes to a file.
     fn count(&mut self) -> Result<(), SpoolError> {
         let holds = self.spooling.waiting() + self.under_way;
         if self.spooling.is_in_memory() {
@@ -242,7 +244,7 @@ impl Collector {
         Ok(())
     }
 
-    /// Has done what is to be done next.
+    /// Starts everything that can be done next.
     fn advance<C>(&mut self, scope: &Scope<'_, C>) -> Result<(), SpoolError> {
         loop {
             match self.spooling.next() {
@@ -286,12 +288,12 @@ impl Collector {
             file.take_bytes(end).map_err(|_| SpoolError::NoRoom)?;
         }
         self.under_way += len;
-        // In the order in which they are given up where nobody wants it written any more.
+        // In the order in which they are released if the job is dropped.
         let writing = (self.unwritten.clone(), file, spool);
         self.run(scope, move || {
             let (_, file, spool) = &writing;
             let written = spool.write(file, &blocks, offset);
-            // Before the machine hears of it: else it could be the one that closes the file.
+            // Before the machine is woken: otherwise it might be the one that closes the file.
             drop(writing);
             Ran::Written(blocks, written)
         })

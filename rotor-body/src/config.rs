@@ -1,24 +1,25 @@
-//! `SpoolConfig`: the limits of a spool, said once.
+//! `SpoolConfig`: the settings and limits of a spool.
 
 use std::path::{Path, PathBuf};
 
 use rotor_core::OffloadPool;
 
-/// Whether a body is on the disk itself when it is handed over, or in the system's memory still.
+/// Whether a body is on the disk, or only in the system's cache, when it is handed over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[doc(alias = "fsync")]
 #[non_exhaustive]
 pub enum SyncData {
-    /// When the system finds the time: a crash of the machine loses what nobody has a name for
-    /// anyway.
+    /// The system writes it to the disk at some time. A crash of the machine loses only a file that
+    /// has no name anyway.
     #[default]
     Never,
-    /// Before it is handed over (fdatasync(2)): 1 GiB takes more than a minute on a disk that writes
-    /// 15 MB in a second. Deadlines run in that time, as the `handler_timeout` of an HTTP server.
+    /// It is written to the disk before it is handed over (fdatasync(2)): 1 GiB takes more than a
+    /// minute on a disk that writes 15 MB a second. Deadlines run during that time, such as the
+    /// `handler_timeout` of an HTTP server.
     BeforeHandedOver,
 }
 
-/// The limits of a spool, and where its files are.
+/// The limits of a spool, and the directory of its files.
 ///
 /// ```
 /// # mod rotor { pub use rotor_body as body; }
@@ -49,8 +50,8 @@ pub struct SpoolConfig {
 }
 
 impl SpoolConfig {
-    /// The defaults, with files in this directory. On a tmpfs they are in memory that the system
-    /// may swap out.
+    /// Returns the defaults, with files in this directory. On a tmpfs the files are in memory,
+    /// which the system may swap out.
     pub fn new(directory: impl AsRef<Path>) -> SpoolConfig {
         SpoolConfig {
             directory: directory.as_ref().to_owned(),
@@ -69,100 +70,105 @@ impl SpoolConfig {
         }
     }
 
-    /// Bytes of a body that are kept in memory, whatever its receiver allows; a longer one goes to a
-    /// file. Default 192 KiB: most bodies are shorter, and a thousand of them are no load.
+    /// Sets how many bytes of a body are kept in memory, even if its receiver allows more; a longer
+    /// body goes to a file. Default 192 KiB: most bodies are shorter, and a thousand of them need
+    /// little memory.
     pub fn ram_bytes_max(mut self, bytes: usize) -> SpoolConfig {
         self.ram_bytes_max = bytes;
         self
     }
 
-    /// Bytes of a body, whatever its receiver allows. Default 1 GiB. Beyond:
-    /// [`TooLarge`](crate::SpoolError::TooLarge).
+    /// Sets the maximum length of a body in bytes, even if its receiver allows more. Default 1 GiB.
+    /// Beyond: [`TooLarge`](crate::SpoolError::TooLarge).
     pub fn body_bytes_max(mut self, bytes: u64) -> SpoolConfig {
         self.body_bytes_max = bytes;
         self
     }
 
-    /// Bytes that are written at a time. Default 256 KiB, which are 16 blocks of a stream and one
-    /// pwritev(2). At least 1.
+    /// Sets how many bytes are written at a time. Default 256 KiB, which is 16 blocks of a stream
+    /// and one pwritev(2). At least 1.
     pub fn piece_bytes(mut self, bytes: usize) -> SpoolConfig {
         self.piece_bytes = bytes.max(1);
         self
     }
 
-    /// Pieces of one body that are being written at a time; beyond, its peer has to wait. Default 2,
-    /// so that one comes while the other is written. At least 1.
+    /// Sets how many pieces of one body may be written at a time; beyond that, its peer has to
+    /// wait. Default 2, so that one arrives while the other is written. At least 1.
     #[doc(alias = "backpressure")]
     pub fn pieces_under_way(mut self, pieces: usize) -> SpoolConfig {
         self.pieces_under_way = pieces.max(1);
         self
     }
 
-    /// Bytes of all bodies together that have come and are not written yet. Default 2 MiB: 4 bodies
-    /// at full speed. Beyond, each writes what it has, however little, and its peer waits until that
-    /// is done; so it is passed by no more than one block of each body, which has 64 KiB at most. A
-    /// body that outgrows memory counts there until there is room for it here.
+    /// Sets how many bytes of all bodies together may have arrived without being written yet.
+    /// Default 2 MiB: 4 bodies at full speed. Beyond that, each body writes what it has, however
+    /// little, and its peer waits until that is done. So the limit is exceeded by at most one block
+    /// of each body, which has at most 64 KiB. A body that moves from memory to a file still counts
+    /// as a body in memory until there is room for it under this limit.
     #[doc(alias = "backpressure")]
     pub fn unwritten_bytes_max(mut self, bytes: usize) -> SpoolConfig {
         self.unwritten_bytes_max = bytes;
         self
     }
 
-    /// Bytes of all files together; what was announced counts from the beginning, so that nobody is
-    /// refused in the middle: a few peers that announce much and send slowly may keep others out,
-    /// who had better be bounded by [`body_bytes_max`](SpoolConfig::body_bytes_max). Default 8 GiB.
-    /// Beyond: [`NoRoom`](crate::SpoolError::NoRoom).
+    /// Sets how many bytes all files together may have. An announced length counts from the
+    /// beginning, so that no body is refused in the middle. Therefore a few peers that announce
+    /// much and send slowly may keep others out; limit them by
+    /// [`body_bytes_max`](SpoolConfig::body_bytes_max). Default 8 GiB. Beyond:
+    /// [`NoRoom`](crate::SpoolError::NoRoom).
     pub fn all_bytes_max(mut self, bytes: u64) -> SpoolConfig {
         self.all_bytes_max = bytes;
         self
     }
 
-    /// Files at a time, each with a descriptor. Default 1,024. Beyond:
+    /// Sets the maximum number of files at a time, each with a descriptor. Default 1,024. Beyond:
     /// [`NoRoom`](crate::SpoolError::NoRoom).
     pub fn files_max(mut self, files: usize) -> SpoolConfig {
         self.files_max = files;
         self
     }
 
-    /// Bytes of the file system that are left to others. Default 256 MiB: a full disk stops more
-    /// than uploads. Beyond: [`DiskFull`](crate::SpoolError::DiskFull). 0: none, and nothing is
-    /// asked.
+    /// Sets how many bytes of the file system are left free for other programs. Default 256 MiB: a
+    /// full disk stops more than uploads. Beyond: [`DiskFull`](crate::SpoolError::DiskFull). With 0
+    /// nothing is kept free, and free space is not checked.
     pub fn keep_free_bytes(mut self, bytes: u64) -> SpoolConfig {
         self.keep_free_bytes = bytes;
         self
     }
 
-    /// Bytes that a [`BodyReader`](crate::BodyReader) reads of a file at a time. Default 256 KiB: a
-    /// fourth of that costs a fifth more. At least 1.
+    /// Sets how many bytes of a file a [`BodyReader`](crate::BodyReader) reads at a time. Default
+    /// 256 KiB: with a fourth of that, reading costs a fifth more. At least 1.
     pub fn read_bytes(mut self, bytes: usize) -> SpoolConfig {
         self.read_bytes = bytes.max(1);
         self
     }
 
-    /// Permissions of the files, less the umask, for who gives one a name himself
-    /// ([`BodyFile::file`](crate::BodyFile::file)): [`Body::store_in`](crate::Body::store_in) sets
-    /// those of its [`StoreJob::mode`](crate::StoreJob::mode). Default `0o600`: its owner's alone.
+    /// Sets the permissions of the files, less the umask. They matter if a program gives a file a
+    /// name itself ([`BodyFile::file`](crate::BodyFile::file));
+    /// [`Body::store_in`](crate::Body::store_in) sets those of its
+    /// [`StoreJob::mode`](crate::StoreJob::mode). Default `0o600`: only for the owner.
     pub fn mode(mut self, mode: u32) -> SpoolConfig {
         self.mode = mode & 0o7777;
         self
     }
 
-    /// Whether the disk is waited for. Default [`SyncData::Never`].
+    /// Sets whether to wait for the disk. Default [`SyncData::Never`].
     pub fn sync(mut self, sync: SyncData) -> SpoolConfig {
         self.sync = sync;
         self
     }
 
-    /// The threads that open, write and close the files. Default: two of the spool's own, and as
-    /// many jobs as its files can have; so a slow disk does not hold up what else is offloaded.
+    /// Sets the threads that open, write and close the files. Default: a pool of two threads for
+    /// this spool, with room for all the jobs of its files, so that a slow disk does not hold up
+    /// other offloaded work.
     pub fn pool(mut self, pool: OffloadPool) -> SpoolConfig {
         self.pool = Some(pool);
         self
     }
 
-    /// The pool that was said, or the default one.
+    /// Returns the configured pool, or the default one.
     pub(crate) fn pool_or_default(&self) -> OffloadPool {
-        // Opening, closing, syncing: not more at a time than a piece.
+        // Opening, closing and syncing: no more jobs at a time than for one piece.
         let jobs = self
             .files_max
             .saturating_mul(self.pieces_under_way.saturating_add(1))
@@ -171,5 +177,5 @@ impl SpoolConfig {
     }
 }
 
-/// Threads of a spool: while one waits for the disk another copies.
+/// The threads of a spool: while one waits for the disk, the other copies.
 const THREADS: usize = 2;

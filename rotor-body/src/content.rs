@@ -1,4 +1,4 @@
-//! `Content`: the bytes of a body's file, on a disk or in a test's memory.
+//! `Content`: the contents of a body's file, on a disk or in a test's memory.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -9,14 +9,15 @@ use rotor_stream::Block;
 use crate::disk;
 use crate::memory_file::MemoryFile;
 
-/// Slices of one pwritev(2): 16 blocks are a piece, and few systems take more than 1,024.
+/// The maximum number of slices for one pwritev(2): a piece has 16 blocks, and few systems take
+/// more than 1,024 slices.
 const SLICES_MAX: usize = 64;
 
 #[derive(Debug)]
 pub(crate) enum Content {
     Disk(Arc<File>),
     Memory(MemoryFile),
-    /// None any more: it is being dropped.
+    /// The file is being dropped.
     Closed,
 }
 
@@ -29,7 +30,7 @@ impl Content {
         }
     }
 
-    /// As pread(2).
+    /// Reads like pread(2).
     pub(crate) fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Content::Disk(file) => disk::read_at(file, offset, into),
@@ -38,7 +39,7 @@ impl Content {
         }
     }
 
-    /// Has the disk itself hold what was written.
+    /// Writes the data to the disk itself.
     pub(crate) fn sync(&self) -> io::Result<()> {
         match self {
             Content::Disk(file) => file.sync_data(),
@@ -46,7 +47,7 @@ impl Content {
         }
     }
 
-    /// Writes all blocks one after the other, from `offset` on.
+    /// Writes all blocks one after the other, beginning at `offset`.
     pub(crate) fn write_blocks(&self, blocks: &[Block], mut offset: u64) -> io::Result<()> {
         for blocks in blocks.chunks(SLICES_MAX) {
             let mut slices = [IoSlice::new(&[]); SLICES_MAX];

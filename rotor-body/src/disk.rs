@@ -1,7 +1,7 @@
-//! The system calls of bodies in files: made on other threads.
+//! The system calls for bodies in files, which are made on other threads.
 //!
-//! A file that is made for a body has no name: one that is left behind by a crash is gone with its
-//! process, and no other program finds it by its name.
+//! A new file of a body has no name: if the process crashes, the file is gone, and no other program
+//! can find it by name.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -12,14 +12,15 @@ use rotor_core::backend::system_entropy;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
-/// How often another name is tried where one exists already: of 2^64, none is met twice.
+/// How often another random name is tried if one exists already. With 2^64 names, none is met
+/// twice.
 const NAMES_MAX: usize = 8;
 
-/// A new file without a name, and whether it can be given one.
+/// Opens a new file without a name. Returns also whether it can be given one.
 pub(crate) fn open_unnamed(directory: BorrowedFd<'_>, mode: Mode) -> io::Result<(File, bool)> {
     match open_tmpfile(directory, mode) {
         Ok(file) => Ok((file, true)),
-        // The file system does not know it, or the kernel takes it for a directory to be written.
+        // The file system does not support it, or the kernel takes this for writing to a directory.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS) => {
             let (file, name) = create_named(directory, mode)?;
             unlink(directory, &name)?;
@@ -40,7 +41,7 @@ fn open_tmpfile(_: BorrowedFd<'_>, _: Mode) -> Result<File, Errno> {
     Err(Errno::NOSYS)
 }
 
-/// A new file with a name that nobody can guess.
+/// Creates a new file with an unpredictable name.
 pub(crate) fn create_named(directory: BorrowedFd<'_>, mode: Mode) -> io::Result<(File, String)> {
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
     with_random_name(|name| {
@@ -48,7 +49,7 @@ pub(crate) fn create_named(directory: BorrowedFd<'_>, mode: Mode) -> io::Result<
     })
 }
 
-/// What `make` makes under a random name that does not exist yet.
+/// Calls `make` with random names until it gets one that does not exist yet.
 pub(crate) fn with_random_name<T>(
     mut make: impl FnMut(&str) -> Result<T, Errno>,
 ) -> io::Result<(T, String)> {
@@ -65,12 +66,13 @@ pub(crate) fn with_random_name<T>(
     Err(Errno::EXIST.into())
 }
 
-/// Takes a file's name away.
+/// Removes a name.
 pub(crate) fn unlink(directory: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     Ok(rustix::fs::unlinkat(directory, name, AtFlags::empty())?)
 }
 
-/// Gives an unnamed file a name (open(2), on `O_TMPFILE`). An error where another file has it.
+/// Gives an unnamed file a name (open(2), on `O_TMPFILE`). It is an error if another file has the
+/// name.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn link_unnamed(
     file: &File,
@@ -78,7 +80,7 @@ pub(crate) fn link_unnamed(
     name: &str,
 ) -> Result<(), Errno> {
     use std::os::fd::AsRawFd;
-    // By /proc: `AT_EMPTY_PATH` needs a capability.
+    // Through /proc, because `AT_EMPTY_PATH` needs a capability.
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     rustix::fs::linkat(rustix::fs::CWD, path, directory, name, AtFlags::SYMLINK_FOLLOW)
 }
@@ -88,8 +90,7 @@ pub(crate) fn link_unnamed(_: &File, _: BorrowedFd<'_>, _: &str) -> Result<(), E
     Err(Errno::NOSYS)
 }
 
-/// Gives what is `from` the name `to`, unless something has that already: `EXIST`, and nothing has
-/// changed then.
+/// Renames `from` to `to`, unless that exists: then it returns `EXIST`, and nothing has changed.
 pub(crate) fn rename_new(directory: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {
     first_known(&[
         &|| rename_if_free(directory, from, to),
@@ -98,14 +99,14 @@ pub(crate) fn rename_new(directory: BorrowedFd<'_>, from: &str, to: &str) -> Res
     ])
 }
 
-/// Tries one way after the other, until there is one that the kernel and the file system know.
+/// Tries one way after the other, until the kernel and the file system support one.
 fn first_known(ways: &[&dyn Fn() -> Result<(), Errno>]) -> Result<(), Errno> {
     let mut done = Err(Errno::NOSYS);
     for way in ways {
         done = way();
         let is_unknown = matches!(
             done,
-            // vfat, for one, says `PERM` of hard links (link(2)).
+            // vfat, for example, returns `PERM` for hard links (link(2)).
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM | Errno::MLINK)
         );
         if !is_unknown {
@@ -128,13 +129,12 @@ fn rename_if_free(_: BorrowedFd<'_>, _: &str, _: &str) -> Result<(), Errno> {
 
 fn link_and_unlink(directory: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {
     rustix::fs::linkat(directory, from, directory, to, AtFlags::empty())?;
-    // It has the name that it was to have, whatever becomes of the other one.
+    // The file has its new name, whatever happens to the old one.
     let _ = unlink(directory, from);
     Ok(())
 }
 
-/// For who has neither: an empty file keeps the name free from others until the right one takes its
-/// place.
+/// For file systems that support neither: an empty file reserves the name until it is replaced.
 fn rename_to_reserved(directory: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
     drop(retry_on_intr(|| rustix::fs::openat(directory, to, flags, Mode::RUSR | Mode::WUSR))?);
@@ -145,15 +145,15 @@ fn rename_to_reserved(directory: BorrowedFd<'_>, from: &str, to: &str) -> Result
     renamed
 }
 
-/// Reserves space, so that a disk that is full says so now. Returns whether the file system can:
-/// else it says so when it is written.
+/// Reserves space, so that a full disk is reported now. Returns whether the file system supports
+/// that; if not, a full disk is reported when the file is written.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 pub(crate) fn allocate(file: &File, len: u64) -> io::Result<bool> {
     allocate_by(|| rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, len))
 }
 
-/// What `fallocate` says. A signal may interrupt it for good, whatever `SA_RESTART` says (a tmpfs
-/// does so), and the thread that it is delivered to is any that does not block it: this one, too.
+/// Returns the result of `fallocate`. A signal may interrupt it, despite `SA_RESTART` (on a tmpfs
+/// it does), and signals are delivered to any thread that does not block them, including this one.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 fn allocate_by(fallocate: impl FnMut() -> Result<(), Errno>) -> io::Result<bool> {
     match retry_on_intr(fallocate) {
@@ -167,18 +167,18 @@ pub(crate) fn allocate(_: &File, _: u64) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Has the disk hold the names in a directory.
+/// Writes the names in a directory to the disk.
 pub(crate) fn sync(directory: impl AsFd) -> io::Result<()> {
     sync_by(|| rustix::fs::fsync(&directory))
 }
 
-/// What `fsync` says, once no signal has interrupted it (fsync(2)).
+/// Returns the result of `fsync`, after calling it again if a signal has interrupted it (fsync(2)).
 fn sync_by(fsync: impl FnMut() -> Result<(), Errno>) -> io::Result<()> {
     Ok(retry_on_intr(fsync)?)
 }
 
-/// An error where the file system would have less than `keep_free` bytes left with `more` bytes on
-/// it.
+/// Returns an error if the file system would have less than `keep_free` bytes left after writing
+/// `more` bytes.
 pub(crate) fn check_free(any: impl AsFd, more: u64, keep_free: u64) -> io::Result<()> {
     if keep_free == 0 {
         return Ok(());
@@ -187,19 +187,19 @@ pub(crate) fn check_free(any: impl AsFd, more: u64, keep_free: u64) -> io::Resul
     if free.saturating_sub(more) < keep_free { Err(Errno::NOSPC.into()) } else { Ok(()) }
 }
 
-/// The bytes of which `fstatvfs` says that users have them, once no signal has interrupted it
-/// (fstatfs(2)): some are kept for root.
+/// Returns how many bytes are available to users, according to `fstatvfs` (some are reserved for
+/// root). It is called again if a signal has interrupted it (fstatfs(2)).
 fn free_by(fstatvfs: impl FnMut() -> Result<rustix::fs::StatVfs, Errno>) -> io::Result<u64> {
     let system = retry_on_intr(fstatvfs)?;
     Ok(system.f_bavail.saturating_mul(system.f_frsize))
 }
 
-/// As pwritev(2).
+/// Writes like pwritev(2).
 pub(crate) fn write_at(file: &File, slices: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
     Ok(rustix::io::pwritev(file, slices, offset)?)
 }
 
-/// As pread(2).
+/// Reads like pread(2).
 pub(crate) fn read_at(file: &File, offset: u64, into: &mut [u8]) -> io::Result<usize> {
     loop {
         match file.read_at(into, offset) {
@@ -209,10 +209,10 @@ pub(crate) fn read_at(file: &File, offset: u64, into: &mut [u8]) -> io::Result<u
     }
 }
 
-/// Tells the kernel that the file is about to be read from its beginning to its end.
+/// Tells the kernel that the file will be read from its beginning to its end.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 pub(crate) fn read_ahead(file: &File) {
-    // A hint: without it reading is slower at most.
+    // Only a hint: at worst, reading is slower without it.
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Sequential);
 }
 

@@ -6,49 +6,51 @@ use quick_error::quick_error;
 use rotor_core::Lost;
 
 quick_error! {
-    /// Why a body could not be kept. It is gone then, and so is its file, but for `AfterEnd`.
+    /// Why a body could not be kept. The body and its file are gone then, except for `AfterEnd`.
     #[derive(Debug)]
     #[non_exhaustive]
     pub enum SpoolError {
-        /// The body is longer than its limit, or longer than memory may hold where there is no
-        /// spool. The peer's fault. A server answers 413.
+        /// The body is longer than its limit, or does not fit into memory and there is no spool.
+        /// This is the peer's fault. A server responds with 413.
         TooLarge { display("the body is larger than its limit") }
-        /// All bodies together hold as much as they may: [`all_bytes_max`], [`files_max`], or of
-        /// memory, where there is no spool ([`Expected::memory`]); or as many jobs wait as the pool
-        /// takes. Nobody's fault: it may be tried again later. A server answers 503.
+        /// All bodies together hold as much as they may: [`all_bytes_max`], [`files_max`], or,
+        /// without a spool, the limit for memory ([`Expected::memory`]); or the pool's queue of
+        /// jobs is full. This is nobody's fault: another attempt may succeed later. A server
+        /// responds with 503.
         ///
         /// [`Expected::memory`]: crate::Expected::memory
         /// [`all_bytes_max`]: crate::SpoolConfig::all_bytes_max
         /// [`files_max`]: crate::SpoolConfig::files_max
         NoRoom { display("all bodies together hold as much as they may") }
-        /// The file system is full, or so nearly that [`keep_free_bytes`] would not be left, or
-        /// the user's quota is spent (ENOSPC, EDQUOT). A server answers 507.
+        /// The file system is full, or less than [`keep_free_bytes`] would be left, or the user's
+        /// quota is used up (ENOSPC, EDQUOT). A server responds with 507.
         ///
         /// [`keep_free_bytes`]: crate::SpoolConfig::keep_free_bytes
         DiskFull(error: io::Error) {
             display("there is no space for the body on its disk")
             source(error)
         }
-        /// The process, or the system, has no descriptor left (EMFILE, ENFILE). A server answers
-        /// 503.
+        /// The process, or the system, has no descriptor left (EMFILE, ENFILE). A server responds
+        /// with 503.
         NoDescriptor(error: io::Error) {
             display("there is no descriptor for the file of a body")
             source(error)
         }
-        /// The disk failed (EIO), or the directory cannot be written. A server answers 500.
+        /// The disk failed (EIO), or the directory cannot be written to. A server responds with
+        /// 500.
         Disk(error: io::Error) {
             display("the file of a body cannot be written")
             source(error)
         }
-        /// More was added behind the end of the body. The caller's fault: call [`end`] behind the
-        /// last [`add`], and begin another collector for another body. A server answers 500.
+        /// More was added after the end of the body: the caller's mistake. Call [`end`] after the
+        /// last [`add`], and begin another collector for another body. A server responds with 500.
         ///
         /// [`add`]: crate::Collector::add
         /// [`end`]: crate::Collector::end
         AfterEnd {
             display("more was added to a body behind its end: `end` is for when all of it was added")
         }
-        /// The thread that was to write has ended, or panicked. A server answers 500.
+        /// The thread that was to write has ended, or panicked. A server responds with 500.
         Lost(lost: Lost) {
             from()
             display("the thread that writes bodies is gone")
@@ -69,7 +71,7 @@ impl From<io::Error> for SpoolError {
     }
 }
 
-/// std has no kind for these.
+/// std has no error kinds for these.
 fn is_no_descriptor(error: &io::Error) -> bool {
     use rustix::io::Errno;
     [Errno::MFILE, Errno::NFILE].iter().any(|no| error.raw_os_error() == Some(no.raw_os_error()))

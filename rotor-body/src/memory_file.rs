@@ -1,12 +1,11 @@
-//! `MemoryFile`: a file of a spool that has no disk, and `Faults`: how it fails.
+//! `MemoryFile`: a file of a spool in memory; `Faults`: how it fails.
 
 use std::io::{self, IoSlice};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
 
-/// What goes wrong with the files of a spool in memory: for tests of what a full or failing disk
-/// does to a program.
+/// How the files of a spool in memory fail, to test a program with a full or failing disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Faults {
@@ -18,43 +17,43 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Nothing goes wrong.
+    /// Makes faults without any failure.
     pub fn none() -> Faults {
         Faults::default()
     }
 
-    /// A write takes no more bytes at a time than this, at least 1.
+    /// Limits how many bytes a write takes at a time; at least 1.
     pub fn short_writes(mut self, bytes: usize) -> Faults {
         self.write_bytes_max = Some(bytes.max(1));
         self
     }
 
-    /// No file becomes longer than this: ENOSPC, also where so many are to be reserved.
+    /// Limits the length of each file: beyond it, writing or reserving returns ENOSPC.
     pub fn full_at(mut self, bytes: u64) -> Faults {
         self.full_at = Some(bytes);
         self
     }
 
-    /// A write that reaches this byte of its file fails: EIO.
+    /// Makes a write that reaches this byte of its file fail with EIO.
     pub fn broken_at(mut self, byte: u64) -> Faults {
         self.broken_at = Some(byte);
         self
     }
 
-    /// No file can be opened: EMFILE.
+    /// Makes opening files fail with EMFILE.
     pub fn without_descriptor(mut self) -> Faults {
         self.without_descriptor = true;
         self
     }
 
-    /// No file can be opened: the directory is gone, ENOENT.
+    /// Makes opening files fail with ENOENT, as if the directory were gone.
     pub fn without_directory(mut self) -> Faults {
         self.without_directory = true;
         self
     }
 }
 
-/// A file that is none.
+/// A file in memory.
 #[derive(Debug)]
 pub(crate) struct MemoryFile {
     bytes: Mutex<Vec<u8>>,
@@ -62,7 +61,7 @@ pub(crate) struct MemoryFile {
 }
 
 impl MemoryFile {
-    /// Opens one, with room for so many bytes.
+    /// Opens a file, with reserved space for so many bytes.
     pub(crate) fn open(faults: Arc<Faults>, reserved: u64) -> io::Result<MemoryFile> {
         if faults.without_descriptor {
             return Err(Errno::MFILE.into());
@@ -80,7 +79,7 @@ impl MemoryFile {
         self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As pwritev(2).
+    /// Writes like pwritev(2).
     pub(crate) fn write_at(&self, slices: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
         let Faults { write_bytes_max, full_at, broken_at, .. } = *self.faults;
         let wanted: usize = slices.iter().map(|slice| slice.len()).sum();
@@ -89,7 +88,7 @@ impl MemoryFile {
             return Err(Errno::IO.into());
         }
         if let Some(full) = full_at {
-            // What still fits is written, as a disk does it.
+            // The part that fits is written, as on a disk.
             count = count.min(usize::try_from(full.saturating_sub(offset)).unwrap_or(usize::MAX));
         }
         if count == 0 && wanted > 0 {
@@ -110,7 +109,7 @@ impl MemoryFile {
         Ok(count)
     }
 
-    /// As pread(2).
+    /// Reads like pread(2).
     pub(crate) fn read_at(&self, offset: u64, into: &mut [u8]) -> usize {
         let bytes = self.lock();
         let from = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..));

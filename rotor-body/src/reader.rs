@@ -1,4 +1,4 @@
-//! `BodyReader`: a body as std reads it.
+//! `BodyReader`: reads a body through std's traits.
 
 use std::io::{self, BufRead, Read, Seek, SeekFrom};
 
@@ -6,9 +6,9 @@ use crate::body::Body;
 
 /// Reads a body from its beginning to its end: [`Read`], [`BufRead`] and [`Seek`].
 ///
-/// What is in memory is read where it is; of a file
-/// [`read_bytes`](crate::SpoolConfig::read_bytes) at a time (256 KiB), which blocks: on another
-/// thread, as a rule.
+/// A body in memory is read without a buffer. A file is read
+/// [`read_bytes`](crate::SpoolConfig::read_bytes) at a time (256 KiB), which blocks, so it is
+/// usually read on another thread.
 ///
 /// ```
 /// # mod rotor { pub use rotor_body as body; }
@@ -22,20 +22,20 @@ use crate::body::Body;
 #[derive(Debug)]
 pub struct BodyReader {
     body: Body,
-    /// How much is read of a file at a time.
+    /// How many bytes of a file are read at a time.
     read_bytes: usize,
     position: u64,
-    /// What was read of a file, and beyond that what was there before: memory is filled with zeros
-    /// once, and not before each read.
+    /// The bytes that were read from a file, followed by old contents: the memory is zeroed once,
+    /// and not before each read.
     buffer: Vec<u8>,
-    /// How much of it that is.
+    /// How many bytes of the buffer were read.
     filled: usize,
-    /// Where in the body that begins.
+    /// The position in the body at which the buffer begins.
     buffer_at: u64,
 }
 
 impl Body {
-    /// Returns a reader of its own place, at the beginning.
+    /// Returns a reader at the beginning of the body; each reader has a position of its own.
     pub fn reader(&self) -> BodyReader {
         let mut read_bytes = 0;
         if let Body::File(file) = self {
@@ -48,14 +48,14 @@ impl Body {
 }
 
 impl BodyReader {
-    /// What of the buffer begins at the position.
+    /// Returns the part of the buffer that begins at the position.
     fn buffered(&self) -> &[u8] {
         let from = self.position.checked_sub(self.buffer_at);
         let from = from.and_then(|from| usize::try_from(from).ok());
         from.and_then(|from| self.buffer[..self.filled].get(from..)).unwrap_or(&[])
     }
 
-    /// How much is read of a file now: no more than is left of the body.
+    /// Returns how much to read from a file now: at most the rest of the body.
     fn wanted(&self) -> usize {
         let left = self.body.len().saturating_sub(self.position);
         self.read_bytes.min(usize::try_from(left).unwrap_or(usize::MAX))
@@ -64,7 +64,7 @@ impl BodyReader {
 
 impl Read for BodyReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        // What would fill the buffer anyway needs no copy through it.
+        // A read that would fill the buffer anyway does not use it, which saves a copy.
         let is_large = into.len() >= self.wanted() && self.buffered().is_empty();
         let count = if is_large || self.body.is_in_memory() {
             self.body.read_at(self.position, into)?
@@ -89,7 +89,7 @@ impl BufRead for BodyReader {
             if self.buffer.len() < wanted {
                 self.buffer.resize(wanted, 0);
             }
-            // Nothing is taken for read that was not.
+            // If the read fails, the buffer is empty.
             self.filled = 0;
             self.filled = self.body.read_at(self.position, &mut self.buffer[..wanted])?;
             self.buffer_at = self.position;
@@ -103,7 +103,7 @@ impl BufRead for BodyReader {
 }
 
 impl Seek for BodyReader {
-    /// Behind the end is allowed; nothing is read there.
+    /// Sets the position. It may be after the end; nothing is read there.
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let position = match to {
             SeekFrom::Start(position) => Some(position),

@@ -1,4 +1,4 @@
-//! `Spool`: where bodies go that memory is not to hold.
+//! `Spool`: the place for bodies that are too long for memory.
 
 use std::fmt;
 use std::io;
@@ -15,13 +15,13 @@ use crate::memory_file::{Faults, MemoryFile};
 use crate::spooling::Bounds;
 use crate::stored::{Keeper, Kept, Stored};
 
-/// Where bodies go that are too long for memory: a directory for files without names, and what all
-/// of them may hold together. Clones are the same spool, and loops may share it.
+/// The place for bodies that are too long for memory: a directory for files without names, with
+/// limits for all of them together. Clones are the same spool, and loops may share it.
 ///
-/// The directory is held open: what is moved to its place later is not seen. Nothing is left in it,
-/// whatever becomes of a peer, nor of the process where the file system has files without names
-/// (open(2), `O_TMPFILE`). Where it has not, a file has a name until it is open: a process that is
-/// killed just then leaves an empty `.body-*`.
+/// The directory is kept open, so if another directory takes its path later, that has no effect. No
+/// files are left in it, whatever happens to a peer; nor if the process is killed, on file systems
+/// that support files without names (open(2), `O_TMPFILE`). On other file systems a file has a name
+/// until it is open, and a process that is killed just then leaves an empty `.body-*` file.
 #[doc(alias = "temporary files")]
 #[doc(alias = "tempfile")]
 #[derive(Clone)]
@@ -42,12 +42,12 @@ enum Place {
 }
 
 impl SpoolConfig {
-    /// Opens the directory, and makes a file in it to see that it can be done. This blocks: before
-    /// the loop runs.
+    /// Opens the directory, and creates a file in it to check that this is possible. This blocks,
+    /// so call it before the loop runs.
     ///
     /// # Errors
     ///
-    /// What the system says: there is no such directory, or it cannot be written.
+    /// The system's error: the directory does not exist, or cannot be written to.
     pub fn open(self) -> io::Result<Spool> {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(&self.directory, flags, Mode::empty())?;
@@ -57,10 +57,10 @@ impl SpoolConfig {
 }
 
 impl Spool {
-    /// A spool whose files are in memory, and fail as `faults` says: for tests. What is written
-    /// goes through [`Scope::offload`](rotor_core::Scope::offload), so that it takes virtual time
-    /// on a simulated loop. Its limits are those of `config`, but for what only a disk has; the
-    /// directory is not looked at.
+    /// Makes a spool for tests, whose files are in memory and fail according to `faults`. Writes go
+    /// through [`Scope::offload`](rotor_core::Scope::offload), so that they take virtual time on a
+    /// simulated loop. The limits of `config` apply, except those that only concern a disk; the
+    /// directory is not used.
     pub fn in_memory(config: SpoolConfig, faults: Faults) -> Spool {
         Spool::new(config, Place::Memory(Arc::new(faults)))
     }
@@ -72,17 +72,17 @@ impl Spool {
         Spool { shared: Arc::new(Shared { config, place, keeper, unwritten }) }
     }
 
-    /// Bytes of all its files now, with what was announced of them.
+    /// Returns the number of bytes in all files now, including announced ones.
     pub fn bytes(&self) -> usize {
         self.shared.keeper.bytes()
     }
 
-    /// How many files it has now.
+    /// Returns the number of files now.
     pub fn files(&self) -> usize {
         self.shared.keeper.files()
     }
 
-    /// Bytes that have come and are not written yet.
+    /// Returns how many bytes have arrived and are not written yet.
     pub fn unwritten_bytes(&self) -> usize {
         self.shared.unwritten.bytes()
     }
@@ -95,7 +95,7 @@ impl Spool {
         &self.shared.unwritten
     }
 
-    /// The bounds of a body of which the receiver allows so much.
+    /// Returns the limits for a body; `ram_max` and `body_max` are the receiver's.
     pub(crate) fn bounds(&self, ram_max: u64, body_max: u64) -> Bounds {
         let config = &self.shared.config;
         Bounds {
@@ -108,7 +108,7 @@ impl Spool {
         }
     }
 
-    /// Opens a file, with space for as many bytes as are known to come. Blocks.
+    /// Opens a file, and reserves space for the announced length. Blocks.
     pub(crate) fn open_file(&self, kept: Kept, announced: Option<u64>) -> io::Result<Arc<Stored>> {
         let config = &self.shared.config;
         let announced = announced.unwrap_or(0);

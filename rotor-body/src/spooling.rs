@@ -1,5 +1,5 @@
-//! `Spooling`: what becomes of one body as it comes, decided without a disk: when a file is to be
-//! opened, what is to be written next, when to take no more.
+//! `Spooling`: decides, without a disk, what happens with a body as it arrives: when to open a
+//! file, what to write next, and when to accept nothing more.
 //!
 //! ```text
 //!              beyond ram_max, or so long        opened()              end(), all written
@@ -14,43 +14,43 @@ use rotor_stream::Block;
 use crate::blocks::BlocksBuilder;
 use crate::error::SpoolError;
 
-/// What bounds one body.
+/// The limits of one body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// Bytes that it may have in memory, where it does not go to a file.
+    /// The maximum number of its bytes in memory, if it does not go to a file.
     pub(crate) ram_max: u64,
-    /// Bytes that it may have at all.
+    /// The maximum length of the body in bytes.
     pub(crate) body_max: u64,
-    /// Bytes that are written at a time.
+    /// How many bytes are written at a time.
     pub(crate) piece_bytes: usize,
-    /// Pieces that are being written at a time, at most.
+    /// The maximum number of pieces that are written at a time.
     pub(crate) pieces_max: usize,
     /// Whether there are files.
     pub(crate) has_files: bool,
-    /// Whether the disk is waited for in the end.
+    /// Whether the data is written to the disk itself at the end.
     pub(crate) syncs: bool,
 }
 
 impl Bounds {
-    /// Of a body that is in memory or nowhere.
+    /// Returns the limits of a body that can only be in memory.
     pub(crate) fn memory(ram_max: u64, body_max: u64) -> Bounds {
         let (piece_bytes, pieces_max) = (usize::MAX, 1);
         Bounds { ram_max, body_max, piece_bytes, pieces_max, has_files: false, syncs: false }
     }
 }
 
-/// One body as it comes.
+/// One body as it arrives.
 pub(crate) struct Spooling {
     bounds: Bounds,
     announced: Option<u64>,
     state: State,
-    /// What has come and was not handed out to be written.
+    /// Blocks that have arrived and were not passed on to be written.
     waiting: BlocksBuilder,
     received: u64,
-    /// How much was handed out to be written.
+    /// How many bytes were passed on to be written.
     handed_out: u64,
     pieces_under_way: usize,
-    /// There is no memory for more: what there is is to be written, however little.
+    /// There is no memory for more: existing blocks must be written, however little they are.
     is_pressed: bool,
     is_ended: bool,
 }
@@ -58,7 +58,7 @@ pub(crate) struct Spooling {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Memory,
-    /// The file is to be opened next.
+    /// The file must be opened next.
     ToOpen,
     Opening,
     Open,
@@ -66,30 +66,30 @@ enum State {
     Ended,
 }
 
-/// What is to be done next.
+/// The next thing to do.
 #[derive(Debug)]
 pub(crate) enum Ask {
-    /// Nothing, before more has come or has been done.
+    /// Nothing, until more has arrived or something is finished.
     Nothing,
-    /// Open a file, with room for so many bytes if that is known; then
+    /// Open a file, with space for this many bytes if that is known; then call
     /// [`opened`](Spooling::opened).
     Open(Option<u64>),
-    /// Write these at this place; then [`written`](Spooling::written).
+    /// Write these blocks at this offset; then call [`written`](Spooling::written).
     Write(u64, Vec<Block>),
-    /// Have the disk hold it; then [`synced`](Spooling::synced).
+    /// Write the data to the disk itself; then call [`synced`](Spooling::synced).
     Sync,
-    /// All of it is there, in memory.
+    /// The body is complete, in memory.
     InMemory(Vec<Block>),
-    /// All of it is there, in the file: so many bytes.
+    /// The body is complete, in the file; this is its length in bytes.
     InFile(u64),
 }
 
 impl Spooling {
-    /// A body of which nothing has come, and how long it was announced to be.
+    /// Makes the state of a body of which nothing has arrived, with its announced length.
     ///
     /// # Errors
     ///
-    /// `TooLarge`: so long as it may not be.
+    /// `TooLarge` if the announced length is not allowed.
     pub(crate) fn new(bounds: Bounds, announced: Option<u64>) -> Result<Spooling, SpoolError> {
         let mut spooling = Spooling {
             bounds,
@@ -102,19 +102,20 @@ impl Spooling {
             is_pressed: false,
             is_ended: false,
         };
-        // The file first: where there is no space for it, the peer hears so before it has sent
+        // The file comes first: if there is no space for it, the peer is told before it has sent
         // anything.
         spooling.check(announced.unwrap_or(0))?;
         Ok(spooling)
     }
 
-    /// Whether all of it will be in memory, by what was announced, or since there is nothing else.
+    /// Returns whether the body will be in memory, according to its announced length or because
+    /// there are no files.
     pub(crate) fn stays_in_memory(&self) -> bool {
         let is_known = self.announced.is_some() || !self.bounds.has_files;
         self.state == State::Memory && is_known
     }
 
-    /// So many bytes are to be kept: is that allowed, and where?
+    /// Checks whether a body of this length is allowed, and decides whether it goes to a file.
     fn check(&mut self, bytes: u64) -> Result<(), SpoolError> {
         let Bounds { ram_max, body_max, has_files, .. } = self.bounds;
         if bytes > body_max || (bytes > ram_max && !has_files) {
@@ -126,11 +127,12 @@ impl Spooling {
         Ok(())
     }
 
-    /// More has come.
+    /// Adds a block that has arrived.
     ///
     /// # Errors
     ///
-    /// `TooLarge`: it is more than it may be. `AfterEnd`: it has ended, and is as it was.
+    /// `TooLarge` if the body becomes longer than allowed. `AfterEnd` if it has ended; it is
+    /// unchanged then.
     pub(crate) fn add(&mut self, block: Block) -> Result<(), SpoolError> {
         if self.is_ended {
             return Err(SpoolError::AfterEnd);
@@ -142,19 +144,19 @@ impl Spooling {
         Ok(())
     }
 
-    /// All has come.
+    /// Says that the body is complete.
     pub(crate) fn end(&mut self) {
         self.is_ended = true;
     }
 
-    /// Whether there is memory for what comes next. Where there is none, what is in memory goes to
-    /// the file, and no more is taken before it is written.
+    /// Sets whether memory is short. If it is, blocks in memory are written to the file, and
+    /// nothing more is accepted before that is done.
     pub(crate) fn press(&mut self, is_pressed: bool) {
         self.is_pressed = is_pressed;
     }
 
-    /// Memory cannot keep it, long before `ram_max`: it goes to a file. Returns whether there is
-    /// one.
+    /// Moves the body to a file because memory is short, even if it is far below `ram_max`. Returns
+    /// whether there are files.
     pub(crate) fn leave_memory(&mut self) -> bool {
         if self.state == State::Memory && self.bounds.has_files {
             self.state = State::ToOpen;
@@ -162,17 +164,17 @@ impl Spooling {
         self.bounds.has_files
     }
 
-    /// The file is open.
+    /// Says that the file is open.
     pub(crate) fn opened(&mut self) {
         self.state = State::Open;
     }
 
-    /// A piece was written.
+    /// Says that a piece was written.
     pub(crate) fn written(&mut self) {
         self.pieces_under_way = self.pieces_under_way.saturating_sub(1);
     }
 
-    /// The disk has it.
+    /// Says that the data is on the disk.
     pub(crate) fn synced(&mut self) {
         self.state = State::Ended;
     }
@@ -181,17 +183,18 @@ impl Spooling {
         self.state == State::Memory
     }
 
-    /// Bytes that have come and were not handed out to be written.
+    /// Returns how many bytes have arrived and were not passed on to be written.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether more may be added now. If not, then after the next thing that is done.
+    /// Returns whether more may be added now. If not, this may change when the current work is
+    /// finished.
     pub(crate) fn takes_more(&self) -> bool {
         match self.state {
             _ if self.is_ended => false,
             State::Memory => true,
-            // Of what would come now nobody knows whether there is space for it.
+            // It is not known yet whether there is space for more.
             State::ToOpen | State::Opening => false,
             State::Open if self.is_pressed => self.pieces_under_way == 0 && self.waiting() == 0,
             State::Open => self.pieces_under_way < self.bounds.pieces_max,
@@ -199,7 +202,7 @@ impl Spooling {
         }
     }
 
-    /// What is to be done next. It is asked until there is nothing.
+    /// Returns the next thing to do. Call it until there is nothing.
     pub(crate) fn next(&mut self) -> Ask {
         match self.state {
             State::Memory if self.is_ended => {
@@ -235,7 +238,7 @@ impl Spooling {
         Ask::InFile(self.handed_out)
     }
 
-    /// How long it is, once [`synced`](Spooling::synced).
+    /// Returns the length of the body, once [`synced`](Spooling::synced).
     pub(crate) fn len(&self) -> u64 {
         self.handed_out
     }

@@ -1,4 +1,4 @@
-//! `StoreJob`: keeps a body under a name.
+//! `StoreJob`: stores a body under a name.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -15,19 +15,19 @@ use rustix::io::Errno;
 use crate::body::Body;
 use crate::disk;
 
-/// A directory, held open, in which bodies are kept under names. What is moved to its place later
-/// is not seen.
+/// A directory, kept open, in which bodies are stored under names. If another directory takes its
+/// path later, that has no effect.
 #[derive(Debug, Clone)]
 pub struct Dir {
     directory: Arc<OwnedFd>,
 }
 
 impl Dir {
-    /// Opens the directory. This blocks: before the loop runs, or in a job.
+    /// Opens the directory. This blocks, so call it before the loop runs, or in a job.
     ///
     /// # Errors
     ///
-    /// What the system says: there is none, or it may not be read.
+    /// The system's error: the directory does not exist, or may not be read.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Dir> {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(path.as_ref(), flags, Mode::empty())?;
@@ -35,16 +35,17 @@ impl Dir {
     }
 }
 
-/// What becomes of a file that has the name already.
+/// What happens to an existing file with the same name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum How {
     /// It stays, and nothing is stored: `AlreadyExists`.
     New,
-    /// The body takes its place, at once: whoever opens the name finds the one or the other, whole.
+    /// The body replaces it atomically: opening the name returns either the old or the new file,
+    /// complete.
     Replace,
 }
 
-/// Keeps a body under a name: work for another thread. It does nothing before
+/// A job that stores a body under a name, to be run on another thread. It does nothing before
 /// [`run`](StoreJob::run).
 ///
 /// ```
@@ -74,50 +75,51 @@ pub struct StoreJob {
 }
 
 impl Body {
-    /// Returns the job that keeps it in `dir` as `name`. A body that a spool has in a file without
-    /// a name, all of it, on the same file system, is given the name; any other is copied. The name
-    /// appears when all of it is there.
+    /// Returns a job that stores the body in `dir` as `name`. If the body is the whole of an
+    /// unnamed file of a spool on the same file system, the file is given the name; any other body
+    /// is copied. The name appears when the file is complete.
     ///
-    /// The body may be used afterwards. It is the same file then: who writes to that changes the
-    /// body. So are two names that one body is given with the same permissions; with others the
-    /// second name's file is a copy. Jobs of one body wait for each other.
+    /// The body may still be used afterwards. If its file was given the name, it is the same file,
+    /// so writing to that changes the body. Two names that are given to one body with the same
+    /// permissions also share a file; with other permissions, the second name gets a copy. Jobs of
+    /// one body wait for each other.
     ///
-    /// A process that is killed while it copies, or between a file's first name and its last, leaves
-    /// a `.body-*` in `dir`. On a file system that has neither hard links nor `RENAME_NOREPLACE`
-    /// (renameat2(2)), whoever looks may find a new name's file empty for a moment before all of it
-    /// is there, and a process that is killed just then leaves it so.
+    /// A process that is killed while it copies, or between the first name of a file and its last,
+    /// leaves a `.body-*` file in `dir`. On a file system with neither hard links nor
+    /// `RENAME_NOREPLACE` (renameat2(2)), the file of a new name may be seen empty for a moment
+    /// before it is complete, and stays empty if the process is killed just then.
     pub fn store_in(&self, dir: &Dir, name: impl Into<String>, how: How) -> StoreJob {
         let (body, dir, name) = (self.clone(), dir.clone(), name.into());
         StoreJob { body, dir, name, how, mode: 0o600, syncs: false }
     }
 }
 
-/// Bytes that are copied at a time.
+/// How many bytes are copied at a time.
 const COPY_BYTES: usize = 256 << 10;
 
 impl StoreJob {
-    /// Permissions of the file. Default `0o600`: its owner's alone.
+    /// Sets the permissions of the file. Default `0o600`: only for the owner.
     pub fn mode(mut self, mode: u32) -> StoreJob {
         self.mode = mode & 0o7777;
         self
     }
 
-    /// Has the disk hold the file, and then its name, before it returns (fsync(2)). Default: when
-    /// the system finds the time.
+    /// Makes the job write the file, and then its name, to the disk before it returns (fsync(2)).
+    /// Default: the system does that at some time.
     #[doc(alias = "fsync")]
     pub fn sync(mut self) -> StoreJob {
         self.syncs = true;
         self
     }
 
-    /// Does it. This blocks.
+    /// Runs the job. This blocks.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for what is no name of a file: empty, `.`, `..`, with a slash or a zero byte.
-    /// `AlreadyExists` with [`How::New`]. Else what the system says. Nothing has changed then, and
-    /// the body is as it was; only where the last sync failed the name is there, and what a crash
-    /// leaves of it is not known.
+    /// `InvalidInput` if the name is not a valid file name: empty, `.`, `..`, or with a slash or a
+    /// zero byte. `AlreadyExists` with [`How::New`]. Otherwise the system's error. Nothing has
+    /// changed then, and the body is unchanged. Only if the last sync has failed, the name exists,
+    /// and it is unknown what a crash would leave of it.
     pub fn run(self) -> io::Result<()> {
         check_name(&self.name)?;
         if let Body::File(file) = &self.body
@@ -130,12 +132,13 @@ impl StoreJob {
         self.sync_directory()
     }
 
-    /// Gives the file its name. Returns whether that is possible; if not it is to be copied. Meanwhile
-    /// no other job does that: it would name what has this one's permissions.
+    /// Gives the file its name. Returns `false` if that is not possible; then the body must be
+    /// copied. Meanwhile no other job may do the same, because it would publish the file with the
+    /// permissions of this one.
     fn link(&self, file: &File, _naming: MutexGuard<'_, ()>) -> io::Result<bool> {
         let before = file.metadata()?;
-        // Whoever finds it by a name that it has already is not to be shut out, or let in, by another
-        // one's permissions, not even for the moment until that has failed.
+        // If the file has a name already, its permissions must not change, not even for the moment
+        // until this attempt has failed: they decide who may open that name.
         if before.nlink() > 0 && before.mode() & 0o7777 != self.mode {
             return Ok(false);
         }
@@ -156,7 +159,7 @@ impl StoreJob {
         };
         match linked {
             Ok(()) => Ok(true),
-            // Another file system, no /proc, or a file system that has no such links.
+            // Another file system, no /proc, or a file system without such links.
             Err(
                 Errno::XDEV
                 | Errno::NOENT
@@ -169,7 +172,7 @@ impl StoreJob {
         }
     }
 
-    /// Writes it to a file of its own, which then gets the name.
+    /// Writes the body to a new file, which then gets the name.
     fn copy(&self) -> io::Result<()> {
         let directory = self.dir.directory.as_fd();
         let (mut file, name) = disk::create_named(directory, Mode::RUSR | Mode::WUSR)?;
@@ -179,7 +182,7 @@ impl StoreJob {
             How::New => Ok(disk::rename_new(directory, &name, &self.name)?),
         });
         if placed.is_err() {
-            // It may be gone already; that it is, is all that matters.
+            // If it is gone already, that is fine.
             let _ = disk::unlink(directory, &name);
         }
         placed
@@ -201,17 +204,17 @@ impl StoreJob {
         }
     }
 
-    /// Before anybody can find it: its permissions, and its bytes on the disk.
+    /// Sets the permissions, and writes the bytes to the disk, before the file has its name.
     fn prepare(&self, file: &File) -> io::Result<()> {
         file.set_permissions(std::fs::Permissions::from_mode(self.mode))?;
         if self.syncs { file.sync_all() } else { Ok(()) }
     }
 
-    /// What has a random name gets the one that was asked for; where that fails it has none.
+    /// Renames the file from its random name to the requested one; if that fails, it has none.
     fn take_place(&self, random: &str) -> io::Result<()> {
         let directory = self.dir.directory.as_fd();
         let renamed = rustix::fs::renameat(directory, random, directory, &*self.name);
-        // A link to the very file that has the name already is left behind (rename(2)).
+        // If both names are links to the same file, rename(2) does not remove the first one.
         let _ = disk::unlink(directory, random);
         Ok(renamed?)
     }
@@ -221,7 +224,7 @@ impl StoreJob {
     }
 }
 
-/// A name of one component.
+/// Checks that a name is a single component.
 fn check_name(name: &str) -> io::Result<()> {
     let is_good = !matches!(name, "" | "." | "..") && !name.contains(['/', '\0']);
     if is_good {

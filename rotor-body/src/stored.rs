@@ -1,4 +1,4 @@
-//! `Stored`: a file that holds a body, and `Keeper`: what all files of a spool share, who closes
+//! `Stored`: a file that holds a body; `Keeper`: what all files of a spool share, which also closes
 //! them.
 
 use std::fmt;
@@ -11,17 +11,17 @@ use rotor_stream::{BytesHeld, NoRoom, Share};
 
 use crate::content::Content;
 
-/// Bytes that are read of somebody else's file at a time.
+/// How many bytes are read at a time from a file that is not a spool's.
 const READ_BYTES: usize = 256 << 10;
 
-/// A file that holds a body, in a spool or of somebody else. It is closed when the last part of
-/// the body is gone: by another thread, since to free a large file takes a while.
+/// A file that holds a body, in a spool or provided by the caller. It is closed with the last part
+/// of the body, by another thread, because freeing a large file takes a while.
 pub(crate) struct Stored {
     content: Content,
     can_be_linked: bool,
-    /// Bytes from its beginning that there is space for, whatever else is written.
+    /// How many bytes from its beginning have reserved space, whatever else is written.
     reserved: u64,
-    /// Whose turn it is to give it a name.
+    /// Held while the file is being given a name.
     naming: Mutex<()>,
     kept: Option<Kept>,
 }
@@ -30,25 +30,25 @@ pub(crate) struct Stored {
 #[derive(Debug)]
 pub(crate) struct Kept {
     keeper: Arc<Keeper>,
-    /// Of the bytes of all files. It grows while the body comes.
+    /// Its part of the bytes of all files, which grows while the body arrives.
     bytes: Mutex<Share>,
-    /// Of the number of files.
+    /// Its part of the number of files.
     place: Share,
 }
 
 /// What the files of a spool share.
 #[derive(Debug)]
 pub(crate) struct Keeper {
-    /// Who works on them; without it the loop's own pool.
+    /// The threads that work on the files; without it, the loop's own pool does.
     pool: Option<OffloadPool>,
     all_bytes: Arc<BytesHeld>,
     files: Arc<BytesHeld>,
     read_bytes: usize,
-    /// Files without a body that an output is still sending.
+    /// Files whose body is gone, but that an output still sends.
     in_use: Mutex<Vec<Closing>>,
 }
 
-/// A file that is to be closed, and what it holds of its spool until it is.
+/// A file that must be closed, and what it holds of its spool until then.
 #[derive(Debug)]
 struct Closing {
     file: Arc<File>,
@@ -57,7 +57,7 @@ struct Closing {
 }
 
 impl Stored {
-    /// A file that is not a spool's.
+    /// Makes one from a file that is not a spool's.
     pub(crate) fn of_file(file: Arc<File>) -> Arc<Stored> {
         let content = Content::Disk(file);
         let (can_be_linked, reserved, naming) = (false, 0, Mutex::new(()));
@@ -78,27 +78,27 @@ impl Stored {
         &self.content
     }
 
-    /// Whether it has no name and can be given one.
+    /// Returns whether the file has no name and can be given one.
     pub(crate) fn can_be_linked(&self) -> bool {
         self.can_be_linked
     }
 
-    /// Has the others wait who give it a name: it has one set of permissions.
+    /// Locks the naming of the file, because all its names have the same permissions.
     pub(crate) fn naming(&self) -> MutexGuard<'_, ()> {
         self.naming.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes from its beginning that the disk has space for, whatever else is written.
+    /// Returns how many bytes from its beginning have reserved space, whatever else is written.
     pub(crate) fn reserved(&self) -> u64 {
         self.reserved
     }
 
-    /// Takes so many bytes in all of those of all files.
+    /// Sets how many bytes the file takes of the total.
     pub(crate) fn take_bytes(&self, bytes: u64) -> Result<(), NoRoom> {
         self.kept.as_ref().map_or(Ok(()), |kept| kept.take_bytes(bytes))
     }
 
-    /// Bytes that are read of it at a time.
+    /// Returns how many bytes are read from it at a time.
     pub(crate) fn read_bytes(&self) -> usize {
         self.kept.as_ref().map_or(READ_BYTES, |kept| kept.keeper.read_bytes)
     }
@@ -107,7 +107,7 @@ impl Stored {
 impl Drop for Stored {
     fn drop(&mut self) {
         let Some(Kept { keeper, bytes, place }) = self.kept.take() else { return };
-        // Out of here: whoever drops the last of them closes the file.
+        // Moved out of here: dropping the last reference closes the file.
         if let Content::Disk(file) = std::mem::replace(&mut self.content, Content::Closed) {
             let bytes = bytes.into_inner().unwrap_or_else(PoisonError::into_inner);
             keeper.close(Closing { file, bytes, place });
@@ -138,7 +138,7 @@ impl Keeper {
         })
     }
 
-    /// Takes a place for a file of so many bytes, as far as they are known.
+    /// Takes a place for a file, with as many bytes as are known.
     pub(crate) fn take(self: &Arc<Self>, bytes: u64) -> Result<Kept, NoRoom> {
         self.close_unused();
         let mut place = Share::NONE;
@@ -156,11 +156,11 @@ impl Keeper {
         self.files.bytes()
     }
 
-    /// Has another thread do `work`, which wakes the machine when it is done.
+    /// Runs `work` on another thread; its result wakes the machine.
     ///
     /// # Errors
     ///
-    /// The work back: there is no thread for it.
+    /// The work, if no thread has room for it.
     pub(crate) fn run<C, T, F>(&self, work: F, scope: &Scope<'_, C>) -> Result<Future<T>, F>
     where
         F: FnOnce() -> T + Send + 'static,
@@ -174,7 +174,7 @@ impl Keeper {
             let (port, future) = scope.create_future();
             match std::mem::replace(&mut state, Ok(future)) {
                 Err(work) => job(work, port),
-                // A pool that calls `make` twice gets a job that does nothing.
+                // If a pool calls `make` twice, it gets a job that does nothing.
                 Ok(_) => Box::new(|| {}),
             }
         });
@@ -194,8 +194,8 @@ impl Keeper {
         self.close_unused();
     }
 
-    /// Closes the files that no output sends any more. Their places are free at once: whoever looks
-    /// for one is behind them, and its file is opened after they were closed.
+    /// Closes the files that no output sends any more. Their places are free at once: a new file
+    /// that takes one is opened by a job that is queued behind the closing.
     fn close_unused(&self) {
         let unused: Vec<Closing> = {
             let mut in_use = self.lock();
@@ -210,7 +210,7 @@ impl Keeper {
         }
     }
 
-    /// Has another thread drop this, and close what file is in it.
+    /// Lets another thread drop `closing`, and with it close its file.
     fn close_elsewhere<T: Send + 'static>(&self, closing: T) {
         let mut closing = Some(closing);
         if let Some(pool) = &self.pool {
@@ -219,7 +219,7 @@ impl Keeper {
                 Box::new(move || drop(closing))
             });
         }
-        // Where no thread has room it is closed here: late is better than never.
+        // If no thread has room, it is closed here: late is better than never.
     }
 }
 
@@ -229,7 +229,7 @@ where
     T: Send + 'static,
 {
     Box::new(move || {
-        // The machine has ended: what it wanted written nobody reads.
+        // If the machine has ended, the result is not needed.
         if !port.is_cancelled() {
             let _nobody_waits = port.set(work());
         }
