@@ -153,8 +153,9 @@ impl StreamConfig {
     }
 
     /// Sets the maximum number of unread bytes that a protocol may wait for. Default 65,536: long
-    /// lines and small records fit, and a peer that never completes one costs no more (plus one
-    /// block of 16 KiB that a read may overshoot by).
+    /// lines and small records fit, and a peer that never completes one costs little. A read may go
+    /// beyond it, because it fills the room that the buffer has: up to twice the limit, rounded up
+    /// to a power of two; or up to 64 KiB, if that is more.
     ///
     /// Waiting for `Bytes(n)` beyond it, or for a delimiter that is not found within this many
     /// bytes, causes [`Exception::Limit`](crate::Exception::Limit).

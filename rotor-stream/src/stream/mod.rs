@@ -155,8 +155,8 @@ impl<P: Protocol, S> Stream<P, S> {
     }
 
     /// Returns how many bytes were read and not yet consumed, for scans that look for connections
-    /// with large buffers. [`input_max`](crate::StreamConfig::input_max) limits it, except for one
-    /// block of 16 KiB.
+    /// with large buffers. [`input_max`](crate::StreamConfig::input_max) limits it, apart from what
+    /// one read may exceed that by.
     pub fn input_len(&self) -> usize {
         self.io.input.len()
     }

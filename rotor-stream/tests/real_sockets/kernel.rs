@@ -241,6 +241,40 @@ fn messages_of_a_block_and_a_header_are_each_read_at_once_but_for_the_first<L: O
     Ok(())
 }
 
+on_kernel_loops!(a_read_exceeds_what_may_be_unread_by_no_more_than_that, "it is about recv(2)");
+fn a_read_exceeds_what_may_be_unread_by_no_more_than_that<L: OnKernel>() -> io::Result<()> {
+    const MAX: usize = 4 * BLOCK_BYTES;
+    let directory = Directory::create();
+    let path = directory.join("socket");
+    let unread = Rc::new(RefCell::new(Vec::new()));
+    let noted = unread.clone();
+    let seed = seed(StreamConfig::new(), move |me, event, transport, _| match event {
+        Event::Create => Intent::of(me).delimiter(b"\n", MAX).no_deadline(),
+        _ => {
+            noted.borrow_mut().push((transport.input.len(), transport.input.capacity()));
+            Intent::done()
+        }
+    });
+    let (mut rig, mut client) = serve_unix::<L>(&path, seed)?;
+    client.write_all(&[b'x'; MAX - 1])?;
+    while input_len(&mut rig) != Some(MAX - 1) {
+        rig.turn();
+    }
+    // More than fits into a buffer of twice the limit.
+    client.write_all(&[b'x'; MAX + BLOCK_BYTES])?;
+    rig.until(|_| !unread.borrow().is_empty());
+    let (len, capacity) = unread.borrow()[0];
+    assert!(len <= 2 * MAX && capacity <= 2 * MAX, "{len} bytes in {capacity}");
+    Ok(())
+}
+
+/// What its only connection has not consumed yet.
+fn input_len<L: OnKernel>(rig: &mut Rig<UnixServer<L>, L>) -> Option<usize> {
+    rig.with(|instance| {
+        instance.machines().iter().find_map(|(_, machine)| Some(machine.connection()?.input_len()))
+    })
+}
+
 on_kernel_loops!(
     unix_sockets_are_served_and_connected_to,
     "smoltcp has no paths; those of the simulator: tests/simulation, unix"
