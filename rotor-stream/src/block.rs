@@ -16,7 +16,7 @@ use crate::range::clamp;
 /// # mod rotor { pub use rotor_stream as stream; }
 /// use rotor::stream::Block;
 ///
-/// let news = Block::from(format!("{} says: hi\n", "Ann")); // and of a `Vec<u8>`, or what is static
+/// let news = Block::from(format!("{} says: hi\n", "Ann")); // also from a `Vec<u8>` or static bytes
 /// let for_another = news.clone();
 /// assert_eq!(&for_another[..], b"Ann says: hi\n");
 /// let borrowed: &str = &"hi".repeat(2);
