@@ -243,8 +243,8 @@ pub enum Unworked {
 impl fmt::Display for Unworked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unworked::Full => f.write_str("the pool for other work is full"),
-            Unworked::Lost(_) => f.write_str("work on another thread came to nothing"),
+            Unworked::Full => f.write_str("the offload pool is full"),
+            Unworked::Lost(_) => f.write_str("the work on another thread has no result"),
         }
     }
 }

@@ -21,19 +21,19 @@ quick_error! {
         /// [`Expected::memory`]: crate::Expected::memory
         /// [`all_bytes_max`]: crate::SpoolConfig::all_bytes_max
         /// [`files_max`]: crate::SpoolConfig::files_max
-        NoRoom { display("all bodies together hold as much as they may") }
+        NoRoom { display("all bodies together have reached their limit") }
         /// The file system is full, or less than [`keep_free_bytes`] would be left, or the user's
         /// quota is used up (ENOSPC, EDQUOT). A server responds with 507.
         ///
         /// [`keep_free_bytes`]: crate::SpoolConfig::keep_free_bytes
         DiskFull(error: io::Error) {
-            display("there is no space for the body on its disk")
+            display("no space is left on the disk for the body")
             source(error)
         }
         /// The process, or the system, has no descriptor left (EMFILE, ENFILE). A server responds
         /// with 503.
         NoDescriptor(error: io::Error) {
-            display("there is no descriptor for the file of a body")
+            display("no file descriptor is left for the file of a body")
             source(error)
         }
         /// The disk failed (EIO), or the directory cannot be written to. A server responds with
@@ -48,12 +48,12 @@ quick_error! {
         /// [`add`]: crate::Collector::add
         /// [`end`]: crate::Collector::end
         AfterEnd {
-            display("more was added to a body behind its end: `end` is for when all of it was added")
+            display("data was added to a body after its end: call `end` once everything was added")
         }
         /// The thread that was to write has ended, or panicked. A server responds with 500.
         Lost(lost: Lost) {
             from()
-            display("the thread that writes bodies is gone")
+            display("the thread that writes bodies has ended")
             source(lost)
         }
     }
@@ -86,10 +86,10 @@ mod tests {
     #[test]
     fn each_error_of_the_system_says_whether_to_try_again() {
         for (errno, expected) in [
-            (Errno::NOSPC, "there is no space for the body on its disk"),
-            (Errno::DQUOT, "there is no space for the body on its disk"),
-            (Errno::MFILE, "there is no descriptor for the file of a body"),
-            (Errno::NFILE, "there is no descriptor for the file of a body"),
+            (Errno::NOSPC, "no space is left on the disk for the body"),
+            (Errno::DQUOT, "no space is left on the disk for the body"),
+            (Errno::MFILE, "no file descriptor is left for the file of a body"),
+            (Errno::NFILE, "no file descriptor is left for the file of a body"),
             (Errno::IO, "the file of a body cannot be written"),
             (Errno::ROFS, "the file of a body cannot be written"),
         ] {

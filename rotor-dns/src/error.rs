@@ -25,19 +25,19 @@ quick_error! {
         /// answer is cached for as long as the server allows; until then, asking again gives the
         /// same result without a query.
         NoSuchName(name: Name) {
-            display("there is no name {name}")
+            display("the name {name} does not exist")
         }
         /// The name exists, but has no records of this kind. Nobody's fault; cached in the same
         /// way.
         NoRecords(name: Name) {
-            display("{name} has no such records")
+            display("{name} has no records of this kind")
         }
         /// The last server that answered gave a wrong answer or refused the question, and the
         /// others did no better. The server's fault: ask again later. The failure is cached for
         /// 1 s, and for twice as long each time that the question fails again, up to 8 s (RFC 9520
         /// §3.2).
         Server(server: SocketAddr, fault: ServerFault) {
-            display("name server {server} is of no use")
+            display("name server {server} failed")
             source(fault)
         }
         /// No server answered in time. The servers' or the network's fault. If all servers had
@@ -83,7 +83,7 @@ quick_error! {
         /// no recursion (RFC 1035 §4.1.1: neither AA nor RA). It is the server of a zone, or a
         /// forwarder with a wrong configuration.
         NoRecursion {
-            display("it looks up no names for others")
+            display("it offers no recursive lookups")
         }
         /// The server's answer is not a DNS message: truncated, with names that point at
         /// themselves, or with lengths that do not fit.
@@ -92,7 +92,7 @@ quick_error! {
         }
         /// The server's answer over TCP is for another question.
         OtherQuestion {
-            display("its answer over TCP is one to another question")
+            display("its answer over TCP is for another question")
         }
         /// The server truncated its answer over TCP as well, where there is no need to.
         Truncated {
@@ -101,7 +101,7 @@ quick_error! {
         /// Nothing listens at the server's port, according to its host (ICMP). The next server is
         /// asked at once.
         PortClosed {
-            display("nobody takes questions at its port")
+            display("nothing listens on its port")
         }
         /// The server closed or refused the TCP connection before the answer was complete.
         Closed {
@@ -114,7 +114,7 @@ quick_error! {
         }
         /// The chain of aliases from the name is longer than [`CHAIN_MAX`](crate::CHAIN_MAX).
         ChainTooLong {
-            display("the name is an alias of an alias for too many times")
+            display("too many aliases (CNAME) follow each other")
         }
     }
 }

@@ -57,7 +57,7 @@ quick_error! {
         /// The host has a colon, for example because of a port (`example.org:80`) or a scheme, or
         /// is an address in brackets.
         Colon {
-            display("the name of a host has no colon: its port is given beside it, an address without brackets")
+            display("a host name has no colon: give the port separately, and an IPv6 address without brackets")
         }
     }
 }

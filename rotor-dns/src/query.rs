@@ -410,7 +410,7 @@ where
             }
             if *forgeries >= FORGERIES_MAX {
                 log::warn!(
-                    "{forgeries} datagrams that answer nothing came for a question to {server}: uses TCP"
+                    "{forgeries} datagrams that do not match the question to {server} arrived: using TCP"
                 );
                 return Step::UseTcp;
             }

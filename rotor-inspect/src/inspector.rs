@@ -59,19 +59,19 @@ quick_error! {
         /// The address is not a loopback address, and there is no token, so anybody could see
         /// everything that the process does.
         Remote(address: SocketAddr) {
-            display("{} is within reach of others, and no token is asked for", address)
+            display("{} can be reached from other machines, but no token is required", address)
         }
         /// The token is shorter than 16 bytes.
         Token {
-            display("the token is shorter than {} octets", TOKEN_BYTES_MIN)
+            display("the token is shorter than {} bytes", TOKEN_BYTES_MIN)
         }
         /// Two watched loops have this name, so the second could not be selected.
         SameName(name: String) {
-            display("two loops are watched as {name:?}")
+            display("two loops have the name {name:?}")
         }
         /// The inspector's loop could not be started; for example, the address is in use.
         Start(error: StartError) {
-            display("the loop of the inspector does not start")
+            display("the loop of the inspector could not start")
             source(error)
         }
     }

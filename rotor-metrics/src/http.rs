@@ -23,13 +23,13 @@ pub(crate) fn write_servers(
         families.counters(&format!("rotor_http_server_{name}"), &help, rows)?;
     }
     let open = rows().map(|(labels, counters)| (labels, counters.connections_open()));
-    families.gauges("rotor_http_server_connections_open", "Connections there are now.", open)?;
+    families.gauges("rotor_http_server_connections_open", "Open connections.", open)?;
     let open = rows().map(|(labels, counters)| (labels, counters.requests_open()));
-    families.gauges("rotor_http_server_requests_open", "Requests under way now.", open)?;
+    families.gauges("rotor_http_server_requests_open", "Requests in progress.", open)?;
     let octets = rows().map(|(labels, counters)| (labels, counters.received_bytes()));
-    families.counters("rotor_http_server_received_bytes", "Octets that were read.", octets)?;
+    families.counters("rotor_http_server_received_bytes", "Bytes that were read.", octets)?;
     let octets = rows().map(|(labels, counters)| (labels, counters.sent_bytes()));
-    families.counters("rotor_http_server_sent_bytes", "Octets that were written.", octets)?;
+    families.counters("rotor_http_server_sent_bytes", "Bytes that were written.", octets)?;
     write_responses(families, &servers)
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn write_logs(
     }
     let logs: Vec<_> = logs.iter().map(|(name, it)| ([("log", name.as_str())], it)).collect();
     let rows = logs.iter().map(|(labels, lost)| (Labels(labels), lost.count()));
-    let help = "Lines of the access log for which there was no room, or no file.";
+    let help = "Lines of the access log that were lost: no room in the queue, or no file.";
     families.counters("rotor_access_log_lines_lost", help, rows)
 }
 

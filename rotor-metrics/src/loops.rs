@@ -16,31 +16,37 @@ struct Read {
 type Counter = (&'static str, &'static str, fn(&Stats) -> u64);
 
 const COUNTERS: [Counter; 19] = [
-    ("turns", "Turns: waits, each followed by what was due.", |stats| stats.turns),
-    ("events", "Events of sources handed to machines.", |stats| stats.events),
-    ("wakeups", "Wake-ups handed to machines, after coalescing.", |stats| stats.wakeups),
+    ("turns", "Turns of the loop: a wait, then all work that is due.", |stats| stats.turns),
+    ("events", "Events of sources that were delivered to machines.", |stats| stats.events),
+    ("wakeups", "Wake-ups that were delivered to machines, after coalescing.", |stats| {
+        stats.wakeups
+    }),
     ("deadlines_fired", "Deadlines that fired.", |stats| stats.timeouts),
-    ("machines_made", "Machines made.", |stats| stats.spawned),
-    ("machines_ended", "Machines that ended well.", |stats| stats.ended),
+    ("machines_made", "Machines that were created.", |stats| stats.spawned),
+    ("machines_ended", "Machines that ended without an error.", |stats| stats.ended),
     ("machines_failed", "Machines that ended with an error.", |stats| stats.failed),
     ("machines_panicked", "Machines that ended with a panic.", |stats| stats.panicked),
     ("machines_made_room", "Machines that ended to make room for others.", |stats| stats.made_room),
-    ("stale", "Events, wake-ups and deadlines that met no machine.", |stats| stats.stale),
+    ("stale", "Events, wake-ups and deadlines whose machine had ended.", |stats| stats.stale),
     ("jobs_unclaimed", "Offloaded jobs whose result nobody took.", |stats| stats.unclaimed),
     ("stuck", "Reports that the loop had not polled for too long.", |stats| stats.stuck),
-    ("starved", "Times in which other threads had the CPU of the loop.", |stats| stats.starved),
-    ("handed_over", "Blocking sections during which another thread had the loop.", |stats| {
+    ("starved", "Times that the loop was late only because other threads had its CPU.", |stats| {
+        stats.starved
+    }),
+    ("handed_over", "Blocking sections during which another thread ran the loop.", |stats| {
         stats.handed_over
     }),
-    ("handed_quick", "Blocking sections too short for another thread.", |stats| stats.handed_quick),
+    ("handed_quick", "Short blocking sections for which no other thread was woken.", |stats| {
+        stats.handed_quick
+    }),
     ("blocked_inline", "Blocking sections that held up their loop.", |stats| stats.blocked_inline),
-    ("no_thread", "Times in which a thread was wanted for that and there was none.", |stats| {
-        stats.no_thread
-    }),
-    ("taken_over", "Handlers from which the loop was taken, since they blocked.", |stats| {
-        stats.taken_over
-    }),
-    ("late_answers", "Those of them that have answered, or panicked, since.", |stats| {
+    ("no_thread", "Times that no thread was available to take the loop.", |stats| stats.no_thread),
+    (
+        "taken_over",
+        "Handlers that blocked, so that another thread took the loop from them.",
+        |stats| stats.taken_over,
+    ),
+    ("late_answers", "Handlers that lost the loop and have since returned or panicked.", |stats| {
         stats.late_answers
     }),
 ];
@@ -48,8 +54,8 @@ const COUNTERS: [Counter; 19] = [
 const GAUGES: [Counter; 4] = [
     ("machines", "Machines that are alive.", |stats| stats.alive),
     ("slots", "Slots for machines.", |stats| stats.slots),
-    ("deadlines", "Deadlines that are kept.", |stats| stats.armed),
-    ("threads", "Threads that a loop that hands over has.", |stats| stats.threads),
+    ("deadlines", "Deadlines that are armed.", |stats| stats.armed),
+    ("threads", "Threads of a loop that can be handed over.", |stats| stats.threads),
 ];
 
 pub(crate) fn write(families: &mut Families<'_>, loops: &[(String, StatsHandle)]) -> fmt::Result {
@@ -103,7 +109,7 @@ fn write_longest(
     if handlers.is_empty() {
         return Ok(());
     }
-    let help = "The longest handler of those that were timed since the last scrape.";
+    let help = "The longest timed handler since the last scrape.";
     let handlers = handlers.iter().map(|(labels, time)| (Labels(labels), *time));
     families.gauges("rotor_loop_longest_handler_seconds", help, handlers)
 }
@@ -124,7 +130,7 @@ fn write_handlers(
     if all.is_empty() {
         return Ok(());
     }
-    let help = "How long handlers took that were timed: all, or those of one turn in so many.";
+    let help = "How long the timed handlers took: all handlers, or a sample of the turns.";
     let rows = all.iter().map(|(labels, times)| (Labels(labels), *times));
     families.histograms("rotor_loop_handler_seconds", help, rows)
 }

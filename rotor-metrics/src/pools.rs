@@ -10,7 +10,7 @@ type Figure = (&'static str, &'static str, fn(&PoolStats) -> u64);
 
 const GAUGES: [Figure; 3] = [
     ("threads", "Threads of the pool.", |stats| stats.threads as u64),
-    ("running", "Jobs that are being run.", |stats| stats.running as u64),
+    ("running", "Jobs that are running.", |stats| stats.running as u64),
     ("queued", "Jobs that wait for a thread.", |stats| stats.queued as u64),
 ];
 
@@ -19,8 +19,10 @@ const COUNTERS: [Figure; 7] = [
     ("done", "Jobs that were done.", |stats| stats.done),
     ("refused", "Jobs for which there was no room or no thread.", |stats| stats.refused),
     ("run_here", "Jobs that were run on a thread of a loop.", |stats| stats.run_here),
-    ("late", "Jobs that were dropped since it was too late for them.", |stats| stats.late),
-    ("cancelled", "Jobs that were dropped since nobody waited.", |stats| stats.cancelled),
+    ("late", "Jobs that were dropped because their time had passed.", |stats| stats.late),
+    ("cancelled", "Jobs that were dropped because nobody waited for them any more.", |stats| {
+        stats.cancelled
+    }),
     ("panicked", "Jobs that panicked.", |stats| stats.panicked),
 ];
 

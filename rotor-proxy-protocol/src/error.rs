@@ -20,24 +20,24 @@ quick_error! {
         /// The connection does not come from a trusted network. Somebody bypasses the balancer, or
         /// the balancer has an address that the configuration does not list.
         Untrusted(address: Option<IpAddr>) {
-            display("no balancer is known at this address: {}",
+            display("connections from this address are not trusted: {}",
                 address.map_or("one without an address".into(), |address| address.to_string()))
         }
         /// The first bytes are not a header of the PROXY protocol. The balancer is not set up to
         /// send one.
         NoHeader {
-            display("what comes first is no header of the PROXY protocol")
+            display("the connection does not begin with a PROXY protocol header")
         }
         /// The header has a version that is not accepted
         /// ([`versions`](crate::ProxyProtocolConfig::versions)).
         UnwantedVersion {
-            display("the header is of a version that is not wanted")
+            display("the version of the header is not accepted")
         }
         /// The header is longer than
         /// [`header_bytes_max`](crate::ProxyProtocolConfig::header_bytes_max), or, in version 1,
         /// than 107 bytes.
         TooLarge {
-            display("the header is longer than it may be")
+            display("the header is too long")
         }
         /// The header violates the rules of its version. The sender's fault.
         Broken(part: &'static str) {
@@ -45,12 +45,12 @@ quick_error! {
         }
         /// The header does not match its checksum. The network's fault, or the sender's.
         Checksum {
-            display("the header is not what its checksum says")
+            display("the checksum of the header does not match")
         }
         /// The peer has as many connections as it may have
         /// ([`per_peer`](crate::ProxyProtocolConfig::per_peer)).
         TooManyOfPeer(peer: IpAddr) {
-            display("{peer} has as many connections as it may")
+            display("{peer} has reached its limit of connections")
         }
     }
 }

@@ -60,7 +60,7 @@ quick_error! {
         /// name that is not UTF-8, a checksum that does not have 4 bytes, TLS fields that end
         /// within one of them. Receivers refuse such a header.
         Malformed {
-            display("the value of a field is not as its kind says")
+            display("the value of a field does not match its kind")
         }
         /// All fields together are longer than a header may be.
         TooLong {

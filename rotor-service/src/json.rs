@@ -42,7 +42,7 @@ pub fn read<T: DeserializeOwned>(body: &[u8], octets_max: usize) -> Result<T, Re
     if body.len() > octets_max {
         return Err(Refused::new(
             Status::CONTENT_TOO_LARGE,
-            format!("more than {octets_max} octets"),
+            format!("more than {octets_max} bytes"),
         ));
     }
     serde_json::from_slice(body).map_err(|error| {
@@ -147,7 +147,7 @@ pub fn answer(status: Status, value: &(impl Serialize + ?Sized)) -> Result<Answe
 
 /// Logs the caller's mistake, which the peer need not know.
 fn unsaid(error: &serde_json::Error) -> Refused {
-    log::error!("a value cannot be said in JSON: {error}");
+    log::error!("a value cannot be serialized as JSON: {error}");
     Refused::new(Status::INTERNAL_SERVER_ERROR, "internal error")
 }
 

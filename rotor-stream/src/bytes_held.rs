@@ -86,7 +86,7 @@ pub struct NoRoom;
 
 impl fmt::Display for NoRoom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("all together hold as many bytes as they may")
+        f.write_str("all together have reached their limit of bytes")
     }
 }
 

@@ -31,13 +31,13 @@ quick_error! {
         /// A message that contains its length and has arrived completely is intact, but one that
         /// lasts until the end may have been cut off.
         Truncated {
-            display("the stream was cut off before the peer had ended it")
+            display("the connection was aborted before the peer ended the stream")
         }
         /// The expected input was not found within this many bytes: the `max` of the delimiter or
         /// of the frame, or [`input_max`](crate::StreamConfig::input_max). This is the peer's
         /// fault, if the limit is right.
         Limit(bytes: usize) {
-            display("what was waited for is not within {bytes} bytes")
+            display("the delimiter or the end of the frame is not within {bytes} bytes")
         }
         /// The input is not the beginning of a [frame](crate::Expectation::Frame), according to the
         /// function that reads the frame's length. It stays in the input. This is the peer's fault.
@@ -91,7 +91,7 @@ quick_error! {
         }
         /// The connection was reset, or the system has given it up.
         Reset(error: io::Error) {
-            display("the connection is gone")
+            display("the connection was lost")
             source(error)
         }
         /// Writing has failed.
@@ -103,18 +103,18 @@ quick_error! {
         /// [`flush_timeout`](crate::StreamConfig::flush_timeout). The cause is the peer or the
         /// network.
         FlushTimeout {
-            display("the peer does not take what is sent to it")
+            display("the peer does not read what is sent to it")
         }
         /// There is no room for this stream's input or output, because other streams hold too much
         /// ([`held`](crate::StreamConfig::held)). This is nobody's fault.
         NoRoom {
-            display("all streams together hold as many bytes as they may")
+            display("all streams together have reached their limit of memory")
         }
         /// Other machines found no slot or no descriptor, and this connection had been
         /// [idle](crate::Protocol::idle) longest. It is closed in an orderly way, as far as that is
         /// possible without waiting. This is nobody's fault.
         MadeRoom {
-            display("the connection was idle longest, and others need its room")
+            display("the connection was closed, as the longest idle one, to make room for another")
         }
     }
 }
@@ -137,7 +137,7 @@ quick_error! {
         /// The protocol does not handle its deadline: its `timeout` is the default method, and the
         /// expected input did not arrive in time.
         Timeout(protocol: &'static str) {
-            display("{protocol} got no answer before its deadline")
+            display("{protocol} received nothing before its deadline")
         }
         /// The peer is too slow: it does not take the messages that others send to it, and its
         /// [outbox](crate::OutboxFull::End) is full. The cause is the peer or the network.

@@ -55,7 +55,7 @@ quick_error! {
     pub enum ResolveError {
         /// The text is not the name of a host: the caller's mistake.
         Name(error: Arc<dyn Error + Send + Sync>) {
-            display("not the name of a host")
+            display("not a host name")
             source(&**error)
         }
         /// There is no such host, or it has no addresses. Trying again soon will not help.
@@ -71,11 +71,11 @@ quick_error! {
         }
         /// The resolver has its maximum number of waiting requests. Try again later.
         Busy {
-            display("the resolver has too much to do")
+            display("too many lookups wait for the resolver")
         }
         /// The resolver has ended.
         Gone {
-            display("there is no resolver any more")
+            display("the resolver has ended")
         }
     }
 }

@@ -382,7 +382,7 @@ fn a_peer_that_never_reads_meets_the_flush_timeout() {
     assert!(fired - begun >= Duration::from_secs(30) && fired - begun < Duration::from_secs(31));
     assert_eq!(
         driver.context().last().expect("calls"),
-        "fatal: the peer does not take what is sent to it"
+        "fatal: the peer does not read what is sent to it"
     );
     assert!(!driver.is_alive());
 }

@@ -196,7 +196,7 @@ fn a_protocol_is_told_what_it_would_be_told_on_a_socket() {
 fn ends_that_are_cut_off_drains_and_losses_are_told() {
     let mut driver = layered(seed(StreamConfig::new(), echo_lines), usize::MAX);
     driver.send(&frame(b'T', b""));
-    let cut = "exception: the stream was cut off before the peer had ended it";
+    let cut = "exception: the connection was aborted before the peer ended the stream";
     assert_eq!(*driver.context(), ["create", cut]);
 
     let mut driver = layered(seed(StreamConfig::new(), echo_lines), usize::MAX);
@@ -204,7 +204,7 @@ fn ends_that_are_cut_off_drains_and_losses_are_told() {
     driver.reset();
     assert_eq!(
         *driver.context(),
-        ["create", "draining", "fatal: the connection is gone: connection reset"]
+        ["create", "draining", "fatal: the connection was lost: connection reset"]
     );
 }
 
@@ -268,7 +268,7 @@ fn a_closed_window_holds_input_back_until_it_opens() {
 
 #[test]
 fn a_peer_that_does_not_open_its_window_is_a_slow_reader() {
-    let slow = "fatal: the peer does not take what is sent to it";
+    let slow = "fatal: the peer does not read what is sent to it";
     let line = [&[b'l'; 199][..], b"\n"].concat();
     let mut driver = behind_a_window();
     driver.send(&frame(b'D', &line));
@@ -336,7 +336,7 @@ fn what_was_taken_since_the_last_call_counts_when_the_deadline_passes() {
 
 #[test]
 fn a_peer_is_not_late_while_the_layer_lets_others_go_first() {
-    let slow = "fatal: the peer does not take what is sent to it";
+    let slow = "fatal: the peer does not read what is sent to it";
     let is_late =
         |driver: &Driver<Frames>| driver.context().last().is_some_and(|last| last == slow);
     let mut driver = behind_a_window();

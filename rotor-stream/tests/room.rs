@@ -110,7 +110,8 @@ impl Test {
     }
 }
 
-const MADE_ROOM: &str = "the connection was idle longest, and others need its room";
+const MADE_ROOM: &str =
+    "the connection was closed, as the longest idle one, to make room for another";
 
 #[test]
 fn the_connection_that_has_been_idle_longest_makes_room_for_one_that_waits() {

@@ -24,61 +24,61 @@ quick_error! {
         /// The peer sent an unencrypted HTTP request. This is the peer's fault; it got an
         /// unencrypted response with status 400.
         PlainHttp {
-            display("the peer speaks HTTP in clear, and this port is for HTTPS")
+            display("the client speaks plain HTTP, but this port expects HTTPS")
         }
         /// The server answers in unencrypted HTTP. Either the caller has used `https://` for an
         /// `http://` server or has the wrong port, or the server is at fault.
         PlainHttpServer {
-            display("the server speaks HTTP in clear: it may be meant to be asked without TLS, or on another port")
+            display("the server speaks plain HTTP: use http://, or another port")
         }
         /// The first bytes are not TLS. This is the peer's fault.
         NotTls {
-            display("what the peer sends is not TLS")
+            display("the peer does not speak TLS")
         }
         /// The client's hello is longer than 64 KiB. This is the peer's fault.
         HelloTooLarge {
-            display("the hello of the client is longer than it may be")
+            display("the ClientHello is too long")
         }
         /// The client requests a name that is not served, and
         /// [`UnknownName::Refuse`](crate::UnknownName::Refuse) is set. This is the peer's fault, or
         /// a certificate is missing here.
         UnknownName(name: Box<str>) {
-            display("there is no certificate for the name {name:?}, which the client asks for")
+            display("there is no certificate for {name:?}, the name that the client asked for")
         }
         /// The two ends have no version, cipher, signature or protocol (ALPN) in common. The end
         /// that is too old, or too strict, is at fault.
         NothingInCommon(cause: Cause) {
-            display("the peer and this end have nothing in common")
+            display("there is no version, cipher or protocol that both ends support")
             source(&**cause)
         }
         /// The peer's certificate is not accepted: it has expired, is for another name, or comes
         /// from an issuer that is not trusted; [`certificate_fault`](TlsError::certificate_fault)
         /// tells which. This is the peer's fault, or the roots are wrong.
         Certificate(cause: Cause) {
-            display("the certificate of the peer is not accepted")
+            display("the certificate of the peer was not accepted")
             source(&**cause)
         }
         /// The peer has ended the connection and sent the reason in an alert (RFC 8446 §6.2).
         /// `unknown_ca`, `bad_certificate` and similar ones concern our certificate.
         Refused(alert: Cause) {
-            display("the peer has refused the connection")
+            display("the peer refused the connection")
             source(&**alert)
         }
         /// The peer violated the protocol, or its bytes were changed on the way. This is the peer's
         /// fault.
         Peer(cause: Cause) {
-            display("the peer broke the protocol")
+            display("the peer violated TLS")
             source(&**cause)
         }
         /// The peer sent more than 256 KiB of records without a byte of data, during its handshake
         /// or later. This is the peer's fault.
         Empty {
-            display("the peer sends records without end that carry nothing")
+            display("the peer sent too many empty records")
         }
         /// Something failed at this end: no randomness is available, or a key cannot sign. This is
         /// not the peer's fault.
         Here(cause: Cause) {
-            display("TLS has failed at this end")
+            display("TLS failed on this side")
             source(&**cause)
         }
     }

@@ -47,7 +47,7 @@ fn http_in_clear_gets_a_clear_answer() {
             assert_eq!(
                 log,
                 [
-                    "the handshake has failed: the peer speaks HTTP in clear, and this port is for HTTPS"
+                    "the handshake has failed: the client speaks plain HTTP, but this port expects HTTPS"
                 ]
             );
             assert_eq!(counted(server.counters()), [("plain_http", 1)]);
@@ -68,7 +68,7 @@ fn what_is_neither_tls_nor_http_is_told_so() {
         let server = Issuer::new().server();
         let (answer, log) = answer(&server, bytes, 1);
         assert_eq!(answer, alert(AlertDescription::DecodeError), "{}", bytes.escape_ascii());
-        assert_eq!(log, ["the handshake has failed: what the peer sends is not TLS"]);
+        assert_eq!(log, ["the handshake has failed: the peer does not speak TLS"]);
         assert_eq!(counted(server.counters()), [("not_tls", 1)]);
     }
 }
@@ -87,10 +87,7 @@ fn records_that_are_no_hello_break_the_protocol() {
         let server = Issuer::new().server();
         let (answer, log) = answer(&server, bytes, usize::MAX);
         assert_eq!(answer, alert(expected), "{}: {log:?}", bytes.escape_ascii());
-        assert!(
-            log[0].starts_with("the handshake has failed: the peer broke the protocol: "),
-            "{log:?}"
-        );
+        assert!(log[0].starts_with("the handshake has failed: the peer violated TLS: "), "{log:?}");
         assert_eq!(counted(server.counters()), [("failed_by_peer", 1)]);
     }
 }
@@ -108,10 +105,7 @@ fn a_hello_has_a_length_that_it_may_not_exceed() {
     for bytes in [announced, dripping] {
         let (answer, log) = answer(&server, &bytes, 1000);
         assert_eq!(answer, alert(AlertDescription::DecodeError));
-        assert_eq!(
-            log,
-            ["the handshake has failed: the hello of the client is longer than it may be"]
-        );
+        assert_eq!(log, ["the handshake has failed: the ClientHello is too long"]);
     }
     assert_eq!(counted(server.counters()), [("hellos_too_large", 2)]);
 }
@@ -140,7 +134,10 @@ fn who_has_nothing_in_common_with_a_server_is_told_so() {
     let server = issuer.server_with(|config| config.versions(Versions::Tls13));
     let (failure, log) = meet(&server, old, "localhost");
     assert_eq!(failure, Some(Error::AlertReceived(AlertDescription::ProtocolVersion)));
-    assert!(log[0].contains("the peer and this end have nothing in common: "), "{log:?}");
+    assert!(
+        log[0].contains("there is no version, cipher or protocol that both ends support: "),
+        "{log:?}"
+    );
     assert_eq!(counted(server.counters()), [("failed_by_peer", 1)]);
 
     let mut other_protocol = issuer.raw_config();
@@ -148,7 +145,10 @@ fn who_has_nothing_in_common_with_a_server_is_told_so() {
     let server = issuer.server();
     let (failure, log) = meet(&server, other_protocol, "localhost");
     assert_eq!(failure, Some(Error::AlertReceived(AlertDescription::NoApplicationProtocol)));
-    assert!(log[0].contains("the peer and this end have nothing in common: "), "{log:?}");
+    assert!(
+        log[0].contains("there is no version, cipher or protocol that both ends support: "),
+        "{log:?}"
+    );
     assert_eq!(counted(server.counters()), [("failed_by_peer", 1)]);
 
     // Ciphers of TLS 1.2 with RSA keys, and a server with an Ed25519 key.
@@ -164,7 +164,10 @@ fn who_has_nothing_in_common_with_a_server_is_told_so() {
     let server = issuer.server();
     let (failure, log) = meet(&server, rsa_only, "localhost");
     assert_eq!(failure, Some(Error::AlertReceived(AlertDescription::HandshakeFailure)));
-    assert!(log[0].contains("the peer and this end have nothing in common: "), "{log:?}");
+    assert!(
+        log[0].contains("there is no version, cipher or protocol that both ends support: "),
+        "{log:?}"
+    );
 
     // Ciphers that go with such a key, and no signature that it makes.
     let mut provider = rustls::crypto::ring::default_provider();
@@ -179,7 +182,10 @@ fn who_has_nothing_in_common_with_a_server_is_told_so() {
         .with_no_client_auth();
     let (failure, log) = meet(&server, checks_others, "localhost");
     assert_eq!(failure, Some(Error::AlertReceived(AlertDescription::HandshakeFailure)));
-    assert!(log[0].contains("the peer and this end have nothing in common: "), "{log:?}");
+    assert!(
+        log[0].contains("there is no version, cipher or protocol that both ends support: "),
+        "{log:?}"
+    );
     assert_eq!(counted(server.counters()), [("failed_by_peer", 2)]);
 }
 
@@ -190,7 +196,7 @@ fn an_unknown_name_is_shown_the_default_or_refused() {
     assert!(matches!(failure, Some(Error::InvalidCertificate(_))), "{failure:?}");
     assert_eq!(
         log,
-        ["the handshake has failed: the peer has refused the connection: alert BadCertificate"]
+        ["the handshake has failed: the peer refused the connection: alert BadCertificate"]
     );
 
     let server = issuer.server_with(|config| config.unknown_name(UnknownName::Refuse));
@@ -238,9 +244,9 @@ fn a_client_says_what_is_wrong_with_the_certificate_of_a_server() {
         let b = ask(&mut test, &client, "localhost", 1);
         join(&mut test, &a, &b);
         let log = test.context().join("\n");
-        let of_client = "the handshake has failed: the certificate of the peer is not accepted: ";
+        let of_client = "the handshake has failed: the certificate of the peer was not accepted: ";
         assert!(log.contains(of_client) && log.contains(expected), "{log}");
-        let of_server = "the handshake has failed: the peer has refused the connection: alert ";
+        let of_server = "the handshake has failed: the peer refused the connection: alert ";
         assert!(log.contains(&format!("{of_server}{server_hears}")), "{log}");
         assert_eq!(counted(client.counters()), [("failed_by_peer", 1)]);
         assert_eq!(counted(server.counters()), [("refused_by_peer", 1)]);
@@ -270,7 +276,7 @@ fn clients_must_show_certificates_where_they_are_required() {
             let (failure, log) = meet(&server, config, "localhost");
             assert_eq!(failure.is_none(), is_well, "{which:?}: {failure:?} {log:?}");
             if !is_well {
-                assert!(log[0].contains("the certificate of the peer is not accepted"), "{log:?}");
+                assert!(log[0].contains("the certificate of the peer was not accepted"), "{log:?}");
                 assert_eq!(server.counters().failed_by_peer(), before + 1);
             }
         }
@@ -340,8 +346,7 @@ fn what_is_changed_on_its_way_is_not_handed_out() {
         assert_eq!(client.plain, b"", "nothing follows an alert");
         assert_eq!(client.failure, Some(Error::AlertReceived(AlertDescription::BadRecordMac)));
         let log = test.context().join("\n");
-        let expected =
-            "reading has failed: the peer broke the protocol: cannot decrypt peer's message";
+        let expected = "reading has failed: the peer violated TLS: cannot decrypt peer's message";
         assert_eq!(log, expected);
         assert_eq!(server.counters().broken(), 1);
         peer.end();

@@ -151,7 +151,7 @@ fn a_handshake_for_whose_bytes_there_is_no_room_ends() {
     assert_eq!(peers.map(|peer| peer.is_dropped()), [false, true]);
     assert_eq!(
         *test.context(),
-        ["not connected: all streams together hold as many bytes as they may"]
+        ["not connected: all streams together have reached their limit of memory"]
     );
     assert_eq!(server.counters().late(), 1);
 }
@@ -182,7 +182,7 @@ fn a_slow_peer_is_seen_to_take_what_waits_encrypted() {
     let mut test = Test::new(Log::new());
     let (peer, _) = with_long_answer(&mut test);
     test.advance(Duration::from_secs(31));
-    assert_eq!(*test.context(), ["fatal: the peer does not take what is sent to it"]);
+    assert_eq!(*test.context(), ["fatal: the peer does not read what is sent to it"]);
     assert!(peer.is_dropped());
 }
 

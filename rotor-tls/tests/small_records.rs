@@ -57,8 +57,8 @@ fn sealing(client: RawClient) -> impl FnMut(&[u8], usize) -> Vec<u8> {
 #[test]
 fn records_of_nothing_are_bounded_in_a_row_by_their_number_and_their_bytes() {
     for (padding, row, error) in [
-        (0, 32, "the peer broke the protocol: "),
-        (16_000, EMPTY_BYTES_MAX / 16_023, "the peer sends records without end that carry nothing"),
+        (0, 32, "the peer violated TLS: "),
+        (16_000, EMPTY_BYTES_MAX / 16_023, "the peer sent too many empty records"),
     ] {
         let issuer = Issuer::new();
         let server = issuer.server();
@@ -107,7 +107,7 @@ fn a_handshake_in_the_smallest_records_holds_no_more_than_it_may() {
     test.settle();
     assert!(peer.is_ended());
     let log = test.context().join("\n");
-    assert!(log.contains("the peer sends records without end that carry nothing"), "{log}");
+    assert!(log.contains("the peer sent too many empty records"), "{log}");
     assert_eq!(counted(server.counters()), [("failed_by_peer", 1)]);
 }
 
@@ -129,7 +129,7 @@ fn changes_of_key_are_followed_and_floods_of_them_are_not() {
     }
     client.talk(&mut test, &peer);
     let log = test.context().join("\n");
-    assert!(log.contains("the peer broke the protocol: "), "{log}");
+    assert!(log.contains("the peer violated TLS: "), "{log}");
     assert_eq!(server.counters().broken(), 1);
 }
 

@@ -114,7 +114,10 @@ fn an_end_without_close_notify_is_told_apart() {
         }
         peer.end();
         test.settle();
-        assert_eq!(*test.context(), ["the stream was cut off before the peer had ended it"]);
+        assert_eq!(
+            *test.context(),
+            ["the connection was aborted before the peer ended the stream"]
+        );
         assert_eq!(client.plain, b"WHOLE\n");
         assert!(peer.is_dropped());
     }

@@ -17,16 +17,16 @@ quick_error! {
         /// The request asks for a version other than 13 (RFC 6455 §4.4). The client gets 426, or
         /// 400 over HTTP/2, with the supported version.
         Version {
-            display("the request asks for another version of WebSocket than 13")
+            display("the request asks for a WebSocket version other than 13")
         }
         /// The request has no `Sec-WebSocket-Key` of 16 bytes, or several. The client gets 400.
         Key {
-            display("the request has no proper Sec-WebSocket-Key")
+            display("the request has no valid Sec-WebSocket-Key")
         }
         /// The page that sent the request is not allowed to ([`Origins`](crate::Origins)), or the
         /// request names several origins. The client gets 403.
         Origin {
-            display("the request comes from a page that may not ask")
+            display("the origin of the request is not allowed")
         }
         /// The server refused: it responded with a status other than 101.
         Status(status: Status) {

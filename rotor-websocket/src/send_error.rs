@@ -17,7 +17,7 @@ quick_error! {
         /// already, because of the peer or the network. Try again in
         /// [`flushed`](crate::Handler::flushed).
         Full {
-            display("too much waits for the peer already: try again when it is flushed")
+            display("too much output waits for the peer: try again when it is flushed")
         }
         /// A message was begun with [`begin`](crate::Sender::begin), and no other may be sent
         /// before it is ended. The caller's mistake.
@@ -35,7 +35,7 @@ quick_error! {
         }
         /// A ping has more than 125 bytes. The caller's mistake.
         TooLong {
-            display("a ping has 125 bytes at most")
+            display("a ping has at most 125 bytes")
         }
     }
 }

@@ -38,7 +38,7 @@ fn rows() -> Vec<(&'static str, Vec<ClientError>)> {
             resolving(vec![ResolveError::Name(why())]),
         ),
         (
-            "`NotConnected`: the resolver has too much to do, or is gone",
+            "`NotConnected`: the resolver is overloaded, or has ended",
             resolving(vec![ResolveError::Busy, ResolveError::Gone]),
         ),
         (

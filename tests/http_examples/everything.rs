@@ -134,7 +134,11 @@ fn what_cannot_be_fetched_is_said_with_the_reason() {
     let long = format!("http://a/{}", "x".repeat(2_000));
     let cases = [
         (format!("http://{closed}/"), "502", "Connection refused"),
-        ("http://no.such.host.invalid/".into(), "502", "there is no name no.such.host.invalid"),
+        (
+            "http://no.such.host.invalid/".into(),
+            "502",
+            "the name no.such.host.invalid does not exist",
+        ),
         (format!("http://{}/", says_at_once(b"nonsense\r\n\r\n")), "502", "the head is malformed"),
         (
             format!(

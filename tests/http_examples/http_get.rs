@@ -99,7 +99,7 @@ fn what_goes_wrong_is_said_and_ends_with_a_code() {
     let cases = [
         (
             format!("http://{closed}/"),
-            "no connection to the server: cannot connect: Connection refused",
+            "could not connect to the server: cannot connect: Connection refused",
         ),
         (format!("http://{}/", says(b"")), "the server closed the connection before its response"),
         (format!("http://{}/", says(b"nonsense\r\n\r\n")), "bad head: the head is malformed"),
@@ -113,7 +113,7 @@ fn what_goes_wrong_is_said_and_ends_with_a_code() {
         ),
         (
             "http://no.such.host.invalid/".into(),
-            "cannot resolve: no such host: there is no name no.such.host.invalid",
+            "cannot resolve: no such host: the name no.such.host.invalid does not exist",
         ),
         ("http:///".into(), "should be like http://127.0.0.1:8080/"),
         ("h2cs://127.0.0.1/".into(), "should be like http://127.0.0.1:8080/"),

@@ -72,14 +72,14 @@ fn whom_a_client_does_not_accept_it_does_not_ask() {
         (
             https(proxy.address()),
             &others,
-            "the certificate of the peer is not accepted: invalid peer certificate: UnknownIssuer",
+            "the certificate of the peer was not accepted: invalid peer certificate: UnknownIssuer",
         ),
         (
             format!("https://localhost:{port}/"),
             &ours,
             "certificate not valid for name \"localhost\"",
         ),
-        (https(hello.address()), &ours, "the server speaks HTTP in clear"),
+        (https(hello.address()), &ours, "the server speaks plain HTTP"),
         (http(proxy.address()), &ours, "the server answered 400 Bad Request"),
         ("ftp://127.0.0.1/".into(), &ours, "should be like http://127.0.0.1:8080/"),
     ] {

@@ -116,9 +116,9 @@ fn what_does_not_fit_into_a_datagram_comes_over_tcp() {
 fn what_is_not_there_is_said_to_be_so() {
     let Some(server) = Dnsmasq::start() else { return };
     for (arguments, expected) in [
-        (["none.example", "a"], "there is no name none.example"),
-        (["text.example", "a"], "text.example has no such records"),
-        (["elsewhere.test", "a"], "is of no use: it answered with response code 5"),
+        (["none.example", "a"], "the name none.example does not exist"),
+        (["text.example", "a"], "text.example has no records of this kind"),
+        (["elsewhere.test", "a"], "failed: it answered with response code 5"),
     ] {
         let output = server.resolve(&arguments).output().expect("it was built");
         assert!(

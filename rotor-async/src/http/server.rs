@@ -170,7 +170,7 @@ impl<H: Handler<C>, C> Server for AsyncServer<H, C> {
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
         if let Err(misuse) = handler.head_received(head, response) {
-            log::error!("a field of every answer cannot stand in one: {misuse}");
+            log::error!("a field that every response is to have is invalid: {misuse}");
             return Next::fail(Status::INTERNAL_SERVER_ERROR);
         }
         let request = Request::new(head);

@@ -321,7 +321,7 @@ impl HandOver {
         } = self;
         for Named { name, kind, .. } in &given {
             let kind = kind.name();
-            log::warn!("{kind} that was handed over, {name:?}, is not asked for: it is closed");
+            log::warn!("{kind} {name:?} was handed over but not claimed: it is closed");
         }
         drop(given);
         // Everything that can fail, except taking the path, which is all that is left after the

@@ -66,7 +66,7 @@ quick_error! {
         /// threads, set `jobs_max` to 0 and use
         /// [`WhenFull::RunOldestHere`](crate::WhenFull::RunOldestHere).
         NoThreads {
-            display("a pool of 0 threads runs no job (threads_max)")
+            display("a pool needs at least one thread (threads_max)")
         }
         /// The caller's mistake: `threads_min` is greater than `threads_max`.
         MinAboveMax(min: usize, max: usize) {

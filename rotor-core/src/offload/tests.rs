@@ -145,7 +145,7 @@ fn settled(pool: &OffloadPool) -> PoolStats {
 fn what_contradicts_itself_is_no_pool_and_says_so() {
     let builder = OffloadPool::builder;
     for (built, text) in [
-        (builder().threads_max(0), "a pool of 0 threads runs no job (threads_max)"),
+        (builder().threads_max(0), "a pool needs at least one thread (threads_max)"),
         (
             builder().threads_max(2).threads_min(3),
             "a pool of at most 2 threads cannot keep 3 (threads_min, threads_max)",

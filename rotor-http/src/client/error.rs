@@ -21,12 +21,12 @@ quick_error! {
     pub enum ClientError {
         /// No connection was made: refused, unreachable, or too slow.
         NotConnected(error: Fatal) {
-            display("no connection to the server")
+            display("could not connect to the server")
             source(error)
         }
         /// The connection broke, or the server did not take the request.
         Lost(error: Fatal) {
-            display("the connection was lost before the response was whole")
+            display("the connection was lost before the response was complete")
             source(error)
         }
         /// The server closed the connection without a response, or in the middle of its head.
@@ -48,12 +48,12 @@ quick_error! {
         /// The server sent more interim responses than
         /// [`interim_responses_max`](crate::Limits::interim_responses_max) allows.
         TooManyInterim {
-            display("the server sends interim responses without end")
+            display("the server sent too many interim responses")
         }
         /// The server refused the request without processing it (HTTP/2: REFUSED_STREAM, or a
         /// GOAWAY that excludes it), and the request could not be made again, or was refused again.
         Refused {
-            display("the server refuses the request without looking at it")
+            display("the server refused the request without processing it")
         }
         /// The server reset the stream of the request (HTTP/2) before its response was complete.
         /// The code tells the reason (RFC 9113 §7).
@@ -64,15 +64,15 @@ quick_error! {
         /// of a response has arrived, the request was written completely in `prepare_request`, and
         /// its connector supports it ([`without_http2`](super::Connector::without_http2)).
         Reset(code: u32) {
-            display("the server gave the request up (code {})", code)
+            display("the server reset the stream of the request (code {})", code)
         }
         /// The server violated HTTP/2, so its connection can no longer be used.
         Protocol {
-            display("the server broke the protocol of the connection")
+            display("the server violated HTTP/2")
         }
         /// The server took longer than [`response_timeout`](crate::Limits::response_timeout).
         ResponseTimeout {
-            display("the server does not answer")
+            display("the server did not respond in time")
         }
         /// The request's own deadline passed while the request was at this stage.
         Deadline(stage: Stage) {
@@ -83,14 +83,14 @@ quick_error! {
         /// it.
         Request(error: MessageError) {
             from()
-            display("the request cannot be written as it is")
+            display("the request is malformed and was not sent")
             source(error)
         }
         /// The handler could not finish its request after the head was sent, because the rest would
         /// have been malformed: for example, the body is longer than the announced length. The
         /// server may have received the head, and the part of the body that was written.
         Unfinished(error: MessageError) {
-            display("the request was begun, and cannot be finished as it is")
+            display("the rest of the request is malformed and was not sent")
             source(error)
         }
         /// The handler panicked.
@@ -99,18 +99,18 @@ quick_error! {
         }
         /// The handler asked for the body but does not implement the method that takes it.
         Unhandled {
-            display("the handler does not take the body that it asked for")
+            display("the handler asked for the body but has no method that takes it")
         }
         /// Too many requests wait, for this origin or in total, or they hold too many bytes.
         Full {
-            display("too many requests wait for this server, or for all of them")
+            display("too many requests are waiting, for this server or in all")
         }
         /// The bodies of responses that are being collected hold as many bytes as they may together
         /// ([`bodies_bytes_max`](super::ClientConfig::bodies_bytes_max)). For a body that is
         /// stored: the spool has no room for it (bytes or files), no file descriptor is left, or
         /// the queue of the spool's threads is full.
         BodiesFull {
-            display("no room for the response's body: all bodies together hold as much as they may")
+            display("no room for the response's body: all bodies together have reached their limit")
         }
         /// The response's body was to be stored, but the disk could not store it.
         NotStored(error: BodyError) {
@@ -119,7 +119,7 @@ quick_error! {
         }
         /// There was no room for a connection, or the system provided no socket.
         NoRoom(error: BoxError) {
-            display("no connection could be made here")
+            display("this side has no room or no socket for a connection")
             source(&**error)
         }
         /// The request failed before any part of it was sent. The error inside is one after which

@@ -237,7 +237,7 @@ fn with_slash(head: &Head<'_>) -> String {
 /// closed.
 fn finish<C>(written: Result<(), MessageError>) -> Next<StaticFiles<C>> {
     if let Err(error) = written {
-        log::error!("a file could not be answered with: {error}");
+        log::error!("a file could not be sent: {error}");
     }
     Next::finished()
 }

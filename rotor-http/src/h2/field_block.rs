@@ -66,7 +66,7 @@ pub(crate) fn whole_frame(
 ) -> Result<Option<FrameHeader>, Violation> {
     let Some(header) = FrameHeader::read(input) else { return Ok(None) };
     if header.is_too_long() {
-        return Err(Violation::size("a frame of more octets than were allowed"));
+        return Err(Violation::size("a frame that is longer than allowed"));
     }
     if input.len() < header.frame_len() {
         return Ok(None);

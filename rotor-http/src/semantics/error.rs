@@ -19,18 +19,18 @@ quick_error! {
         LineEnd { display("a line does not end with CR LF") }
         /// TLS where HTTP without TLS is expected. Usually the peer was given an `https` URL for an
         /// `http` port, or the other way round for a client.
-        Tls { display("it is TLS, and HTTP without TLS is spoken here") }
+        Tls { display("the client speaks TLS, but this port expects plain HTTP") }
         /// The method is empty or not a token, or something precedes it.
         Method { display("the method is not a token") }
         /// The method is a token, but longer than any known method.
         MethodTooLong { display("the method is too long") }
         /// The target is empty or contains a byte that is not allowed in a target.
-        Target { display("the request target is empty, or holds a byte that it cannot hold") }
+        Target { display("the request target is empty or contains a byte that is not allowed") }
         /// The target is longer than the limit.
         TargetTooLong { display("the request target is too long") }
         /// The version is missing, not `HTTP/` digit `.` digit, or 0.x; or a space in the target
         /// has put something else in its place.
-        Version { display("no version of HTTP stands where the protocol version belongs") }
+        Version { display("the protocol version is malformed") }
         /// The version has another major number.
         VersionUnsupported { display("the major protocol version is not supported") }
         /// The status code is not three digits, or the reason phrase contains a control byte.
@@ -149,9 +149,9 @@ quick_error! {
         /// The head itself is malformed or too large.
         Head(err: HeadError) { from() source(err) display("the head is malformed or too large") }
         /// The length of the body cannot be determined.
-        Framing(err: FramingError) { from() source(err) display("the length of the body cannot be told") }
+        Framing(err: FramingError) { from() source(err) display("the length of the body cannot be determined") }
         /// The form of the target does not match the method (RFC 9112 §3.2).
-        TargetForm { display("the form of the request target does not go with the method") }
+        TargetForm { display("the form of the request target does not fit the method") }
         /// CONNECT with a body (RFC 9110 §9.3.6).
         ConnectBody { display("CONNECT has a body") }
         /// HTTP/1.1 without `Host`.
@@ -201,7 +201,7 @@ quick_error! {
         /// The head itself is malformed or too large.
         Head(err: HeadError) { from() source(err) display("the head is malformed or too large") }
         /// The length of the body cannot be determined.
-        Framing(err: FramingError) { from() source(err) display("the length of the body cannot be told") }
+        Framing(err: FramingError) { from() source(err) display("the length of the body cannot be determined") }
         /// A 101, although the request did not ask to switch protocols.
         UnexpectedSwitch { display("101 without an Upgrade in the request") }
     }
@@ -231,21 +231,21 @@ quick_error! {
         /// The body is larger than the caller allows.
         TooLarge { display("the body is larger than its limit") }
         /// The body was received more slowly than its least rate, or not before its deadline.
-        TooSlow { display("the body comes too slowly") }
+        TooSlow { display("the body arrives too slowly") }
         /// The stream ended before the body was complete.
         Truncated { display("the stream ended before the body did") }
         /// The bodies of all connections together hold as much as they may: of memory, or of a
         /// spool's bytes, files, descriptors and jobs. Nobody's fault: more arrives at a time than
         /// this side can hold.
-        NoRoom { display("all bodies together hold as much as they may") }
+        NoRoom { display("all bodies together have reached their limit") }
         /// There is no space left on the disk where bodies are stored. Nobody's fault. With the
         /// feature `body`.
         #[cfg(feature = "body")]
-        DiskFull { display("there is no space for the body on its disk") }
+        DiskFull { display("no space is left on the disk for the body") }
         /// The disk where bodies are stored has failed, or the thread that writes to it. This
         /// side's fault; the log has the reason. With the feature `body`.
         #[cfg(feature = "body")]
-        Disk { display("the body could not be kept on its disk") }
+        Disk { display("the body could not be stored on the disk") }
     }
 }
 
@@ -320,7 +320,7 @@ quick_error! {
             display("100 is sent by the connection to a peer that waits for it: return `Next::recv` to get the body")
         }
         /// A method, target or reason phrase that violates the grammar.
-        StartLine { display("the method, target or reason phrase holds a byte that it cannot hold") }
+        StartLine { display("the method, target or reason phrase contains a byte that is not allowed") }
         /// A field after the end of the fields.
         FieldTooLate { display("the fields have ended: add fields before `done_headers`") }
         /// A field name that is not a token.

@@ -122,7 +122,7 @@ impl ServerConfig {
         let name = name.into();
         let is_good = !name.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t');
         if !is_good {
-            log::error!("{name:?} cannot stand in the Server field, and is left out");
+            log::error!("{name:?} is not a valid value of the Server field and is left out");
         }
         self.server = is_good.then_some(name);
         self

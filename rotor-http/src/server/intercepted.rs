@@ -143,7 +143,7 @@ impl<I: Intercept> Server for Intercepted<I> {
             ControlFlow::Break(reply) => reply.into(),
             ControlFlow::Continue(()) if response.is_started() => {
                 let name = std::any::type_name::<I>();
-                log::error!("{name} has begun to answer a request that it lets through");
+                log::error!("{name} wrote a part of a response to a request that it passes on");
                 Next::finished()
             }
             ControlFlow::Continue(()) => {

@@ -124,9 +124,10 @@ fn a_name_is_resolved_once_for_each_connection_and_one_without_address_fails_its
     ask(&mut test, &pool, "one too many");
     let Named { asked, outcomes, faults, .. } = test.context();
     assert_eq!(*asked, ["known", "unknown", "one too many"]);
-    let there_is_none = "no connection to the server: cannot resolve: no such host: ";
+    let there_is_none = "could not connect to the server: cannot resolve: no such host: ";
     assert!(outcomes[2].starts_with(there_is_none), "{outcomes:?}");
-    let too_many = "no connection to the server: cannot resolve: the resolver has too much to do";
+    let too_many =
+        "could not connect to the server: cannot resolve: too many lookups wait for the resolver";
     assert_eq!(
         (&outcomes[0], &outcomes[1], &*outcomes[3]),
         (&"200 OK".into(), &"200 OK".into(), too_many)

@@ -295,7 +295,7 @@ impl Multipart {
             Found::Begin(_) | Found::End => 0,
         };
         if self.count > max {
-            return Err(too_large(format!("more than {max} octets in a part of the form")));
+            return Err(too_large(format!("more than {max} bytes in a part of the form")));
         }
         Ok(())
     }

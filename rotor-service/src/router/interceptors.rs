@@ -66,7 +66,7 @@ impl<C: 'static> Interceptors<C> {
                     // The route's function must not respond as well. The connection sends what was
                     // written if that is a whole response; otherwise it sends a 500.
                     let name = std::any::type_name::<F>();
-                    log::error!("{name} has begun to answer a request that it lets through");
+                    log::error!("{name} wrote a part of a response to a request that it passes on");
                     return ControlFlow::Break(Ok(()).into());
                 }
                 flow

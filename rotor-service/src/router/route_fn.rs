@@ -78,7 +78,7 @@ impl<C: 'static> Server for RouteFn<C> {
                 return crossing.reply(response).into();
             }
             if let Err(error) = crossing.add_always(response) {
-                log::error!("CORS with a field that is none: {error}");
+                log::error!("CORS is configured with an invalid field: {error}");
                 return Next::fail(Status::INTERNAL_SERVER_ERROR);
             }
         }

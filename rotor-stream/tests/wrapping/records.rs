@@ -238,7 +238,7 @@ fn an_end_without_a_close_record_is_told_apart_from_an_end() {
         assert!(peer.is_dropped(), "there is nothing to linger for");
         test.context().clone()
     };
-    let cut = "the stream was cut off before the peer had ended it";
+    let cut = "the connection was aborted before the peer ended the stream";
     assert_eq!(what_is_told(b""), [cut]);
     assert_eq!(what_is_told(&encode(Kind::Data, b"cut", 0x55)[..3]), [cut]);
     let close = encode(Kind::Close, b"", 0x55);
@@ -257,7 +257,7 @@ fn an_end_without_a_close_record_is_told_as_such_where_a_drain_has_found_it() {
     test.settle();
     assert_eq!(
         *test.context(),
-        ["draining", "the stream was cut off before the peer had ended it"]
+        ["draining", "the connection was aborted before the peer ended the stream"]
     );
 }
 
@@ -269,6 +269,6 @@ fn a_peer_that_takes_nothing_of_what_a_wrapper_holds_meets_the_flush_timeout() {
     peer.send(&encode(Kind::Data, b"x\n", 0x55));
     test.settle();
     test.advance(Duration::from_secs(31));
-    assert_eq!(*test.context(), ["fatal: the peer does not take what is sent to it"]);
+    assert_eq!(*test.context(), ["fatal: the peer does not read what is sent to it"]);
     assert!(peer.is_dropped());
 }

@@ -236,7 +236,7 @@ fn a_client_shows_its_certificate_where_it_is_asked() {
         let log = meet(server, client, "localhost");
         assert_eq!(is_well(&log), expected.is_empty(), "{log:?}");
         // In TLS 1.3 a client has shaken hands before the server has judged it.
-        let heard = format!("the peer has refused the connection: {expected}");
+        let heard = format!("the peer refused the connection: {expected}");
         assert!(expected.is_empty() || log.iter().any(|line| line.contains(&heard)), "{log:?}");
     }
 }
@@ -316,18 +316,15 @@ fn a_server_that_speaks_no_tls_is_told_apart_at_each_split() {
     for (bytes, expected) in [
         (
             &b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"[..],
-            "the server speaks HTTP in clear",
+            "the server speaks plain HTTP",
         ),
-        (b"SSH-2.0-OpenSSH_9.9\r\n", "what the peer sends is not TLS"),
-        (
-            b"\x15\x03\x01\x00\x02\x02\x46",
-            "the peer has refused the connection: alert ProtocolVersion",
-        ),
+        (b"SSH-2.0-OpenSSH_9.9\r\n", "the peer does not speak TLS"),
+        (b"\x15\x03\x01\x00\x02\x02\x46", "the peer refused the connection: alert ProtocolVersion"),
         (
             b"\x15\x03\x03\x00\x02\x02\x28",
-            "the peer has refused the connection: alert HandshakeFailure",
+            "the peer refused the connection: alert HandshakeFailure",
         ),
-        (b"\x16\x03\x03\x00\x04\x0f\xff\xff\xff", "the peer broke the protocol"),
+        (b"\x16\x03\x03\x00\x04\x0f\xff\xff\xff", "the peer violated TLS"),
     ] {
         for cut in 0..bytes.len() {
             let tls = issuer.client();

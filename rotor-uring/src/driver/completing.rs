@@ -201,7 +201,7 @@ impl Driver {
 /// A slot is not free while the kernel has an operation of it, so this never happens.
 #[cold]
 fn stale(ring: &mut Ring, key: Key, carried: Carried) {
-    log::error!("a completion of nobody's: {key:?}");
+    log::error!("a completion with an unknown key: {key:?}");
     ring.stats().stale += 1;
     if let Carried::Piece(piece) = carried {
         ring.give_back(piece);

@@ -16,7 +16,7 @@ quick_error! {
         }
         /// An unknown opcode. 1002.
         Opcode(opcode: u8) {
-            display("a frame has the opcode {opcode:#x}, which means nothing")
+            display("a frame has the unknown opcode {opcode:#x}")
         }
         /// A control frame that is longer than 125 bytes, or not final (RFC 6455 §5.5). 1002.
         Control {
@@ -25,11 +25,11 @@ quick_error! {
         /// A length that is not in its shortest form, or has its highest bit set (RFC 6455 §5.2).
         /// 1002.
         Length {
-            display("the length of a frame is not written as it must be")
+            display("the length of a frame is not in its shortest form")
         }
         /// A client's frame is not masked, or a server's frame is (RFC 6455 §5.1). 1002.
         Mask {
-            display("a frame is masked and must not be, or the other way round")
+            display("a frame of a server is masked, or one of a client is not")
         }
         /// A continuation outside a message, or a new message before the last one has ended (RFC
         /// 6455 §5.4). 1002.
@@ -51,17 +51,17 @@ quick_error! {
         /// A message longer than [`message_max`](crate::WebSocketConfig::message_max): by its
         /// announced length, by the bytes received, or after decompression. 1009.
         TooLong {
-            display("a message is longer than it may be")
+            display("a message is too long")
         }
         /// A message in more fragments than
         /// [`fragments_max`](crate::WebSocketConfig::fragments_max). 1008.
         Fragments {
-            display("a message has more fragments than it may have")
+            display("a message has too many fragments")
         }
         /// More control frames than [`control_max`](crate::WebSocketConfig::control_max) and
         /// [`control_rate`](crate::WebSocketConfig::control_rate) allow. 1008.
         ControlFlood {
-            display("there are more control frames than there may be")
+            display("there are too many control frames")
         }
     }
 }
