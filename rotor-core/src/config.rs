@@ -1,4 +1,4 @@
-//! `Config`: every limit and choice of a loop.
+//! `Config`: all limits and options of a loop.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::machine_failure::MachineFailure;
 use crate::offload::OffloadPool;
 use crate::token::MACHINES_LIMIT;
 
-/// Every limit and choice of a loop, each with its unit, default and reason.
+/// The limits and options of a loop, each with its unit, default and reason.
 ///
 /// ```
 /// # use rotor_core as rotor;
@@ -31,12 +31,12 @@ pub struct Config {
     pub(crate) on_panic: OnPanic,
     pub(crate) seed: Option<u64>,
     pub(crate) time_handlers: bool,
-    /// Whether anything is to be done at each call, as `time_handlers` or a watchdog want it: one
-    /// question where nothing is.
+    /// Whether calls are noted at all, for `time_handlers` or a watchdog. If not, a call costs one
+    /// test.
     pub(crate) notes_calls: bool,
-    /// The same, in each turn: those of a sample are noted in some only.
+    /// Whether calls are noted in every turn. For samples they are noted in some turns only.
     pub(crate) notes_all_calls: bool,
-    /// Of turns whose number has these bits at zero the handlers are timed.
+    /// The handlers of a turn are timed for the samples if these bits of its number are zero.
     pub(crate) sample_mask: u64,
     pub(crate) keep_ages: bool,
     pub(crate) observer: Option<Observer>,
@@ -44,12 +44,12 @@ pub struct Config {
     pub(crate) blocking: Option<Blocking>,
 }
 
-/// When `run` returns by itself.
+/// When `run` returns without a request from outside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum ExitPolicy {
-    /// When no machine is left, or on request. The default: a loop without machines has nothing to
-    /// wait for.
+    /// When no machine is left, or on request. This is the default: a loop without machines has
+    /// nothing to wait for.
     #[default]
     WhenEmpty,
     /// On request only, by a machine ([`Scope::stop_loop`](crate::Scope::stop_loop)) or by a
@@ -58,33 +58,33 @@ pub enum ExitPolicy {
     OnRequest,
     /// Never at the request of a machine: only a [`LoopHandle`](crate::LoopHandle) ends the loop,
     /// or a panic under [`OnPanic::StopLoop`]. A machine's request is logged and ignored. For a
-    /// loop that runs machines that its owner has not written.
+    /// loop that runs other people's machines.
     Never,
 }
 
-/// What a panic in a handler costs.
+/// What ends when a handler panics: its machine, or the loop.
 ///
-/// A handler that was given its machine by value drops it as it unwinds. If that drop panics as
-/// well, the process ends: this happens to every Rust program whose drop panics while another panic
-/// unwinds, and no loop can prevent it. What the loop itself holds (a machine in
+/// A handler that got its machine by value drops it as it unwinds. If that drop panics as well, the
+/// process is aborted. This happens to every Rust program whose drop panics while another panic
+/// unwinds, and a loop cannot prevent it. Everything that the loop itself holds (a machine in
 /// [`handle_in_place`](crate::Machine::handle_in_place), machines that it ends, seeds, jobs,
-/// messages) it drops so that a panic costs no more than that one thing.
+/// messages) is dropped in such a way that a panic costs no more than that one thing.
 #[doc(alias = "catch_unwind")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum OnPanic {
-    /// Its machine. The default.
+    /// The machine ends. This is the default.
     #[default]
     EndMachine,
-    /// The loop: `run` returns [`Exit::Panicked`](crate::Exit::Panicked). For tests, and for
+    /// The loop ends: `run` returns [`Exit::Panicked`](crate::Exit::Panicked). For tests, and for
     /// programs that would rather restart.
     ///
-    /// After a panic in a handler the rest of the turn waits for the next one. After a panic in
-    /// [`create`](crate::Machine::create) the turn is finished first, and the machine that spawned
-    /// is told. A `create` that is called from outside a turn
-    /// ([`LoopInstance::spawn`](crate::LoopInstance::spawn)) reports its panic to the caller and
-    /// stops nothing. Nor does a panic in the drop of a machine that the loop ends, in a closure
-    /// between handlers, or in [`idle`](crate::Machine::idle).
+    /// After a panic in a handler, the rest of the turn is left for the next one. After a panic in
+    /// [`create`](crate::Machine::create), the turn is finished first, and the machine that spawned
+    /// gets the error. If `create` is called from outside a turn
+    /// ([`LoopInstance::spawn`](crate::LoopInstance::spawn)), its panic is reported to the caller
+    /// and does not stop the loop. Nor does a panic in the drop of a machine that the loop ends, in
+    /// a closure between handlers, or in [`idle`](crate::Machine::idle).
     StopLoop,
 }
 
@@ -98,7 +98,7 @@ impl fmt::Debug for Observer {
 }
 
 impl Config {
-    /// Returns the defaults.
+    /// Returns a configuration with the defaults.
     pub fn new() -> Config {
         Config {
             machines_max: 65_536,
@@ -134,39 +134,39 @@ impl Config {
     }
 
     /// Sets the maximum number of events taken from the backend in one poll; a turn normally has
-    /// one poll. Default 1,024: with more, the cost of asking the kernel again has long vanished,
-    /// and a turn stays short. Each event takes 12 to 16 bytes. At most [`EVENTS_LIMIT`].
+    /// one poll. Default 1,024: a larger number saves hardly any system calls, and turns stay
+    /// short. Each event takes 12 to 16 bytes. At most [`EVENTS_LIMIT`].
     ///
-    /// A turn in which a deadline passes while handlers run takes as many events once more: what
-    /// has come meanwhile is delivered before the deadline.
+    /// A turn in which a deadline passes while handlers run polls a second time, with the same
+    /// maximum, so that events that have arrived meanwhile are delivered before the deadline.
     ///
-    /// Wake-ups are delivered after the events. Where machines pass on to each other what they
-    /// read, as in a proxy, a few dozen events are better: what was read is then still in the
-    /// processor's cache when it is written.
+    /// Wake-ups are delivered after the events. If machines pass on to each other what they read,
+    /// as in a proxy, a few dozen events are better: what was read is then still in the CPU's cache
+    /// when it is written.
     #[doc(alias = "budget")]
     pub fn events_max(mut self, events: usize) -> Config {
         self.events_max = events.clamp(1, EVENTS_LIMIT);
         self
     }
 
-    /// Returns how many events are taken in one poll at the most: for who opens a backend for these
-    /// limits.
+    /// Returns the maximum number of events taken in one poll, for code that opens a backend with
+    /// these limits.
     pub fn events_len(&self) -> usize {
         self.events_max
     }
 
-    /// Sets the maximum number of machines spawned in a row by one machine. Default 1,024: as many
-    /// as events in a turn, so that a listener's burst is not spread over many turns. The rest are
-    /// spawned in the next turn.
+    /// Sets the maximum number of machines that one machine spawns in a row. Default 1,024, the
+    /// same as the number of events in a poll, so that a burst of connections at a listener is not
+    /// spread over many turns. The rest are spawned in the next turn.
     #[doc(alias = "budget")]
     pub fn spawns_per_event(mut self, spawns: u32) -> Config {
-        // With none at a time nothing would ever be done; so of each budget.
+        // With zero no work would ever be done. The same holds for the other budgets.
         self.spawns_per_event = spawns.max(1);
         self
     }
 
     /// Sets the maximum number of wake-ups delivered in one turn. Default 1,024: machines may wake
-    /// each other back and forth without polling the backend in between, but not for ever.
+    /// each other back and forth without a poll of the backend in between, but not for ever.
     #[doc(alias = "budget")]
     #[doc(alias = "fairness")]
     #[doc(alias = "starvation")]
@@ -176,9 +176,9 @@ impl Config {
     }
 
     /// Sets the maximum number of deadlines that fire in one turn, and of machines that are called
-    /// in one turn because they returned a deadline that had passed. Default 1,024, as many as
-    /// events: deadlines that were set together, by a burst of connections or before a stall, pass
-    /// together, and the backend is polled again before the rest of them.
+    /// in one turn because they returned a deadline that had passed. Default 1,024, the same as for
+    /// events. Deadlines that were set together, by a burst of connections or before a stall, pass
+    /// together; with this limit, the backend is polled again before the rest of them fire.
     #[doc(alias = "budget")]
     #[doc(alias = "timer wheel")]
     pub fn timeouts_per_turn(mut self, timeouts: u32) -> Config {
@@ -186,29 +186,28 @@ impl Config {
         self
     }
 
-    /// Sets the maximum number of closures that wait to be run by
-    /// [`Broadcast::post`](crate::Broadcast::post). Default 1,024: they are for configuration and
-    /// statistics, not for a data path.
+    /// Sets the maximum number of closures of [`Broadcast::post`](crate::Broadcast::post) that wait
+    /// to be run. Default 1,024: they are for configuration and statistics, not for a data path.
     pub fn posts_max(mut self, posts: usize) -> Config {
         self.posts_max = posts.max(1);
         self
     }
 
     /// Sets the maximum number of machines that a [`Machines::scan`](crate::Machines::scan), a
-    /// drain and a search for [room](crate::Scope::ask_for_room) each look at in one turn. Default
-    /// 10,000, which takes about a millisecond.
+    /// drain and a search for [room](crate::Scope::ask_for_room) may each look at in one turn.
+    /// Default 10,000, which takes about a millisecond.
     pub fn scan_budget(mut self, machines: usize) -> Config {
         self.scan_budget = machines.max(1);
         self
     }
 
-    /// Sets when `run` returns by itself. Default: when no machine is left.
+    /// Sets when `run` returns without a request from outside. Default: when no machine is left.
     pub fn exit(mut self, policy: ExitPolicy) -> Config {
         self.exit = policy;
         self
     }
 
-    /// Sets what a panic in a handler costs. Default: its machine.
+    /// Sets what ends when a handler panics. Default: its machine.
     pub fn on_panic(mut self, action: OnPanic) -> Config {
         self.on_panic = action;
         self
@@ -228,11 +227,11 @@ impl Config {
     ///
     /// `create`, and `spawned` or `spawn_error` after it, are not timed; they are included in
     /// [`Stats::longest_turn`](crate::Stats::longest_turn). Sections that block
-    /// ([`Scope::blocking`](crate::Scope::blocking)) are not timed either where another thread had
-    /// the loop when they ended: the time measured is how long a handler holds up the loop.
+    /// ([`Scope::blocking`](crate::Scope::blocking)) are not timed either if another thread had the
+    /// loop when they ended: the measured time is how long a handler holds up the loop.
     pub fn time_handlers(mut self, yes: bool) -> Config {
         self.time_handlers = yes;
-        // The one flag that a call looks at; a watchdog sets it too.
+        // A call checks only this flag, which a watchdog sets too.
         self.notes_calls = yes;
         self.notes_all_calls = yes;
         self
@@ -240,16 +239,16 @@ impl Config {
 
     /// Sets that the handlers of one in this many turns are timed, for
     /// [`LoopTimes::handlers`](crate::LoopTimes::handlers). Default 64, rounded up to a power of
-    /// two; zero times none. A sampled turn costs two clock readings for each handler, so the
-    /// default costs next to nothing.
+    /// two; with zero, none are timed. A sampled turn costs two clock readings for each handler, so
+    /// the cost of the default is negligible.
     pub fn sample_handlers(mut self, turns: u32) -> Config {
-        // No turn has the number zero.
+        // With all bits set no turn is timed, because no turn has the number zero.
         let one_of = u64::from(turns).next_power_of_two();
         self.sample_mask = if turns == 0 { u64::MAX } else { one_of - 1 };
         self
     }
 
-    /// Sets whether the loop keeps the time at which each machine was made, for
+    /// Sets whether the loop remembers when each machine was made, for
     /// [`Details::made`](crate::Details::made). Default: no. It costs 4 bytes for each slot that
     /// was used.
     pub fn keep_ages(mut self, yes: bool) -> Config {
@@ -257,8 +256,9 @@ impl Config {
         self
     }
 
-    /// Sets a function that is called, on the loop's thread, for each machine that ended with an
-    /// error or a panic, after that was logged and counted. It must not block. Default: none.
+    /// Sets a function that is called for each machine that ended with an error or a panic, after
+    /// that was logged and counted. It is called on the loop's thread and must not block. Default:
+    /// none.
     #[doc(alias = "supervisor")]
     #[doc(alias = "on_error")]
     pub fn observer(
@@ -269,7 +269,7 @@ impl Config {
         self
     }
 
-    /// Sets the pool that [`Scope::offload`](crate::Scope::offload) gives work to. Default: a pool
+    /// Sets the pool to which [`Scope::offload`](crate::Scope::offload) gives work. Default: a pool
     /// of 4 threads and 1,024 jobs, shared by all clones of this `Config`, so that a group of loops
     /// made from one `Config` has one pool.
     pub fn offload_pool(mut self, pool: OffloadPool) -> Config {
@@ -277,7 +277,7 @@ impl Config {
         self
     }
 
-    /// Returns the pool that work is given to: for who opens a backend for these limits.
+    /// Returns the pool for offloaded work, for code that opens a backend with these limits.
     pub fn pool(&self) -> &OffloadPool {
         &self.offload
     }
@@ -298,11 +298,11 @@ impl Default for Config {
     }
 }
 
-/// The maximum number of events that a loop takes in one turn, whatever is configured: 65,536. Room
-/// for that many takes 1 MiB at once, and far fewer are better.
+/// The upper limit of [`Config::events_max`]: 65,536 events in one poll. Memory for that many takes
+/// 1 MiB at once, and far fewer are better.
 pub const EVENTS_LIMIT: usize = 65_536;
 
-/// The tick of deadlines: they fire in order to the tick, up to one tick late.
+/// The resolution of deadlines: they fire in order of ticks, up to one tick late.
 #[doc(alias = "timer wheel")]
 #[doc(alias = "timer resolution")]
 pub const TICK: Duration = Duration::from_millis(1);

@@ -1,9 +1,9 @@
-//! What handlers see of their loop: the environment, shared by reference, changed through atomics
-//! and locks that nobody waits for.
+//! `Environment`: the part of a loop that handlers see. It is shared by reference and changed
+//! through atomics and uncontended locks.
 //!
 //! A loop has three owners: this environment, the core (backend, machines and all due work, see
-//! `event_loop`) and the context. The scope borrows the first and the last, never the core, so that
-//! the core can be carried on by another thread while a handler blocks.
+//! `event_loop`) and the context. The scope borrows the environment and the context, but never the
+//! core, so that another thread can go on with the core while a handler blocks.
 
 use std::any::Any;
 use std::io;
@@ -26,42 +26,44 @@ use crate::time::Time;
 use crate::wake_queue::WakeQueue;
 
 pub(crate) struct Environment<H: ?Sized> {
-    // Atomics, since all of it is lent by `&`. But for `jobs`, and for handlers from which the loop
-    // was taken, one thread has it, so that `Relaxed` is enough.
+    // These are atomics because everything here is borrowed by `&`. Apart from `jobs`, and from
+    // handlers whose loop was taken, only one thread uses them at a time, so `Relaxed` is enough.
     /// The loop's time, in nanoseconds.
     now: AtomicU64,
-    /// The state of the random numbers that are no secret.
+    /// The state of the fast random numbers.
     random: AtomicU64,
     secure_random: SecureRandom,
     pub(crate) wakes: Arc<WakeQueue>,
     pub(crate) free_slots: AtomicUsize,
-    /// Machines there are, those with a handler included.
+    /// The number of machines, including those that are with a handler.
     pub(crate) machines: AtomicUsize,
     pub(crate) waiters: SlotWaiters,
     pub(crate) last: LastMachines,
-    /// Until when the loop drains, in nanoseconds; `u64::MAX` while it does not.
+    /// The time until which the loop drains, in nanoseconds; `u64::MAX` while it does not.
     draining: AtomicU64,
-    /// How long those who wait for their peers do so while the loop drains, in nanoseconds.
+    /// How long machines that wait for their peers do so while the loop drains, in nanoseconds.
     grace: AtomicU64,
-    /// In which phase the loop is, as a number.
+    /// The phase of the loop, as a number.
     phase: AtomicU8,
-    /// The machine whose handler runs has woken itself.
+    /// Whether the machine whose handler runs has woken itself.
     woke_itself: AtomicBool,
-    /// A machine has asked the loop to stop.
+    /// Whether a machine has asked the loop to stop.
     pub(crate) stop: AtomicBool,
     pub(crate) jobs: Arc<JobCounts>,
     pub(crate) blocks: Arc<BlockCounts>,
     pub(crate) job_watch: JobWatch,
-    /// The `AnyEndQueue` for the loop's context, whose type is not known here; none before there is
-    /// a context.
+    /// The `AnyEndQueue` for the loop's context, whose type is not known here. Empty before there
+    /// is a context.
     ends: OnceLock<Box<dyn Any + Send + Sync>>,
     pub(crate) handle: H,
 }
 
 impl<H: BackendHandle> Environment<H> {
+    /// Makes the environment of a loop.
+    ///
     /// # Errors
     ///
-    /// What the backend says when it is asked for random bytes.
+    /// The backend's error, if it cannot provide random bytes.
     pub(crate) fn new(
         handle: H,
         wakes: Arc<WakeQueue>,
@@ -101,16 +103,16 @@ impl<H: BackendHandle + ?Sized> Environment<H> {
         self.now.store(now.as_nanos(), Relaxed);
     }
 
-    /// Reads the clock; returns what it says.
+    /// Reads the clock, sets the loop's time and returns it.
     pub(crate) fn refresh_now(&self) -> Time {
         let now = self.handle.now();
         self.set_now(now);
         now
     }
 
-    /// Returns the next number of a SplitMix64 generator: an even spread, a period of 2⁶⁴, one
-    /// atomic step. Each step can be undone, so one number tells all others: none may leave the
-    /// process.
+    /// Returns the next number of a SplitMix64 generator: evenly distributed, with a period of 2⁶⁴,
+    /// at the cost of one atomic operation. Each step can be inverted, so one number reveals all
+    /// others: none may leave the process.
     pub(crate) fn random_u64(&self) -> u64 {
         const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
         let mut z = self.random.fetch_add(STEP, Relaxed).wrapping_add(STEP);
@@ -123,7 +125,7 @@ impl<H: BackendHandle + ?Sized> Environment<H> {
         self.secure_random.bytes()
     }
 
-    /// Counts a section that blocks and was run where it stood.
+    /// Counts a section that blocked and was run on the loop's thread.
     pub(crate) fn count_inline(&self) {
         BlockCounts::add(&self.blocks.inline);
     }
@@ -138,9 +140,10 @@ impl<H: BackendHandle + ?Sized> Environment<H> {
         self.woke_itself.load(Relaxed)
     }
 
-    /// Takes whether the machine whose handler has returned woke itself.
+    /// Returns whether the machine whose handler has returned woke itself, and resets that.
     pub(crate) fn take_woke_itself(&self) -> bool {
-        // Not in one atomic step, which would cost more: handlers run one at a time.
+        // Two operations instead of one atomic swap, which would cost more: handlers run one at a
+        // time.
         let woke_itself = self.woke_itself();
         self.woke_itself.store(false, Relaxed);
         woke_itself
@@ -151,7 +154,8 @@ impl<H: BackendHandle + ?Sized> Environment<H> {
         let _ = self.ends.set(Box::new(ends));
     }
 
-    /// Where ends wait for a context of this type: `None` for that of an early scope.
+    /// Returns the queue in which functions of `AtEnd` wait for a context of this type; `None` for
+    /// the context of an early scope.
     pub(crate) fn ends<C: 'static>(&self) -> Option<AnyEndQueue<C>> {
         self.ends.get()?.downcast_ref().cloned()
     }
@@ -165,7 +169,7 @@ impl<H: BackendHandle + ?Sized> Environment<H> {
         Phase::of(self.phase.load(Relaxed))
     }
 
-    /// Until when who begins to wait now may do so.
+    /// Returns the time until which a machine may wait that begins to wait now.
     pub(crate) fn grace_until(&self) -> Option<Time> {
         let grace = Duration::from_nanos(self.grace.load(Relaxed));
         self.draining().map(|until| until.min(self.now() + grace))
@@ -176,7 +180,8 @@ impl<H: BackendHandle + ?Sized> Environment<H> {
     }
 
     pub(crate) fn set_draining(&self, until: Time, grace: Grace) {
-        // The last value says that there is no drain; one without an end has the value before.
+        // `u64::MAX` means that there is no drain, so a drain without an end is stored as the value
+        // before it.
         self.draining.store(until.as_nanos().min(u64::MAX - 1), Relaxed);
         let grace = u64::try_from(grace.time().as_nanos()).unwrap_or(u64::MAX);
         self.grace.store(grace, Relaxed);

@@ -1,4 +1,4 @@
-//! `Event`: what a loop tells a machine.
+//! `Event`: what happened to a machine, as its loop reports it.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use crate::response::{Answer, Response};
 use crate::spawn_error::SpawnError;
 use crate::time::Time;
 
-/// What happened: what the loop passes to a machine, through the one method
+/// Something that happened to a machine: the argument of
 /// [`Machine::handle`](crate::Machine::handle).
 ///
-/// `S` is the seed of the machines that this one spawns. Each event has a handler of the same name
-/// in [`Machine`](crate::Machine), whose documentation says when it comes.
+/// `S` is the seed of the machines that this machine spawns. [`Machine`](crate::Machine) has a
+/// handler for each event, which documents when the event comes.
 #[non_exhaustive]
 pub enum Event<S> {
     /// For [`ready`](crate::Machine::ready): something happened to a source, or the machine asked
@@ -19,7 +19,7 @@ pub enum Event<S> {
     Ready(EventSet),
     /// For [`timeout`](crate::Machine::timeout): the deadline has been reached.
     Timeout,
-    /// For [`wakeup`](crate::Machine::wakeup): somebody woke the machine.
+    /// For [`wakeup`](crate::Machine::wakeup): the machine was woken.
     Wakeup,
     /// For [`spawned`](crate::Machine::spawned): a machine was made from the seed.
     Spawned,
@@ -27,8 +27,8 @@ pub enum Event<S> {
     SpawnError(SpawnError<S>),
     /// For [`draining`](crate::Machine::draining): the loop will end, at this time at the latest.
     Draining(Time),
-    /// For [`make_room`](crate::Machine::make_room): other machines need its slot or descriptor,
-    /// and it has said that it is idle.
+    /// For [`make_room`](crate::Machine::make_room): another machine needs a slot or a descriptor,
+    /// and this machine has reported that it is idle.
     MakeRoom,
 }
 
@@ -46,8 +46,9 @@ impl<S> Event<S> {
         }
     }
 
-    /// Returns the same event for a machine with other seeds: what a layer passes on to its inner
-    /// machine. `seed` converts a returned seed; `None` drops it.
+    /// Converts the event for a machine with seeds of another type, such as the inner machine of a
+    /// layer. `seed` converts the seed that a `SpawnError` gives back; if it returns `None`, the
+    /// seed is dropped.
     #[inline(always)]
     pub fn filter_map<S2>(self, seed: impl FnOnce(S) -> Option<S2>) -> Event<S2> {
         match self {
@@ -78,21 +79,21 @@ impl<S> fmt::Debug for Event<S> {
     }
 }
 
-/// The result of offering an event to a machine without moving it: see
-/// [`Machine::handle_in_place`](crate::Machine::handle_in_place).
+/// The result of [`Machine::handle_in_place`](crate::Machine::handle_in_place), which handles an
+/// event without moving the machine.
 pub enum InPlace<S> {
-    /// The answer, without the machine, which is what `self` has become.
+    /// The event was handled. This is the answer; the machine's next state is in `self`.
     Handled(Response<(), S>),
-    /// Nothing was done: pass the event to [`handle`](crate::Machine::handle).
+    /// Nothing was done. Pass the event to [`handle`](crate::Machine::handle).
     Declined(Event<S>),
 }
 
 impl<S> InPlace<S> {
-    /// Returns the same result with other seeds: what a layer returns after it has offered the
-    /// event to its inner machine.
+    /// Converts the seeds of the result. A layer does this after it has passed the event to its
+    /// inner machine.
     #[inline(always)]
     pub fn map<S2>(self, seed: impl FnOnce(S) -> S2) -> InPlace<S2> {
-        // First what nearly all answer: one comparison in each layer.
+        // The most frequent answer comes first, so that each layer costs one comparison.
         match self {
             InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) => {
                 // `Continue(())` owns nothing; without this the drop code of the other variants is
@@ -101,8 +102,8 @@ impl<S> InPlace<S> {
                 InPlace::Handled(Response { answer: Answer::Continue(()), deadline })
             }
             InPlace::Handled(response) => InPlace::Handled(map_rarer(response, seed)),
-            // A machine that is called by value always declines. Where this is inlined, that is
-            // known, and nothing else is left of it.
+            // A machine that is called by value always declines. If this is inlined, the compiler
+            // knows that and removes everything else.
             InPlace::Declined(event) => {
                 InPlace::Declined(event.filter_map(|unused| Some(seed(unused))))
             }
@@ -110,7 +111,7 @@ impl<S> InPlace<S> {
     }
 }
 
-/// Any answer but `Continue`.
+/// Converts any answer but `Continue`.
 #[cold]
 #[inline(never)]
 fn map_rarer<S, S2>(response: Response<(), S>, seed: impl FnOnce(S) -> S2) -> Response<(), S2> {

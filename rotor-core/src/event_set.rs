@@ -1,14 +1,13 @@
-//! What a backend tells of a source (`EventSet`) and what a machine wants to hear of it
-//! (`Interest`).
+//! `EventSet`: what a backend reports about a source. `Interest`: which of that a machine wants.
 
 use std::fmt;
 use std::ops::{BitAnd, BitOr, BitOrAssign};
 
-/// What happened to the sources of a machine, as a set.
+/// A set of events of a machine's sources.
 ///
-/// Events are edges and hints, never promises: a set may be empty, may name what is no longer so,
-/// and may merge several edges into one. What *is* promised: after an operation returned
-/// `WouldBlock`, the next change is reported.
+/// Events are edge-triggered, and they are hints, not promises: a set may be empty, may contain
+/// what is no longer true, and may merge several edges into one. What *is* promised: after an
+/// operation has returned `WouldBlock`, the next change is reported.
 #[doc(alias = "readiness")]
 #[doc(alias = "Ready")]
 #[doc(alias = "edge-triggered")]
@@ -16,54 +15,55 @@ use std::ops::{BitAnd, BitOr, BitOrAssign};
 pub struct EventSet(u8);
 
 impl EventSet {
-    /// Nothing: what `ready` gets when it is called again and there was no event, then or since
-    /// ([`Response::again`](crate::Response::again)).
+    /// The empty set. `ready` gets it when it is called [again](crate::Response::again) and there
+    /// was no event, neither in the previous call nor since.
     pub const EMPTY: EventSet = EventSet(0);
-    /// There may be bytes, datagrams or connections to take.
+    /// There may be bytes to read, datagrams to receive or connections to accept.
     pub const READABLE: EventSet = EventSet(1);
-    /// There may be room to write; for a connecting socket also: the attempt ended.
+    /// There may be room to write. For a socket that connects, it may also mean that the attempt
+    /// ended.
     pub const WRITABLE: EventSet = EventSet(2);
-    /// The peer will send no more (there may still be bytes to read).
+    /// The peer will not send any more; there may still be bytes to read.
     #[doc(alias = "EPOLLRDHUP")]
     #[doc(alias = "half-close")]
     #[doc(alias = "hang-up")]
     pub const READ_CLOSED: EventSet = EventSet(4);
-    /// Nothing that is written will reach the peer.
+    /// Nothing that is written from now on will reach the peer.
     #[doc(alias = "EPOLLHUP")]
     #[doc(alias = "hang-up")]
     pub const WRITE_CLOSED: EventSet = EventSet(8);
-    /// The source has failed; the next operation on it tells how.
+    /// The source has failed. The next operation on it returns the error.
     #[doc(alias = "EPOLLERR")]
     pub const ERROR: EventSet = EventSet(16);
-    /// An urgent byte is among those to be read: a read stops short of it, though more may follow.
-    /// Told by Linux only.
+    /// There is an urgent byte among the bytes to be read. A read stops before it, although more
+    /// bytes may follow. Only Linux reports this.
     #[doc(alias = "EPOLLPRI")]
     #[doc(alias = "out-of-band")]
     pub const URGENT: EventSet = EventSet(32);
 
-    /// Returns whether reading may get something: bytes, the end of the stream or an error.
+    /// Returns whether reading may return something: bytes, the end of the stream, or an error.
     pub fn is_readable(self) -> bool {
-        // A hang-up or an error as well: the read that finds it says what it is.
+        // A hang-up or an error counts as well: the read finds out which one it is.
         self.0 & (Self::READABLE.0 | Self::READ_CLOSED.0 | Self::ERROR.0) != 0
     }
 
-    /// Returns whether writing may get somewhere: room, or an error.
+    /// Returns whether writing may make progress, or return an error.
     pub fn is_writable(self) -> bool {
         self.0 & (Self::WRITABLE.0 | Self::WRITE_CLOSED.0 | Self::ERROR.0) != 0
     }
 
-    /// Returns whether the peer has ended its side, or the source has failed: an end or an error
-    /// follows the bytes that are still to be read.
+    /// Returns whether the peer has ended its side, or the source has failed. The bytes that are
+    /// still to be read are then followed by the end of the stream or an error.
     pub fn is_closing(self) -> bool {
         self.0 & (Self::READ_CLOSED.0 | Self::WRITE_CLOSED.0 | Self::ERROR.0) != 0
     }
 
-    /// Returns whether nothing is in the set.
+    /// Returns whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Returns whether all of `other` is in the set.
+    /// Returns whether the set contains all of `other`.
     pub fn contains(self, other: EventSet) -> bool {
         self.0 & other.0 == other.0
     }
@@ -76,7 +76,7 @@ impl BitOr for EventSet {
     }
 }
 
-/// What is in both.
+/// The intersection of two sets.
 impl BitAnd for EventSet {
     type Output = EventSet;
     fn bitand(self, other: EventSet) -> EventSet {
@@ -108,27 +108,27 @@ impl fmt::Debug for EventSet {
     }
 }
 
-/// What a machine wants to hear of a source that it registers.
+/// Which events of a source are reported to the machine that registers it.
 ///
-/// Errors and hang-ups are reported whatever the interest.
+/// Errors and hang-ups are always reported.
 #[doc(alias = "epoll_ctl")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Interest {
-    /// Room to take something: bytes, datagrams, connections, the end of the stream.
+    /// Something to read: bytes, datagrams, connections, the end of the stream.
     Readable,
-    /// Room to write, and the end of a connecting attempt.
+    /// Room to write, and the end of an attempt to connect.
     Writable,
-    /// Both; what a stream registers with, once, for its whole life.
+    /// Both. Streams register with this once, for their whole life.
     Both,
 }
 
 impl Interest {
-    /// Returns whether reading is in it.
+    /// Returns whether this includes reading.
     pub fn is_readable(self) -> bool {
         matches!(self, Interest::Readable | Interest::Both)
     }
 
-    /// Returns whether writing is in it.
+    /// Returns whether this includes writing.
     pub fn is_writable(self) -> bool {
         matches!(self, Interest::Writable | Interest::Both)
     }

@@ -1,4 +1,4 @@
-//! `Machine`: a protocol as a value that is handed events and answers with its next state.
+//! `Machine`: a protocol as a value that gets events and returns its next state.
 
 use std::any::type_name;
 
@@ -13,28 +13,27 @@ use crate::time::Time;
 
 /// A state machine that a loop runs.
 ///
-/// **A machine decides; the loop does.** A handler receives the machine by value together with a
-/// scope, and returns what happens next: the machine goes on, spawns another one, or ends. It never
-/// blocks and never keeps what belongs to the loop; long work is given to other threads through the
-/// scope.
+/// **A machine decides; the loop does.** A handler gets the machine by value, together with a
+/// scope, and returns what happens next: the machine goes on, spawns another one, or ends. A
+/// handler must not block and cannot keep anything that belongs to the loop. Long work goes to
+/// other threads, through the scope.
 ///
 /// # What the loop promises
 ///
-/// * Handlers of one machine never overlap, and all of them run on the thread of the loop; only in a
-///   loop that [hands over](crate::LoopInstance::handing_over) or [takes
-///   over](crate::LoopInstance::taking_over) on several, one at a time.
-/// * After `create`, events may come in any order, with one exception: after an answer of `spawn`,
+/// * Handlers of one machine never overlap, and all of them run on the thread of the loop. Only in
+///   a loop that [hands over](crate::LoopInstance::handing_over) or [takes
+///   over](crate::LoopInstance::taking_over) may they run on several threads, one at a time.
+/// * After `create`, events may come in any order, with one exception: if the answer was `spawn`,
 ///   the next event is `Spawned` or `SpawnError`.
-/// * Events may be spurious (see [`EventSet`]). A wake-up may be spurious only where its
-///   documentation says so. A `Timeout` is never spurious and never comes before its deadline.
-/// * If a handler panics, this machine is lost and nothing else (with `panic = "unwind"`, which the
-///   loop needs).
+/// * Events may be spurious (see [`EventSet`]). A wake-up may be spurious only if the documentation
+///   of its cause says so. A `Timeout` is never spurious and never comes before its deadline.
+/// * If a handler panics, only its machine is lost (with `panic = "unwind"`, which the loop needs).
 ///
-/// # One door, and a handler for each event
+/// # One entry point, and a handler for each event
 ///
-/// Whatever drives a machine, the loop or a layer around it, makes it with
-/// [`create`](Machine::create) and from then on calls [`handle`](Machine::handle). The default
-/// `handle` calls the handler named after the event:
+/// The loop, or a layer around the machine, makes the machine with [`create`](Machine::create) and
+/// from then on calls only [`handle`](Machine::handle). The default `handle` calls the handler
+/// named after the event:
 ///
 /// ```text
 ///   seed ─▶ create          Ready ─▶ ready          Spawned ────▶ spawned          Draining ─▶ draining
@@ -47,10 +46,10 @@ use crate::time::Time;
 ///   that state and deadline stay as they were.
 /// * A layer around other machines implements **`handle`** and passes on every event that it does
 ///   not decide itself, including events that a later version adds. It also implements
-///   [`idle`](Machine::idle), [`describe`](Machine::describe) and `type_name`, which are questions
-///   and not events. The layer's own named handlers are then never called. It must not call those
-///   of the inner machine either: `inner.ready(..)` bypasses the inner `handle`. The [guide] has an
-///   example.
+///   [`idle`](Machine::idle), [`describe`](Machine::describe) and `type_name`, which are queries,
+///   not events. The layer's own named handlers are then never called. The layer must not call the
+///   named handlers of the inner machine either: `inner.ready(..)` bypasses the inner `handle`. The
+///   [guide] has an example.
 ///
 /// [guide]: https://github.com/rotor-rs/rotor/blob/main/doc/guide/composing.md#a-layer-around-other-machines
 ///
@@ -96,27 +95,28 @@ use crate::time::Time;
             HTTP requests, with its listener, as `rotor::http::server::HttpAccept<S, L>`"
 )]
 pub trait Machine: Sized {
-    /// What the machines of a loop share. A machine in a library is generic over it and requires
-    /// traits of it.
+    /// The data that the machines of a loop share. A machine in a library is generic over its
+    /// context and puts trait bounds on it.
     type Context;
 
-    /// What a machine of this type is made from when another machine spawns it:
+    /// The value from which a machine of this type is made when another machine spawns it:
     /// [`Infallible`](crate::Infallible) for a type that is never spawned.
     type Seed;
 
-    /// Makes a machine that another one has spawned.
+    /// Makes a machine from the seed that another machine has spawned.
     ///
-    /// The machine already has its slot: the scope's token and notifiers belong to it. If the
-    /// answer is `done` or `error`, or if this panics, the machine that spawned it is told.
+    /// The new machine already has its slot: the scope's token and notifiers belong to it. If the
+    /// answer is `done` or `error`, or if this method panics, the machine that spawned it gets a
+    /// [`spawn_error`](Machine::spawn_error).
     ///
     /// If the machine wakes itself here, and was spawned by the handler of an event or a wake-up,
-    /// its `wakeup` comes in the same turn: after the machines that were woken before, and within
-    /// [`Config::wakeups_per_turn`](crate::Config::wakeups_per_turn). So a chain of machines, each
-    /// of which starts the next, does not take one turn per machine. In a handler, by contrast, a
-    /// machine that wakes itself is called in the next turn.
+    /// its `wakeup` is called in the same turn: after the machines that were woken before, and
+    /// within [`Config::wakeups_per_turn`](crate::Config::wakeups_per_turn). So a chain of
+    /// machines, each of which starts the next, does not take one turn per machine. In a handler,
+    /// by contrast, a machine that wakes itself is called in the next turn.
     ///
-    /// A type whose seed is [`Infallible`](crate::Infallible) is never made from one and needs no
-    /// `create`. Any other type without `create` does not compile once it is put into a loop:
+    /// A type whose seed is [`Infallible`](crate::Infallible) needs no `create`. Any other type
+    /// without `create` does not compile once it is put into a loop:
     ///
     /// ```compile_fail,E0080
     /// # use rotor_core as rotor;
@@ -133,8 +133,7 @@ pub trait Machine: Sized {
     /// let _ = instance.spawn(7);
     /// ```
     fn create(seed: Self::Seed, scope: &mut Scope<'_, Self::Context>) -> Response<Self> {
-        // Where the only value of an option is `None`, it takes no memory, and then there is no
-        // seed.
+        // `None` is the only value of an `Option` that takes no memory, so there is no seed.
         const {
             assert!(
                 size_of::<Option<Self::Seed>>() == 0,
@@ -146,13 +145,13 @@ pub trait Machine: Sized {
         Response::done()
     }
 
-    /// Handles one event: the single method through which the loop, and each layer around the
-    /// machine, reaches it. The default calls the handler named after the event.
+    /// Handles one event. The loop, and each layer around the machine, calls this method only; the
+    /// default calls the handler named after the event.
     ///
-    /// Implement this for a layer around other machines. It passes on what it does not decide
-    /// itself, with [`Event::filter_map`] where the inner machine has other seeds. A machine with a
-    /// protocol of its own implements the named handlers instead: see
-    /// [above](Machine#one-door-and-a-handler-for-each-event).
+    /// Implement this for a layer around other machines. The layer passes on the events that it
+    /// does not decide itself, with [`Event::filter_map`] if the inner machine has seeds of another
+    /// type. A machine with a protocol of its own implements the named handlers instead: see
+    /// [above](Machine#one-entry-point-and-a-handler-for-each-event).
     #[doc(alias = "middleware")]
     #[inline(always)]
     fn handle(
@@ -171,18 +170,20 @@ pub trait Machine: Sized {
         }
     }
 
-    /// Handles one event without moving the machine, so that a large one is not copied into its
+    /// Handles one event without moving the machine, so that a large machine is not copied into its
     /// handler and out again.
     ///
-    /// The loop tries this first. A machine that does not support it declines, having done nothing,
-    /// and then gets the event through [`handle`](Machine::handle); this is the default.
+    /// The loop calls this method first. A machine that does not support it returns
+    /// [`InPlace::Declined`] without having done anything, and then gets the event through
+    /// [`handle`](Machine::handle). This is the default.
     ///
-    /// The answer is that of `handle` without the machine, which is what `self` has become. An
-    /// answer of `done` or `error` drops it.
+    /// The answer is the same as that of `handle`, but without the machine: `self` is the machine's
+    /// next state. If the answer is `done` or `error`, the machine is dropped.
     ///
-    /// Most machines implement the named handlers only, so that no state can be forgotten. This
+    /// Most machines implement only the named handlers, so that no state can be forgotten. This
     /// method is for layers around other machines, which pass the call on, and for the few machines
-    /// so large that copying them shows. A layer that has only `handle` is correct, but slower.
+    /// that are so large that copying them takes noticeable time. A layer that has only `handle` is
+    /// correct, but slower.
     #[inline]
     fn handle_in_place(
         &mut self,
@@ -193,12 +194,12 @@ pub trait Machine: Sized {
         InPlace::Declined(event)
     }
 
-    /// Called when something happened to a source that the machine has registered, or when its last
-    /// answer was [`again`](Response::again) (the set may then be empty).
+    /// Called when something happened to a source that the machine has registered, or when the
+    /// machine's last answer was [`again`](Response::again) (the set may then be empty).
     ///
-    /// The default changes nothing. In a build with debug assertions it logs a warning: a machine
-    /// that has registered something and has no `ready` misses its events, and so does one inside a
-    /// layer that calls this instead of [`handle`](Machine::handle).
+    /// The default changes nothing. With debug assertions it also logs a warning, which points to
+    /// one of two mistakes: the machine has registered a source but does not implement `ready`, or
+    /// a layer around it calls `ready` instead of [`handle`](Machine::handle).
     fn ready(
         self,
         events: EventSet,
@@ -221,7 +222,7 @@ pub trait Machine: Sized {
         Response::keep(self)
     }
 
-    /// Called when no machine was made from the seed. The error says why, and returns the seed if
+    /// Called when no machine was made from the seed. The error says why, and contains the seed if
     /// it was not used.
     ///
     /// The default logs the error as a warning and changes nothing else.
@@ -231,40 +232,42 @@ pub trait Machine: Sized {
         scope: &mut Scope<'_, Self::Context>,
     ) -> Response<Self, Self::Seed> {
         let _ = scope;
-        // Nobody else hears of it: a default must not swallow an error.
+        // The error is reported nowhere else, and a default must not swallow an error.
         log::warn!("{} could not spawn: {error}", type_name::<Self>());
         Response::keep(self)
     }
 
-    /// Called when the deadline has been reached. The deadline is gone: here
-    /// [`keep`](Response::keep) leaves none.
+    /// Called when the deadline has been reached. The machine then has no deadline any more, so
+    /// [`keep`](Response::keep) leaves it without one.
     fn timeout(self, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Self::Seed> {
         let _ = scope;
         Response::keep(self)
     }
 
-    /// Called when a notifier, port, mailbox or free slot woke the machine; [`Scope::woken_parts`]
-    /// returns the parts it was for.
+    /// Called when a notifier, a port, a mailbox or a free slot has woken the machine.
+    /// [`Scope::woken_parts`] returns the parts that were woken.
     ///
-    /// Wake-ups coalesce: one call may stand for many.
+    /// Wake-ups coalesce: one call may stand for many of them.
     fn wakeup(self, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Self::Seed> {
         let _ = scope;
         Response::keep(self)
     }
 
-    /// Called when the loop is about to end: finish what is under way before `until`, when the
-    /// remaining machines are dropped.
+    /// Called when the loop is draining. The machine should finish its work before `until`; at that
+    /// time the remaining machines are dropped.
     ///
-    /// It is called once for each machine, and for those made while draining once after they were
-    /// made. A machine that said [`wait_for_others`](Scope::wait_for_others) is called once more
-    /// when no other machine is left (and again if others were made and have ended since).
+    /// The loop calls this once for each machine; for machines that are made during the drain, once
+    /// after they were made. A machine that has called [`wait_for_others`](Scope::wait_for_others)
+    /// is called once more when no other machine is left (and again if other machines were made and
+    /// have ended since).
     ///
-    /// Events from before the drain are delivered first. A listener accepts what waits in the
-    /// system's queue, and ends. A connection that waits for its peer to ask may go on until
-    /// [`grace_until`](Scope::grace_until), because a request may be on its way.
+    /// Events from before the drain are delivered first. A listener should accept the connections
+    /// that wait in the system's queue, and then end. A connection that waits for its peer's next
+    /// request may go on until [`grace_until`](Scope::grace_until), because a request may be on its
+    /// way.
     ///
-    /// This is not called when a drain is only [announced](crate::Drain::announce): ask
-    /// [`Scope::phase`] for that.
+    /// This is not called when a drain is only [announced](crate::Drain::announce);
+    /// [`Scope::phase`] tells whether it is.
     #[doc(alias = "graceful shutdown")]
     fn draining(
         self,
@@ -275,42 +278,42 @@ pub trait Machine: Sized {
         Response::keep(self)
     }
 
-    /// Returns since when the machine is idle, that is, since when it could have ended without
-    /// loss. `None`, the default, means that it is at work or should stay.
+    /// Returns since when the machine has been idle, that is, could have ended without loss. The
+    /// default is `None`: the machine is at work, or should stay.
     ///
-    /// The loop asks only when [room is wanted](Scope::ask_for_room), so the answer may cost a
-    /// little; but it may then ask every machine. The answer must stay the same until something
-    /// happens to the machine.
+    /// The loop calls this only when [room is wanted](Scope::ask_for_room), but then possibly for
+    /// every machine, so it should be cheap. The result must stay the same until something happens
+    /// to the machine.
     fn idle(&self) -> Option<Idle> {
         None
     }
 
     /// Called when slots or descriptors are short and this machine has been [idle](Machine::idle)
-    /// longest: it should end now, unless it is no longer idle.
+    /// longest. The machine should end now, unless it is no longer idle.
     ///
-    /// The default goes on. A machine that says it is idle but goes on is asked again whenever room
-    /// is wanted.
+    /// The default goes on. A machine that reports that it is idle, but goes on, is called again
+    /// whenever room is wanted.
     fn make_room(self, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Self::Seed> {
         let _ = scope;
         Response::keep(self)
     }
 
-    /// Describes the machine for people who look at a running loop: its state in a word, its peer,
-    /// what it holds. The default says nothing.
+    /// Describes the machine for people who inspect a running loop: its state in a word, its peer,
+    /// what it holds. The default adds nothing.
     ///
-    /// It may be called for every machine of a loop in a row, so it should take no longer than
-    /// reading a few fields. A layer says what it knows itself, then lets the inner machine say the
-    /// rest.
+    /// This may be called for every machine of a loop in a row, so it should take no longer than
+    /// reading a few fields. A layer adds what it knows itself, then calls the inner machine's
+    /// `describe`.
     fn describe(&self, to: &mut Description) {
         let _ = to;
     }
 
-    /// Returns the machine's name in logs and statistics. A composed machine returns the name of
+    /// Returns the machine's name for logs and statistics. A composed machine returns the name of
     /// the part.
     ///
-    /// It is asked when somebody wants to know it. For a machine that is called [in
-    /// place](Machine::handle_in_place) it may also be asked after a panic: a layer that has given
-    /// its inner machine to a handler by value must still know that machine's name.
+    /// It is called only when the name is needed. For a machine that is called [in
+    /// place](Machine::handle_in_place), it may also be called after a panic: a layer that has
+    /// passed its inner machine by value to a handler must still know the name of that machine.
     fn type_name(&self) -> &'static str {
         type_name::<Self>()
     }

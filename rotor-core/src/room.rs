@@ -1,4 +1,4 @@
-//! Room: requests that idle machines end, and what a machine says of being idle.
+//! Room: requests that idle machines end, and the type by which a machine reports that it is idle.
 //!
 //! ```text
 //!   no slot, no descriptor ──ask_for_room()──▶ requests ──end of the turn──▶ the machines idle longest ──make_room()──▶ end
@@ -15,7 +15,7 @@ use crate::notifier::Notifier;
 use crate::time::Time;
 use crate::token::Token;
 
-/// A machine's statement that it could end now without loss to anybody, and since when.
+/// Reports that a machine could end now without loss to anybody, and since when.
 /// [`Machine::idle`](crate::Machine::idle) returns it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Idle {
@@ -24,13 +24,13 @@ pub struct Idle {
 }
 
 impl Idle {
-    /// Makes the statement of a machine that has been idle since `time`.
+    /// Reports that the machine has been idle since `time`.
     pub fn since(time: Time) -> Idle {
         Idle { since: time, listener: None }
     }
 
-    /// Says that the machine is a connection that this listener has accepted: its end gives the
-    /// listener [room of its own](Room::of_listener).
+    /// Adds that the machine is a connection that this listener has accepted. The end of such a
+    /// machine makes room [for that listener](Room::of_listener).
     pub fn accepted_by(mut self, listener: Token) -> Idle {
         self.listener = Some(listener);
         self
@@ -48,32 +48,32 @@ pub struct Room {
 }
 
 impl Room {
-    /// Asks that one machine end, whichever it is.
+    /// Makes a request that one machine end, whichever it is.
     pub fn new() -> Room {
         Room { machines: 1, idle_min: Duration::from_secs(2), listener: None }
     }
 
-    /// Sets the most machines that end for this request, at least 1. Default 1.
+    /// Sets how many machines end for this request, at most. Default 1, which is also the minimum.
     pub fn machines(mut self, machines: usize) -> Room {
         self.machines = machines.max(1);
         self
     }
 
-    /// Sets how long a machine must have been idle. Default 2 s: an active peer usually comes back
-    /// sooner. `Duration::MAX` spares all machines.
+    /// Sets how long a machine must have been idle. Default 2 s, because an active peer usually
+    /// comes back sooner. With `Duration::MAX` no machine ends.
     pub fn idle_min(mut self, time: Duration) -> Room {
         self.idle_min = time;
         self
     }
 
-    /// Asks that only connections of this listener end ([`Idle::accepted_by`]): for a listener that
-    /// has reached a limit of its own.
+    /// Restricts the request to connections of this listener ([`Idle::accepted_by`]): for a
+    /// listener that has reached a limit of its own.
     pub fn of_listener(mut self, listener: Token) -> Room {
         self.listener = Some(listener);
         self
     }
 
-    /// Returns whether a machine that is idle like this may end for this request.
+    /// Returns whether a machine that is idle since `idle` may end for this request.
     pub(crate) fn is_left_by(&self, idle: &Idle, now: Time) -> bool {
         self.is_of(idle) && idle.since <= now && now - idle.since >= self.idle_min
     }
@@ -89,12 +89,12 @@ impl Default for Room {
     }
 }
 
-/// The requests, in the order in which they came. They are kept with those who wait for slots, so
-/// that a turn looks once for both.
+/// The requests, in the order in which they were made. They are kept next to the queue for free
+/// slots, so that a turn has only one place to check.
 #[derive(Default)]
 pub(crate) struct RoomRequests {
     requests: VecDeque<RoomRequest>,
-    /// The machines, or parts of them, that have a request in line.
+    /// The machines, or parts of machines, that have a request in the queue.
     names: BTreeSet<(Token, u32)>,
 }
 
@@ -102,12 +102,12 @@ pub(crate) struct RoomRequests {
 pub(crate) struct RoomRequest {
     pub(crate) asker: Notifier,
     pub(crate) room: Room,
-    /// How many machines have left room for it so far.
+    /// How many machines have ended for it so far.
     pub(crate) made: usize,
 }
 
 impl RoomRequests {
-    /// Adds a request, unless the same machine, or the same part of it, has one already.
+    /// Adds a request, unless the same machine, or the same part of it, already has one.
     pub(crate) fn add(&mut self, asker: Notifier, room: Room) {
         if self.names.insert((asker.token(), asker.part())) {
             self.requests.push_back(RoomRequest { asker, room, made: 0 });
@@ -123,7 +123,7 @@ impl RoomRequests {
         self.requests.front_mut()
     }
 
-    /// Removes the oldest request, which has been answered.
+    /// Removes the oldest request, which has been fulfilled or given up.
     pub(crate) fn remove_first(&mut self) -> Option<RoomRequest> {
         let first = self.requests.pop_front()?;
         self.names.remove(&(first.asker.token(), first.asker.part()));

@@ -1,11 +1,11 @@
-//! What tests of machines ask of an answer.
+//! Assertions on a machine's answer, for tests.
 
 use super::{Answer, BoxError, Response};
 
-/// For tests of machines: each panics, with the answer that was given instead, if it is another
-/// one.
+/// Assertions for tests of machines. Each of them panics if the answer is a different one, and
+/// prints that answer.
 impl<M, N> Response<M, N> {
-    /// The machine that goes on.
+    /// Returns the machine that goes on.
     ///
     /// # Panics
     ///
@@ -18,7 +18,7 @@ impl<M, N> Response<M, N> {
         }
     }
 
-    /// The machine that goes on, and the seed that it spawns.
+    /// Returns the machine that goes on, and the seed that it spawns.
     ///
     /// # Panics
     ///
@@ -31,7 +31,7 @@ impl<M, N> Response<M, N> {
         }
     }
 
-    /// Nothing, when the machine has ended well.
+    /// Checks that the machine has ended normally.
     ///
     /// # Panics
     ///
@@ -44,7 +44,7 @@ impl<M, N> Response<M, N> {
         }
     }
 
-    /// The error that ended the machine.
+    /// Returns the error that ended the machine.
     ///
     /// # Panics
     ///

@@ -1,4 +1,5 @@
-//! A machine's answer to an event: its next state, what the loop is to do, and until when.
+//! `Response`: a machine's answer to an event, which is its next state, what the loop should do,
+//! and until when.
 
 mod expect;
 
@@ -14,12 +15,12 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// A machine's answer to an event: go on, spawn, or end; and its deadline.
 ///
-/// The machine itself is part of the answer. A handler that does not return it does not compile, so
+/// The machine itself is part of the answer: a handler that does not return it does not compile, so
 /// no state is ever forgotten. The deadline is part of the answer too, so no timer outlives its
 /// reason.
 ///
-/// `M` is the machine and `N` the seed of a machine that it may spawn. The default, [`Infallible`],
-/// is for machines that spawn none.
+/// `M` is the machine, and `N` the seed of the machines that it spawns. The default for `N`,
+/// [`Infallible`], is for machines that spawn none.
 ///
 /// ```
 /// # use rotor_core as rotor;
@@ -36,13 +37,13 @@ pub struct Response<M, N = Infallible> {
     pub(crate) deadline: Deadline,
 }
 
-/// What the loop does with the machine: the first half of a [`Response`], for code that drives
-/// machines itself.
+/// What the loop does with the machine. This is the first half of a [`Response`], for code that
+/// drives machines itself.
 pub enum Answer<M, N = Infallible> {
     /// Keeps the machine until its next event.
     Continue(M),
     /// Calls `ready` again in the next turn, after the other machines, with the events that have
-    /// come by then.
+    /// arrived by then.
     Again(M),
     /// Makes a machine from the seed, then calls `spawned` or `spawn_error`.
     Spawn(M, N),
@@ -52,14 +53,14 @@ pub enum Answer<M, N = Infallible> {
     Error(BoxError),
 }
 
-/// How long the machine waits: the second half of a [`Response`].
+/// How long the machine waits. This is the second half of a [`Response`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Deadline {
-    /// As before the event. A deadline that has just fired is gone.
+    /// Keeps the deadline that was set before. A deadline that has just fired is gone.
     Keep,
-    /// None: the machine waits for an event, however long.
+    /// Sets no deadline: the machine waits for an event, however long that takes.
     Never,
-    /// `timeout` is called once the loop's time has reached this, never earlier.
+    /// Sets a deadline: `timeout` is called once the loop's time has reached it, never earlier.
     At(Time),
 }
 
@@ -70,45 +71,47 @@ impl<M, N> Response<M, N> {
         Response { answer: Answer::Continue(machine), deadline: Deadline::Never }
     }
 
-    /// Goes on as `machine` and keeps the deadline: the answer to an event that does not matter to
+    /// Goes on as `machine` and keeps the deadline: the answer to an event that does not matter in
     /// this state.
     ///
-    /// In `timeout`, where the deadline has just fired and is gone, this means: no deadline.
+    /// In `timeout`, the deadline has just fired and is gone, so `keep` leaves the machine without
+    /// a deadline.
     #[inline]
     pub fn keep(machine: M) -> Response<M, N> {
         Response { answer: Answer::Continue(machine), deadline: Deadline::Keep }
     }
 
-    /// Goes on as `machine` and calls `ready` again in the next turn, after the events of the others'
-    /// sockets: for a machine that has used up its budget but not its input.
+    /// Goes on as `machine` and calls `ready` again in the next turn, after the socket events of
+    /// the other machines. This is for a machine that has used up its budget but not its input.
     ///
-    /// The set that `ready` gets then has the events of this call, if it was `ready`, and those
-    /// that have come by then. The loop does not sleep in between. The deadline stays as it was
-    /// unless one is set.
+    /// The set that `ready` then gets contains the events of this call (if this was `ready`) and
+    /// those that have arrived since. The loop does not sleep in between. The deadline stays as it
+    /// was unless one is set.
     #[doc(alias = "yield")]
     pub fn again(machine: M) -> Response<M, N> {
         Response { answer: Answer::Again(machine), deadline: Deadline::Keep }
     }
 
-    /// Makes a machine from `seed`, then calls `spawned` or `spawn_error` of this one.
+    /// Makes a machine from `seed`, then calls `spawned` or `spawn_error` of this machine.
     ///
-    /// The deadline stays as it was until those answer.
+    /// The deadline stays as it was until one of those returns its answer.
     pub fn spawn(machine: M, seed: N) -> Response<M, N> {
         Response { answer: Answer::Spawn(machine, seed), deadline: Deadline::Keep }
     }
 
-    /// Ends the machine normally. What it owned has been dropped with it.
+    /// Ends the machine normally. Everything that it owned was dropped with it.
     pub fn done() -> Response<M, N> {
         Response { answer: Answer::Done, deadline: Deadline::Never }
     }
 
-    /// Ends the machine because it has failed: the loop logs the error once, counts it, shows it to
-    /// the observer and goes on.
+    /// Ends the machine because it has failed. The loop logs the error once, counts it, passes it
+    /// to the observer and goes on.
     pub fn error(error: impl Into<BoxError>) -> Response<M, N> {
         Response { answer: Answer::Error(error.into()), deadline: Deadline::Never }
     }
 
-    /// Runs `handler`, in which `?` may be used, and turns an early error into [`Response::error`].
+    /// Runs `handler`, in which `?` may be used, and turns an error that it returns into
+    /// [`Response::error`].
     ///
     /// ```
     /// # use rotor_core as rotor;
@@ -124,29 +127,32 @@ impl<M, N> Response<M, N> {
         handler().unwrap_or_else(Response::error)
     }
 
-    /// Returns the same answer with a deadline: `timeout` is called once the loop's time has
-    /// reached `time`, unless a later answer changes the deadline.
+    /// Sets the deadline of the answer: `timeout` is called once the loop's time has reached
+    /// `time`, unless a later answer changes the deadline.
     ///
-    /// A deadline that has already passed is not a mistake: `timeout` is called in the same turn, or,
-    /// where that has done with its deadlines or has [too
-    /// many](crate::Config::timeouts_per_turn), in the next. If the answer to that has a deadline in
-    /// the past as well, it is called again in the turn after that. On `done` or `error` the deadline is ignored.
+    /// A deadline that has already passed is not a mistake. `timeout` is then called in the same
+    /// turn; if the turn is done with its deadlines, or has had [too
+    /// many](crate::Config::timeouts_per_turn), in the next one. If the answer of that `timeout`
+    /// has a deadline in the past as well, `timeout` is called again in the following turn. On
+    /// `done` or `error` the deadline is ignored.
     #[inline]
     pub fn deadline(self, time: Time) -> Response<M, N> {
         self.with(Deadline::At(time))
     }
 
-    /// Returns the same answer with this deadline, or with none for `None`.
+    /// Sets the deadline of the answer as [`deadline`](Response::deadline) does, or removes it if
+    /// `time` is `None`.
     pub fn deadline_opt(self, time: Option<Time>) -> Response<M, N> {
         self.with(time.map_or(Deadline::Never, Deadline::At))
     }
 
-    /// Returns the same answer with a deadline that was decided elsewhere: a time, none, or the one
-    /// from before. On `done` or `error` it is ignored; [`from_parts`](Response::from_parts), by
-    /// contrast, is the exact inverse of [`into_parts`](Response::into_parts).
+    /// Sets the deadline of the answer to one that was decided elsewhere: a time, none, or the one
+    /// that was set before. On `done` or `error` it is ignored.
+    /// ([`from_parts`](Response::from_parts), by contrast, is the exact inverse of
+    /// [`into_parts`](Response::into_parts).)
     #[inline]
     pub fn with(mut self, deadline: Deadline) -> Response<M, N> {
-        // No error: a layer may set a deadline whatever the machine in it has answered.
+        // This is not an error: a layer may set a deadline whatever its inner machine has answered.
         if matches!(self.answer, Answer::Done | Answer::Error(_)) && deadline != Deadline::Never {
             log::debug!("a deadline on an answer that ends the machine is ignored");
             return self;
@@ -155,15 +161,15 @@ impl<M, N> Response<M, N> {
         self
     }
 
-    /// Returns the same answer with another machine and another seed: how a wrapper converts the
-    /// answer of what it wraps.
+    /// Converts the machine and the seed of the answer. A wrapper converts the answer of its inner
+    /// machine in this way.
     #[inline]
     pub fn map<M2, N2>(
         self,
         machine: impl FnOnce(M) -> M2,
         seed: impl FnOnce(N) -> N2,
     ) -> Response<M2, N2> {
-        // Each answer is made whole where it is: so the machine is copied fewer times on its way.
+        // Each branch builds the whole answer, so that the machine is copied fewer times.
         let deadline = self.deadline;
         match self.answer {
             Answer::Continue(m) => Response { answer: Answer::Continue(machine(m)), deadline },
@@ -176,11 +182,11 @@ impl<M, N> Response<M, N> {
         }
     }
 
-    /// Returns the same answer for a place where nothing can be spawned: for a layer whose inner
+    /// Converts the answer for a place in which nothing can be spawned: for a layer whose inner
     /// machine is not expected to spawn.
     ///
-    /// A spawn is refused: its seed is dropped, a warning is logged, and the machine goes on with
-    /// the deadline of its answer. It waits in vain for `Spawned` or `SpawnError`.
+    /// An answer of `spawn` is refused: the seed is dropped, a warning is logged, and the machine
+    /// goes on with the deadline of its answer. It gets neither `Spawned` nor `SpawnError`.
     #[inline]
     pub fn without_spawn<N2>(self) -> Response<M, N2> {
         let deadline = self.deadline;
@@ -197,13 +203,13 @@ impl<M, N> Response<M, N> {
         Response { answer, deadline }
     }
 
-    /// Shows the machine to `look`, if it goes on, and returns the same answer: for values that are
-    /// known only once the machine is made.
+    /// Calls `look` with a reference to the machine, if it goes on, and returns the answer
+    /// unchanged: for values that are known only once the machine is made.
     ///
     /// # Examples
     ///
-    /// Tells the port that the system chose for a listener before the listener is wrapped into the
-    /// machine of the program:
+    /// Reads the port that the system has chosen for a listener, before the listener is wrapped in
+    /// the program's machine:
     ///
     /// ```
     /// # use rotor_core as rotor;
@@ -226,19 +232,19 @@ impl<M, N> Response<M, N> {
         self
     }
 
-    /// Splits the answer into what the loop does and how long the machine waits: for code that
+    /// Splits the answer into what the loop does and how long the machine waits, for code that
     /// drives machines itself.
     #[inline]
     pub fn into_parts(self) -> (Answer<M, N>, Deadline) {
         (self.answer, self.deadline)
     }
 
-    /// Returns references to what [`into_parts`](Response::into_parts) returns.
+    /// Returns what [`into_parts`](Response::into_parts) returns, but borrows the answer.
     pub fn parts(&self) -> (&Answer<M, N>, Deadline) {
         (&self.answer, self.deadline)
     }
 
-    /// Makes an answer from what [`into_parts`](Response::into_parts) returned.
+    /// Makes an answer from its parts: the inverse of [`into_parts`](Response::into_parts).
     pub fn from_parts(answer: Answer<M, N>, deadline: Deadline) -> Response<M, N> {
         Response { answer, deadline }
     }
@@ -250,8 +256,8 @@ impl<M, N> Response<M, N> {
 }
 
 impl<M> Response<M, Infallible> {
-    /// Returns the same answer for a wrapper that may spawn: how a wrapper converts the answer of
-    /// `create`.
+    /// Converts the answer for a wrapper that may spawn. A wrapper converts the answer of `create`
+    /// in this way.
     #[inline]
     pub fn wrap<M2, N2>(self, machine: impl FnOnce(M) -> M2) -> Response<M2, N2> {
         self.map(machine, |seed| match seed {})
@@ -264,7 +270,7 @@ fn refuse<N>(seed: N) {
         "a machine spawned where none can be made: the seed, a {}, is dropped",
         type_name::<N>()
     );
-    // Behind the line: it is of the user's type, and may panic as it is dropped.
+    // Dropped after the warning, because the seed has a type of the user and its drop may panic.
     drop(seed);
 }
 

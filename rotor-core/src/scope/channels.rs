@@ -1,5 +1,4 @@
-//! Values, messages and requests to a machine, and what outlives it: what a handler makes by its
-//! scope.
+//! What a handler makes with its scope: channels to its machine, and values that outlive it.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -14,33 +13,33 @@ use crate::mailbox::{Mailbox, Sender};
 use crate::notifier::Notifier;
 
 impl<C> Scope<'_, C> {
-    /// Makes a one-shot channel to this machine: give the port away, and keep the future.
+    /// Makes a one-shot channel to this machine. Pass the port on, and keep the future.
     pub fn create_future<V>(&self) -> (Port<V>, Future<V>) {
         future::pair(Waiter::Machine(self.notifier()), OnCancel::Nobody)
     }
 
     /// Makes a one-shot channel to this machine that reports cancellation: if the future is dropped
-    /// before the value is set, `on_cancel` is woken and finds [`Port::is_cancelled`].
+    /// before the value is set, `on_cancel` is woken and [`Port::is_cancelled`] returns `true`.
     pub fn create_cancellable_future<V>(&self, on_cancel: Notifier) -> (Port<V>, Future<V>) {
         future::pair(Waiter::Machine(self.notifier()), OnCancel::Machine(on_cancel))
     }
 
-    /// Makes a channel of messages to this machine. It holds at most `bound` of them (at least 1),
-    /// and each message wakes the machine.
+    /// Makes a channel for messages to this machine. It holds at most `bound` messages (at least
+    /// 1), and each message wakes the machine.
     ///
-    /// Its memory grows with the messages that wait.
+    /// The channel's memory grows with the number of messages that wait.
     pub fn create_mailbox<V>(&self, bound: usize) -> (Sender<V>, Mailbox<V>) {
         mailbox::mailbox(bound, self.notifier())
     }
 }
 
 impl<C: 'static> Scope<'_, C> {
-    /// Keeps `value` until the end: whatever way the owner of the returned [`AtEnd`] ends, even by
-    /// a panic, `end` is then called with the context and the value.
+    /// Keeps `value` until the owner of the returned [`AtEnd`] ends, in whatever way, even by a
+    /// panic. Then `end` is called with the context and the value.
     ///
-    /// For what must be undone in the context: members of a room, counts, a last will. [`AtEnd`]
-    /// says when `end` is called, and when it is not. It costs one allocation at the end, and
-    /// nothing where it is not used.
+    /// This is for what must be undone in the context: members of a room, counts, a last will.
+    /// [`AtEnd`] says when `end` is called, and when it is not. It costs one allocation at the end,
+    /// and nothing if it is not used.
     ///
     /// In an early scope, which has no context, `end` gets a [`NoContext`] as soon as the owner is
     /// dropped.
@@ -52,14 +51,14 @@ impl<C: 'static> Scope<'_, C> {
     }
 }
 
-/// The queue of those who have no context, if `C` is none.
+/// Returns the queue for scopes without a context, if `C` is [`NoContext`].
 #[cold]
 fn no_context<C: 'static>() -> Option<AnyEndQueue<C>> {
     let queue: AnyEndQueue<NoContext> = Arc::new(AtOnce);
     (&queue as &dyn Any).downcast_ref().cloned()
 }
 
-/// Where nothing has to be waited for.
+/// A queue that calls each function at once.
 struct AtOnce;
 
 impl EndQueue<NoContext> for AtOnce {

@@ -1,4 +1,4 @@
-//! A drain, seen from a handler.
+//! The drain of a loop, as a handler sees it.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -7,14 +7,15 @@ use crate::drain::Phase;
 use crate::time::Time;
 
 impl<C> Scope<'_, C> {
-    /// Returns until when the loop drains; `None` while it does not. While it drains, an answer to
-    /// a peer may say that no other will follow.
+    /// Returns the time until which the loop drains, or `None` if it does not drain. During a
+    /// drain, a response to a peer may say that no other response will follow.
     pub fn draining_until(&self) -> Option<Time> {
         self.environment.draining()
     }
 
-    /// Returns which phase the loop is in. Once it is not [`Serving`](Phase::Serving), a response
-    /// may say that no other will follow, and a readiness probe should be answered with no:
+    /// Returns the phase of the loop. Once it is no longer [`Serving`](Phase::Serving), a response
+    /// may say that no other response will follow, and a readiness probe should report that the
+    /// server is not ready:
     ///
     /// ```
     /// # use rotor_core::{Phase, Scope};
@@ -27,24 +28,24 @@ impl<C> Scope<'_, C> {
         self.environment.phase()
     }
 
-    /// Returns until when a machine that from now on only waits for its peer should do so: the
-    /// [grace](crate::Drain::grace) from now, within the drain. `None` while the loop does not
-    /// drain.
+    /// Returns the time until which a machine should wait that from now on only waits for its peer:
+    /// the [grace](crate::Drain::grace) from now, within the drain. Returns `None` while the loop
+    /// does not drain.
     ///
-    /// A peer that has not been told that the connection ends may have sent a request by now, which
-    /// would be lost if the connection closed. So set this as the deadline, answer in the
-    /// protocol's way that the connection ends, and end at the deadline.
+    /// A peer that does not know yet that the connection will end may already have sent a request,
+    /// which would be lost if the connection closed now. So set this time as the deadline, tell the
+    /// peer in the protocol's way that the connection ends, and end at the deadline.
     pub fn grace_until(&self) -> Option<Time> {
         self.environment.grace_until()
     }
 
-    /// Asks, in `draining`, whether this machine should go on because others still need it: for a
-    /// machine that serves others until they end (a pool, a resolver, a service of your own). By
-    /// asking, the machine declares that it ends last.
+    /// Returns, in `draining`, whether this machine should go on because others still need it. This
+    /// is for a machine that serves others until they end: a pool, a resolver, a service of your
+    /// own. By this call the machine declares that it ends last.
     ///
     /// Returns `true` while there is a machine that has not declared this in this drain: go on
-    /// serving, and `draining` is called again when there is none. Returns `false` when nobody is
-    /// left to serve: the machine may end.
+    /// serving. `draining` is called again when there is none. Returns `false` when no other
+    /// machine is left to serve: the machine may end.
     ///
     /// ```
     /// # use rotor_core::{Calls, Machine, Response, Scope, Time, Infallible};
@@ -58,16 +59,16 @@ impl<C> Scope<'_, C> {
     /// # }
     /// ```
     ///
-    /// The drain's deadline holds for it as for all others. In a loop that does not drain this
-    /// returns `false`.
+    /// The drain's deadline applies to this machine as to all others. In a loop that does not
+    /// drain, this returns `false`.
     pub fn wait_for_others(&self) -> bool {
         self.draining_until().is_some()
             && self.environment.machines.load(Relaxed) > self.environment.last.add(self.token)
     }
 
     /// Returns whether this machine has called [`wait_for_others`](Self::wait_for_others) in this
-    /// drain: for layers that watch the machines around them. Such a machine is told of the drain
-    /// again.
+    /// drain. This is for a layer, whose inner machine may have made the call. `draining` is called
+    /// again for such a machine.
     pub fn is_last_in_drain(&self) -> bool {
         self.draining_until().is_some() && self.environment.last.contains(self.token)
     }

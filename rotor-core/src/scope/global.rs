@@ -9,9 +9,10 @@ use super::AnyEnvironment;
 use crate::drain::Phase;
 use crate::time::Time;
 
-/// A scope without a machine: it gives the context, time, randomness and stopping.
+/// A scope without a machine: it gives access to the context, to time and randomness, and can stop
+/// the loop.
 ///
-/// It is lent to code that runs between handlers: [`Broadcast::post`](crate::Broadcast::post) and
+/// Code that runs between handlers gets it: [`Broadcast::post`](crate::Broadcast::post) and
 /// [`LoopInstance::every`](crate::LoopInstance::every). It has no token, so nothing can be
 /// registered or woken through it.
 pub struct GlobalScope<'a, C> {
@@ -29,14 +30,14 @@ impl<'a, C> GlobalScope<'a, C> {
         self.environment.now()
     }
 
-    /// Returns what the loop's clock says at this moment, while [`now`](GlobalScope::now) stays the
-    /// same for the turn: for work that must end in time, such as a long walk over machines. In a
-    /// simulation no time passes within a turn, unless a fault makes that turn slow.
+    /// Returns the current time of the loop's clock, whereas [`now`](GlobalScope::now) stays the
+    /// same for the turn. This is for work that must end in time, such as a long walk over
+    /// machines. In a simulation no time passes within a turn, unless a fault makes that turn slow.
     pub fn exact_now(&self) -> Time {
         self.environment.handle.now()
     }
 
-    /// Returns wall-clock time, read now; see [`Scope::wall_time`](crate::Scope::wall_time).
+    /// Returns the wall-clock time, read now; see [`Scope::wall_time`](crate::Scope::wall_time).
     pub fn wall_time(&self) -> SystemTime {
         self.environment.handle.wall_time()
     }
@@ -58,13 +59,13 @@ impl<'a, C> GlobalScope<'a, C> {
         self.environment.stop.store(true, SeqCst);
     }
 
-    /// Returns until when the loop drains; see
+    /// Returns the time until which the loop drains; see
     /// [`Scope::draining_until`](crate::Scope::draining_until).
     pub fn draining_until(&self) -> Option<Time> {
         self.environment.draining()
     }
 
-    /// Returns which phase the loop is in; see [`Scope::phase`](crate::Scope::phase).
+    /// Returns the phase of the loop; see [`Scope::phase`](crate::Scope::phase).
     pub fn phase(&self) -> Phase {
         self.environment.phase()
     }

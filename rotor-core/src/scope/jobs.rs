@@ -1,4 +1,4 @@
-//! Work for other threads.
+//! Jobs: work for other threads.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::offload::under_way::UnderWay;
 use crate::offload::{Batch, OffloadFull, OffloadPool};
 use crate::time::Time;
 
-/// A job that is about to be given to a pool; made by [`Scope::job`].
+/// A job that is not given to a pool yet; made by [`Scope::job`].
 #[must_use = "a job is not begun until `start`"]
 pub struct JobBuilder<'a, C, F> {
     scope: &'a Scope<'a, C>,
@@ -19,7 +19,7 @@ pub struct JobBuilder<'a, C, F> {
     terms: Terms<'a>,
 }
 
-/// What was said of a job, besides what it does.
+/// The options of a job.
 #[derive(Clone, Copy)]
 pub(super) struct Terms<'a> {
     order: JobOrder<'a>,
@@ -29,7 +29,7 @@ pub(super) struct Terms<'a> {
 }
 
 impl<'a> Terms<'a> {
-    /// Nothing but which pool.
+    /// Returns the options of a job that differ from the defaults only by the pool.
     pub(super) fn on(pool: &'a OffloadPool) -> Terms<'a> {
         let order = JobOrder { pool: Some(pool), ..JobOrder::default() };
         Terms { order, ..Terms::default() }
@@ -47,7 +47,7 @@ impl<C> Scope<'_, C> {
     /// Runs `work` on another thread, and wakes this machine when it is done.
     ///
     /// [`Future::take`] then returns the result, or [`Lost::Panicked`](crate::Lost::Panicked), or
-    /// [`Lost::Dropped`](crate::Lost::Dropped) when the pool ended first. On a simulated loop the
+    /// [`Lost::Dropped`](crate::Lost::Dropped) if the pool ended first. On a simulated loop the
     /// work takes virtual time instead.
     ///
     /// Dropping the future before a thread has begun the job cancels the job. If it is dropped
@@ -65,7 +65,7 @@ impl<C> Scope<'_, C> {
     ///
     /// # Errors
     ///
-    /// [`OffloadFull`], with the closure, when as many jobs wait as the pool takes:
+    /// [`OffloadFull`], with the closure, if the pool's limit of waiting jobs is reached:
     /// [`Config::offload_pool`](crate::Config::offload_pool).
     pub fn offload<T, F>(&self, work: F) -> Result<Future<T>, OffloadFull<F>>
     where
@@ -75,8 +75,8 @@ impl<C> Scope<'_, C> {
         self.give_away(work, |work| move |_: &Job<'_>| work(), &Terms::default())
     }
 
-    /// Begins a job for another thread, with options: which pool, how soon, until when. `work` gets
-    /// a [`Job`], which it can ask while it runs.
+    /// Makes a job for another thread, with options: which pool, how soon, until when. `work` gets
+    /// a [`Job`], by which it can find out, for example, whether the job was cancelled.
     ///
     /// ```
     /// # use rotor_core::{Future, Job, OffloadPool, Scope};
@@ -98,13 +98,13 @@ impl<C> Scope<'_, C> {
         JobBuilder { scope: self, f: work, terms: Terms::default() }
     }
 
-    /// Makes a batch of jobs: this machine is woken once, when all of them are done and the batch
+    /// Makes a batch of jobs. This machine is woken once, when all of them are done and the batch
     /// has been dropped.
     pub fn create_batch(&self) -> Batch {
         Batch::new(self.notifier())
     }
 
-    /// Gives the backend the job that `wrap` makes of `work`, if there is room for it.
+    /// Gives the backend the job that `wrap` makes from `work`, if the pool has room for it.
     pub(super) fn give_away<T, F, W>(
         &self,
         work: F,
@@ -117,9 +117,9 @@ impl<C> Scope<'_, C> {
     {
         let (mut work, mut given) = (Some(work), None);
         self.backend().offload_job(&terms.order, &mut || {
-            // A backend that calls `make` twice gets a job that does nothing.
+            // If a backend calls `make` twice, the second job does nothing.
             let Some(work) = work.take() else { return Box::new(|| {}) };
-            // No port before the pool takes the job: one that is dropped wakes its machine.
+            // The port is made only when the pool takes the job: dropping a port wakes its machine.
             let waiter = match terms.batch {
                 Some(batch) => batch.waiter(),
                 None => Waiter::Machine(self.notifier()),
@@ -140,9 +140,9 @@ impl<C> Scope<'_, C> {
 }
 
 impl<'a, C, F> JobBuilder<'a, C, F> {
-    /// Sets the pool. Default: that of the loop
+    /// Sets the pool. Default: the loop's pool
     /// ([`Config::offload_pool`](crate::Config::offload_pool)). A simulated loop has one virtual
-    /// pool for all.
+    /// pool for all jobs.
     pub fn on(mut self, pool: &'a OffloadPool) -> Self {
         self.terms.order.pool = Some(pool);
         self
@@ -150,9 +150,9 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
 
     /// Sets the time by which the job must have begun. Default: none.
     ///
-    /// A job that no thread has begun by then is dropped, and its future says
-    /// [`Lost::Late`](crate::Lost::Late). The machine is told when a thread gets to it, so set a
-    /// deadline as well if you cannot wait for that. A job that has begun goes on.
+    /// A job that no thread has begun by then is dropped, and its future returns
+    /// [`Lost::Late`](crate::Lost::Late). The machine is woken only when a thread gets to the job,
+    /// so set a deadline as well if you cannot wait for that. A job that has begun goes on.
     #[doc(alias = "deadline")]
     #[doc(alias = "timeout")]
     pub fn begin_before(mut self, time: Time) -> Self {
@@ -160,44 +160,46 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
         self
     }
 
-    /// Has the job begin only with one of these permits, which it returns when it is done.
+    /// Makes the job wait for one of these permits before it begins. The permit is returned when
+    /// the job is done.
     ///
-    /// It waits for the permit in line with all others who ask for one and blocks no thread
-    /// meanwhile. But it keeps its place among the jobs that the pool takes until its future is
-    /// dropped. A job that has become too late ([`begin_before`](JobBuilder::begin_before)) keeps
-    /// the place until its turn has come. Once the permits are closed its future says
+    /// The job waits in the same queue as all others that ask for a permit, and blocks no thread
+    /// meanwhile. It does count as one of the pool's waiting jobs until its future is dropped. A
+    /// job that has become too late ([`begin_before`](JobBuilder::begin_before)) counts until its
+    /// turn has come. If the permits are closed, its future returns
     /// [`Lost::Cancelled`](crate::Lost::Cancelled).
     ///
-    /// So the jobs of several pools may share a resource that bears few users at a time, and one
-    /// pool may serve several kinds of work of which none may take all of its threads.
+    /// With permits, the jobs of several pools can share a resource that stands only a few users at
+    /// a time, and one pool can serve several kinds of work without any of them occupying all
+    /// threads.
     #[doc(alias = "semaphore")]
     pub fn permits(mut self, permits: &'a Permits) -> Self {
         self.terms.permits = Some(permits);
         self
     }
 
-    /// Makes the job one of a batch: the machine is woken when all of them are done, not for each.
-    /// The machine that made the batch is the one that is woken, so make the batch in the machine
-    /// that starts the jobs.
+    /// Adds the job to a batch: the machine is woken when all of its jobs are done, not for each
+    /// one. The machine that made the batch is woken, so make the batch in the machine that starts
+    /// the jobs.
     pub fn of(mut self, batch: &'a Batch) -> Self {
         self.terms.batch = Some(batch);
         self
     }
 
-    /// Lets the job begin before all that are not urgent. Urgent jobs begin in the order in which
-    /// they were started.
+    /// Lets the job begin before all jobs that are not urgent. Urgent jobs begin in the order in
+    /// which they were started.
     #[doc(alias = "priority")]
     pub fn urgent(mut self) -> Self {
         self.terms.order.is_urgent = true;
         self
     }
 
-    /// Gives the job to the pool, and wakes this machine when there is something to
+    /// Gives the job to the pool, and wakes this machine when the future has a result to
     /// [take](Future::take).
     ///
     /// # Errors
     ///
-    /// [`OffloadFull`], with the closure, when the pool has no room, or no thread can be started.
+    /// [`OffloadFull`], with the closure, if the pool is full, or if no thread can be started.
     pub fn start<T>(self) -> Result<Future<T>, OffloadFull<F>>
     where
         F: FnOnce(&Job<'_>) -> T + Send + 'static,

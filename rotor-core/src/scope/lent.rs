@@ -1,4 +1,4 @@
-//! `Lent`: how a handler has the context.
+//! `Lent`: how a handler gets hold of the context.
 
 use std::any::Any;
 use std::panic::resume_unwind;
@@ -7,73 +7,76 @@ use std::thread;
 use crate::guard::{Panicked, log_guarded};
 use crate::time::Time;
 
-/// The context, as a handler has it.
+/// The context, as a handler holds it.
 ///
-/// From a loop that stays on its thread as a plain reference. From one that is handed over as the
-/// place where the context lies: while a section blocks, it is with another thread, and nobody can
-/// ask the scope for it.
+/// In a loop that stays on its thread, this is a plain reference. In a loop that is handed over, it
+/// refers to the place that holds the context: during a section that blocks, the context is with
+/// another thread and the place is empty. The scope cannot be used during that time.
 pub(crate) struct Lent<'a, C> {
-    /// First: what most loops have costs one test.
+    /// Checked first, so that most loops pay for one test only.
     own: Option<&'a mut C>,
     handed: Option<Handed<'a, C>>,
 }
 
 struct Handed<'a, C> {
-    /// Where the context goes along. Without it the handler keeps the one that it was lent.
+    /// The place from which the context moves to the other thread. `None` if the handler keeps its
+    /// own context.
     place: Option<&'a mut Option<Box<C>>>,
-    // Shared, so that a scope may stand for one of a shorter life.
+    // A shared reference, so that a scope can be reborrowed with a shorter lifetime.
     hand: &'a dyn HandOver<C>,
 }
 
-/// The thread that runs the loop, as its handler needs it: it gives the loop away and takes it
-/// back.
+/// The thread that runs the loop, as seen from its handler: the handler gives the loop away and
+/// takes it back.
 pub(crate) trait HandOver<C> {
-    /// Has another thread go on with the loop, and with the context, where that goes along.
+    /// Lets another thread go on with the loop and, if it moves with the loop, the context.
     fn give_up(&self, context: Option<Box<C>>) -> GaveUp<C>;
 
-    /// Waits until the loop is this thread's again.
+    /// Waits until the loop belongs to this thread again.
     fn take_back(&self) -> TookBack<C>;
 
-    /// The machine wakes itself, and another thread may have the loop. Returns whether that was
-    /// noted.
+    /// Notes that the machine woke itself, while another thread may have the loop. Returns whether
+    /// this was noted.
     fn note_woke_itself(&self) -> bool;
 
-    /// Sets the loop's time, if the loop is here; `None` if it is not, and others set it.
+    /// Sets the loop's time if this thread has the loop, and returns it. Returns `None` if another
+    /// thread has the loop and sets the time.
     fn refresh_now(&self) -> Option<Time>;
 
-    /// Whether another thread would go on with the loop.
+    /// Returns whether another thread would go on with the loop.
     fn hands_over(&self) -> bool;
 }
 
-/// What came of giving the loop up.
+/// The result of giving up the loop.
 pub(crate) enum GaveUp<C> {
     Away,
-    /// No thread can go on with it. The context comes back.
+    /// No thread can go on with the loop. The context is returned.
     Here(Option<Box<C>>),
-    /// It had been taken before: somebody goes on with it.
+    /// The loop had been taken before: another thread is already going on with it.
     Taken,
 }
 
-/// What came of taking it back.
+/// The result of taking the loop back.
 pub(crate) enum TookBack<C> {
     Here(Option<Box<C>>),
-    /// The loop is gone, and the context with it.
+    /// The loop was dropped, together with the context.
     Gone,
 }
 
-/// Where a section is to run.
+/// Where a section runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Section {
-    /// Another thread has the loop meanwhile, which is to be taken back.
+    /// Here, while another thread runs the loop; the loop must be taken back afterwards.
     HandedOver,
-    /// It holds up the loop.
+    /// Here, and it holds up the loop.
     Here,
-    /// The loop was taken from this handler before.
+    /// Here, after the loop was taken from this handler.
     Taken,
 }
 
-/// Of the scopes that a handler splits off, in a loop that may be taken from it: they give nothing
-/// up, and the machine is woken as by others.
+/// For scopes that a handler splits off, in a loop that may be taken from it. Such scopes cannot
+/// give up the loop, and `wake_self` wakes the machine through a notifier, as another machine
+/// would.
 struct SplitOff;
 
 impl<C> HandOver<C> for SplitOff {
@@ -108,8 +111,8 @@ impl<'a, C> Lent<'a, C> {
         Lent { own: None, handed: Some(Handed { place: Some(place), hand }) }
     }
 
-    /// The handler keeps the context, whoever runs the loop: that is another handle to the same
-    /// things.
+    /// Makes a context that the handler keeps, whichever thread runs the loop: it is another handle
+    /// to the same shared data.
     #[inline(always)]
     pub(crate) fn shared(
         context: &'a mut Option<Box<C>>,
@@ -118,8 +121,8 @@ impl<'a, C> Lent<'a, C> {
         Lent { own: context.as_deref_mut(), handed: Some(Handed { place: None, hand }) }
     }
 
-    // What does not return is all that is called here: so no compiler has to fear for what a
-    // handler holds, and copies nothing for it.
+    // The only function called here is one that does not return. So the compiler need not spill
+    // what the handler holds, and copies nothing for this call.
     #[inline(always)]
     pub(super) fn get(&self) -> &C {
         match (&self.own, &self.handed) {
@@ -138,7 +141,8 @@ impl<'a, C> Lent<'a, C> {
         }
     }
 
-    /// Reads a panic that was caught; goes on with it if it is that of a loop which is gone.
+    /// Converts a panic that was caught. Resumes it if it is the one that unwinds a handler whose
+    /// loop was dropped.
     #[cold]
     #[inline(never)]
     pub(super) fn caught(&self, payload: Box<dyn Any + Send>) -> Panicked {
@@ -165,12 +169,12 @@ impl<'a, C> Lent<'a, C> {
         }
     }
 
-    /// The same context beside a loop that may be taken from this handler.
+    /// Makes a context for a split-off scope in a loop that may be taken from this handler.
     pub(super) fn split_off(context: &'a mut C) -> Lent<'a, C> {
         Lent { own: Some(context), handed: Some(Handed { place: None, hand: &SplitOff }) }
     }
 
-    /// Whoever runs the loop, if others may have it while the handler runs.
+    /// Returns the thread that runs the loop, if others may run it while the handler runs.
     #[inline(always)]
     pub(super) fn other_hand(&self) -> Option<&dyn HandOver<C>> {
         match &self.handed {
@@ -179,7 +183,7 @@ impl<'a, C> Lent<'a, C> {
         }
     }
 
-    /// Gives the loop up.
+    /// Gives up the loop.
     pub(super) fn give_up(&mut self) -> Section {
         let Some(Handed { place, hand }) = &mut self.handed else { return Section::Here };
         let context = place.as_mut().and_then(|place| place.take());
@@ -198,8 +202,8 @@ impl<'a, C> Lent<'a, C> {
         }
     }
 
-    /// Takes it back. A handler whose loop is gone, and the context with it, does not return from
-    /// here: it ends as if it had panicked, and nothing is said of that.
+    /// Takes the loop back. If the loop was dropped, together with the context, this does not
+    /// return: the handler is unwound as by a panic, without a message.
     pub(super) fn take_back(&mut self) {
         let Some(Handed { place, hand }) = &mut self.handed else { return };
         match hand.take_back() {
@@ -213,11 +217,13 @@ impl<'a, C> Lent<'a, C> {
     }
 }
 
-/// There is no context, and nothing to be returned: the handler does not go on.
+/// Stops a handler that uses the context after its loop was dropped: there is no context to return
+/// a reference to.
 ///
-/// Only who has caught what `take_back` unwinds with, or asks while it unwinds, comes here, and
-/// waits for ever: a panic could end the process then. And what cannot unwind costs the handlers
-/// nothing that no loop is taken from; `extern` says that it cannot.
+/// This is reached only by code that has caught the unwinding of `take_back`, or that uses the
+/// context while it unwinds. It waits for ever, because a second panic could end the process.
+/// `extern "C"` tells the compiler that this function cannot unwind, so it costs nothing in
+/// handlers of loops that are never taken.
 #[cold]
 #[inline(never)]
 extern "C" fn gone() -> ! {
@@ -227,5 +233,6 @@ extern "C" fn gone() -> ! {
     }
 }
 
-/// A handler came back from a section that blocked after its loop had been dropped.
+/// The message for a handler that returned from a section that blocked after its loop had been
+/// dropped.
 const GONE: &str = "a handler goes on whose loop was dropped while it blocked";

@@ -1,4 +1,4 @@
-//! What a handler may do: the scope, which gives access to everything outside the machine.
+//! `Scope`: a handler's access to everything outside its machine.
 
 mod blocking;
 mod channels;
@@ -33,15 +33,15 @@ use crate::token::Token;
 /// The environment as handlers see it, whatever the backend.
 pub(crate) type AnyEnvironment = Environment<dyn BackendHandle>;
 
-/// What a handler may do besides answering. Each handler is lent a scope, which derefs to the
-/// context.
+/// A handler's access to everything outside its machine. Each handler gets a scope, which derefs to
+/// the context.
 ///
-/// Everything ambient is reached through it: time, randomness, sockets, waking, other threads,
-/// stopping. A machine that uses nothing else runs unchanged on every backend, also in virtual
-/// time.
+/// Time, randomness, sockets, waking, other threads and stopping the loop are reached through the
+/// scope. A machine that uses nothing else runs unchanged on every backend, including a simulated
+/// one with virtual time.
 ///
-/// The context is borrowed through the scope: while a handler holds a part of it, the scope cannot
-/// be used. [`split`](Scope::split) lends both at once.
+/// The context is borrowed through the scope: while a handler holds a reference into it, the scope
+/// cannot be used. [`split`](Scope::split) lends both at once.
 pub struct Scope<'a, C> {
     context: Lent<'a, C>,
     environment: &'a AnyEnvironment,
@@ -50,19 +50,19 @@ pub struct Scope<'a, C> {
     woken: Woken<'a>,
 }
 
-/// A scope without a context: the scope while the loop is being set up, and the one that
-/// [`Scope::split`] lends.
+/// A scope without a context. It is used while the loop is being set up, and [`Scope::split`] lends
+/// one.
 pub type EarlyScope<'a> = Scope<'a, NoContext>;
 
 /// The empty context of an [`EarlyScope`].
 ///
-/// If the compiler expected your context and found this one, a function that makes a machine
-/// requires more than there is during set-up. With `&mut Scope<'_, C>`, for any `C`, it can be
-/// called both before the loop has its context and from handlers.
+/// If the compiler expected your context and found this type, then a function that makes a machine
+/// requires a context that does not exist during set-up. With `&mut Scope<'_, C>`, for any `C`, it
+/// can be called both before the loop has its context and from handlers.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct NoContext;
 
-/// Which parts of the machine a wake-up names.
+/// Which parts of the machine a wake-up is for.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Woken<'a> {
     pub(crate) whole: bool,
@@ -79,7 +79,7 @@ impl<'a, C> Scope<'a, C> {
         Scope { context: Lent::own(context), environment, token, part: 0, woken }
     }
 
-    /// The scope of a handler whose loop may be carried on by another thread.
+    /// Makes the scope of a handler whose loop may be run by another thread meanwhile.
     pub(crate) fn lent(
         context: Lent<'a, C>,
         environment: &'a AnyEnvironment,
@@ -89,17 +89,18 @@ impl<'a, C> Scope<'a, C> {
         Scope { context, environment, token, part: 0, woken }
     }
 
-    /// Returns the loop's time: what its clock said after the last wait.
+    /// Returns the loop's time: the time at which its clock was last read, usually after the last
+    /// wait.
     ///
-    /// It is the same for all handlers that run until the clock is read again. That happens before
-    /// deadlines fire. When handlers have taken longer than the system's timer interrupt (1 to 10
-    /// ms), it also happens before the next event, and at the latest before every eighth of the
+    /// It is the same for all handlers that run until the clock is read again. The clock is read
+    /// before deadlines fire. If handlers have taken longer than the system's timer interrupt (1 to
+    /// 10 ms), it is also read before the next event, and at the latest before every eighth of the
     /// other calls.
     pub fn now(&self) -> Time {
         self.environment.now()
     }
 
-    /// Returns wall-clock time, read now. It may jump; never compute deadlines from it.
+    /// Returns the wall-clock time, read now. It may jump, so never compute deadlines from it.
     pub fn wall_time(&self) -> SystemTime {
         self.environment.handle.wall_time()
     }
@@ -107,17 +108,17 @@ impl<'a, C> Scope<'a, C> {
     /// Returns a random number, evenly distributed, from the loop's fast generator
     /// ([`Config::seed`](crate::Config::seed)).
     ///
-    /// It is for what stays in the process: sampling, spreading load or deadlines, the dice of a
-    /// test. **Never send any of its bits to a peer, and never rely on its being unguessable**:
-    /// whoever knows one number, or a few bits of several, can compute all that came before and
-    /// will come after. For what a peer sees, use [`secure_random`](Scope::secure_random).
+    /// Use it for what stays in the process: sampling, spreading load or deadlines, random choices
+    /// in a test. **Never send any of its bits to a peer, and never rely on its being
+    /// unguessable**: from one number, or a few bits of several, all earlier and later numbers can
+    /// be computed. For anything that a peer sees, use [`secure_random`](Scope::secure_random).
     pub fn random_u64(&self) -> u64 {
         self.environment.random_u64()
     }
 
-    /// Returns random bytes that nobody can guess, however many others they have seen: for ids,
-    /// ports, session numbers, boundaries, keys, and everything else that a peer sees or must not
-    /// know.
+    /// Returns random bytes that nobody can guess, however many others they have seen. Use it for
+    /// ids, ports, session numbers, boundaries, keys, and everything else that a peer sees or must
+    /// not know.
     ///
     /// ```
     /// # use rotor_core::Scope;
@@ -127,13 +128,13 @@ impl<'a, C> Scope<'a, C> {
     /// # }
     /// ```
     ///
-    /// The bytes are the key stream of ChaCha20. The backend gave the key when the loop was made:
-    /// from the system's random bytes, or in a simulation from its seed. So this cannot fail, makes
-    /// no system call, and takes some 15 ns for 16 bytes.
+    /// The bytes are the key stream of ChaCha20. The backend provides the key when the loop is
+    /// made: from the system's random bytes, or in a simulation from its seed. So this cannot fail,
+    /// makes no system call, and takes some 15 ns for 16 bytes.
     ///
-    /// The key lives as long as the loop. If a process goes on twice (it forks, or the machine that
-    /// it runs on is copied with its memory), both copies get the same numbers: fork before you
-    /// make a loop.
+    /// The key lives as long as the loop. If a process is duplicated (by a fork, or because its
+    /// virtual machine is copied with its memory), both copies get the same numbers, so fork before
+    /// you make a loop.
     pub fn secure_random<const N: usize>(&self) -> [u8; N] {
         self.environment.secure_random()
     }
@@ -143,35 +144,35 @@ impl<'a, C> Scope<'a, C> {
         self.token
     }
 
-    /// Asks the backend to report events of `source` to this machine, edge-triggered, until the
-    /// source is dropped or [deregistered](Scope::deregister).
+    /// Registers `source` with the backend, which then reports its events to this machine,
+    /// edge-triggered, until the source is dropped or [deregistered](Scope::deregister).
     ///
     /// # Errors
     ///
-    /// [`Unsupported`](io::ErrorKind::Unsupported) when the source belongs to another backend than
+    /// [`Unsupported`](io::ErrorKind::Unsupported) if the source belongs to a backend other than
     /// this loop's (the caller's mistake); otherwise the system's error. The source is unchanged.
     pub fn register(&self, source: &mut impl Source, interest: Interest) -> io::Result<()> {
         source.register(self.backend(), self.token, interest)
     }
 
-    /// Ends the reports about a source that lives on, for example to be registered by another
-    /// machine.
+    /// Stops the reports about a source that lives on, for example in order to be registered by
+    /// another machine.
     ///
     /// # Errors
     ///
-    /// As for [`register`](Scope::register); the source may then still be registered.
+    /// As for [`register`](Scope::register). The source may then still be registered.
     pub fn deregister(&self, source: &mut impl Source) -> io::Result<()> {
         source.deregister(self.backend())
     }
 
-    /// Returns the loop's backend, for those who implement sockets on one.
+    /// Returns the loop's backend, for implementations of sockets.
     pub fn backend(&self) -> &dyn BackendHandle {
         &self.environment.handle
     }
 
-    /// Notes in the trace of a simulation what this machine has come to, where its answers do not
-    /// show it: for example which of its deadlines has passed. On other backends nobody reads the
-    /// note, and the arguments are not formatted.
+    /// Writes a note about this machine into the trace of a simulation, for what the machine's
+    /// answers do not show: for example, which of its deadlines has passed. On other backends the
+    /// note is discarded, and the arguments are not formatted.
     ///
     /// ```
     /// # use rotor_core::{Machine, Response, Scope};
@@ -191,7 +192,7 @@ impl<'a, C> Scope<'a, C> {
         self.backend().note(self.token(), what);
     }
 
-    /// Reads the clock, and sets the loop's time if this thread has the loop.
+    /// Reads the clock, and sets the loop's time if this thread runs the loop.
     fn refresh_now(&self) -> Time {
         match self.context.other_hand() {
             Some(hand) => hand.refresh_now().unwrap_or_else(|| self.environment.handle.now()),
@@ -199,23 +200,23 @@ impl<'a, C> Scope<'a, C> {
         }
     }
 
-    /// Asks the loop to stop after this turn, whatever state its machines are in; they are dropped
+    /// Asks the loop to stop after this turn, whatever state its machines are in. They are dropped
     /// with the loop.
     ///
-    /// To let them finish, drain it instead: [`LoopHandle::drain`](crate::LoopHandle::drain). Under
-    /// [`ExitPolicy::Never`](crate::ExitPolicy::Never) the request is logged and ignored.
+    /// To let them finish, drain the loop instead: [`LoopHandle::drain`](crate::LoopHandle::drain).
+    /// Under [`ExitPolicy::Never`](crate::ExitPolicy::Never) the request is logged and ignored.
     pub fn stop_loop(&self) {
         self.environment.stop.store(true, SeqCst);
-        // Another thread may have the loop by now, and be asleep with it.
+        // Another thread may be running the loop by now, and be asleep in its wait.
         if self.context.other_hand().is_some() {
             self.environment.wakes.wake_loop();
         }
     }
 
-    /// Runs a part of the handler and turns a panic in it into an error. For a layer that keeps its
-    /// own state outside `f`, so that a panic costs only the innermost machine.
+    /// Calls `f` and turns a panic in it into an error. This is for a layer that keeps its own
+    /// state outside `f`, so that a panic costs only the innermost machine.
     ///
-    /// If `f` was changing something in the context when it panicked, that stays half changed.
+    /// If `f` panics while it changes the context, the context stays half changed.
     ///
     /// # Errors
     ///

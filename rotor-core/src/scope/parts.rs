@@ -1,14 +1,14 @@
-//! Parts: of the scope, beside the context; and of the machine, each with a scope of its own.
+//! Parts: of the scope, next to the context; and of the machine, each with a scope of its own.
 
 use super::lent::Lent;
 use super::{EarlyScope, NoContext, Scope};
 
 impl<'a, C> Scope<'a, C> {
-    /// Lends the context and, beside it, a scope that can do everything else.
+    /// Splits the scope into the context and a scope that can do everything else.
     ///
     /// `scope.members.insert(scope.token(), ..)` does not compile (E0502): `members` is reached
-    /// through the scope, which is borrowed until the call. Get what can be copied before the call;
-    /// for the rest, this gives two borrows:
+    /// through the scope, which is borrowed until the call. Values that can be copied can be read
+    /// before the call. For the rest, this method returns two borrows:
     ///
     /// ```
     /// # use rotor_core::{Notifier, Scope, Token};
@@ -23,7 +23,7 @@ impl<'a, C> Scope<'a, C> {
     /// # }
     /// ```
     pub fn split(&mut self) -> (&mut C, EarlyScope<'_>) {
-        // No allocation: the box of a type without size.
+        // This does not allocate: the type has no size.
         let nothing = Box::leak(Box::new(NoContext));
         let is_others = self.context.other_hand().is_some();
         let early = Scope {
@@ -36,12 +36,12 @@ impl<'a, C> Scope<'a, C> {
         (self.context.get_mut(), early)
     }
 
-    /// Lends the same scope for a part of this machine: notifiers, ports, mailboxes and waits for a
-    /// slot that are made with it wake the machine under that part's number
+    /// Returns the same scope for a part of this machine. Notifiers, ports, mailboxes and waits for
+    /// a slot that are made with it wake the machine under that part's number
     /// ([`woken_parts`](Scope::woken_parts)).
     ///
-    /// For a layer that runs children of its own, such as the streams of a multiplexed connection.
-    /// Part 0 is the machine itself.
+    /// This is for a layer that runs children of its own, such as the streams of a multiplexed
+    /// connection. Part 0 is the machine itself.
     pub fn part(&mut self, part: u32) -> Scope<'_, C> {
         Scope {
             context: self.context.reborrow(),
@@ -52,8 +52,8 @@ impl<'a, C> Scope<'a, C> {
         }
     }
 
-    /// Returns, in `wakeup`, the parts that were woken: in ascending order, each once, with 0 for
-    /// the machine itself. Elsewhere it returns none.
+    /// Returns, in `wakeup`, the parts that were woken, in ascending order and without duplicates;
+    /// 0 stands for the machine itself. In other handlers it returns none.
     pub fn woken_parts(&self) -> impl Iterator<Item = u32> + use<'a, C> {
         self.woken.whole.then_some(0).into_iter().chain(self.woken.parts.iter().copied())
     }

@@ -1,4 +1,4 @@
-//! Where work that blocks is run, chosen at run time.
+//! `Place`: where work that blocks is run, chosen at run time.
 
 use std::fmt;
 
@@ -9,21 +9,22 @@ use crate::future::Future;
 use crate::offload::job::Job;
 use crate::offload::{Measured, OffloadFull, OffloadPool};
 
-/// Where work that blocks, or takes long, is run: a setting for whatever does such work.
+/// Where work is run that blocks or takes long: a setting for code that does such work.
 #[doc(alias = "BlockingPolicy")]
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Place {
-    /// In the handler. The loop stands still meanwhile: for short work, and for a loop that does
-    /// nothing else. The loop's time stands still too ([`Scope::now`]), while the other places that
-    /// run work in the handler read the clock afterwards.
+    /// In the handler. The loop stands still meanwhile, so this is for short work, and for a loop
+    /// that does nothing else. The loop's time ([`Scope::now`]) stands still too, whereas the other
+    /// places that run work in the handler read the clock afterwards.
     Here,
-    /// As [`Scope::blocking`] runs it, as many at a time as there are permits. When none is free,
-    /// the work is returned.
+    /// In the handler, as by [`Scope::blocking`], at most as many at a time as there are permits.
+    /// If none is free, the work is returned.
     Handed(Permits),
     /// On the threads of a pool.
     Pool(OffloadPool),
-    /// In the handler as long as its last runs were short, otherwise on the threads of a pool.
+    /// In the handler as long as the recent runs of this work were short, otherwise on the threads
+    /// of a pool.
     Measured(Measured),
 }
 
@@ -32,14 +33,14 @@ pub enum Place {
 pub enum Ran<T, F> {
     /// The work is done, with this result.
     Now(T),
-    /// The work is under way: the machine is woken when the result is there.
+    /// The work is in progress: the machine is woken when the result is available.
     Later(Future<T>),
-    /// There was no permit, or no room in the pool. This is the work, which was not run.
+    /// No permit was free, or the pool was full. This is the work, which was not run.
     Refused(F),
 }
 
 impl<C> Scope<'_, C> {
-    /// Runs `work` where `place` says, now or on another thread.
+    /// Runs `work` at the given place, now or on another thread.
     ///
     /// ```
     /// # use rotor_core as rotor;

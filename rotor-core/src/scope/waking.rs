@@ -1,4 +1,4 @@
-//! Waking the machine itself, now or from elsewhere.
+//! Waking the machine itself, now or from somewhere else.
 
 use super::Scope;
 use crate::notifier::Notifier;
@@ -6,28 +6,29 @@ use crate::notifier::Notifier;
 impl<C> Scope<'_, C> {
     /// Returns a handle that wakes this machine (or this part of it) from anywhere.
     ///
-    /// A machine that it wakes in its own handler is called in the next turn, after the others; one
-    /// that it wakes in its own [`create`](crate::Machine::create), in the same turn.
+    /// A machine that is woken in its own handler is called in the next turn, after the others. A
+    /// machine that is woken in its own [`create`](crate::Machine::create) is called in the same
+    /// turn.
     pub fn notifier(&self) -> Notifier {
         Notifier::new(self.environment.wakes.clone(), self.token, self.part)
     }
 
-    /// Wakes this machine (or this part of it) as its own [notifier](Scope::notifier) would, but
-    /// cheaper: for a machine that has more to do than one event should take, and lets the others
-    /// go first.
+    /// Wakes this machine (or this part of it), as its own [notifier](Scope::notifier) would, but
+    /// at a lower cost. This is for a machine that has more to do than one event should take, and
+    /// lets the others go first.
     ///
     /// Called in a handler, it leads to one `wakeup` in the next turn, however often it was called
     /// and whoever else has woken the machine meanwhile. After an answer of
-    /// [`spawn`](crate::Response::spawn), that comes when the machine has been told of its spawn.
-    /// Called in [`create`](crate::Machine::create), it leads to a `wakeup` in the same turn, in
-    /// line. If the handler panics or ends the machine, the wake-up is taken back; after a panic
-    /// under [`guard`](Scope::guard) it is not.
+    /// [`spawn`](crate::Response::spawn), that `wakeup` comes after the result of the spawn. Called
+    /// in [`create`](crate::Machine::create), it leads to a `wakeup` in the same turn, after the
+    /// machines that were woken before. If the handler panics or ends the machine, the wake-up is
+    /// cancelled; after a panic under [`guard`](Scope::guard) it is not.
     ///
-    /// It is a plain write, where a notifier takes five atomic steps; in `create` it takes three of
-    /// them, and for a part all five.
+    /// It costs a plain write, compared with five atomic operations for a notifier. In `create` it
+    /// takes three of those, and for a part all five.
     ///
     /// A machine that has more to do with its *socket* answers [`again`](crate::Response::again)
-    /// instead: the loop looks at the others' sockets first.
+    /// instead: the loop then polls the sockets of the other machines first.
     #[doc(alias = "yield_now")]
     #[doc(alias = "wake_by_ref")]
     #[inline]
@@ -43,8 +44,8 @@ impl<C> Scope<'_, C> {
         }
     }
 
-    /// By a notifier, since the number of the part travels in its channel. Not inlined, so that the
-    /// usual way is.
+    /// Wakes the machine through a notifier, since the number of the part is sent through its
+    /// channel. Not inlined, so that the usual path is.
     #[cold]
     fn wake_own_part(&self) {
         self.notifier().wakeup();
