@@ -1,24 +1,24 @@
-//! The seam between a loop and what it waits with: the kernel through mio, a simulation, a
-//! userspace stack.
+//! The interface between a loop and what it waits with: the kernel through mio, a simulation, a
+//! userspace network stack.
 //!
 //! # What a backend must provide
 //!
-//! 1. `wait`: block until something is ready, a time is reached or the waker was used; yield
-//!    `(token, events)`.
-//! 2. A handle, owned and shared with the sockets: two clocks, a name, and whatever its sockets
-//!    need to register themselves. Sockets find it through the scope and downcast it to its type.
-//!    Methods with a default are safe to leave out: random bytes are the system's, and no work goes
-//!    to other threads.
+//! 1. `wait`: block until something is ready, a time is reached or the waker was used; return
+//!    `(token, events)` pairs.
+//! 2. A handle, owned by the loop and shared with the sockets: two clocks, a name, and whatever its
+//!    sockets need to register themselves. Sockets find it through the scope and downcast it to its
+//!    type. Methods with a default may be left out: random bytes then come from the system, and no
+//!    work goes to other threads.
 //! 3. A waker that any thread may use ([`Wake`]).
 //!
 //! # The readiness contract
 //!
 //! Edges may be spurious, merged, late, in any order across tokens, or for a machine that is gone
-//! (the loop drops these). None is lost: once an operation on a source returned `WouldBlock`, the
-//! next change is reported. Loop time never runs backwards.
+//! (the loop drops these). No edge is lost: once an operation on a source has returned
+//! `WouldBlock`, the next change is reported. Loop time never runs backwards.
 //!
-//! A backend that has more than one wait takes ([`Backend::may_have_more`]) hands it out first in,
-//! first out, in whatever order it came: by that the loop knows when it has seen all that was there
+//! If a backend has more events than one wait takes ([`Backend::may_have_more`]), it must return
+//! them first in, first out. In this way the loop knows when it has seen everything that was ready
 //! before a deadline.
 
 use std::any::Any;
@@ -35,20 +35,20 @@ use crate::token::Token;
 pub use crate::clock::Clock;
 pub use crate::offload::work::{Begun, JobEnd, OffloadJob, OffloadWork};
 
-/// Where a job is to be run, and how soon.
+/// Where and how urgently a job should run.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct JobOrder<'a> {
-    /// The pool that was named; the backend's own, if none was.
+    /// The pool that was chosen for the job; `None` means the backend's own pool.
     pub pool: Option<&'a OffloadPool>,
-    /// Before all that are not.
+    /// Whether the job comes before all jobs that are not urgent.
     pub is_urgent: bool,
 }
 
 impl JobOrder<'_> {
-    /// Offers a job to the pool that was named, or to `own`, which is the backend's: what
-    /// [`BackendHandle::offload_job`] is to do. Returns whether a pool took it; `make` was called
-    /// then, and only then.
+    /// Offers a job to the chosen pool or, if there is none, to `own`, the backend's pool.
+    /// [`BackendHandle::offload_job`] is implemented with this. Returns whether a pool took the
+    /// job. `make` is called if, and only if, a pool took it.
     pub fn offer(&self, own: Option<&OffloadPool>, make: &mut dyn FnMut() -> OffloadJob) -> bool {
         self.pool.or(own).is_some_and(|pool| match self.is_urgent {
             true => pool.offer_urgent(make),
@@ -57,7 +57,7 @@ impl JobOrder<'_> {
     }
 }
 
-/// What a loop waits with.
+/// The part of a loop that waits for events.
 ///
 /// See the [module](crate::backend) for the contract.
 #[doc(alias = "reactor")]
@@ -71,54 +71,54 @@ impl JobOrder<'_> {
     note = "`Mio` is the default one; `Loop::with_backend` takes others"
 )]
 pub trait Backend {
-    /// What the sockets of this backend find through the scope.
+    /// The handle of this backend, which its sockets find through the scope.
     type Handle: BackendHandle;
 
-    /// Makes the handle that the environment of the loop keeps. Called once, when the loop is made.
+    /// Makes the handle that the loop's environment keeps. Called once, when the loop is made.
     fn handle(&self) -> io::Result<Self::Handle>;
 
     /// Makes the waker. Called once, when the loop is made.
     fn waker(&self) -> io::Result<Arc<dyn Wake>>;
 
-    /// Blocks until a source is ready, `until` is reached (`None`: whatever time passes; a time
-    /// that has passed: only polls) or the waker was used, and appends what is ready. Returning
-    /// early, with nothing, is allowed.
+    /// Blocks until a source is ready, `until` is reached, or the waker was used, and appends the
+    /// sources that are ready to `ready`. With `None` it waits without a time limit; if `until` has
+    /// already passed, it only polls. It may return early without any event.
     ///
     /// # Errors
     ///
-    /// Only what makes going on impossible: an error ends `run`. An interrupting signal (`EINTR`)
-    /// is no error.
+    /// Only errors after which the loop cannot go on: an error ends `run`. An interrupting signal
+    /// (`EINTR`) is not an error.
     fn wait(&mut self, until: Option<Time>, ready: &mut Vec<(Token, EventSet)>) -> io::Result<()>;
 
-    /// Returns whether more may have been ready than the last `wait` had capacity for. The loop
-    /// then polls again at once, and so does whoever embeds it: an outer loop that waits for the
-    /// descriptor's edges is not told of it a second time.
+    /// Returns whether more sources may have been ready than the last `wait` had capacity for. The
+    /// loop then polls again at once. An outer loop that embeds this one must do so too, because
+    /// the descriptor's edge is not reported to it a second time.
     ///
-    /// Saying so without need costs a poll. The default is for a backend that reports all there is:
-    /// no.
+    /// A needless `true` costs a poll. The default, `false`, is for a backend that reports
+    /// everything that is ready.
     fn may_have_more(&self) -> bool {
         false
     }
 
-    /// Returns what the clock said lately: some milliseconds ago at the most, and never later than
-    /// it says now. The loop asks before each event but the first of a turn, so it must cost next
-    /// to nothing.
+    /// Returns a recent reading of the clock: some milliseconds old at most, and never later than
+    /// the current time. The loop calls this before each event except the first of a turn, so it
+    /// must cost next to nothing.
     ///
-    /// When the loop's time is behind this, because a handler took long, the clock is read before
-    /// the next one. By default the beginning of time: then the loop's time stands still until the
-    /// events of a turn are done.
+    /// If the loop's time is behind this, because a handler took long, the loop reads the clock
+    /// before the next event. The default is [`Time::ZERO`]: then the loop's time stands still
+    /// until the events of a turn are done.
     fn coarse_now(&self) -> Time {
         Time::ZERO
     }
 
-    /// Puts the deadlines of one tick in the order in which they are to fire; as they are, by
-    /// default. A simulation shuffles them by its seed.
+    /// Sorts the deadlines of one tick into the order in which they should fire. By default they
+    /// stay as they are. A simulation shuffles them by its seed.
     fn order(&mut self, same_tick: &mut [Token]) {
         let _ = same_tick;
     }
 }
 
-/// The part of a backend that handlers and sockets see, by `&`.
+/// The part of a backend that handlers and sockets see, through a shared reference.
 #[doc(alias = "reactor")]
 #[doc(alias = "registry")]
 #[diagnostic::on_unimplemented(
@@ -126,7 +126,7 @@ pub trait Backend {
     note = "a backend's own handle implements `BackendHandle`: a name and two clocks are enough"
 )]
 pub trait BackendHandle: Any {
-    /// Returns what the backend is called in errors and logs.
+    /// Returns the backend's name for errors and logs.
     fn name(&self) -> &str;
 
     /// Reads the loop's clock.
@@ -135,45 +135,47 @@ pub trait BackendHandle: Any {
     /// Reads the wall clock.
     fn wall_time(&self) -> SystemTime;
 
-    /// Fills `bytes` with what nobody can guess: what
-    /// [`Scope::secure_random`](crate::Scope::secure_random) is computed from. Called once for each
+    /// Fills `bytes` with unpredictable random bytes, from which
+    /// [`Scope::secure_random`](crate::Scope::secure_random) is computed. Called once for each
     /// loop, when it is made.
     ///
-    /// By default they are the system's ([`system_entropy`]), which is right for every loop that
-    /// has real peers; a simulation takes them from its seed, so that a run can be repeated.
+    /// By default the bytes come from the system ([`system_entropy`]), which is right for every
+    /// loop that has real peers. A simulation takes them from its seed, so that a run can be
+    /// repeated.
     ///
     /// # Errors
     ///
-    /// Whatever makes it impossible; the loop is then not made.
+    /// Any error that prevents this; the loop is then not made.
     fn entropy(&self, bytes: &mut [u8]) -> io::Result<()> {
         system_entropy(bytes)
     }
 
-    /// Hands the job that `make` makes to another thread, and returns whether it did. `make` is
-    /// called once, and only if there is room; so whoever is refused still has what the job would
-    /// have been made of.
+    /// Gives the job that `make` returns to another thread. Returns whether it did. `make` is
+    /// called at most once, and only if there is room, so that a caller whose job is refused still
+    /// owns what the job would have been made from.
     ///
-    /// A backend that has no pool refuses.
+    /// A backend without a pool refuses all jobs, which is the default.
     fn offload(&self, make: &mut dyn FnMut() -> OffloadJob) -> bool {
         let _ = make;
         false
     }
 
-    /// Returns the handle of a backend that this one stands around, whose sockets work on the loop
-    /// as well as its own. By default there is none.
+    /// Returns the handle of the backend that this one wraps, whose sockets work on the loop as
+    /// well as its own. By default there is none.
     fn within(&self) -> Option<&dyn BackendHandle> {
         None
     }
 
-    /// Does the same for a job of [`Scope::job`](crate::Scope::job), of which more may be said. By
-    /// default all of that is left aside, and it is handed over as any other.
+    /// Gives a job of [`Scope::job`](crate::Scope::job) to another thread, as
+    /// [`offload`](BackendHandle::offload) does, but with options. The default ignores the options
+    /// and calls `offload`.
     fn offload_job(&self, order: &JobOrder<'_>, make: &mut dyn FnMut() -> OffloadJob) -> bool {
         let _ = order;
         self.offload(make)
     }
 
-    /// Hears what a machine says of itself ([`Scope::note_in_trace`](crate::Scope::note_in_trace)),
-    /// for who reads a trace. By default nobody does.
+    /// Receives what a machine writes into the trace
+    /// ([`Scope::note_in_trace`](crate::Scope::note_in_trace)). The default discards it.
     fn note(&self, machine: Token, what: fmt::Arguments<'_>) {
         let _ = (machine, what);
     }
@@ -183,25 +185,26 @@ pub trait BackendHandle: Any {
 #[doc(alias = "waker")]
 #[doc(alias = "eventfd")]
 pub trait Wake: Send + Sync {
-    /// Ends the wait that is under way, or else the next one, at once.
+    /// Ends the current wait at once or, if there is none, the next one.
     ///
     /// Called only when the loop may be asleep.
     ///
     /// # Errors
     ///
-    /// When the backend is gone or broken; it is logged. What was to wake the loop waits for its
-    /// next event or deadline, and so does what comes until then: none of it tries again.
+    /// The backend is gone or broken. The error is logged and the call is not repeated: the work
+    /// for which the loop was to be woken stays queued until its next event or deadline, and so
+    /// does work that is queued later.
     fn wake(&self) -> io::Result<()>;
 }
 
 impl dyn BackendHandle {
-    /// Returns the handle as the type that a source needs: this one, or one [within
+    /// Returns the handle as the type that a source needs: this handle, or one [within
     /// it](BackendHandle::within).
     ///
     /// # Errors
     ///
-    /// [`Unsupported`](io::ErrorKind::Unsupported), naming both, when the loop runs on another
-    /// backend: the caller's mistake, nothing has changed.
+    /// [`Unsupported`](io::ErrorKind::Unsupported), naming both, if the loop runs on another
+    /// backend. This is the caller's mistake; nothing has changed.
     pub fn expect<H: BackendHandle>(&self, source: &str) -> io::Result<&H> {
         let mut handles = std::iter::successors(Some(self), |handle| handle.within());
         handles.find_map(|handle| (handle as &dyn Any).downcast_ref()).ok_or_else(|| {
@@ -214,14 +217,15 @@ impl dyn BackendHandle {
 
 /// Fills `bytes` from the random source of the operating system (getrandom(2), getentropy(3)).
 ///
-/// A system call, which waits only while a machine that has just been switched on has gathered too
-/// little: for what is set up once, such as a backend or a key. Machines have
-/// [`Scope::secure_random`](crate::Scope::secure_random), which costs none and can be simulated.
+/// This is a system call. It blocks only on a computer that has just booted and has not gathered
+/// enough entropy yet. Use it for what is set up once, such as a backend or a key. In machines, use
+/// [`Scope::secure_random`](crate::Scope::secure_random), which needs no system call and can be
+/// simulated.
 ///
 /// # Errors
 ///
-/// What the system says: a sandbox that forbids the call, a kernel without it. What is in `bytes`
-/// then is of no use.
+/// The system's error, for example if a sandbox forbids the call or the kernel does not have it.
+/// The contents of `bytes` are then unspecified.
 #[doc(alias = "getrandom")]
 #[doc(alias = "CSPRNG")]
 #[expect(clippy::disallowed_methods, reason = "this is the source that the scope stands for")]
@@ -229,17 +233,18 @@ pub fn system_entropy(bytes: &mut [u8]) -> io::Result<()> {
     Ok(getrandom::fill(bytes)?)
 }
 
-/// What can be registered with a loop: the sockets of its backend, and those that wrap one.
+/// A source of events that can be registered with a loop: a socket of its backend, or a type that
+/// wraps one.
 ///
-/// What mio can register, and any other descriptor, is one as a
-/// [`MioSource`](crate::foreign::MioSource).
+/// [`MioSource`](crate::foreign::MioSource) makes a source from anything that mio can register, and
+/// from any other descriptor.
 ///
-/// Machines call [`Scope::register`](crate::Scope::register). Dropping a source deregisters it: the
-/// kernel's listeners and datagram sockets do that themselves; a stream, or a source of mio's, is
-/// deregistered when its descriptor is closed and no other names the same socket. Where one does
-/// (`try_clone`, a child process that inherits it), [deregister](crate::Scope::deregister) the
-/// source first, or what happens to it goes on waking the loop, which counts it in
-/// [`Stats::stale`](crate::Stats::stale).
+/// Machines call [`Scope::register`](crate::Scope::register). Dropping a source deregisters it. The
+/// kernel's listeners and datagram sockets do that themselves; a stream, or a source of mio, is
+/// deregistered when its descriptor is closed, provided that no other descriptor refers to the same
+/// socket. If another one does (`try_clone`, a child process that inherits it),
+/// [deregister](crate::Scope::deregister) the source first. Otherwise its events go on waking the
+/// loop, which counts them in [`Stats::stale`](crate::Stats::stale).
 #[doc(alias = "event::Source")]
 #[doc(alias = "registration")]
 #[diagnostic::on_unimplemented(
@@ -248,12 +253,12 @@ pub fn system_entropy(bytes: &mut [u8]) -> io::Result<()> {
             register as a `rotor_core::foreign::MioSource`; a socket of another backend implements `rotor_core::Source`"
 )]
 pub trait Source {
-    /// Asks the backend to report edges under `token`.
+    /// Registers the source with the backend, which then reports its edges under `token`.
     ///
     /// # Errors
     ///
-    /// [`Unsupported`](io::ErrorKind::Unsupported) on a loop of another backend; else what the
-    /// system says (descriptor limits, a source that is registered already). The source is
+    /// [`Unsupported`](io::ErrorKind::Unsupported) on a loop of another backend; otherwise the
+    /// system's error (a limit of descriptors, a source that is registered already). The source is
     /// unchanged and may be registered elsewhere.
     fn register(
         &mut self,
@@ -262,15 +267,15 @@ pub trait Source {
         interest: Interest,
     ) -> io::Result<()>;
 
-    /// Ends what `register` began, for a source that lives on.
+    /// Deregisters a source that lives on.
     ///
     /// # Errors
     ///
-    /// As for `register`; the source may then still be registered.
+    /// As for `register`. The source may then still be registered.
     fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()>;
 }
 
-/// For tests of what never sleeps.
+/// A waker for tests whose loop never sleeps.
 #[cfg(test)]
 pub(crate) struct NoWaker;
 

@@ -1,8 +1,8 @@
-//! A one-shot channel to a machine: `Port` is its sender, usable anywhere, and `Future` its
-//! receiver.
+//! A one-shot channel to a machine. `Port` is its sender, which can be used anywhere, and `Future`
+//! its receiver.
 //!
 //! Neither is related to `std::future::Future`: there is no executor, and nothing is polled. The
-//! machine is woken when the value is there.
+//! machine is woken when the value has been set.
 
 mod poll_cancelled;
 mod poll_ready;
@@ -18,16 +18,16 @@ use crate::sync::atomic::{AtomicBool, AtomicUsize};
 use crate::sync::thread::{self, Thread};
 use crate::sync::{self, Mutex, MutexGuard};
 
-/// The receiver of a one-shot channel, which a machine keeps; not related to
+/// The receiver of a one-shot channel, which a machine keeps. Not related to
 /// [`std::future::Future`].
 ///
-/// It is made with its [`Port`] by [`Scope::create_future`](crate::Scope::create_future). When the
-/// value is set, or the port is dropped without one, the machine is woken; then
-/// [`take`](Future::take) returns the outcome. Dropping the future tells the other end that nobody
-/// waits any more ([`Port::is_cancelled`]). A future that outlives its machine does not get a value
-/// that is set after the machine's end.
+/// It is made together with its [`Port`] by [`Scope::create_future`](crate::Scope::create_future).
+/// When the value is set, or the port is dropped without a value, the machine is woken; then
+/// [`take`](Future::take) returns the outcome. Dropping the future tells the owner of the port that
+/// the value is not wanted any more ([`Port::is_cancelled`]). If the future outlives its machine,
+/// it does not get a value that is set after the machine's end.
 ///
-/// Where you need both, name the trait of async code by its path:
+/// If you need both, refer to the trait of async code by its path:
 ///
 /// ```
 /// # use rotor_core as rotor;
@@ -46,28 +46,29 @@ use crate::sync::{self, Mutex, MutexGuard};
 #[doc(alias = "promise")]
 #[must_use = "dropping a future cancels what it waits for"]
 pub struct Future<V> {
-    /// Absent only while it is being taken apart.
+    /// `None` only while the future is being dropped or taken.
     cell: Option<sync::Arc<Cell<V>>>,
 }
 
-/// The sender of a one-shot channel, which is given away: to another machine, or to another thread.
+/// The sender of a one-shot channel, which is given to another machine or another thread.
 ///
-/// Setting it wakes the machine that made it. Dropping it without a value wakes that machine too,
-/// and the future then says [`Lost::Dropped`], or [`Lost::Panicked`] when a panic was the reason.
+/// Setting the value wakes the machine that made the channel. Dropping the port without a value
+/// wakes that machine too; the future then returns [`Lost::Dropped`], or [`Lost::Panicked`] if the
+/// port was dropped by a panic.
 #[doc(alias = "oneshot")]
 #[doc(alias = "Sender")]
 #[doc(alias = "promise")]
 #[must_use = "dropping a port tells the machine that waits that there will be no value"]
 pub struct Port<V> {
-    /// Absent only while it is being taken apart.
+    /// `None` only while the port is being dropped or set.
     cell: Option<sync::Arc<Cell<V>>>,
 }
 
-/// What a future has come to.
+/// The state of a future, as [`Future::take`] returns it.
 #[doc(alias = "Poll")]
 #[derive(Debug)]
 pub enum Outcome<V> {
-    /// There is no value yet; this is the future, to keep.
+    /// There is no value yet. This is the future, to be kept.
     Pending(Future<V>),
     /// The value.
     Value(V),
@@ -82,12 +83,14 @@ pub enum Outcome<V> {
 pub enum Lost {
     /// The port was dropped without a value.
     Dropped,
-    /// The port was dropped by a panic.
+    /// The port was dropped while its thread panicked.
     Panicked,
-    /// It was too late to begin ([`JobBuilder::begin_before`](crate::JobBuilder::begin_before)), or
-    /// to wait any longer ([`Permits::ask_until`](crate::Permits::ask_until)).
+    /// The time limit passed before the job began
+    /// ([`JobBuilder::begin_before`](crate::JobBuilder::begin_before)) or before a permit was free
+    /// ([`Permits::ask_until`](crate::Permits::ask_until)).
     Late,
-    /// What was asked for is no longer given: [`Permits::close`](crate::Permits::close).
+    /// The request cannot be fulfilled any more, because the permits were closed:
+    /// [`Permits::close`](crate::Permits::close).
     Cancelled,
 }
 
@@ -104,34 +107,36 @@ impl fmt::Display for Lost {
 
 impl std::error::Error for Lost {}
 
-/// Who takes the value.
+/// What is woken when the value is set.
 pub(crate) enum Waiter {
     Machine(Notifier),
     Thread(Thread),
-    /// A machine that hears of several values together.
+    /// A machine that is woken once for several values together.
     Together(Arc<Together>),
 }
 
-/// Counts the ports that are to come to something before a machine is woken.
+/// Counts ports that have not been set or dropped yet. When the count reaches zero, a machine is
+/// woken.
 pub(crate) struct Together {
     machine: Notifier,
     left: AtomicUsize,
 }
 
 impl Together {
-    /// Makes one that waits for one thing: that there will be no more.
+    /// Makes a counter with a count of one, which stands for ports that may still be added.
     pub(crate) fn new(machine: Notifier) -> Together {
         Together { machine, left: AtomicUsize::new(1) }
     }
 
-    /// There is one thing more to wait for.
+    /// Adds a port.
     pub(crate) fn one_more(&self) {
         self.left.fetch_add(1, Relaxed);
     }
 
-    /// One thing has come. Returns `false` when the machine is gone.
+    /// Counts down by one. Returns `false` if the machine is gone.
     pub(crate) fn one_less(&self) -> bool {
-        // What came before each of them is seen by the machine, which the last one wakes.
+        // `AcqRel`: the machine, which the last port wakes, sees everything that was written before
+        // each of the calls.
         match self.left.fetch_sub(1, AcqRel) {
             1 => self.machine.wakeup(),
             _ => self.machine.is_alive(),
@@ -140,12 +145,12 @@ impl Together {
 }
 
 impl Waiter {
-    /// Wakes it. Returns `false` when nobody is there any more.
+    /// Wakes the waiter. Returns `false` if it is gone.
     fn wake(&self) -> bool {
         match self {
             Waiter::Machine(notifier) => notifier.wakeup(),
             Waiter::Thread(thread) => {
-                // Not lost on a thread that is about to park: that returns at once then.
+                // This is not lost if the thread is about to park: `park` then returns at once.
                 thread.unpark();
                 true
             }
@@ -156,14 +161,14 @@ impl Waiter {
     fn is_alive(&self) -> bool {
         match self {
             Waiter::Machine(notifier) => notifier.is_alive(),
-            // It holds the future for as long as it waits; `State::Cancelled` says when it does
-            // not.
+            // The thread holds the future as long as it waits. When it stops waiting, the state is
+            // `Cancelled`.
             Waiter::Thread(_) => true,
             Waiter::Together(together) => together.machine.is_alive(),
         }
     }
 
-    /// The port has come to its end, and nobody waits for that any more.
+    /// Notes that the port has ended although its future is gone.
     fn pass_by(&self) {
         if let Waiter::Together(together) = self {
             together.one_less();
@@ -171,29 +176,29 @@ impl Waiter {
     }
 }
 
-/// Who is to hear that the future was dropped.
+/// What is notified when the future is dropped.
 pub(crate) enum OnCancel {
     Nobody,
     Machine(Notifier),
-    /// Async code that works on the value.
+    /// Async code that computes the value.
     Waker(Waker),
     Server(Arc<Cancellations>),
-    /// The line in which its place becomes free. Weak, since the line has the port: it is to go
-    /// with the last one who could serve it.
+    /// The queue in which the future had a place, which becomes free. `Weak`, because the queue
+    /// holds the port, and must be dropped together with the last one that could serve it.
     Line(Weak<dyn Leave>, u64),
 }
 
-/// A line of those who wait for a value: who does not any more leaves it.
+/// A queue of futures that wait for a value. A future that does not wait any more leaves it.
 pub(crate) trait Leave: Send + Sync {
     fn leave(&self, place: u64);
 
-    /// The future was dropped with its value in it. What is to go on to the next one does so in the
-    /// value's own drop; a value that has none is passed on here.
+    /// Called if the future was dropped with its value in it. Usually the drop of the value passes
+    /// it on to the next waiter. If the value does nothing when it is dropped, this method must do
+    /// so.
     fn was_not_taken(&self) {}
 }
 
-/// Tells a machine that one of many futures was dropped, so that it looks through them only when
-/// one was.
+/// Tells a machine that one of many futures was dropped, so that it searches them only then.
 pub(crate) struct Cancellations {
     server: Notifier,
     happened: AtomicBool,
@@ -204,13 +209,13 @@ impl Cancellations {
         Cancellations { server, happened: AtomicBool::new(false) }
     }
 
-    /// Returns whether there was one since this was last asked.
+    /// Returns whether a future was dropped since the last call.
     pub(crate) fn take(&self) -> bool {
         self.happened.swap(false, AcqRel)
     }
 
     fn tell(&self) {
-        // Before the wake-up, so that the server that looks finds it.
+        // Set before the wake-up, so that the server finds it.
         self.happened.store(true, Release);
         self.server.wakeup();
     }
@@ -253,7 +258,7 @@ struct Shared<V> {
 }
 
 enum State<V> {
-    /// With the waker of async code that waits beside the machine, if there is some.
+    /// Contains the waker of async code that waits in addition to the machine, if there is any.
     Pending(Option<Waker>),
     Value(V),
     Lost(Lost),
@@ -262,8 +267,8 @@ enum State<V> {
 }
 
 impl<V> State<V> {
-    /// It was this until now: async code that waits for its end looks again. Without the lock, and
-    /// before the machine is woken, in which the code may be.
+    /// Wakes the async code that was waiting in this previous state. Call it without the lock, and
+    /// before the machine is woken, because that code may be part of the machine.
     #[inline]
     fn wake(self) {
         if let State::Pending(Some(waker)) = self {
@@ -279,13 +284,13 @@ impl<V> Cell<V> {
 
     fn set_on_cancel(&self, on_cancel: OnCancel) {
         let before = std::mem::replace(&mut self.lock().on_cancel, on_cancel);
-        // Without the lock: a waker may be the last that owns the future.
+        // Dropped without the lock, because the waker may be the last owner of the future.
         drop(before);
     }
 }
 
-/// Makes the two ends; `waiter` takes the value, `on_cancel` hears that the future was dropped
-/// before there was one.
+/// Makes a port and its future. `waiter` is woken for the value; `on_cancel` is notified if the
+/// future is dropped before there is a value.
 pub(crate) fn pair<V>(waiter: Waiter, on_cancel: OnCancel) -> (Port<V>, Future<V>) {
     let shared = Mutex::new(Shared { state: State::Pending(None), on_cancel });
     let cell = sync::Arc::new(Cell { shared, waiter });
@@ -293,7 +298,7 @@ pub(crate) fn pair<V>(waiter: Waiter, on_cancel: OnCancel) -> (Port<V>, Future<V
 }
 
 impl<V> Future<V> {
-    /// Takes the value if it is there, and otherwise returns the future.
+    /// Takes the value if it has been set, and otherwise returns the future.
     ///
     /// ```
     /// # use rotor_core::{Future, Outcome};
@@ -308,13 +313,13 @@ impl<V> Future<V> {
     pub fn take(mut self) -> Outcome<V> {
         let Some(cell) = self.cell.take() else { return Outcome::Pending(self) };
         let taken = match sync::Arc::try_unwrap(cell) {
-            // As a rule the port is gone by now: then there is nobody to be locked out.
+            // Usually the port is gone by now, and no lock is needed.
             Ok(cell) => cell.shared.into_inner().unwrap_or_else(PoisonError::into_inner).state,
             Err(cell) => {
                 let mut shared = cell.lock();
                 if matches!(shared.state, State::Pending(_)) {
                     drop(shared);
-                    // Back in its place, so that a future that is dropped later still cancels.
+                    // The cell is put back, so that a future that is dropped later still cancels.
                     self.cell = Some(cell);
                     return Outcome::Pending(self);
                 }
@@ -324,12 +329,13 @@ impl<V> Future<V> {
         match taken {
             State::Value(value) => Outcome::Value(value),
             State::Lost(lost) => Outcome::Lost(lost),
-            // The machine that made it had ended, so the value went back.
+            // The machine of the future had ended, so the value was returned to the sender.
             State::Pending(_) | State::Cancelled => Outcome::Lost(Lost::Dropped),
         }
     }
 
-    /// Waits for the value, on the thread that is woken for it.
+    /// Blocks the current thread until the value is set. It must be the thread that is woken for
+    /// it.
     pub(crate) fn wait(mut self) -> Result<V, Lost> {
         loop {
             match self.take() {
@@ -337,12 +343,12 @@ impl<V> Future<V> {
                 Outcome::Value(value) => return Ok(value),
                 Outcome::Lost(lost) => return Err(lost),
             }
-            // May return for no reason, and at once if the value came meanwhile.
+            // May return spuriously, and returns at once if the value has been set meanwhile.
             thread::park();
         }
     }
 
-    /// The same, for so long at most; then it is `Pending` still.
+    /// Like `wait`, but waits for at most `time`. The outcome is then still `Pending`.
     #[expect(clippy::disallowed_methods, reason = "a thread that runs no loop has no loop's time")]
     pub(crate) fn wait_timeout(mut self, time: Duration) -> Outcome<V> {
         let begun = Instant::now();
@@ -351,12 +357,12 @@ impl<V> Future<V> {
                 Outcome::Pending(pending) => pending,
                 outcome => return outcome,
             };
-            // Also where the time is beyond all that the system counts.
+            // This also works if `time` is longer than the system can represent.
             let Some(left) = time.checked_sub(begun.elapsed()).filter(|left| !left.is_zero())
             else {
                 return Outcome::Pending(self);
             };
-            // No time passes in a model, so that loom's has none.
+            // Not loom's `park_timeout`: no time passes in a model.
             std::thread::park_timeout(left);
         }
     }
@@ -375,8 +381,8 @@ impl<V> Drop for Future<V> {
             let on_cancel = std::mem::replace(&mut shared.on_cancel, OnCancel::Nobody);
             (std::mem::replace(&mut shared.state, State::Cancelled), on_cancel)
         };
-        // Without the lock, since who is told looks at the port; and only if the port is still
-        // there.
+        // Called without the lock, since the code that is notified may use the port; and only if
+        // the port still exists.
         match before {
             State::Pending(_) => on_cancel.tell(),
             State::Value(_) => on_cancel.was_not_taken(),
@@ -390,10 +396,10 @@ impl<V> Port<V> {
     ///
     /// # Errors
     ///
-    /// Returns the value when nobody waits any more: the future was dropped, or its machine is
+    /// Returns the value if it is not wanted any more: the future was dropped, or its machine is
     /// gone.
     pub fn set(mut self, value: V) -> Result<(), V> {
-        // It is there: only what ends the port takes it.
+        // Always present here: only a call that ends the port takes it.
         let Some(cell) = self.cell.take() else { return Err(value) };
         let before = {
             let mut shared = cell.lock();
@@ -408,14 +414,14 @@ impl<V> Port<V> {
         if cell.waiter.wake() {
             return Ok(());
         }
-        // The machine has ended meanwhile: the value goes back, unless its future lives on
-        // elsewhere and has taken it by now.
+        // The machine has ended meanwhile. The value is returned, unless the future lives on
+        // elsewhere and the value has been taken from it already.
         let state = std::mem::replace(&mut cell.lock().state, State::Cancelled);
         if let State::Value(value) = state { Err(value) } else { Ok(()) }
     }
 
-    /// Returns whether the future was dropped or its machine is gone, so that the value would reach
-    /// nobody.
+    /// Returns whether the future was dropped or its machine is gone, so that a value would not be
+    /// received.
     #[doc(alias = "cancellation")]
     #[doc(alias = "is_closed")]
     pub fn is_cancelled(&self) -> bool {
@@ -425,9 +431,9 @@ impl<V> Port<V> {
         self.cell.as_ref().is_none_or(gone)
     }
 
-    /// From now on, wakes `notifier` when the future is dropped, instead of whoever was to be woken
-    /// before: for a machine that a port was passed on to. Look at
-    /// [`is_cancelled`](Port::is_cancelled) after calling this.
+    /// Sets that `notifier` is woken when the future is dropped, instead of what would have been
+    /// woken before. This is for a machine to which a port was passed on. Check
+    /// [`is_cancelled`](Port::is_cancelled) after this call.
     #[doc(alias = "cancellation")]
     pub fn on_cancel(&self, notifier: Notifier) {
         if let Some(cell) = &self.cell {
@@ -435,8 +441,8 @@ impl<V> Port<V> {
         }
     }
 
-    /// From now on the place in `line` becomes free when the future is dropped. Returns `false`
-    /// when it was dropped before.
+    /// Sets that the place in `line` becomes free when the future is dropped. Returns `false` if it
+    /// was dropped before.
     pub(crate) fn leave_on_cancel(&self, line: Weak<dyn Leave>, place: u64) -> bool {
         let Some(cell) = &self.cell else { return false };
         let (_before, is_wanted) = {
@@ -447,14 +453,14 @@ impl<V> Port<V> {
         is_wanted
     }
 
-    /// From now on nobody hears that the future is dropped.
+    /// Sets that nothing is notified when the future is dropped.
     pub(crate) fn forget_line(&self) {
         if let Some(cell) = &self.cell {
             cell.set_on_cancel(OnCancel::Nobody);
         }
     }
 
-    /// Tells the future that there will be no value, and why.
+    /// Ends the port without a value, for the given reason.
     pub(crate) fn lose(mut self, lost: Lost) {
         self.end(lost);
     }
@@ -473,10 +479,11 @@ impl<V> Port<V> {
         cell.waiter.wake();
     }
 
-    /// Drops both ends as if they had never been: nobody is woken.
+    /// Drops both ends without waking anything, as if they had never existed.
     pub(crate) fn abandon(mut self, future: Future<V>) {
         if let Some(cell) = self.cell.take() {
-            // Before the future is dropped: one that is pending tells of its cancellation.
+            // Set before the future is dropped, because dropping a pending future notifies of its
+            // cancellation.
             cell.lock().state = State::Cancelled;
         }
         drop(future);
@@ -485,7 +492,8 @@ impl<V> Port<V> {
 
 impl<V> Drop for Port<V> {
     fn drop(&mut self) {
-        // Dropped as a handler unwinds: a bug, where else it is a decision.
+        // A port that is dropped while its thread unwinds indicates a bug; otherwise the drop was a
+        // decision.
         self.end(if thread::panicking() { Lost::Panicked } else { Lost::Dropped });
     }
 }

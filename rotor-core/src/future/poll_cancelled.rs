@@ -1,15 +1,16 @@
-//! The cancellation of a future, for async code that works on its value.
+//! `Port::poll_cancelled`, for async code that computes the value of a future.
 
 use std::task::{Context, Poll};
 
 use super::{OnCancel, Port};
 
 impl<V> Port<V> {
-    /// Returns whether the value would reach nobody ([`is_cancelled`](Port::is_cancelled)); if not,
-    /// the task is woken when the future is dropped, instead of whoever was to be before: for async
-    /// code, on whatever executor, that is to end then.
+    /// Polls for cancellation: returns `Ready` if the value would not be received
+    /// ([`is_cancelled`](Port::is_cancelled)). Otherwise the task is woken when the future is
+    /// dropped, instead of what would have been woken before. This is for async code, on any
+    /// executor, that should end when its result is not wanted any more.
     ///
-    /// Nobody is woken when the machine ends and its future lives on elsewhere.
+    /// If the machine ends but its future lives on elsewhere, the task is not woken.
     ///
     /// ```
     /// # use rotor_core as rotor;
@@ -40,7 +41,7 @@ impl<V> Port<V> {
         if !is_known {
             cell.set_on_cancel(OnCancel::Waker(context.waker().clone()));
         }
-        // Behind it: a future that was dropped before has told nobody of this.
+        // Checked after the waker is set: a future that was dropped before did not wake it.
         if self.is_cancelled() { Poll::Ready(()) } else { Poll::Pending }
     }
 }

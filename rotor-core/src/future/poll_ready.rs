@@ -1,4 +1,4 @@
-//! The end of a future, for async code that waits for it.
+//! `Future::poll_ready`, for async code that waits for a future.
 
 use std::task::{Context, Poll};
 
@@ -6,8 +6,8 @@ use super::{Future, State, Waiter};
 use crate::notifier::Notifier;
 
 impl<V> Future<V> {
-    /// Returns whether the value wakes what this notifier wakes: the same part of the same machine.
-    /// That of a job of a [`Batch`](crate::Batch) does so together with the others.
+    /// Returns whether setting the value wakes the same part of the same machine as this notifier.
+    /// For a job of a [`Batch`](crate::Batch) this is the machine that the whole batch wakes.
     pub fn wakes(&self, notifier: &Notifier) -> bool {
         self.cell.as_ref().is_some_and(|cell| match &cell.waiter {
             Waiter::Machine(own) => own == notifier,
@@ -16,10 +16,10 @@ impl<V> Future<V> {
         })
     }
 
-    /// Returns whether [`take`](Future::take) would return something other than the future; if not,
-    /// the task is woken when it would, beside the machine, and instead of whatever task was to be
-    /// before. For async code on any executor, and for sets of futures within a machine, which poll
-    /// only whom its own waker names.
+    /// Polls the future: returns `Ready` if [`take`](Future::take) would return something other
+    /// than the future. Otherwise the task is woken when that is so, in addition to the machine,
+    /// and instead of a task that was registered before. This is for async code on any executor,
+    /// and for sets of futures within a machine that poll only the futures whose wakers were used.
     ///
     /// ```
     /// # use rotor_core as rotor;
@@ -48,10 +48,10 @@ impl<V> Future<V> {
         let waker = context.waker().clone();
         let before = match &mut cell.lock().state {
             State::Pending(before) => before.replace(waker),
-            // It has come meanwhile.
+            // The value was set meanwhile.
             _ => return Poll::Ready(()),
         };
-        // Without the lock: a waker may be the last that owns the future.
+        // Dropped without the lock, because the waker may be the last owner of the future.
         drop(before);
         Poll::Pending
     }
