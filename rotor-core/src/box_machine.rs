@@ -1,5 +1,5 @@
-//! A boxed machine of any type: for plug-ins, and where the types of a loop are not known when it
-//! is compiled.
+//! `BoxMachine`: a boxed machine of any type, for plug-ins, and for loops whose machine types are
+//! not known at compile time.
 
 use std::fmt;
 use std::mem;
@@ -13,8 +13,8 @@ use crate::scope::Scope;
 
 /// A machine of any type with this context, behind one allocation.
 ///
-/// It costs an allocation when it is made and a dynamic call per event; the machine stays in its
-/// box. It spawns machines of its inner type, boxed as well.
+/// It costs an allocation when it is made, and a dynamic call for each event. The machine stays in
+/// its box. It can spawn machines of its own type, which are boxed as well.
 ///
 /// ```
 /// # use rotor_core as rotor;
@@ -39,7 +39,7 @@ pub struct BoxMachine<C> {
     machine: Box<dyn AnyMachine<C>>,
 }
 
-/// What a boxed machine is made from.
+/// The seed of a boxed machine.
 pub struct BoxSeed<C> {
     seed: Box<dyn AnySeed<C>>,
 }
@@ -57,11 +57,11 @@ impl<C: 'static> BoxSeed<C> {
         BoxSeed { seed: Box::new(SeedOf::<M>(seed)) }
     }
 
-    /// Returns the seed, if it is one of a machine of type `M`.
+    /// Returns the seed if it belongs to a machine of type `M`.
     ///
     /// # Errors
     ///
-    /// The boxed seed back, if it is of another type.
+    /// Returns the boxed seed if it is of another type.
     pub fn downcast<M: Machine<Context = C> + 'static>(self) -> Result<M::Seed, BoxSeed<C>> {
         if (&*self.seed as &dyn std::any::Any).is::<SeedOf<M>>() {
             let any: Box<dyn std::any::Any> = self.seed;
@@ -74,11 +74,11 @@ impl<C: 'static> BoxSeed<C> {
     }
 }
 
-/// A machine in a box that outlives its handlers: it is taken out for each call and put back with
-/// the response.
+/// A machine in a box that outlives its handlers. It is taken out for each call by value, and put
+/// back with the response.
 enum Holder<M> {
     Here(M),
-    /// With its handler, or gone: what it was called, since it may be asked after a panic.
+    /// With its handler, or gone. The name is kept, since it may be needed after a panic.
     Away(&'static str),
 }
 
@@ -106,15 +106,14 @@ impl<C: 'static, M: Machine<Context = C> + 'static> AnySeed<C> for SeedOf<M> {
 
 impl<C: 'static, M: Machine<Context = C> + 'static> AnyMachine<C> for Holder<M> {
     fn handle(&mut self, event: Event<BoxSeed<C>>, scope: &mut Scope<'_, C>) -> Answered<C> {
-        // Empty only after a response that ended the machine, and then nobody calls any more.
+        // Empty only after a response that ended the machine; then there are no further calls.
         let Holder::Here(machine) = self else { return Response::done() };
         let event = event.filter_map(|seed| seed.downcast::<M>().ok());
         let event = match machine.handle_in_place(event, scope) {
             InPlace::Handled(response) => return response.map(|()| (), BoxSeed::new::<M>),
             InPlace::Declined(event) => event,
         };
-        // By value, as `handle` wants it: one that answers `done` or panics leaves nothing in the
-        // box.
+        // `handle` takes the machine by value. If it answers `done` or panics, the box stays empty.
         let away = Holder::Away(machine.type_name());
         let Holder::Here(machine) = mem::replace(self, away) else { return Response::done() };
         machine.handle(event, scope).map(|machine| *self = Holder::Here(machine), BoxSeed::new::<M>)

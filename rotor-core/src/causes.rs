@@ -1,4 +1,4 @@
-//! An error with its causes, on one line.
+//! `with_causes`: an error with its causes, on one line.
 
 use std::error::Error;
 use std::fmt;
@@ -6,8 +6,9 @@ use std::fmt;
 /// Prints an error with its causes, from the outermost to the innermost: `cannot connect:
 /// Connection refused`.
 ///
-/// An error of this library says only what it adds; why is in [`source`](Error::source). Use this
-/// where an error is shown to somebody, and leave it out where errors are handed on.
+/// The `Display` of an error in this library contains only what that error adds; the cause is in
+/// [`source`](Error::source). Use this function if the error is shown to a person, but not if it is
+/// passed on.
 ///
 /// ```
 /// # use rotor_core as rotor;

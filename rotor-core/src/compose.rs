@@ -1,14 +1,13 @@
-//! Several protocols in one loop: `rotor_compose!`, a machine that is one of several machines.
+//! `rotor_compose!`: several protocols in one loop, by a machine that is one of several machines.
 
 use crate::machine::Machine;
 
-/// What `rotor_compose!` uses to say, at the part, that it is not a machine of the wanted context:
-/// the compiler reports an unmet bound at the type that a call names, which is the part as the user
-/// wrote it.
+/// Checks that a part of `rotor_compose!` is a machine of the wanted context. The compiler reports
+/// an unmet bound at the type that a call names, which is the part as the user wrote it.
 #[doc(hidden)]
 pub const fn check_part<M: Machine<Context = C>, C>() {}
 
-/// Makes a machine that is one of several named machines of one context.
+/// Defines an enum of machines with one context, which is itself a machine.
 ///
 /// ```
 /// # use rotor_core as rotor;
@@ -41,19 +40,19 @@ pub const fn check_part<M: Machine<Context = C>, C>() {}
 /// # }
 /// ```
 ///
-/// The type in angle brackets is the context. A constructor returns a
-/// [`Response`](crate::Response) around its own machine: [`wrap`](crate::Response::wrap) makes it
-/// one around the whole, [`add_part`](crate::Loop::add_part) does so by itself.
+/// The type in angle brackets is the context. A constructor returns a [`Response`](crate::Response)
+/// with its own machine. [`wrap`](crate::Response::wrap) converts it to a response with the enum;
+/// [`add_part`](crate::Loop::add_part) does this by itself.
 ///
-/// The enum shows its parts and its context, so it can be no more visible than they are: `pub enum`
-/// with a private context or part is the compiler's error E0446. A part that is not a machine, or
-/// one of another context, is reported at the part.
+/// The enum exposes its parts and its context, so it cannot be more visible than they are: `pub
+/// enum` with a private context or part is the compiler's error E0446. A part that is not a
+/// machine, or has another context, is reported at the part.
 ///
 /// # Seeds
 ///
-/// Where a machine is made from outside by its seed
-/// ([`LoopInstance::spawn`](crate::LoopInstance::spawn)), the enum of the seeds needs a name. It
-/// follows the machine's, and has the same variants:
+/// If machines are made from outside by a seed
+/// ([`LoopInstance::spawn`](crate::LoopInstance::spawn)), the enum of the seeds needs a name. The
+/// name follows that of the machine; the enum has the same variants:
 ///
 /// ```
 /// # use rotor_core::{rotor_compose, Machine, Response, Scope};
@@ -76,12 +75,12 @@ pub const fn check_part<M: Machine<Context = C>, C>() {}
 /// # }
 /// ```
 ///
-/// A part spawns machines of its own type only: its seed is wrapped into the seed of the whole.
+/// A part spawns only machines of its own type: its seed is wrapped in the enum of the seeds.
 ///
 /// # Generics
 ///
-/// With a context of your own, the machine may have type parameters, for the sockets as a rule; so
-/// the program runs in a simulation as it is. Each parameter occurs in a part:
+/// With a context of your own, the machine may have type parameters, usually for the sockets; then
+/// the program runs unchanged in a simulation. Each parameter must occur in a part:
 ///
 /// ```
 /// # use std::marker::PhantomData;
@@ -109,11 +108,11 @@ pub const fn check_part<M: Machine<Context = C>, C>() {}
 /// is_machine::<App<Inet>>();
 /// ```
 ///
-/// A bound that is more than one trait stands behind, in brackets: `enum App<N> <Shared> where [N:
-/// IpNet + Send] { .. }`.
+/// A bound of more than one trait goes behind, in brackets: `enum App<N> <Shared> where [N: IpNet +
+/// Send] { .. }`.
 ///
-/// A library's machine is generic over the context, too. Then the context is the first parameter,
-/// there is no other list, and all bounds stand in brackets:
+/// A machine in a library is generic over the context, too. Then the context is the first
+/// parameter, there is no second list, and all bounds go in brackets:
 ///
 /// ```
 /// # use std::marker::PhantomData;
@@ -140,7 +139,7 @@ pub const fn check_part<M: Machine<Context = C>, C>() {}
 /// is_machine::<Parts<u32, TcpStream, TcpListener>>();
 /// ```
 ///
-/// Either may have a name for its seeds: `enum App<N: IpNet> / AppSeed <Shared>`, `enum Parts /
+/// Both forms may name their seeds: `enum App<N: IpNet> / AppSeed <Shared>`, `enum Parts /
 /// PartsSeed <C, S, L>`.
 #[macro_export]
 macro_rules! rotor_compose {
@@ -188,20 +187,20 @@ macro_rules! rotor_compose {
     };
 }
 
-/// The body of `rotor_compose!`: the machine and, where they have a name, its seeds stand beside
-/// each other; else the seeds are out of reach of other names.
+/// The body of `rotor_compose!`. If the seeds have a name, their enum is defined next to the
+/// machine; otherwise it is hidden in a `const _`.
 ///
-/// One mistake is to be few errors (doc/decisions/0024). That the parts are machines is said in
-/// where-clauses as well: the compiler believes them in the methods. And calls name the part as the
-/// user wrote it: errors that are the same in all methods, of a part whose own bounds do not hold,
-/// are then the same error, which is shown once.
+/// One mistake should lead to few errors (doc/decisions/0024). That the parts are machines is
+/// therefore also said in where-clauses, which the compiler assumes to hold in the methods. And
+/// calls name the part as the user wrote it: if a part's own bounds do not hold, the errors of all
+/// methods are the same error, which the compiler shows once.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rotor_compose {
-    // The event as its part hears it: a seed that comes back is that part's, or nobody's.
+    // Converts the event for its part: a seed that comes back belongs to that part.
     (@down $event:ident $seed:ident $part:ident) => {
         $event.filter_map(|seed| {
-            // Where there is one part, no other seed is left for the last arm.
+            // If there is only one part, the last arm is unreachable.
             #[allow(unreachable_patterns)]
             match seed {
                 $seed::$part(seed) => Some(seed),
@@ -255,7 +254,7 @@ macro_rules! __rotor_compose {
         @seed $vis:vis $seed:ident [$($generics:tt)*] [$($bounds:tt)*]
         $([$($part_meta:tt)*] $part:ident $machine:ty;)+
     ) => {
-        /// What a machine of the composed type is made from: the seed of one of its parts.
+        /// The seed of a machine of the composed type, which is the seed of one of its parts.
         #[allow(missing_debug_implementations)]
         $vis enum $seed $($generics)* where $($bounds)* {
             $(

@@ -9,11 +9,11 @@ use crate::scope::Scope;
 
 /// A machine that is one of two machines, which share a context; also the seed of such a machine.
 ///
-/// It is for code that does not know its parts: a library that puts a machine of its own beside one
-/// of the caller's. A program knows its parts and composes them with
-/// [`rotor_compose!`](crate::rotor_compose), which gives them names. There is no `Compose3`:
-/// nothing would say what its `C` is, and code that does not know its parts nests, `Compose2<A,
-/// Compose2<B, C>>`.
+/// It is for code that does not know its parts: a library that combines a machine of its own with a
+/// machine of the caller. A program knows its parts and composes them with
+/// [`rotor_compose!`](crate::rotor_compose), which gives them names. There is no `Compose3`,
+/// because the name `C` would not say anything about its machine; code that does not know its parts
+/// nests instead: `Compose2<A, Compose2<B, C>>`.
 ///
 /// ```
 /// # use rotor_core as rotor;
@@ -37,7 +37,7 @@ pub enum Compose2<A, B> {
 }
 
 impl<A, B> Compose2<A, B> {
-    /// Returns the first, if it is that.
+    /// Returns the machine or seed if it is an `A`.
     pub fn a(self) -> Option<A> {
         match self {
             Compose2::A(a) => Some(a),
@@ -45,7 +45,7 @@ impl<A, B> Compose2<A, B> {
         }
     }
 
-    /// Returns the second, if it is that.
+    /// Returns the machine or seed if it is a `B`.
     pub fn b(self) -> Option<B> {
         match self {
             Compose2::A(_) => None,
@@ -74,7 +74,7 @@ where
         event: Event<Self::Seed>,
         scope: &mut Scope<'_, A::Context>,
     ) -> Response<Self, Self::Seed> {
-        // A seed comes back to the machine that spawned it, so it is of the same side.
+        // A seed comes back to the machine that spawned it, so it is of the same variant.
         match self {
             Compose2::A(a) => {
                 a.handle(event.filter_map(Compose2::a), scope).map(Compose2::A, Compose2::A)

@@ -1,11 +1,11 @@
-//! `Description`: what a machine says of itself; `Details`: what its loop knows of it.
+//! `Description`: what a machine reports about itself. `Details`: what its loop knows about it.
 
 use std::net::SocketAddr;
 
 use crate::time::Time;
 
-/// What a machine says of itself, for people: [`Machine::describe`](crate::Machine::describe) fills
-/// it, each layer its own part. Nothing of it is allocated.
+/// What a machine reports about itself, for people. [`Machine::describe`](crate::Machine::describe)
+/// fills it; each layer adds its own part. It needs no allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Description {
     state: &'static str,
@@ -15,65 +15,66 @@ pub struct Description {
 }
 
 impl Description {
-    /// Nothing yet.
+    /// Makes an empty description.
     pub fn new() -> Description {
         Description::default()
     }
 
-    /// Says in a word what the machine is at. Layers are asked from the outside in: the innermost
-    /// that has a word for it is heard.
+    /// Sets the state of the machine, in a word. Layers are called from the outside in, so the
+    /// innermost one that sets a state wins.
     pub fn set_state(&mut self, state: &'static str) {
         self.state = state;
     }
 
-    /// Says who is at the other end.
+    /// Sets the address of the peer.
     pub fn set_peer(&mut self, peer: Option<SocketAddr>) {
         self.peer = peer;
     }
 
-    /// Adds bytes of memory that it holds beside its slot: buffers, above all.
+    /// Adds to the number of bytes of memory that the machine holds besides its slot, mainly
+    /// buffers.
     pub fn add_held(&mut self, bytes: usize) {
         self.held = self.held.saturating_add(bytes);
     }
 
-    /// Adds messages (requests, jobs) that it has dealt with.
+    /// Adds to the number of messages (requests, jobs) that the machine has handled.
     pub fn add_messages(&mut self, count: u64) {
         self.messages = self.messages.saturating_add(count);
     }
 
-    /// Returns what it is at; empty if it has not said.
+    /// Returns the state; empty if none was set.
     pub fn state(&self) -> &'static str {
         self.state
     }
 
-    /// Returns who is at the other end.
+    /// Returns the address of the peer.
     pub fn peer(&self) -> Option<SocketAddr> {
         self.peer
     }
 
-    /// Returns how many bytes of memory it holds beside its slot.
+    /// Returns how many bytes of memory the machine holds besides its slot.
     pub fn held(&self) -> usize {
         self.held
     }
 
-    /// Returns how many messages it has dealt with.
+    /// Returns how many messages the machine has handled.
     pub fn messages(&self) -> u64 {
         self.messages
     }
 }
 
-/// What a loop knows of a machine: [`Machines::details`](crate::Machines::details).
+/// What a loop knows about a machine: [`Machines::details`](crate::Machines::details).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Details {
-    /// When its `timeout` is called.
+    /// When `timeout` of the machine will be called.
     pub deadline: Option<Time>,
-    /// When it was made, to the second: only under
+    /// When the machine was made, to the second. Only known with
     /// [`Config::keep_ages`](crate::Config::keep_ages).
     pub made: Option<Time>,
-    /// Calls are pending for it: it is called in the next turn.
+    /// Whether calls are pending for the machine, so that it will be called in the next turn.
     pub is_due: bool,
-    /// It is with a handler that blocks elsewhere.
+    /// Whether the machine is with a handler that blocks on another thread.
     pub is_busy: bool,
 }
 

@@ -1,10 +1,10 @@
-//! Sources that are not rotor's: whatever mio can register.
+//! Sources that are not rotor's own: everything that mio can register.
 //!
-//! **No other module has a type of mio, or of any other crate but std, in a public signature.**
-//! Those here are of version 1 of mio, which is [`mio`] itself, so that a program that needs it for
-//! a source can do without a dependency, and a version, of its own.
+//! **No other module has a type of mio, or of any other crate but std, in a public signature.** The
+//! types here are those of mio 1, which is re-exported as [`mio`], so that a program that needs it
+//! for a source can do without a dependency of its own.
 //!
-//! A descriptor of something else, say a timer of the system's, as a source of a machine:
+//! A descriptor of something else, such as a timer of the system, as a source of a machine:
 //!
 //! ```
 //! # use rotor_core as rotor;
@@ -28,12 +28,11 @@ use crate::event_set::Interest;
 use crate::mio_backend::MioHandle;
 use crate::token::Token;
 
-/// A source of mio's, or of a crate that implements mio's trait, as one of a loop on the kernel's
-/// backend.
+/// A source of mio, or of a crate that implements mio's trait, for a loop on the kernel's backend.
 ///
-/// It is deregistered by being closed, if its descriptor is the only one of what it names; see
-/// [`Source`] for when to deregister it by hand. On a loop of another backend it is
-/// [`Unsupported`](io::ErrorKind::Unsupported).
+/// It is deregistered when it is closed, provided that no other descriptor refers to the same
+/// object; [`Source`] says when to deregister it by hand. On a loop of another backend, registering
+/// it returns [`Unsupported`](io::ErrorKind::Unsupported).
 #[doc(alias = "SourceFd")]
 #[doc(alias = "event::Source")]
 #[derive(Debug)]
@@ -42,22 +41,22 @@ pub struct MioSource<S> {
 }
 
 impl<S: mio::event::Source> MioSource<S> {
-    /// Takes what mio can register.
+    /// Wraps a source that mio can register.
     pub fn from_mio(source: S) -> MioSource<S> {
         MioSource { source }
     }
 
-    /// Returns what is inside, to be read from or asked.
+    /// Returns a reference to the wrapped source.
     pub fn inner(&self) -> &S {
         &self.source
     }
 
-    /// Returns what is inside, to be read from or written to.
+    /// Returns a mutable reference to the wrapped source, for reading or writing.
     pub fn inner_mut(&mut self) -> &mut S {
         &mut self.source
     }
 
-    /// Gives back what is inside, registered or not as it was.
+    /// Returns the wrapped source. If it is registered, it stays so.
     pub fn into_inner(self) -> S {
         self.source
     }

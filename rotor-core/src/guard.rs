@@ -1,4 +1,4 @@
-//! Containing panics: what unwinds out of a handler becomes a value.
+//! Containing panics: a panic in a handler becomes a value.
 
 use std::any::Any;
 use std::error::Error;
@@ -6,7 +6,7 @@ use std::fmt;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A handler panicked, with this message. A bug in the handler.
+/// The error of a handler that panicked: a bug in the handler. It contains the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Panicked(pub(crate) String);
 
@@ -19,18 +19,17 @@ impl fmt::Display for Panicked {
 impl Error for Panicked {}
 
 impl Panicked {
-    /// What the panic said; empty when it said nothing that is text.
+    /// Returns the message of the panic, or an empty string if the panic had no text.
     pub fn message(&self) -> &str {
         &self.0
     }
 
-    /// Reads the message off a panic's payload and gets rid of the payload, whose own drop may
-    /// panic again.
+    /// Takes the message from a panic's payload and drops the payload, whose drop may panic again.
     pub(crate) fn from_payload(payload: Box<dyn Any + Send>) -> Panicked {
         let text = payload.downcast_ref::<&str>().map(|text| (*text).to_string());
         let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-        // Its drop may panic as well, and so may that one's: the second is leaked, so that there is
-        // an end.
+        // The drop may panic, and the drop of that panic's payload too. The second payload is
+        // leaked, so that this ends.
         if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
             mem::forget(second);
         }
@@ -38,14 +37,14 @@ impl Panicked {
     }
 }
 
-/// Runs `f` and turns a panic into an error. What `f` was changing when it panicked is the caller's
-/// to judge.
+/// Runs `f` and turns a panic into an error. The caller must know whether values that `f` was
+/// changing are still usable.
 pub(crate) fn guard<T>(f: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(f)).map_err(Panicked::from_payload)
 }
 
-/// Logs where nobody would catch a logger that panics: on the thread of a loop or of the pool,
-/// which would end with everything on it. What the logger has to say is then lost.
+/// Logs where a panic of the logger would not be caught: on the thread of a loop or of a pool,
+/// which would end together with everything that runs on it. The message is then lost.
 macro_rules! log_guarded {
     ($level:ident, $($message:tt)+) => {{
         let _lost = $crate::guard::guard(|| log::$level!($($message)+));
@@ -53,8 +52,8 @@ macro_rules! log_guarded {
 }
 pub(crate) use log_guarded;
 
-/// Drops what is not ours, and only logs it if that panics: two panics at once would end the
-/// process.
+/// Drops a value of the user's type and logs a panic of that drop: two panics at once would abort
+/// the process.
 pub(crate) fn drop_guarded<T>(value: T, what: &str) {
     if let Err(panicked) = guard(|| drop(value)) {
         log_guarded!(error, "{what} {panicked}, while it was dropped");

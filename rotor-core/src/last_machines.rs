@@ -1,18 +1,19 @@
-//! The machines that end last in a drain, because others need them until they end themselves.
+//! `LastMachines`: the machines that end last in a drain, because other machines need them.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::token::Token;
 
-/// The machines that end last in a drain: each waits for all that are not in here.
+/// The machines that end last in a drain. Each of them waits for all machines that are not in this
+/// set.
 #[derive(Default)]
 pub(crate) struct LastMachines {
     tokens: Mutex<BTreeSet<Token>>,
 }
 
 impl LastMachines {
-    /// Adds one; returns how many there are.
+    /// Adds a machine, and returns how many there are.
     pub(crate) fn add(&self, token: Token) -> usize {
         let mut tokens = self.lock();
         tokens.insert(token);
@@ -27,10 +28,10 @@ impl LastMachines {
         self.lock().contains(&token)
     }
 
-    /// Returns all of them, if there are so many.
+    /// Returns all of them, if there are exactly `count`.
     pub(crate) fn all(&self, count: usize) -> Option<Vec<Token>> {
         let tokens = self.lock();
-        // Each is taken out as it ends, so equal numbers mean that nobody else is left.
+        // Each is removed when it ends, so equal numbers mean that no other machine is left.
         (tokens.len() == count).then(|| tokens.iter().copied().collect())
     }
 

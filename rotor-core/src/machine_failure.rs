@@ -1,4 +1,4 @@
-//! `MachineFailure`: which machine ended badly, and by what.
+//! `MachineFailure`: which machine has failed, and why.
 
 use std::fmt;
 
@@ -7,7 +7,8 @@ use crate::guard::Panicked;
 use crate::response::BoxError;
 use crate::token::Token;
 
-/// A machine that ended badly, as the observer sees it.
+/// The failure of a machine, as the observer of a loop gets it
+/// ([`Config::observer`](crate::Config::observer)).
 #[doc(alias = "supervisor")]
 #[derive(Debug)]
 #[non_exhaustive]
@@ -15,19 +16,19 @@ use crate::token::Token;
 pub struct MachineFailure<'a> {
     /// The machine, which is gone.
     pub token: Token,
-    /// What the machine is called; see [`Machine::type_name`](crate::Machine::type_name).
+    /// The name of the machine; see [`Machine::type_name`](crate::Machine::type_name).
     pub machine: &'static str,
-    /// What ended it.
+    /// Why the machine ended.
     pub cause: FailureCause<'a>,
 }
 
-/// What ended a machine badly.
+/// Why a machine failed.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum FailureCause<'a> {
-    /// It returned this error.
+    /// The machine returned this error.
     Error(&'a BoxError),
-    /// A handler of it panicked.
+    /// A handler of the machine panicked.
     Panic(&'a Panicked),
 }
 

@@ -1,4 +1,5 @@
-//! Request and reply between machines: a `Service` asks, the `Calls` of its server answer.
+//! Requests from one machine to another: others ask through a `Service`, and the server answers its
+//! `Calls`.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,12 +11,13 @@ use crate::mailbox::{self, Mailbox, ReceiveError, SendError, Sender};
 use crate::scope::Scope;
 use crate::sync::thread;
 
-/// What others ask a machine through: requests of type `Q`, each of which gets one answer of type
-/// `R`, or the news that there will be none.
+/// A handle for sending requests to a machine. Each request, of type `Q`, gets one answer of type
+/// `R`, or a notice that there will be none.
 ///
-/// Made with its [`Calls`] by [`Scope::create_service`]. Clones ask the same machine; put one into
-/// the context, and every machine of the loop can ask; send one to another thread, and the machines
-/// of its loop can. A request costs one allocation, whatever it asks.
+/// It is made together with its [`Calls`] by [`Scope::create_service`]. Clones send to the same
+/// machine. If the context contains a clone, every machine of the loop can send requests; if
+/// another thread has one, so can the machines of its loop. A request costs one allocation,
+/// whatever its type.
 ///
 /// ```text
 ///   asker                    Service<Q, R>                 server
@@ -100,10 +102,10 @@ pub struct Service<Q, R> {
     cancellations: Arc<Cancellations>,
 }
 
-/// The requests that were made of a machine, in the order in which they came.
+/// The requests to a machine, in the order in which they were sent.
 ///
-/// Each wakes the machine. Dropped, with the machine as a rule, it tells all who wait that there
-/// will be no answer.
+/// Each request wakes the machine. If the `Calls` are dropped, usually together with the machine,
+/// all machines that wait for an answer learn that there will be none.
 #[doc(alias = "actor")]
 #[doc(alias = "mailbox")]
 pub struct Calls<Q, R> {
@@ -111,30 +113,30 @@ pub struct Calls<Q, R> {
     cancellations: Arc<Cancellations>,
 }
 
-/// One request, to be answered once. Dropped without an answer, it tells the one who asked so
-/// ([`Lost`]).
+/// One request, to be answered once. If it is dropped without an answer, the machine that sent it
+/// learns that ([`Lost`]).
 #[must_use = "dropping a call tells the one who asked that there will be no answer"]
 pub struct Call<Q, R> {
     request: Q,
     port: Port<R>,
 }
 
-/// The answer that a plain thread waits for; dropping it cancels the request.
+/// The answer for which a plain thread waits. Dropping it cancels the request.
 #[doc(alias = "blocking_recv")]
 #[doc(alias = "Reply")]
 #[must_use = "dropping a reply cancels what was asked"]
 pub struct BlockingReply<R> {
     future: Future<R>,
-    /// The thread that asked is the one that is woken: it cannot be handed to another.
+    /// Makes the type `!Send`: the thread that sent the request is the one that is woken.
     same_thread: PhantomData<*const ()>,
 }
 
 impl<C> Scope<'_, C> {
-    /// Makes what others ask this machine through, and the requests that come of it, of which at
-    /// most `bound` wait (at least 1).
+    /// Makes a service of this machine, and the queue of its requests, in which at most `bound`
+    /// requests wait (at least 1).
     ///
-    /// The service is given away, to the context or to other threads, the calls are kept; each
-    /// request wakes this machine, and so does each that is cancelled.
+    /// Give the service away, to the context or to other threads, and keep the calls. Each request
+    /// wakes this machine, and so does each cancellation.
     pub fn create_service<Q, R>(&self, bound: usize) -> (Service<Q, R>, Calls<Q, R>) {
         let server = self.notifier();
         let cancellations = Arc::new(Cancellations::new(server.clone()));
@@ -144,23 +146,24 @@ impl<C> Scope<'_, C> {
 }
 
 impl<Q, R> Service<Q, R> {
-    /// Asks, and wakes the machine of `scope` when the answer is there: then [`Future::take`] gives
-    /// it, or tells why there will be none. Dropping the future cancels.
+    /// Sends a request. The machine of `scope` is woken when the answer is available; then
+    /// [`Future::take`] returns it, or the reason why there will be none. Dropping the future
+    /// cancels the request.
     ///
     /// # Errors
     ///
-    /// [`Full`](SendError::Full) when as many requests wait as there is room for;
-    /// [`Closed`](SendError::Closed) when the server is gone. The request comes back in both, and
-    /// nobody is woken.
+    /// [`Full`](SendError::Full) if the queue is full; [`Closed`](SendError::Closed) if the server
+    /// is gone. Both contain the request, and no machine is woken.
     pub fn ask<C>(&self, request: Q, scope: &Scope<'_, C>) -> Result<Future<R>, SendError<Q>> {
         self.send(request, Waiter::Machine(scope.notifier()))
     }
 
-    /// Asks from a thread that runs no loop; [`BlockingReply::wait`] then waits for the answer.
+    /// Sends a request from a thread that runs no loop. [`BlockingReply::wait`] then waits for the
+    /// answer.
     ///
     /// # Errors
     ///
-    /// As [`ask`](Service::ask).
+    /// As for [`ask`](Service::ask).
     pub fn ask_from_thread(&self, request: Q) -> Result<BlockingReply<R>, SendError<Q>> {
         let future = self.send(request, Waiter::Thread(thread::current()))?;
         Ok(BlockingReply { future, same_thread: PhantomData })
@@ -170,46 +173,46 @@ impl<Q, R> Service<Q, R> {
         let (port, future) = future::pair(waiter, OnCancel::Server(self.cancellations.clone()));
         let Err(error) = self.sender.send(Call { request, port }) else { return Ok(future) };
         let is_full = matches!(error, SendError::Full(_));
-        // The asker gets back what it gave; the port was made here.
+        // The caller gets its request back; the port was made here.
         let Call { request, port } = error.into_message();
-        // Nobody is to hear of the end of a request that was never made.
+        // The server must not be notified of the end of a request that was never sent.
         port.abandon(future);
         Err(if is_full { SendError::Full(request) } else { SendError::Closed(request) })
     }
 
-    /// Returns whether the server, or its [`Calls`], is gone: nothing that is asked will be
-    /// answered.
+    /// Returns whether the server, or its [`Calls`], is gone, so that no request will be answered.
     pub fn is_closed(&self) -> bool {
         self.sender.is_closed()
     }
 }
 
 impl<Q, R> Calls<Q, R> {
-    /// Takes the oldest request, if there is one; it may have been cancelled.
+    /// Takes the oldest request, if there is one. It may have been cancelled.
     ///
-    /// Take a bounded number in one event and, if there may be more, wake yourself:
-    /// [`Scope::notifier`].
+    /// Take a limited number in one event and, if there may be more, wake this machine again:
+    /// [`Scope::wake_self`].
     pub fn receive(&mut self) -> Option<Call<Q, R>> {
         self.mailbox.receive()
     }
 
-    /// Takes the oldest request; when there is none, says whether one may still come.
+    /// Takes the oldest request. If there is none, the error tells whether one may still come.
     ///
     /// # Errors
     ///
-    /// [`Empty`](ReceiveError::Empty) when there is none now, [`Closed`](ReceiveError::Closed) when
-    /// every service is gone, which wakes the machine as well.
+    /// [`Empty`](ReceiveError::Empty) if there is none now; [`Closed`](ReceiveError::Closed) if all
+    /// services are gone, which wakes the machine as well.
     pub fn try_receive(&mut self) -> Result<Call<Q, R>, ReceiveError> {
         self.mailbox.try_receive()
     }
 
-    /// Returns whether a request was cancelled since this was last asked, taken by now or not: only
-    /// then is it worth looking through those that wait with the server ([`Call::is_cancelled`]).
+    /// Returns whether a request was cancelled since the last call of this method, including
+    /// requests that were already received. Only then is it worth checking the requests that the
+    /// server holds ([`Call::is_cancelled`]).
     pub fn take_cancelled(&mut self) -> bool {
         self.cancellations.take()
     }
 
-    /// Returns how many requests wait, with those that were cancelled.
+    /// Returns how many requests wait, including cancelled ones.
     pub fn len(&self) -> usize {
         self.mailbox.len()
     }
@@ -221,55 +224,55 @@ impl<Q, R> Calls<Q, R> {
 }
 
 impl<Q, R> Call<Q, R> {
-    /// Returns what was asked.
+    /// Returns the request.
     pub fn request(&self) -> &Q {
         &self.request
     }
 
-    /// Returns what was asked, to be changed or taken from.
+    /// Returns a mutable reference to the request, so that it can be changed or parts of it taken.
     pub fn request_mut(&mut self) -> &mut Q {
         &mut self.request
     }
 
-    /// Takes apart the request and where its answer goes: for a server that hands them to other
-    /// machines. Such a machine says [`Port::on_cancel`], to be woken in the server's place when
-    /// the request is cancelled.
+    /// Splits the call into the request and the port for its answer: for a server that passes
+    /// requests on to other machines. Such a machine calls [`Port::on_cancel`], so that it is woken
+    /// instead of the server if the request is cancelled.
     pub fn into_parts(self) -> (Q, Port<R>) {
         (self.request, self.port)
     }
 
-    /// Answers, and wakes the one who asked.
+    /// Sends the answer, and wakes the machine or thread that waits for it.
     ///
     /// # Errors
     ///
-    /// The answer back, when nobody waits any more.
+    /// Returns the answer if it is not wanted any more.
     pub fn answer(self, reply: R) -> Result<(), R> {
         self.port.set(reply)
     }
 
-    /// Returns whether nobody waits for the answer any more: the future was dropped, or its machine
-    /// is gone. The second is not told; it shows when somebody looks.
+    /// Returns whether the answer is not wanted any more: the future was dropped, or its machine is
+    /// gone. The end of the machine is not notified; it is only seen by this call.
     pub fn is_cancelled(&self) -> bool {
         self.port.is_cancelled()
     }
 }
 
 impl<R> BlockingReply<R> {
-    /// Waits for the answer, for as long as it takes; the server is the one to bound that.
+    /// Blocks until there is an answer, without a time limit; the server should limit its time.
     ///
-    /// On the thread of the server's own loop it would wait for ever.
+    /// On the thread of the server's own loop this would wait for ever.
     ///
     /// # Errors
     ///
-    /// Why there will be no answer: the server dropped the request, ended or panicked.
+    /// The reason why there will be no answer: the server dropped the request, ended or panicked.
     #[doc(alias = "blocking_recv")]
     #[doc(alias = "block_on")]
     pub fn wait(self) -> Result<R, Lost> {
         self.future.wait()
     }
 
-    /// Waits for the answer, for so long at most. Returns itself when the time is over: wait again, or drop it,
-    /// which cancels the request.
+    /// Blocks until there is an answer, but at most for `time`. If the time is over, this returns
+    /// the reply itself: wait again, or drop it, which cancels the request.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -284,7 +287,8 @@ impl<R> BlockingReply<R> {
     ///
     /// # Errors
     ///
-    /// Itself, when there is no answer yet. The inner error is that of [`wait`](BlockingReply::wait).
+    /// The reply itself, if there is no answer yet. The inner error is that of
+    /// [`wait`](BlockingReply::wait).
     #[doc(alias = "recv_timeout")]
     pub fn wait_timeout(self, time: Duration) -> Result<Result<R, Lost>, BlockingReply<R>> {
         match self.future.wait_timeout(time) {

@@ -1,5 +1,5 @@
-//! What a process tells the service manager that has started it: systemd, or one that speaks as it
-//! does (sd_notify(3)).
+//! Notifications to the service manager that started the process: systemd, or one that uses the
+//! same protocol (sd_notify(3)).
 //!
 //! ```no_run
 //! # use rotor_core as rotor;
@@ -18,15 +18,15 @@
 //! # }
 //! ```
 //!
-//! | what is told | when |
+//! | message | when |
 //! |--|--|
 //! | `READY=1` | by `attend`, and by [`ready`](ServiceManager::ready) |
 //! | `WATCHDOG=1` | twice in each `WATCHDOG_USEC`, as long as all loops make turns |
-//! | `STOPPING=1`, `EXTEND_TIMEOUT_USEC=` | when the loops are asked to end; not where a successor has the listeners: then the service goes on |
+//! | `STOPPING=1`, `EXTEND_TIMEOUT_USEC=` | when the loops are asked to end, unless a successor has the listeners: then the service goes on |
 //! | `RELOADING=1`, `MONOTONIC_USEC=` | by [`reloading`](ServiceManager::reloading): when a successor is about to be started |
 //! | `MAINPID=`, `READY=1` | by [`ready_as_successor`](ServiceManager::ready_as_successor) |
 //!
-//! Why this is no crate of others: `doc/decisions/0062`.
+//! `doc/decisions/0062` says why no existing crate is used for this.
 
 use std::env;
 use std::ffi::OsStr;
@@ -46,36 +46,38 @@ use crate::pulses::Pulses;
 use crate::threads::GroupHandle;
 use crate::time::Time;
 
-/// Where the service manager of this process listens.
+/// A connection to the service manager of this process.
 ///
-/// A message is one datagram, sent at once or not at all; nothing waits for an answer.
+/// A message is one datagram, which is sent at once or not at all. The manager does not answer.
 #[doc(alias = "sd_notify")]
 #[doc(alias = "NOTIFY_SOCKET")]
 pub struct ServiceManager {
     socket: UnixDatagram,
-    /// Within which time it wants to hear that all is well.
+    /// The time within which the manager expects watchdog messages.
     watchdog: Option<Duration>,
 }
 
-/// What is told besides, after the end of a drain: what it takes to leave `main`.
+/// The time that is announced to the manager in addition to the length of the drain: for leaving
+/// `main`.
 const END_TIME: Duration = Duration::from_secs(5);
 
-/// How often it is looked whether the loops are asked to end.
+/// How often the thread checks whether the loops are asked to end.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// How old the last note of a loop may be at least: two of its pulses, and a little.
+/// The smallest age of a loop's last pulse at which the loop counts as held up: two pulses, and a
+/// little.
 const PULSE_AGE_MIN: Duration = Duration::from_millis(2_500);
 
 impl ServiceManager {
-    /// The one that the environment names (`NOTIFY_SOCKET`, `WATCHDOG_USEC`, `WATCHDOG_PID`);
-    /// `None` where it names none.
+    /// Connects to the manager that the environment names (`NOTIFY_SOCKET`, `WATCHDOG_USEC`,
+    /// `WATCHDOG_PID`). Returns `None` if it names none.
     ///
-    /// The variables stay: whoever starts other processes, a successor among them, decides what
-    /// these get.
+    /// The variables stay in the environment: code that starts other processes, such as a
+    /// successor, decides what these get.
     ///
     /// # Errors
     ///
-    /// When nobody listens there, or no descriptor is left.
+    /// Nothing listens on that socket, or no descriptor is left.
     pub fn from_env() -> io::Result<Option<ServiceManager>> {
         let Some(path) = env::var_os("NOTIFY_SOCKET").filter(|path| !path.is_empty()) else {
             return Ok(None);
@@ -87,64 +89,66 @@ impl ServiceManager {
         Ok(Some(manager.watchdog(watchdog.map(Duration::from_micros))))
     }
 
-    /// One at a path; `@` at its beginning stands for a name that is not in the file system
-    /// (unix(7)).
+    /// Connects to the manager at a path. A path that begins with `@` stands for a name in the
+    /// abstract namespace, which is not in the file system (unix(7)).
     ///
     /// # Errors
     ///
-    /// When nobody listens there, or no descriptor is left.
+    /// Nothing listens at that path, or no descriptor is left.
     pub fn at(path: impl AsRef<Path>) -> io::Result<ServiceManager> {
         let socket = UnixDatagram::unbound()?;
         socket.connect_addr(&address(path.as_ref().as_os_str())?)?;
-        // A manager that does not read must not hold up whoever tells it something.
+        // A manager that does not read must not hold up the sender.
         socket.set_nonblocking(true)?;
         Ok(ServiceManager { socket, watchdog: None })
     }
 
-    /// Within which time it wants to hear that all is well. Default: what `WATCHDOG_USEC` says, or
-    /// none.
+    /// Sets the time within which the manager expects watchdog messages. Default: the value of
+    /// `WATCHDOG_USEC`, or none.
     #[must_use]
     pub fn watchdog(mut self, within: Option<Duration>) -> ServiceManager {
         self.watchdog = within;
         self
     }
 
-    /// The service has started.
+    /// Tells the manager that the service has started.
     ///
     /// # Errors
     ///
-    /// Of this, and of all that follow: what the system says. The manager has heard nothing.
+    /// For this and all following methods: the system's error. The manager has received nothing.
     pub fn ready(&self) -> io::Result<()> {
         self.tell("READY=1\n")
     }
 
-    /// The service goes on in this process, which was not started by the manager but by the process
-    /// before. The unit needs `NotifyAccess=all`.
+    /// Tells the manager that the service goes on in this process, which was started by its
+    /// predecessor and not by the manager. The unit needs `NotifyAccess=all`.
     #[doc(alias = "MAINPID")]
     pub fn ready_as_successor(&self) -> io::Result<()> {
         self.tell(&format!("MAINPID={}\nREADY=1\n", process::id()))
     }
 
-    /// A successor is about to be started, or what the service reads at its start is read again;
-    /// [`ready`](ServiceManager::ready) says that this is over. For `Type=notify-reload`.
+    /// Tells the manager that a successor is about to be started, or that the service reads its
+    /// configuration again. [`ready`](ServiceManager::ready) ends this state. For
+    /// `Type=notify-reload`.
     pub fn reloading(&self) -> io::Result<()> {
         self.tell(&format!("RELOADING=1\nMONOTONIC_USEC={}\n", Clock::since_start_micros()))
     }
 
-    /// The service ends, and may take so long for it.
+    /// Tells the manager that the service is ending, and may take up to `within`.
     #[doc(alias = "EXTEND_TIMEOUT_USEC")]
     pub fn stopping(&self, within: Duration) -> io::Result<()> {
         let micros = u64::try_from(within.as_micros()).unwrap_or(u64::MAX);
         self.tell(&format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={micros}\n"))
     }
 
-    /// All is well. What [`attend`](ServiceManager::attend) does by itself.
+    /// Sends a watchdog message: the service works. [`attend`](ServiceManager::attend) does this by
+    /// itself.
     #[doc(alias = "WATCHDOG")]
     pub fn is_well(&self) -> io::Result<()> {
         self.tell("WATCHDOG=1\n")
     }
 
-    /// What people are shown: one line.
+    /// Sends a status for people to read: one line. Line breaks in it are replaced by spaces.
     pub fn status(&self, line: &str) -> io::Result<()> {
         let mut message = String::from("STATUS=");
         let _never_fails = writeln!(message, "{}", line.replace(['\n', '\r'], " "));
@@ -155,18 +159,18 @@ impl ServiceManager {
         self.socket.send(message.as_bytes()).map(drop)
     }
 
-    /// Says that the service has started, then keeps the manager informed until the loops have been
-    /// asked to end, by a thread of its own.
+    /// Tells the manager that the service has started, then keeps it informed until the loops have
+    /// been asked to end. This uses a thread of its own.
     ///
-    /// `drain` is how they end: the manager is told how long that may take. With a
-    /// [watchdog](ServiceManager::watchdog) it hears that all is well as long as all loops that
-    /// `pulses` watches make turns, in a drain too; one that is held up for longer than that, and
-    /// 2.5 s at least, has the process killed by the manager.
+    /// `drain` is how the loops end, from which the manager learns how long that may take. With a
+    /// [watchdog](ServiceManager::watchdog), the manager gets watchdog messages as long as all
+    /// loops that `pulses` watches make turns, also during a drain. If a loop is held up for longer
+    /// than the watchdog's time, and for at least 2.5 s, the manager kills the process.
     ///
     /// # Errors
     ///
-    /// When the first word cannot be sent, or no thread is left. What cannot be sent later is
-    /// logged.
+    /// The first message cannot be sent, or no thread can be started. If later messages cannot be
+    /// sent, that is logged.
     pub fn attend(
         self,
         loops: impl Into<GroupHandle>,
@@ -176,7 +180,7 @@ impl ServiceManager {
         self.ready()?;
         let (alive, ended) = channel();
         let loops = loops.into();
-        // The thread has one itself: it goes on where nobody keeps the other.
+        // The thread has a sender itself, so that it goes on if the `Attendance` is dropped.
         let in_thread = alive.clone();
         let attend = move || {
             let _end = in_thread;
@@ -189,7 +193,7 @@ impl ServiceManager {
                 if let Err(error) = watch.look(&self, &loops, &pulses, drain, (now, now - begun)) {
                     log_guarded!(warn, "the service manager cannot be told: {error}");
                 }
-                // Where a successor has the listeners, the service is its own.
+                // If a successor has the listeners, the successor keeps the manager informed.
                 if loops.is_followed() {
                     return;
                 }
@@ -204,10 +208,10 @@ impl ServiceManager {
     }
 }
 
-/// What the thread knows from one look to the next.
+/// The state of the thread.
 struct Watch {
     is_stopping: bool,
-    /// When the manager is to hear again that all is well, since the thread began.
+    /// When the next watchdog message is due, since the thread began.
     next_word: Duration,
 }
 
@@ -221,7 +225,8 @@ impl Watch {
         (now, passed): (Time, Duration),
     ) -> io::Result<()> {
         if !self.is_stopping && loops.is_ending() && !loops.is_followed() {
-            // Noted once it is told: a manager that had no room for it is told at the next look.
+            // Set only after the message was sent: if the manager's queue was full, the message is
+            // sent again next time.
             manager.stopping(drain.in_all().saturating_add(END_TIME))?;
             self.is_stopping = true;
         }
@@ -232,7 +237,7 @@ impl Watch {
         let age = (within / 2).max(PULSE_AGE_MIN);
         if pulses.held_up(now, age).is_empty() {
             manager.is_well()?;
-            // Half of it, as sd_watchdog_enabled(3) advises.
+            // Half of the time, as sd_watchdog_enabled(3) advises.
             self.next_word = passed + within / 2;
         }
         Ok(())
@@ -246,15 +251,15 @@ pub struct Attendance {
 }
 
 impl Attendance {
-    /// Ends the thread, and waits for that: the manager hears nothing more.
+    /// Ends the thread and waits for its end. The manager gets no more messages from it.
     pub fn end(self) {
-        // It may have ended by itself, or panicked, which has been said.
+        // The thread may have ended by itself, or panicked, which was reported then.
         let _is_there = self.end.send(());
         let _ended = self.thread.join();
     }
 }
 
-/// The address of a socket by its path or its name.
+/// Returns the address of a socket from its path or abstract name.
 fn address(path: &OsStr) -> io::Result<SocketAddr> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {

@@ -1,4 +1,4 @@
-//! Ending well when the system asks: SIGINT and SIGTERM; doing what it asks besides: SIGHUP.
+//! Reactions to signals: a drain on SIGINT and SIGTERM, and a callback on SIGHUP.
 
 use std::io;
 use std::thread::Builder;
@@ -12,18 +12,18 @@ use crate::drain::Drain;
 use crate::guard::{guard, log_guarded};
 use crate::threads::GroupHandle;
 
-/// Drains the loops, for at most `time`, when the process is asked to end (SIGINT or SIGTERM); a
-/// second request stops them at once.
+/// Drains the loops, for at most `time`, when the process is asked to end (SIGINT or SIGTERM). A
+/// second signal stops them at once.
 ///
-/// A third one ends the process as if there were no handler. It is for a process that hangs all the
-/// same: in a handler that never returns, or in what it does after its loops.
+/// A third signal ends the process as if there were no handler. It is for a process that hangs
+/// nevertheless: in a handler that never returns, or in what it does after its loops.
 ///
 /// A [`LoopHandle`](crate::LoopHandle) becomes a group of one. A small thread waits for the signals
 /// as long as the process lives.
 ///
 /// # Errors
 ///
-/// When the system refuses the handlers, or has no thread or descriptor left.
+/// The system refuses the signal handlers, or no thread or descriptor is left.
 #[doc(alias = "graceful shutdown")]
 #[doc(alias = "SIGTERM")]
 #[doc(alias = "SIGINT")]
@@ -32,7 +32,7 @@ pub fn drain_on_termination(loops: impl Into<GroupHandle>, time: Duration) -> io
     drain_on_termination_with(loops, Drain::new(time))
 }
 
-/// Drains the loops in phases when the process is asked to end; the rest is as for
+/// Drains the loops in phases when the process is asked to end. Everything else is as for
 /// [`drain_on_termination`].
 ///
 /// ```no_run
@@ -40,7 +40,7 @@ pub fn drain_on_termination(loops: impl Into<GroupHandle>, time: Duration) -> io
 /// # use rotor::Drain;
 /// # use std::time::Duration;
 /// # fn with(group: rotor::threads::GroupHandle) -> std::io::Result<()> {
-/// // Under Kubernetes: for five seconds the endpoint is still found by those who look for it.
+/// // Under Kubernetes, clients may still find the endpoint for five seconds.
 /// let drain = Drain::new(Duration::from_secs(20)).announce(Duration::from_secs(5));
 /// rotor::signals::drain_on_termination_with(group, drain)
 /// # }
@@ -52,7 +52,8 @@ pub fn drain_on_termination(loops: impl Into<GroupHandle>, time: Duration) -> io
 #[doc(alias = "preStop")]
 pub fn drain_on_termination_with(loops: impl Into<GroupHandle>, drain: Drain) -> io::Result<()> {
     let loops = loops.into();
-    // Not in the thread: the caller is to hear of a refusal, and from here on no signal kills.
+    // Installed here and not in the thread, so that the caller gets the error, and from here on
+    // these signals no longer kill the process.
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let wait = move || {
         for (number, signal) in signals.forever().enumerate() {
@@ -63,8 +64,8 @@ pub fn drain_on_termination_with(loops: impl Into<GroupHandle>, drain: Drain) ->
                 }
                 1 => loops.stop(),
                 _ => {
-                    // It comes back only if the system knows no such signal, and it has just sent
-                    // it.
+                    // This returns only if the system does not know the signal, which it has just
+                    // sent.
                     let _unknown = emulate_default_handler(signal);
                 }
             }
@@ -73,9 +74,9 @@ pub fn drain_on_termination_with(loops: impl Into<GroupHandle>, drain: Drain) ->
     Builder::new().name("signals".into()).spawn(wait).map(drop)
 }
 
-/// Calls `f` at each SIGHUP, on a small thread that lives as long as the process: to open log files
-/// again, or to read a configuration. A panic of `f` is logged, and it is called at the next one all
-/// the same.
+/// Calls `f` at each SIGHUP, for example to reopen log files or to read a configuration. A small
+/// thread, which lives as long as the process, waits for the signals. If `f` panics, that is
+/// logged, and the next SIGHUP calls it again.
 ///
 /// # Errors
 ///
@@ -86,7 +87,8 @@ pub fn on_hangup(f: impl Fn() + Send + 'static) -> io::Result<()> {
     let mut signals = Signals::new([SIGHUP])?;
     let wait = move || {
         for _ in signals.forever() {
-            // Without the thread the process would hear no hangup any more: the handler stays.
+            // A panic must not end the thread: the signal handler stays installed, and SIGHUP would
+            // be ignored from then on.
             if let Err(panicked) = guard(&f) {
                 log_guarded!(error, "the function of `on_hangup` {panicked}");
             }

@@ -1,4 +1,4 @@
-//! `SpawnError`: why a machine was not made, and the seed that was not used.
+//! `SpawnError`: why a machine was not made, with the seed if it was not used.
 
 use std::any::type_name;
 use std::error::Error;
@@ -7,22 +7,22 @@ use std::fmt;
 use crate::guard::Panicked;
 use crate::response::BoxError;
 
-/// Why a machine was not made from its seed, and the seed, if it was not used.
+/// The error of a machine that was not made: the cause, and the seed if it was not used.
 pub struct SpawnError<S> {
-    /// What was in the way.
+    /// Why the machine was not made.
     pub cause: SpawnCause,
-    /// The seed, if it was not used: whatever it owns (an accepted socket, say) is not lost.
+    /// The seed, if it was not used, so that what it owns (such as an accepted socket) is not lost.
     pub seed: Option<S>,
 }
 
-/// What kept a machine from being made.
+/// The reason why a machine was not made.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SpawnCause {
-    /// Every slot is taken (`Config::machines_max`), or kept for a machine that has waited for it.
-    /// Nobody's fault: wait for one with `Scope::wake_on_free_slot`.
+    /// Every slot is in use (`Config::machines_max`), or reserved for a machine that has waited for
+    /// it. This is nobody's mistake: wait for a slot with `Scope::wake_on_free_slot`.
     SlabFull,
-    /// `create` answered `done`: the machine ended before it began.
+    /// `create` answered `done`: the machine ended at once.
     Ended,
     /// `create` answered with this error.
     Failed(BoxError),
@@ -31,7 +31,7 @@ pub enum SpawnCause {
 }
 
 impl<S> SpawnError<S> {
-    /// The same error around another seed: what a wrapper hands down to the part that it wraps.
+    /// Converts the seed of the error. A wrapper passes the error to its inner machine in this way.
     pub fn map<S2>(self, seed: impl FnOnce(S) -> S2) -> SpawnError<S2> {
         SpawnError { cause: self.cause, seed: self.seed.map(seed) }
     }
@@ -51,7 +51,8 @@ impl<S> fmt::Display for SpawnError<S> {
         match &self.cause {
             SpawnCause::SlabFull => f.write_str("no slot is free (Config::machines_max)"),
             SpawnCause::Ended => f.write_str("the machine ended while it was made"),
-            // Without the cause, which is the source: who prints the chain would have it twice.
+            // The cause is not printed, because it is the `source`: a printed chain would contain
+            // it twice.
             SpawnCause::Failed(_) => f.write_str("the machine could not be made"),
             SpawnCause::Panicked(panicked) => {
                 write!(f, "making the machine panicked: {}", panicked.message())

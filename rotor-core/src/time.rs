@@ -1,4 +1,4 @@
-//! Loop time: a point on a clock that starts with the process, or with a simulation.
+//! `Time`: a point in loop time, on a clock that starts with the process, or with a simulation.
 //!
 //! Nothing here reads a clock. A handler gets the time from its scope, and the loop gets it from
 //! its backend, so the same machine runs in real and in virtual time.
@@ -9,12 +9,12 @@ use std::time::Duration;
 
 /// A point in loop time: whole nanoseconds since the epoch of the process, or of the simulation.
 ///
-/// All loops of a process share one epoch, so their times compare and may travel in messages. A
-/// time says nothing about the calendar; for that there is wall-clock time.
+/// All loops of a process share one epoch, so their times can be compared and sent in messages. A
+/// `Time` has no relation to the calendar; for that, use wall-clock time.
 ///
-/// Arithmetic saturates, at [`Time::ZERO`] and at [`Time::NEVER`]: a deadline computed from a
-/// number that a peer sent can be useless, but it can neither panic nor wrap round into the past.
-/// The range is about 584 years.
+/// Arithmetic saturates at [`Time::ZERO`] and [`Time::NEVER`]: a deadline computed from a number
+/// that a peer sent may be useless, but it can neither panic nor wrap around into the past. The
+/// range is about 584 years.
 ///
 /// # Examples
 ///
@@ -36,26 +36,28 @@ use std::time::Duration;
 pub struct Time(u64);
 
 impl Time {
-    /// The epoch itself: no time is earlier.
+    /// The epoch itself, the earliest time.
     pub const ZERO: Time = Time(0);
 
-    /// The end of the range, later than any other time. As a deadline it means that there is none.
+    /// The end of the range, later than any other time. As a deadline it means that there is no
+    /// deadline.
     pub const NEVER: Time = Time(u64::MAX);
 
-    /// Makes the time that many nanoseconds after the epoch.
+    /// Makes a time from the number of nanoseconds since the epoch.
     pub const fn from_nanos(nanos: u64) -> Time {
         Time(nanos)
     }
 
-    /// Nanoseconds since the epoch.
+    /// Returns the number of nanoseconds since the epoch.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Returns how long after `earlier` this time is; zero if it is not after it.
+    /// Returns the time that has passed since `earlier`, or zero if `earlier` is later than this
+    /// time.
     ///
-    /// The operator `-` between two times is the same. What is left until a deadline is `deadline -
-    /// now`.
+    /// The operator `-` between two times does the same. The time left until a deadline is
+    /// `deadline - now`.
     pub const fn duration_since(self, earlier: Time) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -100,7 +102,8 @@ impl Sub for Time {
     }
 }
 
-/// Prints seconds, as `Time(12.000000250s)`: nobody can read nineteen digits of nanoseconds.
+/// Prints seconds, as `Time(12.000000250s)`, because nineteen digits of nanoseconds are hard to
+/// read.
 impl fmt::Debug for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if *self == Time::NEVER {
@@ -112,7 +115,7 @@ impl fmt::Debug for Time {
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// Stays in 64 bits, where `Duration::as_nanos` would take 128.
+/// Returns nanoseconds in 64 bits; `Duration::as_nanos` would compute in 128.
 fn saturating_nanos(duration: Duration) -> u64 {
     duration
         .as_secs()

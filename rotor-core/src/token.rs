@@ -1,4 +1,5 @@
-//! The name of a machine in its loop: a slot of the slab and the generation of that slot.
+//! `Token`: the name of a machine in its loop, which is a slot of the slab and the generation of
+//! that slot.
 
 use std::fmt;
 
@@ -7,25 +8,25 @@ compile_error!(
     "rotor needs 64-bit pointers: a Token packs a slot index and its generation into one usize"
 );
 
-/// How many bits of a token name the slot.
+/// The number of bits for the slot.
 const INDEX_BITS: u32 = 24;
-/// How many bits of a token name the generation of the slot.
+/// The number of bits for the generation of the slot.
 const GENERATION_BITS: u32 = 38;
 
-/// The most slots that a slab can have: 16,777,215, because a token keeps 24 bits for the slot (and
-/// one value of them is taken to mean "none").
+/// The maximum number of slots in a slab: 16,777,215, because a token has 24 bits for the slot (and
+/// one value of them means "none").
 pub const MACHINES_LIMIT: usize = (1 << INDEX_BITS) - 1;
 
 /// The last generation of a slot; a slot that reaches it is never used again.
 pub(crate) const GENERATION_LAST: u64 = (1 << GENERATION_BITS) - 1;
 
-/// Names one machine of one loop, now and for ever: the slot that holds it and the generation of
+/// Identifies one machine of one loop, for good: by the slot that holds it and the generation of
 /// that slot.
 ///
-/// A slot that is used again gets a new generation, so a token of a machine that is gone never
-/// names a later one: events, wake-ups and deadlines meant for the old machine are dropped by the
-/// loop before any machine sees them. A slot has 2³⁸ generations; after the last one (a hundred
-/// thousand spawns a second in the same slot, for a month) it is taken out of use.
+/// A slot that is used again gets a new generation, so the token of a machine that is gone never
+/// names a later machine: the loop drops events, wake-ups and deadlines for the old machine before
+/// any machine sees them. A slot has 2³⁸ generations; after the last one (a hundred thousand spawns
+/// a second in the same slot, for a month) it is not used any more.
 ///
 /// Tokens of different loops may be equal.
 #[doc(alias = "ABA")]
@@ -49,17 +50,17 @@ impl Token {
         (self.0 >> INDEX_BITS) as u64
     }
 
-    /// Returns the token as one number, for a backend that hands it to the kernel and gets it back.
+    /// Returns the token as a number, for a backend that passes it to the kernel and gets it back.
     ///
-    /// It never equals `usize::MAX`, which a backend may keep for its own waker.
+    /// It is never `usize::MAX`, so a backend can use that value for its own waker.
     pub fn into_usize(self) -> usize {
         self.0
     }
 
-    /// Returns the token that [`into_usize`](Token::into_usize) made a number of.
+    /// Makes a token from a number that [`into_usize`](Token::into_usize) returned.
     ///
-    /// A number that no token of the loop was made into names no machine: what is addressed to it
-    /// is dropped.
+    /// A number that does not come from a token of the loop names no machine: events for it are
+    /// dropped.
     pub fn from_usize(number: usize) -> Token {
         Token(number)
     }
