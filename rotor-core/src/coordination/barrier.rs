@@ -8,8 +8,8 @@ use crate::future::{Future, Leave, Port};
 use crate::scope::Scope;
 use crate::sync::{Mutex, MutexGuard};
 
-/// A barrier, at which machines wait until a set number of them has arrived. Then all go on, and it
-/// begins anew.
+/// A barrier: machines wait at it until a set number of them has arrived. Then all of them go on,
+/// and the barrier starts over.
 ///
 /// Clones are the same barrier.
 #[derive(Clone)]
@@ -21,8 +21,8 @@ pub struct Barrier {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Arrived {
-    /// Whether this machine was the last to arrive. Exactly one of them is, and can do what must be
-    /// done once.
+    /// Whether this machine was the last one to arrive. This is true for exactly one of them, which
+    /// can do what must be done once.
     pub is_last: bool,
 }
 
@@ -32,7 +32,7 @@ struct Shared {
 }
 
 impl Barrier {
-    /// Makes a barrier for this many machines. With 0 or 1 nobody waits.
+    /// Makes a barrier for this many machines. With 0 or 1, machines do not wait at all.
     pub fn new(machines: usize) -> Barrier {
         Barrier { shared: Arc::new(Shared { count: machines, line: Mutex::default() }) }
     }
@@ -40,8 +40,8 @@ impl Barrier {
     /// Arrives at the barrier. The machine is woken when all have arrived, even if it is the last
     /// one.
     ///
-    /// Dropping the future before that leaves the barrier again, so another machine has to arrive.
-    /// When the last clone of the barrier is dropped, the future resolves to
+    /// Dropping the future before that withdraws the arrival, so another machine has to arrive. If
+    /// the last clone of the barrier is dropped, the future returns
     /// [`Lost::Dropped`](crate::Lost::Dropped).
     pub fn arrive<C>(&self, scope: &Scope<'_, C>) -> Future<Arrived> {
         let (port, future) = scope.create_future();
@@ -53,7 +53,8 @@ impl Barrier {
             }
             line.take_all()
         };
-        // Without the lock, since machines are woken. One that leaves in this moment has arrived.
+        // Called without the lock, since this wakes machines. A machine that leaves at this moment
+        // counts as arrived.
         for other in others {
             let _gone = other.set(Arrived { is_last: false });
         }

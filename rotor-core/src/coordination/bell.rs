@@ -1,4 +1,4 @@
-//! `Bell`: reports that something has happened, to one listener or to all.
+//! `Bell`: tells one listener, or all of them, that something has happened.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError};
@@ -8,11 +8,12 @@ use crate::future::{Future, Leave, Port};
 use crate::scope::Scope;
 use crate::sync::{Mutex, MutexGuard};
 
-/// A bell that machines listen to and that any machine or thread can ring.
+/// A bell that machines listen to and that any machine or thread can ring. Elsewhere called a
+/// condition variable, or notify.
 ///
-/// Clones are the same bell. Each call of [`listen`](Bell::listen) hears one ring, from the call
-/// on; a ring that nobody listens for is lost. So listen first, then look at what the bell is
-/// about, then wait.
+/// Clones are the same bell. Each call of [`listen`](Bell::listen) gets one ring that happens after
+/// the call. A ring without listeners is lost, so call `listen` first, then check the condition
+/// that the bell announces, then wait.
 #[doc(alias = "condvar")]
 #[doc(alias = "notify")]
 #[derive(Clone, Default)]
@@ -33,7 +34,7 @@ impl Bell {
 
     /// Listens for one ring. The machine is woken by the first ring that is for it, or when the
     /// last clone of the bell is dropped ([`Lost::Dropped`](crate::Lost::Dropped)). Dropping the
-    /// future ends the listening.
+    /// future stops listening.
     pub fn listen<C>(&self, scope: &Scope<'_, C>) -> Future<()> {
         let (port, future) = scope.create_future();
         self.shared.lock().join_port(port, Arc::downgrade(&self.shared) as _);
@@ -41,19 +42,19 @@ impl Bell {
     }
 
     /// Rings for the listener that has waited longest, and returns whether there was one. If its
-    /// future is dropped before the ring is taken, even by the end of its machine, the next
+    /// future is dropped before the ring is taken, even because its machine has ended, the next
     /// listener gets the ring.
     #[doc(alias = "notify_one")]
     pub fn ring_one(&self) -> bool {
         self.shared.ring_one()
     }
 
-    /// Rings for all who listen now, and returns how many they were.
+    /// Rings for all current listeners, and returns how many there were.
     #[doc(alias = "notify_all")]
     #[doc(alias = "notify_waiters")]
     pub fn ring_all(&self) -> usize {
         let all = self.shared.lock().take_all();
-        // A listener that does not take its ring passes it to nobody: the others have their own.
+        // If such a ring is not taken, it need not be passed on: all listeners have got one.
         let ring = |port: Port<()>| {
             port.forget_line();
             port.set(()).ok()
@@ -71,7 +72,7 @@ impl Shared {
     fn ring_one(&self) -> bool {
         loop {
             let Some(first) = self.lock().next() else { return false };
-            // One that goes in this moment leaves the ring to the next.
+            // A listener that is dropped at this moment leaves the ring to the next one.
             if first.set(()).is_ok() {
                 return true;
             }

@@ -14,9 +14,10 @@ use crate::sync::{Mutex, MutexGuard};
 
 /// A value that one machine, or thread, holds at a time, over any number of events.
 ///
-/// Clones are the same lock. A machine that [asks](Lock::ask) is woken when it is its turn, first
-/// come, first served, and *owns* the value as a [`Held`] until it drops that. Nobody waits inside
-/// a handler. For what is needed within one event only, the context or std's `Mutex` is better.
+/// Clones are the same lock. A machine that [asks](Lock::ask) for the value is woken when it gets
+/// the value, first come, first served. It then *owns* the value as a [`Held`], until it drops
+/// that. No handler blocks. For a value that is needed within one event only, the context or std's
+/// `Mutex` is better.
 ///
 /// ```
 /// # use rotor_core as rotor;
@@ -34,15 +35,16 @@ pub struct Lock<T> {
     shared: Arc<Shared<T>>,
 }
 
-/// The value of a [`Lock`], owned by whoever holds it. Dropping this gives the value back.
+/// The value of a [`Lock`], owned by the current holder. Dropping this gives the value back.
 #[doc(alias = "MutexGuard")]
 #[must_use = "the value is given back when this is dropped"]
 pub struct Held<T> {
-    /// Absent only while the value is being put back.
+    /// `None` only while the value is being given back.
     value: Option<T>,
     shared: Arc<Shared<T>>,
     was_panicked: bool,
-    /// Whether the holder took notice of an earlier panic: it has asked, or changed the value.
+    /// Whether the holder knows about an earlier panic: it has called `was_panicked`, or changed
+    /// the value.
     is_told: AtomicBool,
 }
 
@@ -51,7 +53,7 @@ struct Shared<T> {
 }
 
 struct State<T> {
-    /// Absent while somebody holds it.
+    /// `None` while the value is held.
     value: Option<T>,
     line: WaitLine<Port<Held<T>>>,
     was_panicked: bool,
@@ -64,7 +66,7 @@ impl<T> Lock<T> {
         Lock { shared: Arc::new(Shared { state: Mutex::new(state) }) }
     }
 
-    /// Takes the value; `None` if somebody holds it or waits for it.
+    /// Takes the value. Returns `None` if the value is held, or others wait for it.
     pub fn try_take(&self) -> Option<Held<T>> {
         let mut state = self.shared.lock();
         let value = state.value.take()?;
@@ -82,8 +84,8 @@ impl<T> Lock<T> {
 impl<T: Send + 'static> Lock<T> {
     /// Asks for the value. The machine is woken when it gets the value, even if it gets it at once.
     ///
-    /// Dropping the future leaves the line; if the value had come already, the next in line gets
-    /// it.
+    /// Dropping the future leaves the queue. If it already contained the value, the next machine in
+    /// the queue gets the value.
     pub fn ask<C>(&self, scope: &Scope<'_, C>) -> Future<Held<T>> {
         let (port, future) = scope.create_future();
         let mut state = self.shared.lock();
@@ -91,7 +93,7 @@ impl<T: Send + 'static> Lock<T> {
             Some(value) => {
                 let was_panicked = std::mem::take(&mut state.was_panicked);
                 drop(state);
-                // The machine that asks is there; if it were not, the value would go back.
+                // The machine that asks is alive; if it were not, the value would be given back.
                 drop(port.set(self.shared.held(value, was_panicked)));
             }
             None => state.line.join_port(port, Arc::downgrade(&self.shared) as _),
@@ -101,9 +103,9 @@ impl<T: Send + 'static> Lock<T> {
 }
 
 impl<T> Held<T> {
-    /// Returns whether an earlier holder panicked while it held the value, and no holder since has
-    /// asked this or changed the value: the value may be half changed. Nothing is poisoned: this is
-    /// reported to one holder, and the next one gets the value all the same.
+    /// Returns whether an earlier holder panicked while it held the value, and no holder since then
+    /// has called this method or changed the value. The value may then be half changed. The lock is
+    /// not poisoned: this is reported to one holder, and later ones get the value as usual.
     #[doc(alias = "poison")]
     pub fn was_panicked(&self) -> bool {
         self.is_told.store(true, Relaxed);
@@ -129,7 +131,7 @@ impl<T> Shared<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the value to the first in line that is still there, or puts it back.
+    /// Gives the value to the first machine in the queue that still exists, or puts it back.
     fn hand_on(self: &Arc<Self>, mut value: T, was_panicked: bool) {
         loop {
             let first = {
@@ -143,7 +145,7 @@ impl<T> Shared<T> {
                     }
                 }
             };
-            // Without the lock, since a machine is woken.
+            // Called without the lock, since this wakes a machine.
             match first.set(self.held(value, was_panicked)) {
                 Ok(()) => return,
                 Err(mut held) => match held.value.take() {

@@ -1,5 +1,5 @@
-//! Things that machines of any loop wait for in one fair line: permits, a value that one holds at a
-//! time, each other, a bell.
+//! Things for which machines of any loop wait in a fair queue: permits, a value that one machine
+//! holds at a time, a barrier, a bell.
 //!
 //! ```text
 //!   ask(&scope) ─▶ in line ─ first ─▶ Future: woken, and has it ─ dropped ─▶ the next one's

@@ -1,6 +1,8 @@
-//! `Permits`: limits how many may do something at a time, across machines, loops and threads.
+//! `Permits`: limits how many users do something at the same time, across machines, loops and
+//! threads.
 //!
-//! Here is what those who want permits have of them; `shared` has the permits, and those who wait.
+//! This file has the public interface of those who want permits. `shared` has the permits and the
+//! queue for them.
 
 mod shared;
 
@@ -14,12 +16,13 @@ use crate::future::{Future, Lost};
 use crate::scope::Scope;
 use crate::time::Time;
 
-/// Limits how many may do something at a time: run a section that blocks, use a library that bears
-/// few callers, ask one server.
+/// Limits how many machines, jobs or threads do something at the same time: run a section that
+/// blocks, use a library that stands only a few callers, send requests to one server. Elsewhere
+/// called a semaphore.
 ///
 /// Clones are the same permits, for machines of any loop and for threads. First come, first served:
-/// while anybody waits, [`try_take`](Permits::try_take) returns `None`. Dropping a [`Permit`] gives
-/// it to the first in line, or back.
+/// while others wait, [`try_take`](Permits::try_take) returns `None`. Dropping a [`Permit`] gives
+/// it to the first in the queue; if nothing waits, it becomes free.
 ///
 /// ```
 /// # use rotor_core as rotor;
@@ -61,37 +64,37 @@ pub struct Permits {
 }
 
 impl Permits {
-    /// Makes this many permits, all of them free. 0 is allowed: everybody waits until
-    /// [`set`](Permits::set) changes the number.
+    /// Makes this many permits, all of them free. With 0, all wait until [`set`](Permits::set)
+    /// changes the number.
     ///
-    /// At most 2^62 - 1; a greater number counts as that.
+    /// The maximum is 2^62 - 1; a larger number is reduced to that.
     pub fn new(permits: usize) -> Permits {
         Permits { shared: Arc::new(Shared::new(permits.min(PERMITS_MAX))) }
     }
 
-    /// Takes a permit; `None` if none is free, somebody waits for one, or the permits are
+    /// Takes a permit. Returns `None` if none is free, others wait for one, or the permits are
     /// [closed](Permits::close).
     pub fn try_take(&self) -> Option<Permit> {
         self.shared.try_take()
     }
 
     /// Asks for a permit. The machine is woken when it gets one, even if it gets one at once. Then
-    /// [`Future::take`] returns it; or [`Lost::Cancelled`] once the permits are
-    /// [closed](Permits::close); or [`Lost::Dropped`] when no permits and no clones of this are
-    /// left.
+    /// [`Future::take`] returns the permit. It returns [`Lost::Cancelled`] if the permits are
+    /// [closed](Permits::close), and [`Lost::Dropped`] if all clones and permits have been dropped.
     ///
-    /// Dropping the future leaves the line; a permit that had come already is given back.
+    /// Dropping the future leaves the queue. If it already contained a permit, the permit is given
+    /// back.
     pub fn ask<C>(&self, scope: &Scope<'_, C>) -> Future<Permit> {
         self.ask_until(Time::NEVER, scope)
     }
 
-    /// Asks for a permit that is of no use after `until`: then the future resolves to
-    /// [`Lost::Late`]; at once where that time has passed, even if a permit is free, or the permits
-    /// are [closed](Permits::close).
+    /// Asks for a permit that is useless after `until`. When that time has passed, the future
+    /// returns [`Lost::Late`] instead of a permit. If it has passed already, the future does so at
+    /// once, even if a permit is free or the permits are [closed](Permits::close).
     ///
-    /// Otherwise this is no deadline: the machine is told only when its turn comes. To do something
-    /// else at that time, it returns a deadline of its own, and drops the future then. The permits
-    /// learn the time only from those who ask with such a time, on whatever loop.
+    /// This is not a deadline: the machine is woken only when its turn comes. To do something else
+    /// at that time, it must return a deadline of its own, and then drop the future. The permits
+    /// know the time only from calls of this method, on whatever loop.
     pub fn ask_until<C>(&self, until: Time, scope: &Scope<'_, C>) -> Future<Permit> {
         let (port, future) = scope.create_future();
         if until < scope.now() {
@@ -101,7 +104,7 @@ impl Permits {
         let waiter = Waiter::Machine(port);
         match self.try_take() {
             Some(permit) => {
-                // The machine that asks is there; if it were not, the permit would go back.
+                // The machine that asks is alive; if it were not, the permit would be given back.
                 if !waiter.give(permit) {
                     self.shared.put_back(true);
                     self.shared.serve();
@@ -117,13 +120,13 @@ impl Permits {
         future
     }
 
-    /// Notes the time, so that nobody is given a permit that has become useless to it.
+    /// Notes the time, so that no permit is given to a waiter that it would reach too late.
     fn tell_time(&self, now: Time) {
         let mut look = self.shared.look();
         look.state.now = look.state.now.max(now);
     }
 
-    /// Gives the job a permit, at once or when one is given back.
+    /// Gives the job a permit, now or when one is given back.
     pub(crate) fn take_or_wait(&self, job: Box<dyn WaitingJob>) {
         match self.try_take() {
             Some(permit) => job.give(permit),
@@ -131,9 +134,9 @@ impl Permits {
         }
     }
 
-    /// Sets how many permits there are. Additional ones are given at once to those who wait. If
-    /// there are fewer now, those that are out stay valid, and the surplus is not given again when
-    /// it comes back.
+    /// Sets the number of permits. Additional ones are given at once to those that wait. If there
+    /// are fewer than before, permits in use stay valid, and the surplus disappears when they are
+    /// given back.
     pub fn set(&self, permits: usize) {
         let permits = permits.min(PERMITS_MAX);
         {
@@ -158,13 +161,13 @@ impl Permits {
         self.shared.look().free
     }
 
-    /// Returns how many wait for a permit now.
+    /// Returns how many machines and jobs wait for a permit now.
     pub fn waiting(&self) -> usize {
         self.shared.look().state.line.len()
     }
 
-    /// Closes the permits: all who wait, and all who ask from now on, get [`Lost::Cancelled`], and
-    /// [`try_take`](Permits::try_take) returns `None`. Permits that are out stay valid.
+    /// Closes the permits: all that wait, and all that ask from now on, get [`Lost::Cancelled`],
+    /// and [`try_take`](Permits::try_take) returns `None`. Permits in use stay valid.
     pub fn close(&self) {
         let waiting = {
             let mut look = self.shared.look();

@@ -1,4 +1,4 @@
-//! `WaitLine`: first come, first served, and whoever leaves is out of it at once.
+//! `WaitLine`: a queue, first come, first served, which a waiter can leave at any time.
 
 use std::collections::VecDeque;
 
@@ -6,9 +6,9 @@ use crate::future::{Leave, Port};
 use crate::queue_memory::give_back;
 use std::sync::Weak;
 
-/// A line of those who wait. Places are numbers that only grow.
+/// A queue of waiters. Their places are numbers that only grow.
 pub(crate) struct WaitLine<W> {
-    /// In the order of their places. One that has left is a gap; gaps are removed when they are
+    /// In the order of the places. A waiter that has left is a gap; gaps are removed when there are
     /// many.
     places: VecDeque<(u64, Option<W>)>,
     last: u64,
@@ -22,19 +22,19 @@ impl<W> Default for WaitLine<W> {
 }
 
 impl<W> WaitLine<W> {
-    /// Returns the place that the next one to join will get.
+    /// Returns the place of the next waiter that joins.
     pub(crate) fn next_place(&self) -> u64 {
         self.last + 1
     }
 
-    /// Puts `waiter` at the end, and returns its place.
+    /// Appends `waiter` and returns its place.
     pub(crate) fn join(&mut self, waiter: W) -> u64 {
         self.last += 1;
         self.places.push_back((self.last, Some(waiter)));
         self.last
     }
 
-    /// Takes the first.
+    /// Takes the first waiter.
     pub(crate) fn next(&mut self) -> Option<W> {
         loop {
             let (_, waiter) = self.places.pop_front()?;
@@ -46,13 +46,13 @@ impl<W> WaitLine<W> {
         }
     }
 
-    /// Takes the waiter with that place out of the line, if it is still there.
+    /// Removes the waiter with that place, if it is still there.
     pub(crate) fn leave(&mut self, place: u64) -> Option<W> {
         let index = self.places.binary_search_by_key(&place, |(place, _)| *place).ok()?;
         let waiter = self.places[index].1.take()?;
         self.gaps += 1;
-        // Gaps are removed when there are more of them than waiters: until then they cost no more
-        // than those, and so each waiter is moved once, on average.
+        // Gaps are removed when there are more of them than waiters. Until then they cost no more
+        // memory than those, and each waiter is moved once, on average.
         if self.gaps * 2 > self.places.len() {
             self.places.retain(|(_, waiter)| waiter.is_some());
             self.gaps = 0;
@@ -69,7 +69,7 @@ impl<W> WaitLine<W> {
         self.len() == 0
     }
 
-    /// Empties the line.
+    /// Takes all waiters.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = W> + use<W> {
         self.gaps = 0;
         std::mem::take(&mut self.places).into_iter().filter_map(|(_, waiter)| waiter)
@@ -77,7 +77,7 @@ impl<W> WaitLine<W> {
 }
 
 impl<V> WaitLine<Port<V>> {
-    /// Puts the port of a future at the end; when that is dropped, `line` is told to let it leave.
+    /// Appends the port of a future. When the future is dropped, `line` is called to remove it.
     pub(crate) fn join_port(&mut self, port: Port<V>, line: Weak<dyn Leave>) {
         port.leave_on_cancel(line, self.next_place());
         self.join(port);

@@ -1,7 +1,8 @@
-//! The permits of all clones of [`Permits`](super::Permits), and those who wait for one.
+//! The permits of all clones of [`Permits`](super::Permits), and the queue for them.
 //!
-//! One word has the number of free permits. As long as nobody waits, taking a permit and giving it
-//! back need nothing else. `SLOW` in it says that there is more to look at, under the lock.
+//! An atomic word contains the number of free permits. As long as nothing waits, taking a permit
+//! and giving it back need only this word. Its bit `SLOW` says that there is more to do, under the
+//! lock.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, Weak};
@@ -16,58 +17,59 @@ use crate::time::Time;
 /// One of the [`Permits`](super::Permits). Dropping it gives it back.
 ///
 /// A permit that is dropped without having been [used](Permit::run) is counted
-/// ([`PermitStats::unused`]): as a rule the code that it should limit forgot about it.
+/// ([`PermitStats::unused`]), because the code that it should limit has usually forgotten about it.
 #[doc(alias = "SemaphorePermit")]
 #[must_use = "a permit that is dropped is given back"]
 pub struct Permit {
-    /// Absent when there is nothing to give back.
+    /// `None` if there is nothing to give back.
     shared: Option<Arc<Shared>>,
     is_used: bool,
 }
 
-/// The statistics of [`Permits`](super::Permits), all of one moment.
+/// The statistics of [`Permits`](super::Permits), all taken at the same moment.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct PermitStats {
     /// Permits that are free.
     pub available: usize,
-    /// How many wait for a permit: futures, and jobs
-    /// ([`JobBuilder::permits`](crate::JobBuilder::permits)).
+    /// How many futures and jobs ([`JobBuilder::permits`](crate::JobBuilder::permits)) wait for a
+    /// permit.
     pub waiting: usize,
-    /// The most that waited at a time so far.
+    /// The largest number that waited at the same time so far.
     pub waiting_most: usize,
     /// How many had to wait so far.
     pub waited: u64,
-    /// How many stopped waiting without a permit: the future was dropped, or it was too late.
+    /// How many stopped waiting without getting a permit: the future was dropped, or it was too
+    /// late.
     pub left: u64,
     /// Permits that were given back without having been used.
     pub unused: u64,
 }
 
 pub(super) struct Shared {
-    /// Twice the number of free permits, and [`SLOW`]. Without the lock it is changed only while
+    /// Twice the number of free permits, plus [`SLOW`]. Without the lock it is changed only while
     /// `SLOW` is not set.
     word: AtomicUsize,
     state: Mutex<State>,
 }
 
-/// Somebody waits, or there is something else to look at: the lock is needed.
+/// The bit that says that the lock is needed: there are waiters, or there is something else to
+/// check.
 const SLOW: usize = 1;
 
-/// The most permits; one bit of the word is [`SLOW`]. Nobody needs that many.
+/// The maximum number of permits, which leaves room for the bit [`SLOW`]. Nobody needs that many.
 pub(super) const PERMITS_MAX: usize = usize::MAX / 4;
 
 pub(super) struct State {
     pub(super) line: WaitLine<Waiting>,
     /// How many permits there should be.
     pub(super) total: usize,
-    /// Permits that are out and will not be given again when they come back, since there should be
-    /// fewer.
+    /// Permits in use that disappear when they are given back, because their number was reduced.
     pub(super) surplus: usize,
     pub(super) is_closed: bool,
-    /// Somebody is giving free permits to those who wait.
+    /// Whether a thread is giving free permits to waiters.
     is_served: bool,
-    /// The latest time that anybody who asked has told.
+    /// The latest time that was passed in with a request.
     pub(super) now: Time,
     pub(super) stats: PermitStats,
 }
@@ -77,33 +79,33 @@ pub(super) struct Waiting {
     until: Time,
 }
 
-/// Who gets a permit.
+/// What gets a permit.
 pub(super) enum Waiter {
     Machine(Port<Permit>),
     Job(Box<dyn WaitingJob>),
 }
 
-/// A job that needs a permit before it begins. It must keep a panic of its closure's drop from
-/// whoever serves the line.
+/// A job that needs a permit before it begins. It must catch a panic of its closure's drop, so that
+/// the thread that serves the queue is not affected.
 pub(crate) trait WaitingJob: Send {
-    /// Has its place in `line` freed when it is cancelled from now on; `false` if it is cancelled
-    /// already.
+    /// Sets that its place in `line` is freed when it is cancelled. Returns `false` if it is
+    /// cancelled already.
     fn leave_on_cancel(&self, line: Weak<dyn Leave>, place: u64) -> bool;
 
     fn give(self: Box<Self>, permit: Permit);
 
-    /// Reports that it will get no permit, or was cancelled.
+    /// Tells the job that it will get no permit, or was cancelled.
     fn lose(self: Box<Self>, lost: Lost);
 }
 
 impl Permit {
-    /// Runs `f`, which is what the permit is for. A permit may be used any number of times.
+    /// Runs `f`, the work that the permit allows. A permit may be used any number of times.
     pub fn run<V>(&mut self, f: impl FnOnce() -> V) -> V {
         self.note_used();
         f()
     }
 
-    /// Notes that what the permit is for was done.
+    /// Marks the permit as used, for work that is not run by [`run`](Permit::run).
     pub fn note_used(&mut self) {
         self.is_used = true;
     }
@@ -128,7 +130,7 @@ impl Drop for Permit {
     }
 }
 
-/// Holds the lock, and with it the word: meanwhile nobody changes the word without the lock.
+/// The lock, together with the word: while this exists, the word is not changed without the lock.
 pub(super) struct Look<'a> {
     pub(super) state: MutexGuard<'a, State>,
     pub(super) free: usize,
@@ -148,7 +150,7 @@ fn word_of(free: usize) -> usize {
 }
 
 impl Shared {
-    /// So many permits, all of them free.
+    /// Makes this many permits, all of them free.
     pub(super) fn new(permits: usize) -> Shared {
         let state = State {
             line: WaitLine::default(),
@@ -201,7 +203,7 @@ impl Shared {
         Look { state, free, word: &self.word }
     }
 
-    /// Puts `whom` at the end of the line, then serves the line.
+    /// Appends `whom` to the queue, then serves the queue.
     pub(super) fn line_up(self: &Arc<Self>, whom: Waiter, until: Time) {
         let refused = {
             let mut look = self.look();
@@ -214,12 +216,12 @@ impl Shared {
         }
     }
 
-    /// Gives free permits to those who wait, one by one: each without the lock, since a machine is
-    /// woken, and may be gone.
+    /// Gives free permits to waiters, one by one. Each is given without the lock, since this wakes
+    /// a machine, which may also be gone.
     ///
-    /// Only one caller at a time does so: a job may give its permit back as soon as it gets it, for
-    /// example because its pool is gone, and each job in line would then be a few more calls on the
-    /// stack.
+    /// Only one thread at a time does this. A job may give its permit back as soon as it gets it,
+    /// for example because its pool is gone; otherwise each job in the queue would then add some
+    /// nested calls to the stack.
     pub(super) fn serve(self: &Arc<Self>) {
         let mut serving = Serving { shared: self, is_it: false };
         while let Some(Waiting { whom, until }) = serving.next() {
@@ -232,7 +234,7 @@ impl Shared {
         }
     }
 
-    /// Puts a permit back; `has_left` says that the one it was for is gone.
+    /// Puts a permit back. `has_left` says that the waiter that it was meant for is gone.
     pub(super) fn put_back(&self, has_left: bool) {
         let mut look = self.look();
         look.state.stats.left += u64::from(has_left);
@@ -244,16 +246,16 @@ impl Shared {
     }
 }
 
-/// Serves the line, if nobody else does.
+/// Serves the queue, if no other thread does.
 struct Serving<'a> {
     shared: &'a Arc<Shared>,
     is_it: bool,
 }
 
 impl Serving<'_> {
-    /// Takes a free permit for the first in line. If there is no permit, or nobody waits, serving
-    /// ends. That is noted under the same lock, so that a permit that comes back later is seen to
-    /// by whoever brings it.
+    /// Takes a free permit for the first waiter. If there is no permit, or no waiter, serving ends.
+    /// This is noted under the same lock, so that a permit that is given back later is served by
+    /// the thread that gives it back.
     fn next(&mut self) -> Option<Waiting> {
         let mut look = self.shared.look();
         if look.state.is_served && !self.is_it {
@@ -269,7 +271,7 @@ impl Serving<'_> {
 
 impl Drop for Serving<'_> {
     fn drop(&mut self) {
-        // Giving a permit has panicked.
+        // A panic happened while a permit was being given.
         if self.is_it {
             self.shared.look().state.is_served = false;
         }
@@ -278,8 +280,8 @@ impl Drop for Serving<'_> {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // Nobody will give a permit back any more. All who wait are told one by one, whatever a job
-        // does when it is dropped.
+        // No permit will be given back any more. Each waiter gets its result, even if the drop of a
+        // job misbehaves.
         let waiting = self.look().state.line.take_all();
         let lost = if thread::panicking() { Lost::Panicked } else { Lost::Dropped };
         waiting.for_each(|waiting| waiting.whom.lose(lost));
@@ -287,8 +289,8 @@ impl Drop for Shared {
 }
 
 impl State {
-    /// Puts `waiting` at the end of the line. Returns it if the permits are closed, or if it has
-    /// gone meanwhile, as a job may.
+    /// Appends `waiting` to the queue. Returns it if the permits are closed, or if it was cancelled
+    /// meanwhile, which happens to jobs.
     fn line_up(&mut self, waiting: Waiting, free: usize, shared: &Arc<Shared>) -> Option<Waiting> {
         let (line, place) = (Arc::downgrade(shared) as _, self.line.next_place());
         let is_there = match &waiting.whom {
@@ -321,8 +323,8 @@ impl Leave for Shared {
 }
 
 impl Waiter {
-    /// Hands a permit over. Returns `false` if nobody is left to take it; then the permit is not
-    /// given back.
+    /// Gives the permit away. Returns `false` if the receiver is gone; the permit is then not given
+    /// back.
     pub(super) fn give(self, permit: Permit) -> bool {
         match self {
             Waiter::Machine(port) => match port.set(permit) {
