@@ -14,13 +14,13 @@ use crate::scope::Scope;
             `Accept<Stream<P, {S}>, _>`"
 )]
 pub trait Accepted<S>: Machine {
-    /// Shared by all machines of one listener; each is made with a clone. If `clone` panics, only
-    /// this one connection is lost, as with a panic of `accepted`.
+    /// The value that all machines of one listener share; each machine is made with a clone of it.
+    /// If `clone` panics, only this one connection is lost, as when `accepted` panics.
     type Shared: Clone;
 
-    /// Makes the machine, which has its own slot already.
+    /// Makes the machine, which already has its slot.
     ///
-    /// `peer` is the address that the connection comes from, if it has one. An answer of `done` or
+    /// `peer` is the address from which the connection comes, if it has one. An answer of `done` or
     /// `error` closes the connection and is logged; the listener goes on.
     fn accepted(
         socket: S,

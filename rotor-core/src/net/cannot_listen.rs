@@ -1,14 +1,13 @@
-//! The error of an address that could not be opened: it names the address, which the system's error
-//! does not.
+//! `CannotListen`: the error of an address that could not be opened. It names the address, which
+//! the system's error does not.
 
 use std::error::Error;
 use std::fmt;
 use std::io;
 
-/// Why an address could not be opened: what the [`io::Error`] holds that
-/// [`Listener::bind`](super::Listener::bind) and
-/// [`DatagramSocket::bind`](super::DatagramSocket::bind) return. That has the kind of the system's
-/// error, which is the [source](Error::source) of this one.
+/// The reason why an address could not be opened. [`Listener::bind`](super::Listener::bind) and
+/// [`DatagramSocket::bind`](super::DatagramSocket::bind) return it inside an [`io::Error`] that has
+/// the kind of the system's error. The system's error is the [source](Error::source) of this one.
 #[derive(Debug)]
 pub struct CannotListen {
     address: String,
@@ -16,10 +15,10 @@ pub struct CannotListen {
 }
 
 impl CannotListen {
-    /// Puts an address into the error of whoever could not open it. For those who implement
+    /// Adds an address to the error of a failed attempt to open it. For implementations of
     /// listeners.
     pub fn on(address: &impl fmt::Display) -> impl FnOnce(io::Error) -> io::Error {
-        // With the kind of the cause, since callers decide by that.
+        // The kind of the cause is kept, because callers decide by it.
         |cause| io::Error::new(cause.kind(), CannotListen { address: address.to_string(), cause })
     }
 }

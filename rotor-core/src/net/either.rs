@@ -20,8 +20,8 @@ use crate::token::Token;
 
 /// One of two kinds of socket, of target, or of address.
 ///
-/// It is ordered by kind first, and values of different kinds are never equal. So a pool that keeps
-/// its servers by such targets never mixes those with and without TLS.
+/// Values are ordered by kind first, and values of different kinds are never equal. So a pool that
+/// is keyed by such targets never mixes targets with and without TLS.
 #[doc(alias = "MaybeTls")]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Either<A, B> {
@@ -286,7 +286,7 @@ impl<A: DatagramSocket, B: DatagramSocket> DatagramSocket for Either<A, B> {
 
     /// # Errors
     ///
-    /// Also `InvalidInput` for an address of the other kind.
+    /// Also `InvalidInput` if the address is of the other kind.
     fn send_to(&mut self, datagram: &[u8], target: &Self::Address) -> io::Result<usize> {
         match (self, target) {
             (Either::A(socket), Either::A(target)) => socket.send_to(datagram, target),
@@ -297,7 +297,7 @@ impl<A: DatagramSocket, B: DatagramSocket> DatagramSocket for Either<A, B> {
 
     /// # Errors
     ///
-    /// Also `InvalidInput` for an address of the other kind.
+    /// Also `InvalidInput` if the address is of the other kind.
     fn connect(&mut self, peer: &Self::Address) -> io::Result<()> {
         match (self, peer) {
             (Either::A(socket), Either::A(peer)) => socket.connect(peer),

@@ -1,4 +1,4 @@
-//! `Net` and `IpNet`: three kinds of socket that belong together, as one type parameter.
+//! `Net` and `IpNet`: a family of three kinds of socket, as one type parameter.
 
 use std::net::SocketAddr;
 
@@ -20,12 +20,12 @@ pub trait Net: 'static {
     type Datagram: DatagramSocket;
 }
 
-/// A [`Net`] whose sockets have addresses of IP and port: one bound for a program that listens,
-/// connects and exchanges datagrams, in place of one for each kind of socket.
+/// A [`Net`] whose addresses consist of an IP address and a port. With it, a program that listens,
+/// connects and exchanges datagrams needs one bound instead of one for each kind of socket.
 ///
-/// [`Inet`](super::Inet) is one, and the simulated network is. Every `Net` with such addresses
-/// implements it automatically. Its sockets are those of [`Net`]: where a type has to be told by
-/// the trait, as in an alias, that is `<N as Net>::Stream`.
+/// [`Inet`](super::Inet) and the simulated network implement it. Every `Net` with such addresses
+/// implements it automatically. Its sockets are those of [`Net`]: where the trait must be named, as
+/// in an alias, write `<N as Net>::Stream`.
 ///
 /// ```
 /// # use rotor_core as rotor;

@@ -1,12 +1,12 @@
-//! `rotor_forward_socket!`: what a socket around another leaves to that.
+//! `rotor_forward_socket!`: the methods that a wrapping socket forwards to its inner socket.
 
-/// Writes the methods of a [`StreamSocket`](crate::net::StreamSocket) that a socket around another
-/// one leaves to it, whatever else it does: how it connects, the error that the system keeps for
-/// it, a reset, what a read costs, and its options. It is called in the `impl`, with the name of the
-/// field that has the inner socket.
+/// Defines the methods of a [`StreamSocket`](crate::net::StreamSocket) that a wrapper always
+/// forwards to its inner socket: how it connects, the error that the system keeps for it, a reset,
+/// what a read costs, and its options. Call it in the `impl`, with the name of the field that
+/// contains the inner socket.
 ///
-/// A new option of the trait is among them when it comes, so that it is not lost in a wrapper that
-/// was written before.
+/// If a later version of the trait has a new option, the macro forwards that too, so an existing
+/// wrapper does not lose it.
 ///
 /// ```
 /// # use std::io::{self, Read, Write};
@@ -53,7 +53,7 @@
 ///
 ///     rotor_forward_socket!(inner);
 ///
-///     // And the others, as they are right for it.
+///     // And the other methods, as this wrapper needs them.
 /// #   fn shutdown(&mut self, how: Shutdown) -> io::Result<()> { self.inner.shutdown(how) }
 /// #   fn peer_address(&self) -> Option<SocketAddr> { self.inner.peer_address() }
 /// #   fn local_address(&self) -> Option<SocketAddr> { self.inner.local_address() }
@@ -76,8 +76,8 @@ macro_rules! rotor_forward_socket {
     };
 }
 
-/// What `rotor_forward_socket!` writes, without what TLS does itself: it has words of its own to say
-/// before a reset, and records of its own to count.
+/// The part of `rotor_forward_socket!` that is also right for TLS, which implements the rest
+/// itself: it sends an alert before a reset, and counts its own records.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rotor_forward_socket_options {

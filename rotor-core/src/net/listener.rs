@@ -13,8 +13,8 @@ use crate::scope::Scope;
 /// # A listener around another one
 ///
 /// TLS, the PROXY protocol and layers of your own wrap a listener of any kind. The address of such
-/// a listener says where the inner one listens, in its type of address, and what the layer itself
-/// needs; [`bind`](Listener::bind) opens the inner one and wraps it. So layers nest:
+/// a listener consists of the address of the inner listener, in its own type, and what the layer
+/// itself needs; [`bind`](Listener::bind) opens the inner listener and wraps it. So layers nest:
 /// `TlsListener<ProxyListener<TcpListener>>` is bound to `tls.at(behind.at(address))`. A layer
 /// forwards everything else, and wraps the accepted sockets if it changes what they do.
 ///
@@ -49,7 +49,7 @@ use crate::scope::Scope;
 ///     fn accept(&mut self) -> io::Result<(L::Socket, Option<SocketAddr>)> {
 ///         let (socket, from) = self.listener.accept()?;
 ///         if from.is_none_or(|from| from.ip() != self.host) {
-///             // Of this one only: whoever accepts goes on with the next.
+///             // An error of this connection only: the next one can be accepted.
 ///             return Err(io::ErrorKind::ConnectionAborted.into());
 ///         }
 ///         Ok((socket, from))
@@ -112,25 +112,25 @@ use crate::scope::Scope;
     note = "`rotor_core::net` has those of the kernel, which `from_std` makes of the standard library's"
 )]
 pub trait Listener: Source + Sized + 'static {
-    /// The type of address that such a listener is bound to: a socket address, a path; for a
-    /// listener around another one, that one's address and what the layer needs.
+    /// The type of address to which such a listener is bound: a socket address, a path. For a
+    /// listener around another one, it is the inner address together with what the layer needs.
     type Address;
     /// The type of socket that it accepts.
     type Socket: StreamSocket;
 
-    /// Opens a listener on the address. The options are those of the socket, however many layers
-    /// are around it.
+    /// Opens a listener on the address. The options are those of the innermost socket, however many
+    /// layers are around it.
     ///
-    /// For a socket that is open already there is no `bind`: the kernel's listeners have
-    /// `from_std`, and layers a method that puts them over a listener (`over` of those in rotor).
+    /// A socket that is already open is not bound again: the kernel's listeners have `from_std`,
+    /// and layers have a method that wraps a listener (`over` in rotor's layers).
     ///
     /// # Errors
     ///
-    /// [`Unsupported`](io::ErrorKind::Unsupported) on a loop of another backend. Else the system's
-    /// error: for example the address is in use, or not this machine's, or no descriptor is left.
-    /// The errors of the kernel's sockets have the kind of the system's error, name the address
-    /// (`cannot listen on 127.0.0.1:80`), and have the system's error as their source;
-    /// [`with_causes`](crate::with_causes) prints both.
+    /// [`Unsupported`](io::ErrorKind::Unsupported) on a loop of another backend; otherwise the
+    /// system's error: for example, the address is in use, or does not belong to this computer, or
+    /// no descriptor is left. The errors of the kernel's sockets have the kind of the system's
+    /// error, name the address (`cannot listen on 127.0.0.1:80`), and have the system's error as
+    /// their source; [`with_causes`](crate::with_causes) prints both.
     fn bind<C>(
         address: &Self::Address,
         options: &ListenOptions,
@@ -141,14 +141,14 @@ pub trait Listener: Source + Sized + 'static {
     ///
     /// # Errors
     ///
-    /// `WouldBlock` when there is none. After an error of one connection (`ConnectionAborted`), go
-    /// on. After an error of this process (no descriptor left), the connection still waits: pause,
-    /// then go on.
+    /// `WouldBlock` if there is none. After an error of one connection (`ConnectionAborted`),
+    /// accept the next one. After an error of this process (no descriptor left), the connection
+    /// still waits: pause, then try again.
     fn accept(&mut self) -> io::Result<(Self::Socket, Option<SocketAddr>)>;
 
-    /// Returns whether a connection waits to be accepted, as far as that can be known; `true`, the
-    /// default, if it cannot. For a machine that cannot accept now and wants to know whether
-    /// anybody waits for it. A wrapper forwards it.
+    /// Returns whether a connection waits to be accepted; `true`, the default, if that cannot be
+    /// known. This is for a machine that cannot accept now and wants to know whether a client is
+    /// waiting. A wrapper forwards it.
     fn has_waiting(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! One TCP address, opened for several loops.
+//! `TcpListeners`: one TCP address, opened for several loops.
 
 use std::fmt;
 use std::io;
@@ -9,9 +9,10 @@ use super::listen_options::ListenOptions;
 
 /// Listeners on one address, one for each of several loops.
 ///
-/// Each has a queue of its own where the system offers that (`SO_REUSEPORT`), so that the loops
-/// never contend; elsewhere they share one. A connection belongs to the loop whose listener the
-/// system chose: a loop that is full keeps its own connections waiting and holds up no other.
+/// If the system supports it (`SO_REUSEPORT`), each listener has a queue of its own, so that the
+/// loops never contend. Otherwise they share one queue. A connection belongs to the loop whose
+/// listener the system chose: a loop that is full keeps its own connections waiting and does not
+/// hold up the others.
 #[doc(alias = "SO_REUSEPORT")]
 #[doc(alias = "thread-per-core")]
 pub struct TcpListeners {
@@ -25,8 +26,9 @@ impl TcpListeners {
     ///
     /// # Errors
     ///
-    /// As for [`Listener::bind`](super::Listener::bind): for example the address is in use, or not
-    /// this machine's, or no descriptor is left; and `OutOfMemory` for a count beyond all memory.
+    /// As for [`Listener::bind`](super::Listener::bind): for example, the address is in use, or
+    /// does not belong to this computer, or no descriptor is left. `OutOfMemory` if there is no
+    /// memory for `count` listeners.
     pub fn bind(
         address: SocketAddr,
         options: &ListenOptions,
@@ -35,7 +37,7 @@ impl TcpListeners {
         let own_queues = options.clone().reuse_port(true);
         match listen(address, &own_queues) {
             Ok(first) => TcpListeners::spread(first, &own_queues, count),
-            // A system without `SO_REUSEPORT`: one queue for all is better than none.
+            // On a system without `SO_REUSEPORT`, all loops share one queue.
             Err(error) if error.kind() == io::ErrorKind::Unsupported => {
                 TcpListeners::from_std(listen(address, options)?, count)
             }
@@ -43,24 +45,24 @@ impl TcpListeners {
         }
     }
 
-    /// Gives one open listener to `count` loops, which share its queue: for a listener that was
-    /// passed to the process.
+    /// Shares one open listener, and its queue, among `count` loops: for a listener that was passed
+    /// to the process.
     ///
     /// # Errors
     ///
-    /// The system's error: for example no descriptor is left; and `OutOfMemory` for a count beyond
-    /// all memory.
+    /// The system's error: for example, no descriptor is left. `OutOfMemory` if there is no memory
+    /// for `count` listeners.
     #[doc(alias = "share")]
     pub fn from_std(first: TcpListener, count: usize) -> io::Result<TcpListeners> {
         let address = first.local_addr()?;
         let mut listeners = Vec::new();
-        // Before the first descriptor is taken.
+        // Reserved before the first descriptor is duplicated.
         listeners.try_reserve_exact(count.max(1))?;
         for _ in 1..count {
             listeners.push(first.try_clone()?);
         }
-        // After its copies: listeners are taken from the end, so the first loop gets the one passed
-        // in.
+        // Pushed after its duplicates: listeners are taken from the end, so the first loop gets the
+        // original one.
         listeners.push(first);
         Ok(TcpListeners { listeners, address })
     }
@@ -71,7 +73,7 @@ impl TcpListeners {
         count: usize,
     ) -> io::Result<TcpListeners> {
         let address = first.local_addr()?;
-        // At the address that the first one got: with port 0 each would get another port.
+        // All use the address of the first one: with port 0 each would get another port.
         let mut listeners = Vec::new();
         listeners.try_reserve_exact(count.max(1))?;
         listeners.push(first);
@@ -81,7 +83,7 @@ impl TcpListeners {
         Ok(TcpListeners { listeners, address })
     }
 
-    /// Returns the address that is open, with the port that the system chose.
+    /// Returns the address, with the port that the system chose.
     pub fn local_address(&self) -> SocketAddr {
         self.address
     }
@@ -97,8 +99,8 @@ impl TcpListeners {
     }
 }
 
-/// Returns the listeners, one for each loop;
-/// [`TcpListener::from_std`](super::TcpListener::from_std) turns each into a socket of its loop.
+/// Yields the listeners, one for each loop. [`TcpListener::from_std`](super::TcpListener::from_std)
+/// turns each into a socket of its loop.
 impl Iterator for TcpListeners {
     type Item = TcpListener;
 

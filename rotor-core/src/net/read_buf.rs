@@ -1,4 +1,4 @@
-//! `ReadBuf`: memory that a socket reads into, and never sees.
+//! `ReadBuf`: memory into which a socket reads, without access to its old content.
 
 use std::fmt;
 #[cfg(unix)]
@@ -9,40 +9,41 @@ use std::os::fd::BorrowedFd;
 #[cfg(unix)]
 use socket2::SockRef;
 
-/// Memory that a socket reads into ([`StreamSocket::read_unseen`](super::StreamSocket::read_unseen)).
+/// Memory into which a socket reads
+/// ([`StreamSocket::read_unseen`](super::StreamSocket::read_unseen)).
 ///
-/// What was in it before, perhaps another connection's bytes, nobody can see by it; and how much of it
-/// was filled is what was put into it, and not what a socket says. So it need not be filled with zeros
-/// first, and each byte is copied once.
+/// Its old content, perhaps the bytes of another connection, cannot be read through it. The number
+/// of filled bytes counts what was actually put into it; it is not a number that a socket returns.
+/// So the memory need not be zeroed first, and each byte is copied once.
 ///
-/// The count is its owner's, beside the memory: a socket that puts another buffer in the place of this
-/// one has put nothing into this one.
+/// The count is stored by the owner of the memory. If a socket replaces this value by another
+/// buffer, nothing counts as filled in this one.
 pub struct ReadBuf<'a> {
     memory: &'a mut [u8],
     filled: &'a mut usize,
 }
 
 impl<'a> ReadBuf<'a> {
-    /// Makes a buffer of this memory, of which nothing is filled; `filled`, which is set to 0, counts how
-    /// many bytes at its front were read into it.
+    /// Makes an empty buffer of this memory. `filled` is set to 0, and then counts how many bytes
+    /// at the front of the memory were read into it.
     pub fn new(memory: &'a mut [u8], filled: &'a mut usize) -> ReadBuf<'a> {
         *filled = 0;
         ReadBuf { memory, filled }
     }
 
-    /// Returns how many bytes at the front were read into it.
+    /// Returns how many bytes at the front are filled.
     #[inline]
     pub fn filled(&self) -> usize {
         *self.filled
     }
 
-    /// Returns for how many more bytes there is room.
+    /// Returns how many more bytes fit.
     #[inline]
     pub fn remaining(&self) -> usize {
         self.memory.len() - *self.filled
     }
 
-    /// Puts bytes behind those that are there, as many as there is room for. Returns how many.
+    /// Appends as many of the bytes as fit. Returns how many.
     #[inline]
     pub fn put_slice(&mut self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(self.remaining());
@@ -51,13 +52,13 @@ impl<'a> ReadBuf<'a> {
         count
     }
 
-    /// Receives once from a socket that does not block, as far as there is room (recv(2)). Returns how
-    /// many bytes came: 0 at the end of the stream, and where there is no room.
+    /// Receives once from a non-blocking socket, at most as many bytes as fit (recv(2)). Returns
+    /// how many bytes were received: 0 at the end of the stream, or if the buffer is full.
     ///
     /// # Errors
     ///
-    /// The system's: [`WouldBlock`](io::ErrorKind::WouldBlock) if there is nothing. Nothing was put
-    /// into the buffer then.
+    /// The system's error: [`WouldBlock`](io::ErrorKind::WouldBlock) if there is nothing to
+    /// receive. Nothing was put into the buffer.
     #[cfg(unix)]
     pub fn recv(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         let socket = SockRef::from(&socket);
@@ -67,7 +68,7 @@ impl<'a> ReadBuf<'a> {
     }
 }
 
-/// Tells how full it is, and nothing of what is in it.
+/// Prints how full the buffer is, but none of its content.
 impl fmt::Debug for ReadBuf<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ReadBuf({} of {} bytes)", self.filled, self.memory.len())

@@ -1,4 +1,4 @@
-//! A source that deregisters itself before it is closed.
+//! `Registered`: a source that deregisters itself before it is closed.
 
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -11,13 +11,14 @@ use crate::event_set::Interest;
 use crate::mio_backend::MioHandle;
 use crate::token::Token;
 
-/// A source, and the queue that it is registered with.
+/// A source, and the queue with which it is registered.
 ///
-/// Closing a descriptor ends its registration only if no other descriptor names the same socket.
-/// Listeners and datagram sockets are shared: by loops (`TcpListeners::from_std`), and by the
-/// process that handed them over, which keeps its own. The kernel would go on to wake the loop for
-/// what comes there, and could not be asked to stop, since that needs the descriptor. This costs 8
-/// bytes and a system call per socket. Streams are many and hardly ever shared, so they do without.
+/// Closing a descriptor ends its registration only if no other descriptor refers to the same
+/// socket. Listeners and datagram sockets are shared: among loops (`TcpListeners::from_std`), and
+/// with the process that handed them over, which keeps its own descriptors. The kernel would go on
+/// waking the loop for their events, and the registration could not be removed any more, since that
+/// needs the descriptor. This costs 8 bytes and a system call per socket. Streams are many and
+/// hardly ever shared, so they do without.
 pub(super) struct Registered<S: Source> {
     source: S,
     registry: Option<Arc<Registry>>,
@@ -37,7 +38,7 @@ impl<S: Source> Registered<S> {
 
     pub(super) fn deregister(&mut self, backend: &MioHandle) -> io::Result<()> {
         backend.deregister(&mut self.source)?;
-        // Only now: if the queue refuses, the drop asks it again.
+        // Set only now: if deregistering fails, the drop tries again.
         self.registry = None;
         Ok(())
     }
@@ -54,7 +55,7 @@ impl<S: Source> Drop for Registered<S> {
         if let Some(registry) = self.registry.take()
             && let Err(error) = registry.deregister(&mut self.source)
         {
-            // Only logged: the kernel forgets the registration with the last descriptor (epoll(7)).
+            // Only logged: the kernel removes the registration with the last descriptor (epoll(7)).
             log::debug!("a socket that is closed was not deregistered: {error}");
         }
     }

@@ -1,4 +1,4 @@
-//! Whether the process ignores SIGPIPE, which `sendfile` raises and cannot be told not to.
+//! Whether the process ignores SIGPIPE, which `sendfile` raises and has no flag to prevent.
 //!
 //! Rust's runtime ignores it before `main`. A C program that runs a loop in a library may not. Then
 //! a single peer that hangs up would end the process.
@@ -8,14 +8,14 @@ use std::sync::OnceLock;
 
 use signal_hook::consts::SIGPIPE;
 
-/// Returns whether SIGPIPE is known to be ignored. This is looked up at the first call and kept: a
-/// look takes one to three system calls, and a program that ignores the signal does so early and
-/// does not stop.
+/// Returns whether SIGPIPE is known to be ignored. This is determined at the first call and kept,
+/// because it takes one to three system calls, and a program that ignores the signal does so early
+/// and for good.
 pub(super) fn is_ignored() -> bool {
     static IS_IGNORED: OnceLock<bool> = OnceLock::new();
     *IS_IGNORED.get_or_init(|| {
-        // Safe code cannot ask for the disposition itself. If it cannot be read, as in a sandbox
-        // without /proc, files are copied, which is slower but never wrong.
+        // Safe code cannot query the disposition itself. If the file cannot be read, as in a
+        // sandbox without /proc, files are copied, which is slower but never wrong.
         let is_ignored = fs::read_to_string("/proc/self/status").is_ok_and(|status| is_in_mask(&status));
         if !is_ignored {
             log::info!(
@@ -26,11 +26,12 @@ pub(super) fn is_ignored() -> bool {
     })
 }
 
-/// Returns whether SIGPIPE is in the mask of ignored signals; `status` is as in proc_pid_status(5).
+/// Returns whether SIGPIPE is in the mask of ignored signals. `status` has the format of
+/// proc_pid_status(5).
 fn is_in_mask(status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    // Its lowest bit is signal 1.
+    // The lowest bit is signal 1.
     mask.is_some_and(|mask| mask & (1 << (SIGPIPE - 1)) != 0)
 }
 

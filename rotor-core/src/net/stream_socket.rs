@@ -17,11 +17,12 @@ use crate::scope::Scope;
 
 /// A byte stream that is connected, or connecting, and never blocks.
 ///
-/// `read` and `write` return [`WouldBlock`] when there is nothing to do; after that the backend
+/// `read` and `write` return [`WouldBlock`] if they can do nothing now; after that the backend
 /// reports the next change. A wrapper (TLS, compression) implements this trait around another
 /// socket. Its `flush` may return `WouldBlock` while it holds output of its own. Its `read` returns
-/// [`UnexpectedEof`] if the inner socket ends without the wrapper's own end. What it leaves to the
-/// inner socket as it is, [`rotor_forward_socket!`](crate::rotor_forward_socket) writes.
+/// [`UnexpectedEof`] if the inner socket ends without the wrapper's own end mark.
+/// [`rotor_forward_socket!`](crate::rotor_forward_socket) defines the methods that a wrapper
+/// forwards to the inner socket unchanged.
 #[doc(alias = "AsyncRead")]
 #[doc(alias = "AsyncWrite")]
 #[doc(alias = "transport")]
@@ -31,19 +32,19 @@ use crate::scope::Scope;
             `StreamSocket` around one of them"
 )]
 pub trait StreamSocket: Read + Write + Source + Sized + 'static {
-    /// The type of target that such a socket connects to: a socket address, a path.
+    /// The type of target to which such a socket connects: a socket address, a path.
     type Target;
 
-    /// Whether it reads by [`read_unseen`](StreamSocket::read_unseen). Default: no.
+    /// Whether streams should read by [`read_unseen`](StreamSocket::read_unseen). Default: no.
     const READS_UNSEEN: bool = false;
 
-    /// Begins to connect. Register the socket; after each event,
-    /// [`has_connected`](StreamSocket::has_connected) reports the progress.
+    /// Begins to connect. Register the socket, and call
+    /// [`has_connected`](StreamSocket::has_connected) after each event.
     ///
     /// # Errors
     ///
-    /// The errors that the system reports at once: no descriptor left, no route, refused (by local
-    /// sockets).
+    /// Errors that the system reports at once: no descriptor left, no route, connection refused (by
+    /// local sockets).
     fn connect<C>(target: &Self::Target, scope: &Scope<'_, C>) -> io::Result<Self>;
 
     /// Returns whether a connection to `target` offers this protocol in its handshake, so that both
@@ -55,57 +56,60 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     }
 
     /// Returns the same target without this protocol: connections to it offer only the others in
-    /// their handshakes. It returns an equal target each time, so that connections can be shared.
-    /// `None` if the protocol is not offered, or nothing else is. Default: `None`.
+    /// their handshakes. The result is an equal target each time, so that connections can be
+    /// shared. `None` if the protocol is not offered, or is the only one. Default: `None`.
     fn without(target: Self::Target, protocol: &[u8]) -> Option<Self::Target> {
         let _ = (target, protocol);
         None
     }
 
-    /// Reads as [`read`](Read::read) does, but without seeing the memory: what came is put into `buf`,
-    /// or received into it by the system. A stream, whose memory other connections had before, asks for
-    /// that where [`READS_UNSEEN`](StreamSocket::READS_UNSEEN) says so. `read` it lends zeros, and copies
-    /// what came once more, unless it is a bare socket of the kernel's.
+    /// Reads like [`read`](Read::read), but without access to the old content of the memory:
+    /// received bytes are put into `buf`, or the system receives into it. If
+    /// [`READS_UNSEEN`](StreamSocket::READS_UNSEEN) is set, a stream calls this method, because its
+    /// memory was used by other connections before. If not, it passes zeroed memory to `read` and
+    /// copies the received bytes once more, except for the kernel's own sockets.
     ///
-    /// It is called with room for a byte at least. What it puts into `buf` is what counts: `Ok` with
-    /// nothing put there is the end of the stream. Whoever wraps a socket may have put something into it
-    /// before.
+    /// This is called with room for at least one byte. The result is what was put into `buf`: if
+    /// `Ok` is returned and nothing was put there, the stream has ended. If the caller is itself a
+    /// wrapper, `buf` may already contain bytes.
     ///
     /// # Errors
     ///
-    /// As for `read`, and nothing was put into `buf`. Default: `Unsupported`.
+    /// As for `read`; nothing was put into `buf`. The default returns `Unsupported`.
     #[doc(alias = "poll_read")]
     fn read_unseen(&mut self, buf: &mut ReadBuf<'_>) -> io::Result<()> {
         let _ = buf;
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Ends one direction or both. [`Shutdown::Write`] tells the peer that no more will come.
+    /// Shuts down one direction or both. [`Shutdown::Write`] tells the peer that no more bytes
+    /// follow.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` when a wrapper must write first: call again when the socket is writable.
-    /// `NotConnected` when the peer has gone already.
+    /// `WouldBlock` if a wrapper must write first: call again when the socket is writable.
+    /// `NotConnected` if the peer is gone already.
     #[doc(alias = "half-close")]
     #[doc(alias = "FIN")]
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()>;
 
-    /// Has the connection end by a reset, not in order: what the peer reads next, or behind what
-    /// has come to it already, is [`ConnectionReset`] and not an end. So it does not take for
-    /// complete what was cut off (RFC 9293 §3.10.5, ABORT).
+    /// Sets that the connection ends with a reset instead of an orderly end: after the bytes that
+    /// have arrived, or instead of them, the peer's read returns [`ConnectionReset`] and not the
+    /// end of the stream. So the peer does not take a message that was cut off for a complete one
+    /// (RFC 9293 §3.10.5, ABORT).
     ///
-    /// Drop the socket next: the reset is sent by then, or at the end of the turn where all else is
-    /// sent then, too; and what is done with the socket before may fail. What was written and has not
-    /// left yet is thrown away, by the system too, and the peer may lose what it has not read. It is
-    /// not told why: a wrapper of TLS sends no alert for it.
+    /// Drop the socket next. The reset is sent then at the latest; if the backend sends all output
+    /// at the end of the turn, at that time. Operations on the socket before that may fail. Output
+    /// that has not been sent yet is discarded, by the system too, and the peer may lose what it
+    /// has not read. The peer does not learn why: a TLS wrapper sends no alert.
     ///
-    /// Default: no kind of socket can. A wrapper passes this on
+    /// By default this is not supported. A wrapper forwards it
     /// ([`rotor_forward_socket!`](crate::rotor_forward_socket) does).
     ///
     /// # Errors
     ///
-    /// [`Unsupported`] where there are no resets (Unix sockets), else the system's error. Then the
-    /// socket is as it was: dropped, it ends in order.
+    /// [`Unsupported`] if there are no resets (Unix sockets), otherwise the system's error. The
+    /// socket is unchanged: if it is dropped, it ends in an orderly way.
     #[doc(alias = "SO_LINGER")]
     #[doc(alias = "RST")]
     #[doc(alias = "abort")]
@@ -114,9 +118,9 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     }
 
     /// Writes the last bytes of this side. If all of them are taken, only
-    /// [`shutdown`](StreamSocket::shutdown) follows, which is called whatever this has done. A
-    /// wrapper that sends something at its end may send it along, if all bytes are taken. Default:
-    /// the same as [`write`](Write::write).
+    /// [`shutdown`](StreamSocket::shutdown) follows, which must always be called. A wrapper that
+    /// sends something at its end may send it along, if all bytes are taken. The default calls
+    /// [`write`](Write::write).
     ///
     /// # Errors
     ///
@@ -129,45 +133,45 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     /// connected.
     fn peer_address(&self) -> Option<SocketAddr>;
 
-    /// Returns the address at this end; `None` if there is none.
+    /// Returns the local address; `None` if there is none.
     fn local_address(&self) -> Option<SocketAddr>;
 
-    /// Takes the error that the system keeps for this socket, such as why connecting failed. Each
-    /// error is returned once.
+    /// Takes the error that the system keeps for this socket, for example why connecting failed.
+    /// Each error is returned once.
     ///
     /// # Errors
     ///
-    /// The system's error, if asking fails.
+    /// The system's error if this query fails.
     #[doc(alias = "SO_ERROR")]
     fn take_error(&self) -> io::Result<Option<io::Error>> {
         Ok(None)
     }
 
-    /// Returns whether the socket is connected; an event alone does not tell, since it may be
+    /// Returns whether the socket is connected. An event alone does not prove that, since it may be
     /// spurious.
     ///
-    /// Ask this only until the attempt to connect has ended: once both sides have ended a
-    /// connection the answer is `false`, though bytes may still be left to read.
+    /// Call this only until the attempt to connect has ended: after both sides have ended a
+    /// connection, this returns `false`, although there may still be bytes to read.
     fn is_connected(&self) -> bool {
         self.peer_address().is_some()
     }
 
-    /// Checks an attempt to connect, and returns whether it has succeeded. Ask this after each
-    /// event, until it returns `true` or an error. The event itself is no answer: it may be
-    /// spurious, or be of another socket that the machine had before.
+    /// Checks an attempt to connect, and returns whether it has succeeded. Call this after each
+    /// event until it returns `true` or an error. The event itself proves nothing: it may be
+    /// spurious, or belong to another socket that the machine had before.
     ///
-    /// [`take_error`](StreamSocket::take_error) tells of a refused attempt. If it has no error and
-    /// the socket is not connected, a read of no bytes is tried: it tells what a wrapper does not
-    /// pass on from its inner socket.
+    /// A refused attempt is reported by [`take_error`](StreamSocket::take_error). If there is no
+    /// such error and the socket is not connected, this tries a read of no bytes, which returns
+    /// errors that a wrapper does not forward from its inner socket otherwise.
     ///
     /// # Errors
     ///
-    /// Why the attempt has failed; the socket is useless then. [`ConnectionRefused`] also where the
-    /// socket is connected to itself: nobody listens at a port of this computer which the system
-    /// has just chosen as the socket's own (a simultaneous open, RFC 9293 §3.5).
+    /// The reason why the attempt has failed; the socket cannot be used any more.
+    /// [`ConnectionRefused`] also if the socket is connected to itself: nothing listens at a port
+    /// of this computer, and the system has just chosen that port as the socket's own (a
+    /// simultaneous open, RFC 9293 §3.5).
     fn has_connected(&mut self) -> io::Result<bool> {
-        // This comes first: only `SO_ERROR` says why a connection failed, and only once
-        // (socket(7)).
+        // Checked first: only `SO_ERROR` says why a connection failed, and only once (socket(7)).
         if let Some(error) = self.take_error()? {
             return Err(error);
         }
@@ -175,7 +179,7 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
             return if is_its_own_peer(self) { Err(nobody_listens(self)) } else { Ok(true) };
         }
         match read_nothing(self) {
-            // Some systems return the last two errors where others return `WouldBlock`.
+            // Some systems return the last two errors instead of `WouldBlock`.
             Err(error) if !matches!(error.kind(), WouldBlock | NotConnected | InvalidInput) => {
                 Err(error)
             }
@@ -183,60 +187,64 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
         }
     }
 
-    /// Goes on with what must pass between the two ends before the first byte of the protocol; for
-    /// a kernel socket that is nothing. It is called once the socket is connected, and then again
-    /// after each event of the socket and each wake-up of the machine, until it returns `Ok`.
-    /// Either may be spurious. [`handshake_has_drained`](StreamSocket::handshake_has_drained) tells
-    /// which calls may be left out, and which must be repeated.
+    /// Continues the handshake, which comes before the first byte of the protocol. Kernel sockets
+    /// have none. This is called once the socket is connected, and then again after each event of
+    /// the socket and each wake-up of the machine, until it returns `Ok`. Events and wake-ups may
+    /// be spurious. [`handshake_has_drained`](StreamSocket::handshake_has_drained) tells which
+    /// calls may be left out, and which must be repeated.
     ///
-    /// The scope is the machine's. Its time is what certificates are checked against. A slow step
-    /// may be [offloaded](Scope::offload): keep the future and return `WouldBlock`; the wake-up
-    /// leads back to this call. What is drawn from [`secure_random`](Scope::secure_random) is the
+    /// The scope is the machine's. Certificates are checked against its time. A slow step may be
+    /// [offloaded](Scope::offload): keep the future and return `WouldBlock`; its wake-up leads to
+    /// another call of this method. Numbers from [`secure_random`](Scope::secure_random) are the
     /// same in each run of a simulation.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` while it is under way; other errors end the connection. Then what the wrapper
-    /// holds for the peer (an alert that says why) is flushed, `shutdown(Write)` is called, and
-    /// what the peer still sends is read and thrown away for a while, because otherwise a reset
-    /// might overtake the alert. So after such an error `read` must return what the inner socket
-    /// returns, undecoded, and `shutdown` must add nothing. After an error that says that the
-    /// connection is gone, or has ended ([`UnexpectedEof`]), the socket is dropped at once.
+    /// `WouldBlock` while the handshake is in progress; other errors end the connection. After such
+    /// an error, output that the wrapper holds for the peer (an alert that says why) is flushed,
+    /// `shutdown(Write)` is called, and what the peer still sends is read and discarded for a
+    /// while, because otherwise a reset might overtake the alert. Therefore `read` must then return
+    /// what the inner socket returns, undecoded, and `shutdown` must add nothing. After an error
+    /// that says that the connection is gone, or has ended ([`UnexpectedEof`]), the socket is
+    /// dropped at once.
     #[doc(alias = "TLS")]
     fn handshake<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
         let _ = scope;
         Ok(())
     }
 
-    /// Returns whether nothing is left to be read for the handshake before the next event: its last
-    /// call stopped after a short read that [drains](StreamSocket::short_read_drains) the inner
-    /// socket, without asking for the `WouldBlock` behind it; or there was no call yet, it begins
-    /// with what the peer says, and registering the socket will report that.
+    /// Returns whether the handshake has nothing left to read before the next event. This is so in
+    /// two cases. The last call stopped after a short read that
+    /// [drains](StreamSocket::short_read_drains) the inner socket, and did not read on until
+    /// `WouldBlock`. Or there was no call yet, the handshake begins with a message of the peer, and
+    /// registering the socket will report that message.
     ///
-    /// Then no call is due until an event reports the socket readable. But an end, an error or an
-    /// urgent byte that was reported along with those bytes was not read: after such an event, and
-    /// wherever events are not looked at, call [`handshake`](StreamSocket::handshake) again until
-    /// this returns `false`. After the handshake has ended it tells the same of the inner socket,
-    /// and [`holds_input`](StreamSocket::holds_input) of what was read ahead.
+    /// Then no call is needed until an event reports that the socket is readable. But an end, an
+    /// error or an urgent byte that was reported along with those bytes was not read. So after such
+    /// an event, or if events are not examined, call [`handshake`](StreamSocket::handshake) again
+    /// until this returns `false`. After the end of the handshake, this says the same about the
+    /// inner socket, and [`holds_input`](StreamSocket::holds_input) about bytes that were read
+    /// ahead.
     ///
-    /// Default: no, which is right for a wrapper that itself reads until `WouldBlock`. One that
-    /// passes `handshake` on passes this on, too.
+    /// Default: no, which is right for a wrapper that itself reads until `WouldBlock`. A wrapper
+    /// that forwards `handshake` forwards this, too.
     fn handshake_has_drained(&self) -> bool {
         false
     }
 
-    /// Gives up a handshake that took too long. Returns whether the peer should be told: then what
-    /// the wrapper holds for it (an alert) is sent, and the connection is closed in order, as after
-    /// a failed handshake. Else it is dropped at once: by default, and if the peer has not shown
-    /// yet what it speaks, so that it could not understand an alert.
+    /// Gives up a handshake that took too long. Returns whether the peer should be told: if so,
+    /// output that the wrapper holds for the peer (an alert) is sent, and the connection is closed
+    /// as after a failed handshake. If not, the connection is dropped at once. This is the default,
+    /// and also right if it is not yet known which protocol the peer speaks, because it could not
+    /// understand an alert.
     ///
-    /// It is called at most once, while [`handshake`](StreamSocket::handshake) returns
+    /// This is called at most once, while [`handshake`](StreamSocket::handshake) returns
     /// `WouldBlock`; after that `handshake` is not called any more.
     fn cancel_handshake(&mut self) -> bool {
         false
     }
 
-    /// Returns the name of the protocol that the two ends agreed on in their handshake; `None` if
+    /// Returns the name of the protocol on which both ends agreed in their handshake; `None` if
     /// nothing was negotiated.
     #[doc(alias = "ALPN")]
     fn negotiated(&self) -> Option<&[u8]> {
@@ -244,35 +252,34 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     }
 
     /// Returns what a wrapper knows from its handshake, as a type of its own: the certificate of
-    /// the peer, the version, the name that was asked for. `None` if there is nothing to tell:
-    /// before the end of the handshake, and on the kernel's sockets.
+    /// the peer, the version, the requested name. `None` if there is nothing: before the end of the
+    /// handshake, and on the kernel's sockets.
     #[doc(alias = "SSL_SESSION")]
     #[doc(alias = "peer_certificates")]
     fn session(&self) -> Option<&dyn Any> {
         None
     }
 
-    /// Returns what a wrapper knows from its handshake as the wanted type, be it its own or that of
-    /// an inner socket. So with TLS around a socket that a balancer has described, both can be
-    /// asked for.
+    /// Returns what a wrapper knows from its handshake as the wanted type, which may be its own or
+    /// that of an inner socket. So with TLS around a socket whose balancer has described the
+    /// connection, both types can be requested.
     ///
-    /// By default this only knows [`session`](StreamSocket::session). A wrapper whose own type is
-    /// another one passes the question on.
+    /// The default only knows [`session`](StreamSocket::session). A wrapper forwards this if the
+    /// wanted type is not its own.
     fn session_of(&self, wanted: TypeId) -> Option<&dyn Any> {
         self.session().filter(|session| (**session).type_id() == wanted)
     }
 
-    /// Returns whether nobody can read or change what is written on its way to the other end, so
-    /// that HTTP on it is `https`. By default, and on the kernel's sockets, it is `false`. A
-    /// wrapper that encrypts returns `true` once its handshake is done; one that does not forwards
-    /// the question.
+    /// Returns whether bytes cannot be read or changed on their way to the other end, so that HTTP
+    /// on this socket is `https`. The default, also for the kernel's sockets, is `false`. A wrapper
+    /// that encrypts returns `true` once its handshake is done; other wrappers forward the call.
     #[doc(alias = "https")]
     fn is_secure(&self) -> bool {
         false
     }
 
-    /// Sets whether small writes are sent at once (`true`) or gathered for a while. Kinds of socket
-    /// that never gather ignore it.
+    /// Sets whether small writes are sent at once (`true`) or collected for a while. Kinds of
+    /// socket that never collect them ignore it.
     ///
     /// # Errors
     ///
@@ -284,9 +291,9 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
         Ok(())
     }
 
-    /// Has the system probe a peer that has been silent for `idle`; `None` turns that off. Kinds of
-    /// socket without this ignore it. The kernel's count whole seconds, from 1 to 32,767; what is
-    /// less or more is the nearest of these.
+    /// Lets the system probe a peer that has been silent for `idle`; `None` turns that off. Kinds
+    /// of socket without this feature ignore it. The kernel's sockets count whole seconds, from 1
+    /// to 32,767; other values are changed to the nearest of these.
     ///
     /// # Errors
     ///
@@ -297,19 +304,20 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
         Ok(())
     }
 
-    /// Returns whether bytes may wait to be read that no event will report, since a wrapper took
-    /// them from its inner socket during the handshake. This is asked once, after the handshake has
-    /// ended.
+    /// Returns whether there may be bytes to read that no event will report, because a wrapper has
+    /// read them from its inner socket during the handshake. This is called once, after the end of
+    /// the handshake.
     ///
-    /// Default: yes, which is always right and costs a read of each new connection. The kernel's
+    /// Default: yes, which is always correct and costs a read for each new connection. The kernel's
     /// sockets, which read nothing ahead, return `false`.
     fn holds_input(&self) -> bool {
         true
     }
 
-    /// Sets about how many bytes, at most, the system keeps that the peer has not acknowledged
-    /// (`SO_SNDBUF`). Linux doubles the number, for its own bookkeeping, and lets the buffer grow
-    /// by itself only if none is set. Kinds of socket without such a buffer ignore it.
+    /// Sets about how many bytes that the peer has not acknowledged the system keeps at most
+    /// (`SO_SNDBUF`). Linux doubles the number, for its own bookkeeping, and adjusts the size of
+    /// the buffer automatically only if none is set. Kinds of socket without such a buffer ignore
+    /// it.
     ///
     /// # Errors
     ///
@@ -320,9 +328,9 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
         Ok(())
     }
 
-    /// Sets about how many bytes, at most, the system keeps that came and were not read
-    /// (`SO_RCVBUF`), as [`set_send_buffer`](StreamSocket::set_send_buffer) does for the other
-    /// direction. The peer may have been promised more when it connected.
+    /// Sets about how many received but unread bytes the system keeps at most (`SO_RCVBUF`), as
+    /// [`set_send_buffer`](StreamSocket::set_send_buffer) does for the other direction. The peer
+    /// may have been promised more when it connected.
     ///
     /// # Errors
     ///
@@ -333,10 +341,10 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
         Ok(())
     }
 
-    /// Has the system accept no more output once it keeps this many bytes that it has not sent yet
-    /// (`TCP_NOTSENT_LOWAT`), however much its send buffer might hold. Bytes on their way to the
-    /// peer do not count, so this does not slow down a peer that reads. Kinds of socket other than
-    /// TCP, and systems other than Linux, ignore it.
+    /// Sets that the system takes no more output once it keeps this many bytes that it has not sent
+    /// yet (`TCP_NOTSENT_LOWAT`), however many its send buffer might hold. Bytes on their way to
+    /// the peer do not count, so this does not slow down a peer that reads. Kinds of socket other
+    /// than TCP, and systems other than Linux, ignore it.
     ///
     /// # Errors
     ///
@@ -347,79 +355,84 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
         Ok(())
     }
 
-    /// Returns whether a read that got fewer bytes than it asked for has emptied the socket, so
-    /// that the `WouldBlock` after them need not be fetched: whatever comes next causes an event.
-    /// This is asked only right after such a read, and not once an end, an error or an urgent byte
-    /// was reported.
+    /// Returns whether a short read (one that got fewer bytes than it asked for) has emptied the
+    /// socket, so that the read that would return `WouldBlock` can be left out: whatever comes next
+    /// causes an event. This is called only right after such a read, and not once an end, an error
+    /// or an urgent byte was reported.
     ///
-    /// Default: no, which is always right and costs a read for each event, for the kernel's sockets
-    /// a system call. Of the kernel's sockets, those return `true` that are known to be plain TCP,
-    /// on systems that report urgent bytes (Linux): what [`connect`](StreamSocket::connect) made,
-    /// and what a [`TcpListener`](super::TcpListener) accepted. A Unix socket returns `false`: a
-    /// read of it ends after bytes that a descriptor was sent with (`SCM_RIGHTS`; unix(7)), and
-    /// nothing reports what follows. So do sockets from
-    /// [`TcpStream::from_std`](super::TcpStream::from_std) and those that a listener of Multipath
-    /// TCP accepted, whose reads may end anywhere: with the kernel's TLS they end at each record.
+    /// Default: no, which is always correct and costs one more read for each event, a system call
+    /// for the kernel's sockets. The kernel's sockets return `true` if they are known to be plain
+    /// TCP, on systems that report urgent bytes (Linux): those made by
+    /// [`connect`](StreamSocket::connect), and those accepted by a
+    /// [`TcpListener`](super::TcpListener). A Unix socket returns `false`: its read ends after
+    /// bytes that were sent along with a descriptor (`SCM_RIGHTS`; unix(7)), and no event reports
+    /// the bytes that follow. So do sockets from
+    /// [`TcpStream::from_std`](super::TcpStream::from_std), and those that a listener for Multipath
+    /// TCP accepted: their reads may end anywhere, for example at each record with the kernel's
+    /// TLS.
     ///
-    /// A wrapper may return `true` only if it holds nothing to be read, decoded or not; if the read
-    /// just made of it has itself read the inner socket; if that read was short; and if the inner
-    /// socket returns `true`. If the read only handed out what the wrapper held, it must return
-    /// `false`: more may have come since it read, and the event of that is over.
+    /// A wrapper may return `true` only if all of the following hold: it holds nothing to be read,
+    /// decoded or not; the read that was just made has itself read the inner socket; that inner
+    /// read was short; and the inner socket returns `true`. If the read only returned bytes that
+    /// the wrapper held, it must return `false`: more may have arrived since it read the inner
+    /// socket, and the event for that is over.
     fn short_read_drains(&self) -> bool {
         false
     }
 
-    /// Returns of how many bytes of the inner socket a wrapper has made what the last read handed out,
-    /// where those may be far more: of TLS, whose peer may send records of a byte, or of padding. A
-    /// stream counts the larger number against its share of an event.
+    /// Returns how many bytes of the inner socket a wrapper has used for the result of the last
+    /// read, if those may be far more than it returned: the peer of a TLS connection may send
+    /// records with one byte, or with padding only. A stream counts the larger of both numbers
+    /// against its read budget.
     ///
-    /// Default: 0, so that what was handed out counts.
+    /// Default: 0, so that the returned bytes count.
     fn read_cost(&self) -> usize {
         0
     }
 
-    /// Returns whether a wrapper must wait for its inner socket to become readable before it can go
-    /// on writing. It may read for that within a write, and hold what it gets beside: a stream reads
-    /// after each write that it tries while this is so.
+    /// Returns whether a wrapper must wait until its inner socket is readable before it can go on
+    /// writing. It may read for that purpose within a write, and keep what it gets. While this is
+    /// so, a stream reads after each attempt to write.
     fn wants_read(&self) -> bool {
         false
     }
 
     /// Returns whether a wrapper holds output that its inner socket has not taken yet, so that it
-    /// must be flushed when the inner socket becomes writable. A wrapper that has to write before it
-    /// can read says `WouldBlock` to a read meanwhile: a stream reads again when this is no longer
-    /// so.
+    /// must be flushed when the inner socket becomes writable. A wrapper that must write before it
+    /// can read returns `WouldBlock` for reads meanwhile; a stream reads again when this is no
+    /// longer so.
     fn wants_write(&self) -> bool {
         false
     }
 
-    /// Returns whether a wrapper has got only part of something that becomes input when the rest
-    /// has come, such as the beginning of a record: then a peer that seems silent is about to say
+    /// Returns whether a wrapper has received only part of a unit that becomes input when the rest
+    /// arrives, such as the beginning of a record. So a peer that seems silent may be about to send
     /// something.
     fn awaits_rest(&self) -> bool {
         false
     }
 
-    /// Returns how many bytes of its own a wrapper holds that its inner socket has not taken yet.
-    /// By this a stream sees whether a slow peer takes anything at all.
+    /// Returns how many bytes of output a wrapper holds that its inner socket has not taken yet.
+    /// From this a stream learns whether a slow peer takes anything at all.
     fn unsent_len(&self) -> usize {
         0
     }
 
     /// Returns how many bytes of memory a wrapper's input and output take while it waits: for a
-    /// limit on what all connections hold together. What it always holds does not count.
+    /// limit on what all connections hold together. Memory that it always holds does not count.
     fn held_bytes(&self) -> usize {
         0
     }
 
-    /// Sends up to `count` bytes of a file from `offset` on, and returns how many were taken; 0
-    /// means that the file ends before `offset`.
+    /// Sends up to `count` bytes of a file, from `offset` on, and returns how many were taken. 0
+    /// means that the file ends at or before `offset`.
     ///
-    /// By default they are read and written, at most 16 KiB at a time. The kernel's sockets let the
-    /// kernel send them (`sendfile` on Linux), unless it cannot (a file of procfs, and of some file
-    /// systems in user space) or the process does not ignore SIGPIPE, which would then end it when
-    /// a peer hangs up. Rust's runtime ignores that signal before `main`; a program with another
-    /// `main` that sends files should do so as well, before it sends the first one.
+    /// By default the bytes are read and written, at most 16 KiB at a time. The kernel's sockets
+    /// let the kernel send them (`sendfile` on Linux), except in two cases: if it cannot (files of
+    /// procfs and of some file systems in user space), or if the process does not ignore SIGPIPE,
+    /// which would end it when a peer hangs up. Rust's runtime ignores that signal before `main`. A
+    /// program with another `main` that sends files should also ignore it, before it sends the
+    /// first file.
     ///
     /// # Errors
     ///
@@ -431,21 +444,22 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     }
 }
 
-/// How many bytes of a file are copied at a time if the kernel cannot send it by itself.
+/// How many bytes of a file are copied at a time if the kernel cannot send it itself.
 const FILE_CHUNK: usize = 16 * 1024;
 
-/// Returns whether both ends of a connection are this socket. Whoever connects again and again to a
-/// port from which nobody answers gets such a connection in the end, and would keep whoever wants to
-/// listen there from doing so.
+/// Returns whether both ends of a connection are this socket. A client that connects again and
+/// again to a local port at which nothing listens gets such a connection sooner or later. The
+/// connection would then keep a server from listening at that port.
 fn is_its_own_peer(socket: &impl StreamSocket) -> bool {
     let peer = socket.peer_address();
     peer.is_some() && peer == socket.local_address()
 }
 
-/// Ends such a connection by a reset: one that ended in order would keep its port for a minute more.
+/// Ends a connection to itself by a reset, because an orderly end would keep its port for another
+/// minute.
 #[cold]
 fn nobody_listens(socket: &mut impl StreamSocket) -> io::Error {
-    // Where there are no resets it ends as it can.
+    // If resets are not supported, the connection ends in an orderly way.
     let _ = socket.reset();
     io::Error::new(ConnectionRefused, "nobody listens there: the socket was connected to itself")
 }
@@ -454,14 +468,14 @@ fn nobody_listens(socket: &mut impl StreamSocket) -> io::Error {
 fn read_nothing(socket: &mut impl Read) -> io::Result<usize> {
     loop {
         match socket.read(&mut []) {
-            // A signal, which says nothing of the socket.
+            // A signal, which says nothing about the socket.
             Err(error) if error.kind() == Interrupted => {}
             other => return other,
         }
     }
 }
 
-/// Sends a piece of a file by reading and writing it.
+/// Sends a part of a file by reading and writing it.
 pub(super) fn read_and_write(
     socket: &mut impl Write,
     file: &File,
@@ -471,8 +485,8 @@ pub(super) fn read_and_write(
     use std::os::unix::fs::FileExt;
     let mut chunk = [0; FILE_CHUNK];
     let wanted = count.min(FILE_CHUNK);
-    // Not `read`: all who have the file open share its own offset.
+    // Not `read`, because all who have the file open share its own offset.
     let read = file.read_at(&mut chunk[..wanted], offset)?;
-    // At the end of the file nothing is written: a socket may refuse even that.
+    // At the end of the file nothing is written: a socket may refuse even an empty write.
     if read == 0 { Ok(0) } else { socket.write(&chunk[..read]) }
 }

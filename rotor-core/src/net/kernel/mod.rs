@@ -1,4 +1,4 @@
-//! The kernel's sockets, through mio. They are types of our own, so that each can only be made
+//! The kernel's sockets, through mio. They are types of this crate, so that they can only be made
 //! through the scope.
 
 mod socket;
@@ -32,11 +32,11 @@ impl Net for Inet {
     type Datagram = UdpSocket;
 }
 
-/// Returns whether the kernel fills the buffer when this kind of socket reads, so that nobody looks
-/// at what was in it before.
+/// Returns whether reads of this kind of socket only let the kernel write into the buffer, so that
+/// its old content is never read.
 ///
 /// Only such sockets may be lent memory with old content. The types are listed here, so that no
-/// other can claim it.
+/// other type can claim this.
 pub fn is_plain<S: 'static>() -> bool {
     #[cfg(unix)]
     if TypeId::of::<S>() == TypeId::of::<UnixStream>() {
@@ -45,9 +45,9 @@ pub fn is_plain<S: 'static>() -> bool {
     TypeId::of::<S>() == TypeId::of::<TcpStream>()
 }
 
-/// Reads once from a [plain](is_plain) socket, as far as the vector has spare capacity, and appends
-/// what came, so that memory that was never written need not be filled first. Returns `None` for
-/// any other socket, from which nothing was read.
+/// Reads once from a [plain](is_plain) socket, at most as many bytes as the vector has spare
+/// capacity, and appends them. The spare capacity need not be initialized. Returns `None` for any
+/// other socket, from which nothing was read.
 pub fn read_spare<S: 'static>(socket: &mut S, into: &mut Vec<u8>) -> Option<io::Result<usize>> {
     let socket: &mut dyn Any = socket;
     if let Some(stream) = socket.downcast_mut::<TcpStream>() {

@@ -1,4 +1,4 @@
-//! What the kernel's sockets have in common, as macros: a type around mio's, made through the
+//! Macros for what the kernel's sockets have in common: a type around mio's, made through the
 //! scope.
 
 use std::io;
@@ -6,17 +6,18 @@ use std::io;
 use crate::mio_backend::MioHandle;
 use crate::scope::Scope;
 
-/// Refuses what the loop's backend cannot serve; the error has both names.
+/// Returns an error, which names both, if the loop's backend does not support kernel sockets.
 pub(super) fn check<C>(scope: &Scope<'_, C>, what: &str) -> io::Result<()> {
     scope.backend().expect::<MioHandle>(what).map(drop)
 }
 
-/// The most bytes of a buffer that a socket is asked for: setsockopt(2) takes an int, and would make
-/// nearly nothing of some of the larger numbers. The system has limits of its own below.
+/// The largest buffer size that is set: setsockopt(2) takes an int, and would turn some larger
+/// numbers into very small ones. The system's own limits are lower.
 pub(super) const BUFFER_BYTES_MAX: usize = i32::MAX as usize;
 
-/// A kernel socket of one kind: the mio type inside, a source, a descriptor, made of one of the
-/// standard library; and, for some, what is known of it, as was asked of that.
+/// Defines a kernel socket of one kind, from mio's type, the type of the standard library and its
+/// name in errors: a source and a descriptor, which can be made from the standard library's socket.
+/// Additional flags are determined from the standard library's socket when it is made.
 macro_rules! kernel_socket {
     ($(#[$doc:meta])* $name:ident($mio:ty as $held:ty $(, $known:ident = $ask:path)*), $std:ty, $called:literal) => {
         $(#[$doc])*
@@ -36,24 +37,27 @@ macro_rules! kernel_socket {
             /// is closed.
             pub fn from_std<C>(socket: $std, scope: &Scope<'_, C>) -> io::Result<$name> {
                 check(scope, $called)?;
-                // std opens its sockets blocking, a service manager in any mode.
+                // std opens its sockets in blocking mode, and a service manager in either mode.
                 socket.set_nonblocking(true)?;
                 $(let $known = $ask(&socket);)*
                 Ok($name { socket: <$mio>::from_std(socket).into(), $($known),* })
             }
 
-            /// Gives the socket to what is no machine of this loop: a thread, a child process, a
-            /// loop of another kind. No event tells of it any more, if `scope` is of the loop that
-            /// it is registered with. It stays non-blocking, until `set_nonblocking(false)`.
+            /// Gives the socket to other code than a machine of this loop: a thread, a child
+            /// process, a loop of another kind. Its events are not reported any more, provided that
+            /// `scope` belongs to the loop with which it is registered. It stays non-blocking until
+            /// `set_nonblocking(false)` is called.
             ///
             /// # Errors
             ///
-            /// [`Unsupported`](io::ErrorKind::Unsupported) on a loop of another backend, or that no
-            /// descriptor is left: for a moment it takes a second one. The socket is closed.
+            /// [`Unsupported`](io::ErrorKind::Unsupported) on a loop of another backend, or the
+            /// system's error if no descriptor is left: for a moment, a second one is needed. The
+            /// socket is closed.
             pub fn into_std<C>(mut self, scope: &Scope<'_, C>) -> io::Result<$std> {
                 let given = self.as_fd().try_clone_to_owned()?;
-                // Before the first descriptor is closed, which would not do it: the other one is of
-                // the same socket (epoll(7)).
+                // Deregistered before the first descriptor is closed. Closing it would not
+                // deregister the socket, because the other descriptor refers to it as well
+                // (epoll(7)).
                 match scope.deregister(&mut self) {
                     // It was not registered.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -77,8 +81,9 @@ macro_rules! kernel_socket {
     };
 }
 
-/// A stream: it is deregistered when its descriptor is closed, if no other names the same socket.
-/// Streams are many and hardly ever shared, so none pays for the other case.
+/// Implements `Source` for a stream, which is deregistered when its descriptor is closed, if no
+/// other one refers to the same socket. Streams are many and hardly ever shared, so they do not pay
+/// for the other case.
 macro_rules! closing_deregisters {
     ($name:ident, $called:literal) => {
         impl Source for $name {
@@ -98,7 +103,8 @@ macro_rules! closing_deregisters {
     };
 }
 
-/// A socket that may be shared, and deregisters itself before it is closed ([`Registered`]).
+/// Implements `Source` for a socket that may be shared, and deregisters itself before it is closed
+/// ([`Registered`]).
 ///
 /// [`Registered`]: crate::net::registered::Registered
 macro_rules! deregisters_itself {
@@ -120,11 +126,11 @@ macro_rules! deregisters_itself {
     };
 }
 
-/// A byte stream that is read and written by system calls of our own.
+/// Implements reading and writing of a byte stream by this crate's own system calls.
 macro_rules! read_and_write {
     ($name:ident) => {
         impl $name {
-            /// Reads as far as the vector has room, and appends what came.
+            /// Reads as many bytes as the vector has spare capacity, and appends them.
             pub(super) fn read_spare(&mut self, into: &mut Vec<u8>) -> io::Result<usize> {
                 receive_spare(&mut self.socket, into)
             }
@@ -147,7 +153,7 @@ macro_rules! read_and_write {
                 send_vectored(&mut self.socket, slices)
             }
 
-            /// Does nothing: what was written is with the kernel already.
+            /// Does nothing: everything that was written is in the kernel already.
             #[inline]
             fn flush(&mut self) -> io::Result<()> {
                 Ok(())

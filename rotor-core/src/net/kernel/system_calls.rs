@@ -1,5 +1,5 @@
-//! The system calls that the kernel's sockets make themselves on Linux; elsewhere, the standard
-//! library's functions.
+//! The system calls that the kernel's sockets make themselves on Linux; on other systems, functions
+//! of the standard library.
 
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
@@ -8,8 +8,8 @@ use std::os::fd::AsFd;
 
 use crate::net::stream_socket::read_and_write;
 
-/// Reads by the system call itself. The C library's function is a place where a thread can be
-/// cancelled, and prepares for that at every call of a process with several threads.
+/// Reads by a direct system call. The function of the C library is a cancellation point, and
+/// therefore does extra work at each call in a process with several threads.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[inline]
 pub(super) fn receive(socket: &mut (impl AsFd + Read), buffer: &mut [u8]) -> io::Result<usize> {
@@ -23,7 +23,7 @@ pub(super) fn receive(socket: &mut (impl AsFd + Read), buffer: &mut [u8]) -> io:
     socket.read(buffer)
 }
 
-/// Reads as far as the vector has room behind its bytes, which need not have been written before.
+/// Reads as many bytes as the vector has spare capacity, which need not be initialized.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn receive_spare(
     socket: &mut (impl AsFd + Read),
@@ -46,7 +46,8 @@ pub(super) fn receive_spare(
     read
 }
 
-/// Writes in the way that `receive` reads. A peer that is gone causes an error, not a signal.
+/// Writes by a direct system call, as `receive` reads. If the peer is gone, this returns an error
+/// and raises no signal.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[inline]
 pub(super) fn send(socket: &mut (impl AsFd + Write), bytes: &[u8]) -> io::Result<usize> {
@@ -59,7 +60,7 @@ pub(super) fn send(socket: &mut (impl AsFd + Write), bytes: &[u8]) -> io::Result
     socket.write(bytes)
 }
 
-/// Writes from several places, as `send` does from one.
+/// Writes from several slices, as `send` does from one.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn send_vectored(
     socket: &mut (impl AsFd + Write),
@@ -77,7 +78,7 @@ pub(super) fn send_vectored(
     socket.write_vectored(slices)
 }
 
-/// Has the kernel send a piece of a file, or copies it if the kernel cannot.
+/// Lets the kernel send a part of a file, or copies it if the kernel cannot.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn send_file<S: AsFd + Write>(
     socket: &mut S,
@@ -93,14 +94,15 @@ pub(super) fn send_file<S: AsFd + Write>(
     }
 }
 
-/// Has the kernel send up to `count` bytes of a file from `offset` on (sendfile(2)): for those who
-/// implement kernel sockets on another backend. The socket must not block.
+/// Lets the kernel send up to `count` bytes of a file, from `offset` on (sendfile(2)). For
+/// implementations of kernel sockets on other backends. The socket must be non-blocking.
 ///
 /// # Errors
 ///
-/// [`Unsupported`](io::ErrorKind::Unsupported) if it cannot: the file has no pages (`EINVAL`), the
-/// call is not available (`ENOSYS`), or SIGPIPE would be raised, since the process does not ignore
-/// it. Then nothing was sent, and the bytes must be copied. Else the system's error.
+/// [`Unsupported`](io::ErrorKind::Unsupported) if the kernel cannot send the file: it has no pages
+/// (`EINVAL`), the call is not available (`ENOSYS`), or it would raise SIGPIPE, since the process
+/// does not ignore that. Then nothing was sent, and the bytes must be copied. Otherwise the
+/// system's error.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub fn send_file_by_kernel(
     socket: impl AsFd,
@@ -112,7 +114,7 @@ pub fn send_file_by_kernel(
     if !crate::net::sigpipe::is_ignored() {
         return Err(io::ErrorKind::Unsupported.into());
     }
-    // With an offset of its own, since all who have the file open share the file's.
+    // With a separate offset, since the file's own offset is shared by all who have the file open.
     match rustix::fs::sendfile(socket, file, Some(&mut { offset }), count) {
         Err(Errno::INVAL | Errno::NOSYS) => Err(io::ErrorKind::Unsupported.into()),
         other => Ok(other?),
@@ -129,17 +131,17 @@ pub(super) fn send_file(
     read_and_write(socket, file, offset, count)
 }
 
-/// What a listener knows of its [`accept_next`] when it is made.
+/// The first value of a listener's flag for [`accept_next`].
 pub(super) fn at_first_not<L>(_: &L) -> bool {
     false
 }
 
-/// Accepts the next connection, if there is one. Behind one that was accepted it looks first, since
-/// mostly there is no other: a call that finds none makes a socket and its descriptor before it
-/// looks, and takes them apart again (doc/decisions/0108).
+/// Accepts the next connection, if there is one. After a connection was accepted, it first checks
+/// whether there is another one, since usually there is not: an `accept` that finds none makes a
+/// socket and its descriptor before it looks, and then destroys them (doc/decisions/0108).
 ///
-/// Where `is_readable` does not know, it says that there is one, so each call is made: there a
-/// selector may tell of more only after a call has found none.
+/// On systems where `is_readable` cannot know, it returns `true`, so `accept` is always called:
+/// there, a selector may report the next connection only after a call has found none.
 pub(super) fn accept_next<T>(
     looks: &mut bool,
     is_waiting: impl FnOnce() -> bool,
@@ -153,13 +155,12 @@ pub(super) fn accept_next<T>(
     accepted
 }
 
-/// Returns whether a listener has a connection in its queue, asked in the way that accept(2)
-/// describes.
+/// Returns whether a listener has a connection in its queue, by poll(2), as accept(2) describes.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn is_readable(listener: &impl AsFd) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    // An error counts as a connection: `accept` says what it is.
+    // An error counts as a connection: `accept` then returns the error.
     !matches!(poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&at_once)), Ok(0))
 }
 

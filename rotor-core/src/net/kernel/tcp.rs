@@ -1,4 +1,4 @@
-//! The kernel's TCP: connections and listeners.
+//! The kernel's TCP sockets: connections and listeners.
 
 use std::fmt;
 use std::fs::File;
@@ -26,12 +26,13 @@ use crate::net::stream_socket::StreamSocket;
 use crate::scope::Scope;
 use crate::token::Token;
 
-/// Whether a short read of plain TCP empties it. A read stops before an urgent byte, and only Linux
-/// reports that ([`EventSet::URGENT`](crate::EventSet::URGENT)).
+/// Whether a short read of plain TCP means that the socket is empty. A read stops before an urgent
+/// byte, which only Linux reports ([`EventSet::URGENT`](crate::EventSet::URGENT)).
 const SHORT_READ_OF_TCP_DRAINS: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
-/// The shortest and the longest silence after which a peer is probed: the system counts whole seconds,
-/// and refuses none and more than these (tcp(7), `TCP_KEEPIDLE`; `MAX_TCP_KEEPIDLE` of Linux).
+/// The shortest and the longest silence after which a peer can be probed: the system counts whole
+/// seconds, and refuses zero and numbers above this (tcp(7), `TCP_KEEPIDLE`; `MAX_TCP_KEEPIDLE` of
+/// Linux).
 const KEEPALIVE: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(32_767)];
 
 kernel_socket! {
@@ -48,13 +49,13 @@ closing_deregisters!(TcpStream, "a TCP socket");
 read_and_write!(TcpStream);
 deregisters_itself!(TcpListener, "a TCP listener");
 
-/// A stream that was made elsewhere may have layers that end a read early (the kernel's TLS at each
-/// record), or may get them later from whoever made it. So its short reads tell nothing.
+/// A stream that was made elsewhere may have layers that end a read early (the kernel's TLS does at
+/// each record), or may get them later. So a short read does not mean that it is empty.
 fn is_given(_: &net::TcpStream) -> bool {
     false
 }
 
-/// Returns whether a listener accepts plain TCP. One that was made elsewhere may be of Multipath
+/// Returns whether a listener accepts plain TCP. One that was made elsewhere may be for Multipath
 /// TCP, which looks the same.
 fn is_plain_tcp(listener: &net::TcpListener) -> bool {
     SHORT_READ_OF_TCP_DRAINS && has_protocol_tcp(listener)
@@ -75,9 +76,9 @@ impl StreamSocket for TcpStream {
 
     fn connect<C>(target: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<TcpStream> {
         check(scope, "a TCP socket")?;
-        // This does not wait (connect(2), EINPROGRESS): an event comes later.
+        // This does not block (connect(2), EINPROGRESS): an event comes later.
         let socket = mio::net::TcpStream::connect(*target)?;
-        // An urgent byte stays in its place among the others.
+        // Urgent bytes stay in their place among the others.
         SockRef::from(&socket).set_out_of_band_inline(true)?;
         Ok(TcpStream { socket, short_read_drains: SHORT_READ_OF_TCP_DRAINS })
     }
@@ -86,7 +87,8 @@ impl StreamSocket for TcpStream {
         self.socket.shutdown(how)
     }
 
-    /// The kernel resets what is closed while it may linger for no time (socket(7), `SO_LINGER`).
+    /// Sets a linger time of zero: the kernel then sends a reset when the socket is closed
+    /// (socket(7), `SO_LINGER`).
     fn reset(&mut self) -> io::Result<()> {
         SockRef::from(&self.socket).set_linger(Some(Duration::ZERO))
     }
@@ -106,7 +108,7 @@ impl StreamSocket for TcpStream {
     fn is_connected(&self) -> bool {
         match self.socket.peer_addr() {
             Ok(_) => true,
-            // macOS returns this if the peer was there and has hung up by now.
+            // macOS returns this error if the peer was connected and has hung up by now.
             Err(error) => error.kind() == io::ErrorKind::InvalidInput,
         }
     }
@@ -170,7 +172,7 @@ impl Listener for TcpListener {
         let TcpListener { socket: listener, looks, .. } = self;
         let (socket, address) =
             accept_next(looks, || is_readable(&**listener), || listener.accept())?;
-        // The listener was asked once: asking each connection would be one more system call.
+        // Determined once for the listener: for each connection it would take one more system call.
         Ok((TcpStream { socket, short_read_drains: self.makes_plain_tcp }, Some(address)))
     }
 
@@ -183,7 +185,7 @@ impl Listener for TcpListener {
     }
 }
 
-/// Opens a TCP listener as `options` say. An error names the address.
+/// Opens a TCP listener with these options. An error names the address.
 pub(in crate::net) fn listen(
     address: SocketAddr,
     options: &ListenOptions,
@@ -193,9 +195,10 @@ pub(in crate::net) fn listen(
 
 fn listen_inet(address: SocketAddr, options: &ListenOptions) -> io::Result<net::TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // Otherwise a restarted server would wait for its predecessor's connections in TIME-WAIT.
+    // Without this, a restarted server could not bind while connections of its predecessor are in
+    // TIME-WAIT.
     socket.set_reuse_address(true)?;
-    // Before `bind`: the kernel looks at it when a socket is bound (socket(7)).
+    // Set before `bind`, when the kernel checks it (socket(7)).
     if options.reuse_port {
         reuse_port(&socket)?;
     }
@@ -207,7 +210,7 @@ fn listen_inet(address: SocketAddr, options: &ListenOptions) -> io::Result<net::
 }
 
 pub(super) fn backlog(options: &ListenOptions) -> i32 {
-    // listen(2) takes an int, and cuts it to the limit of the system by itself.
+    // listen(2) takes an int, and reduces it to the limit of the system.
     i32::try_from(options.backlog).unwrap_or(i32::MAX)
 }
 

@@ -1,4 +1,4 @@
-//! The kernel's UDP.
+//! The kernel's UDP sockets.
 
 use std::fmt;
 use std::io;
@@ -15,7 +15,7 @@ use crate::scope::Scope;
 use crate::token::Token;
 
 kernel_socket! {
-    /// UDP datagrams.
+    /// A UDP socket.
     UdpSocket(mio::net::UdpSocket as Registered<mio::net::UdpSocket>), net::UdpSocket, "a UDP socket"
 }
 

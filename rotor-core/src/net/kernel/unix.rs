@@ -73,7 +73,7 @@ impl StreamSocket for UnixStream {
     }
 
     fn peer_address(&self) -> Option<SocketAddr> {
-        // It has at most a path, which is not a `SocketAddr`.
+        // The peer has at most a path, which is not a `SocketAddr`.
         None
     }
 
@@ -120,7 +120,7 @@ impl Listener for UnixListener {
     }
 
     fn accept(&mut self) -> io::Result<(UnixStream, Option<SocketAddr>)> {
-        // The address of a peer is at most a path, and usually there is none.
+        // A peer usually has no address, and otherwise a path, so none is returned.
         let UnixListener { socket: listener, looks } = self;
         let (socket, _) = accept_next(looks, || is_readable(&**listener), || listener.accept())?;
         Ok((UnixStream { socket }, None))
@@ -135,21 +135,22 @@ impl Listener for UnixListener {
     }
 }
 
-/// Opens a Unix socket that listens at a path, with all that the options ask for: for those who
-/// implement a backend on the kernel's sockets. A [`UnixListener`] is bound with it.
+/// Opens a listening Unix socket at a path, with these options. For implementations of backends on
+/// the kernel's sockets. [`UnixListener`] uses it for `bind`.
 ///
 /// The path must be free: a file that an earlier process has left there is not removed. The file
 /// stays when the socket is closed.
 ///
 /// # Errors
 ///
-/// [`CannotListen`], which names the path, around what the system says: nobody listens there then.
+/// [`CannotListen`], which names the path and has the system's error as its source. No socket was
+/// opened.
 pub fn listen_unix(path: &Path, options: &ListenOptions) -> io::Result<unix::UnixListener> {
     open_unix(path, options).map_err(CannotListen::on(&path.display()))
 }
 
 fn open_unix(path: &Path, options: &ListenOptions) -> io::Result<unix::UnixListener> {
-    // Not std's `bind`, which listens at once, with a backlog of its own.
+    // Not std's `bind`, which also listens, with a backlog of its own.
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     if let Some(mode) = options.unix_mode {
         set_mode(&socket, mode)?;
@@ -159,15 +160,16 @@ fn open_unix(path: &Path, options: &ListenOptions) -> io::Result<unix::UnixListe
     Ok(socket.into())
 }
 
-/// Before the socket is bound: `bind` makes the file with this mode, less the umask (unix(7)). A
-/// change by path would come late, and would follow whatever was put there.
+/// Sets the mode before the socket is bound: `bind` makes the file with this mode, reduced by the
+/// umask (unix(7)). Changing the mode by path would be too late, and would follow a link that was
+/// put there.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn set_mode(socket: &Socket, mode: u32) -> io::Result<()> {
     Ok(rustix::fs::fchmod(socket, rustix::fs::Mode::from_raw_mode(mode))?)
 }
 
-/// What others make of a mode that a socket has before it is bound is not specified (POSIX,
-/// `fchmod`), and whoever asks for one relies on it.
+/// On other systems it is unspecified what the mode of an unbound socket means (POSIX, `fchmod`),
+/// and callers that set a mode rely on it.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn set_mode(_: &Socket, _: u32) -> io::Result<()> {
     Err(io::Error::new(
@@ -192,8 +194,8 @@ impl DatagramSocket for UnixDatagram {
 
     /// # Errors
     ///
-    /// Also `InvalidInput` for an address without a path or an abstract name (unix(7)), where
-    /// nobody can receive.
+    /// Also `InvalidInput` if the address has neither a path nor an abstract name (unix(7)): such a
+    /// socket cannot be reached.
     fn send_to(&mut self, datagram: &[u8], target: &unix::SocketAddr) -> io::Result<usize> {
         match target.as_pathname() {
             Some(path) => self.socket.send_to(datagram, path),
@@ -203,7 +205,7 @@ impl DatagramSocket for UnixDatagram {
 
     /// # Errors
     ///
-    /// Also `InvalidInput` for an address without a path or an abstract name.
+    /// Also `InvalidInput` if the address has neither a path nor an abstract name.
     fn connect(&mut self, peer: &unix::SocketAddr) -> io::Result<()> {
         match peer.as_pathname() {
             Some(path) => self.socket.connect(path),
@@ -220,8 +222,8 @@ impl DatagramSocket for UnixDatagram {
     }
 }
 
-/// The address of a socket whose name is not in the file system, as socket2 has it: mio sends to
-/// paths only.
+/// Converts an address in the abstract namespace to socket2's type, because mio sends to paths
+/// only.
 fn abstract_address(address: &unix::SocketAddr) -> io::Result<SockAddr> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
@@ -237,7 +239,7 @@ fn abstract_address(address: &unix::SocketAddr) -> io::Result<SockAddr> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, message))
 }
 
-/// Prints the address of a Unix socket: its path, if it has one.
+/// Prints the address of a Unix socket: its path, if it has one, otherwise its debug form.
 struct UnixName<'a>(&'a unix::SocketAddr);
 
 impl fmt::Display for UnixName<'_> {
