@@ -1,4 +1,4 @@
-//! The clocks of the system: the one file that reads them.
+//! `Clock`: the clocks of the system. This is the only file that reads them.
 
 use std::sync::OnceLock;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -10,33 +10,34 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::time::Time;
 
-/// The clocks of the system: the only place that reads them, for those who implement a backend.
+/// The clocks of the system, for those who implement a backend. Nothing else reads a clock.
 ///
-/// All loops of a process count from the same instant, so that their times compare and can travel
-/// in messages: a backend that has real peers answers by this.
+/// All loops of a process count from the same instant, so that their times can be compared and sent
+/// in messages. A backend that has real peers must use this clock.
 #[doc(alias = "CLOCK_MONOTONIC")]
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     epoch: Epoch,
 }
 
-/// The instant that times are counted from.
+/// The instant from which times are counted.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     instant: Instant,
-    /// In nanoseconds since the system was started. std has two numbers for that, and each reading
-    /// subtracts and joins them.
+    /// Nanoseconds since the system was started. (std's `Instant` consists of two numbers, which
+    /// each reading must subtract and join.)
     #[cfg(any(target_os = "linux", target_os = "android"))]
     since_start: u64,
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the clock that the scope stands for")]
 impl Clock {
-    /// Makes the clock of this process.
+    /// Returns the clock of this process.
     #[expect(clippy::new_without_default, reason = "a clock is made where a loop is, by name")]
     pub fn new() -> Clock {
-        // One for all loops of the process: times that they exchange can be compared.
+        // One epoch for all loops of the process, so that the times that they exchange can be
+        // compared.
         static EPOCH: OnceLock<Epoch> = OnceLock::new();
         Clock { epoch: *EPOCH.get_or_init(Epoch::now) }
     }
@@ -50,30 +51,31 @@ impl Clock {
     /// Reads the monotonic clock.
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     pub fn now(&self) -> Time {
-        // Saturating, since std does not rule out a clock that goes backwards.
+        // Saturating, because std does not guarantee that the clock never goes backwards.
         Time::ZERO + Instant::now().saturating_duration_since(self.epoch.instant)
     }
 
-    /// Returns the time of the system's last timer interrupt, 1 to 10 ms ago at the most: reading
-    /// it asks no hardware.
+    /// Returns the time of the system's last timer interrupt, which is at most 1 to 10 ms ago.
+    /// Reading it does not access the hardware.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     #[inline]
     pub fn coarse_now(&self) -> Time {
-        // Saturating, since it lags behind the exact one: at first it may be before the epoch.
+        // Saturating, because the coarse clock lags behind the exact one, so it may be before the
+        // epoch at first.
         Time::from_nanos(
             since_start(ClockId::MonotonicCoarse).saturating_sub(self.epoch.since_start),
         )
     }
 
-    /// Reads the exact clock, where no coarse one is known.
+    /// Reads the exact clock, because no coarse clock is known on this system.
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     pub fn coarse_now(&self) -> Time {
-        // No coarse clock is known there. The exact one is as right, and costs more.
+        // No coarse clock is known there. The exact one is also correct, but costs more.
         self.now()
     }
 
-    /// Returns how long ago the system was started, without the time in which it slept, in
-    /// microseconds (CLOCK_MONOTONIC): what a service manager is told. 0 where that is not known.
+    /// Returns how many microseconds ago the system was started, not counting the time in which it
+    /// slept (CLOCK_MONOTONIC), as a service manager expects it. Returns 0 if that is not known.
     pub(crate) fn since_start_micros() -> u64 {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         return since_start(ClockId::Monotonic) / 1_000;
@@ -100,7 +102,7 @@ impl Epoch {
     }
 }
 
-/// Returns what a clock says that counts from the start of the system, in nanoseconds.
+/// Reads a clock that counts from the start of the system, in nanoseconds.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[inline]
 fn since_start(clock: ClockId) -> u64 {

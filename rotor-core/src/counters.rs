@@ -1,7 +1,8 @@
-//! `__rotor_counters!`: how connections count what happens to them, in this crate's relatives.
+//! `__rotor_counters!`: defines the counters of connections, for the crates of protocols.
 
-/// Makes a type of counters: a method for each, all of them with their names, and `Debug`. Counting
-/// takes an atomic addition, without order. Hidden: for the crates of protocols.
+/// Defines a type of counters, with a method for each counter, one that returns all of them with
+/// their names, and `Debug`. Counting is a relaxed atomic addition. Hidden: for the crates of
+/// protocols.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rotor_counters {
@@ -24,7 +25,7 @@ macro_rules! __rotor_counters {
                 }
             )+
 
-            /// Returns all of them with their names, for a page of metrics.
+            /// Returns all counters with their names, for a page of metrics.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name()),)+].into_iter()
             }

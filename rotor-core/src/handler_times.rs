@@ -1,4 +1,4 @@
-//! How long handlers take, by the type of their machines.
+//! `HandlerTimes`: how long handlers take, by the type of their machines.
 
 use std::ptr;
 use std::sync::OnceLock;
@@ -9,27 +9,27 @@ use std::time::Duration;
 use crate::histogram::Histogram;
 use crate::shared_histogram::SharedHistogram;
 
-/// How long the handlers of one type of machine took, of those that were timed:
+/// How long the handlers of one type of machine took, as far as they were timed:
 /// [`LoopTimes::handlers`](crate::LoopTimes::handlers).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct HandlerTimes {
-    /// Whose they are: [`Machine::type_name`](crate::Machine::type_name). Types beyond the first
-    /// [`HandlerTimes::TYPES_MAX`] of a loop are one, `"others"`.
+    /// The type: [`Machine::type_name`](crate::Machine::type_name). Types beyond the first
+    /// [`HandlerTimes::TYPES_MAX`] of a loop are counted together as `"others"`.
     pub machine: &'static str,
-    /// How long they took, each call.
+    /// The duration of each call.
     pub times: Histogram,
 }
 
 impl HandlerTimes {
-    /// How many types a loop tells apart: 31.
+    /// How many types a loop distinguishes: 31.
     pub const TYPES_MAX: usize = 31;
 }
 
-/// The cells of one loop: only the loop writes them.
+/// The times of one loop. Only the loop writes them.
 pub(crate) struct HandlerCells {
     types: Box<[TypeCells]>,
-    /// The place of the one that was noted last.
+    /// The index of the type that was noted last.
     last: AtomicUsize,
 }
 
@@ -55,7 +55,7 @@ impl HandlerCells {
         self.types[place].times.note_alone(nanos);
     }
 
-    /// The place of a name, which is new if it is not found.
+    /// Returns the index of a name, which is added if it is not found.
     #[cold]
     fn place_of(&self, machine: &'static str) -> usize {
         let (others, own) = self.types.split_last().expect("there is one more than `TYPES_MAX`");

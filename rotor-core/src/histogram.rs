@@ -1,19 +1,20 @@
-//! `Histogram`: how many times fell between one power of two of microseconds and the next.
+//! `Histogram`: counts durations in buckets whose bounds are powers of two of microseconds.
 
 use std::fmt;
 use std::time::Duration;
 
-/// How often something took how long, in 24 buckets: below 1 µs, below 2 µs, below 4 µs and so on,
-/// and in the last one all that took 2²² µs (4.2 s) or longer.
+/// Counts durations in 24 buckets: below 1 µs, below 2 µs, below 4 µs and so on. The last bucket
+/// has all durations of 2²² µs (4.2 s) or longer.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Histogram {
     counts: [u64; Histogram::BUCKETS],
-    /// Not in nanoseconds of 64 bits: ten thousand requests that all wait pass those in 21 days.
+    /// Not nanoseconds in 64 bits: ten thousand requests that wait at the same time would exceed
+    /// those in 21 days.
     sum: Duration,
 }
 
 impl Histogram {
-    /// How many buckets there are.
+    /// The number of buckets.
     pub const BUCKETS: usize = 24;
 
     pub(crate) fn note(&mut self, time: Duration) {
@@ -22,30 +23,29 @@ impl Histogram {
         self.sum = self.sum.saturating_add(Duration::from_nanos(nanos));
     }
 
-    /// What was counted elsewhere.
+    /// Makes a histogram from values that were counted elsewhere.
     pub(crate) fn of(counts: [u64; Histogram::BUCKETS], sum: Duration) -> Histogram {
         Histogram { counts, sum }
     }
 
-    /// Returns how many times there are.
+    /// Returns how many durations were counted.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// Returns all times together.
+    /// Returns the sum of all durations.
     pub fn sum(&self) -> Duration {
         self.sum
     }
 
-    /// Returns the buckets in ascending order: the bound below which a time falls into it, if it
-    /// did not fall into one before, and how many did. The last one has no bound
-    /// ([`Duration::MAX`]).
+    /// Returns the buckets in ascending order, each as its upper bound (exclusive) and the number
+    /// of durations in it. The last bucket has no bound ([`Duration::MAX`]).
     pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
         self.counts.iter().enumerate().map(|(bucket, count)| (bound_of(bucket), *count))
     }
 
-    /// Returns the bound of the bucket in which the time lies that `share` of all times (0 to 1)
-    /// reach at the most: 0.5 for the median, 0.99 for p99. Zero if there are no times.
+    /// Returns an upper bound of the quantile `share` (0 to 1), such as 0.5 for the median or 0.99
+    /// for p99: the bound of the bucket that contains it. Returns zero if nothing was counted.
     #[doc(alias = "percentile")]
     pub fn quantile(&self, share: f64) -> Duration {
         let count = self.count();
@@ -62,7 +62,7 @@ impl Histogram {
     }
 }
 
-/// The number of the bucket: that of binary digits of the whole microseconds.
+/// Returns the index of the bucket, which is the number of binary digits of the whole microseconds.
 #[inline]
 pub(crate) fn bucket_of(nanos: u64) -> usize {
     let micros = nanos / 1_000;
@@ -77,7 +77,7 @@ fn bound_of(bucket: usize) -> Duration {
 }
 
 impl Histogram {
-    /// Writes it as a histogram of that name in Prometheus' text format: seconds, cumulative
+    /// Writes the histogram under this name in Prometheus' text format: seconds, cumulative
     /// buckets, sum and count.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! What a loop does with its time: how long its turns take, how late its deadlines fire, whose its
-//! handlers are. Written by the loop alone, and read from any thread.
+//! `LoopTimes`: what a loop does with its time. How long its turns take, how late its deadlines
+//! fire, and which handlers take how long. Written by the loop alone, and read from any thread.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,32 +18,32 @@ pub struct LoopTimes {
     /// Time within turns, without their waits, of all turns that have ended.
     #[doc(alias = "ELU")]
     pub busy: Duration,
-    /// Time between turns: the loop waited for events, or, where it is
+    /// Time between turns: the loop waited for events or, if it is
     /// [embedded](crate::LoopInstance::turn), for its caller.
     pub waited: Duration,
-    /// Since when a turn has been under way; `None` between turns. One that began long ago is held
-    /// up by a handler.
+    /// When the current turn began; `None` between turns. If it began long ago, the loop is held up
+    /// by a handler.
     pub in_turn_since: Option<Time>,
     /// When the last turn ended.
     pub last_turn_ended: Time,
-    /// How long turns took, without their waits. What a handler does that goes on between two of
-    /// them, after it was away, counts as one.
+    /// How long turns took, without their waits. If a handler that was away finishes between two
+    /// turns, that work counts as a turn.
     #[doc(alias = "event loop delay")]
     pub turns: Histogram,
-    /// How late deadlines were when they fired: up to a [`TICK`](crate::TICK) is the grain of the
-    /// clock. Those that had passed when they were set are left out.
+    /// How late deadlines were when they fired. Up to one [`TICK`](crate::TICK) is the resolution
+    /// of the clock. Deadlines that had passed when they were set are not counted.
     #[doc(alias = "loop lag")]
     pub lag: Histogram,
-    /// How long handlers took, by type of machine: of all turns under
-    /// [`Config::time_handlers`](crate::Config::time_handlers), else of a sample
+    /// How long handlers took, by type of machine: in all turns with
+    /// [`Config::time_handlers`](crate::Config::time_handlers), otherwise in a sample
     /// ([`Config::sample_handlers`](crate::Config::sample_handlers)).
     pub handlers: Vec<HandlerTimes>,
 }
 
 impl LoopTimes {
-    /// Returns the share of its time in which the loop was busy, 0 to 1, since `earlier` was read:
-    /// of what is left to a hundredth the loop could serve a hundredth more. `None` if no turn has
-    /// ended since then.
+    /// Returns the share of its time in which the loop was busy since `earlier` was read, from 0 to
+    /// 1. At 0.99, for example, the loop could serve about one hundredth more. Returns `None` if no
+    /// turn has ended since then.
     #[doc(alias = "utilization")]
     pub fn utilisation(&self, earlier: &LoopTimes) -> Option<f64> {
         let busy = self.busy.saturating_sub(earlier.busy).as_secs_f64();
@@ -52,7 +52,8 @@ impl LoopTimes {
     }
 }
 
-/// The cells of one loop. Only the loop writes them, but for what a reader takes.
+/// The times of one loop. Only the loop writes them, except for the longest turn, which a reader
+/// can take.
 #[derive(Default)]
 pub(crate) struct TimeCells {
     /// When the loop was made.
@@ -61,9 +62,9 @@ pub(crate) struct TimeCells {
     ended: AtomicU64,
     turns: SharedHistogram,
     lag: SharedHistogram,
-    /// The longest turn since a reader took it.
+    /// The longest turn since a reader last took it.
     longest: AtomicU64,
-    /// The longest that any reader took.
+    /// The longest turn that any reader took.
     longest_taken: AtomicU64,
     pub(crate) handlers: HandlerCells,
 }
@@ -74,44 +75,45 @@ impl TimeCells {
         self.ended.store(now.as_nanos(), Relaxed);
     }
 
-    /// A turn has waited, and begins.
+    /// Notes that a turn has waited and begins now.
     #[inline]
     pub(crate) fn turn_begins(&self, now: Time) {
         self.begun.store(now.as_nanos(), Relaxed);
     }
 
-    /// A turn is over. In nanoseconds throughout: a `Duration` is a division.
+    /// Notes that a turn is over. Everything is in nanoseconds, because making a `Duration` costs a
+    /// division.
     #[inline]
     pub(crate) fn turn_ends(&self, begun: Time, end: Time) {
         let took = end.as_nanos().saturating_sub(begun.as_nanos());
         self.turns.note_alone(took);
         self.ended.store(end.as_nanos(), Relaxed);
-        // A reader may take it in between: then what it took comes once more, or a shorter one is
-        // lost to the next period.
+        // A reader may take the value in between. Then the value that it took is reported twice, or
+        // a shorter one is lost for the next period.
         if took > self.longest.load(Relaxed) {
             self.longest.store(took, Relaxed);
         }
     }
 
-    /// A deadline fires.
+    /// Notes that a deadline fires.
     pub(crate) fn fires(&self, deadline: Time, now: Time) {
         self.lag.note_alone(now.as_nanos().saturating_sub(deadline.as_nanos()));
     }
 
-    /// A handler took so long, in a turn whose handlers are timed.
+    /// Notes how long a handler took, in a turn whose handlers are timed.
     pub(crate) fn handler_took(&self, machine: &'static str, time: Duration) {
         self.handlers.note(machine, time);
     }
 
-    /// The longest turn since the loop was made.
+    /// Returns the longest turn since the loop was made.
     pub(crate) fn longest(&self) -> Duration {
         let taken = self.longest_taken.load(Relaxed);
         Duration::from_nanos(taken.max(self.longest.load(Relaxed)))
     }
 
-    /// Takes the longest turn since this was last called.
+    /// Returns the longest turn since the last call of this method.
     pub(crate) fn take_longest(&self) -> Duration {
-        // First: who reads the longest of all meanwhile finds it in one place or the other.
+        // Noted first, so that a concurrent `longest` finds the value in one place or the other.
         self.longest_taken.fetch_max(self.longest.load(Relaxed), Relaxed);
         let taken = self.longest.swap(0, Relaxed);
         self.longest_taken.fetch_max(taken, Relaxed);

@@ -15,21 +15,21 @@ use crate::offload::OffloadPool;
 use crate::time::Time;
 use crate::token::Token;
 
-/// The token of the waker; no machine has it.
+/// The token of the waker. No machine can have it.
 const WAKER: mio::Token = mio::Token(usize::MAX);
 
-/// What a source that is read from is registered for. An urgent byte is told of as well: a read
-/// stops short of it, and who takes a short read for an emptied socket would wait for ever for what
-/// follows.
+/// The interest for sources that are read from. Urgent bytes are reported as well: a read stops
+/// before one, and code that takes a short read as a sign that the socket is empty would otherwise
+/// wait for ever for the bytes that follow.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const READABLE: mio::Interest = mio::Interest::READABLE.add(mio::Interest::PRIORITY);
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const READABLE: mio::Interest = mio::Interest::READABLE;
 
-/// The backend that waits with the kernel, through mio.
+/// The backend that waits in the kernel, through mio.
 ///
-/// It is the default of [`Loop`](crate::Loop) and seldom named. Its clock is the monotonic one, in
-/// nanoseconds since the first loop of the process was made.
+/// It is the default of [`Loop`](crate::Loop) and seldom named. Its clock is the monotonic clock,
+/// in nanoseconds since the first loop of the process was made.
 #[doc(alias = "epoll")]
 #[doc(alias = "kqueue")]
 #[doc(alias = "reactor")]
@@ -37,13 +37,13 @@ const READABLE: mio::Interest = mio::Interest::READABLE;
 pub struct Mio {
     poll: Poll,
     events: Events,
-    /// The last poll took as many events as it had capacity for.
+    /// Whether the last poll returned as many events as it had capacity for.
     was_full: bool,
     clock: Clock,
     pool: Option<OffloadPool>,
 }
 
-/// What mio's sockets register with.
+/// The handle with which mio's sockets register.
 #[derive(Debug)]
 pub struct MioHandle {
     registry: Arc<Registry>,
@@ -57,16 +57,16 @@ impl Mio {
     ///
     /// # Errors
     ///
-    /// When the system has no descriptor left for the queue.
+    /// No descriptor is left for the queue.
     pub fn new(events_max: usize) -> io::Result<Mio> {
         let events = Events::with_capacity(events_max.clamp(1, EVENTS_LIMIT));
         Ok(Mio { poll: Poll::new()?, events, was_full: false, clock: Clock::new(), pool: None })
     }
 
-    /// Gives work that machines offload to `pool`; without one,
+    /// Sets the pool for work that machines offload. Without a pool,
     /// [`Scope::offload`](crate::Scope::offload) is refused.
     ///
-    /// [`Loop::new`](crate::Loop::new) does this with the pool of its [`Config`](crate::Config).
+    /// [`Loop::new`](crate::Loop::new) sets the pool of its [`Config`](crate::Config).
     #[must_use]
     pub fn offload_pool(mut self, pool: OffloadPool) -> Mio {
         self.pool = Some(pool);
@@ -78,8 +78,8 @@ impl Backend for Mio {
     type Handle = MioHandle;
 
     fn handle(&self) -> io::Result<MioHandle> {
-        // One more descriptor for the loop, shared by all its sockets: one for each would be too
-        // many.
+        // One more descriptor for each loop, shared by all of its sockets. One for each socket
+        // would be too many.
         let registry = Arc::new(self.poll.registry().try_clone()?);
         Ok(MioHandle { registry, clock: self.clock, pool: self.pool.clone() })
     }
@@ -90,17 +90,17 @@ impl Backend for Mio {
 
     fn wait(&mut self, until: Option<Time>, ready: &mut Vec<(Token, EventSet)>) -> io::Result<()> {
         let timeout = until.map(|until| match until {
-            // A poll: the clock has no say in it, so it is not read.
+            // This only polls, so the clock need not be read.
             Time::ZERO => Duration::ZERO,
-            // Zero where it has passed: subtraction of times stops there.
+            // If the time has passed, this is zero: subtraction of times saturates.
             until => until - self.clock.now(),
         });
         if let Err(error) = self.poll.poll(&mut self.events, timeout) {
-            // A signal ends a wait early, which is allowed; `run` must not end with it. `was_full`
-            // stays as it was: what the last poll left is still there.
+            // A signal ends a wait early, which is allowed; it must not end `run`. `was_full` stays
+            // as it was: the events that the last poll left are still there.
             return if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) };
         }
-        // Counted with the waker's own: that took a place from the others.
+        // The waker's event counts too, because it took a place from the others.
         let mut places = self.events.capacity();
         for event in &self.events {
             places = places.saturating_sub(1);

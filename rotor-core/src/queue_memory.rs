@@ -1,17 +1,17 @@
-//! Giving back the memory that a burst has left in a queue.
+//! Frees the memory that a burst has left in a queue.
 //!
-//! A queue keeps the capacity of its longest time, so one burst would cost that memory for ever. It
-//! is given back when the queue has become empty and its capacity is more than a usual day takes.
-//! That costs a compare where the queue is emptied; one that is often so long allocates anew each
-//! time, once for thousands of entries.
+//! A queue keeps the capacity of its greatest length, so one burst would cost that memory for ever.
+//! The memory is freed when the queue has become empty and its capacity is larger than it usually
+//! needs. This costs one comparison when the queue is emptied. A queue that is often so long
+//! allocates anew each time, but once for thousands of entries.
 
 use std::collections::VecDeque;
 
-/// What an empty queue may keep: 16 KiB, one block of input. So ten thousand mailboxes that each
-/// had their burst keep 160 MB at the most.
+/// What an empty queue may keep: 16 KiB, one block of input. So ten thousand mailboxes that have
+/// each had a burst keep at most 160 MB.
 const KEPT_BYTES: usize = 16 * 1024;
 
-/// Gives back the capacity of a queue if it is empty and has more than `KEPT_BYTES`.
+/// Shrinks a queue if it is empty and has a capacity of more than `KEPT_BYTES`.
 #[inline]
 pub(crate) fn give_back<T>(queue: &mut VecDeque<T>) {
     if queue.is_empty() && queue.capacity() > kept::<T>() {
@@ -19,7 +19,7 @@ pub(crate) fn give_back<T>(queue: &mut VecDeque<T>) {
     }
 }
 
-/// Does the same for a vector that is used as a queue.
+/// Shrinks a vector that is used as a queue, in the same way.
 #[inline]
 pub(crate) fn give_back_vec<T>(queue: &mut Vec<T>) {
     if queue.is_empty() && queue.capacity() > kept::<T>() {
@@ -27,7 +27,7 @@ pub(crate) fn give_back_vec<T>(queue: &mut Vec<T>) {
     }
 }
 
-/// So many entries.
+/// Returns how many entries fit into `KEPT_BYTES`.
 const fn kept<T>() -> usize {
     KEPT_BYTES / if size_of::<T>() == 0 { 1 } else { size_of::<T>() }
 }

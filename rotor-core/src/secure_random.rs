@@ -1,4 +1,4 @@
-//! `SecureRandom`: numbers that nobody can guess, however many of the others he has seen.
+//! `SecureRandom`: numbers that nobody can guess, however many of the others they have seen.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -8,16 +8,16 @@ use chacha20::rand_core::{Rng, SeedableRng};
 
 use crate::backend::BackendHandle;
 
-/// How many bytes the backend is asked for: the key of ChaCha20, whose strength is that of all that
-/// comes of it.
+/// The number of bytes that the backend provides: the key of ChaCha20. All numbers are only as
+/// secure as this key.
 const SEED: usize = 32;
 
-/// The key stream of ChaCha20 under a key of the backend's, a piece for each who asks.
+/// The key stream of ChaCha20 under a key from the backend. Each caller gets the next piece of it.
 ///
-/// The backend is asked once, when the loop is made, which may fail; from then on nothing can, and
-/// no handler waits for a system call.
+/// The backend provides the key once, when the loop is made, and this may fail. Afterwards nothing
+/// can fail, and no handler waits for a system call.
 pub(crate) struct SecureRandom {
-    // The lock is never waited for: handlers run one at a time.
+    // Never contended: handlers run one at a time.
     generator: Mutex<ChaCha20Rng>,
 }
 

@@ -1,4 +1,4 @@
-//! `SharedHistogram`: a histogram that one side adds to while others read it.
+//! `SharedHistogram`: a histogram to which threads add while others read it.
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::histogram::{Histogram, bucket_of};
 
-/// A [`Histogram`] that threads add to while others read it, without a lock: what a server counts
-/// of its requests, say.
+/// A [`Histogram`] to which threads add while others read it, without a lock: for example, for the
+/// requests of a server.
 ///
 /// ```
 /// # use rotor_core as rotor;
@@ -23,28 +23,28 @@ use crate::histogram::{Histogram, bucket_of};
 pub struct SharedHistogram {
     counts: [AtomicU64; Histogram::BUCKETS],
     sum_nanos: AtomicU64,
-    /// How often `sum_nanos` has begun again at 0: 2^64 of them are 584 years, which a server whose
-    /// requests wait side by side comes to.
+    /// How often `sum_nanos` has wrapped around. 2^64 ns are 584 years, which a server whose
+    /// requests wait side by side can reach.
     carries: AtomicU64,
 }
 
 impl SharedHistogram {
-    /// Makes one without times.
+    /// Makes an empty histogram.
     pub fn new() -> SharedHistogram {
         SharedHistogram::default()
     }
 
-    /// Adds a time. Any number of threads may.
+    /// Adds a duration. Any number of threads may do so at the same time.
     #[inline]
     pub fn note(&self, time: Duration) {
         self.note_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// The same, in nanoseconds, which saves those who have them so a division.
+    /// Adds a duration in nanoseconds, which saves a division if the caller has it in that unit.
     #[inline]
     pub fn note_nanos(&self, nanos: u64) {
         self.counts[bucket_of(nanos)].fetch_add(1, Relaxed);
-        // Most are within one turn, and so none at all by loop time.
+        // Most durations are within one turn, and are therefore zero in loop time.
         if nanos != 0 {
             let before = self.sum_nanos.fetch_add(nanos, Relaxed);
             if before.checked_add(nanos).is_none() {
@@ -53,7 +53,8 @@ impl SharedHistogram {
         }
     }
 
-    /// The same where nobody else adds: two loads and two stores, and nothing is locked.
+    /// Adds a duration if no other thread adds: two loads and two stores, without a locked
+    /// instruction.
     #[inline(always)]
     pub(crate) fn note_alone(&self, nanos: u64) {
         add_alone(&self.counts[bucket_of(nanos)], 1);
@@ -62,7 +63,8 @@ impl SharedHistogram {
         }
     }
 
-    /// Returns what was added so far. What is added meanwhile may be in it in part.
+    /// Returns what was added so far. A duration that is being added at the same time may be
+    /// included in part.
     pub fn read(&self) -> Histogram {
         Histogram::of(self.counts.each_ref().map(|count| count.load(Relaxed)), self.sum())
     }
@@ -76,7 +78,7 @@ impl SharedHistogram {
     }
 }
 
-/// Adds to a cell that nobody else writes. Returns whether it has begun again at 0.
+/// Adds to a cell that no other thread writes. Returns whether it has wrapped around.
 #[inline(always)]
 fn add_alone(cell: &AtomicU64, more: u64) -> bool {
     let (sum, is_carried) = cell.load(Relaxed).overflowing_add(more);
