@@ -1,11 +1,11 @@
-//! `Alarm`: wakes the watchdog when a loop wakes, if the watchdog sleeps.
+//! `Alarm`: wakes the watchdog, if it sleeps, when a loop wakes.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 use std::thread::Thread;
 
-/// Wakes the watchdog's thread. Loops pay one relaxed load while it is awake.
+/// Wakes the watchdog's thread. While that is awake, this costs loops one relaxed load.
 #[derive(Debug, Default)]
 pub(super) struct Alarm {
     is_armed: AtomicBool,
@@ -13,17 +13,17 @@ pub(super) struct Alarm {
 }
 
 impl Alarm {
-    /// Sets the thread that is woken.
+    /// Sets the thread to be woken.
     pub(super) fn set_thread(&self, thread: Option<Thread>) {
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = thread;
     }
 
-    /// Has the first loop that wakes from now on wake the watchdog.
+    /// Sets that the next loop that wakes also wakes the watchdog.
     pub(super) fn arm(&self) {
         self.is_armed.store(true, Relaxed);
     }
 
-    /// Has loops wake the watchdog no longer.
+    /// Sets that loops do not wake the watchdog any more.
     pub(super) fn disarm(&self) {
         self.is_armed.store(false, Relaxed);
     }

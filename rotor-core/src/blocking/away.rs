@@ -1,5 +1,5 @@
-//! `Sections`: the blocking sections that were handed over, so that the watchdog sees which of them
-//! do not end.
+//! `Sections`: the blocking sections for which the loop was handed over, so that the watchdog can
+//! find those that do not end.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::time::Time;
 use crate::token::Token;
 
-/// The sections of one loop that are under way.
+/// The current sections of one loop.
 #[derive(Debug, Default)]
 pub(crate) struct Sections(Mutex<Vec<Section>>);
 
@@ -15,9 +15,9 @@ pub(crate) struct Sections(Mutex<Vec<Section>>);
 struct Section {
     token: Token,
     machine: &'static str,
-    /// Whether it was declared; else it is a handler from which the loop was taken.
+    /// Whether the section was declared. Otherwise it is a handler from which the loop was taken.
     is_declared: bool,
-    /// When the watchdog saw it first.
+    /// When the watchdog first saw it.
     since: Option<Time>,
     /// Whether it was reported before the loop was taken from it.
     is_known: bool,
@@ -57,8 +57,8 @@ impl Sections {
         }
     }
 
-    /// Returns a section that has lasted for `time` and was not reported yet, each only once; and
-    /// whether there are others to look at.
+    /// Returns a section that has lasted for `time` and was not reported yet, each section only
+    /// once; and whether there are other unreported ones.
     pub(super) fn look(&self, now: Time, time: Duration) -> (Option<Overlong>, bool) {
         let mut found = None;
         let mut is_any_left = false;

@@ -1,5 +1,5 @@
-//! `Beat`: the words by which a loop shows other threads what it is doing, and `Pulse`, the loop's
-//! side of them.
+//! `Beat`: the atomic words by which a loop shows other threads what it is doing, and `Pulse`, the
+//! loop's side of them.
 //!
 //! ```text
 //!   call, from the highest bit:   generation, 2   slot, 24   name, 12   number, 26
@@ -7,8 +7,9 @@
 //!                                      └── WakeQueue ┘        names
 //! ```
 //!
-//! Nothing is concluded from one reading. Only a row of equal readings, long after the stores that
-//! they read, says that a loop is stuck. So each store is relaxed, and costs no more than a store.
+//! No conclusion is drawn from a single reading. A loop is stuck only if a series of readings, long
+//! after the stores that they read, are equal. So each store is relaxed, and costs no more than a
+//! plain store.
 
 use std::ptr;
 use std::sync::atomic::AtomicU64;
@@ -24,42 +25,43 @@ use crate::wake_queue::WakeQueue;
 pub(super) struct Beat {
     /// Twice the number of polls of the backend, plus one while the loop sleeps there.
     looks: AtomicU64,
-    /// The call that began last: its number, what was called, and which machine.
+    /// The latest call: its number, the index of its name, and the machine.
     call: AtomicU64,
-    /// Grows by one for each type of machine.
+    /// The names of the types of machines. One is added for each new type.
     names: Mutex<Vec<&'static str>>,
-    /// Knows the generations of the slots.
+    /// The queue that knows the generations of the slots.
     wakes: Arc<WakeQueue>,
 }
 
-/// What a beat said at one time.
+/// The content of a beat at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Reading {
     pub(super) looks: u64,
-    /// As in the beat.
+    /// The call, encoded as in the beat.
     pub(super) call: u64,
     /// The machine that was called; `None` for a closure.
     pub(super) token: Option<Token>,
 }
 
-/// A program has fewer types of machines; one that has more sees the last name too often.
+/// A program has fewer types of machines. If there are more, they are all reported under the last
+/// name.
 const NAMES_MAX: usize = 4_096;
 
 const NAME_BITS: u32 = NAMES_MAX.ilog2();
 
-/// The number of the call, in the lowest bits. It comes round after 2^26 calls, which no loop makes
-/// between two polls.
+/// The number of bits for the number of the call, which are the lowest ones. It wraps around after
+/// 2^26 calls, which no loop makes between two polls.
 const NUMBER_BITS: u32 = u64::BITS - SHORT_BITS - NAME_BITS;
 
 const NUMBER_MASK: u64 = (1 << NUMBER_BITS) - 1;
 
-/// Where the machine begins.
+/// The position of the machine's bits.
 const TOKEN_SHIFT: u32 = NUMBER_BITS + NAME_BITS;
 
 impl Beat {
     pub(super) fn new(wakes: Arc<WakeQueue>) -> Beat {
         Beat {
-            // Asleep, until the loop has looked for the first time.
+            // Asleep until the loop has polled for the first time.
             looks: AtomicU64::new(1),
             call: AtomicU64::new(ShortToken::NONE.bits() << TOKEN_SHIFT),
             names: Mutex::new(vec!["nothing yet"]),
@@ -69,8 +71,7 @@ impl Beat {
 
     pub(super) fn read(&self) -> Reading {
         let (looks, call) = (self.looks.load(Relaxed), self.call.load(Relaxed));
-        // Read after the call, which names the slot: the generation ends after the call at the
-        // earliest.
+        // Read after the call, which contains the slot: the generation cannot end before the call.
         let token =
             ShortToken::of_bits(call >> TOKEN_SHIFT).token(|slot| self.wakes.generation_seen(slot));
         Reading { looks, call, token }
@@ -83,7 +84,7 @@ impl Beat {
         names.get(place as usize).copied().unwrap_or("unknown")
     }
 
-    /// Returns the place of a name, which is added if it is not found.
+    /// Returns the index of a name, which is added if it is not found.
     #[cold]
     fn place_of(&self, name: &'static str) -> u64 {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
@@ -102,7 +103,8 @@ impl Reading {
         self.looks & 1 == 1
     }
 
-    /// Returns the number of the call, counted from the first one, which starts again after 2^26.
+    /// Returns the number of the call. Calls are counted from the first one, and wrap around after
+    /// 2^26.
     pub(super) fn calls(self) -> u64 {
         self.call & NUMBER_MASK
     }
@@ -112,7 +114,7 @@ impl Reading {
         self.calls().wrapping_sub(first) & NUMBER_MASK
     }
 
-    /// The same at the next call.
+    /// Returns the reading that the next call would give.
     #[cfg(test)]
     pub(super) fn next_call(self) -> Reading {
         let number = (self.calls() + 1) & NUMBER_MASK;
@@ -120,13 +122,14 @@ impl Reading {
     }
 }
 
-/// The loop's side of its beat. Nobody else stores there, so the loop keeps its counts there.
+/// The loop's side of its beat. Only the loop stores there, so the loop also keeps its counts
+/// there.
 pub(crate) struct Pulse {
     beat: Arc<Beat>,
     name: &'static str,
-    /// The place of the name, shifted to where it is in `Beat::call`.
+    /// The index of the name, shifted to its position in `Beat::call`.
     place: u64,
-    /// The names called lately and their places, indexed by the name's address: those of one
+    /// A cache of recent names and their indices, indexed by the name's address. The names of one
     /// program seldom collide.
     known: Box<[(&'static str, u64); KNOWN]>,
     alarm: Arc<Alarm>,
@@ -139,38 +142,39 @@ impl Pulse {
         Pulse { beat, name: "", place: 0, known: Box::new([("", 0); KNOWN]), alarm }
     }
 
-    /// The loop goes to sleep in its backend.
+    /// Notes that the loop goes to sleep in its backend.
     pub(crate) fn sleeps(&mut self) {
         self.beat.looks.store(self.beat.looks.load(Relaxed) | 1, Relaxed);
     }
 
-    /// The loop has polled its backend, and is awake.
+    /// Notes that the loop has polled its backend, and is awake.
     pub(crate) fn has_polled(&mut self) {
         self.beat.looks.store((self.beat.looks.load(Relaxed) | 1) + 1, Relaxed);
         self.alarm.ring_if_armed();
     }
 
-    /// A machine's handler is called.
+    /// Notes that a machine's handler is called.
     #[inline]
     pub(crate) fn calls(&mut self, token: Token, machine: &'static str) {
         self.note(ShortToken::of(token), machine);
     }
 
-    /// A closure between handlers is called.
+    /// Notes that a closure between handlers is called.
     pub(crate) fn runs(&mut self, what: &'static str) {
         self.note(ShortToken::NONE, what);
     }
 
-    /// Returns whether that call is still the last one.
+    /// Returns whether this call is still the latest one.
     pub(crate) fn is_in_call(&self, call: u64) -> bool {
         self.beat.call.load(Relaxed) == call
     }
 
-    /// Makes this the name of the calls that follow.
+    /// Sets the name for the calls that follow.
     #[cold]
     #[inline(never)]
     fn look_up(&mut self, name: &'static str) {
-        // Names are about a word long at least, so the last bits of their addresses say little.
+        // Names are usually at least a word long, so the lowest bits of their addresses differ
+        // little.
         let known = &mut self.known[(name.as_ptr() as usize >> 3) % KNOWN];
         if !ptr::eq(known.0, name) {
             *known = (name, self.beat.place_of(name) << NUMBER_BITS);

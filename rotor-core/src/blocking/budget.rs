@@ -1,4 +1,4 @@
-//! `ThreadBudget`: how many threads loops may have beside their first.
+//! `ThreadBudget`: how many threads loops may have in addition to their first.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,7 +14,7 @@ impl ThreadBudget {
         ThreadBudget { max: threads, left: AtomicUsize::new(threads) }
     }
 
-    /// Returns how many threads there may be at a time.
+    /// Returns the maximum number of threads.
     pub(super) fn max(&self) -> usize {
         self.max
     }

@@ -12,11 +12,11 @@ use super::watchdog::{Watch, Watchdog};
 /// it.
 ///
 /// A watchdog thread notices a loop that has not polled its backend for longer than its
-/// [patience](Blocking::patience), and reports it while it is still going on: the machine, its
-/// token, and what the loop's thread does ([`Stuck`]). When it begins, it is reported once, as a
-/// warning in the log and to a [hook](Blocking::on_stuck). It is reported again after 10 and after
-/// 100 times the patience, in the log and to [a second hook](Blocking::on_still_stuck); and once it
-/// is over, in the log and to [a third](Blocking::on_unstuck). Statistics count it too:
+/// [patience](Blocking::patience), and reports this while it is still going on: the machine, its
+/// token, and what the loop's thread does ([`Stuck`]). The first report is a warning in the log and
+/// a call of a [hook](Blocking::on_stuck). Further reports follow after 10 and after 100 times the
+/// patience, in the log and to [a second hook](Blocking::on_still_stuck), and one when it is over,
+/// in the log and to [a third hook](Blocking::on_unstuck). Statistics count it too:
 /// [`Stats::stuck`](crate::Stats::stuck), [`starved`](crate::Stats::starved),
 /// [`lag_max`](crate::Stats::lag_max).
 ///
@@ -31,24 +31,25 @@ use super::watchdog::{Watch, Watchdog};
 /// let config = Config::new().blocking(blocking);
 /// ```
 ///
-/// Clones share the thread, and so do all loops made from clones of one `Config`. It exists while
-/// one of these loops [runs](crate::LoopInstance::run). It looks at them four times per patience
-/// while one is awake, and sleeps when all sleep. Loops that are embedded by
-/// [`turn`](crate::LoopInstance::turn) are not watched, and so no simulation is.
+/// Clones share the thread, and so do all loops made from clones of one `Config`. The thread exists
+/// while one of these loops [runs](crate::LoopInstance::run). It checks the loops four times per
+/// patience while one of them is awake, and sleeps when all of them sleep. Loops that are embedded
+/// by [`turn`](crate::LoopInstance::turn), and therefore simulations, are not watched.
 ///
 /// # What it costs
 ///
-/// A watched loop: one store per event and two per wait, some 2 ns each time, and a futex wake at
-/// most once a second. The watchdog: a few microseconds per tick. A loop without it: nothing.
+/// A watched loop: one store for each event and two for each wait, some 2 ns each time, and at most
+/// one futex wake per second. The watchdog: a few microseconds for each check. A loop without a
+/// watchdog: nothing.
 ///
 /// # What it cannot do
 ///
-/// It names the machine but no line of its code: another thread's backtrace needs unsafe code. For
-/// that, let the hook start a profiler, or end the process for a core dump.
+/// It reports the machine, but no line of its code: a backtrace of another thread needs unsafe
+/// code. For that, start a profiler in the hook, or end the process for a core dump.
 ///
-/// On Linux it knows which thread had the CPU, so no handler is reported when a loop is late for
-/// want of a CPU. Elsewhere, and without `/proc`, all time counts as the handler's, so on an
-/// overloaded computer handlers are reported that are not to blame.
+/// On Linux the watchdog knows which thread had the CPU, so no handler is reported if a loop is
+/// late only because it did not get a CPU. On other systems, and without `/proc`, all time counts
+/// as the handler's, so on an overloaded computer handlers are reported that are not at fault.
 #[doc(alias = "watchdog")]
 #[doc(alias = "stall detector")]
 #[doc(alias = "blocked")]
@@ -63,7 +64,7 @@ pub struct Blocking {
 }
 
 impl Blocking {
-    /// Returns the defaults, with a watchdog of its own.
+    /// Returns the default settings, with a watchdog of its own.
     pub fn new() -> Blocking {
         let watch = Watch {
             patience: PATIENCE,
@@ -82,44 +83,45 @@ impl Blocking {
     }
 
     /// Sets how long a declared section ([`Scope::blocking`](crate::Scope::blocking)) may take
-    /// without a hand-over of the loop. Default 50 µs: some ten times what a hand-over takes. Zero:
-    /// each section is handed over.
+    /// without a hand-over of the loop. Default 50 µs, which is some ten times the cost of a
+    /// hand-over. With zero, the loop is handed over for each section.
     ///
     /// How long a section takes is only known afterwards. So the sections of each type of machine
-    /// are measured; while the moving average of the last ones is shorter than this, no other
-    /// thread is woken for the next one. If that takes long all the same, the watchdog hands it
-    /// over, a quarter to half of a [patience](Blocking::patience) later at the latest, depending
-    /// on its ticks. If the system has no thread for a watchdog, each section is handed over.
+    /// are measured: while the moving average of the recent ones is shorter than this, no other
+    /// thread is woken for the next one. If that section takes long after all, the watchdog hands
+    /// the loop over, at the latest a quarter to half of a [patience](Blocking::patience) later,
+    /// depending on its ticks. If the system has no thread for a watchdog, the loop is handed over
+    /// for each section.
     pub fn patience_declared(mut self, time: Duration) -> Blocking {
         self.declared = time;
         self
     }
 
-    /// Sets how many threads loops that [hand over](crate::LoopInstance::handing_over) may have
-    /// beside the one that runs each: this many handlers can block at a time without holding up a
-    /// loop. The limit is shared by all loops and clones of this. Default 64. Zero: all sections
-    /// run in their handlers.
+    /// Sets how many threads loops that [hand over](crate::LoopInstance::handing_over) may have,
+    /// beside the one that runs each loop. This many handlers can block at the same time without
+    /// holding up a loop. The limit is shared by all loops and clones of this value. Default 64.
+    /// With zero, all sections run on the loop's thread.
     ///
-    /// Each thread costs a stack (2 MiB of address space, of which only the used part takes
-    /// memory), and what streams keep for a thread: at most 3 MiB of spare blocks.
+    /// Each thread costs a stack (2 MiB of address space, of which only the used part takes memory)
+    /// and the spare buffers that streams keep for each thread: at most 3 MiB.
     pub fn threads_max(mut self, threads: usize) -> Blocking {
         self.threads = Arc::new(ThreadBudget::new(threads));
         self
     }
 
-    /// Sets after how long an idle thread ends. Default 10 s. Starting a thread takes some 50 µs,
+    /// Sets how long an idle thread is kept. Default 10 s. Starting a thread takes some 50 µs,
     /// waking one 5 µs.
     pub fn keep_idle(mut self, time: Duration) -> Blocking {
         self.keep_idle = time;
         self
     }
 
-    /// Sets how long a loop may go without polling its backend. Default 10 ms: ten times the
-    /// resolution of deadlines. At least 1 ms.
+    /// Sets how long a loop may go without polling its backend. Default 10 ms, which is ten times
+    /// the resolution of deadlines. At least 1 ms.
     ///
-    /// On Linux, time in which other threads have the CPU is not counted. If the kernel's timer
-    /// interrupt is less frequent than the patience, a handler that computes is noticed up to 10 ms
-    /// later.
+    /// On Linux, time in which other threads have the CPU is not counted. If the interval of the
+    /// kernel's timer interrupt is longer than the patience, a handler that computes is noticed up
+    /// to 10 ms later.
     #[doc(alias = "timeout")]
     pub fn patience(mut self, time: Duration) -> Blocking {
         self.watch.patience = time.max(PATIENCE_MIN);
@@ -127,13 +129,14 @@ impl Blocking {
     }
 
     /// Sets how long a handler may run while its loop is behind, in a loop that [takes
-    /// over](crate::LoopInstance::taking_over). A loop is behind after it has not polled for one
+    /// over](crate::LoopInstance::taking_over). A loop is behind when it has not polled for one
     /// [patience](Blocking::patience), and for 50 ms after each time that it was taken. Default 100
-    /// µs: more than handlers take, and so little that a hundred handlers that block at once are
-    /// left behind within some tens of milliseconds. At least 10 µs, at most one patience.
+    /// µs: longer than handlers usually take, but so short that the loop gets past a hundred
+    /// handlers that block at once within some tens of milliseconds. At least 10 µs, at most one
+    /// patience.
     ///
-    /// While the loop is behind, the watchdog looks twice in that time. For a handler that
-    /// computes, the system updates the time only at the timer interrupt, 1 to 10 ms later.
+    /// While the loop is behind, the watchdog checks it twice in that time. For a handler that
+    /// computes, the system updates the CPU time only at the timer interrupt, 1 to 10 ms later.
     pub fn patience_behind(mut self, time: Duration) -> Blocking {
         self.watch.behind = time.max(BEHIND_MIN);
         self
@@ -142,27 +145,28 @@ impl Blocking {
     /// Sets a hook that is called once for each handler or loop that is found to be stuck, after
     /// that was logged and counted. Default: none.
     ///
-    /// It runs on the watchdog's thread. While it blocks, no loop is watched, and a declared
+    /// The hook runs on the watchdog's thread. While it blocks, no loop is watched, and a declared
     /// section that was expected to be short ([`patience_declared`](Blocking::patience_declared))
-    /// holds up its loop for as long as it lasts. So hand work that takes long to another thread.
-    /// The hook must not wait for the loop itself, which waits for its handler. If it panics, that
-    /// is logged and only this call is lost.
+    /// holds up its loop for as long as it lasts. So give work that takes long to another thread.
+    /// The hook must not wait for the loop itself, because the loop waits for its handler. If the
+    /// hook panics, that is logged and only this call is lost.
     pub fn on_stuck(mut self, hook: impl Fn(&Stuck<'_>) + Send + Sync + 'static) -> Blocking {
         self.watch.on_stuck = Some(Arc::new(hook));
         self
     }
 
     /// Sets a hook that is called when something that was reported lasts for 10 times the patience,
-    /// and for 100 times: for example to end the process for a core dump. Default: none. It runs
-    /// where [`on_stuck`](Blocking::on_stuck) does, and the same holds for it.
+    /// and again for 100 times: for example, to end the process for a core dump. Default: none. It
+    /// runs on the same thread as [`on_stuck`](Blocking::on_stuck), with the same restrictions.
     pub fn on_still_stuck(mut self, hook: impl Fn(&Stuck<'_>) + Send + Sync + 'static) -> Blocking {
         self.watch.on_still_stuck = Some(Arc::new(hook));
         self
     }
 
-    /// Sets a hook that is called once something that was reported is over: the handler has
-    /// returned, or the loop has polled its backend. That is also logged, at level info. Default:
-    /// none. It runs where [`on_stuck`](Blocking::on_stuck) does, and the same holds for it.
+    /// Sets a hook that is called when something that was reported is over: the handler has
+    /// returned, or the loop has polled its backend. This is also logged, at level info. Default:
+    /// none. It runs on the same thread as [`on_stuck`](Blocking::on_stuck), with the same
+    /// restrictions.
     pub fn on_unstuck(mut self, hook: impl Fn(&Unstuck<'_>) + Send + Sync + 'static) -> Blocking {
         self.watch.on_unstuck = Some(Arc::new(hook));
         self

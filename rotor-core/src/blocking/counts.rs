@@ -1,9 +1,9 @@
-//! Counts about blocking sections, counted where it happens.
+//! `BlockCounts`: counts of blocking sections.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
-/// Counts of one loop, for its statistics only: no decision depends on them.
+/// The counts of one loop, for its statistics only: no decision depends on them.
 #[derive(Default)]
 pub(crate) struct BlockCounts {
     pub(crate) inline: AtomicU64,
@@ -34,7 +34,7 @@ impl BlockCounts {
         self.threads.fetch_sub(1, Relaxed);
     }
 
-    /// Returns how many threads there are now, and the most so far.
+    /// Returns the current number of threads and the largest number so far.
     pub(crate) fn threads(&self) -> (u64, u64) {
         (self.threads.load(Relaxed) as u64, self.threads_most.load(Relaxed) as u64)
     }

@@ -1,4 +1,4 @@
-//! `Haste`: when a loop is taken from a handler that is stuck.
+//! `Haste`: decides when a loop is taken from a handler that is stuck.
 //!
 //! ```text
 //!             not polled for one patience            taken
@@ -7,37 +7,38 @@
 //!      └── polled, and none taken for 50 ms ────┘
 //! ```
 //!
-//! At ease a handler has one patience. With that alone, a hundred handlers that all block would be
-//! left one by one, one patience each, and many that block for less than a patience would never be
-//! noticed. So lateness is the loop's, not the one handler's: while the loop is late, each handler
-//! has only a fraction of the patience.
+//! At ease, a handler has one patience. With that rule alone, a hundred handlers that all block
+//! would each cost one patience, and many handlers that each block for less than a patience would
+//! never be noticed. So lateness belongs to the loop, not to one handler: while the loop is late,
+//! each handler has only a fraction of the patience.
 
 use std::time::Duration;
 
 use super::patience::TICKS;
 use crate::time::Time;
 
-/// For how long a loop that was taken is watched more closely: a handler that blocks is seldom
+/// How long a loop is watched more closely after it was taken: a handler that blocks is seldom
 /// alone.
 const CALM: Duration = Duration::from_millis(50);
 
-/// Of one loop.
+/// The state for one loop.
 pub(super) struct Haste {
     patience: Duration,
     behind: Duration,
     taken: Option<Time>,
-    /// The call for which there was no thread, and when that was.
+    /// The call for which no thread was left, and when that was.
     refused: Option<(u64, Time)>,
 }
 
-/// What came of taking a loop from a handler that is stuck.
+/// The result of taking a loop from a handler that is stuck.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Taking {
-    /// Another thread has it.
+    /// Another thread has the loop now.
     Taken,
-    /// There is no other thread.
+    /// No other thread is available.
     NoThread,
-    /// The loop is at work itself, the handler has answered, or no other thread has a context.
+    /// The loop was not taken: it does work of its own, the handler has returned, or no other
+    /// thread has a context.
     Not,
 }
 
@@ -51,9 +52,9 @@ impl Haste {
     }
 
     /// Returns whether the loop should be taken from the handler of this call, which has had `own`
-    /// of time, when the loop has not polled for `lag`. In haste `unseen` counts as well: a handler
-    /// that waits in the kernel when it is first seen, and has waited for at most that long, need
-    /// not be seen again.
+    /// time, while the loop has not polled for `lag`. In haste, `unseen` counts as well: a handler
+    /// that is already waiting in the kernel when it is first seen, and may have waited for up to
+    /// that long, need not be seen a second time.
     pub(super) fn is_due(
         &self,
         now: Time,
@@ -62,7 +63,7 @@ impl Haste {
         unseen: Duration,
         lag: Duration,
     ) -> bool {
-        // Threads may have come back since, but that is not asked at each tick.
+        // Threads may have become free since then, but this is not checked at each tick.
         let is_refused = self.refused_at(call).is_some_and(|then| now - then < self.patience);
         let is_late = if self.is_in_haste(now, lag) {
             own.max(unseen) >= self.behind
@@ -72,12 +73,12 @@ impl Haste {
         is_late && !is_refused
     }
 
-    /// Returns when there was no thread for this call, if so at the last attempt.
+    /// Returns when no thread was available for this call, if that was so at the last attempt.
     fn refused_at(&self, call: u64) -> Option<Time> {
         self.refused.filter(|(refused, _)| *refused == call).map(|(_, then)| then)
     }
 
-    /// Returns whether there was no thread for this call at the last attempt.
+    /// Returns whether no thread was available for this call at the last attempt.
     pub(super) fn is_refused(&self, call: u64) -> bool {
         self.refused_at(call).is_some()
     }
@@ -90,7 +91,7 @@ impl Haste {
         }
     }
 
-    /// Returns after how long to look at the loop again.
+    /// Returns how long to wait before the next check of the loop.
     pub(super) fn tick(&self, now: Time, lag: Duration) -> Duration {
         let usual = self.patience / TICKS;
         if self.is_in_haste(now, lag) { usual.min(self.behind / 2) } else { usual }

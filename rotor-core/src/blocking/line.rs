@@ -1,4 +1,5 @@
-//! `Line`: who has the loop, who waits to get it back, and which threads could go on with it.
+//! `Line`: which thread has the loop, which threads wait to get it back, and which ones are free to
+//! go on with it.
 //!
 //! ```text
 //!   runs the loop ──give()──▶ first of those who wait, else one who is parked
@@ -8,8 +9,8 @@
 //!        └──take_back()──────┘   or waits in line, and tells who has it
 //! ```
 //!
-//! There is a single value, the loop, so nobody is in line while it is lent. Parked threads may be
-//! given other work as well, `W`. This module does not know what either is.
+//! There is a single value, the loop, so the queue is empty while it is lent. Parked threads may be
+//! given other work as well, of type `W`. This module does not depend on what either of them is.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -21,32 +22,32 @@ use crate::sync::{Mutex, MutexGuard};
 
 pub(crate) struct Line<T, W = T> {
     state: Mutex<State<T, W>>,
-    /// Called with whether somebody waits, while the lock is held.
+    /// Called with whether threads wait, while the lock is held.
     set_wanted: Box<dyn Fn(bool) + Send + Sync>,
 }
 
 struct State<T, W> {
     returners: VecDeque<Arc<Seat<T>>>,
-    /// The thread that parked last is used first: what it needs may still be in its caches.
+    /// The thread that parked last is used first, because its data may still be in the caches.
     parked: Vec<Arc<Seat<W>>>,
     lent: Option<T>,
-    /// How often it was lent.
+    /// How often the value was lent.
     lends: u64,
-    /// Somebody runs the loop, or will at once.
+    /// Whether a thread runs the loop, or will do so at once.
     is_run: bool,
     is_closed: bool,
 }
 
-/// What came back, and how.
+/// The value that was taken back, and whether it was used meanwhile.
 pub(crate) enum Back<T> {
-    /// Nobody had taken it.
+    /// No other thread had taken it.
     Unused(T),
     Used(T),
 }
 
 impl<T, W: From<T>> Line<T, W> {
-    /// Makes a line. `set_wanted` is called when somebody waits and when nobody does any more, for
-    /// whoever has the loop to look at.
+    /// Makes a line. `set_wanted` is called when threads begin to wait and when none waits any
+    /// more. The thread that has the loop checks this.
     pub(crate) fn new(set_wanted: impl Fn(bool) + Send + Sync + 'static) -> Line<T, W> {
         let state = State {
             returners: VecDeque::new(),
@@ -59,16 +60,16 @@ impl<T, W: From<T>> Line<T, W> {
         Line { state: Mutex::new(state), set_wanted: Box::new(set_wanted) }
     }
 
-    /// Sets whether the loop is run from now on. While it is not, those who wait go on waiting, and
-    /// `set_wanted` says that nobody does.
+    /// Sets whether the loop is run from now on. While it is not, waiting threads go on waiting,
+    /// and `set_wanted` is called as if none did.
     pub(crate) fn set_run(&self, is_run: bool) {
         let mut state = self.lock();
         state.is_run = is_run;
         (self.set_wanted)(is_run && !state.returners.is_empty());
     }
 
-    /// Gives the value to the first who waits, else to a parked thread. It is returned if there is
-    /// nobody.
+    /// Gives the value to the first waiting thread or, if there is none, to a parked one. Returns
+    /// the value if there is none either.
     pub(crate) fn give(&self, value: T) -> Result<(), T> {
         let mut state = self.lock();
         if let Some(first) = self.first_in_line(&mut state) {
@@ -81,13 +82,14 @@ impl<T, W: From<T>> Line<T, W> {
         give_to(parked, value)
     }
 
-    /// Gives work to a parked thread, whoever waits for the loop.
+    /// Gives work to a parked thread, regardless of the threads that wait for the loop.
     pub(crate) fn give_parked<V: Into<W>>(&self, work: V) -> Result<(), V> {
         let parked = self.lock().parked.pop();
         give_to(parked, work)
     }
 
-    /// Gives the value to the first who waits; if nobody does, leaves it to whoever wants it.
+    /// Gives the value to the first waiting thread. If there is none, the value is left for any
+    /// thread that wants it.
     pub(crate) fn lend(&self, value: T) {
         let mut state = self.lock();
         if let Some(seat) = self.first_in_line(&mut state) {
@@ -98,16 +100,16 @@ impl<T, W: From<T>> Line<T, W> {
         state.lent = Some(value);
     }
 
-    /// Takes the lent value, if nothing was lent since the last call. Returns how often something
-    /// was lent, to be passed to the next call.
+    /// Takes the lent value, if nothing was lent since the last call. Returns how often a value was
+    /// lent, which must be passed to the next call.
     pub(crate) fn take_lent(&self, seen: u64) -> (u64, Option<T>) {
         let mut state = self.lock();
         let lent = if state.lends == seen { state.lent.take() } else { None };
         (state.lends, lent)
     }
 
-    /// Takes the value back: at once if it is lent, else when it is given; `tell` makes whoever has
-    /// it look. `None`: there will be none any more.
+    /// Takes the value back: at once if it is lent, otherwise when it is given. `tell` makes the
+    /// thread that has the value check whether it is wanted. Returns `None` if the line is closed.
     pub(crate) fn take_back(&self, seat: &Arc<Seat<T>>, tell: impl FnOnce()) -> Option<Back<T>> {
         {
             let mut state = self.lock();
@@ -126,8 +128,8 @@ impl<T, W: From<T>> Line<T, W> {
         seat.wait().map(Back::Used)
     }
 
-    /// Parks the thread until it is given something, for at most `keep`. `None`: it was given
-    /// nothing, and is no longer parked.
+    /// Parks the thread until it is given something, for at most `keep`. Returns `None` if it was
+    /// given nothing; it is then no longer parked.
     pub(crate) fn park(&self, seat: &Arc<Seat<W>>, keep: Duration) -> Option<W> {
         {
             let mut state = self.lock();
@@ -147,11 +149,11 @@ impl<T, W: From<T>> Line<T, W> {
                 return None;
             }
         }
-        // Somebody has found the seat, and is about to give.
+        // Another thread has found the seat, and is about to give it something.
         seat.wait()
     }
 
-    /// Has the value given to this seat next.
+    /// Puts this seat first in the queue.
     #[cfg(rotor_handed)]
     pub(crate) fn stand_first(&self, seat: &Arc<Seat<T>>) {
         let mut state = self.lock();
@@ -159,7 +161,7 @@ impl<T, W: From<T>> Line<T, W> {
         (self.set_wanted)(true);
     }
 
-    /// Takes this seat out of the line again.
+    /// Takes this seat out of the queue again.
     #[cfg(rotor_handed)]
     pub(crate) fn step_out(&self, seat: &Arc<Seat<T>>) {
         let mut state = self.lock();
@@ -167,8 +169,8 @@ impl<T, W: From<T>> Line<T, W> {
         (self.set_wanted)(state.is_run && !state.returners.is_empty());
     }
 
-    /// Ends the line: all who wait, and all who come, are told that there will be no value any
-    /// more.
+    /// Closes the line: all waiting and parked threads, and all that come later, learn that there
+    /// will be no value any more.
     pub(crate) fn close(&self) {
         let (returners, parked) = {
             let mut state = self.lock();

@@ -1,4 +1,5 @@
-//! Work that blocks: how a handler that holds up its loop is noticed, and what is done about it.
+//! Handlers that block: how the watchdog notices that a handler holds up its loop, and what it does
+//! about it.
 //!
 //! ```text
 //!   loop ──Pulse: a store an event, two a wait────▶ Beat ◀──reads, each tick── watchdog
@@ -9,8 +10,8 @@
 //!                                              haste: is the loop to be taken? ──▶ another thread
 //! ```
 //!
-//! `patience`, `haste`, `rhythm`, `suspects` and `spinning` decide and are pure: samples in,
-//! decisions out. `watchdog` is the thread that feeds the first three.
+//! `patience`, `haste`, `rhythm`, `suspects` and `spinning` make decisions and are pure: they get
+//! samples and return decisions. `watchdog` is the thread that feeds the first three.
 
 mod alarm;
 mod away;

@@ -1,4 +1,4 @@
-//! `Patience`: what to report of a loop, decided from what was seen of it at each tick.
+//! `Patience`: decides what to report about a loop, from what was observed at each tick.
 //!
 //! ```text
 //!              asleep, or polled since the last tick
@@ -11,12 +11,12 @@
 //!                                                     └─ less than half of what passed ──▶ starved
 //! ```
 //!
-//! What is reported is a stall: a handler that takes long, or many that do so together. It begins
-//! with its first report, and is over when the handler has returned, or the loop has polled. At 10
-//! and 100 times the patience it is reported again.
+//! What is reported is a stall: a handler that takes long, or many that take long together. A stall
+//! begins with its first report, and is over when the handler has returned, or the loop has polled.
+//! At 10 and 100 times the patience it is reported again.
 //!
-//! Time in which other threads had the CPU is not the handler's: on an overloaded computer every
-//! loop is late, and no handler is to blame.
+//! Time in which other threads had the CPU does not count as the handler's: on an overloaded
+//! computer every loop is late, and no handler is at fault.
 
 use std::time::Duration;
 
@@ -25,88 +25,88 @@ use super::stuck::ThreadState;
 use super::thread_probe::ThreadSample;
 use crate::time::Time;
 
-/// How often the watchdog looks in the time of one patience: reports come between one patience and
-/// one and a half after the handler began.
+/// How often the watchdog checks a loop within one patience. Reports are made between one patience
+/// and one and a half after the handler began.
 pub(super) const TICKS: u32 = 4;
 
-/// The times of a thread that computes grow in steps of up to this (HZ 100), so that it got no time
-/// means nothing before twice of this.
+/// The CPU time of a computing thread grows in steps of up to this (HZ 100), so only after twice
+/// this time can it be concluded that a thread got none.
 const CPU_TIME_GRAIN: Duration = Duration::from_millis(10);
 
-/// The reports about one handler: at 1, 10 and 100 times the patience.
+/// The number of reports about one handler: at 1, 10 and 100 times the patience.
 const LEVELS: u32 = 3;
 
-/// How many calls count as the first ones of a thread. Before a thread calls a handler it applies
-/// what came late, each of which is a call as well.
+/// How many calls count as the first ones of a thread. Before a thread calls a handler, it applies
+/// late answers, each of which counts as a call as well.
 const FIRST: u64 = 4;
 
-/// What was seen of one loop, and what was reported.
+/// The observations of one loop, and what was reported.
 pub(super) struct Patience {
     patience: Duration,
-    /// The last tick's.
+    /// The reading of the last tick.
     last: Option<Reading>,
-    /// Since the loop has polled.
+    /// The time since the loop has polled.
     poll: Stretch,
-    /// Since the handler was called that is running.
+    /// The time since the current handler was called.
     call: Stretch,
-    /// How long the call that runs may have waited before it was first seen.
+    /// How long the current call may have waited before it was first seen.
     unseen: Duration,
-    /// What the thread was like when it was last asked, and when that was.
+    /// The latest sample of the thread, and when it was taken.
     thread: Option<(Time, Asked)>,
-    /// The stalls that were reported and go on: the handler's, the loop's.
+    /// The stalls that were reported and go on: the handler's and the loop's.
     stalls: [Option<Stall>; 2],
-    /// The stalls that are over, until they are taken.
+    /// The stalls that are over, until they are taken by `take_over`.
     over: [Option<Over>; 2],
 }
 
 /// A stall that was reported.
 #[derive(Clone, Copy)]
 struct Stall {
-    /// The reading of its last report.
+    /// The reading at its last report.
     reading: Reading,
     since: Time,
     calls: u64,
 }
 
-/// The index of each stall: the handler's, the loop's.
+/// The index of each stall: the handler's and the loop's.
 const OF_CALL: usize = 0;
 const OF_LOOP: usize = 1;
 
 /// A reported stall that is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Over {
-    /// The reading of its last report.
+    /// The reading at its last report.
     pub(super) reading: Reading,
-    /// How long it lasted, as far as was seen.
+    /// How long it lasted, as far as was observed.
     pub(super) time: Duration,
-    /// How many calls it was at its last report.
+    /// How many calls there were until its last report.
     pub(super) calls: u64,
 }
 
-/// What a thread answered.
+/// A sample of the thread that runs the loop.
 #[derive(Clone, Copy)]
 pub(super) struct Asked {
-    /// How often the loop had changed its thread before: the times of two threads cannot be
+    /// How often the loop had moved to another thread before: the times of two threads cannot be
     /// compared.
     pub(super) changes: u64,
     /// When this thread got the loop.
     pub(super) came: Time,
-    /// How many calls there were before.
+    /// How many calls there were before that.
     pub(super) calls_before: u64,
     pub(super) sample: ThreadSample,
 }
 
-/// A stretch of time in which something has not changed.
+/// A period of time in which something has not changed.
 struct Stretch {
-    /// When it was first seen.
+    /// When it was first observed.
     since: Time,
-    /// The call that it was first seen in.
+    /// The call in which it was first observed.
     first_call: u64,
-    /// For how long the thread was watched in it.
+    /// For how long the thread was observed in it.
     watched: Duration,
-    /// How much of that was the handler's own.
+    /// How much of that counts as the handler's own time.
     own: Duration,
-    /// How many reports there were.
+    /// How many reports were made.
     level: u32,
     is_starved: bool,
 }
@@ -115,13 +115,13 @@ struct Stretch {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Finding {
     Nothing,
-    /// The loop is late, for want of a CPU.
+    /// The loop is late because it did not get a CPU.
     Starved,
     Stuck {
         time: Duration,
         calls: u64,
         thread: ThreadState,
-        /// It was reported before.
+        /// Whether it was reported before.
         is_again: bool,
     },
 }
@@ -141,8 +141,8 @@ impl Patience {
         }
     }
 
-    /// Takes what was read at this tick. `ask` is called only if the loop has not polled since the
-    /// last one.
+    /// Processes the reading of this tick. `ask` is called only if the loop has not polled since
+    /// the last tick.
     pub(super) fn sample(
         &mut self,
         now: Time,
@@ -190,7 +190,7 @@ impl Patience {
         std::mem::take(&mut self.over).into_iter().flatten()
     }
 
-    /// Returns for how long the loop has not polled, as far as was seen.
+    /// Returns for how long the loop has not polled, as far as was observed.
     pub(super) fn lag(&self, now: Time) -> Duration {
         match self.last {
             Some(last) if !last.is_asleep() => now - self.poll.since,
@@ -203,27 +203,27 @@ impl Patience {
         self.stalls[OF_CALL].is_some()
     }
 
-    /// Returns how much time of its own the current call has had, as far as was seen.
+    /// Returns how much time of its own the current call has had, as far as was observed.
     pub(super) fn call_time(&self) -> Duration {
         self.call.own
     }
 
     /// Returns how long the current call has waited in the kernel at most, if it is one of the
-    /// first that its thread has made since it got the loop. Whether it waited for a CPU first is
-    /// not known, so this is not used for reports; it is for loops in haste.
+    /// first calls that its thread has made since it got the loop. Whether it waited for a CPU
+    /// first is not known, so this is not used for reports, but only for loops in haste.
     pub(super) fn unseen_time(&self) -> Duration {
         self.unseen
     }
 
-    /// Returns whether the current call was reported, and its thread was asked so lately that there
-    /// is nothing to add: asking reads three files.
+    /// Returns whether the current call was reported, and its thread was sampled so recently that
+    /// there is nothing to add. A sample reads three files.
     fn is_early(&self, now: Time) -> bool {
         let Some((asked, _)) = self.thread.filter(|_| self.call.level > 0) else { return false };
         self.call.level == LEVELS || now - asked < self.threshold(self.call.level - 1) / TICKS
     }
 
-    /// Returns how much time has passed since the thread was asked, and how much of it was its own.
-    /// Time in which the loop changed its thread does not count.
+    /// Returns how much time has passed since the last sample, and how much of it was the thread's
+    /// own. Time in which the loop moved to another thread does not count.
     fn since_asked(&mut self, now: Time, thread: Asked) -> (Duration, Duration) {
         let before = self.thread.replace((now, thread));
         let Some((asked, before)) = before.filter(|(_, old)| old.changes == thread.changes) else {
@@ -248,7 +248,8 @@ impl Patience {
         let poll_level = self.level(self.poll.own);
         let (told, whose) = if call_level > self.call.level {
             (&self.call, OF_CALL)
-        // If one handler has had most of the time, it will soon be that handler's stall.
+        // If one handler has had most of the time, the stall will soon be reported as that
+        // handler's.
         } else if poll_level > self.poll.level && self.call.own <= self.poll.own / 2 {
             (&self.poll, OF_LOOP)
         } else {
@@ -282,7 +283,7 @@ impl Patience {
         self.patience.saturating_mul(10_u32.pow(level))
     }
 
-    /// Returns how many reports this much time is worth.
+    /// Returns how many reports this much time of its own leads to.
     fn level(&self, own: Duration) -> u32 {
         (0..LEVELS).take_while(|level| own >= self.threshold(*level)).count() as u32
     }

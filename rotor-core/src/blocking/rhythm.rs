@@ -1,4 +1,4 @@
-//! `Rhythm`: when the watchdog looks at its loops, and when it sleeps until one of them wakes it.
+//! `Rhythm`: when the watchdog checks its loops, and when it sleeps until one of them wakes it.
 //!
 //! ```text
 //!              all loops asleep, a second after it began to tick
@@ -7,16 +7,16 @@
 //!      └─────────────────────────────────────────────────────────┴────────────────────────────┘
 //! ```
 //!
-//! A loop that wakes checks, with one relaxed load, whether the watchdog is drowsy, and wakes it
-//! then. Either may see the other's store late. Hence the tick between being drowsy and sleeping,
-//! after which each store has been visible for long.
+//! A loop that wakes checks, with one relaxed load, whether the watchdog is drowsy, and if so wakes
+//! it. Either thread may see the other's store late. Therefore there is one tick between becoming
+//! drowsy and sleeping, which is long enough for each store to become visible.
 
 use std::time::Duration;
 
 use crate::time::Time;
 
-/// How long the watchdog ticks at least, so that a loop that wakes often wakes it at most once in
-/// that time.
+/// The minimum time for which the watchdog ticks, so that a loop that wakes often wakes it at most
+/// once in that time.
 const AWAKE_MIN: Duration = Duration::from_secs(1);
 
 pub(super) enum Rhythm {
@@ -24,12 +24,12 @@ pub(super) enum Rhythm {
     Drowsy,
 }
 
-/// What the watchdog does before it looks again.
+/// How the watchdog waits before its next check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Pause {
     /// Sleeps for a tick.
     Tick,
-    /// The same, and lets loops wake it.
+    /// Sleeps for a tick, and lets loops wake it.
     DrowsyTick,
     /// Sleeps until it is woken.
     Sleep,
@@ -40,7 +40,8 @@ impl Rhythm {
         Rhythm::Ticking { since: now }
     }
 
-    /// `is_woken` says that a loop has woken the watchdog since it was drowsy.
+    /// Decides how to wait. `is_woken` says that a loop has woken the watchdog since it became
+    /// drowsy.
     pub(super) fn pause(&mut self, now: Time, is_any_awake: bool, is_woken: bool) -> Pause {
         match self {
             Rhythm::Ticking { since } if is_any_awake || now - *since < AWAKE_MIN => Pause::Tick,

@@ -1,7 +1,7 @@
-//! `Seat`: where a thread waits for what it is given.
+//! `Seat`: the place at which a thread waits for a value.
 //!
-//! It spins before it sleeps, where that has paid: giving something to a thread that sleeps costs
-//! both a call of the system, and the other one the way to a processor.
+//! The thread spins before it sleeps, as long as spinning has been worth it: if it sleeps, both
+//! threads pay for a system call, and the waiting one for getting a CPU.
 
 use std::mem;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,21 +13,22 @@ use super::spinning::Spinning;
 use crate::sync::atomic::AtomicBool;
 use crate::sync::{Condvar, Mutex, MutexGuard, hint, spins};
 
-/// How often a thread looks for what it waits for before it sleeps. It is a time of 35 to 100 µs, by
-/// how long the processor takes for a pause (17 ns where it was chosen), as the thread that was given
-/// something takes to be woken, and the other one to go on and to give it away again.
+/// How often a thread checks for a value before it sleeps. This takes 35 to 100 µs, depending on
+/// how long the CPU pauses in a spin loop (17 ns where this number was chosen). That is about as
+/// long as it takes to wake the thread that was given something, and for the other one to go on and
+/// give it away again.
 const LOOKS: u32 = 2_000;
 
 pub(crate) struct Seat<T> {
     place: Mutex<Place<T>>,
-    /// The place is not empty: for a thread that spins, and does not take the lock for that.
+    /// Whether there is a value: for a thread that spins, which does not take the lock to check.
     is_taken: AtomicBool,
     arrived: Condvar,
 }
 
 struct Place<T> {
     what: What<T>,
-    /// The thread sleeps, and is to be woken.
+    /// Whether the thread sleeps and must be woken.
     is_asleep: bool,
     spinning: Spinning,
 }
@@ -35,7 +36,7 @@ struct Place<T> {
 enum What<T> {
     Nothing,
     Given(T),
-    /// Nothing will be given any more.
+    /// No further values will be given.
     Closed,
 }
 
@@ -51,12 +52,12 @@ impl<T> Seat<T> {
         self.put(What::Given(value));
     }
 
-    /// Tells the thread that nothing will be given any more.
+    /// Tells the thread that no further values will be given.
     pub(super) fn close(&self) {
         self.put(What::Closed);
     }
 
-    /// Waits for a value; `None` if the line was closed.
+    /// Waits for a value. Returns `None` if the line was closed.
     pub(crate) fn wait(&self) -> Option<T> {
         let mut place = self.spin(self.lock());
         loop {
@@ -71,13 +72,13 @@ impl<T> Seat<T> {
         }
     }
 
-    /// The same, for at most `time`; the outer `None` says that the time is over.
+    /// Waits for a value for at most `time`. The outer `None` means that the time is over.
     pub(super) fn wait_for(&self, time: Duration) -> Option<Option<T>> {
         let mut place = self.lock();
         if !time.is_zero() {
             place = self.spin(place);
         }
-        // Waits only once: a thread that is woken for nothing was not needed either.
+        // Waits only once: a thread that is woken spuriously was not needed either.
         if let What::Nothing = place.what {
             place.is_asleep = true;
             let waited = self.arrived.wait_timeout(place, time);
@@ -91,7 +92,7 @@ impl<T> Seat<T> {
         }
     }
 
-    /// Looks for a value for a moment, where there is none yet and that has paid.
+    /// Spins for a moment, if there is no value yet and spinning has been worth it.
     fn spin<'a>(&'a self, mut place: MutexGuard<'a, Place<T>>) -> MutexGuard<'a, Place<T>> {
         if !matches!(place.what, What::Nothing) || !place.spinning.begins() {
             return place;
@@ -128,10 +129,10 @@ impl<T> Seat<T> {
     }
 }
 
-/// Returns whether this process has more than one processor: on a single one, who spins keeps from it
-/// whoever is waited for.
+/// Returns whether this process has more than one CPU. On a single CPU, a thread that spins keeps
+/// the CPU from the thread that it waits for.
 fn has_processors() -> bool {
-    // Asking opens files of the control groups.
+    // Cached, because the call opens files of the control groups.
     static HAS: OnceLock<bool> = OnceLock::new();
     *HAS.get_or_init(|| thread::available_parallelism().is_ok_and(|all| all.get() > 1))
 }

@@ -1,19 +1,19 @@
-//! How long blocking sections took, by type of machine: it tells whether the next is worth a
-//! thread.
+//! `SectionTimes`: how long blocking sections took, by type of machine. This tells whether the next
+//! section is worth a thread.
 
 use std::ptr;
 use std::time::Duration;
 
-/// The moving averages of all types that have had a section.
+/// The moving averages for all types that have had a section.
 #[derive(Default)]
 pub(crate) struct SectionTimes(Vec<(&'static str, Duration)>);
 
-/// The last section counts for one part in this many.
+/// The weight of the latest section in the average is one over this.
 const WEIGHT: u32 = 8;
 
 impl SectionTimes {
-    /// Returns whether the sections of this type were shorter than `patience` so far; `false` for a
-    /// type that has had none.
+    /// Returns whether the sections of this type took less than `patience` on average. Returns
+    /// `false` for a type that has had none.
     pub(crate) fn are_short(&self, machine: &'static str, patience: Duration) -> bool {
         let known = self.0.iter().find(|(known, _)| is_same(known, machine));
         known.is_some_and(|(_, average)| *average < patience)
@@ -24,8 +24,8 @@ impl SectionTimes {
         if let Some((_, average)) = self.0.iter_mut().find(|(known, _)| is_same(known, machine)) {
             *average = (*average * (WEIGHT - 1) + took) / WEIGHT;
         } else if self.0.len() < TYPES_MAX {
-            // A program has a few types of machines. If one makes names up, the last ones are not
-            // remembered.
+            // A program has few types of machines. If names are made up at run time, those beyond
+            // the limit are not remembered.
             self.0.push((machine, took));
         }
     }

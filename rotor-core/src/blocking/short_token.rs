@@ -1,33 +1,34 @@
-//! `ShortToken`: a machine's name in 26 bits, for those who can ask for the generation of its slot.
+//! `ShortToken`: a machine's token in 26 bits, for code that can look up the generation of its
+//! slot.
 
 use crate::token::{MACHINES_LIMIT, Token};
 
 /// The slot of a machine, and the last two bits of its generation.
 ///
-/// That is enough to name a machine that was called just now: its slot still has the same
-/// generation, or the next one if the machine has ended meanwhile. Only its fourth successor in the
-/// slot could be mistaken for it.
+/// That is enough to identify a machine that was called just now: its slot still has the same
+/// generation, or the next one if the machine has ended meanwhile. Only the fourth machine after it
+/// in the slot could be mistaken for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ShortToken(u64);
 
-/// How many bits a short token has.
+/// The number of bits in a short token.
 pub(super) const SHORT_BITS: u32 = 26;
 
 const MASK: u64 = (1 << SHORT_BITS) - 1;
 
-/// The slot: as many bits as a token has for it, and one value for none.
+/// The bits of the slot: as many as in a token, including one value for "none".
 const SLOT_MASK: u64 = MACHINES_LIMIT as u64;
 
-/// The two bits of a generation.
+/// The mask for the two bits of a generation.
 const GENERATION_MASK: u64 = MASK >> SLOT_MASK.count_ones();
 
 impl ShortToken {
-    /// The token of no machine.
+    /// The short token that stands for no machine.
     pub(super) const NONE: ShortToken = ShortToken(SLOT_MASK);
 
     #[inline]
     pub(super) fn of(token: Token) -> ShortToken {
-        // A token ends with the same bits.
+        // The lowest bits of a token have the same layout.
         ShortToken(token.into_usize() as u64 & MASK)
     }
 
@@ -41,8 +42,8 @@ impl ShortToken {
         self.0
     }
 
-    /// Returns the whole token: of the last generation with these bits, up to the slot's current
-    /// one.
+    /// Returns the whole token, with the latest generation that has these bits and is not later
+    /// than the slot's current one.
     pub(super) fn token(self, generation_of: impl FnOnce(u32) -> u64) -> Option<Token> {
         if self.0 & SLOT_MASK == SLOT_MASK {
             return None;

@@ -1,23 +1,24 @@
-//! `Spinning`: whether a thread that waits spins before it sleeps.
+//! `Spinning`: decides whether a waiting thread spins before it sleeps.
 
 use crate::sync::spins;
 
-/// How many waits are left out at first: a hundred handlers that block once, at the same time, do not
-/// spin. The models, which have few waits, leave none out.
+/// How many waits pass without spinning at first, so that a hundred handlers that block once, at
+/// the same time, do not spin. In the models, which have few waits, it is none.
 const LEFT_OUT_FIRST: u8 = spins(2) as u8 - 1;
 
-/// How many waits are left out at the most, after those in which spinning was for nothing.
+/// The maximum number of waits that pass without spinning after spinning was in vain.
 const LEFT_OUT_MAX: u8 = 63;
 
-/// Whether one thread spins the next time it waits. As long as what it waits for comes while it
-/// spins, it does; each time it was for nothing, twice as many waits are left out as before.
+/// Decides whether one thread spins the next time it waits. It does as long as what it waits for
+/// comes while it spins. Each time spinning was in vain, twice as many waits as before pass without
+/// spinning.
 #[doc(alias = "adaptive spinning")]
 pub(super) struct Spinning {
-    /// It may spin at all.
+    /// Whether it may spin at all.
     may_spin: bool,
-    /// How many are left out after a wait in which it was for nothing.
+    /// How many waits pass without spinning after a wait in which it was in vain.
     left_out: u8,
-    /// How many of them are still to come.
+    /// How many of them are still left.
     to_come: u8,
 }
 
@@ -26,7 +27,8 @@ impl Spinning {
         Spinning { may_spin, left_out: 0, to_come: LEFT_OUT_FIRST }
     }
 
-    /// A wait begins. Returns whether the thread is to spin, and then to say how that ended.
+    /// Called when a wait begins. Returns whether the thread should spin; if so, it must call
+    /// `ends` afterwards.
     pub(super) fn begins(&mut self) -> bool {
         if !self.may_spin {
             return false;
@@ -40,7 +42,7 @@ impl Spinning {
         }
     }
 
-    /// What was waited for came while the thread spun, or did not.
+    /// Notes whether what the thread waited for came while it spun.
     pub(super) fn ends(&mut self, has_come: bool) {
         self.left_out = if has_come { 0 } else { (2 * self.left_out + 1).min(LEFT_OUT_MAX) };
         self.to_come = self.left_out;

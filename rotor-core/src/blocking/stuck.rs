@@ -1,35 +1,36 @@
-//! `Stuck`: the watchdog's report of a loop that has not polled for too long.
+//! `Stuck`: the watchdog's report about a loop that has not polled for too long.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::token::Token;
 
-/// A report: a loop has not polled its backend for longer than
+/// A report that a loop has not polled its backend for longer than
 /// [`Blocking::patience`](crate::Blocking::patience). It names the machine whose handler runs.
 ///
-/// It is passed to [`Blocking::on_stuck`](crate::Blocking::on_stuck) when it is noticed, and to
-/// [`on_still_stuck`](crate::Blocking::on_still_stuck) at 10 and 100 times the patience. It is
-/// logged as a warning each time.
+/// It is passed to [`Blocking::on_stuck`](crate::Blocking::on_stuck) when this is noticed, and to
+/// [`on_still_stuck`](crate::Blocking::on_still_stuck) at 10 and 100 times the patience. Each time
+/// it is also logged as a warning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Stuck<'a> {
-    /// The name of the thread that runs the loop; empty where it has none.
+    /// The name of the thread that runs the loop; empty if it has none.
     pub loop_name: &'a str,
     /// The machine whose handler runs; `None` for a closure between handlers
     /// ([`Broadcast::post`](crate::Broadcast::post),
     /// [`LoopInstance::every`](crate::LoopInstance::every)).
     ///
-    /// For a machine that is being made, this is the token of the machine that spawned it.
+    /// If a machine is being made, this is the token of the machine that spawned it.
     pub token: Option<Token>,
     /// The type of the machine ([`Machine::type_name`](crate::Machine::type_name)), or which
     /// closure runs.
     pub machine: &'static str,
-    /// How long it has been going on, as far as was seen. It may be up to half of the patience
-    /// longer.
+    /// How long this has lasted, as far as the watchdog has seen. It may be up to half of the
+    /// patience longer.
     pub time: Duration,
-    /// How many handlers and closures were called in that time, including this one. 1: this handler
-    /// alone takes that long. More: all of them together do, and this one is a sample.
+    /// How many handlers and closures were called in that time, including this one. 1 means that
+    /// this handler alone takes so long. A larger number means that all of them together do, and
+    /// this one is a sample.
     pub calls: u64,
     /// What the loop's thread is doing.
     pub thread: ThreadState,
@@ -37,25 +38,25 @@ pub struct Stuck<'a> {
     pub outcome: StuckOutcome,
 }
 
-/// A report that what was [`Stuck`] is over: the handler has returned; or, if it was a series of
-/// handlers, the loop has polled its backend again.
+/// A report that the situation of a [`Stuck`] is over: the handler has returned or, if it was a
+/// series of handlers, the loop has polled its backend again.
 ///
-/// It is passed to [`Blocking::on_unstuck`](crate::Blocking::on_unstuck), once for each report of a
-/// loop that stood still that [`on_stuck`](crate::Blocking::on_stuck) got, and logged at level
-/// info.
+/// It is passed to [`Blocking::on_unstuck`](crate::Blocking::on_unstuck), once for each report
+/// about a held-up loop that [`on_stuck`](crate::Blocking::on_stuck) got, and logged at level info.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Unstuck<'a> {
-    /// The name of the thread that runs the loop; empty where it has none.
+    /// The name of the thread that runs the loop; empty if it has none.
     pub loop_name: &'a str,
     /// The machine whose handler ran at the last report; `None` for a closure.
     pub token: Option<Token>,
     /// The type of the machine, or which closure it was.
     pub machine: &'static str,
-    /// How long it lasted, as far as was seen; exact to half of the patience.
+    /// How long it lasted, as far as the watchdog has seen, with an error of up to half of the
+    /// patience.
     pub time: Duration,
-    /// How many handlers and closures it was at the last report. 1: one handler, which has
-    /// returned.
+    /// How many handlers and closures were called until the last report. 1 means one handler, which
+    /// has returned.
     pub calls: u64,
 }
 
@@ -74,20 +75,20 @@ impl fmt::Display for Unstuck<'_> {
     }
 }
 
-/// What a loop's thread was seen doing. It is known only on Linux with `/proc`.
+/// What a loop's thread was doing. This is known only on Linux with `/proc`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ThreadState {
-    /// It computes.
+    /// It was computing.
     Running,
-    /// It waits in the kernel.
+    /// It was waiting in the kernel.
     Waiting {
         /// The number of the system call (syscalls(2)) in this process's architecture. `None` if it
         /// waits outside of a system call, for example for a page of memory, or if the kernel does
-        /// not tell.
+        /// not report it.
         syscall: Option<u32>,
     },
-    /// It computes, but other threads had its CPU for more than half of the time.
+    /// It was computing, but other threads had its CPU for more than half of the time.
     Preempted,
     /// Not known: the system is not Linux, or has no `/proc`.
     Unknown,
@@ -97,15 +98,15 @@ pub enum ThreadState {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum StuckOutcome {
-    /// Nothing: the loop goes on when the handler returns.
+    /// Nothing was done: the loop goes on when the handler returns.
     Watched,
-    /// Nothing more: this is a declared section of a handler
+    /// Nothing more was done: this is a declared section of a handler
     /// ([`Scope::blocking`](crate::Scope::blocking)) that has lasted for 100 times the patience,
-    /// while the loop goes on on another thread. Nothing is known of the section's thread.
+    /// while the loop goes on on another thread. Nothing is known about the section's thread.
     HandedOver,
     /// The loop was taken from the handler, and another thread goes on with it
-    /// ([`LoopInstance::taking_over`](crate::LoopInstance::taking_over)). Reported again when the
-    /// handler has lasted for 100 times the patience.
+    /// ([`LoopInstance::taking_over`](crate::LoopInstance::taking_over)). This is reported again
+    /// when the handler has lasted for 100 times the patience.
     TakenOver,
     /// The loop should have been taken from the handler, but no thread was left
     /// ([`Blocking::threads_max`](crate::Blocking::threads_max), or the system's limit). It goes on

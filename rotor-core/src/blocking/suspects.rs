@@ -1,5 +1,5 @@
-//! `Suspects`: types of machines whose handlers were stuck, and how many of their next handlers are
-//! called on other threads at once.
+//! `Suspects`: types of machines whose handlers were stuck recently, and how many of their next
+//! handlers are called on other threads from the beginning.
 //!
 //! ```text
 //!                 its loop was taken                     it took long
@@ -8,34 +8,35 @@
 //!       └──────────────── half ─────────────┘ it was short after all
 //! ```
 //!
-//! If the watchdog had to let go each of a hundred handlers that block at once, that would take a
-//! hundred of its looks, and as many threads to come to the CPU, one after the other. So whoever
-//! runs the loop does not wait for a handler of a type of which others were stuck just now. That is
-//! a guess: it is believed for one handler, and for more as it turns out right. A type of which one
-//! call in a hundred blocks has one of its next calls made elsewhere, and no more.
+//! If a hundred handlers block at once, the watchdog would have to take the loop from each of them:
+//! a hundred checks, after each of which another thread must get a CPU. So the loop does not wait
+//! for a handler if others of the same type were stuck just now. That is a guess: it is applied to
+//! one handler, and to more if it turns out to be right. For a type of which one call in a hundred
+//! blocks, one of the next calls is made on another thread, and no more.
 
 use std::ptr;
 
-/// The types that are suspected now: few, and mostly none.
+/// The types that are suspected now: few, and usually none.
 #[derive(Default)]
 pub(crate) struct Suspects(Vec<Suspect>);
 
 struct Suspect {
     machine: &'static str,
-    /// How many handlers may be away at a time without being waited for.
+    /// The maximum number of handlers that may be away at the same time.
     away_max: u32,
-    /// How many are away now.
+    /// The number of handlers that are away now.
     away: u32,
 }
 
-/// No loop has use for more threads than this, and eight short calls end the suspicion.
+/// No loop needs more threads than this, and eight short calls end the suspicion.
 const AWAY_MAX: u32 = 255;
 
-/// A program has a few types of machines. If one makes names up, the last ones are not suspected.
+/// A program has few types of machines. If names are made up at run time, those beyond the limit
+/// are not suspected.
 const TYPES_MAX: usize = 64;
 
 impl Suspects {
-    /// Returns whether there are no suspects: then a call asks nothing more.
+    /// Returns whether there are no suspects, so that a call need not check anything else.
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -50,7 +51,7 @@ impl Suspects {
         }
     }
 
-    /// Returns whether the next handler of this type need not be waited for.
+    /// Returns whether the loop need not wait for the next handler of this type.
     pub(crate) fn may_leave(&mut self, machine: &'static str) -> bool {
         self.find(machine).is_some_and(|suspect| suspect.away < suspect.away_max)
     }
@@ -62,7 +63,8 @@ impl Suspects {
         }
     }
 
-    /// Notes that it has answered there; `was_long` says whether it would have held up the loop.
+    /// Notes that a handler has returned on another thread. `was_long` says whether it would have
+    /// held up the loop.
     pub(crate) fn came_back(&mut self, machine: &'static str, was_long: bool) {
         if let Some(suspect) = self.find(machine) {
             suspect.away = suspect.away.saturating_sub(1);

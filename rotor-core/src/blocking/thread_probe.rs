@@ -1,5 +1,5 @@
-//! `ThreadProbe`: what the system says about a loop's thread. In this folder only this file and
-//! `timer_slack` name an operating system.
+//! `ThreadProbe`: what the system reports about a loop's thread. In this folder, only this file and
+//! `timer_slack` depend on the operating system.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use std::fs::File;
@@ -9,14 +9,14 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Reads what a thread does, from another one. Clones are cheap.
+/// Reads from another thread what a thread does. Clones are cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct ThreadProbe {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     folder: Option<Arc<str>>,
 }
 
-/// What a thread does, and how much CPU time it has had so far.
+/// What a thread does, and how much CPU time it has used so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(
     not(any(target_os = "linux", target_os = "android")),
@@ -24,9 +24,9 @@ pub(crate) struct ThreadProbe {
 )]
 pub(super) enum ThreadSample {
     Unknown,
-    /// It computes, or would if a CPU were free.
+    /// It computes, or waits for a CPU in order to compute.
     Runnable(CpuTimes),
-    /// It waits in the kernel, for whatever its system call is for.
+    /// It waits in the kernel.
     Waiting {
         times: CpuTimes,
         syscall: Option<u32>,
@@ -36,10 +36,10 @@ pub(super) enum ThreadSample {
 /// The CPU times of a thread since it began.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct CpuTimes {
-    /// How long it computed. This grows with the system's timer interrupt, every 1 to 10 ms, while
-    /// the thread computes.
+    /// How long it computed. While the thread computes, this grows at each timer interrupt of the
+    /// system, every 1 to 10 ms.
     pub(super) ran: Duration,
-    /// How long it waited for a CPU. This grows when the wait is over.
+    /// How long it waited for a CPU. This grows only when the wait is over.
     pub(super) queued: Duration,
 }
 
@@ -73,8 +73,9 @@ impl ThreadProbe {
     }
 
     pub(super) fn sample(&self) -> ThreadSample {
-        // A loop that is behind is looked at every 50 µs, and each file takes 6 µs. So one file
-        // says both whether the thread waits and for what; a kernel may be built without it.
+        // A loop that is behind is checked every 50 µs, and each file takes 6 µs to read. So one
+        // file is used to find out both whether the thread waits and in which system call. A kernel
+        // may be built without that file.
         let syscall = self.read("syscall");
         let is_waiting = match &syscall {
             Some(syscall) => syscall.trim() != "running",
@@ -91,7 +92,8 @@ impl ThreadProbe {
         ThreadSample::Waiting { times, syscall: syscall.as_deref().and_then(syscall_of) }
     }
 
-    /// In one read: the kernel makes such a file as it is read, and its length is not known.
+    /// Reads a file with a single read: the kernel generates its content when it is read, and does
+    /// not report its length.
     fn read(&self, file: &str) -> Option<String> {
         let mut text = vec![0; FILE_BYTES];
         let mut file = File::open(format!("{}/{file}", self.folder.as_deref()?)).ok()?;
@@ -101,18 +103,18 @@ impl ThreadProbe {
     }
 }
 
-/// All of them are shorter, except `stat`, of which only the beginning is needed.
+/// All of these files are shorter, except `stat`, of which only the beginning is needed.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const FILE_BYTES: usize = 256;
 
-/// The third field. The second one is the thread's name in parentheses, which may contain
-/// parentheses.
+/// Returns the third field of `stat`. The second one is the thread's name in parentheses, which may
+/// itself contain parentheses.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn state_of(stat: &str) -> Option<char> {
     stat.get(stat.rfind(')')? + 1..)?.trim_start().chars().next()
 }
 
-/// The first two of three fields, in nanoseconds.
+/// Returns the first two of the three fields of `schedstat`, in nanoseconds.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn times_of(schedstat: &str) -> Option<CpuTimes> {
     let mut fields = schedstat.split_whitespace().map(|field| field.parse().ok());
@@ -120,7 +122,8 @@ fn times_of(schedstat: &str) -> Option<CpuTimes> {
     Some(CpuTimes { ran: next()?, queued: next()? })
 }
 
-/// The first field: a number, -1 outside of a system call, or `running`.
+/// Returns the first field of `syscall`, which is a number, -1 outside of a system call, or
+/// `running`.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn syscall_of(syscall: &str) -> Option<u32> {
     syscall.split_whitespace().next()?.parse().ok()

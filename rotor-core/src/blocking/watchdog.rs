@@ -1,4 +1,4 @@
-//! `Watchdog`: the thread that watches loops, and the list of these loops.
+//! `Watchdog`: the thread that watches loops, and the list of them.
 
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,11 +20,11 @@ use crate::stats::LagCounters;
 use crate::time::Time;
 use crate::wake_queue::WakeQueue;
 
-/// What is watched for, and who is told of it.
+/// The settings of a watch: its limits and hooks.
 #[derive(Clone)]
 pub(crate) struct Watch {
     pub(super) patience: Duration,
-    /// How long a handler may run in a loop that is behind and may be taken from it.
+    /// How long a handler may run while its loop is behind, if the loop may be taken from it.
     pub(super) behind: Duration,
     pub(super) on_stuck: Option<Arc<OnStuck>>,
     pub(super) on_still_stuck: Option<Arc<OnStuck>>,
@@ -47,7 +47,7 @@ struct Loops {
     all: Vec<Arc<Subject>>,
     /// How often `all` has changed.
     changes: u64,
-    /// Whether the thread exists, and will look at `all` once more.
+    /// Whether the thread exists, and will check `all` once more.
     has_thread: bool,
 }
 
@@ -56,29 +56,29 @@ struct Subject {
     watch: Watch,
     beat: Arc<Beat>,
     loop_name: String,
-    /// The thread that runs it now.
+    /// The thread that runs the loop now.
     thread: Mutex<RunBy>,
     counters: LagCounters,
-    /// What to do for a loop that is handed over.
+    /// How to deal with a loop that can be handed over.
     handing: Mutex<Option<Handing>>,
 }
 
 /// The thread that runs a loop.
 struct RunBy {
     probe: ThreadProbe,
-    /// How often another thread had come to run it.
+    /// How often the loop has moved to another thread.
     changes: u64,
-    /// When this thread came, and how many calls there were before.
+    /// When this thread got the loop, and how many calls there were before.
     came: Time,
     calls_before: u64,
 }
 
-/// A loop that is handed over, as the watchdog sees it.
+/// A loop that can be handed over, as the watchdog sees it.
 struct Handing {
     sections: Arc<Sections>,
-    /// Takes a loop that was lent for too long.
+    /// Takes a loop that was lent for too long, so that another thread goes on with it.
     rescue: Box<dyn Fn(u64) -> u64 + Send + Sync>,
-    /// What that returned the last time.
+    /// The last result of `rescue`.
     seen: u64,
     /// Takes the loop from the handler of this call, if that is allowed.
     take: Option<Box<Take>>,
@@ -86,14 +86,14 @@ struct Handing {
 
 type Take = dyn Fn(u64) -> Taking + Send + Sync;
 
-/// The thread's own list of the loops, with what it has seen of them.
+/// The thread's own list of the loops, with its observations.
 struct Subjects {
-    /// The number of changes that it knows of.
+    /// The number of changes up to which the list is current.
     seen: u64,
     all: Vec<(Arc<Subject>, Patience, Haste)>,
 }
 
-/// Tells the watchdog which thread runs a loop that is handed over.
+/// Tells the watchdog which thread runs a loop that can be handed over.
 pub(crate) struct Runner {
     subject: Arc<Subject>,
 }
@@ -105,8 +105,8 @@ pub(crate) struct Watched {
 }
 
 impl Watch {
-    /// Watches the loop that this thread is about to run; `None` if the system has no thread left
-    /// for that.
+    /// Starts to watch the loop that this thread is about to run. Returns `None` if the system
+    /// cannot start a thread for it.
     pub(crate) fn begin(
         &self,
         watchdog: &Arc<Watchdog>,
@@ -139,7 +139,7 @@ impl Watchdog {
         self.loops.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether a thread watches it.
+    /// Adds a loop. Returns whether a thread watches it.
     fn add(self: &Arc<Self>, subject: Arc<Subject>) -> bool {
         let mut loops = self.lock();
         if !loops.has_thread {
@@ -169,7 +169,7 @@ impl Watchdog {
         self.alarm.ring();
     }
 
-    /// Runs on the thread, until no loop is left.
+    /// Runs on the watchdog's thread until no loop is left.
     fn run(&self) {
         let clock = Clock::new();
         sleep_exactly();
@@ -197,8 +197,8 @@ impl Watchdog {
         }
     }
 
-    /// Takes the current list of loops; what was seen of those that stay is kept. Returns whether
-    /// there is any; without one, the thread ends.
+    /// Updates the list of loops, and keeps the observations of those that stay. Returns whether
+    /// there are any; without one, the thread ends.
     fn follow(&self, subjects: &mut Subjects) -> bool {
         let mut loops = self.lock();
         if loops.all.is_empty() {
@@ -224,7 +224,7 @@ impl Watchdog {
 }
 
 impl Subject {
-    /// Looks at the loop once, and reports what there is to report. Returns whether it is awake.
+    /// Checks the loop once, and makes reports if necessary. Returns whether the loop is awake.
     fn look(&self, patience: &mut Patience, haste: &mut Haste, now: Time) -> bool {
         let reading = self.beat.read();
         let is_section_left = self.look_after_sections(now);
@@ -237,7 +237,7 @@ impl Subject {
         };
         let finding = patience.sample(now, reading, ask);
         let lag = patience.lag(now);
-        // Before the hook, which may let the handler go on.
+        // Counted before the hook is called, which may let the handler go on.
         self.counters.lag(lag);
         let mut taking = Taking::Not;
         let (own, unseen) = (patience.call_time(), patience.unseen_time());
@@ -279,8 +279,8 @@ impl Subject {
         }
     }
 
-    /// Lets a loop go on if its section is not short, and reports sections that do not end. Returns
-    /// whether there are others to look at.
+    /// Lets a loop go on whose section turned out not to be short, and reports sections that do not
+    /// end. Returns whether there are other sections to watch.
     fn look_after_sections(&self, now: Time) -> bool {
         let mut handing = self.handing.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(Handing { sections, rescue, seen, .. }) = &mut *handing else { return false };
@@ -310,7 +310,7 @@ impl Subject {
         take.map_or(Taking::Not, |take| take(reading.call))
     }
 
-    /// Returns after how long to look again.
+    /// Returns how long to wait before the next check.
     fn tick(&self, patience: &Patience, haste: &Haste, now: Time) -> Duration {
         let handing = self.handing.lock().unwrap_or_else(PoisonError::into_inner);
         if handing.as_ref().is_some_and(|handing| handing.take.is_some()) {
@@ -355,9 +355,9 @@ impl Subject {
 }
 
 impl Watched {
-    /// For a loop that is run by several threads, one at a time. `rescue` takes what it should have
-    /// seen lent before, and returns what it has seen; `take` takes the loop from a handler that is
-    /// stuck.
+    /// Makes the handle for a loop that is run by several threads, one at a time. `rescue` takes
+    /// the loop if it has been lent since the previous check. `take` takes the loop from a handler
+    /// that is stuck.
     pub(crate) fn runner(
         &self,
         sections: Arc<Sections>,
@@ -371,7 +371,7 @@ impl Watched {
 }
 
 impl Runner {
-    /// Says that the thread of this probe runs the loop from now on.
+    /// Notes that the thread of this probe runs the loop from now on.
     pub(crate) fn is_here(&self, probe: &ThreadProbe) {
         let (came, calls_before) = (Clock::new().now(), self.subject.beat.read().calls());
         let mut run_by = self.subject.thread.lock().unwrap_or_else(PoisonError::into_inner);
@@ -383,7 +383,8 @@ impl Runner {
 /// A section that was handed over is reported after this many times the patience.
 const OVERLONG: u32 = 100;
 
-/// The watchdog is nobody's to lose, whatever patience a user has.
+/// Returns the time after which a section is reported. It saturates, so that a very long patience
+/// cannot make the watchdog panic.
 fn overlong(patience: Duration) -> Duration {
     patience.saturating_mul(OVERLONG)
 }
