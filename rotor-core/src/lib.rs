@@ -214,8 +214,8 @@ pub use service::{BlockingReply, Call, Calls, Service};
 pub use shared_histogram::SharedHistogram;
 pub use spawn_error::{SpawnCause, SpawnError};
 pub use stats::{Longest, LongestHandler, Stats, StatsHandle};
-/// The seed of a machine that nobody spawns, and of one that spawns nobody: std's type without
-/// values.
+/// std's type without values: the seed of machines that are never spawned, and the seed type in
+/// answers of machines that spawn none.
 pub use std::convert::Infallible;
 pub use time::Time;
 pub use token::{MACHINES_LIMIT, Token};
