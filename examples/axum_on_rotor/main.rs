@@ -7,15 +7,15 @@
 //! curl -N http://127.0.0.1:3000/events
 //! ```
 //!
-//! `routes.rs` names nothing of rotor: what is there serves under hyper as it is, by
-//! `axum::serve(listener, routes)`. Here `Tower::run` stands in that line's place. A list of
-//! things to do (`/todos`), a stream of events (`/events`), an upload that is counted as it
-//! comes (`/count`), the files of a directory (`/files/`), all compressed where the client can
-//! take it; over HTTP/1.1 and HTTP/2. The futures run on rotor's loop; a tokio runtime on a
-//! thread beside has the timers.
+//! `routes.rs` uses nothing of rotor: the same routes can be served by hyper with
+//! `axum::serve(listener, routes)`. Here `Tower::run` takes the place of that line. There are a
+//! list of things to do (`/todos`), a stream of events (`/events`), an upload whose bytes are
+//! counted as they arrive (`/count`), and the files of a directory (`/files/`). All are compressed
+//! if the client supports it, over HTTP/1.1 and HTTP/2. The futures run on rotor's loop; a tokio
+//! runtime on another thread provides the timers.
 //!
-//! It listens on 127.0.0.1:3000 and has the files of the current directory unless told otherwise.
-//! SIGINT or SIGTERM lets the requests that are under way finish.
+//! It listens on 127.0.0.1:3000 and serves the files of the current directory unless told
+//! otherwise. On SIGINT or SIGTERM, requests in progress are finished first.
 #![forbid(unsafe_code)]
 
 mod routes;

@@ -1,4 +1,4 @@
-//! The routes: axum and tower-http alone.
+//! The routes, which use only axum and tower-http.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -18,10 +18,10 @@ use serde::{Deserialize, Serialize};
 use tower_http::compression::CompressionLayer;
 use tower_http::services::ServeDir;
 
-/// Things that there may be to do at a time.
+/// The maximum number of things to do.
 const TODOS_MAX: usize = 10_000;
 
-/// The longest text of one, in octets, and all together.
+/// The longest text of one of them, in bytes, and the limit for all texts together.
 const TEXT_BYTES_MAX: usize = 1_000;
 const TEXTS_BYTES_MAX: usize = 4 << 20;
 
@@ -54,7 +54,7 @@ struct List {
 }
 
 impl List {
-    /// Puts one into its place, if its text may be as long as it is.
+    /// Stores a thing to do, if its text is not too long.
     fn put(&mut self, todo: Todo) -> Result<(), StatusCode> {
         let before = self.todos.get(&todo.id).map_or(0, |before| before.text.len());
         let bytes = self.texts_bytes - before + todo.text.len();
@@ -135,7 +135,7 @@ async fn remove(Path(id): Path<u64>, State(todos): State<Todos>) -> StatusCode {
     StatusCode::NO_CONTENT
 }
 
-/// A number every so often, for as long as somebody listens.
+/// Sends a number at regular intervals, as long as the client listens.
 async fn events() -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let numbers = stream::unfold(0_u64, |number| async move {
         tokio::time::sleep(PACE).await;
@@ -144,7 +144,7 @@ async fn events() -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     Sse::new(numbers).keep_alive(KeepAlive::default())
 }
 
-/// How many octets the body has, which is not kept.
+/// Returns the number of bytes in the body, which is not kept.
 async fn count(body: Body) -> Result<String, StatusCode> {
     let mut pieces = body.into_data_stream();
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! An HTTP server one of whose routes blocks, and holds up no other request.
+//! An HTTP server with one route that blocks, without holding up other requests.
 //!
 //! ```text
 //! mkfifo /tmp/pipe
@@ -8,11 +8,11 @@
 //! echo hello > /tmp/pipe
 //! ```
 //!
-//! `GET /file` answers with the file of the first argument, read anew each time. The system has no
-//! other way to read a file than one that blocks: for a moment from a disk, for as long as it likes
-//! from a pipe or over a network. `GET /` tells how many requests there were.
+//! `GET /file` answers with the file that the first argument names, which is read anew each time.
+//! The system can read files only by calls that block: for a moment if the file is on a disk, for
+//! any length of time if it is a pipe or on a network. `GET /` shows how many requests there were.
 //!
-//! SIGINT or SIGTERM lets the requests that are under way finish.
+//! On SIGINT or SIGTERM, requests in progress are finished first.
 #![forbid(unsafe_code)]
 
 use std::net::SocketAddr;
@@ -53,7 +53,8 @@ fn blocking_route() -> Result<(), BoxError> {
             Ok(server::listen(listener, seed, scope))
         })
     })?;
-    // From here on another thread goes on with the loop while a handler blocks and says so.
+    // From here on, another thread goes on with the loop while a handler is in a section that is
+    // declared to block.
     let mut instance = creator.instantiate(Shared { file, requests: 0 }).handing_over();
     serve(&mut instance, &[format!("listening on http://{address}/")])
 }
@@ -70,7 +71,8 @@ fn answer(
             response.reply(Status::OK, "text/plain", requests.as_bytes())
         }
         "/file" => {
-            // What the section needs is taken along: the context is with the others meanwhile.
+            // The section needs its own copy, because the context is with the other machines
+            // meanwhile.
             let file = scope.file.clone();
             match scope.blocking(|| std::fs::read(file)) {
                 Ok(content) => response.reply(Status::OK, "application/octet-stream", &content),

@@ -1,52 +1,53 @@
-//! A machine that follows the links of a site over a pool, a bounded number at a time.
+//! A machine that follows the links of a site over a pool, a limited number at a time.
 //!
-//! It asks the pool for as many pages as it may, keeps the futures, and is woken as outcomes come:
-//! no machine for each page, no queue but its own list of what is still to be looked at.
+//! It asks the pool for as many pages as allowed, keeps the futures, and is woken as outcomes
+//! arrive. It needs no machine for each page, and no queue except its own list of pages that are
+//! still to be visited.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use rotor::http::client::{ClientError, ClientResult, Fetch, Fetched, Pool, Url};
 use rotor::{EventSet, Future, Infallible, Machine, Outcome, Response, Scope};
 
-/// What the crawler needs of the context.
+/// What the crawler needs from the context.
 pub(crate) trait Site: Sized + 'static {
-    /// What names a server to the pool.
+    /// The type by which the pool identifies a server.
     type Origin: Clone + 'static;
 
-    /// The pool that it asks.
+    /// Returns the pool that fetches the pages.
     fn pool(&self) -> &Pool<Fetch<Self>, Self::Origin>;
 
-    /// A page was looked at.
+    /// Called when a page was visited.
     fn visited(&mut self, target: &str, outcome: Result<&Fetched, &ClientError>);
 
-    /// There is nothing left.
+    /// Called when no page is left.
     fn done(&mut self);
 }
 
-/// What a crawl is bounded by.
+/// The limits of a crawl.
 pub(crate) struct Bounds {
-    /// Pages that are asked for at the same time.
+    /// The number of pages that are fetched at the same time.
     pub(crate) at_once: usize,
-    /// Pages that are looked at in all.
+    /// The total number of pages that are visited.
     pub(crate) pages: usize,
-    /// Octets of a page; a longer one is not looked at.
+    /// The size of a page, in bytes. Longer pages are not read.
     pub(crate) page_bytes: usize,
 }
 
 /// The crawl of one site.
 pub(crate) struct Crawler<C: Site> {
     server: C::Origin,
-    /// Where it begins, on the site that is crawled.
+    /// Where the crawl begins, on the site that is crawled.
     url: Url,
     bounds: Bounds,
-    /// Those that were found, whether looked at or not.
+    /// The pages that were found, whether visited or not.
     known: BTreeSet<String>,
     waiting: VecDeque<String>,
     under_way: Vec<(String, Future<ClientResult<Fetch<C>>>)>,
 }
 
 impl<C: Site> Crawler<C> {
-    /// Begins at `url`, in the next turn; so it can be made before there is a context.
+    /// Begins at `url`, in the next turn, so that it can be made before there is a context.
     pub(crate) fn begin<C2>(
         server: C::Origin,
         url: Url,
@@ -65,14 +66,14 @@ impl<C: Site> Crawler<C> {
         Response::ok(crawler).deadline(scope.now())
     }
 
-    /// Notes a page that is to be looked at, unless it is known or there are enough.
+    /// Adds a page to be visited, unless it is known already or there are enough.
     fn note(&mut self, target: String) {
         if self.known.len() < self.bounds.pages && self.known.insert(target.clone()) {
             self.waiting.push_back(target);
         }
     }
 
-    /// Takes the outcomes that are there, and asks for more.
+    /// Takes the outcomes that are ready, and asks for more pages.
     fn go_on(mut self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         for (target, future) in std::mem::take(&mut self.under_way) {
             match future.take() {
@@ -85,7 +86,7 @@ impl<C: Site> Crawler<C> {
                             .for_each(|link| self.note(link));
                     }
                 }
-                // The pool is gone, and the loop is about to.
+                // The pool is gone, and the loop is about to end.
                 Outcome::Lost(_) => {}
             }
         }
@@ -129,9 +130,10 @@ impl<C: Site> Machine for Crawler<C> {
     }
 }
 
-/// The pages of the same site that a page links to: what stands in `href="…"`.
+/// Returns the pages of the same site to which a page links: the values of `href="…"`.
 fn links(page: &Fetched, site: &Url, target: &str) -> Vec<String> {
-    // Not by `join`, which takes what begins with two slashes for a host: a path may, too.
+    // Not by `join`, which takes what follows two slashes for a host, although a path may begin
+    // with two slashes as well.
     let scheme = if site.is_https() { "https" } else { "http" };
     let page_url: Result<Url, _> = format!("{scheme}://{}{target}", site.authority()).parse();
     let Ok(base) = page_url else { return Vec::new() };

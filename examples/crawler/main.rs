@@ -8,10 +8,10 @@
 //! 3 pages, 1 not found or broken, 4 at once over at most 4 connections
 //! ```
 //!
-//! At most AT_ONCE pages (4 if it is not given) are asked for at the same time, over as many
-//! connections; at most 10,000 pages of 1 MiB are looked at. Links to other sites are not followed.
-//! It is meant for sites of your own. An `https://` site must have a certificate for its name, from
-//! an issuer that the system trusts, or of the file that the environment names as `SSL_CERT_FILE`.
+//! At most AT_ONCE pages (default 4) are fetched at the same time, over as many connections. At
+//! most 10,000 pages of up to 1 MiB are visited. Links to other sites are not followed. Use it for
+//! sites of your own. An `https://` site must have a certificate for its name, from an issuer that
+//! the system trusts, or that is in the file named by the environment variable `SSL_CERT_FILE`.
 #![forbid(unsafe_code)]
 
 mod machine;
@@ -29,7 +29,7 @@ use rotor_examples::program;
 use rotor_examples::url::Url;
 use rotor_uring::OnAnyLoop;
 
-/// The context: the pool, and what was found.
+/// The context: the pool, and the results.
 struct Console {
     pool: Pool<Fetch<Console>, MaybeTlsTarget<SocketAddr>>,
     handle: Option<LoopHandle>,
@@ -51,7 +51,7 @@ impl Site for Console {
             Err(error) => format!("--- {:>7}  {target}: {error}", "-"),
         };
         self.bad += usize::from(outcome.map_or(true, |page| page.status.code() >= 400));
-        // Where this cannot be printed there is nobody to tell.
+        // If this cannot be printed, nothing else can be done.
         let _ = program::print(&[line]);
     }
 
@@ -80,7 +80,7 @@ fn crawl() -> Result<(), BoxError> {
     on_chosen_loop(Crawl { url, server, at_once })
 }
 
-/// The site that is crawled, and how.
+/// The site that is crawled, and with which limits.
 struct Crawl {
     url: Url,
     server: MaybeTlsTarget<SocketAddr>,

@@ -1,5 +1,5 @@
-//! `Front`: the handler of the HTTP server. What it can answer at once it does; a page of another
-//! server it has fetched.
+//! `Front`: the handler of the HTTP server. It answers at once if it can; a page of another server
+//! is fetched first.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use rotor::{Future, Outcome, with_causes};
 use super::machine::Shared;
 use rotor_examples::url::Url;
 
-/// How long a page may take: finding its host, waiting for a connection, connecting, and all of the
-/// answer.
+/// The time limit for a page: for finding its host, waiting for a connection, connecting, and the
+/// whole response.
 pub(crate) const FETCH_TIME_MAX: Duration = Duration::from_secs(10);
-/// Octets of a page. It is held in memory, so this times the requests that wait is what they all
-/// cost.
+/// The maximum size of a page, in bytes. Pages are held in memory, so all waiting requests together
+/// can take this times their number.
 const PAGE_BYTES_MAX: usize = 1 << 20;
-/// Octets of an URL.
+/// The maximum length of a URL, in bytes.
 const URL_BYTES_MAX: usize = 2_000;
 
 const HELP: &str =
@@ -58,8 +58,8 @@ impl Server for Front {
         reply.into()
     }
 
-    /// The page is there, or will not come. If the client goes away before, this value is dropped,
-    /// and with the future the request of the other server is cancelled.
+    /// Called when the page has arrived, or will not come. If the client goes away earlier, this
+    /// value is dropped, and dropping the future cancels the request to the other server.
     fn wakeup(self, response: &mut Response<'_>, scope: &mut Scope<'_, Shared>) -> Next<Self> {
         let reply = match self.page.take() {
             Outcome::Pending(page) => return Next::go_on(Front { page }).keep_deadline(),
@@ -80,7 +80,7 @@ impl Server for Front {
     }
 }
 
-/// Asks the pool. It keeps to its deadline whatever happens, so the handler needs none of its own.
+/// Asks the pool. The pool keeps the deadline in any case, so the handler needs none of its own.
 fn fetch(url: Url, response: &mut Response<'_>, scope: &mut Scope<'_, Shared>) -> Next<Front> {
     let request = Fetch::get(url.target()).host(url.authority()).body_bytes_max(PAGE_BYTES_MAX);
     let deadline = scope.now() + FETCH_TIME_MAX;
@@ -93,8 +93,8 @@ fn fetch(url: Url, response: &mut Response<'_>, scope: &mut Scope<'_, Shared>) -
     }
 }
 
-/// The URL in a query `url=…`: as it is, to the end; or percent-encoded, as forms and `curl
-/// --data-urlencode` send it.
+/// Returns the URL in a query `url=…`, either verbatim up to the end, or percent-encoded, as forms
+/// and `curl --data-urlencode` send it.
 fn wanted(query: Option<&str>) -> Result<Url, &'static str> {
     const EXPECTED: &str = "expected /fetch?url=http://HOST[:PORT][/PATH]";
     let text = query.and_then(|query| query.strip_prefix("url=")).ok_or(EXPECTED)?;
@@ -106,11 +106,12 @@ fn wanted(query: Option<&str>) -> Result<Url, &'static str> {
     if url.len() > URL_BYTES_MAX || !url.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err("the URL is too long, or holds what has to be encoded");
     }
-    // The pool's connections are plain: a page that is wanted over TLS is not asked for in clear.
+    // The pool's connections are not encrypted, so a page that is requested over TLS is refused
+    // instead of being fetched in clear.
     url.parse().ok().filter(|url: &Url| !url.is_https()).ok_or(EXPECTED)
 }
 
-/// The text without its percent-encoding; none, if that is malformed.
+/// Removes the percent-encoding. Returns `None` if that is malformed.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -129,7 +130,8 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Passes a page on, with what it says it is. Its other fields are between us and its server.
+/// Passes a page on, together with its content type. Its other fields only concern the connection
+/// to its server.
 fn pass_on(page: &Fetched, response: &mut Response<'_>) -> Result<(), MessageError> {
     response.status(page.status)?;
     response.add_header(
@@ -144,7 +146,7 @@ fn pass_on(page: &Fetched, response: &mut Response<'_>) -> Result<(), MessageErr
     response.done()
 }
 
-/// One line of text.
+/// Answers with one line of text.
 fn say(status: Status, text: &str, response: &mut Response<'_>) -> Reply {
     response.reply(status, "text/plain", format!("{}\n", text.trim_end()).as_bytes())
 }

@@ -1,4 +1,4 @@
-//! The application: five protocols as one machine type, and the context that they share.
+//! The application: five protocols in one machine type, and the context that they share.
 //!
 //! ```text
 //!   browser ──▶ Http ──ask──▶ Pool ──ask──▶ Resolver ──▶ name servers
@@ -9,8 +9,8 @@
 //!              Ticker
 //! ```
 //!
-//! No part names another. They meet in the context: the pool and the resolver as handles that are
-//! asked, the statistics as what they are, since one loop runs one handler at a time.
+//! The parts do not refer to each other. They meet in the context: the pool and the resolver are
+//! there as handles, and the statistics as a plain value, since a loop runs one handler at a time.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -28,13 +28,13 @@ use super::statsd::Statsd;
 use super::ticker::Ticker;
 
 rotor_compose! {
-    /// What lives in the loop, on sockets of the family `N`.
+    /// The machines of the loop, on sockets of the family `N`.
     pub(crate) enum App<N: IpNet> <Shared> {
         /// The HTTP server: its listener, and its connections.
         Http(HttpAccept<Front, N::Listener>),
-        /// The HTTP client: what manages its connections, and those.
+        /// The HTTP client: the pool's manager, and its connections.
         Pool(PoolMachine<Fetch<Shared>, ByName<N::Stream>>),
-        /// What finds hosts: the one that is asked, and its questions to name servers.
+        /// The resolver, and its queries to name servers.
         Resolver(Resolver<N, Shared>),
         Statsd(Statsd<N::Datagram>),
         Ticker(Ticker),
@@ -45,35 +45,35 @@ rotor_compose! {
 pub(crate) struct Shared {
     pub(crate) pool: Pool<Fetch<Shared>, Host>,
     pub(crate) stats: Stats,
-    /// Takes what the ticker has to say.
+    /// Called with each report of the ticker.
     pub(crate) report: fn(&str),
     dns: Dns,
 }
 
-/// What the pool's connections ask for.
+/// Required by the pool's connections.
 impl HasResolver for Shared {
     fn addresses(&self) -> &AddressService {
         self.dns.addresses()
     }
 }
 
-/// What the application is told.
+/// The settings of the application.
 pub(crate) struct Plan {
     pub(crate) http: SocketAddr,
     pub(crate) statsd: SocketAddr,
-    /// How often it reports.
+    /// The interval between reports.
     pub(crate) every: Duration,
     pub(crate) resolver: ResolverConfig,
     pub(crate) report: fn(&str),
 }
 
-/// Where it listens.
+/// The addresses at which it listens.
 pub(crate) struct Addresses {
     pub(crate) http: SocketAddr,
     pub(crate) statsd: SocketAddr,
 }
 
-/// Makes all parts, and the context of what they gave for it.
+/// Makes all parts, and the context from their handles.
 pub(crate) fn set_up<N: IpNet, B: Backend>(
     mut creator: Loop<App<N>, B>,
     plan: Plan,

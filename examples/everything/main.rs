@@ -10,16 +10,16 @@
 //! 10 s: 2 requests, 1 fetched, 0 failed; 1 samples, 0 refused; page.hits 0.1/s
 //! ```
 //!
-//! `/fetch` passes the page on that the URL names: the host is found by name, its addresses are
-//! tried in turn, connections are kept. What cannot be fetched within 10 s is 502 or 504, with the
-//! reason. It fetches for whoever asks, from wherever this machine can reach: keep it on an address
-//! of your own.
+//! `/fetch` passes on the page that the URL names: its host is looked up, the addresses are tried
+//! in turn, and connections are kept. If a page cannot be fetched within 10 s, the response is 502
+//! or 504, with the reason. It fetches for anybody who can reach it, from every server that this
+//! machine can reach, so let it listen only on an address of your own.
 //!
-//! A datagram holds lines as statsd takes them: `NAME:1|c` counts, `NAME:1|c|@0.1` counts ten
-//! times, `NAME:20|g` sets a gauge and `NAME:+1|g` moves it. `/stats` has all that is counted, as
+//! A datagram contains lines in the format of statsd: `NAME:1|c` counts, `NAME:1|c|@0.1` counts ten
+//! times, `NAME:20|g` sets a gauge and `NAME:+1|g` changes it. `/stats` shows all counters, as
 //! JSON.
 //!
-//! Ctrl-C lets requests finish, for ten seconds at most.
+//! On Ctrl-C, requests in progress are finished first, for at most ten seconds.
 #![forbid(unsafe_code)]
 
 mod front;
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
 fn everything() -> Result<(), BoxError> {
     let seconds: u64 = program::argument(1, 10)?;
     let http = program::argument(2, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
-    // Where one address is given the other port is the system's choice.
+    // If only the HTTP address is given, the system chooses the other port.
     let statsd_port = if std::env::args_os().nth(2).is_none() { 8125 } else { 0 };
     let statsd = program::argument(3, SocketAddr::new(http.ip(), statsd_port))?;
     on_chosen_loop(Plan {
@@ -56,7 +56,7 @@ fn everything() -> Result<(), BoxError> {
         statsd,
         every: Duration::from_secs(seconds.max(1)),
         resolver: ResolverConfig::system(),
-        // Where it cannot be printed there is nobody to tell.
+        // If this cannot be printed, nothing else can be done.
         report: |line| drop(program::print(&[line.to_owned()])),
     })
 }

@@ -1,33 +1,34 @@
 //! `Stats`: what the application and its peers count. Pure: no scope, no sockets.
 //!
-//! Peers name what they count, so there is a bound on everything: names, their length, values.
+//! Peers choose the names of the counters, so everything has a limit: the number of names, their
+//! length, and the values.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
-/// Names that are kept at most, counters and gauges together: they are in memory, and shown on one
-/// page.
+/// The maximum number of names, counters and gauges together. They are kept in memory, and shown on
+/// one page.
 pub(crate) const NAMES_MAX: usize = 1_000;
-/// Octets of a name.
+/// The maximum length of a name, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 100;
-/// The largest value, either way: sums of them stay exact for long, and finite for ever.
+/// The largest absolute value. Sums of such values stay exact for long, and always finite.
 const VALUE_MAX: f64 = 1e12;
-/// Counters and gauges that a report names; the rest is on the page.
+/// How many counters and gauges a report contains; all of them are on the page.
 const REPORTED_MAX: usize = 5;
 
 /// What was counted since the program began.
 #[derive(Default)]
 pub(crate) struct Stats {
     pub(crate) own: Own,
-    /// The same when the last interval ended.
+    /// The same counts at the end of the last interval.
     reported: Own,
     counters: BTreeMap<String, Counter>,
     gauges: BTreeMap<String, f64>,
 }
 
-/// What the application counts of itself.
+/// What the application counts about itself.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Own {
     pub(crate) requests: u64,
@@ -41,9 +42,9 @@ pub(crate) struct Own {
 #[derive(Default)]
 struct Counter {
     total: f64,
-    /// In the interval that runs.
+    /// The sum in the current interval.
     recent: f64,
-    /// In the last whole interval, for each second.
+    /// The rate per second in the last complete interval.
     rate: f64,
 }
 
@@ -62,7 +63,7 @@ enum Change {
 }
 
 impl Stats {
-    /// Takes a datagram: lines, each of which is counted or refused by itself.
+    /// Processes a datagram. Each of its lines is counted or refused separately.
     pub(crate) fn take(&mut self, datagram: &[u8]) {
         self.own.datagrams += 1;
         for line in datagram.split(|&byte| byte == b'\n') {
@@ -77,7 +78,7 @@ impl Stats {
         }
     }
 
-    /// Nothing, if the name is new and there is no room for it.
+    /// Returns `None` if the name is new and there is no room for it.
     fn add(&mut self, sample: &Sample<'_>) -> Option<()> {
         let has_room = self.counters.len() + self.gauges.len() < NAMES_MAX;
         match sample.change {
@@ -95,8 +96,8 @@ impl Stats {
         Some(())
     }
 
-    /// Ends an interval of so many seconds: rates are those of it from now on. Returns what
-    /// happened in it, if anything did.
+    /// Ends an interval of this length; rates are then those of this interval. Returns a report, if
+    /// anything happened in it.
     pub(crate) fn end_interval(&mut self, seconds: f64) -> Option<String> {
         for counter in self.counters.values_mut() {
             counter.rate = std::mem::take(&mut counter.recent) / seconds;
@@ -123,7 +124,7 @@ impl Stats {
         Some(report)
     }
 
-    /// All of it.
+    /// Returns everything as JSON.
     pub(crate) fn to_json(&self) -> Value {
         let Own { requests, fetched, failed, datagrams, samples, refused } = self.own;
         let counters: Map<String, Value> = self
@@ -142,7 +143,7 @@ impl Stats {
     }
 }
 
-/// What is kept under the name; a new one, if there is room.
+/// Returns the entry of a name, which is added if it is new and there is room.
 fn entry<'a, V: Default>(
     values: &'a mut BTreeMap<String, V>,
     name: &str,
@@ -168,7 +169,7 @@ impl Sample<'_> {
             ("c", _) => Change::Count(amount),
             ("g", _) if value.starts_with(['+', '-']) => Change::Move(amount),
             ("g", _) => Change::Set(amount),
-            // One in so many was sent: it stands for the others.
+            // Only a sample of the events was sent, so each stands for several.
             (_, Some(rate)) => {
                 let rate = number(rate).filter(|rate| (1e-6..=1.0).contains(rate))?;
                 Change::Count(amount / rate)
@@ -183,7 +184,7 @@ fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"._-/".contains(&byte)
 }
 
-/// A decimal number within bounds; not what else Rust takes for one.
+/// Parses a decimal number within the limits. Other notations that Rust accepts are refused.
 fn number(text: &str) -> Option<f64> {
     let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.".contains(&byte));
     let number: f64 = text.parse().ok().filter(|_| is_decimal && text.len() <= 32)?;

@@ -1,5 +1,5 @@
-//! `Statsd`: the socket that programs report to. One machine, whatever the number of those that
-//! send.
+//! `Statsd`: the socket to which programs report. It is one machine, however many programs there
+//! are.
 
 use std::io::{self, ErrorKind};
 
@@ -8,9 +8,9 @@ use rotor::{EventSet, Infallible, Interest, Machine, Response, Scope, Time};
 
 use super::machine::Shared;
 
-/// The most that UDP can carry: no datagram is cut, and no line of one is misread.
+/// The maximum length of a UDP datagram, so that none is truncated and no line misread.
 const DATAGRAM_BYTES_MAX: usize = 65_535;
-/// Datagrams that are taken before the other machines have their turn.
+/// How many datagrams are processed before other machines have their turn.
 const DATAGRAMS_PER_EVENT: u32 = 64;
 
 pub(crate) struct Statsd<D> {
@@ -19,7 +19,7 @@ pub(crate) struct Statsd<D> {
 }
 
 impl<D: DatagramSocket> Statsd<D> {
-    /// Takes what comes on an open socket.
+    /// Receives datagrams on an open socket.
     pub(crate) fn new<C>(mut socket: D, scope: &Scope<'_, C>) -> io::Result<Statsd<D>> {
         scope.register(&mut socket, Interest::Readable)?;
         Ok(Statsd { socket, buffer: vec![0; DATAGRAM_BYTES_MAX].into() })

@@ -1,4 +1,4 @@
-//! `Ticker`: a machine that lives by its deadline alone. It ends each interval and reports what
+//! `Ticker`: a machine that needs only its deadline. It ends each interval and reports what
 //! happened in it.
 
 use std::time::Duration;
@@ -26,7 +26,7 @@ impl Machine for Ticker {
 
     fn timeout(self, scope: &mut Scope<'_, Shared>) -> Response<Self, Infallible> {
         let now = scope.now();
-        // A loop that was held up has a longer interval, and its rates are right all the same.
+        // If the loop was held up, the interval is longer, and the rates are still right.
         let elapsed = now - self.began;
         if let Some(report) = scope.stats.end_interval(elapsed.as_secs_f64()) {
             (scope.report)(&report);

@@ -7,22 +7,22 @@ use rotor::http::{MessageError, Method, Status, Trailers};
 
 use super::wire;
 
-/// A call, before and while it is made.
+/// A call, before and during the exchange.
 pub(crate) struct Call {
     pub(crate) authority: String,
-    /// The method of the service, as `SayHello`.
+    /// The method of the service, such as `SayHello`.
     pub(crate) method: String,
-    /// What is still to be said.
+    /// The names that are still to be sent.
     pub(crate) names: VecDeque<String>,
     pub(crate) unread: Vec<u8>,
     pub(crate) answers: Vec<String>,
 }
 
-/// What came of it: the answers, and the status of the call (0 is good).
+/// The result: the answers, and the status of the call (0 means success).
 pub(crate) type Answered = (Vec<String>, String);
 
 impl Call {
-    /// In a chat each message waits for the answer to the one before.
+    /// Returns whether each message waits for the answer to the previous one.
     fn is_chat(&self) -> bool {
         self.method == "Chat"
     }
@@ -37,7 +37,7 @@ impl Call {
         self.say(request)
     }
 
-    /// Says what is to be said now.
+    /// Sends what can be sent now.
     fn say(&mut self, request: &mut Request<'_>) -> Result<(), MessageError> {
         while let Some(name) = self.names.pop_front() {
             request.write_body(wire::message(&name))?;
@@ -72,7 +72,7 @@ impl Client for Call {
         _: &mut Request<'_>,
         _: &mut Scope<'_, ()>,
     ) -> Next<Self> {
-        // A call that fails at once may have no body: then its status stands here.
+        // A call that fails at once may have no body: then its status is in the header.
         if head.status() != Status::OK || !head.has_body() {
             return self.answered(head.field("grpc-status"));
         }

@@ -1,19 +1,19 @@
-//! The server: a handler of one call, whichever of the four kinds it is.
+//! The server: a handler of one call of any of the four kinds.
 
 use rotor::http::server::{Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
 use rotor::http::{MessageError, Method, Status, Trailers};
 
 use super::wire::{self, status};
 
-/// One call under way.
+/// One call in progress.
 pub(crate) struct Greeter {
     kind: Kind,
-    /// What has come of a message.
+    /// The part of a message that has arrived.
     unread: Vec<u8>,
     names: Vec<String>,
 }
 
-/// How often each side speaks.
+/// How many messages each side sends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// One message, one answer.
@@ -22,18 +22,19 @@ enum Kind {
     Many,
     /// Several messages, one answer.
     Collect,
-    /// An answer to each message as it comes.
+    /// An answer to each message as it arrives.
     Chat,
 }
 
-/// Names that a call that answers all at once may collect.
+/// The maximum number of names for a call that answers all of them at once.
 const NAMES_MAX: usize = 1_000;
 
-/// Answers to one message where there are several.
+/// The number of answers to one message, for the kind with several answers.
 const ANSWERS: usize = 3;
 
 impl Greeter {
-    /// Takes the messages that have come; the status that ends the call if one is wrong.
+    /// Takes the messages that have arrived. Returns the status that ends the call if one is
+    /// invalid.
     fn listen(
         &mut self,
         response: &mut Response<'_>,
@@ -52,7 +53,7 @@ impl Greeter {
         Ok(Ok(()))
     }
 
-    /// All has come: what is still to be said.
+    /// Sends the remaining answers, after the whole request has arrived.
     fn answer(&self, response: &mut Response<'_>) -> Result<(), MessageError> {
         let is_one = self.names.len() == 1;
         if !self.unread.is_empty() || (!is_one && matches!(self.kind, Kind::Unary | Kind::Many)) {
@@ -79,7 +80,7 @@ fn greeting(name: &str) -> String {
     format!("Hello, {name}!")
 }
 
-/// The status of a call stands in its trailers.
+/// Ends the call. Its status is in the trailers.
 fn end(status: &str, response: &mut Response<'_>) -> Result<(), MessageError> {
     response.done_with_trailers(&[("grpc-status", status.as_bytes())])
 }
@@ -126,7 +127,7 @@ impl Server for Greeter {
         match (begin(), kind) {
             (Ok(()), Some(kind)) => {
                 let greeter = Greeter { kind, unread: Vec::new(), names: Vec::new() };
-                // Answers may go out while the request still comes.
+                // Answers may be sent while the request is still arriving.
                 Next::recv(greeter, RecvMode::Progressive(1)).keep_deadline()
             }
             (Ok(()), None) => finished(end(status::UNIMPLEMENTED, response)),
@@ -142,7 +143,7 @@ impl Server for Greeter {
     ) -> Next<Self> {
         self.unread.extend_from_slice(chunk);
         match self.listen(response) {
-            // A client that does not take its answers is not asked for more.
+            // If the client does not read its answers, no more messages are read from it.
             Ok(Ok(())) if response.room() == 0 => Next::hold(self).keep_deadline(),
             Ok(Ok(())) => Next::go_on(self).keep_deadline(),
             Ok(Err(error)) => finished(Err(error)),

@@ -9,7 +9,7 @@
 //! Hello, Bob!
 //! ```
 //!
-//! The service, for clients that are generated from it:
+//! The definition of the service, from which clients can be generated:
 //!
 //! ```text
 //! syntax = "proto3";
@@ -24,9 +24,9 @@
 //! message Greeting { string message = 1; }
 //! ```
 //!
-//! A call is a request of HTTP/2 whose body and whose answer's body are messages, and whose status
-//! stands in the trailers. Nothing is needed for it but a handler that reads and writes at the same
-//! time (`greeter.rs`, and `call.rs` for the client's side).
+//! A call is an HTTP/2 request. The bodies of request and response consist of messages, and the
+//! status of the call is in the trailers. All that is needed is a handler that reads and writes at
+//! the same time (`greeter.rs`, and `call.rs` on the client's side).
 #![forbid(unsafe_code)]
 
 mod call;

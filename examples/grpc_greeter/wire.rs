@@ -1,15 +1,16 @@
-//! What gRPC says in bodies: messages behind a prefix of five octets, here each with one string.
+//! The bodies of gRPC: messages after a prefix of five bytes. Here each message contains one
+//! string.
 //!
-//! A program of more messages has a crate that reads and writes protocol buffers; these two have
-//! one field, `string name = 1` and `string message = 1`.
+//! A program with more messages would use a crate for protocol buffers. These two have one field
+//! each, `string name = 1` and `string message = 1`.
 
-/// Octets of a message that is taken.
+/// The maximum size of a message, in bytes.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
 
-/// The tag of field 1, of a length and so many octets.
+/// The tag of field 1, with the type of fields that begin with their length.
 const FIELD_ONE: u8 = 0x0a;
 
-/// Statuses of gRPC, as they stand in trailers.
+/// The status codes of gRPC, as they are written in trailers.
 pub(crate) mod status {
     pub(crate) const OK: &str = "0";
     pub(crate) const INVALID_ARGUMENT: &str = "3";
@@ -17,7 +18,7 @@ pub(crate) mod status {
     pub(crate) const UNIMPLEMENTED: &str = "12";
 }
 
-/// A message with this string, framed.
+/// Returns a message with this string, framed.
 pub(crate) fn message(text: &str) -> Vec<u8> {
     let mut field = vec![FIELD_ONE];
     let mut len = text.len();
@@ -27,18 +28,19 @@ pub(crate) fn message(text: &str) -> Vec<u8> {
     }
     field.push(len as u8);
     field.extend_from_slice(text.as_bytes());
-    // 0: it is not compressed.
+    // 0 means that it is not compressed.
     let mut framed = vec![0];
     framed.extend_from_slice(&(field.len() as u32).to_be_bytes());
     framed.extend_from_slice(&field);
     framed
 }
 
-/// Takes the string of the next message out of what has come; `None` until it is there whole.
+/// Takes the string of the next message out of the received bytes. Returns `None` until the message
+/// is complete.
 ///
 /// # Errors
 ///
-/// The status with which the call ends: it is compressed, too long, or no such message.
+/// The status with which the call ends: the message is compressed, too long, or malformed.
 pub(crate) fn take(unread: &mut Vec<u8>) -> Result<Option<String>, &'static str> {
     let Some(&[compressed, l1, l2, l3, l4]) = unread.first_chunk() else { return Ok(None) };
     let len = u32::from_be_bytes([l1, l2, l3, l4]) as usize;
@@ -56,7 +58,7 @@ pub(crate) fn take(unread: &mut Vec<u8>) -> Result<Option<String>, &'static str>
     text.map(Some)
 }
 
-/// The string in field 1; without the field it is empty.
+/// Returns the string in field 1, or an empty string if there is no such field.
 fn string_of(message: &[u8]) -> Option<String> {
     let Some((&tag, mut rest)) = message.split_first() else { return Some(String::new()) };
     let (mut len, mut shift) = (0usize, 0);
@@ -68,7 +70,7 @@ fn string_of(message: &[u8]) -> Option<String> {
             break;
         }
     }
-    // Another field is none that these messages have.
+    // These messages have no other field.
     (tag == FIELD_ONE && rest.len() == len).then(|| String::from_utf8(rest.to_vec()).ok())?
 }
 

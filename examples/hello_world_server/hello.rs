@@ -1,4 +1,4 @@
-//! The function that answers `GET /` with the same words, every time.
+//! The function that answers `GET /`, always with the same words.
 
 use rotor::http::server::{Head, Reply, Response, Scope};
 use rotor::http::{Method, Status};

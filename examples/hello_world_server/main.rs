@@ -6,8 +6,8 @@
 //! curl http://127.0.0.1:3000/
 //! ```
 //!
-//! A browser or `curl` shows `Hello, World!`; `wrk -t2 -c400 -d10 http://127.0.0.1:3000/` shows how
-//! many of them a second. Ctrl-C lets the requests that are under way finish.
+//! A browser or `curl` shows `Hello, World!`; `wrk -t2 -c400 -d10 http://127.0.0.1:3000/` measures
+//! how many requests a second it serves. On Ctrl-C, requests in progress are finished first.
 #![forbid(unsafe_code)]
 
 mod hello;

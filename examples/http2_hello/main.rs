@@ -1,4 +1,5 @@
-//! An HTTP server that speaks HTTP/2 on plain connections as well, to clients that begin with it.
+//! An HTTP server that also speaks HTTP/2 on unencrypted connections, with clients that begin with
+//! it.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example http2_hello [ADDRESS:PORT]
@@ -7,7 +8,7 @@
 //! ```
 //!
 //! `curl --http2-prior-knowledge http://127.0.0.1:3000/` and `nghttp http://127.0.0.1:3000/` get
-//! the page over HTTP/2, any other client over HTTP/1.1. Nothing of that shows in the function.
+//! the page over HTTP/2, any other client over HTTP/1.1. The handler is the same for both.
 #![forbid(unsafe_code)]
 
 use std::net::SocketAddr;

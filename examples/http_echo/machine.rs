@@ -1,10 +1,10 @@
-//! The handler: a page with validators, and what the client sent, sent back.
+//! The handler: it serves a page with validators, and sends back what the client sent.
 
 use rotor::Time;
 use rotor::http::server::{Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
 use rotor::http::{MessageError, Method, Status, list_elements, parse_date};
 
-/// What `GET /` answers with; it never changes, so neither do its validators.
+/// The content of `GET /`. It never changes, so neither do its validators.
 const PAGE: &[u8] = b"Hello from http_echo. POST / sends your body back, /echo your fields.\n";
 const ETAG: &str = "\"http-echo-1\"";
 const LAST_MODIFIED: &str = "Fri, 01 Jan 2021 00:00:00 GMT";
@@ -13,10 +13,10 @@ const LAST_MODIFIED_SECONDS: i64 = 1_609_459_200;
 const ALLOW_ALL: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 const ALLOW_PAGE: &str = "GET, HEAD, POST, OPTIONS";
 
-/// The longest body that is sent back, in octets.
+/// The longest body that is sent back, in bytes.
 const BODY_MAX: usize = 1 << 20;
 
-/// One request; what to answer is known from its head, and said when its body has come to its end.
+/// One request. The answer is decided by its head, and sent when its body has arrived completely.
 pub(crate) struct Echo {
     reply: Reply,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Echo {
 enum Reply {
     Page,
     NotModified,
-    /// A condition on a resource that is as it is failed.
+    /// A condition failed for a resource that has not changed.
     ConditionFailed,
     Body,
     Fields(Vec<u8>),
@@ -86,8 +86,8 @@ impl Server for Echo {
         let now = now.map_or(0, |now| i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
         let echo = Echo { reply: Reply::to(head, now) };
         if head.has_body() {
-            // Whatever it is good for: until its framing has turned out to be right, nothing is
-            // answered.
+            // Whatever the body is for, nothing is answered before its framing has turned out to be
+            // valid.
             return Next::recv(echo, RecvMode::Buffered(BODY_MAX)).keep_deadline();
         }
         echo.request_received(b"", response, scope)
@@ -99,7 +99,8 @@ impl Server for Echo {
         response: &mut Response<'_>,
         _: &mut Scope<'_, ()>,
     ) -> Next<Self> {
-        // An error means misuse, and then the connection answers with 500 by itself.
+        // An error would be a mistake of this program; the connection then answers with 500 by
+        // itself.
         let _written = self.reply.write(body, response);
         Next::finished()
     }
@@ -134,7 +135,7 @@ fn conditional(head: &Head<'_>, now: i64) -> Reply {
     if is_known { Reply::NotModified } else { Reply::Page }
 }
 
-/// The fields that were received, one a line.
+/// Returns the received fields, one on each line.
 fn fields(head: &Head<'_>) -> Vec<u8> {
     let mut lines = Vec::new();
     for field in head.fields().iter() {

@@ -1,4 +1,4 @@
-//! An HTTP server that sends back what it gets: the one that outside suites are pointed at.
+//! An HTTP server that sends back what it gets. External test suites run against this one.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example http_echo [ADDRESS]
@@ -6,12 +6,12 @@
 //! try: curl -i http://127.0.0.1:3000/ -d hello
 //! ```
 //!
-//! `GET /` is a page with `ETag` and `Last-Modified`, conditions honoured; `POST /` reads the whole
-//! body, then sends it back; `/echo` lists the fields received; `OPTIONS` (`*` too) and 405 say
-//! what is allowed. A head has 3 s, and so has the beginning of a body.
+//! `GET /` returns a page with `ETag` and `Last-Modified`, and evaluates conditions. `POST /` reads
+//! the whole body, then sends it back. `/echo` lists the received fields. `OPTIONS` (`*` too) and
+//! 405 report the allowed methods. A head may take 3 s, and so may the beginning of a body.
 //!
-//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are
-//! under way finish.
+//! It listens on 127.0.0.1:3000 unless told otherwise. On SIGINT or SIGTERM, requests in progress
+//! are finished first.
 #![forbid(unsafe_code)]
 
 mod machine;

@@ -1,8 +1,8 @@
-//! One request on one connection, without a pool: a handler that gives its answer away piece by
-//! piece, and a feed of one.
+//! One request on one connection, without a pool: a handler that passes its response on piece by
+//! piece, and a feed of one request.
 //!
-//! The handler holds nothing of the body: each piece goes to the context and is forgotten, so a
-//! download of any size takes the memory of a small one.
+//! The handler holds nothing of the body: each piece goes to the context and is then forgotten, so
+//! a download of any size takes as little memory as a small one.
 
 use std::marker::PhantomData;
 
@@ -14,19 +14,19 @@ use rotor::http::{MessageError, Method, Trailers};
 use rotor::stream::{Connect, Fatal, HasResolver};
 use rotor::{Future, Time};
 
-/// The machine: it finds the host, connects, and makes one request, on a socket of any kind.
+/// The machine: it looks up the host, connects, and makes one request, on a socket of any kind.
 pub(crate) type Get<C, S, T> = Connect<Connection<Download<C>, Once<C>>, S, T>;
 
 /// What the context does with a download.
 pub(crate) trait Receives: HasResolver + Sized + 'static {
-    /// The head of the answer.
+    /// Receives the head of the response.
     fn head(&mut self, head: &Head<'_>) -> std::io::Result<()>;
 
-    /// The next piece of the body. An error ends the download.
+    /// Receives the next piece of the body. An error ends the download.
     fn piece(&mut self, piece: &[u8]) -> std::io::Result<()>;
 
-    /// The last call: how it ended. The loop stops then: its resolver would wait for more
-    /// questions.
+    /// The last call: how the download ended. The loop stops then, because its resolver would wait
+    /// for more questions.
     fn ended(&mut self, outcome: Result<(), ClientError>);
 }
 
@@ -104,8 +104,8 @@ impl<C: Receives> Client for Download<C> {
     }
 }
 
-/// A feed of one request. It keeps the future of the outcome, which the handler tells the context
-/// of: dropping it would cancel the request.
+/// A feed of one request. It keeps the future of the outcome, although the handler reports that to
+/// the context, because dropping the future would cancel the request.
 pub(crate) struct Once<C: Receives> {
     pub(crate) download: Option<Download<C>>,
     pub(crate) under_way: Option<Future<ClientResult<Download<C>>>>,

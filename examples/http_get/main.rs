@@ -1,4 +1,4 @@
-//! Gets what a URL names: a small curl.
+//! Downloads a URL: a small curl.
 //!
 //! ```text
 //! # without a URL: http://127.0.0.1:8080/
@@ -11,15 +11,16 @@
 //! 200 OK, 734003200 octets
 //! ```
 //!
-//! HTTP/2 is spoken with `https://` servers that do, and with `h2c://HOST:PORT/`, which is no
-//! scheme of the web: it says that a server is known to speak it without TLS.
+//! It uses HTTP/2 with `https://` servers that support it, and with `h2c://HOST:PORT/`. The latter
+//! is not an official scheme; it says that the server is known to speak HTTP/2 without TLS.
 //!
-//! The head of the answer goes to standard error, its body to standard output, or to FILE; then
-//! standard error shows how far it is. What FILE had before is kept until there is an answer. The
-//! host may be a name: /etc/hosts and the name servers of /etc/resolv.conf are asked. An `https://`
-//! server must have a certificate for that name, from an issuer that the system trusts, or of the
-//! file that the environment names as `SSL_CERT_FILE`. The exit code is 0 for an answer below 400
-//! that is whole; for any other the reason is shown. Redirects are shown, not followed.
+//! The head of the response is written to standard error, its body to standard output or to FILE;
+//! then standard error shows the progress. The old content of FILE is kept until there is a
+//! response. The host may be a name: /etc/hosts and the name servers in /etc/resolv.conf are used.
+//! An `https://` server must have a certificate for that name, from an issuer that the system
+//! trusts, or that is in the file named by the environment variable `SSL_CERT_FILE`. The exit code
+//! is 0 for a complete response with a status below 400; otherwise the reason is shown. Redirects
+//! are shown, not followed.
 #![forbid(unsafe_code)]
 
 mod machine;
@@ -44,14 +45,14 @@ use rotor_examples::url::Url;
 use rotor_uring::OnAnyLoop;
 
 rotor_compose! {
-    /// The request, and the resolver that finds its host.
+    /// The machine that makes the request, and the resolver that looks up its host.
     enum Machines <N: IpNet> <Console> {
         Get(Get<Console, MaybeTls<N::Stream>, MaybeTlsTarget<Host>>),
         Resolver(Resolver<N, Console>),
     }
 }
 
-/// The context: where the answer goes.
+/// The context: where the response goes.
 struct Console {
     dns: Dns,
     output: Output,
@@ -68,7 +69,7 @@ enum Output {
 }
 
 impl Output {
-    /// Empties a file that is about to be written; a device has no length.
+    /// Truncates a file that is about to be written; devices are not truncated.
     fn begin(&mut self) -> io::Result<()> {
         match self {
             Output::File(file) if file.metadata()?.is_file() => file.set_len(0),
@@ -95,7 +96,7 @@ impl Output {
     }
 }
 
-/// Progress is shown each time so many octets have come.
+/// Progress is shown after each step of this many bytes.
 const PROGRESS_STEP: u64 = 8 << 20;
 
 impl Console {
@@ -106,7 +107,7 @@ impl Console {
         }
     }
 
-    /// Says how it ended.
+    /// Prints how the download ended.
     fn show_outcome(mut self) -> Result<(), BoxError> {
         self.output.flush()?;
         self.outcome.ok_or("the connection ended without an outcome")??;
@@ -173,7 +174,7 @@ fn http_get() -> Result<(), BoxError> {
     on_chosen_loop(Fetch { url, server, output })
 }
 
-/// What is to be fetched, and where it goes.
+/// What is downloaded, and where to.
 struct Fetch {
     url: Url,
     server: MaybeTlsTarget<Host>,

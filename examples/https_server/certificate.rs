@@ -1,4 +1,4 @@
-//! The certificate and its key: in files that were given, or made at the start.
+//! The certificate and its key, either from given files or made at start.
 
 use std::env;
 use std::fs::{DirBuilder, OpenOptions};
@@ -11,24 +11,23 @@ use rcgen::{CertificateParams, KeyPair};
 use rotor::BoxError;
 use rotor::tls::{Identity, TlsConfigError};
 
-/// How often a directory is looked for that is not there yet.
+/// How many names are tried for a directory that does not exist yet.
 const NAMES_MAX: u32 = 100;
 
-/// Where they are.
+/// The paths of the two files.
 pub(crate) struct Files {
     chain: PathBuf,
     key: PathBuf,
 }
 
 impl Files {
-    /// As the first two arguments say.
+    /// Returns the files that the first two arguments name.
     pub(crate) fn given() -> Files {
         let path = |number| env::args_os().nth(number).unwrap_or_default().into();
         Files { chain: path(1), key: path(2) }
     }
 
-    /// Makes a certificate for this machine, with a key for it, and writes both into a directory
-    /// that is made for them.
+    /// Makes a certificate for this machine, with a key, and writes both into a new directory.
     pub(crate) fn make() -> Result<Files, BoxError> {
         let key = KeyPair::generate()?;
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
@@ -45,14 +44,14 @@ impl Files {
         &self.chain
     }
 
-    /// Reads both.
+    /// Reads both files.
     pub(crate) fn read(&self) -> Result<Identity, TlsConfigError> {
         Identity::from_pem_files(&self.chain, &self.key)
     }
 }
 
-/// One that was not there, and that nobody else can read. An earlier program with the same
-/// number may have left its own.
+/// Makes a directory that did not exist, and that nobody else can read. An earlier program with the
+/// same process number may have left its own.
 fn make_directory() -> io::Result<PathBuf> {
     let mut number = 0;
     loop {

@@ -1,4 +1,4 @@
-//! The handler: it says hello, and what it knows of the connection.
+//! The handler: it says hello, and what it knows about the connection.
 
 use rotor::Scope;
 use rotor::http::server::{Head, Next, NoUpgrade, Response, Server};
@@ -31,7 +31,7 @@ impl Server for Hello {
         };
         match sent {
             Ok(()) => Next::finished(),
-            // Never: each answer is within what a response may be.
+            // This cannot happen: each response is within the limits.
             Err(_) => Next::fail(Status::INTERNAL_SERVER_ERROR),
         }
     }

@@ -1,5 +1,5 @@
-//! An HTTPS server: HTTP/2 and HTTP/1.1 over TLS 1.2 and 1.3, whose certificates
-//! are read again at SIGHUP.
+//! An HTTPS server: HTTP/2 and HTTP/1.1 over TLS 1.2 and 1.3. It reads its certificates again at
+//! SIGHUP.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example https_server [CHAIN.pem KEY.pem] [ADDRESS:PORT]
@@ -7,13 +7,14 @@
 //! try: curl --cacert /tmp/rotor-https-4711-0/certificate.pem https://localhost:3443/session
 //! ```
 //!
-//! Without files it makes a certificate for `localhost` at its start, which is its own issuer, and
-//! leaves it with its key in a directory of its own, readable by nobody else. At SIGHUP it reads
-//! both files again: later handshakes show the new certificate, connections that stand are left
-//! alone, and files that do not fit together change nothing.
+//! Without files, it makes a self-signed certificate for `localhost` at start, and leaves it with
+//! its key in a directory of its own that nobody else can read. At SIGHUP it reads both files
+//! again: later handshakes use the new certificate, existing connections are not affected, and
+//! files that do not fit together change nothing.
 //!
-//! `GET /` says hello, and `GET /session` what the handshake came to. It listens on 127.0.0.1:3443
-//! unless told otherwise. SIGINT or SIGTERM lets the requests that are under way finish.
+//! `GET /` says hello, and `GET /session` shows the result of the handshake. The server listens on
+//! 127.0.0.1:3443 unless told otherwise. On SIGINT or SIGTERM, requests in progress are finished
+//! first.
 #![forbid(unsafe_code)]
 
 mod certificate;
@@ -56,7 +57,7 @@ fn https() -> Result<(), BoxError> {
 struct Site {
     address: SocketAddr,
     tls: TlsServer,
-    /// Where the certificate is that it has made.
+    /// The path of the certificate that it has made.
     certificate: Option<String>,
 }
 
@@ -87,7 +88,7 @@ impl OnAnyLoop for Site {
     }
 }
 
-/// Has a thread read the files again at each SIGHUP, for as long as the process lives.
+/// Starts a thread that reads the files again at each SIGHUP, as long as the process lives.
 fn reload_at_hang_up(tls: TlsServer, files: Files) -> Result<(), BoxError> {
     let mut signals = Signals::new([SIGHUP])?;
     thread::Builder::new().name("reload".into()).spawn(move || {

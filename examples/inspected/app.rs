@@ -1,4 +1,4 @@
-//! The site: a page, one that is never answered, and the numbers.
+//! The site: a page, a page that is never answered, and the metrics.
 
 use std::sync::Arc;
 

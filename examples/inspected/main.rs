@@ -1,4 +1,4 @@
-//! An HTTP server with a page that shows what its loop does, and `GET /metrics` beside it.
+//! An HTTP server with a page that shows what its loop does, and with `GET /metrics`.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example inspected [ADDRESS [ASLEEP]]
@@ -7,14 +7,14 @@
 //! curl http://127.0.0.1:3000/metrics
 //! ```
 //!
-//! `/` answers, `/wait` never does, `/metrics` has the numbers for Prometheus. The page, whose
-//! address it prints, shows the loop, its machines and the last failures, and may end connections.
+//! `/` answers, `/wait` never does, and `/metrics` has the metrics for Prometheus. The page, whose
+//! address it prints, shows the loop, its machines and the last failures, and can end connections.
 //!
-//! `ASLEEP` is how many machines that do nothing are there as well, to see what a page of very
-//! many costs; none by default.
+//! `ASLEEP` is the number of additional machines that do nothing, to see what a page with very many
+//! machines costs. Default: none.
 //!
-//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are
-//! under way finish.
+//! It listens on 127.0.0.1:3000 unless told otherwise. On SIGINT or SIGTERM, requests in progress
+//! are finished first.
 #![forbid(unsafe_code)]
 
 mod app;
@@ -49,10 +49,10 @@ fn inspected() -> Result<(), BoxError> {
     on_chosen_loop(Inspected { address, asleep })
 }
 
-/// The site, at an address, and the page about it.
+/// The site, at an address, and the page that shows its loop.
 struct Inspected {
     address: SocketAddr,
-    /// How many machines that do nothing are there as well.
+    /// The number of additional machines that do nothing.
     asleep: usize,
 }
 

@@ -1,12 +1,12 @@
-//! The city of a query, from its encoding and into it.
+//! Decodes and encodes the city in a query.
 //!
-//! A program of yours takes a crate for this (`form_urlencoded`); it is spelled out here because
+//! A real program would use a crate for this (`form_urlencoded`). It is written out here because
 //! the examples have no dependencies of their own.
 
-/// The longest name of a city, in octets. The longest that there is has 176.
+/// The longest name of a city, in bytes. The longest existing one has 176.
 const CITY_BYTES_MAX: usize = 200;
 
-/// The one city of a query, `city=NAME`; none where the query says anything else.
+/// Returns the city of a query `city=NAME`, or `None` if the query contains anything else.
 pub(crate) fn of_query(query: &str) -> Option<String> {
     let encoded = query.strip_prefix("city=").filter(|rest| !rest.contains(['&', '=']))?;
     let city = String::from_utf8(decode(encoded)?).ok()?;
@@ -15,7 +15,7 @@ pub(crate) fn of_query(query: &str) -> Option<String> {
     is_name.then(|| city.trim().to_owned())
 }
 
-/// `application/x-www-form-urlencoded`: `+` is a space, `%xx` an octet.
+/// Decodes `application/x-www-form-urlencoded`: `+` is a space, `%xx` a byte.
 fn decode(text: &str) -> Option<Vec<u8>> {
     let mut bytes = text.bytes();
     let mut decoded = Vec::with_capacity(text.len());
@@ -32,7 +32,7 @@ fn decode(text: &str) -> Option<Vec<u8>> {
     Some(decoded)
 }
 
-/// The value of a query: all but the unreserved characters of RFC 3986 as `%xx`.
+/// Encodes a value for a query: everything but the unreserved characters of RFC 3986 becomes `%xx`.
 pub(crate) fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

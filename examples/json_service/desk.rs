@@ -1,5 +1,5 @@
-//! `Desk`: the machine that handlers ask about a city. It asks the upstream once for all who want
-//! to know the same.
+//! `Desk`: the machine that handlers ask about a city. It makes one request to the upstream for all
+//! clients that want the same city at that time.
 //!
 //! ```text
 //!   Front ──Service──▶ Desk ── in the cache? ──────────────────────▶ answer
@@ -23,29 +23,29 @@ use serde_json::{Value, json};
 use super::city;
 use super::store::Cache;
 
-/// How long the upstream may take for the whole of its answer, connecting and waiting included.
+/// The time limit for the whole response of the upstream, including connecting and waiting.
 pub(crate) const LOOKUP_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// Cities that are asked for at the same time. A further one is 503.
+/// How many cities are requested at the same time. For further ones the response is 503.
 pub(crate) const LOOKUPS_MAX: usize = 128;
 
-/// Those who wait, all together and for one city. Each is a connection of a client: there are no
-/// more of those.
+/// How many clients may wait, all together and for one city. Each is a connection, and there are no
+/// more connections than this.
 pub(crate) const ASKERS_MAX: usize = 640;
 
-/// The longest answer of the upstream, in octets.
+/// The longest response of the upstream, in bytes.
 const BODY_BYTES_MAX: usize = 16 << 10;
 
-/// Questions that are looked at in one event, before the other machines have their turn.
+/// How many questions are handled in one event, before other machines have their turn.
 const BUDGET: usize = 64;
 
-/// A page of JSON, or the status to refuse with.
+/// A page of JSON, or the error status.
 pub(crate) type Answer = Result<Arc<[u8]>, Status>;
 
-/// How handlers ask.
+/// The handle through which handlers ask.
 pub(crate) type Weather = Service<Arc<str>, Answer>;
 
-/// Who is asked.
+/// The server that provides the data.
 pub(crate) struct Upstream {
     pub(crate) address: SocketAddr,
     pub(crate) authority: String,
@@ -60,14 +60,14 @@ pub(crate) struct Desk<C> {
     lookups: BTreeMap<Arc<str>, Lookup>,
 }
 
-/// A city that the upstream is being asked for.
+/// A city that is being requested from the upstream.
 struct Lookup {
     fetched: Future<Result<Fetched, ClientError>>,
     askers: Vec<Port<Answer>>,
 }
 
 impl<C> Desk<C> {
-    /// The machine, and how to ask it. It ends when all who could ask are gone.
+    /// Makes the machine, and the handle for asking it. It ends when all handles are gone.
     pub(crate) fn create_desk<D>(
         pool: Pool<Fetch<C>>,
         upstream: Upstream,
@@ -79,7 +79,7 @@ impl<C> Desk<C> {
         (service, Response::ok(desk))
     }
 
-    /// Hands out what has come, then takes questions.
+    /// Delivers the answers that have arrived, then takes questions.
     fn work(mut self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         self.finish_lookups(scope);
         for _ in 0..BUDGET {
@@ -112,7 +112,8 @@ impl<C> Desk<C> {
         }
     }
 
-    /// Asks the upstream, unless too much is asked already, or the pool has ended in a drain.
+    /// Asks the upstream, unless there are too many requests already, or the pool has ended in a
+    /// drain.
     fn fetch(
         &self,
         city: &str,
@@ -122,7 +123,7 @@ impl<C> Desk<C> {
             return None;
         }
         let Upstream { address, authority, path } = &self.upstream;
-        // It may have a query already: a key that it is paid by, say.
+        // The path may already have a query, for example with an API key.
         let sign = if path.contains('?') { '&' } else { '?' };
         let fetch = Fetch::get(format!("{path}{sign}city={}", city::encode(city)))
             .host(authority)
@@ -149,8 +150,8 @@ impl<C> Desk<C> {
 }
 
 impl Lookup {
-    /// One more waits. A client that comes and goes, again and again, is no reason to hold more of
-    /// them than there can be.
+    /// Adds a client that waits. If clients keep coming and going, those that are gone are not
+    /// counted for ever.
     fn join(&mut self, asker: Port<Answer>) {
         if self.askers.len() >= ASKERS_MAX {
             self.askers.retain(|asker| !asker.is_cancelled());
@@ -176,11 +177,11 @@ impl<C> Machine for Desk<C> {
 }
 
 fn answer(asker: Port<Answer>, answer: Answer) {
-    // Its client may have gone.
+    // The client may be gone.
     let _nobody_waits = asker.set(answer);
 }
 
-/// Our page, of what the upstream said; why there is none is for us to know, not for the client.
+/// Makes the page from the upstream's response. Why there is none is not shown to the client.
 fn page(city: &str, outcome: Outcome<Result<Fetched, ClientError>>) -> Answer {
     let (status, why) = match outcome {
         Outcome::Value(Ok(fetched)) if fetched.status == Status::OK => {

@@ -10,18 +10,17 @@ use super::city;
 use super::desk::{LOOKUP_TIME_MAX, Weather};
 use super::store::Notes;
 
-/// The longest note, in octets.
+/// The longest note, in bytes.
 const NOTE_BYTES_MAX: usize = 4 << 10;
 
-/// How long the desk is waited for. It keeps to a time of its own; this one is for a mistake of
-/// ours.
+/// How long to wait for the desk. The desk has a time limit of its own; this one is for bugs.
 const ANSWER_TIME_MAX: Duration = LOOKUP_TIME_MAX.saturating_add(Duration::from_secs(1));
 
-/// A request whose body, a note, is being sent. All others are answered by what their head says, at
-/// once or when the desk has answered.
+/// A request whose body, a note, is arriving. All others are answered from their head, at once or
+/// when the desk has answered.
 pub(crate) struct Front;
 
-/// What a path stands for.
+/// The meaning of a path.
 enum Page<'a> {
     Weather,
     Notes,
@@ -113,7 +112,7 @@ impl Server for Front {
     }
 
     fn emit_error_page(status: Status, response: &mut Response<'_>) {
-        // What is not whole is replaced by a page of the connection.
+        // An incomplete response is replaced by an error page of the connection.
         response.reply(status, JSON, &error_page(status));
     }
 }
@@ -124,13 +123,13 @@ fn error_page(status: Status) -> Vec<u8> {
     json!({ "status": status.code(), "error": status.reason() }).to_string().into_bytes()
 }
 
-/// The same page for the errors that we find as for those that the connection does.
+/// Answers with an error page, which is the same for errors of the handler and of the connection.
 fn refuse(status: Status, response: &mut Response<'_>) -> Next<Front> {
     Front::emit_error_page(status, response);
     Next::finished()
 }
 
-/// A response that the writer refused is a mistake of ours, and 500.
+/// If the writer refuses a response, that is a bug of this program, and the response is 500.
 fn finish(written: Result<(), MessageError>) -> Next<Front> {
     if let Err(error) = written {
         log::error!("a response was refused: {error}");

@@ -1,5 +1,4 @@
-//! A JSON service that asks another one: caching, sharing of requests under way, bounds on
-//! everything.
+//! A JSON service that asks another one: with a cache, shared requests, and limits on everything.
 //!
 //! ```text
 //! # the upstream: any server of JSON will do
@@ -9,17 +8,18 @@
 //! curl -i http://127.0.0.1:3000/notes -d '{"text": "water the plants"}'
 //! ```
 //!
-//! * `GET /weather?city=NAME` answers with what the upstream says of `?city=NAME`, for ten seconds
-//!   from memory. Clients that ask the same while the upstream is being asked wait for the one
-//!   answer. It has two seconds for all of it: then 504. An upstream that cannot be reached, or
-//!   says anything but 200 and JSON, is 502.
-//! * `POST /notes` keeps a JSON value of at most 4 KiB and answers 201 with its address, `GET
-//!   /notes/ID` shows it.
+//! * `GET /weather?city=NAME` returns the upstream's response to `?city=NAME`, which is kept in
+//!   memory for ten seconds. If several clients ask for the same city while the upstream is being
+//!   asked, all of them wait for that one response. If it takes longer than two seconds in all, the
+//!   response is 504. If the upstream cannot be reached, or returns anything but 200 and JSON, it
+//!   is 502.
+//! * `POST /notes` stores a JSON value of at most 4 KiB and returns 201 with its address. `GET
+//!   /notes/ID` returns it.
 //!
-//! Every error is JSON as well, those that no handler sees included: `{"error":"Not
+//! Every error is JSON as well, including those that no handler sees: `{"error":"Not
 //! Found","status":404}`.
 //!
-//! SIGINT or SIGTERM lets the requests that are under way finish, for ten seconds.
+//! On SIGINT or SIGTERM, requests in progress are finished first, for at most ten seconds.
 #![forbid(unsafe_code)]
 
 mod city;
@@ -83,13 +83,13 @@ impl OnAnyLoop for Site {
         let Site { address, upstream } = self;
         let mut creator = Loop::<Machines<N>, B>::with_backend(backend, &Config::new())?;
         let pool = creator.add_part(Machines::Pool, |scope| {
-            // A connection for each lookup: none waits behind a slow one.
+            // One connection for each lookup, so that none waits behind a slow one.
             let config = PoolConfig::new()
                 .connections_per_origin_max(LOOKUPS_MAX)
                 .connections_max(LOOKUPS_MAX);
             Ok(PoolMachine::new(config, client::ClientConfig::new(), scope))
         })?;
-        // How to ask is given to the handlers and not to the context, so that the desk hears when
+        // The handle is given to the handlers and not to the context, so that the desk notices when
         // the last connection has ended.
         let weather = creator
             .add_part(Machines::Desk, |scope| Ok(Desk::create_desk(pool, upstream, scope)))?;

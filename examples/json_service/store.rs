@@ -1,4 +1,4 @@
-//! What is kept in memory: pages for a while, notes for ever. Both are bounded.
+//! The data in memory: pages for a limited time, notes for ever. The number of both is limited.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -6,31 +6,32 @@ use std::time::Duration;
 
 use rotor::Time;
 
-/// How long a page of the upstream is as good as a new one.
+/// How long a page of the upstream may be used.
 const CACHE_TIME: Duration = Duration::from_secs(10);
 
-/// Pages that are kept at most. With 16 KiB each that is 16 MiB.
+/// The maximum number of pages. With 16 KiB each, they take 16 MiB.
 const CACHE_MAX: usize = 1_024;
 
-/// Notes that are kept at most. With 4 KiB each that is 40 MiB.
+/// The maximum number of notes. With 4 KiB each, they take 40 MiB.
 const NOTES_MAX: usize = 10_000;
 
 /// Pages by name, each for [`CACHE_TIME`].
 #[derive(Default)]
 pub(crate) struct Cache {
     pages: BTreeMap<Arc<str>, Arc<[u8]>>,
-    /// Until when, and which: in the order in which they go, since all live equally long.
+    /// When each page expires, and its name. They are in the order of expiry, since all live
+    /// equally long.
     order: VecDeque<(Time, Arc<str>)>,
 }
 
 impl Cache {
-    /// The page, if there is one that is young enough.
+    /// Returns the page, if there is one that has not expired.
     pub(crate) fn get(&mut self, name: &str, now: Time) -> Option<Arc<[u8]>> {
         self.forget(now, CACHE_MAX);
         self.pages.get(name).cloned()
     }
 
-    /// Keeps a page. One that is there already stays.
+    /// Stores a page. If there is one already, that is kept.
     pub(crate) fn put(&mut self, name: Arc<str>, page: Arc<[u8]>, now: Time) {
         self.forget(now, CACHE_MAX - 1);
         if !self.pages.contains_key(&name) {
@@ -39,7 +40,7 @@ impl Cache {
         }
     }
 
-    /// Removes what is too old, and the oldest beyond so many.
+    /// Removes expired pages, and the oldest ones if there are more than `left`.
     fn forget(&mut self, now: Time, left: usize) {
         while let Some((until, _)) = self.order.front()
             && (*until <= now || self.order.len() > left)
@@ -57,7 +58,7 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    /// The number of the new note; none when there is no room.
+    /// Returns the number of the new note, or `None` if there is no room.
     pub(crate) fn add(&mut self, note: &[u8]) -> Option<usize> {
         if self.notes.len() >= NOTES_MAX {
             return None;

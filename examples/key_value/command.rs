@@ -1,4 +1,4 @@
-//! The commands: what a line says.
+//! The commands, parsed from a line.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ pub(crate) const KEY_BYTES_MAX: usize = 250;
 /// The longest value, in bytes.
 pub(crate) const VALUE_BYTES_MAX: usize = 8 * 1_024;
 
-/// The longest line, in bytes with its end: a `SET` of the longest key and value.
+/// The longest line, in bytes including its end: a `SET` with the longest key and value.
 pub(crate) const LINE_BYTES_MAX: usize =
     "SET ".len() + KEY_BYTES_MAX + " ".len() + VALUE_BYTES_MAX + "\r\n".len();
 
 /// The longest time until a pair expires, in seconds: ten years.
 pub(crate) const TTL_SECONDS_MAX: u64 = 10 * 365 * 86_400;
 
-/// A command, in terms of the line it was read from.
+/// A command, which refers to the line from which it was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Command<'a> {
     Set {
@@ -29,18 +29,18 @@ pub(crate) enum Command<'a> {
         key: &'a [u8],
         after: Duration,
     },
-    /// The keys that begin so.
+    /// Lists the keys with this prefix.
     Keys(&'a [u8]),
     Quit,
 }
 
 impl Command<'_> {
-    /// Reads a line without its end. Words are parted by one space; a value is all that is left,
-    /// spaces too.
+    /// Parses a line without its end. Words are separated by one space; a value is the rest of the
+    /// line, including spaces.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, in words for whoever sent it.
+    /// What is wrong with it, in words for the client.
     pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, &'static str> {
         let (word, rest) = split(line);
         match (&word.to_ascii_uppercase()[..], rest) {
@@ -79,8 +79,8 @@ fn split(line: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// A key, or the beginning of one. Any bytes but spaces and control characters, which a listing
-/// could not be read with.
+/// Parses a key, or the beginning of one. It may contain any bytes except spaces and control
+/// characters, which would make a listing unreadable.
 fn key(word: &[u8]) -> Result<&[u8], &'static str> {
     match word {
         [] => Err("the key is empty"),

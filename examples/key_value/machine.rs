@@ -10,16 +10,16 @@ use super::command::{Command, LINE_BYTES_MAX};
 use super::shared::{Place, Shared};
 use super::store::{Key, Refusal};
 
-/// How long a line may take from its first byte to its end, however it drips.
+/// How long a line may take from its first byte to its end, however slowly it arrives.
 pub(crate) const LINE_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// How long there may be no line at all.
+/// How long a client may send no line at all.
 pub(crate) const IDLE_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// How many keys a listing looks at in one call, so that it does not hold up the others.
+/// How many keys a listing checks in one call, so that it does not hold up other clients.
 pub(crate) const LISTED_KEYS: usize = 1_024;
 
-/// How much a listing says in one call, and may have waiting before it says more, in bytes.
+/// How many bytes a listing writes in one call, and may leave unsent before it writes more.
 pub(crate) const LISTED_BYTES: usize = 16 * 1_024;
 
 /// ```text
@@ -33,10 +33,10 @@ enum State {
     Listing(Listing),
 }
 
-/// An answer to `KEYS` that is under way.
+/// The response to `KEYS`, in progress.
 struct Listing {
     prefix: Box<[u8]>,
-    /// The last key that was looked at.
+    /// The last key that was checked.
     after: Option<Key>,
     listed: usize,
 }
@@ -44,18 +44,18 @@ struct Listing {
 /// One client.
 pub(crate) struct Client {
     state: State,
-    /// Free again when the client is dropped, whatever ends it.
+    /// Freed when the client is dropped, however it ends.
     _place: Place,
 }
 
-/// What follows when a line was obeyed.
+/// What follows after a command.
 enum Next {
     Line,
     List(Listing),
     End,
 }
 
-/// Obeys a line and writes the answer. An error means that the output was ended.
+/// Executes a command and writes the response. An error means that the output was closed.
 fn obey(line: &[u8], output: &mut Output, shared: &mut Shared, now: Time) -> io::Result<Next> {
     shared.counts.commands += 1;
     let store = &mut shared.store;
@@ -96,15 +96,15 @@ fn why(refusal: Refusal) -> &'static str {
 }
 
 impl Client {
-    /// Waits for a line; in a drain for the grace alone: one may be on its way, whose sender
-    /// does not know of the end.
+    /// Waits for a line; during a drain only for the grace, because a line may be on its way from a
+    /// client that does not know about the drain.
     fn idle(mut self, scope: &Scope<'_, Shared>) -> Intent<Client> {
         self.state = State::Idle;
         let until = scope.grace_until().unwrap_or(scope.now() + IDLE_TIME_MAX);
         Intent::of(self).bytes(1).deadline(until)
     }
 
-    /// Waits for the next line; in a drain, only if it has come or begun.
+    /// Waits for the next line; during a drain, only if it has arrived at least in part.
     fn next_line(mut self, transport: &Transport<'_>, scope: &Scope<'_, Shared>) -> Intent<Client> {
         if !transport.input.is_empty() {
             self.state = State::Line;
@@ -118,7 +118,7 @@ impl Client {
         self.idle(scope)
     }
 
-    /// Says the next piece of a listing.
+    /// Writes the next piece of a listing.
     fn list(
         mut self,
         mut listing: Listing,
@@ -146,12 +146,12 @@ impl Client {
         }
         self.state = State::Listing(listing);
         if piece.is_empty() {
-            // All that it saw has expired. There is nothing to wait for: on, in the next turn,
-            // behind the others.
+            // All of the checked keys have expired. There is nothing to wait for: the listing goes
+            // on in the next turn, after the other machines.
             scope.notifier().wakeup();
             return Intent::of(self).sleep().no_deadline();
         }
-        // The stream ends a peer that does not read (`flush_timeout`).
+        // The stream closes the connection to a peer that does not read (`flush_timeout`).
         Intent::of(self).flush(LISTED_BYTES).no_deadline()
     }
 
@@ -196,11 +196,11 @@ impl Protocol for Client {
         scope: &mut Scope<'_, Shared>,
     ) -> Intent<Client> {
         if let State::Idle = self.state {
-            // The first byte of a line: from here on the clock runs.
+            // The first byte of a line: the time limit begins now.
             return self.next_line(transport, scope);
         }
         let (now, line) = (scope.now(), matched.content(transport.input));
-        // As telnet ends its lines.
+        // telnet ends lines in this way.
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let next = obey(line, transport.output, scope, now);
         matched.consume(transport.input);
@@ -234,15 +234,15 @@ impl Protocol for Client {
         scope: &mut Scope<'_, Shared>,
     ) -> Intent<Client> {
         if transport.is_input_held() {
-            // Its lines may be here, and wait until it has read more. How slowly it may, the stream
-            // says.
+            // The client's lines may have arrived already, and wait until it has read more. The
+            // stream limits how slowly it may read.
             return Intent::of(self).keep().deadline(scope.now() + LINE_TIME_MAX);
         }
         if matches!(self.state, State::Idle) && scope.draining_until().is_some() {
             return Intent::done();
         }
         scope.counts.late += 1;
-        // For whoever debugs a client; nobody is waited for to read it.
+        // For people who debug a client; the program does not wait until it is read.
         let _ended = transport.output.write_all(b"ERR too late\n");
         Intent::done()
     }
@@ -267,7 +267,8 @@ impl Protocol for Client {
         scope: &mut Scope<'_, Shared>,
     ) -> Intent<Client> {
         match self.state {
-            // A line that has begun is waited for: its sender believes that it will be obeyed.
+            // A line that has begun is waited for, because the client assumes that it will be
+            // executed.
             State::Idle if transport.input.is_empty() => self.idle(scope),
             _ => Intent::of(self).keep().keep_deadline(),
         }

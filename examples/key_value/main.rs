@@ -1,4 +1,4 @@
-//! A store of keys and values, for many clients, with a second port for who runs it.
+//! A store of keys and values for many clients, with a second port for its operators.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example key_value [ADDRESS:PORT [STATS_ADDRESS:PORT]]
@@ -10,21 +10,22 @@
 //!
 //! | a client sends | and gets |
 //! |--|--|
-//! | `SET key value` | `OK`; the value is all to the end of the line |
+//! | `SET key value` | `OK`; the value is everything up to the end of the line |
 //! | `GET key` | `VALUE value`, or `NONE` |
 //! | `DEL key` | `1`, or `0` if there was none |
 //! | `INCR key` | the number, one more than before |
-//! | `TTL key seconds` | `1`, or `0` if there is none; then it is gone after so long |
+//! | `TTL key seconds` | `1`, or `0` if there is none; the pair is removed after that time |
 //! | `KEYS [prefix]` | `KEY key` for each, then `END number` |
 //! | `QUIT` | `BYE`, and the end |
 //! | anything else | `ERR` and why |
 //!
-//! Keys have at most 250 bytes, values 8 KiB. There are at most 100,000 pairs in 64 MiB; what is
-//! more is refused, and so is the client after the first thousand. A line has ten seconds from its
-//! first byte to its end, and a client may be silent for sixty.
+//! Keys have at most 250 bytes, values at most 8 KiB. There are at most 100,000 pairs in 64 MiB;
+//! further ones are refused. There are at most a thousand clients; further ones are refused as
+//! well. A line may take ten seconds from its first byte to its end, and a client may be silent for
+//! sixty.
 //!
-//! Ctrl-C lets lines that have come be answered, for ten seconds at most, and says how many there
-//! were.
+//! On Ctrl-C, lines that have arrived are still answered, for at most ten seconds; then the program
+//! prints how many there were.
 #![forbid(unsafe_code)]
 
 mod command;
@@ -54,15 +55,15 @@ const STORE_BYTES_MAX: usize = 64 * 1_024 * 1_024;
 const CLIENTS_MAX: usize = 1_000;
 const OPERATORS_MAX: usize = 8;
 
-/// How many clients above the limit are told so at a time. Others wait in the system's queue.
+/// How many clients above the limit are told so at the same time. Others wait in the system's
+/// queue.
 const REFUSED_MAX: usize = 64;
 
-/// How many expired pairs are removed each second; until then nobody sees them, but they take their
-/// place.
+/// How many expired pairs are removed each second. Until then they are invisible, but take memory.
 const REAPED_PER_SECOND: usize = 10_000;
 
 rotor_compose! {
-    /// What lives in the loop: a port and its connections, twice.
+    /// The machines of the loop: two ports with their connections.
     enum App <N: IpNet> <Shared> {
         Clients(Server<N, Client>),
         Operators(Server<N, Operator>),
@@ -77,7 +78,7 @@ fn main() -> ExitCode {
 
 fn key_value() -> Result<(), BoxError> {
     let clients = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 7004)))?;
-    // Where one address is given the other port is the system's choice.
+    // If only one address is given, the system chooses the other port.
     let port = if std::env::args_os().nth(1).is_none() { 7005 } else { 0 };
     let operators = program::argument(2, SocketAddr::from(([127, 0, 0, 1], port)))?;
     if !operators.ip().is_loopback() {
@@ -86,7 +87,7 @@ fn key_value() -> Result<(), BoxError> {
     on_chosen_loop(Ports { clients, operators })
 }
 
-/// Where it listens.
+/// The addresses at which it listens.
 struct Ports {
     clients: SocketAddr,
     operators: SocketAddr,
@@ -134,7 +135,7 @@ impl OnAnyLoop for Ports {
     }
 }
 
-/// A listener for a protocol, and where it listens.
+/// Makes a listener for a protocol, and returns its address.
 fn listen<N: IpNet, P: Protocol<Context = Shared, Seed = ()>>(
     address: SocketAddr,
     config: AcceptConfig,

@@ -1,4 +1,4 @@
-//! The operators' protocol: `STATS` and `QUIT`, on a port of its own that nobody else reaches.
+//! The operators' protocol: `STATS` and `QUIT`, on a port of its own that clients cannot reach.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use rotor::{Scope, StatsHandle, Time};
 
 use super::shared::Shared;
 
-/// The longest line, in bytes with its end.
+/// The longest line, in bytes including its end.
 const LINE_BYTES_MAX: usize = 64;
 
 /// How long an operator may take for a line.

@@ -12,7 +12,7 @@ pub(crate) struct Shared {
     pub(crate) store: Store,
     pub(crate) places: Places,
     pub(crate) counts: Counts,
-    /// What the loop has to say of itself, where there is one to ask.
+    /// The statistics of the loop, if it has any.
     pub(crate) stats: Option<StatsHandle>,
 }
 
@@ -21,9 +21,9 @@ pub(crate) struct Counts {
     pub(crate) commands: u64,
     /// Commands that were answered with `ERR`, and lines that were too long.
     pub(crate) errors: u64,
-    /// Connections for which there was no place.
+    /// Connections that were refused because there was no place.
     pub(crate) refused: u64,
-    /// Connections that were ended because nothing came, or not fast enough.
+    /// Connections that were closed because nothing arrived, or not fast enough.
     pub(crate) late: u64,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Places {
     max: usize,
 }
 
-/// One of the places; free again when this is dropped.
+/// One of the places, which is freed when this is dropped.
 pub(crate) struct Place(Arc<AtomicUsize>);
 
 impl Places {
@@ -48,8 +48,8 @@ impl Places {
         self.taken.load(Relaxed)
     }
 
-    /// A place, if there is one. The handlers of a loop run one after the other, so nobody is
-    /// between the two lines.
+    /// Takes a place, if there is one. The handlers of a loop run one after the other, so nothing
+    /// can happen between the two lines.
     pub(crate) fn take(&self) -> Option<Place> {
         if self.taken() >= self.max {
             return None;

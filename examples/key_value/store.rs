@@ -1,4 +1,4 @@
-//! The pairs: bounded in number and in bytes, each with a time to expire or without.
+//! The pairs, limited in number and in bytes. Each may have a time to expire.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use rotor::Time;
 
-/// About what a pair costs beside its bytes, in bytes: its places in both trees.
+/// The approximate cost of a pair in addition to its bytes, in bytes: its places in both trees.
 const PAIR_OVERHEAD: usize = 128;
 
-/// How many expired pairs are removed at once to make place for a new one.
+/// How many expired pairs are removed at once to make room for a new one.
 const REAPED_FOR_ONE: usize = 64;
 
-/// There for as long as its pair is, in both trees.
+/// A key, shared by both trees as long as its pair exists.
 pub(crate) type Key = Arc<[u8]>;
 
 pub(crate) struct Store {
     pairs: BTreeMap<Key, Pair>,
-    /// What expires, soonest first. Each of it is among the pairs, with this time.
+    /// The pairs that expire, soonest first. Each is also in `pairs`, with the same time.
     expiries: BTreeSet<(Time, Key)>,
     bytes: usize,
     pairs_max: usize,
@@ -37,7 +37,7 @@ impl Pair {
     }
 }
 
-/// Why something is not done. The store is as it was.
+/// Why an operation was refused. The store is unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refusal {
     Full,
@@ -50,14 +50,14 @@ fn cost(key: &[u8], value: &[u8]) -> usize {
 }
 
 impl Store {
-    /// An empty store for so many pairs, whose keys and values take so many bytes, 128 for each
-    /// pair included.
+    /// Makes an empty store with a maximum number of pairs, and of bytes for their keys and values,
+    /// including 128 for each pair.
     pub(crate) fn new(pairs_max: usize, bytes_max: usize) -> Store {
         let (pairs, expiries) = (BTreeMap::new(), BTreeSet::new());
         Store { pairs, expiries, bytes: 0, pairs_max, bytes_max, expired: 0 }
     }
 
-    /// How many pairs there are; those that have expired and were not removed yet count.
+    /// Returns the number of pairs, including those that have expired and were not removed yet.
     pub(crate) fn len(&self) -> usize {
         self.pairs.len()
     }
@@ -66,12 +66,12 @@ impl Store {
         self.bytes
     }
 
-    /// How many pairs were removed because they had expired.
+    /// Returns how many pairs were removed because they had expired.
     pub(crate) fn expired(&self) -> u64 {
         self.expired
     }
 
-    /// Removes what has expired, so many at most.
+    /// Removes expired pairs, at most `count` of them.
     pub(crate) fn reap(&mut self, now: Time, count: usize) {
         for _ in 0..count {
             let Some((time, key)) = self.expiries.first() else { return };
@@ -104,7 +104,7 @@ impl Store {
         self.pairs.get(key).map(|pair| &pair.value[..])
     }
 
-    /// Makes sure of a place for the pair, beside all others or instead of the one of its key.
+    /// Makes room for the pair, in addition to all others or in place of the one with the same key.
     fn make_place(&mut self, key: &[u8], value: &[u8], now: Time) -> Result<(), Refusal> {
         let old = self.pairs.get(key).map(|pair| cost(key, &pair.value));
         let is_full = |store: &Store| {
@@ -117,7 +117,7 @@ impl Store {
         if is_full(self) { Err(Refusal::Full) } else { Ok(()) }
     }
 
-    /// Stores a pair that does not expire, instead of the one that there was.
+    /// Stores a pair that does not expire, in place of the previous one.
     pub(crate) fn set(&mut self, key: &[u8], value: &[u8], now: Time) -> Result<(), Refusal> {
         self.remove_expired(key, now);
         self.make_place(key, value, now)?;
@@ -127,13 +127,13 @@ impl Store {
         Ok(())
     }
 
-    /// Returns whether there was one.
+    /// Removes a pair. Returns whether there was one.
     pub(crate) fn delete(&mut self, key: &[u8], now: Time) -> bool {
         self.remove_expired(key, now);
         self.remove(key)
     }
 
-    /// Adds one to a number, or to 0 if there is none; when it expires does not change.
+    /// Adds one to a number, or to 0 if there is none. Its time to expire does not change.
     pub(crate) fn increment(&mut self, key: &[u8], now: Time) -> Result<i64, Refusal> {
         let Some(value) = self.get(key, now) else {
             return self.set(key, b"1", now).map(|()| 1);
@@ -150,8 +150,7 @@ impl Store {
         Ok(number)
     }
 
-    /// Has a pair expire after this time instead of when it would have. Returns whether there is
-    /// one.
+    /// Sets when a pair expires. Returns whether there is such a pair.
     pub(crate) fn expire(&mut self, key: &[u8], after: Duration, now: Time) -> bool {
         self.remove_expired(key, now);
         let Some((key, _)) = self.pairs.get_key_value(key) else { return false };
@@ -164,9 +163,9 @@ impl Store {
         true
     }
 
-    /// Shows the keys that begin with `prefix` and come behind `after`, in order, until `show`
-    /// returns false or so many were looked at. Returns the last key that was looked at, if there
-    /// may be more.
+    /// Calls `show` for the keys that begin with `prefix` and come after `after`, in order, until
+    /// `show` returns `false` or `look_at` keys were checked. Returns the last key that was checked,
+    /// if there may be more.
     pub(crate) fn list(
         &self,
         prefix: &[u8],
