@@ -1,12 +1,13 @@
-//! The certificate of an example that may be asked with TLS.
+//! The certificate of an example that can serve TLS.
 
 use std::env;
 
 use rotor::BoxError;
 use rotor::tls::{Identity, TlsServer, TlsServerConfig};
 
-/// A server that shows the certificate in the file that the environment names as `TLS_CERTIFICATE`,
-/// whose key is in that of `TLS_KEY`, for this protocol if one is named; none where neither is set.
+/// Returns a TLS server with the certificate in the file that the environment variable
+/// `TLS_CERTIFICATE` names, and the key in the file that `TLS_KEY` names, for these protocols if
+/// any are given. Returns `None` if neither variable is set.
 pub fn tls_server(protocols: &[&[u8]]) -> Result<Option<TlsServer>, BoxError> {
     let (chain, key) = match (env::var_os("TLS_CERTIFICATE"), env::var_os("TLS_KEY")) {
         (None, None) => return Ok(None),

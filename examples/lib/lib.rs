@@ -1,8 +1,8 @@
-//! What the example programs share: arguments, an end with an exit code, which loop they run on, a
-//! listener's life, URLs.
+//! Code that the example programs share: arguments, the exit code, the choice of a loop, the life
+//! of a listener, URLs.
 //!
-//! A program of yours has a command line and a logger of its own, and takes none of this; what
-//! serves HTTP alone takes `rotor::http::server::Serve`.
+//! A program of yours has its own command line and logger, and needs none of this. A program that
+//! only serves HTTP uses `rotor::http::server::Serve`.
 #![forbid(unsafe_code)]
 
 pub mod chosen_loop;

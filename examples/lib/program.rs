@@ -1,5 +1,4 @@
-//! What the `main` of every example does: it reads arguments, prints, and ends with an exit code
-//! that says how it went.
+//! What the `main` of every example does: read arguments, print, and end with an exit code.
 
 use std::env;
 use std::fmt::Display;
@@ -9,27 +8,26 @@ use std::str::FromStr;
 
 use rotor::{BoxError, with_causes};
 
-/// Runs the program. An error is printed with its causes, and the exit code says that there was
-/// one.
+/// Runs the program. An error is printed with its causes, and leads to a failure exit code.
 pub fn run(program: impl FnOnce() -> Result<(), BoxError>) -> ExitCode {
     static LOGGER: StderrLogger = StderrLogger;
     if log::set_logger(&LOGGER).is_ok() {
         log::set_max_level(log::LevelFilter::Warn);
     }
     let Err(error) = program() else { return ExitCode::SUCCESS };
-    // Where this cannot be printed there is nobody to tell.
+    // If this cannot be printed, nothing else can be done.
     let _ = writeln!(io::stderr(), "error: {}", with_causes(&*error));
     ExitCode::FAILURE
 }
 
-/// The argument of that number, from 1, or the default where there is none.
+/// Returns the argument with this number, counted from 1, or the default if there is none.
 pub fn argument<T: FromStr + Display>(number: usize, default: T) -> Result<T, BoxError> {
     let Some(argument) = env::args_os().nth(number) else { return Ok(default) };
     let argument = argument.to_string_lossy();
     argument.parse().map_err(|_| format!("argument {argument:?} should be like {default}").into())
 }
 
-/// Prints lines at once, whatever reads them.
+/// Prints lines and flushes them, whatever standard output is connected to.
 pub fn print(lines: &[String]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     for line in lines {
@@ -38,7 +36,7 @@ pub fn print(lines: &[String]) -> io::Result<()> {
     stdout.flush()
 }
 
-/// Shows what the loop and the machines have to say. A program of yours has a logger of its own.
+/// Prints the log messages of the loop and the machines. A program of yours has its own logger.
 struct StderrLogger;
 
 impl log::Log for StderrLogger {

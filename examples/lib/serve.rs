@@ -1,5 +1,5 @@
-//! What the `main` of every server example does: it says where it listens, serves until it is told
-//! to end, and drains.
+//! What the `main` of every server example does: print its address, serve until it is asked to end,
+//! and drain.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::program::print;
 /// How long the machines may take to finish after SIGINT or SIGTERM.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Prints where the server listens and runs its loop until it is told to end, by SIGINT or SIGTERM.
+/// Prints the server's address, and runs its loop until SIGINT or SIGTERM asks it to end.
 pub fn serve<M: Machine, B: Backend>(
     instance: &mut LoopInstance<M, B>,
     lines: &[String],
@@ -32,7 +32,7 @@ pub fn serve<M: Machine, B: Backend>(
 /// Serves HTTP with one handler, on the loop that the variable `ROTOR_BACKEND` names: mio's, or
 /// io_uring's (`uring`).
 ///
-/// `try_this` says, of the address that it came to be, what may be tried.
+/// `try_this` returns, for the actual address, something that the user can try.
 pub fn serve_http<S: Server + 'static>(
     address: SocketAddr,
     seed: HttpSeed<S>,
@@ -42,7 +42,7 @@ pub fn serve_http<S: Server + 'static>(
     on_chosen_loop(Site { address, seed, context, try_this })
 }
 
-/// What [`serve_http`] serves.
+/// The program that [`serve_http`] runs.
 struct Site<S: Server, F> {
     address: SocketAddr,
     seed: HttpSeed<S>,

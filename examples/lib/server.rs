@@ -1,7 +1,7 @@
-//! A listener and the connections that it accepts, as one machine type: what the server examples on
-//! the core share.
+//! A listener and the connections that it accepts, as one machine type. The server examples on the
+//! core share it.
 //!
-//! Nothing spins and nothing that was accepted is dropped, whatever runs out:
+//! Whatever runs out, it does not spin, and it drops no accepted connection:
 //!
 //! ```text
 //!               ┌──────── no slot: woken when one is free ───────┐
@@ -11,7 +11,7 @@
 //!               └─ no descriptor: a pause, which a deadline ends
 //! ```
 //!
-//! `rotor::stream` has the same for byte-stream protocols, with limits; here it is shown without
+//! `rotor::stream` has the same for byte-stream protocols, with limits. Here it is shown without
 //! them.
 
 use std::convert::identity;
@@ -22,12 +22,12 @@ use std::time::Duration;
 use rotor::net::Listener;
 use rotor::{Description, Event, Idle, Interest, Machine, Response, Scope, Time};
 
-/// How long to wait when the process cannot take a connection (no descriptor left, as a rule). The
-/// system tells nobody when that changes; a tenth of a second is soon enough for the peer and costs
-/// nothing.
+/// How long to wait if the process cannot accept a connection, usually because no descriptor is
+/// left. The system does not report when that changes. A tenth of a second is soon enough for the
+/// peer, and costs nothing.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The shortest time between two warnings about it: one a second says all there is to say.
+/// The shortest time between two warnings about this.
 const WARNING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A listener, or one of its connections, which is a machine made from an accepted socket.
@@ -38,17 +38,17 @@ pub enum Server<M, L: Listener> {
     Connection(M),
 }
 
-/// A listener that waits for connections, for a slot, for a descriptor.
+/// A listener that waits for connections, for a slot, or for a descriptor.
 pub struct Listening<L: Listener> {
     listener: L,
-    /// A connection that was accepted and found no slot.
+    /// A connection that was accepted, and for which there was no slot.
     held: Option<L::Socket>,
     paused_until: Time,
     warn_from: Time,
 }
 
 impl<M, L: Listener> Server<M, L> {
-    /// The machine that accepts; `scope` is its own.
+    /// Makes the machine that accepts; `scope` must be its own.
     pub fn listen<C>(mut listener: L, scope: &Scope<'_, C>) -> io::Result<Server<M, L>> {
         scope.register(&mut listener, Interest::Readable)?;
         let (held, paused_until, warn_from) = (None, Time::ZERO, Time::ZERO);
@@ -64,8 +64,8 @@ impl<M: Machine<Seed = L::Socket>, L: Listener> Machine for Server<M, L> {
         M::create(socket, scope).wrap(Server::Connection)
     }
 
-    /// Whatever happens to a listener, it looks whether it can accept; whatever happens to a
-    /// connection is its own business.
+    /// For a listener, every event leads to an attempt to accept. The events of a connection are
+    /// passed on.
     fn handle(
         self,
         event: Event<L::Socket>,
@@ -110,11 +110,11 @@ impl<M: Machine<Seed = L::Socket>, L: Listener> Machine for Server<M, L> {
 }
 
 impl<L: Listener> Listening<L> {
-    /// Accepts one connection, to be spawned, or waits for what is missing.
+    /// Accepts one connection to be spawned, or waits for what is missing.
     ///
-    /// After a spawn `spawned` comes back here, until there is no connection left. The loop makes
-    /// only so many spawns in a row and leaves the rest for its next turn, so a burst of
-    /// connections starves nobody.
+    /// After a spawn, `spawned` calls this again, until no connection is left. The loop limits the
+    /// number of spawns in a row and leaves the rest for its next turn, so a burst of connections
+    /// does not starve other machines.
     fn accept<C>(mut self, scope: &Scope<'_, C>) -> Response<Self, L::Socket> {
         if self.held.is_none() && scope.draining_until().is_some() {
             return Response::done();
@@ -132,7 +132,7 @@ impl<L: Listener> Listening<L> {
         match self.listener.accept() {
             Ok((socket, _)) => Response::spawn(self, socket),
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Response::ok(self),
-            // That connection is gone, the next one may be well.
+            // That connection is gone; the next one can be accepted.
             Err(e)
                 if matches!(
                     e.kind(),

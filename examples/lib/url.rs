@@ -1,4 +1,4 @@
-//! `Url`: where an `http://`, `https://` or `h2c://` URL points to.
+//! `Url`: an `http://`, `https://` or `h2c://` URL.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -10,49 +10,49 @@ use rotor::net::Either;
 use rotor::stream::Host;
 use rotor::tls::{MaybeTlsTarget, Roots, TlsClient, TlsClientConfig};
 
-/// An `http://`, `https://` or `h2c://` URL, taken apart as [`client::Url`] does. The last is no
-/// scheme of the web: it says that the server is known to speak HTTP/2 without TLS.
+/// An `http://`, `https://` or `h2c://` URL, parsed as by [`client::Url`]. `h2c://` is not an
+/// official scheme; it says that the server is known to speak HTTP/2 without TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
-    /// With `http://` for `h2c://`.
+    /// For `h2c://`, this is the same URL with `http://`.
     http: client::Url,
     is_h2c: bool,
 }
 
 impl Url {
-    /// Where the servers of this package listen, if nothing else is said.
+    /// Returns the default URL of the servers in this package.
     pub fn local() -> Url {
         let http = "http://127.0.0.1:8080/".parse().expect("it is a URL");
         Url { http, is_h2c: false }
     }
 
-    /// The URL by which a server of `h2c://` knows itself, too: that of `http://`.
+    /// Returns the `http://` URL by which a server of `h2c://` knows itself.
     pub fn as_http(&self) -> &client::Url {
         &self.http
     }
 
-    /// Whether it is `https://`.
+    /// Returns whether the scheme is `https://`.
     pub fn is_https(&self) -> bool {
         self.http.is_https()
     }
 
-    /// Host and port as `Host` says them.
+    /// Returns host and port, as in the field `Host`.
     pub fn authority(&self) -> &str {
         self.http.authority()
     }
 
-    /// Path and query; `/` at least.
+    /// Returns path and query; at least `/`.
     pub fn target(&self) -> &str {
         self.http.target()
     }
 
-    /// Whom to connect to: a name, or an address, and the port.
+    /// Returns the host to connect to, a name or an address, with the port.
     pub fn host(&self) -> Host {
         self.http.host()
     }
 
-    /// The first address of the host. Asks the system, which may take its time: call it before the
-    /// loop runs.
+    /// Returns the first address of the host. This asks the system and may block, so call it before
+    /// the loop runs.
     pub fn resolve(&self) -> Result<SocketAddr, BoxError> {
         let Host { name, port } = self.host();
         let addresses = (&*name, port).to_socket_addrs();
@@ -60,20 +60,20 @@ impl Url {
         addresses.next().ok_or_else(|| format!("{name} has no address").into())
     }
 
-    /// The server at `address`, with TLS if the URL is `https://`: then its certificate must be for
-    /// the host of the URL, and from whom the system trusts.
+    /// Returns the server at `address`, with TLS if the URL is `https://`. Its certificate must
+    /// then be for the host of the URL, from an issuer that the system trusts.
     ///
-    /// With [`host`](Url::host) for the address, the context's resolver finds it.
+    /// If `address` is [`host`](Url::host), the context's resolver looks it up.
     pub fn server_at<A>(&self, address: A) -> Result<MaybeTlsTarget<A>, BoxError> {
         self.server_of(address, &[b"http/1.1"])
     }
 
-    /// The same of a server that is asked in HTTP/2 if it speaks that.
+    /// Like `server_at`, but uses HTTP/2 if the server supports it.
     pub fn http2_server_at<A>(&self, address: A) -> Result<MaybeTlsTarget<A>, BoxError> {
         self.server_of(address, &[b"h2", b"http/1.1"])
     }
 
-    /// How such a server is asked: `h2c://` in HTTP/2 from the first octet.
+    /// Returns the configuration for such a server: for `h2c://`, HTTP/2 from the first byte.
     pub fn client_config(&self) -> ClientConfig {
         ClientConfig::new().http2(Http2Config::new().prior_knowledge(self.is_h2c))
     }
@@ -82,7 +82,7 @@ impl Url {
         if !self.is_https() {
             return Ok(Either::B(address));
         }
-        // Read when they are needed: where there are none, `http://` does without.
+        // Read only if they are needed: `http://` also works if there are none.
         let config = TlsClientConfig::new(Roots::none().platform()?).alpn(protocols);
         Ok(Either::A(TlsClient::new(config)?.to(address, self.http.name())?))
     }

@@ -1,8 +1,8 @@
-//! A chat of lines: what one client says, all others hear.
+//! A chat of lines: what one client writes, all others get.
 //!
-//! Each client is a protocol on a stream of its own, with an outbox: what it is still to hear. What
-//! they share, the [`Room`], is in the context: the senders to all outboxes. A line is one shared
-//! block, whatever the number of those who hear it.
+//! Each client is a protocol on a stream of its own, with an outbox that contains what it has not
+//! received yet. The [`Room`] that they share is in the context: the senders to all outboxes. A
+//! line is one shared block, however many clients get it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,16 +14,17 @@ use rotor::stream::{
 };
 use rotor::{AtEnd, Scope, Time, Token};
 
-/// The longest line, in bytes with its end. Longer ones end their sender: a chat is not for files.
+/// The longest line, in bytes including its end. A client that sends a longer one is disconnected:
+/// a chat is not for files.
 pub(crate) const LINE_BYTES_MAX: usize = 1_024;
 
-/// How long a line may take from its first byte to its end, however it drips. A client that says
-/// nothing may stay.
+/// How long a line may take from its first byte to its end, however slowly it arrives. A client
+/// that sends nothing may stay.
 pub(crate) const LINE_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// How much may wait for a client that does not read, in bytes, beside what the kernel
-/// and its output have. Beyond that it is dropped: the others do not wait for it, and it
-/// does not fill the memory.
+/// How much may wait for a client that does not read, in bytes, in addition to what the kernel and
+/// its output hold. Beyond that the client is dropped, so that the others need not wait for it and
+/// it cannot fill the memory.
 pub(crate) const UNREAD_BYTES_MAX: usize = 256 * 1_024;
 
 /// The part of the context that this protocol needs.
@@ -31,14 +32,14 @@ pub(crate) trait HasRoom {
     fn room(&mut self) -> &mut Room;
 }
 
-/// Everybody who is in the chat.
+/// All members of the chat.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
     members: BTreeMap<Token, OutboxSender>,
     joined: u64,
 }
 
-/// What a member is known by: to the others by its number, to the room by its token.
+/// How a member is known: to the others by its number, to the room by its token.
 #[derive(Clone, Copy, Debug)]
 struct Seat {
     token: Token,
@@ -53,22 +54,23 @@ impl Room {
         Seat { token, number: self.joined }
     }
 
-    /// Takes a member out again, and says so to the others.
+    /// Removes a member, and tells the others.
     fn leave(&mut self, gone: Seat) {
-        // First: who leaves does not hear of it.
+        // Removed first, so that the member does not get this line itself.
         self.members.remove(&gone.token);
         self.say(gone.token, &Block::from(format!("* {} left\n", gone.number).into_bytes()));
     }
 
-    /// Has everybody but the speaker hear a line.
+    /// Sends a line to everybody except the speaker.
     fn say(&mut self, speaker: Token, line: &Block) {
         for (_, member) in self.members.iter().filter(|(token, _)| **token != speaker) {
-            // One who is behind ends by itself, one who is gone leaves: nobody else has to act.
+            // A member whose outbox is full ends by itself, and one that is gone leaves the room by
+            // itself, so there is nothing to do here.
             let _not_heard = member.send(line.clone());
         }
     }
 
-    /// How many clients there are.
+    /// Returns the number of clients.
     pub(crate) fn len(&self) -> usize {
         self.members.len()
     }
@@ -88,13 +90,13 @@ impl fmt::Display for Room {
 ///                        └── too long, too slow ──▶ end
 /// ```
 pub(crate) struct Client<C: 'static> {
-    /// Whatever ends the client, a panic included, it leaves the room.
+    /// However the client ends, even by a panic, this makes it leave the room.
     seat: AtEnd<Seat, C>,
     outbox: Outbox,
 }
 
 impl<C: HasRoom> Client<C> {
-    /// Waits for somebody to say something: the client, or others.
+    /// Waits for a line from this client or from others.
     fn silent(self) -> Intent<Self> {
         Intent::of(self).bytes(1).no_deadline()
     }
@@ -125,14 +127,14 @@ impl<C: HasRoom> Protocol for Client<C> {
         scope: &mut Scope<'_, C>,
     ) -> Intent<Self> {
         if !transport.input[..matched.len()].ends_with(b"\n") {
-            // The first byte of a line: from here on the clock runs.
+            // The first byte of a line: the time limit begins now.
             return Intent::of(self)
                 .delimiter(b"\n", LINE_BYTES_MAX)
                 .deadline(scope.now() + LINE_TIME_MAX);
         }
         let mut line = format!("{}: ", self.seat.number);
-        // Control characters would be commands to the terminals of the others; some terminals take a
-        // single byte that is no UTF-8 for one, too.
+        // Control characters would be commands to the terminals of the others. Some terminals also
+        // take a single byte that is not UTF-8 for a command.
         let said = String::from_utf8_lossy(matched.content(transport.input));
         line.extend(said.chars().filter(|char| !char.is_control()));
         line.push('\n');

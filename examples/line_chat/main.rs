@@ -1,4 +1,4 @@
-//! A chat: what one client says, all others hear.
+//! A chat: what one client writes, all others get.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example line_chat [ADDRESS:PORT]
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Type a line into one `nc` and it appears in the other. A client that does not read is dropped
-//! when too much waits for it; one that takes longer than half a minute for a line is dropped, too.
-//! Control characters are left out of what is passed on. Ctrl-C drains the loop.
+//! when too much waits for it, and a client that takes longer than half a minute for a line is
+//! dropped, too. Control characters are removed from the lines. Ctrl-C drains the loop.
 #![forbid(unsafe_code)]
 
 mod machine;

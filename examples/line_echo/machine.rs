@@ -1,4 +1,4 @@
-//! Lines that come back: the smallest protocol of lines that keeps to its limits.
+//! An echo of lines: the smallest line protocol with limits.
 
 use std::io::Write;
 use std::marker::PhantomData;
@@ -7,13 +7,13 @@ use std::time::Duration;
 use rotor::stream::{Exception, Intent, Matched, Protocol, Transport};
 use rotor::{Scope, Time};
 
-/// The longest line, in bytes with its end. Longer ones end the connection.
+/// The longest line, in bytes including its end. A longer one ends the connection.
 pub(crate) const LINE_BYTES_MAX: usize = 1_024;
 
-/// How long a line may take from its first byte to its end, however it drips.
+/// How long a line may take from its first byte to its end, however slowly it arrives.
 pub(crate) const LINE_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// How long there may be no line at all.
+/// How long a client may send no line at all.
 pub(crate) const IDLE_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// ```text
@@ -21,11 +21,11 @@ pub(crate) const IDLE_TIME_MAX: Duration = Duration::from_secs(600);
 ///   (idle) ────────▶ (within a line) ────────▶ (idle)
 /// ```
 ///
-/// Which of the two it is, is in what it waits for; nothing else has to be remembered.
+/// The current state is given by what the stream waits for; nothing else needs to be stored.
 pub(crate) struct LineEcho<C>(PhantomData<fn(C)>);
 
 impl<C> LineEcho<C> {
-    /// Waits for a line; in a drain for the grace alone, as one may be on its way.
+    /// Waits for a line; during a drain only for the grace, because a line may be on its way.
     fn idle(self, scope: &Scope<'_, C>) -> Intent<Self> {
         let until = scope.grace_until().unwrap_or(scope.now() + IDLE_TIME_MAX);
         Intent::of(self).bytes(1).deadline(until)
@@ -48,7 +48,7 @@ impl<C> Protocol for LineEcho<C> {
     ) -> Intent<Self> {
         let line = &transport.input[..matched.len()];
         if !line.ends_with(b"\n") {
-            // The first byte of a line: from here on the clock runs.
+            // The first byte of a line: the time limit begins now.
             return Intent::of(self)
                 .delimiter(b"\n", LINE_BYTES_MAX)
                 .deadline(scope.now() + LINE_TIME_MAX);
@@ -71,8 +71,9 @@ impl<C> Protocol for LineEcho<C> {
         Intent::done()
     }
 
-    /// Lines that have come are still sent back: they wait in the input while the peer does not
-    /// read. So is one that comes within the grace: its sender does not know of the end.
+    /// Lines that have arrived are still sent back: they wait in the input while the peer does not
+    /// read. So is a line that arrives within the grace, because its sender does not know about the
+    /// drain.
     fn draining(
         self,
         _: Time,

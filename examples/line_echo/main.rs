@@ -6,8 +6,8 @@
 //! try: nc 127.0.0.1 7003
 //! ```
 //!
-//! A line has a minute from its first byte to its end, and a connection may be silent for ten.
-//! Ctrl-C drains the loop, and says how many connections there were.
+//! A line may take a minute from its first byte to its end, and a connection may be silent for ten
+//! minutes. Ctrl-C drains the loop, and the program prints how many connections there were.
 #![forbid(unsafe_code)]
 
 mod machine;

@@ -1,4 +1,4 @@
-//! The handler: a page, and the counters in the text format of Prometheus.
+//! The handler: a page, and the counters in Prometheus' text format.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use rotor::http::server::{
 };
 use rotor::http::{Method, Status};
 
-/// What all requests share. Cloned for each: one count.
+/// The data that all requests share. Clones share the same counters.
 #[derive(Clone)]
 pub(crate) struct Shared {
     shown: Arc<Shown>,

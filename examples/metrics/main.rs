@@ -1,5 +1,4 @@
-//! An HTTP server that shows how it is doing: an access log on standard output, and counters for
-//! Prometheus.
+//! An HTTP server with an access log on standard output and counters for Prometheus.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example metrics [ADDRESS]
@@ -7,12 +6,12 @@
 //! try: curl http://127.0.0.1:3000/metrics
 //! ```
 //!
-//! Every answer is written down in the common log format; `GET /metrics` has the counters. The page is
-//! written by hand, in a dozen lines; that of `inspected` is made by `rotor-metrics`, and has
-//! histograms, and the loop, as well.
+//! Every response is logged in the common log format, and `GET /metrics` returns the counters. That
+//! page is written by hand, in a dozen lines; the one in `inspected` is made by `rotor-metrics`,
+//! and also has histograms and the loop's statistics.
 //!
-//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are
-//! under way finish.
+//! It listens on 127.0.0.1:3000 unless told otherwise. On SIGINT or SIGTERM, requests in progress
+//! are finished first.
 #![forbid(unsafe_code)]
 
 mod machine;
@@ -27,8 +26,8 @@ use rotor::http::server::{AccessLogConfig, HttpSeed, ServerConfig};
 use rotor_examples::program;
 use rotor_examples::serve::serve_http;
 
-/// How long the program waits for what reads its log, at the end. Who reads at all has what is left
-/// in far less.
+/// How long the program waits at its end until the rest of its log is read. A reader that works
+/// needs far less.
 const FINISH_TIME_MAX: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
@@ -43,7 +42,7 @@ fn metrics() -> Result<(), BoxError> {
     serve_http(address, HttpSeed::<Metrics>::new(shared, config), (), |address| {
         format!("try: curl http://{address}/metrics")
     })?;
-    // The loop is gone by now, and its connections with it.
+    // The loop and its connections have ended by now.
     if !log.finish(FINISH_TIME_MAX) {
         log::warn!("nobody reads the access log: its last lines are lost");
     }

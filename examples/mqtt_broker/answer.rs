@@ -4,7 +4,7 @@ use rotor::stream::Block;
 
 use super::packet::{Publish, Qos};
 
-/// What becomes of a CONNECT (§3.2.2.3).
+/// The result of a CONNECT (§3.2.2.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Accepted {
     New = 0,
@@ -13,7 +13,7 @@ pub(crate) enum Accepted {
     Unavailable = 3,
 }
 
-/// What answers one filter that cannot be had (§3.9.3).
+/// The return code for a filter that is refused (§3.9.3).
 pub(crate) const REFUSED: u8 = 0x80;
 
 pub(crate) const PINGRESP: [u8; 2] = [0xd0, 0];
@@ -42,7 +42,7 @@ pub(crate) fn unsuback(id: u16) -> [u8; 4] {
     of_id(0xb0, id)
 }
 
-/// With the granted QoS, or [`REFUSED`], of each filter.
+/// Makes a SUBACK with the granted QoS, or [`REFUSED`], for each filter.
 pub(crate) fn suback(id: u16, granted: &[u8]) -> Vec<u8> {
     let mut packet = vec![0x90];
     push_length(&mut packet, 2 + granted.len());
@@ -56,12 +56,12 @@ fn of_id(kind: u8, id: u16) -> [u8; 4] {
     [kind, 2, high, low]
 }
 
-/// A message as it is kept: the packet that takes it to a client at QoS 0, which many share, and
-/// where its parts are.
+/// A stored message: the packet that delivers it at QoS 0, which many clients can share, and the
+/// positions of its parts.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
     packet: Block,
-    /// Where the topic begins, with its length.
+    /// Where the topic with its length begins.
     head: usize,
     /// Where the payload begins.
     payload: usize,
@@ -81,17 +81,17 @@ impl Message {
         Message { packet: packet.into(), head, payload, qos: publish.qos }
     }
 
-    /// How many bytes it has, about.
+    /// Returns its approximate size in bytes.
     pub(crate) fn len(&self) -> usize {
         self.packet.len()
     }
 
-    /// The packet for somebody who listens, and needs no answer.
+    /// Returns the packet for QoS 0, which needs no answer.
     pub(crate) fn once(&self, retain: bool) -> Block {
         if retain { self.packet(Qos::Zero, 0, false, true) } else { self.packet.clone() }
     }
 
-    /// The packet for one client, who answers with this number.
+    /// Returns the packet for one client, whose answer contains this number.
     pub(crate) fn packet(&self, qos: Qos, id: u16, again: bool, retain: bool) -> Block {
         let id_len = if qos == Qos::Zero { 0 } else { 2 };
         let mut packet = Vec::with_capacity(self.packet.len() + 3);
@@ -105,13 +105,13 @@ impl Message {
 }
 
 fn push_string(packet: &mut Vec<u8>, text: &[u8]) {
-    // Each was read with a length of two bytes, so it has one.
+    // Every text was read with a length of two bytes, so its length fits.
     let len = u16::try_from(text.len()).unwrap_or(u16::MAX);
     packet.extend(len.to_be_bytes());
     packet.extend(text);
 }
 
-/// Seven bits a byte, least significant first (§2.2.3).
+/// Writes seven bits in each byte, least significant first (§2.2.3).
 fn push_length(packet: &mut Vec<u8>, mut len: usize) {
     while len > 0x7f {
         packet.push(len as u8 | 0x80);

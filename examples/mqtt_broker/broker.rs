@@ -1,4 +1,4 @@
-//! The broker: what all connections share. It is the context of the loop, or a part of it.
+//! The broker: the data that all connections share. It is the context of the loop, or a part of it.
 
 use std::collections::BTreeMap;
 
@@ -26,29 +26,29 @@ pub(crate) struct Broker {
     outbox: OutboxConfig,
     sessions: BTreeMap<SessionId, Session>,
     by_client: BTreeMap<Box<str>, SessionId>,
-    /// Those whose clients are away, in the order in which these went.
+    /// The sessions whose clients are away, in the order in which they left.
     away: BTreeMap<u64, SessionId>,
-    /// Those among them for whom something waits.
+    /// Those among them for which messages wait.
     awaited: BTreeMap<u64, SessionId>,
-    /// What waits for all, or is not answered.
+    /// The bytes of all messages that wait or are not answered.
     held_bytes: usize,
-    /// The last number that was given to a session, or to a place among those that are away.
+    /// The last number that was given to a session, or to a place in `away`.
     last: u64,
     tree: Tree,
-    /// Of all filters together.
+    /// The number of levels in all filters together.
     levels: usize,
     retained: Retained,
-    /// Empty between two messages: only its memory is kept.
+    /// Empty between two messages; kept to reuse its memory.
     found: Vec<(SessionId, Qos)>,
     pub(crate) counts: Counts,
 }
 
-/// What a connection has, and leaves at its end, whatever that is.
+/// What the broker knows about a connection, until it ends in whatever way.
 #[derive(Debug)]
 pub(crate) struct Seat {
     pub(crate) session: SessionId,
     pub(crate) token: Token,
-    /// What is published then, unless the client takes leave.
+    /// The message that is published when it ends, unless the client disconnects properly.
     pub(crate) will: Option<Will>,
 }
 
@@ -92,16 +92,16 @@ impl Broker {
         }
     }
 
-    /// What the outboxes of connections are made with.
+    /// Returns the configuration for the outboxes of connections.
     pub(crate) fn outbox_config(&self) -> OutboxConfig {
         self.outbox.clone()
     }
 
-    /// A client has said who it is. Says whether it is known.
+    /// Registers a client that has sent its CONNECT. Returns whether its session is known.
     ///
     /// # Errors
     ///
-    /// Why it may not go on, for the client.
+    /// The reason for the client why it is refused.
     pub(crate) fn connect(
         &mut self,
         connect: &Connect<'_>,
@@ -138,8 +138,8 @@ impl Broker {
         Ok((Seat { session, token, will }, known.is_some()))
     }
 
-    /// The session that a client has, if it may go on with it. A connection that it has is told to
-    /// end (§3.1.4).
+    /// Returns the session of a client, if it may continue it. If the session has a connection,
+    /// that is told to end (§3.1.4).
     fn take_over(&mut self, id: SessionId, is_clean: bool) -> Option<SessionId> {
         let session = self.sessions.get_mut(&id)?;
         if let Some(before) = session.unlink() {
@@ -167,7 +167,8 @@ impl Broker {
         Ok(())
     }
 
-    /// Whether a message may wait, for whom that may cost their sessions.
+    /// Returns whether there is room for a message, which may cost clients that are away their
+    /// sessions.
     fn has_room_for(&mut self, bytes: usize) -> bool {
         while self.held_bytes + bytes > self.limits.held_bytes_max {
             let Some((_, longest)) = self.awaited.pop_first() else { return false };
@@ -177,7 +178,7 @@ impl Broker {
         true
     }
 
-    /// Does something with a session after which it may hold more, or less.
+    /// Does something with a session that may change how much it holds.
     fn with<T>(
         &mut self,
         id: SessionId,
@@ -209,11 +210,11 @@ impl Broker {
         }
     }
 
-    /// A connection is gone.
+    /// Called when a connection is gone.
     pub(crate) fn leave(&mut self, seat: Seat) {
         self.last += 1;
         let place = self.last;
-        // The client may have another by now.
+        // The client may have another connection by now.
         if let Some(session) = self.session(&seat) {
             session.unlink();
             if session.is_clean {
@@ -232,7 +233,7 @@ impl Broker {
         }
     }
 
-    /// The session of a connection, while it is its.
+    /// Returns the session of a connection, as long as it belongs to it.
     pub(crate) fn session(&mut self, seat: &Seat) -> Option<&mut Session> {
         self.sessions.get_mut(&seat.session).filter(|session| session.is_linked_to(seat.token))
     }
@@ -242,7 +243,7 @@ impl Broker {
         self.tell(publish.topic, &message, publish.retain, publish.payload.is_empty());
     }
 
-    /// Has all who listen get a message.
+    /// Sends a message to all subscribers.
     fn tell(&mut self, topic: &str, message: &Message, retain: bool, is_empty: bool) {
         self.counts.published += 1;
         if retain && !self.retained.set(topic, message, is_empty, self.limits.retained_max) {
@@ -262,7 +263,7 @@ impl Broker {
             return session.deliver_once(message, &mut self.counts);
         }
         let has_room = session.takes(message, &self.limits) && self.has_room_for(message.len());
-        // For that it may have been forgotten itself.
+        // Making room may have removed that session itself.
         let delivered = has_room
             && self.with(id, |session, counts, _| session.deliver(message, qos, counts)).is_some();
         if !delivered {
@@ -270,7 +271,7 @@ impl Broker {
         }
     }
 
-    /// What answers a subscription: its QoS, or that it is refused.
+    /// Returns the answer to a subscription: its QoS, or that it is refused.
     pub(crate) fn subscribe(&mut self, seat: &Seat, filter: &str, qos: Qos) -> u8 {
         let Some(session) = self.sessions.get_mut(&seat.session) else { return REFUSED };
         let (bytes, levels) = (filter.len(), levels(filter));
@@ -303,7 +304,8 @@ impl Broker {
         }
     }
 
-    /// Sends what there is room for. False where the session has another connection by now.
+    /// Sends as much as there is room for. Returns `false` if the session has another connection by
+    /// now.
     pub(crate) fn go_on(&mut self, seat: &Seat) -> bool {
         let bytes = self.limits.held_bytes_max.saturating_sub(self.held_bytes);
         let went_on = self.with(seat.session, |session, counts, retained| {
@@ -316,12 +318,12 @@ impl Broker {
         went_on.unwrap_or(false)
     }
 
-    /// A client has answered a message, so that it need not be kept.
+    /// Called when a client has answered a message, so that it need not be kept.
     pub(crate) fn answered(&mut self, seat: &Seat, how: fn(&mut Session, u16), id: u16) {
         self.with(seat.session, |session, _, _| how(session, id));
     }
 
-    /// How much there is: sessions, those of them that are away, retained messages.
+    /// Returns the number of sessions, of those that are away, and of retained messages.
     pub(crate) fn len(&self) -> (usize, usize, usize) {
         (self.sessions.len(), self.away.len(), self.retained.len())
     }

@@ -1,4 +1,4 @@
-//! How much of everything there may be, and how much there was.
+//! The limits, and the counters.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,51 +8,55 @@ use super::retained::Max;
 /// The longest packet, in bytes. A longer one ends its sender's connection before it is read.
 pub(crate) const PACKET_BYTES_MAX: usize = 256 * 1_024;
 
-/// How long a connection may be there before it has said who it is.
+/// How long a connection may take until its CONNECT has arrived.
 pub(crate) const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// The longest name of a client, in bytes. 23 must be taken (§3.1.3.1).
+/// The longest client identifier, in bytes. At least 23 must be accepted (§3.1.3.1).
 pub(crate) const CLIENT_BYTES_MAX: usize = 256;
 
-/// How many messages a client may have that it has not answered. What comes then waits.
+/// How many unanswered messages a client may have. Further ones wait.
 pub(crate) const UNANSWERED_MAX: usize = 20;
 
-/// How many messages of a client, of QoS 2, may be neither released nor forgotten.
+/// How many messages of QoS 2 from a client may wait to be released.
 pub(crate) const RECEIVED_MAX: usize = 1_024;
 
 /// The longest filter, in bytes. A longer one is refused.
 pub(crate) const FILTER_BYTES_MAX: usize = 1_024;
 
-/// How many retained messages are looked at in one call, so that a subscription
-/// does not hold up the others.
+/// How many retained messages are checked in one call, so that a subscription does not hold up
+/// other clients.
 pub(crate) const LOOKED_AT_MAX: usize = 1_000;
 
-/// What is on its way to a client and not yet in its output: bytes, and messages.
+/// How much may be on its way to a client and not yet in its output: bytes, and messages.
 pub(crate) const OUTBOX_BYTES_MAX: usize = 1_024 * 1_024;
 pub(crate) const OUTBOX_MESSAGES_MAX: usize = 1_000;
 
-/// What may be set.
+/// The limits that can be set.
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
-    /// Clients that are connected, and those that are not and may come back. For one more, the one
-    /// that is away longest is forgotten; if none is away, it is refused.
+    /// The number of clients, both connected ones and those that are away and may come back. If
+    /// there is one more, the one that has been away longest is forgotten; if none is away, the new
+    /// one is refused.
     pub(crate) sessions_max: usize,
-    /// Filters of a client.
+    /// The number of filters of a client.
     pub(crate) subscriptions_max: usize,
-    /// Levels of all clients' filters together, each of which may take some hundred bytes.
+    /// The number of levels in the filters of all clients together, each of which may take some
+    /// hundred bytes.
     pub(crate) levels_max: usize,
-    /// What waits for a client that is away or slow, of QoS 1 and 2: messages, and bytes.
+    /// How many messages of QoS 1 and 2, and bytes of them, may wait for a client that is away or
+    /// slow.
     pub(crate) waiting_max: usize,
     pub(crate) waiting_bytes_max: usize,
-    /// What all clients together are still to answer or to get, in bytes: a message that is for two
-    /// counts twice. For more, those that are away are forgotten, the longest first, of whom
-    /// something waits; they hear of it when they are back, by a CONNACK without their
-    /// session. If none is left, the message is dropped for whom there is no room, and no
-    /// packet of this version says so.
+    /// How many bytes all clients together may have to answer or to receive; a message for two
+    /// clients counts twice. Beyond that, clients that are away and have waiting messages are
+    /// forgotten, starting with the one that has been away longest. When they come back, the
+    /// CONNACK tells them that there is no session. If no such client is left, the message is
+    /// dropped for the clients without room, and this version of the protocol has no packet to tell
+    /// them.
     pub(crate) held_bytes_max: usize,
-    /// Topics that have a retained message, and the bytes of these.
+    /// The number of topics with a retained message, and the bytes of these messages.
     pub(crate) retained_max: Max,
-    /// Filters that nobody may have.
+    /// Filters that are refused to all clients.
     pub(crate) refused: Vec<String>,
 }
 
@@ -73,23 +77,23 @@ impl Default for Limits {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Counts {
-    /// CONNECTs that were accepted.
+    /// Accepted CONNECTs.
     pub(crate) connected: u64,
-    /// CONNECTs that were refused, with an answer that says why.
+    /// Refused CONNECTs that got an answer with the reason.
     pub(crate) refused: u64,
-    /// Messages that clients have published, and wills.
+    /// Messages that clients have published, including wills.
     pub(crate) published: u64,
     pub(crate) wills: u64,
-    /// Messages that were sent to a client, again or not.
+    /// Messages that were sent to a client, including repeated ones.
     pub(crate) delivered: u64,
-    /// Messages that a client is not to get since it is too slow, or all together are, and retained
-    /// ones without room.
+    /// Messages that were dropped because a client, or all together, were too slow, and retained
+    /// messages without room.
     pub(crate) dropped: u64,
-    /// Clients that were away and have no session any more, since others needed the room.
+    /// Clients that were away and lost their sessions, because others needed the room.
     pub(crate) forgotten: u64,
-    /// Connections that were ended since what came was no packet, or not in its place.
+    /// Connections that were closed because of a malformed or unexpected packet.
     pub(crate) malformed: u64,
-    /// Connections that were ended since nothing came for too long.
+    /// Connections that were closed because nothing arrived for too long.
     pub(crate) late: u64,
 }
 

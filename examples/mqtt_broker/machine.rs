@@ -27,7 +27,7 @@ use super::session::{Link, Session};
 ///                           connection of the same client, DISCONNECT ──▶ end
 /// ```
 ///
-/// What it answers it writes itself; what others publish comes by the outbox.
+/// It writes its own answers directly; what others publish comes through the outbox.
 pub(crate) struct Client<C: 'static> {
     stage: Stage<C>,
     outbox: Outbox,
@@ -36,29 +36,29 @@ pub(crate) struct Client<C: 'static> {
 enum Stage<C: 'static> {
     Stranger,
     Known {
-        /// Whatever ends the connection, a panic included, its client is away then.
+        /// However the connection ends, even by a panic, this marks its client as away.
         seat: AtEnd<Seat, C>,
-        /// How long there may be no packet.
+        /// How long the client may send no packet.
         patience: Option<Duration>,
     },
 }
 
 /// Why a connection ends.
 enum End {
-    /// The client has said so, or was told.
+    /// The client has disconnected, or was told to.
     Said,
     Malformed(Malformed),
-    /// Our side of the connection has ended.
+    /// The output of this connection was closed.
     Output(io::Error),
 }
 
-/// The limits of a connection, for all of them.
+/// Returns the limits of a connection, shared by all.
 pub(crate) fn stream_config() -> Arc<StreamConfig> {
     StreamConfig::new().input_max(PACKET_BYTES_MAX).share()
 }
 
 impl<C: HasBroker> Client<C> {
-    /// Waits for the next packet; in a drain, only if it has come or begun.
+    /// Waits for the next packet; during a drain, only if it has arrived at least in part.
     fn next_packet(&self, transport: &Transport<'_>, scope: &Scope<'_, C>) -> Intent<()> {
         if scope.draining_until().is_some() && transport.input.is_empty() {
             return Intent::done();
@@ -90,7 +90,7 @@ impl<C: HasBroker> Client<C> {
         }
     }
 
-    /// Does what a packet says.
+    /// Executes a packet.
     fn obey(
         &mut self,
         packet: &Packet<'_>,
@@ -116,7 +116,7 @@ impl<C: HasBroker> Client<C> {
     ) -> Result<Stage<C>, End> {
         let link = Link { outbox: self.outbox.sender(), notifier: scope.notifier() };
         let (seat, is_known) = match scope.broker().connect(connect, link) {
-            // From here on, whatever fails, it leaves.
+            // From here on, the client is marked as away whatever fails.
             Ok((seat, is_known)) => (scope.at_end(seat, leave), is_known),
             Err(why) => {
                 scope.broker().counts.refused += 1;
@@ -143,7 +143,7 @@ fn leave<C: HasBroker>(context: &mut C, seat: Seat) {
     context.broker().leave(seat);
 }
 
-/// Answers a packet of a client that has said who it is.
+/// Answers a packet of a client whose CONNECT was accepted.
 fn exchange<C: HasBroker>(
     seat: &mut Seat,
     packet: &Packet<'_>,
@@ -151,7 +151,7 @@ fn exchange<C: HasBroker>(
     scope: &mut Scope<'_, C>,
 ) -> Result<(), End> {
     let broker = scope.broker();
-    // It has another connection, and this one is about to hear of it.
+    // The session has another connection, and this one is about to be told.
     let Some(session) = broker.session(seat) else { return Err(End::Said) };
     match packet {
         Packet::Publish(publish) => {
@@ -174,7 +174,7 @@ fn exchange<C: HasBroker>(
         Packet::PubAck(id) => broker.answered(seat, Session::acknowledged, *id),
         Packet::PubRec(id) => {
             broker.answered(seat, Session::received, *id);
-            // Of a number that is not known as well: the client knows it, and waits.
+            // Also for an unknown number: the client knows it, and waits for this answer.
             output.write_all(&pubrel(*id))?;
         }
         Packet::PubComp(id) => session.completed(*id),
@@ -197,7 +197,7 @@ fn exchange<C: HasBroker>(
         }
         Packet::Connect(_) => return Err(Malformed("a second CONNECT").into()),
     }
-    // An answer has made room, or there is something retained.
+    // An answer may have made room, or there is a retained message.
     broker.go_on(seat);
     Ok(())
 }
@@ -230,7 +230,8 @@ impl<C: HasBroker> Protocol for Client<C> {
         self.packet_read(matched, transport, scope).map(|()| self)
     }
 
-    /// Packets are small and many: a client that is moved for each would cost more than they do.
+    /// In place, because packets are small and many: moving the client for each would cost more
+    /// than the packet.
     fn bytes_read_in_place(
         &mut self,
         matched: Matched,
@@ -240,7 +241,8 @@ impl<C: HasBroker> Protocol for Client<C> {
         Some(self.packet_read(matched, transport, scope))
     }
 
-    /// There is room for what waits, or something new; or the client has another connection.
+    /// Called when there is room for what waits, or something new, or the client has another
+    /// connection.
     fn wakeup(self, _: &mut Transport<'_>, scope: &mut Scope<'_, C>) -> Intent<Self> {
         match &self.stage {
             Stage::Known { seat, .. } if !scope.broker().go_on(seat) => Intent::done(),
@@ -250,8 +252,8 @@ impl<C: HasBroker> Protocol for Client<C> {
 
     fn timeout(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, C>) -> Intent<Self> {
         if transport.is_input_held() {
-            // Its packets may be here, and wait until it has read more. How slowly it may, the
-            // stream says.
+            // The client's packets may have arrived already, and wait until it has read more. The
+            // stream limits how slowly it may read.
             return self.next_packet(transport, scope).map(|()| self);
         }
         scope.broker().counts.late += 1;
@@ -266,7 +268,7 @@ impl<C: HasBroker> Protocol for Client<C> {
     ) -> Intent<Self> {
         match exception {
             Exception::Limit(_) | Exception::Malformed => malformed(exception, scope),
-            // Nobody takes leave by that: what was to be said at its end is said.
+            // This is not a proper disconnect, so the will is published.
             _ => Intent::done(),
         }
     }

@@ -1,4 +1,4 @@
-//! An MQTT broker: what a client publishes, all hear who have subscribed to it.
+//! An MQTT broker: what a client publishes, all its subscribers get.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example mqtt_broker [ADDRESS:PORT [TLS_ADDRESS:PORT]]
@@ -9,9 +9,9 @@
 //!
 //! It speaks MQTT 3.1.1 (OASIS, 2014): QoS 0, 1 and 2, wildcards, retained messages, wills,
 //! keep-alive, and sessions that outlive their connections, though not the broker. Clients of other
-//! versions are told so. Whoever reaches it may use it: names and passwords are not looked at.
+//! versions are told so. Names and passwords are ignored, so everybody who can reach it may use it.
 //!
-//! Where the environment names a certificate, it listens for MQTT over TLS as well:
+//! If the environment names a certificate, it listens for MQTT over TLS as well:
 //!
 //! ```text
 //! TLS_CERTIFICATE=broker.crt TLS_KEY=broker.key mqtt_broker
@@ -19,13 +19,14 @@
 //! listening with TLS on 127.0.0.1:8883
 //! ```
 //!
-//! A packet has at most 256 KiB. There are at most 10,000 clients, away or there, with 100 filters
-//! of 1 KiB each and 1,000 messages that wait, 256 MiB of them for all together; `limits.rs` has
-//! all limits. A client that is too slow loses messages, and nobody waits for it; one that was away
-//! too long is told that its session is gone. No filter that the environment lists in
-//! `REFUSED_FILTERS`, with spaces between them, can be subscribed to.
+//! A packet has at most 256 KiB. There are at most 10,000 clients, connected or away, each with 100
+//! filters of 1 KiB and 1,000 waiting messages; all waiting messages together have at most 256 MiB.
+//! `limits.rs` has all limits. A client that is too slow loses messages, and the others do not wait
+//! for it. A client that was away too long is told that its session is gone. The environment
+//! variable `REFUSED_FILTERS` lists filters, separated by spaces, to which clients cannot
+//! subscribe.
 //!
-//! Ctrl-C ends all connections, and says how many there were.
+//! Ctrl-C closes all connections, and the program prints how many there were.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -57,18 +58,18 @@ use rotor_examples::program;
 use rotor_examples::serve::serve;
 use rotor_uring::OnAnyLoop;
 
-/// How many connections each port has. One more waits until another one ends.
+/// The maximum number of connections of each port. Further ones wait until another one ends.
 const CONNECTIONS_MAX: usize = 10_000;
 
 rotor_compose! {
-    /// What lives in the loop: a port and its connections, in clear and with TLS.
+    /// The machines of the loop: two ports with their connections, without and with TLS.
     enum App <N: IpNet> <Shared> {
         Clear(Server<N::Listener>),
         Tls(Server<TlsListener<N::Listener>>),
     }
 }
 
-/// The same protocol, whatever the sockets are.
+/// The same protocol, on any kind of socket.
 type Server<L> = Accept<Stream<WithOutbox<Client<Shared>>, <L as Listener>::Socket>, L>;
 
 /// The context: what all machines of the loop share.
@@ -88,13 +89,13 @@ fn main() -> ExitCode {
 
 fn mqtt() -> Result<(), BoxError> {
     let clear = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 1883)))?;
-    // Where one address is given the other port is the system's choice.
+    // If only one address is given, the system chooses the other port.
     let port = if env::args_os().nth(1).is_none() { 8883 } else { 0 };
     let encrypted = program::argument(2, SocketAddr::from(([127, 0, 0, 1], port)))?;
     on_chosen_loop(Ports { clear, encrypted, tls: tls_server(&[b"mqtt"])? })
 }
 
-/// Where the broker listens, and with which certificate.
+/// The addresses of the broker, and its certificate.
 struct Ports {
     clear: SocketAddr,
     encrypted: SocketAddr,
@@ -136,7 +137,7 @@ fn limits() -> Limits {
     Limits { refused: refused.split_whitespace().map(str::to_owned).collect(), ..Limits::default() }
 }
 
-/// A port, and where it is; `over` puts on the socket what goes over it.
+/// Opens a port, and returns its address. `over` wraps the listener, for example with TLS.
 fn listen<N: IpNet, L: Listener>(
     address: SocketAddr,
     over: impl FnOnce(N::Listener) -> L,

@@ -1,22 +1,23 @@
-//! The packets that clients send, read in terms of the bytes that they came in.
+//! The packets that clients send, parsed as references into the received bytes.
 
 use rotor::stream::FrameLength;
 
 use super::reader::{Malformed, Reader};
 use super::topic::{check_filter, check_name};
 
-/// How often a message is delivered, or at which pains.
+/// How reliably a message is delivered.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Qos {
-    /// Without an answer: what is lost is lost.
+    /// At most once: it is not answered, and may be lost.
     Zero = 0,
-    /// Again and again until it is answered.
+    /// At least once: it is sent again until it is answered.
     One = 1,
-    /// The same, with a second answer after which its number may mean another message.
+    /// Exactly once: a second answer follows, after which its number may be used for another
+    /// message.
     Two = 2,
 }
 
-/// What a client says.
+/// A packet from a client.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Packet<'a> {
     Connect(Connect<'a>),
@@ -31,14 +32,14 @@ pub(crate) enum Packet<'a> {
     Disconnect,
 }
 
-/// The first packet of a client (§3.1). A name and a password are read, and not looked at: whoever
-/// reaches this broker may use it.
+/// The first packet of a client (§3.1). A name and a password are parsed but not checked: everybody
+/// who can reach this broker may use it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Connect<'a> {
-    /// 4 is MQTT 3.1.1. Of other versions the rest was not read.
+    /// 4 means MQTT 3.1.1. For other versions the rest was not parsed.
     pub(crate) level: u8,
     pub(crate) is_clean: bool,
-    /// In seconds; 0 for none.
+    /// In seconds; 0 means none.
     pub(crate) keep_alive: u16,
     pub(crate) client: &'a str,
     pub(crate) will: Option<Publish<'a>>,
@@ -48,18 +49,18 @@ pub(crate) struct Connect<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Publish<'a> {
     pub(crate) topic: &'a str,
-    /// 0 where its QoS needs none.
+    /// 0 if its QoS needs none.
     pub(crate) id: u16,
     pub(crate) qos: Qos,
     pub(crate) retain: bool,
     pub(crate) payload: &'a [u8],
 }
 
-/// The version that is spoken here.
+/// The supported version.
 pub(crate) const LEVEL: u8 = 4;
 
-/// How long a packet is: a byte for its kind, then up to four for the length of the rest, seven
-/// bits each, least significant first (§2.2.3).
+/// Returns the length of a packet: one byte for its kind, then up to four bytes for the length of
+/// the rest, with seven bits each, least significant first (§2.2.3).
 pub(crate) fn length(input: &[u8]) -> FrameLength {
     let mut rest = 0;
     for at in 0..4 {
@@ -72,8 +73,8 @@ pub(crate) fn length(input: &[u8]) -> FrameLength {
     FrameLength::Malformed
 }
 
-/// The same of a first packet, which is a CONNECT: whoever speaks another
-/// protocol is not waited for.
+/// Returns the length of the first packet, which must be a CONNECT, so that a client of another
+/// protocol is refused at once.
 pub(crate) fn first_length(input: &[u8]) -> FrameLength {
     if input.first() == Some(&0x10) { length(input) } else { FrameLength::Malformed }
 }
@@ -90,7 +91,7 @@ impl Qos {
 }
 
 impl<'a> Packet<'a> {
-    /// Reads a whole packet, as long as [`length`] says.
+    /// Parses a whole packet, whose length is that of [`length`].
     ///
     /// # Errors
     ///
@@ -103,7 +104,7 @@ impl<'a> Packet<'a> {
         if kind == 3 {
             return Ok(Packet::Publish(publish(flags, reader)?));
         }
-        // §2.2.2: the others have no flags; what is there is reserved.
+        // §2.2.2: the other kinds have no flags; these bits are reserved.
         if flags != if matches!(kind, 6 | 8 | 10) { 2 } else { 0 } {
             return Err(Malformed("reserved flags"));
         }
@@ -132,7 +133,7 @@ impl<'a> Packet<'a> {
 }
 
 fn connect<'a>(reader: &mut Reader<'a>) -> Result<Connect<'a>, Malformed> {
-    // MQTT 3.1 is the one with the other name.
+    // MQTT 3.1 has another protocol name.
     let name = reader.string()?;
     if name != "MQTT" && name != "MQIsdp" {
         return Err(Malformed("another protocol"));
@@ -176,7 +177,7 @@ fn publish(flags: u8, mut reader: Reader<'_>) -> Result<Publish<'_>, Malformed> 
     Ok(Publish { topic, id, qos, retain: flags & 1 != 0, payload: reader.rest() })
 }
 
-/// One at least (§3.8.3, §3.10.3).
+/// Parses a list of at least one element (§3.8.3, §3.10.3).
 fn list<'a, T>(
     reader: &mut Reader<'a>,
     mut one: impl FnMut(&mut Reader<'a>) -> Result<T, Malformed>,

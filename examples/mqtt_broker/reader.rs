@@ -1,9 +1,9 @@
-//! Reads what packets are made of: numbers, strings, bytes.
+//! Reads the elements of packets: numbers, strings, bytes.
 
 use std::fmt;
 
-/// Why a packet is none, or none that a client may send: its sender's fault, and the end of its
-/// connection (MQTT 3.1.1 §4.8).
+/// Why a packet is malformed, or not one that a client may send. This is its sender's mistake and
+/// ends the connection (MQTT 3.1.1 §4.8).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Malformed(pub(crate) &'static str);
 
@@ -13,7 +13,7 @@ impl fmt::Display for Malformed {
     }
 }
 
-/// What is left of a packet.
+/// The unread rest of a packet.
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -25,12 +25,12 @@ impl<'a> Reader<'a> {
         self.take(1).map(|bytes| bytes[0])
     }
 
-    /// Two bytes, most significant first.
+    /// Reads two bytes, most significant first.
     pub(crate) fn number(&mut self) -> Result<u16, Malformed> {
         self.take(2).map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]))
     }
 
-    /// The number that an answer will name; 0 is none (§2.3.1).
+    /// Reads the number that the answer will contain; 0 is not allowed (§2.3.1).
     pub(crate) fn packet_id(&mut self) -> Result<u16, Malformed> {
         match self.number()? {
             0 => Err(Malformed("a packet identifier of 0")),
@@ -38,19 +38,19 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Bytes behind their length.
+    /// Reads bytes that are preceded by their length.
     pub(crate) fn bytes(&mut self) -> Result<&'a [u8], Malformed> {
         let len = self.number()?;
         self.take(len.into())
     }
 
-    /// A string behind its length. It may not have the character that ends C's strings (§1.5.3).
+    /// Reads a string that is preceded by its length. It may not contain U+0000 (§1.5.3).
     pub(crate) fn string(&mut self) -> Result<&'a str, Malformed> {
         let text = std::str::from_utf8(self.bytes()?).map_err(|_| Malformed("not UTF-8"))?;
         if text.contains('\0') { Err(Malformed("a null character")) } else { Ok(text) }
     }
 
-    /// All that is left.
+    /// Returns the rest.
     pub(crate) fn rest(self) -> &'a [u8] {
         self.0
     }

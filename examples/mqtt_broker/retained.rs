@@ -1,4 +1,4 @@
-//! The last message of each topic, for those who come later.
+//! The last message of each topic, for later subscribers.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -8,15 +8,15 @@ use super::answer::Message;
 use super::packet::Qos;
 use super::topic::beginning;
 
-/// By the name of its topic.
+/// The messages, by the names of their topics.
 #[derive(Debug, Default)]
 pub(crate) struct Retained {
     messages: BTreeMap<Arc<str>, Message>,
     bytes: usize,
 }
 
-/// What a subscriber is still to get of them. It remembers the last name that it came to, so that
-/// it is said at the subscriber's pace, and a little of it at a time.
+/// The retained messages that a subscriber has not received yet. It remembers the last name, so
+/// that the messages can be sent at the subscriber's pace, a few at a time.
 #[derive(Clone, Debug)]
 pub(crate) struct Replay {
     pub(crate) filter: Box<str>,
@@ -25,8 +25,8 @@ pub(crate) struct Replay {
 }
 
 impl Retained {
-    /// Keeps a message in place of the one before. One without a payload only takes that away
-    /// (§3.3.1.3). False where there is no room.
+    /// Stores a message in place of the previous one. A message without a payload only removes that
+    /// (§3.3.1.3). Returns `false` if there is no room.
     pub(crate) fn set(&mut self, name: &str, message: &Message, is_empty: bool, max: Max) -> bool {
         if let Some(before) = self.messages.remove(name) {
             self.bytes -= before.len();
@@ -42,7 +42,7 @@ impl Retained {
         true
     }
 
-    /// What may be for a replay: in order, from where it was.
+    /// Returns the messages that may match a replay, in order, from where it stopped.
     pub(crate) fn rest<'a>(
         &'a self,
         replay: &Replay,
@@ -61,7 +61,7 @@ impl Retained {
     }
 }
 
-/// How much is kept.
+/// The limits for what is stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Max {
     pub(crate) messages: usize,

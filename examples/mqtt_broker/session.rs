@@ -1,4 +1,5 @@
-//! What is known of a client, and what it is still to get, connected or not.
+//! The session of a client, connected or not: what is known about it, and what it has not received
+//! yet.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,39 +13,40 @@ use super::reader::Malformed;
 use super::retained::{Replay, Retained};
 use super::topic::matches;
 
-/// Which session it is. No two of a broker have the same, one after the other neither.
+/// The number of a session. It is unique in a broker, and not used again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct SessionId(pub(crate) u64);
 
-/// The way to a client that is connected.
+/// The connection of a client.
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
     pub(crate) outbox: OutboxSender,
-    /// Of its connection.
+    /// Wakes the connection's machine.
     pub(crate) notifier: Notifier,
 }
 
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// `None`: a client that did not say who it is, and so cannot come back.
+    /// `None` for a client without an identifier, which cannot come back.
     pub(crate) client: Option<Box<str>>,
-    /// It ends with its connection.
+    /// Whether it ends with its connection.
     pub(crate) is_clean: bool,
     pub(crate) link: Option<Link>,
-    /// Its place among those that are away.
+    /// Its place among the sessions that are away.
     pub(crate) away: Option<u64>,
     pub(crate) subscriptions: BTreeMap<Box<str>, Qos>,
-    /// What it is to answer, in the order of sending.
+    /// The messages that the client has not answered, in the order of sending.
     unanswered: VecDeque<Unanswered>,
-    /// How many of these, the first ones, were sent on this connection.
+    /// How many of these, from the front, were sent on this connection.
     sent: usize,
-    /// What it is to get after that.
+    /// The messages to be sent after those.
     waiting: VecDeque<Delivery>,
     waiting_bytes: usize,
-    /// Of the messages that wait, and of those that are not answered.
+    /// The bytes of the messages that wait or are not answered.
     pub(crate) held_bytes: usize,
     replays: VecDeque<Replay>,
-    /// What it has published at QoS 2 and may send again, until it lets go of the number (§4.3.3).
+    /// The numbers of messages that the client has published at QoS 2 and may send again, until it
+    /// releases them (§4.3.3).
     received: BTreeSet<u16>,
     last_id: u16,
 }
@@ -59,7 +61,7 @@ pub(crate) struct Session {
 struct Unanswered {
     id: u16,
     stage: Stage,
-    /// It was sent on an earlier connection.
+    /// Whether it was sent on an earlier connection.
     again: bool,
 }
 
@@ -95,12 +97,12 @@ impl Session {
         }
     }
 
-    /// Whether this is the connection that it has.
+    /// Returns whether this is its current connection.
     pub(crate) fn is_linked_to(&self, token: Token) -> bool {
         self.link.as_ref().is_some_and(|link| link.notifier.token() == token)
     }
 
-    /// Its connection is gone: what is not answered will be sent again on the next one.
+    /// Notes that its connection is gone: unanswered messages will be sent again on the next one.
     pub(crate) fn unlink(&mut self) -> Option<Link> {
         for unanswered in self.unanswered.range_mut(..std::mem::take(&mut self.sent)) {
             unanswered.again = true;
@@ -108,7 +110,8 @@ impl Session {
         self.link.take()
     }
 
-    /// Has it get a message of QoS 0, if it is there and has room (§3.1.2.4 lets us choose).
+    /// Sends a message of QoS 0, if the client is connected and has room (§3.1.2.4 leaves this
+    /// open).
     pub(crate) fn deliver_once(&mut self, message: &Message, counts: &mut Counts) {
         if let Some(link) = &self.link {
             let is_sent = link.outbox.send(message.once(false)).is_ok();
@@ -116,19 +119,20 @@ impl Session {
         }
     }
 
-    /// Whether one more message may wait. What it is too slow for is dropped: the newest.
+    /// Returns whether one more message may wait. If the client is too slow, the newest message is
+    /// dropped.
     pub(crate) fn takes(&self, message: &Message, limits: &Limits) -> bool {
         self.waiting.len() < limits.waiting_max
             && self.waiting_bytes + message.len() <= limits.waiting_bytes_max
     }
 
-    /// Has it get a message of QoS 1 or 2, now or later.
+    /// Sends a message of QoS 1 or 2, now or later.
     pub(crate) fn deliver(&mut self, message: &Message, qos: Qos, counts: &mut Counts) {
         self.wait(message.clone(), qos, false);
         self.send(counts);
     }
 
-    /// It is to get what is retained for a filter, from the beginning.
+    /// Starts to send the messages that are retained for a filter, from the beginning.
     pub(crate) fn replay(&mut self, filter: &str, qos: Qos) {
         self.forget_replay(filter);
         self.replays.push_back(Replay { filter: filter.into(), qos, after: None });
@@ -138,8 +142,8 @@ impl Session {
         self.replays.retain(|replay| &*replay.filter != filter);
     }
 
-    /// Goes on with what it is to get, as far as there is room; among all clients there
-    /// is some for so many bytes.
+    /// Sends what waits, as far as there is room. All clients together have room for this many
+    /// bytes.
     pub(crate) fn go_on(&mut self, retained: &Retained, bytes: usize, counts: &mut Counts) {
         self.send(counts);
         if !self.replays.is_empty() {
@@ -154,8 +158,8 @@ impl Session {
         self.waiting.push_back(Delivery { message, qos, retain });
     }
 
-    /// Sends what is not sent on this connection, and then what waits, while there are not too many
-    /// without an answer.
+    /// Sends the messages that were not sent on this connection yet, and then those that wait, as
+    /// long as there are not too many unanswered ones.
     fn send(&mut self, counts: &mut Counts) {
         let Some(link) = &self.link else { return };
         loop {
@@ -180,7 +184,7 @@ impl Session {
         }
     }
 
-    /// Says some of what is retained, and has itself woken for the rest.
+    /// Sends some of the retained messages, and wakes itself for the rest.
     fn say_retained(&mut self, retained: &Retained, bytes: usize, counts: &mut Counts) {
         let Some(link) = self.link.clone() else { return };
         let held_bytes_max = self.held_bytes + bytes;
@@ -188,7 +192,7 @@ impl Session {
         while let Some(mut replay) = self.replays.pop_front() {
             for (name, message) in retained.rest(&replay) {
                 if looked_at == LOOKED_AT_MAX {
-                    // In the next turn, behind the others.
+                    // In the next turn, after the other machines.
                     link.notifier.wakeup();
                     return self.replays.push_front(replay);
                 }
@@ -198,12 +202,13 @@ impl Session {
                     if qos == Qos::Zero && link.send(message.once(true)) {
                         counts.delivered += 1;
                     } else if qos > Qos::Zero && self.held_bytes + message.len() > held_bytes_max {
-                        // Whose answer makes room for it would have to be asked of all.
+                        // An answer of any client could make room, so this would have to be checked
+                        // after each of them.
                         counts.dropped += 1;
                     } else if qos > Qos::Zero && self.waiting.len() < UNANSWERED_MAX {
                         self.wait(message.clone(), qos, true);
                     } else {
-                        // Room, or an answer, wakes us.
+                        // Room in the outbox, or an answer, wakes the machine.
                         return self.replays.push_front(replay);
                     }
                 }
@@ -212,7 +217,7 @@ impl Session {
         }
     }
 
-    /// PUBACK: a message of QoS 1 has come.
+    /// PUBACK: the client has received a message of QoS 1.
     pub(crate) fn acknowledged(&mut self, id: u16) {
         let Some(at) = self.answered_by(id, Qos::One) else { return };
         if let Some(Unanswered { stage, .. }) = self.remove(at) {
@@ -220,7 +225,7 @@ impl Session {
         }
     }
 
-    /// PUBREC: one of QoS 2 has come.
+    /// PUBREC: the client has received a message of QoS 2.
     pub(crate) fn received(&mut self, id: u16) {
         let Some(at) = self.answered_by(id, Qos::Two) else { return };
         let stage = std::mem::replace(&mut self.unanswered[at].stage, Stage::Released);
@@ -229,7 +234,7 @@ impl Session {
 
     fn answered_by(&self, id: u16, qos: Qos) -> Option<usize> {
         self.unanswered.iter().enumerate().position(|(at, unanswered)| {
-            // The client may have it.
+            // The client may have received it.
             let was_sent = at < self.sent || unanswered.again;
             was_sent && unanswered.is_answered_by(id, qos)
         })
@@ -247,7 +252,7 @@ impl Session {
         }
     }
 
-    /// PUBCOMP: the client has let go of the number.
+    /// PUBCOMP: the client has released the number.
     pub(crate) fn completed(&mut self, id: u16) {
         let is_it = |unanswered: &Unanswered| {
             unanswered.id == id && matches!(unanswered.stage, Stage::Released)
@@ -257,11 +262,11 @@ impl Session {
         }
     }
 
-    /// Whether a message of QoS 2 that the client has sent is a new one.
+    /// Returns whether a message of QoS 2 from the client is new.
     ///
     /// # Errors
     ///
-    /// Too many numbers are taken.
+    /// Too many numbers are in use.
     pub(crate) fn is_new(&mut self, id: u16) -> Result<bool, Malformed> {
         if self.received.len() >= RECEIVED_MAX && !self.received.contains(&id) {
             return Err(Malformed("too many messages that are not released"));
@@ -276,7 +281,7 @@ impl Session {
 }
 
 impl Unanswered {
-    /// Whether it is the message with this number, of this QoS.
+    /// Returns whether it is the message with this number and QoS.
     fn is_answered_by(&self, id: u16, qos: Qos) -> bool {
         self.id == id && matches!(&self.stage, Stage::Message(sent) if sent.qos == qos)
     }
@@ -292,11 +297,12 @@ impl Unanswered {
 }
 
 impl Link {
-    /// False where there is no room, or nobody. Its machine is woken once there is.
+    /// Sends a packet. Returns `false` if there is no room, or no connection. The machine is woken
+    /// when there is room.
     fn send(&self, packet: Block) -> bool {
         match self.outbox.send(packet) {
             Ok(()) => return true,
-            // There may be room by now, of which nobody would tell.
+            // There may be room by now, which would not be notified any more.
             Err(OutboxError::Full(_)) if !self.outbox.wake_when_room(&self.notifier) => {
                 self.notifier.wakeup();
             }
@@ -306,7 +312,8 @@ impl Link {
     }
 }
 
-/// The next number that no unanswered message has; there are far fewer of these than numbers.
+/// Returns the next number that no unanswered message has. There are far fewer of these than
+/// numbers.
 fn free_id(last: &mut u16, unanswered: &VecDeque<Unanswered>) -> u16 {
     loop {
         *last = last.wrapping_add(1).max(1);

@@ -2,17 +2,17 @@
 
 use super::reader::Malformed;
 
-/// How many levels a filter may have: so many nodes deep is the tree of all of them. A name may
-/// have more; nothing but a `#` hears what is below.
+/// The maximum number of levels in a filter, which is also the maximum depth of the tree. A topic
+/// name may have more; levels below are only matched by `#`.
 pub(crate) const LEVELS_MAX: usize = 64;
 
-/// One level, whatever it is.
+/// Matches exactly one level.
 pub(crate) const ONE: &str = "+";
 
-/// All levels from here on, and none.
+/// Matches all following levels, or none.
 pub(crate) const ALL: &str = "#";
 
-/// A name: what a message is published to (§4.7.1.1, §4.7.3).
+/// Checks a topic name, to which messages are published (§4.7.1.1, §4.7.3).
 pub(crate) fn check_name(name: &str) -> Result<&str, Malformed> {
     match name {
         "" => Err(Malformed("a topic without a name")),
@@ -21,7 +21,8 @@ pub(crate) fn check_name(name: &str) -> Result<&str, Malformed> {
     }
 }
 
-/// A filter: what a client subscribes to. A wildcard is a whole level, `#` the last one.
+/// Checks a filter, to which clients subscribe. A wildcard must be a whole level, and `#` the last
+/// one.
 pub(crate) fn check_filter(filter: &str) -> Result<&str, Malformed> {
     if filter.is_empty() {
         return Err(Malformed("an empty filter"));
@@ -36,12 +37,12 @@ pub(crate) fn check_filter(filter: &str) -> Result<&str, Malformed> {
     Ok(filter)
 }
 
-/// How many levels there are.
+/// Returns the number of levels.
 pub(crate) fn levels(filter: &str) -> usize {
     filter.split('/').count()
 }
 
-/// Whether a filter is for a name.
+/// Returns whether a filter matches a name.
 pub(crate) fn matches(filter: &str, name: &str) -> bool {
     if is_hidden(name) && filter.starts_with(['+', '#']) {
         return false;
@@ -49,7 +50,7 @@ pub(crate) fn matches(filter: &str, name: &str) -> bool {
     let mut name = name.split('/');
     for level in filter.split('/') {
         match (level, name.next()) {
-            // Behind the last level, too: `a/#` is for `a` (§4.7.1.2).
+            // This also matches after the last level: `a/#` matches `a` (§4.7.1.2).
             (ALL, _) => return true,
             (ONE, Some(_)) => {}
             (level, Some(here)) if level == here => {}
@@ -59,15 +60,15 @@ pub(crate) fn matches(filter: &str, name: &str) -> bool {
     name.next().is_none()
 }
 
-/// Names with a dollar are for the broker's own purposes: a wildcard at the beginning does not mean
-/// them (§4.7.2).
+/// Returns whether a name begins with a dollar. Such names are for the broker's own purposes, and a
+/// wildcard at the beginning does not match them (§4.7.2).
 pub(crate) fn is_hidden(name: &str) -> bool {
     name.starts_with('$')
 }
 
-/// What all names begin with that a filter is for.
+/// Returns the common beginning of all names that a filter matches.
 pub(crate) fn beginning(filter: &str) -> &str {
     let end = filter.find(['+', '#']).unwrap_or(filter.len());
-    // `a/#` is for `a` as well.
+    // `a/#` matches `a` as well.
     filter[..end].strip_suffix('/').unwrap_or(&filter[..end])
 }

@@ -1,4 +1,4 @@
-//! Who has subscribed to what: a tree, a level of the filters in each node.
+//! All subscriptions, as a tree in which each node is one level of the filters.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::packet::Qos;
 use super::session::SessionId;
 use super::topic::{ALL, ONE, is_hidden};
 
-/// What a message costs is the number of nodes that its name leads to, not the number of all
+/// The cost of a message is the number of nodes that its name leads to, not the number of all
 /// subscriptions.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
@@ -15,9 +15,9 @@ pub(crate) struct Tree {
 
 #[derive(Debug, Default)]
 struct Node {
-    /// By the level of the filter; `+` and `#`, which no name has, stand for themselves.
+    /// By the level of the filter; `+` and `#`, which no name contains, stand for themselves.
     children: BTreeMap<Box<str>, Node>,
-    /// Whose filter ends here.
+    /// The sessions whose filters end here.
     subscribers: BTreeMap<SessionId, Qos>,
 }
 
@@ -34,7 +34,7 @@ impl Tree {
         self.root.remove(Some(filter), session);
     }
 
-    /// Adds all who are to hear of a name, each once, at the best QoS of its filters (§3.3.5).
+    /// Adds all subscribers of a name, each once, with the highest QoS of its filters (§3.3.5).
     pub(crate) fn find(&self, name: &str, found: &mut Vec<(SessionId, Qos)>) {
         self.root.find(Some(name), is_hidden(name), found);
         found.sort_unstable_by_key(|(session, qos)| (*session, std::cmp::Reverse(*qos)));
@@ -47,7 +47,7 @@ impl Node {
         self.children.is_empty() && self.subscribers.is_empty()
     }
 
-    /// As deep as filters are, which is bounded where they are taken.
+    /// The recursion is as deep as filters are, which is limited when they are accepted.
     fn remove(&mut self, rest: Option<&str>, session: SessionId) {
         let Some(rest) = rest else {
             self.subscribers.remove(&session);
@@ -61,7 +61,7 @@ impl Node {
         }
     }
 
-    /// As deep as filters are, however deep the name is.
+    /// The recursion is as deep as filters are, however deep the name is.
     fn find(&self, rest: Option<&str>, is_hidden: bool, found: &mut Vec<(SessionId, Qos)>) {
         if let Some(all) = self.children.get(ALL).filter(|_| !is_hidden) {
             all.add_to(found);

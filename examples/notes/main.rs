@@ -1,17 +1,17 @@
-//! A service in 70 lines: routes, JSON in and out, a query, refusals in JSON; notes in memory.
+//! A service in 70 lines: routes, JSON in and out, a query, errors as JSON, and notes in memory.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example notes [ADDRESS]
 //! curl -i http://127.0.0.1:3000/notes --json '{"text": "water the plants"}'
 //! ```
 //!
-//! `GET /notes?limit=20` lists them, 100 at most, `POST /notes` adds one (`{"text": ".."}`), `GET`
-//! and `DELETE` of `/notes/ID` are about one. What a handler is given its arguments say: a request
-//! that lacks one of them, or whose body is no note, is refused before it is called, with the
-//! reason.
+//! `GET /notes?limit=20` lists the notes, at most 100. `POST /notes` adds one (`{"text": ".."}`).
+//! `GET` and `DELETE` of `/notes/ID` return or remove one. The arguments of a handler declare what
+//! it needs: if a request lacks one of them, or its body is not a note, the request is refused with
+//! the reason before the handler is called.
 //!
-//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are
-//! under way finish.
+//! It listens on 127.0.0.1:3000 unless told otherwise. On SIGINT or SIGTERM, requests in progress
+//! are finished first.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -25,14 +25,14 @@ use rotor_examples::program;
 use rotor_service::{Json, Path, Query, Refused, Router, json};
 use serde::{Deserialize, Serialize};
 
-/// Notes that are kept at most: they are in memory.
+/// The maximum number of notes, which are kept in memory.
 const NOTES_MAX: usize = 10_000;
 
-/// Octets of a note at most, as JSON.
+/// The maximum size of a note as JSON, in bytes.
 const NOTE_BYTES_MAX: usize = 4 << 10;
 
-/// Notes in a list at most, whatever is asked for: a response is in memory, and all of them together
-/// would be 40 MB.
+/// The maximum number of notes in a list, whatever the request says: a response is in memory, and
+/// all notes together would be 40 MB.
 const LIST_MAX: usize = 100;
 
 #[derive(Serialize, Deserialize)]
@@ -45,7 +45,7 @@ struct Note {
 #[derive(Default)]
 struct Notes {
     kept: BTreeMap<u64, Note>,
-    /// The last number that was given: none is given again.
+    /// The last number that was given to a note. Numbers are not used again.
     last: u64,
 }
 

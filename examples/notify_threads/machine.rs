@@ -1,10 +1,10 @@
-//! Three machines that other threads reach, each in another way.
+//! Three machines that other threads can reach, each in another way.
 //!
 //! | machine | reached by | when |
 //! |--|--|--|
-//! | `Counter` | `Notifier` | something elsewhere has changed, and only the latest state counts |
-//! | `Inbox` | `Mailbox` | every message counts, and there may be many |
-//! | `Results` | `Port` and `Future` | one value is awaited, and so is the news that it will never come |
+//! | `Counter` | `Notifier` | something elsewhere has changed, and only the latest state matters |
+//! | `Inbox` | `Mailbox` | every message matters, and there may be many |
+//! | `Results` | `Port` and `Future` | one value is awaited, or the notice that it will never come |
 
 use std::mem;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use rotor::{
     rotor_compose,
 };
 
-/// How many messages are taken in one event before the other machines have their turn.
+/// How many messages are taken in one event before other machines have their turn.
 const MESSAGES_PER_EVENT: u32 = 64;
 
-/// What the machines have found out when they end.
+/// The results of the machines when they end.
 #[derive(Default)]
 pub(crate) struct Report {
     pub(crate) counted: u64,
-    /// How often the counter was woken for it: wake-ups coalesce.
+    /// How often the counter was woken for this number: wake-ups coalesce.
     pub(crate) wakeups: u64,
     pub(crate) messages: u64,
     pub(crate) sum_of_results: u64,
@@ -38,7 +38,7 @@ rotor_compose! {
     }
 }
 
-/// Follows a number that threads count up, until it has reached `end`.
+/// Follows a number that other threads increment, until it has reached `end`.
 pub(crate) struct Counter {
     pub(crate) number: Arc<AtomicU64>,
     pub(crate) end: u64,
@@ -50,14 +50,14 @@ impl Machine for Counter {
 
     fn wakeup(self, scope: &mut Scope<'_, Report>) -> Response<Self, Infallible> {
         scope.wakeups += 1;
-        // Whatever was written before a wake-up is seen here, so that the last one cannot be
-        // missed.
+        // Everything that was written before a wake-up is visible here, so the last change cannot
+        // be missed.
         scope.counted = self.number.load(Relaxed);
         if scope.counted == self.end { Response::done() } else { Response::ok(self) }
     }
 }
 
-/// Counts messages until nobody is left who could send one.
+/// Counts messages until there is no sender any more.
 pub(crate) struct Inbox {
     mailbox: Mailbox<u64>,
 }
@@ -81,7 +81,7 @@ impl Machine for Inbox {
                 Err(ReceiveError::Closed) => return Response::done(),
             }
         }
-        // There may be more: once more, behind the others.
+        // There may be more: call again, after the other machines.
         scope.notifier().wakeup();
         Response::ok(self)
     }

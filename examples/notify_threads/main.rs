@@ -8,9 +8,9 @@
 //! results add up to 400000, and 1 was lost
 //! ```
 //!
-//! The number of wake-ups differs from run to run, the others never do. One thread more than the
-//! result says drops its port without a value: its machine hears of that too. The loop ends by
-//! itself when its last machine has.
+//! The number of wake-ups differs from run to run, the other numbers do not. One additional thread
+//! drops its port without a value, and its machine is told that as well. The loop ends by itself
+//! when its last machine has ended.
 #![forbid(unsafe_code)]
 
 mod machine;
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
 }
 
 fn notify() -> Result<(), BoxError> {
-    // None of them would reach nobody, and the loop would wait for ever.
+    // Without any thread, no machine would be woken, and the loop would wait for ever.
     let threads: usize = program::argument(1, FOUR)?.get().into();
     let each: u64 = program::argument(2, MANY)?.get().into();
     on_chosen_loop(Threads { threads, each })
@@ -72,13 +72,13 @@ impl OnAnyLoop for Threads {
 
         let mut instance = creator.instantiate(Report::default());
         thread::scope(|scope| {
-            // Nobody will set this one.
+            // This port gets no value.
             drop(ports.pop());
             for port in ports {
                 let (number, notifier, sender) = (&number, notifier.clone(), sender.clone());
                 scope.spawn(move || work(each, number, &notifier, &sender, port));
             }
-            // The inbox ends with its last sender.
+            // The inbox ends when its last sender is dropped.
             drop(sender);
             instance.run()
         })?;
@@ -98,11 +98,11 @@ fn work(each: u64, number: &AtomicU64, notifier: &Notifier, sender: &Sender<u64>
     for message in 0..each {
         number.fetch_add(1, Relaxed);
         notifier.wakeup();
-        // A full mailbox is the loop's way to say: slower.
+        // A full mailbox is the loop's back-pressure.
         while let Err(SendError::Full(_)) = sender.send(message) {
             thread::yield_now();
         }
     }
-    // Refused only if nobody waits any more, which is nobody's loss.
+    // Refused only if the value is not wanted any more, which does no harm.
     let _ = port.set(each);
 }

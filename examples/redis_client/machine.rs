@@ -1,5 +1,5 @@
-//! A Redis client: commands go out as they come, as many as may wait for their answers; answers
-//! come back in order.
+//! A Redis client. It sends commands as they arrive, up to a limit of unanswered ones; the answers
+//! come back in the same order.
 
 use std::io::Write;
 
@@ -8,33 +8,34 @@ use rotor::{Notifier, Scope, Time};
 
 use crate::resp::{self, Parsed, Reader, Reply};
 
-/// How many commands may wait for their answers. Enough to keep a server on the same machine busy;
-/// few enough that what both sides hold stays small.
+/// The maximum number of unanswered commands. It is large enough to keep a server on the same
+/// machine busy, and small enough that both sides need little memory.
 pub(crate) const PIPELINE_MAX: usize = 128;
 
 /// How long the oldest command may wait for its answer, counted from when it became the oldest:
-/// some commands work for long.
+/// some commands take long.
 pub(crate) const ANSWER_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// What the client needs of the context: the commands, and somebody who hears the answers.
+/// What the client needs from the context: commands, and a receiver of the answers.
 pub(crate) trait Asks {
-    /// The connection stands: from now on this machine is to be woken when there is a command.
+    /// The connection is established. From now on this machine must be woken when there is a
+    /// command.
     fn connected(&mut self, notifier: Notifier);
-    /// The next command, if there is one.
+    /// Returns the next command, if there is one.
     fn command(&mut self) -> Command;
-    /// The answer to the oldest command that has none.
+    /// Receives the answer to the oldest unanswered command.
     fn answered(&mut self, reply: Reply);
-    /// The connection is gone, or was not made: commands that have no answer will get none.
+    /// The connection is gone, or could not be made. Unanswered commands will get no answer.
     fn lost(&mut self, why: String);
-    /// How many commands wait for their answers.
+    /// Returns how many commands wait for their answers.
     fn waiting(&self) -> usize;
 }
 
-/// What there is to do.
+/// The next thing to do.
 pub(crate) enum Command {
     Words(Vec<Vec<u8>>),
     NoneYet,
-    /// There will be none any more.
+    /// There will be no further commands.
     End,
 }
 
@@ -42,13 +43,13 @@ pub(crate) struct Redis<C> {
     /// There are no more commands.
     is_over: bool,
     reader: Reader,
-    /// How many unread bytes there must be before it is worth another look.
+    /// How many unread bytes there must be before parsing is worth another attempt.
     needs: usize,
     context: std::marker::PhantomData<fn(C)>,
 }
 
 impl<C: Asks> Redis<C> {
-    /// Sends what there is to be sent; then waits for answers. `is_answered`: the oldest command is
+    /// Sends commands, then waits for answers. `is_answered` says that the oldest command is
     /// another one than before.
     fn send(
         mut self,
@@ -74,8 +75,7 @@ impl<C: Asks> Redis<C> {
         self.wait(is_oldest_new, scope)
     }
 
-    /// Waits for more of the answers. A command that comes later does not put off the time of the
-    /// oldest.
+    /// Waits for more answers. A later command does not extend the time limit of the oldest one.
     fn wait(self, is_oldest_new: bool, scope: &Scope<'_, C>) -> Intent<Self> {
         let needs = self.needs;
         match scope.waiting() {
@@ -94,7 +94,7 @@ impl<C: Asks> Protocol for Redis<C> {
     type Seed = ();
 
     fn config((): &()) -> std::sync::Arc<rotor::stream::StreamConfig> {
-        // The longest string is read whole, with what stands around it.
+        // Enough for the longest string, together with its length and line ends.
         rotor::stream::StreamConfig::new().input_max(resp::LENGTH_MAX + 64).share()
     }
 
@@ -120,7 +120,7 @@ impl<C: Asks> Protocol for Redis<C> {
             }
             Parsed::Reply(reply) => {
                 scope.answered(reply);
-                // What else has come is looked at before more is asked.
+                // Input that has arrived already is handled before more commands are sent.
                 if transport.input.is_empty() {
                     return self.send(true, transport, scope);
                 }
@@ -165,7 +165,7 @@ impl<C: Asks> Protocol for Redis<C> {
         scope.lost(error.to_string());
     }
 
-    /// Asks nothing more; what was asked is still answered.
+    /// Sends no further commands; those that were sent are still answered.
     fn draining(
         mut self,
         _: Time,

@@ -6,10 +6,10 @@
 //! "hello"
 //! ```
 //!
-//! 127.0.0.1:6379 if there is no address. One command a line, words between spaces. Commands are
-//! sent without waiting for the answers to those before. When the connection breaks, it is made
-//! again; commands that had been sent then are shown as lost, since some of them may have been
-//! obeyed. The program ends with the input.
+//! The default address is 127.0.0.1:6379. The input has one command per line, with words separated
+//! by spaces. Commands are sent without waiting for the answers to earlier ones. If the connection
+//! breaks, it is made again; unanswered commands are then shown as lost, since some of them may
+//! have been executed. The program ends with its input.
 #![forbid(unsafe_code)]
 
 mod machine;
@@ -32,7 +32,7 @@ use rotor_uring::OnAnyLoop;
 /// The context: commands and answers.
 struct Console {
     commands: Receiver<Vec<Vec<u8>>>,
-    /// For the thread that reads commands, until it is started.
+    /// Given to the thread that reads commands when it is started.
     reader: Option<SyncSender<Vec<Vec<u8>>>>,
     waiting: usize,
     is_over: bool,
@@ -91,12 +91,12 @@ impl Console {
 }
 
 fn show(line: &str) {
-    // Where this cannot be printed there is nobody to tell.
+    // If this cannot be printed, nothing else can be done.
     let _ = program::print(&[line.to_string()]);
 }
 
-/// Reads commands, one a line. Reading blocks, so it has a thread of its own, which ends with the
-/// input.
+/// Reads commands, one per line. Reading blocks, so this has a thread of its own, which ends with
+/// the input.
 fn read_commands(sender: SyncSender<Vec<Vec<u8>>>, notifier: &Notifier) {
     for line in io::stdin().lock().lines() {
         let Ok(line) = line else { break };
@@ -119,7 +119,7 @@ fn redis() -> Result<(), BoxError> {
     on_chosen_loop(Server(program::argument(1, SocketAddr::from(([127, 0, 0, 1], 6379)))?))
 }
 
-/// The server that is asked, by its address.
+/// The server, by its address.
 struct Server(SocketAddr);
 
 impl OnAnyLoop for Server {

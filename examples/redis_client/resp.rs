@@ -1,24 +1,24 @@
-//! RESP, version 2, as pure code: what Redis is asked and what it answers.
+//! RESP version 2, as pure code: commands to Redis and its answers.
 //!
 //! Source: the Redis serialization protocol specification (redis.io, "RESP").
 
 use std::fmt;
 
-/// The longest string, in bytes, and the most elements of an array that are taken. Redis allows 512
+/// The longest string, in bytes, and the maximum number of elements of an array. Redis allows 512
 /// MiB; a client that keeps whole replies in memory should not.
 pub(crate) const LENGTH_MAX: usize = 1024 * 1024;
 
-/// How deep arrays may lie in arrays.
+/// The maximum depth of nested arrays.
 const DEPTH_MAX: usize = 8;
 
-/// How long a reply may be in all, in bytes: two of the longest strings. What an array holds is in
-/// memory, whatever of it is still in the input.
+/// The maximum length of a whole reply, in bytes: two of the longest strings. The elements of an
+/// array are in memory, even those that were already taken out of the input.
 pub(crate) const REPLY_BYTES_MAX: usize = 2 * LENGTH_MAX;
 
-/// How long the first line of a reply may be, in bytes with its end.
+/// The maximum length of the first line of a reply, in bytes including its end.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
-/// What the server answers.
+/// An answer of the server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Reply {
     Simple(String),
@@ -30,38 +30,38 @@ pub(crate) enum Reply {
     Array(Vec<Reply>),
 }
 
-/// What the input has come to.
+/// The result of parsing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Parsed {
     Reply(Reply),
-    /// At least so many unread bytes are needed.
+    /// At least this many unread bytes are needed.
     Needs(usize),
-    /// The server does not speak this protocol, or beyond the limits. There is nothing to be read
-    /// after that.
+    /// The server does not speak this protocol, or exceeds the limits. Nothing can be read after
+    /// that.
     Malformed(&'static str),
 }
 
-/// Reads replies, in whatever pieces they come. What is complete of an array is taken out of the
-/// input at once, and no line is searched twice; so a reply costs what it is long, however it
-/// drips.
+/// Parses replies, however they are split. Complete elements of an array are taken out of the input
+/// at once, and no line is searched twice, so the cost of a reply is proportional to its length,
+/// however slowly it arrives.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     /// Arrays that have begun and not ended, the outermost first.
     open: Vec<OpenArray>,
-    /// How many bytes of the reply at hand were taken.
+    /// How many bytes of the current reply were taken.
     taken: usize,
-    /// How many of the unread bytes are known not to begin the end of a line.
+    /// How many of the unread bytes are known not to contain the end of a line.
     searched: usize,
 }
 
 #[derive(Debug)]
 struct OpenArray {
     elements: Vec<Reply>,
-    /// How many are still to come.
+    /// How many elements are still to come.
     left: usize,
 }
 
-/// What stands at the beginning of the input, and how many bytes that is.
+/// The element at the beginning of the input, and its length in bytes.
 enum Element {
     Whole(Reply, usize),
     Array(usize, usize),
@@ -80,8 +80,8 @@ pub(crate) fn write_command(out: &mut Vec<u8>, words: &[&[u8]]) {
 }
 
 impl Reader {
-    /// Reads on in `input`; returns how many bytes of it are dealt with, which the caller removes,
-    /// and what they have come to.
+    /// Continues to parse `input`. Returns how many bytes of it were processed, which the caller
+    /// must remove, and the result.
     pub(crate) fn read(&mut self, input: &[u8]) -> (usize, Parsed) {
         let mut at = 0;
         loop {
@@ -113,8 +113,8 @@ impl Reader {
         }
     }
 
-    /// Puts a reply into the array that it belongs to; answers the outermost one that is complete
-    /// with it.
+    /// Puts a reply into the array to which it belongs. Returns the outermost reply that is
+    /// complete with it.
     fn place(&mut self, mut reply: Reply) -> Option<Reply> {
         while let Some(mut array) = self.open.pop() {
             array.elements.push(reply);
@@ -163,12 +163,12 @@ impl Reader {
         }
     }
 
-    /// Where the first line ends; looks on where it stopped.
+    /// Returns where the first line ends; continues the search where it stopped.
     fn line_end(&mut self, input: &[u8]) -> Option<usize> {
         let new = input.get(self.searched..)?;
         let found = new.windows(2).position(|pair| pair == b"\r\n");
         let end = found.map(|place| self.searched + place);
-        // The last byte may be the first half of it.
+        // The last byte may be the first half of a line end.
         self.searched = if end.is_some() { 0 } else { input.len().saturating_sub(1) };
         end
     }
@@ -187,7 +187,7 @@ fn bulk(input: &[u8], start: usize, length: usize) -> Element {
     }
 }
 
-/// As `redis-cli` shows it, on one line.
+/// Prints a reply as `redis-cli` does, on one line.
 impl fmt::Display for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

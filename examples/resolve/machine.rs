@@ -1,19 +1,19 @@
-//! Asks a resolver one thing, and keeps what it answers in the context.
+//! Asks a resolver one question, and stores the answer in the context.
 
 use rotor::dns::{Dns, LookupResult, Question};
 use rotor::stream::{HasResolver, HostName, ResolveResult};
 use rotor::{Future, Infallible, Machine, Outcome, Response, Scope};
 
-/// What is asked.
+/// The question.
 #[derive(Clone)]
 pub(crate) enum Asked {
-    /// The addresses of a host, as programs look for them.
+    /// The addresses of a host, as programs look them up.
     Host(HostName),
     /// Records of one kind.
     Records(Question),
 }
 
-/// What came of it; nothing, if the resolver ended.
+/// The result; none if the resolver ended.
 pub(crate) enum Came {
     Host(ResolveResult),
     Records(LookupResult),
@@ -34,7 +34,7 @@ impl Machine for Asker {
     type Context = Context;
     type Seed = Infallible;
 
-    /// The loop runs: there is a context with a resolver in it now.
+    /// Called when the loop runs: now there is a context with a resolver in it.
     fn timeout(self, scope: &mut Scope<'_, Context>) -> Response<Self, Infallible> {
         let Asker::Asks(asked) = self else { return Response::keep(self) };
         Response::attempt(|| {

@@ -1,5 +1,5 @@
 //! Prints the addresses of a host, or its records of one kind (`A`, `AAAA`, `CNAME`, `MX`, `PTR`,
-//! `SRV`, `TXT`). Of an address, `PTR` finds the name.
+//! `SRV`, `TXT`). For an address, `PTR` finds the name.
 //!
 //! ```text
 //! # without a server: those of /etc/resolv.conf
@@ -24,7 +24,7 @@ use rotor_examples::program;
 use rotor_uring::OnAnyLoop;
 
 rotor_compose! {
-    /// The one who asks, and the one who is asked.
+    /// The machine that asks, and the resolver.
     enum Resolve <N: IpNet> <Context> {
         Asker(Asker),
         Resolver(Resolver<N, Context>),
@@ -48,7 +48,7 @@ fn resolve() -> Result<(), BoxError> {
     on_chosen_loop(Lookup { asked: asked(&name, &kind)?, config })
 }
 
-/// What is asked, and whom.
+/// The question, and the server to ask.
 struct Lookup {
     asked: Asked,
     config: ResolverConfig,

@@ -1,5 +1,5 @@
-//! A REST service over SQLite: routes, JSON in and out, static files, a database
-//! that blocks on other threads.
+//! A REST service over SQLite: routes, JSON in and out, static files, and a blocking database on
+//! other threads.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example rest_service [ADDRESS [FILE [DIRECTORY]]]
@@ -8,16 +8,17 @@
 //! curl http://127.0.0.1:3000/notes
 //! ```
 //!
-//! `GET /notes?limit=20` lists them, `POST /notes` adds one (`{"text": ".."}`), `GET` and
-//! `DELETE` of `/notes/ID` are about one; `GET /later` answers after a tenth of a second; below
-//! `/static` are the files of a directory. Every refusal is JSON too. Handlers are async
+//! `GET /notes?limit=20` lists the notes, `POST /notes` adds one (`{"text": ".."}`), `GET` and
+//! `DELETE` of `/notes/ID` return or remove one. `GET /later` answers after a tenth of a second.
+//! Below `/static` are the files of a directory. Every error is JSON too. Handlers are async
 //! functions; each asks the database on a thread of the pool, which has a connection of its own,
 //! and waits for the answer.
 //!
-//! It listens on 127.0.0.1:3000, keeps the notes in `notes.sqlite` and has the files of the current
-//! directory unless told otherwise. SIGINT or SIGTERM lets the requests that are under way finish.
+//! It listens on 127.0.0.1:3000, keeps the notes in `notes.sqlite` and serves the files of the
+//! current directory unless told otherwise. On SIGINT or SIGTERM, requests in progress are finished
+//! first.
 //!
-//! The same on axum is `benches/peers/rest-axum`; `tests/long/first-service` compares them.
+//! `benches/peers/rest-axum` is the same service on axum; `tests/long/first-service` compares them.
 #![forbid(unsafe_code)]
 
 mod notes;

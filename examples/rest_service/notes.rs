@@ -18,11 +18,11 @@ pub(crate) struct NewNote {
     text: String,
 }
 
-/// Makes the table where it is not there.
+/// Makes the table if it does not exist.
 pub(crate) fn open(file: String) -> Result<PerThread<Connection>> {
     let connect = move || {
         let connection = Connection::open(&file)?;
-        // For so long a thread waits for another one that writes.
+        // How long a thread waits for another one that writes.
         connection.busy_timeout(Duration::from_secs(5))?;
         Ok::<_, rusqlite::Error>(connection)
     };

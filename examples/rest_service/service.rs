@@ -1,4 +1,4 @@
-//! From requests to questions for the database, and from what comes back to answers.
+//! Turns requests into database queries, and their results into responses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use rusqlite::Connection;
 
 use crate::notes::{self, NewNote};
 
-/// The longest body, in octets: a text and a little more.
+/// The longest body, in bytes: a text and a little more.
 const BODY_MAX: usize = 16 << 10;
 
-/// Notes in a list, at most.
+/// The maximum number of notes in a list.
 const LIST_MAX: u32 = 100;
 
 #[derive(Clone, Copy)]

@@ -1,4 +1,4 @@
-//! `Back`: the handler that makes a request of the upstream, on a connection of the pool.
+//! `Back`: the handler that makes a request to the upstream, on a connection of the pool.
 
 use std::marker::PhantomData;
 
@@ -12,29 +12,29 @@ use super::handshake::Ask;
 use super::message::{Answer, Lines, MESSAGES_MAX, Message, borrowed};
 use super::tunnel::Tunnel;
 
-/// A request as it goes to the upstream, and the way back to the client.
+/// A request to the upstream, and the channel back to the client's side.
 pub(crate) struct Back<C> {
     pub(crate) method: String,
     pub(crate) target: String,
     pub(crate) fields: Lines,
     pub(crate) body: BodyKind,
     pub(crate) expects_continue: bool,
-    /// The client can take trailers; so the upstream may send some.
+    /// Whether the client accepts trailers, so that the upstream may send some.
     pub(crate) takes_trailers: bool,
     pub(crate) wants_websocket: bool,
-    /// How the upstream was asked for that.
+    /// The WebSocket handshake with the upstream, if one was sent.
     pub(crate) ask: Option<Ask>,
     pub(crate) front: Sender<Message>,
-    /// What the client's side says, once there is a connection.
+    /// The messages of the client's side, once there is a connection.
     pub(crate) messages: Option<Mailbox<Message>>,
-    /// The client's side knows that the body can be taken.
+    /// Whether the client's side was told that the body can be taken.
     pub(crate) wants_body: bool,
-    /// The client's side waits to be asked for more.
+    /// Whether the client's side waits for `More`.
     pub(crate) owes_more: bool,
     pub(crate) context: PhantomData<fn(C)>,
 }
 
-/// What is known of a request's body.
+/// What is known about a request's body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyKind {
     None,
@@ -52,12 +52,12 @@ impl<C> Back<C> {
         for (name, value) in &self.fields {
             request.add_header(name, value)?;
         }
-        // As gRPC asks for it; hardly a server of HTTP/1.1 looks at it.
+        // gRPC needs this; servers of HTTP/1.1 hardly look at it.
         if self.takes_trailers && request.version() == Version::Http2 {
             request.add_header("TE", "trailers")?;
         }
         if self.wants_websocket {
-            // Anew for each attempt: the next one may be on a connection of another version.
+            // Made anew for each attempt: the next one may be on a connection of another version.
             self.ask = Some(Ask::write(request, scope)?);
         }
         match self.body {
@@ -74,7 +74,7 @@ impl<C> Back<C> {
         request.done_headers()
     }
 
-    /// Ends the request, with trailers where its body has no length: others have none.
+    /// Ends the request, with trailers if its body has no length; other bodies have no trailers.
     fn end(&self, trailers: &Lines, request: &mut Request<'_>) -> Result<(), MessageError> {
         match self.body {
             BodyKind::Unknown if !trailers.is_empty() => {
@@ -84,19 +84,19 @@ impl<C> Back<C> {
         }
     }
 
-    /// Says that the body may come.
+    /// Tells the client's side that the body can be sent.
     fn want_body(&mut self) {
         if !std::mem::replace(&mut self.wants_body, true) {
             self.say(Message::Wanted);
         }
     }
 
-    /// The client's side may be gone; then this one is about to be cancelled.
+    /// Sends a message to the client's side. If that is gone, this side is about to be cancelled.
     fn say(&self, message: Message) {
         let _client_is_gone = self.front.send(message);
     }
 
-    /// Takes what the client's side has said.
+    /// Processes the messages of the client's side.
     fn listen(mut self, request: &mut Request<'_>) -> Next<Self> {
         let mut wants_more = false;
         while let Some(message) = self.messages.as_mut().and_then(Mailbox::receive) {
@@ -110,7 +110,7 @@ impl<C> Back<C> {
                     wants_more = true;
                     Ok(())
                 }
-                // A client's side that breaks off cancels the request.
+                // If the client's side aborts, the request is cancelled.
                 Message::Ready(_)
                 | Message::Wanted
                 | Message::Interim(..)
@@ -121,8 +121,8 @@ impl<C> Back<C> {
                 return Next::error(error);
             }
         }
-        // One piece at a time, and the next when this one has gone: so a slow upstream slows the
-        // client down.
+        // One piece at a time, and the next one when this one has been sent, so that a slow
+        // upstream slows down the client.
         if self.owes_more && request.room() > 0 {
             self.owes_more = false;
             self.say(Message::More);
@@ -153,7 +153,7 @@ impl<C> Client for Back<C> {
         if let Err(error) = self.write(request, scope) {
             return Next::error(error);
         }
-        // A second attempt is made on another connection, which a new mailbox wakes.
+        // A second attempt is made on another connection, which needs a new mailbox to be woken.
         let (sender, messages) = scope.create_mailbox(MESSAGES_MAX);
         self.messages = Some(messages);
         self.wants_body = false;
@@ -183,13 +183,13 @@ impl<C> Client for Back<C> {
         _: &mut Request<'_>,
         _: &mut Scope<'_, C>,
     ) -> Next<Self> {
-        // What this side has asked for itself is not the client's to know.
+        // This side has asked for it itself, so it is not passed on to the client.
         if head.status() == Status::CONTINUE {
             return Next::go_on(self).keep_deadline();
         }
         let lines = fields::end_to_end(head.fields(), |_| true);
         self.say(Message::Interim(head.status(), lines));
-        // A client that does not take it holds the next one off, which may be as large.
+        // If the client does not take it, the next one is held back, which may be as large.
         Next::hold(self).keep_deadline()
     }
 
@@ -199,16 +199,16 @@ impl<C> Client for Back<C> {
         _: &mut Request<'_>,
         _: &mut Scope<'_, C>,
     ) -> Next<Self> {
-        // The client was promised one protocol: another behind the same handshake is none of its
-        // choice, nor is one that answers somebody else's.
+        // The client was promised one protocol. The upstream must not choose another one, or agree
+        // to a handshake that was not sent.
         let agrees = self.ask.is_some_and(|ask| ask.is_granted_by(head));
         if head.status() == Status::SWITCHING_PROTOCOLS && !agrees {
             return Next::error(ResponseHeadError::UnexpectedSwitch);
         }
         let announced =
             head.fields().get_str("Content-Length").and_then(|length| length.parse().ok());
-        // No body follows, and the length is that of the one which GET would have had: it is passed
-        // on as it is.
+        // There is no body, and the length is that of the response to GET: it is passed on
+        // unchanged.
         let has_length_only = self.method == "HEAD" || head.status() == Status::NOT_MODIFIED;
         let answer = Answer {
             status: head.status(),
@@ -217,7 +217,7 @@ impl<C> Client for Back<C> {
             length: if has_length_only { announced } else { head.body_length() },
         };
         self.say(Message::Head(Box::new(answer)));
-        // One that answers instead of asking for the body hears from the client's side all the
+        // If the upstream responds without asking for the body, the client's side is told all the
         // same.
         self.want_body();
         if head.status() == Status::SWITCHING_PROTOCOLS
@@ -229,7 +229,8 @@ impl<C> Client for Back<C> {
     }
 
     fn response_block(self, block: Block, _: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
-        // Held until the client has taken it: what the upstream sends meanwhile stays there.
+        // Reading pauses until the client has taken it; meanwhile, the upstream's bytes stay in the
+        // socket.
         self.say(Message::Piece(block));
         Next::hold(self).keep_deadline()
     }

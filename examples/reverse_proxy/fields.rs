@@ -1,14 +1,13 @@
-//! Which fields pass a proxy, and which do not (RFC 9110 §7.6).
+//! Which fields a proxy passes on, and which it does not (RFC 9110 §7.6).
 
 use rotor::http::server::Head;
 use rotor::http::{Fields, Method, Nominated, Trailers, list_has_token};
 
 use super::message::Lines;
 
-/// Fields that are for one connection only, whatever `Connection` says of them; those that frame a
-/// message, which are always written anew, and the proof that a WebSocket was understood, which
-/// each side has for itself; and `Proxy`, which no request has and which programs behind a gateway
-/// of CGI take for `HTTP_PROXY`.
+/// Fields that are not passed on, whatever `Connection` says. Some are for one connection only.
+/// Some frame a message, and are always written anew. The WebSocket's key and its proof belong to
+/// one side. And `Proxy` is not used in requests, but CGI programs take it for `HTTP_PROXY`.
 const HOP_BY_HOP: [&str; 14] = [
     "connection",
     "content-length",
@@ -26,32 +25,33 @@ const HOP_BY_HOP: [&str; 14] = [
     "upgrade",
 ];
 
-/// Fields that `Connection` must not take away: requests would mean something else behind the proxy
-/// than before it.
+/// Fields that `Connection` must not remove, because requests would have another meaning after the
+/// proxy than before it.
 const NOT_NOMINATED: [&str; 6] =
     ["host", "content-length", "transfer-encoding", "authorization", "cookie", "forwarded"];
 
-/// Fields that are a proxy's to say, by their folded names. Those who get requests from a proxy
-/// only believe them, so a client that could send them through would be believed.
+/// Fields that only a proxy may set, by their folded names. Servers behind a proxy trust them, so a
+/// client that could send them through the proxy would be trusted.
 ///
-/// More names than are in use: a field that is dropped in vain is missed in a test, one that passes
-/// is found by an attacker. An upstream that believes yet another one needs it added here.
+/// There are more names here than are in use: a field that is removed needlessly is noticed in a
+/// test, one that passes is found by an attacker. If an upstream trusts yet another field, it must
+/// be added here.
 mod of_proxies {
-    /// Beginnings of names.
+    /// Prefixes of names.
     pub(super) const BEGINNINGS: [&str; 22] = [
-        // What was asked for before something rewrote it: frameworks route by it (`X-Original-URL`,
+        // The original URL before it was rewritten, by which frameworks route (`X-Original-URL`,
         // `X-Rewrite-URL`).
         "x-original-",
         "x-override-",
         "x-real-",
         "x-rewrite-",
-        // What routers tell themselves: a request with it has passed their checks.
+        // What routers say to each other: a request with such a field has passed their checks.
         "x-envoy-",
         "x-middleware-",
-        // Misspelt, and believed all the same.
+        // Misspelt, but trusted by some.
         "x-forward-",
         "x-forwarder-",
-        // Who has proved who he is, to a proxy that asks for it, by a password or a certificate.
+        // The user whom a proxy has authenticated, by a password or a certificate.
         "remote-",
         "ssl-client-",
         "x-auth-request-",
@@ -59,7 +59,7 @@ mod of_proxies {
         "x-remote-",
         "x-ssl-",
         "x-webauth-",
-        // The same in the words of those who offer it.
+        // The same from providers of such proxies.
         "cf-access-",
         "tailscale-",
         "x-amzn-mtls-",
@@ -69,7 +69,7 @@ mod of_proxies {
         "x-ms-client-principal",
     ];
 
-    /// What a name may have anywhere.
+    /// Substrings that a name may contain anywhere.
     pub(super) const PARTS: [&str; 4] = [
         "forwarded",
         // Certificates: `Client-Cert` and `Client-Cert-Chain` (RFC 9440 §2.4), `X-ARR-ClientCert`,
@@ -79,11 +79,11 @@ mod of_proxies {
         "authenticated-user",
     ];
 
-    /// Ends of names.
+    /// Suffixes of names.
     pub(super) const ENDS: [&str; 11] = [
-        // The value is an address, of the client as a rule: `Client-IP`, `X-Real-IP`,
-        // `True-Client-IP`, `CF-Connecting-IPv6`, `X-Azure-ClientIP`, `X-Remote-Addr`, and what the
-        // next provider calls it.
+        // The value is an address, usually the client's: `Client-IP`, `X-Real-IP`,
+        // `True-Client-IP`, `CF-Connecting-IPv6`, `X-Azure-ClientIP`, `X-Remote-Addr`, and whatever
+        // the next provider calls it.
         "-addr",
         "-ip",
         "-ip-authorization",
@@ -91,18 +91,17 @@ mod of_proxies {
         "-ipv6",
         "clientip",
         "socketip",
-        // The value is the host that was asked for: `X-Host`, `X-HTTP-Host-Override`,
-        // `Fastly-Host`.
+        // The value is the requested host: `X-Host`, `X-HTTP-Host-Override`, `Fastly-Host`.
         "-host",
         "-host-override",
-        // The value takes the place of the method. To HEAD, or to a method that we refuse: the
-        // upstream would frame its answer otherwise than it is read here, or do what nobody was to
-        // ask of it.
+        // The value overrides the method. With HEAD, the upstream would frame its response in
+        // another way than it is read here; with a method that this proxy refuses, the upstream
+        // would execute it.
         "-http-method",
         "-method-override",
     ];
 
-    /// Whole names.
+    /// Complete names.
     pub(super) const NAMES: [&str; 22] = [
         "cf-visitor",
         "client-address",
@@ -123,15 +122,15 @@ mod of_proxies {
         "x-script-name",
         "x-url-scheme",
         "x-waws-unencoded-url",
-        // By which file is sent in the answer's place, and where files lie: a server in front of
-        // the program says so.
+        // The file to be sent instead of the response, and where files are: a server in front of
+        // the program sets these.
         "x-accel-mapping",
         "x-sendfile-type",
         "script-name",
     ];
 }
 
-/// The end-to-end fields of a message, in order.
+/// Returns the end-to-end fields of a message, in order.
 pub(crate) fn end_to_end(fields: Fields<'_>, is_kept: impl Fn(&str) -> bool) -> Lines {
     let nominated = Nominated::from_fields(fields);
     let mut name = String::new();
@@ -147,12 +146,12 @@ pub(crate) fn end_to_end(fields: Fields<'_>, is_kept: impl Fn(&str) -> bool) -> 
         .collect()
 }
 
-/// Whether the client says that it takes trailers (RFC 9110 §10.1.4).
+/// Returns whether the client accepts trailers (RFC 9110 §10.1.4).
 pub(crate) fn takes_trailers(head: &Head<'_>) -> bool {
     head.fields().list("TE").any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
 }
 
-/// Trailer fields, as they are passed on: none of those that are a proxy's to say.
+/// Returns the trailer fields to pass on, without those that only a proxy may set.
 pub(crate) fn trailers_of(trailers: &Trailers) -> Lines {
     let mut name = String::new();
     let mut is_passed = |own: &str| {
@@ -163,9 +162,9 @@ pub(crate) fn trailers_of(trailers: &Trailers) -> Lines {
     kept.map(|field| (field.name.to_owned(), field.value.to_owned())).collect()
 }
 
-/// The name as those see it who find fields as variables: CGI (RFC 3875 §4.1.18) makes
+/// Folds a name as programs do that get fields as variables: CGI (RFC 3875 §4.1.18) makes
 /// `HTTP_CONTENT_LENGTH` of both `Content-Length` and `Content_Length`, gateways of many languages
-/// do the same, and some take every sign for a hyphen.
+/// do the same, and some take any special character for a hyphen.
 fn fold(name: &str, folded: &mut String) {
     folded.clear();
     let sign =
@@ -173,8 +172,8 @@ fn fold(name: &str, folded: &mut String) {
     folded.extend(name.chars().map(sign));
 }
 
-/// The target that the upstream is asked for: a whole URI without its authority, which is in `Host`
-/// then.
+/// Returns the request target for the upstream: an absolute URI is reduced to its path and query,
+/// and its authority is then in `Host`.
 pub(crate) fn target_of(head: &Head<'_>) -> String {
     let target = head.target();
     if target.starts_with('/') || target == "*" {
@@ -183,14 +182,15 @@ pub(crate) fn target_of(head: &Head<'_>) -> String {
     let has_path = target.split_once("://").is_some_and(|(_, rest)| rest.contains(['/', '?']));
     match head.query() {
         Some(query) => format!("{}?{query}", head.path()),
-        // RFC 9112 §3.2.4: so OPTIONS asks a server that is named by a whole URI about all of it.
+        // RFC 9112 §3.2.4: OPTIONS with an absolute URI without a path asks about the whole server.
         None if head.method() == Method::Options && !has_path => "*".to_owned(),
         None => head.path().to_owned(),
     }
 }
 
-/// How many proxies may still pass the request on, where it says so and its method has such a limit
-/// (RFC 9110 §7.6.2; TRACE is refused anyway). What is no number says nothing.
+/// Returns how many more proxies may pass the request on, if the request says so and its method has
+/// such a limit (RFC 9110 §7.6.2; TRACE is refused anyway). A value that is not a number is
+/// ignored.
 pub(crate) fn forwards_left(head: &Head<'_>) -> Option<u64> {
     let value =
         if head.method() == Method::Options { head.fields().get_str("Max-Forwards") } else { None };
@@ -199,8 +199,8 @@ pub(crate) fn forwards_left(head: &Head<'_>) -> Option<u64> {
         .and_then(|value| value.parse().ok())
 }
 
-/// Whether a field is a proxy's to say, by its folded name: where a request comes from, what it had
-/// asked for, and who asks.
+/// Returns whether only a proxy may set a field, by its folded name: where a request comes from,
+/// its original target, and the user.
 pub(crate) fn proxies_say(name: &str) -> bool {
     use of_proxies::{BEGINNINGS, ENDS, NAMES, PARTS};
     PARTS.iter().any(|part| name.contains(part))
@@ -209,7 +209,7 @@ pub(crate) fn proxies_say(name: &str) -> bool {
         || NAMES.contains(&name)
 }
 
-/// Whether `Connection` nominates a field that it must not.
+/// Returns whether `Connection` lists a field that it must not remove.
 pub(crate) fn nominates_wrongly(fields: Fields<'_>) -> bool {
     let mut name = String::new();
     fields.list("Connection").filter_map(|option| std::str::from_utf8(option).ok()).any(|option| {
@@ -218,8 +218,8 @@ pub(crate) fn nominates_wrongly(fields: Fields<'_>) -> bool {
     })
 }
 
-/// Whether `Upgrade` names the WebSocket; it may name other protocols beside, which are not passed
-/// on.
+/// Returns whether `Upgrade` contains `websocket`. It may contain other protocols as well, which
+/// are not passed on.
 pub(crate) fn names_websocket(fields: Fields<'_>) -> bool {
     fields.get_all("Upgrade").any(|value| list_has_token(value, "websocket"))
 }

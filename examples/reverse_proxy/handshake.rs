@@ -1,5 +1,5 @@
-//! `Wish`, `Ask`: the two handshakes of a WebSocket, with the client and with the upstream, each as
-//! its version of HTTP has it.
+//! `Wish`, `Ask`: the two handshakes of a WebSocket, with the client and with the upstream, each in
+//! its version of HTTP.
 //!
 //! ```text
 //!            HTTP/1.1 (RFC 6455)                HTTP/2 (RFC 8441)
@@ -8,8 +8,8 @@
 //!   agrees   101, Upgrade, the key's proof      200, which it shows as 101, and makes of it
 //! ```
 //!
-//! So key and proof are of one side, as framing is. What the two ends have to agree on (version,
-//! subprotocols, extensions, origin) passes as other fields do.
+//! So key and proof belong to one side, as framing does. What the two ends must agree on (version,
+//! subprotocols, extensions, origin) is passed on as other fields are.
 
 use rotor::Scope;
 use rotor::http::client::{self, Request};
@@ -19,21 +19,21 @@ use rotor::websocket::Key;
 
 use super::fields;
 
-/// What a client asks for.
+/// What a client requests.
 #[derive(Clone, Copy)]
 pub(crate) enum Wish {
-    /// An answer.
+    /// A response.
     Answer,
-    /// A WebSocket, and the proof that its key was understood.
+    /// A WebSocket, with a proof that its key was understood.
     ByKey(Key),
     /// A WebSocket, on a stream of HTTP/2.
     OnStream,
 }
 
 impl Wish {
-    /// Looks at a request; `None` where it asks for a WebSocket without a proper key.
+    /// Examines a request. Returns `None` if it requests a WebSocket without a valid key.
     pub(crate) fn of(head: &server::Head<'_>) -> Option<Wish> {
-        // It is offered with a GET that has no body, or not at all (RFC 6455 §4.1).
+        // A WebSocket is requested with a GET without a body, or not at all (RFC 6455 §4.1).
         let offers = head.wants_upgrade() && head.method() == Method::Get && !head.has_body();
         if !offers || !fields::names_websocket(head.fields()) {
             return Some(Wish::Answer);
@@ -48,13 +48,13 @@ impl Wish {
         !matches!(self, Wish::Answer)
     }
 
-    /// Whether the client must not be given an answer of this status: on a stream, any 2xx would
-    /// say that the WebSocket begins, and the page behind it would be taken for frames.
+    /// Returns whether the client must not get a response with this status: on a stream, any 2xx
+    /// would mean that the WebSocket begins, and the page in the body would be taken for frames.
     pub(crate) fn is_misled_by(&self, status: Status) -> bool {
         matches!(self, Wish::OnStream) && status.is_success()
     }
 
-    /// Writes what is this side's of the answer that agrees.
+    /// Writes this side's part of the response that agrees.
     pub(crate) fn grant(&self, response: &mut server::Response<'_>) -> Result<(), MessageError> {
         response.add_header("Upgrade", "websocket")?;
         match self {
@@ -64,15 +64,15 @@ impl Wish {
     }
 }
 
-/// That the upstream was asked for a WebSocket.
+/// The request for a WebSocket that was sent to the upstream.
 #[derive(Clone, Copy)]
 pub(crate) struct Ask {
-    /// On HTTP/1.1.
+    /// Present on HTTP/1.1.
     key: Option<Key>,
 }
 
 impl Ask {
-    /// Asks, in a request that was started.
+    /// Writes the handshake into a request that was started.
     pub(crate) fn write<C>(
         request: &mut Request<'_>,
         scope: &Scope<'_, C>,
@@ -85,7 +85,7 @@ impl Ask {
         Ok(Ask { key })
     }
 
-    /// Whether a 101 agrees to this, and to nothing else.
+    /// Returns whether a 101 agrees to exactly this.
     pub(crate) fn is_granted_by(&self, head: &client::Head<'_>) -> bool {
         self.key.is_none_or(|key| {
             fields::names_websocket(head.fields()) && key.is_proven_in(head.fields())

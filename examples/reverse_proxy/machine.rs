@@ -1,13 +1,13 @@
-//! `Front`: the handler that takes a request from a client, has it made of the upstream, and gives
-//! the answer back.
+//! `Front`: the handler that takes a request from a client, sends it to the upstream, and passes
+//! the response back.
 //!
 //! ```text
 //!   client ──▶ Front ──ask──▶ pool ──▶ Back ──▶ upstream
 //!          ◀──       ◀── messages ──▶      ◀──
 //! ```
 //!
-//! Both bodies are passed on piece by piece, each piece when the one before was taken, so a body of
-//! any length takes the memory of a short one. Framing is written anew on both sides, by the
+//! Both bodies are passed on piece by piece, each piece when the previous one was taken, so a long
+//! body takes as little memory as a short one. Framing is written anew on both sides, by the
 //! writers of server and client.
 
 use std::fmt::Display;
@@ -27,47 +27,47 @@ use super::message::{Answer, Lines, MESSAGES_MAX, Message, borrowed};
 use super::tunnel::Tunnel;
 use super::warnings::Warnings;
 
-/// How long a client waits until the answer begins: for a connection to the upstream to be free or
-/// made, and for the upstream. It counts from the head of the request, and while its body comes,
-/// from the latest piece that was passed on.
+/// How long a client waits for the beginning of the response. This includes waiting for a free
+/// connection to the upstream or making one, and the time of the upstream. It counts from the head
+/// of the request and, while the body is arriving, from the last piece that was passed on.
 pub(crate) const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// What the context has to offer.
+/// What the context must provide.
 pub(crate) trait Upstream: Sized + 'static {
-    /// What names the upstream to the pool.
+    /// The type by which the pool identifies the upstream.
     type Origin: Clone + 'static;
 
     /// The pool of connections to the upstream.
     fn pool(&self) -> &Pool<Back<Self>, Self::Origin>;
 
-    /// What the upstream is called where a client does not say whom it asks.
+    /// The name of the upstream, for clients that do not name a host.
     fn authority(&self) -> &str;
 
-    /// Where it is said that a request fails.
+    /// Where failed requests are reported.
     fn warnings(&mut self) -> &mut Warnings;
 }
 
-/// One request under way.
+/// One request in progress.
 pub(crate) struct Front<C: Upstream> {
     messages: Mailbox<Message>,
-    /// Dropping it cancels what is under way at the upstream.
+    /// Dropping it cancels the request to the upstream.
     outcome: Option<Future<ClientResult<Back<C>>>>,
     /// The upstream's side, once it can take the body.
     back: Option<Sender<Message>>,
     has_body: bool,
     expects_continue: bool,
     wish: Wish,
-    /// The client can take trailers, and the answer can have some.
+    /// Whether the client accepts trailers, and the response may have some.
     takes_trailers: bool,
     has_no_length: bool,
-    /// The upstream's side waits to be asked for more.
+    /// Whether the upstream's side waits for `More`.
     owes_more: bool,
     is_switched: bool,
     has_ended: bool,
 }
 
 impl<C: Upstream> Front<C> {
-    /// What goes to the upstream for this request.
+    /// Makes the request to the upstream.
     fn back_of(head: &Head<'_>, wish: Wish, upstream: &str, front: Sender<Message>) -> Back<C> {
         let forwards_left = fields::forwards_left(head);
         let is_ours = |name: &str| {
@@ -81,8 +81,8 @@ impl<C: Upstream> Front<C> {
                 add("Host", host);
                 add("X-Forwarded-Host", host);
             }
-            // A client of HTTP/1.0 need not say, or one says that there is none; the upstream's
-            // HTTP/1.1 needs a name.
+            // A client of HTTP/1.0 may omit `Host`, or send an empty one; the upstream's HTTP/1.1
+            // needs a name.
             None => add("Host", upstream),
         }
         if let Some(peer) = head.peer_address() {
@@ -115,10 +115,10 @@ impl<C: Upstream> Front<C> {
         }
     }
 
-    /// Takes what the upstream's side has said, then sees whether it has come to its end.
+    /// Processes the messages of the upstream's side, then checks whether it has ended.
     fn listen(mut self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
         let mut asks_for_body = false;
-        // What follows the head of a switch is for the other protocol.
+        // After the head of a protocol switch, the messages are for the other protocol.
         while !self.is_switched
             && let Some(message) = self.messages.receive()
         {
@@ -129,12 +129,13 @@ impl<C: Upstream> Front<C> {
                 }
                 Message::Wanted => {
                     if self.waits_to_be_asked(response) {
-                        // Before an answer that came together with the upstream's 100: this one
-                        // would be too late behind it.
+                        // Handled before a response that arrived together with the upstream's 100,
+                        // because afterwards it would be too late.
                         scope.notifier().wakeup();
                         return Next::recv(self, RecvMode::Blocks).keep_deadline();
                     }
-                    // When there is an answer already, a client that waits to be asked is not.
+                    // If there is a response already, a client that waits for 100 is not asked for
+                    // its body.
                     asks_for_body = self.has_body && !self.expects_continue;
                     Ok(())
                 }
@@ -163,7 +164,7 @@ impl<C: Upstream> Front<C> {
                     self.has_ended = true;
                     self.end(&trailers, response)
                 }
-                // Only tunnels say so, which this is none of yet.
+                // Only tunnels send this, and there is none yet.
                 Message::Broken => return fail(Status::BAD_GATEWAY, response),
             };
             if let Err(error) = written {
@@ -193,11 +194,12 @@ impl<C: Upstream> Front<C> {
             true => Next::recv(self, RecvMode::Blocks),
             false => Next::go_on(self),
         };
-        // Once the answer has begun, the connections on both sides see to it that it goes on.
+        // Once the response has begun, the time limits of the connections on both sides apply.
         if response.is_started() { next.no_deadline() } else { next.keep_deadline() }
     }
 
-    /// Whether the client sends its body only once it is asked for, and may still be asked.
+    /// Returns whether the client waits for 100 before it sends its body, and may still be asked
+    /// for it.
     fn waits_to_be_asked(&self, response: &Response<'_>) -> bool {
         self.has_body && self.expects_continue && !response.is_started()
     }
@@ -219,8 +221,8 @@ impl<C: Upstream> Front<C> {
         }
         let has_no_length = status.forbids_body() && status != Status::NOT_MODIFIED;
         match length {
-            // Without content, however the upstream says so (RFC 9110 §15.3.6): the writer says that
-            // the length is 0.
+            // There is no content, however the upstream expresses that (RFC 9110 §15.3.6): the
+            // writer says that the length is 0.
             Some(0) | None if status == Status::RESET_CONTENT => {}
             _ if has_no_length => {}
             Some(length) => response.add_length(length)?,
@@ -233,7 +235,7 @@ impl<C: Upstream> Front<C> {
         response.done_headers()
     }
 
-    /// Ends the answer, with trailers where they have a place.
+    /// Ends the response, with trailers if they are allowed.
     fn end(&self, trailers: &Lines, response: &mut Response<'_>) -> Result<(), MessageError> {
         match self.has_no_length && self.takes_trailers && !trailers.is_empty() {
             true => response.done_with_trailers(&borrowed(trailers)),
@@ -241,7 +243,7 @@ impl<C: Upstream> Front<C> {
         }
     }
 
-    /// The upstream's side may be gone; its outcome then says so.
+    /// Sends a message to the upstream's side. If that is gone, its outcome reports it.
     fn say(&self, message: Message) {
         if let Some(back) = &self.back {
             let _upstream_is_gone = back.send(message);
@@ -249,7 +251,7 @@ impl<C: Upstream> Front<C> {
     }
 }
 
-/// An interim answer is passed on where the client knows what that is.
+/// Passes an interim response on, if the client supports them.
 fn interim(
     status: Status,
     lines: &[(String, Vec<u8>)],
@@ -281,8 +283,8 @@ fn bad_gateway<C: Upstream>(
     fail(error.gateway_status(), response)
 }
 
-/// An answer of the proxy's own; where the upstream's has begun, it is cut instead, so that nobody
-/// takes it for whole.
+/// Answers with an error page of the proxy. If the upstream's response has begun, it is cut off
+/// instead, so that it is not taken for complete.
 fn fail<C: Upstream>(status: Status, response: &mut Response<'_>) -> Next<Front<C>> {
     if response.is_started() {
         return Next::fail(status);
@@ -291,7 +293,7 @@ fn fail<C: Upstream>(status: Status, response: &mut Response<'_>) -> Next<Front<
     Next::finished()
 }
 
-/// One line of text.
+/// Answers with one line of text.
 fn page(status: Status, response: &mut Response<'_>) {
     response.reply(status, "text/plain", format!("{status}\n").as_bytes());
 }
@@ -316,7 +318,7 @@ impl<C: Upstream> Server for Front<C> {
             return fail(Status::BAD_REQUEST, response);
         }
         if fields::forwards_left(head) == Some(0) {
-            // The request is for the proxy itself: it has nothing to say but that it is there.
+            // The request is for the proxy itself, which can only say that it is there.
             page(Status::OK, response);
             return Next::finished();
         }
@@ -342,8 +344,8 @@ impl<C: Upstream> Server for Front<C> {
             is_switched: false,
             has_ended: false,
         };
-        // The body is asked for when the upstream can take it; until then it waits in the client's
-        // socket.
+        // The client is asked for its body when the upstream can take it; until then the body waits
+        // in the client's socket.
         Next::go_on(front).deadline(scope.now() + ANSWER_TIME_MAX)
     }
 
@@ -385,15 +387,14 @@ impl<C: Upstream> Server for Front<C> {
         fail(Status::GATEWAY_TIMEOUT, response)
     }
 
-    /// An answer that was begun and not sent gives way to this: then it is the upstream's that is
-    /// not whole.
+    /// Replaces a response that was begun and not sent: it is the upstream's, and incomplete.
     fn emit_error_page(status: Status, response: &mut Response<'_>) {
         let is_ours = status != Status::INTERNAL_SERVER_ERROR;
         page(if is_ours { status } else { Status::BAD_GATEWAY }, response);
     }
 
-    /// The client is gone, or its body is broken: so is the request to the upstream, whose future
-    /// is dropped with this.
+    /// The client is gone, or its body is malformed. The request to the upstream is cancelled,
+    /// because its future is dropped with this value.
     fn bad_request(self, error: BodyError, _: &mut Scope<'_, C>) {
         log::debug!("a request ends early: {error}");
     }

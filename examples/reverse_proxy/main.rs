@@ -1,4 +1,4 @@
-//! Passes requests on to another HTTP server, and its answers back.
+//! Passes requests on to another HTTP server, and the responses back.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example reverse_proxy [UPSTREAM [LISTEN]]
@@ -6,43 +6,44 @@
 //! curl -i http://127.0.0.1:3000/
 //! ```
 //!
-//! Both sides may be encrypted: an `https://` upstream must have a certificate for the host of its
-//! URL, from an issuer that the system trusts, or of the file that the environment names as
-//! `SSL_CERT_FILE`; and where it names two files as `TLS_CERTIFICATE` and `TLS_KEY`, clients are
-//! served with TLS, and with HTTP/2 where they speak it:
+//! Both sides may be encrypted. An `https://` upstream must have a certificate for the host of its
+//! URL, from an issuer that the system trusts, or that is in the file named by the environment
+//! variable `SSL_CERT_FILE`. If the variables `TLS_CERTIFICATE` and `TLS_KEY` name two files,
+//! clients are served with TLS, and with HTTP/2 if they support it:
 //!
 //! ```text
 //! TLS_CERTIFICATE=site.crt TLS_KEY=site.key reverse_proxy https://10.0.0.7/ 0.0.0.0:443
 //! ```
 //!
-//! Both sides may speak HTTP/2, whatever the other one does: by the handshake of TLS, or without
-//! TLS, where a client begins in it, and where the upstream is named as `h2c://10.0.0.7:8080/`.
-//! Trailers are passed on between the two, which is what gRPC needs, and WebSockets, which HTTP/2
-//! has on streams (RFC 8441): each side has a handshake of its own, with a key that is made and
-//! proven here, and what the two ends agree on passes. An upstream that speaks HTTP/2 and takes
-//! none there is asked over HTTP/1.1, if it is an `https://` one; an `h2c://` one is asked as by
-//! any GET.
+//! Both sides may speak HTTP/2, independently of each other: negotiated by TLS, or without TLS, if
+//! a client begins with it, and if the upstream is given as `h2c://10.0.0.7:8080/`. Trailers are
+//! passed on between the two, which is what gRPC needs. So are WebSockets, which HTTP/2 carries on
+//! streams (RFC 8441): each side has its own handshake, with a key that is made and proven here,
+//! and what the two ends agree on is passed on. If an `https://` upstream speaks HTTP/2 but does
+//! not support WebSockets there, HTTP/1.1 is used; an `h2c://` upstream gets an ordinary GET.
 //!
-//! Bodies go both ways at the pace of the slower side and are never held whole. Framing is written
-//! anew, and fields that are for one connection stay there. Three kinds of fields do not pass from
-//! a client, since upstreams believe that a proxy has said them (`fields.rs` has all names):
+//! Bodies are passed on in both directions at the speed of the slower side and are never held as a
+//! whole. Framing is written anew, and fields for one connection only are not passed on. Three
+//! kinds of fields are not passed on from a client, because upstreams assume that a proxy has set
+//! them (`fields.rs` has all names):
 //!
 //! * where the request comes from, and how (`Forwarded`, `X-Forwarded-For`, `X-Real-IP`,
 //!   `CF-Connecting-IP`): replaced by what is known, as `X-Forwarded-For`, `-Host` and `-Proto`;
-//! * what it asks for other than in its first line and `Host` (`X-Original-URL`, `X-Rewrite-URL`,
-//!   `X-Host`, `X-HTTP-Method-Override`): frameworks route by it, past whatever was checked in
-//!   front of them. An upstream whose clients do have to say another method that way needs that
-//!   name taken off the list;
-//! * who asks (`Remote-User`, `X-Auth-Request-User`, `X-SSL-Client-Cert`): this proxy has asked
-//!   nobody.
+//! * what it requests other than by its first line and `Host` (`X-Original-URL`, `X-Rewrite-URL`,
+//!   `X-Host`, `X-HTTP-Method-Override`): frameworks route by these fields, and would bypass checks
+//!   that were made in front of them. If the clients of an upstream must override the method in
+//!   this way, remove that name from the list;
+//! * who makes it (`Remote-User`, `X-Auth-Request-User`, `X-SSL-Client-Cert`): this proxy
+//!   authenticates nobody.
 //!
-//! An upstream that cannot be reached or breaks the protocol is 502, and when too many requests
-//! wait it is 503. One whose answer does not begin within 30 s is 504; that covers waiting for a
-//! connection and making one, of which the latter may take 10 s. A failure is logged at once,
-//! further ones of the same ten seconds in one line. WebSockets are passed through, other upgrades
-//! are not: a request for one without a proper key is 400, a refusal of the upstream passes as it
-//! is, and a proof that is none, or a page that a client of HTTP/2 would take for its WebSocket,
-//! is 502. Ctrl-C lets requests finish for ten seconds.
+//! If the upstream cannot be reached or violates the protocol, the response is 502; if too many
+//! requests wait, it is 503. If the upstream's response does not begin within 30 s, it is 504; this
+//! includes waiting for a connection and making one, which may take up to 10 s. A failure is logged
+//! at once, further ones within ten seconds in one line. WebSockets are passed through, other
+//! upgrades are not. A WebSocket request without a valid key gets 400, and a refusal of the
+//! upstream is passed on unchanged. An invalid proof of the upstream, or a page that a client of
+//! HTTP/2 would take for its WebSocket, leads to 502. On Ctrl-C, requests in progress are finished
+//! first, for at most ten seconds.
 #![forbid(unsafe_code)]
 
 mod back;
@@ -70,7 +71,7 @@ use rotor_examples::url::Url;
 use rotor_uring::{Choice, OnAnyLoop, UringConfig, choose};
 use warnings::Warnings;
 
-/// The context: the way to the upstream.
+/// The context: the pool of connections to the upstream.
 struct Gateway {
     pool: Pool<Back<Gateway>, Origin>,
     authority: String,
@@ -103,8 +104,8 @@ rotor_compose! {
     }
 }
 
-/// What one event brings goes on to another connection when the events of the turn are through. So
-/// few of them that all of it is still in the processor's cache then: 32 blocks of 16 KiB.
+/// What is read in one turn is passed on to other connections when the turn's events are done. With
+/// so few events, all of it is still in the CPU's cache then: 32 blocks of 16 KiB.
 const EVENTS_MAX: usize = 32;
 
 fn main() -> ExitCode {
@@ -114,7 +115,7 @@ fn main() -> ExitCode {
 fn proxy() -> Result<(), BoxError> {
     let url = program::argument(1, Url::local())?;
     if url.target() != "/" {
-        // Clients say what they ask for: a path of ours would be dropped without a word.
+        // Clients send the path; one that was given here would be ignored silently.
         return Err(format!("the upstream is a server, without a path: {url}").into());
     }
     let address = program::argument(2, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
@@ -152,7 +153,7 @@ impl OnAnyLoop for Proxy {
                 Some(tls) => Either::A(tls.over(listener)),
                 None => Either::B(listener),
             };
-            // Clients that are told so, as gRPC's are, begin in HTTP/2 without TLS.
+            // Some clients, such as gRPC's, begin with HTTP/2 without TLS if they are told to.
             let http2 = server::Http2Config::new().prior_knowledge(true);
             let config = server::ServerConfig::new().http2(http2);
             let seed = HttpSeed::<Front<Gateway>>::new(upstream, config);

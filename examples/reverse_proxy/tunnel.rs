@@ -1,5 +1,5 @@
-//! `Tunnel`: what a connection of either side goes on as, once both have switched protocols: bytes,
-//! both ways.
+//! `Tunnel`: the protocol of the connections on both sides, once both have switched: bytes in both
+//! directions.
 
 use std::marker::PhantomData;
 
@@ -8,21 +8,21 @@ use rotor::{Mailbox, Scope, Sender, with_causes};
 
 use super::message::Message;
 
-/// One end of a tunnel. What comes from its socket goes to the other end, and the other way round.
+/// One end of a tunnel. What it reads from its socket goes to the other end, and vice versa.
 pub(crate) struct Tunnel<C> {
     to: Sender<Message>,
     from: Mailbox<Message>,
-    /// A piece is under way to the other end: nothing is read until it asks for more.
+    /// Whether a piece is on its way to the other end: nothing is read until `More` arrives.
     is_held: bool,
-    /// The other end waits to be asked for more, until the output has gone down.
+    /// Whether the other end waits for `More`, until enough output has been sent.
     owes_more: bool,
-    /// Our peer has ended its side; the other one has ended its.
+    /// Whether our peer has ended its side, and whether the other end's peer has.
     has_ended: bool,
     is_told: bool,
     context: PhantomData<fn(C)>,
 }
 
-/// Output that may wait before the other end is held off, in octets.
+/// How much output may wait before the other end is held back, in bytes.
 const UNSENT_MAX: usize = 64 << 10;
 
 impl<C> Tunnel<C> {
@@ -40,9 +40,9 @@ impl<C> Tunnel<C> {
                     self.is_told = true;
                     transport.shutdown_write();
                 }
-                // Not as an end: nobody is to take for whole what is not.
+                // Not an orderly end: an incomplete stream must not be taken for a complete one.
                 Message::Broken => return Intent::reset(),
-                // Of the exchange before.
+                // These belong to the previous exchange.
                 Message::Ready(_) | Message::Wanted | Message::Interim(..) | Message::Head(_) => {}
             }
         }
@@ -58,8 +58,7 @@ impl<C> Tunnel<C> {
         let intent = Intent::of(self);
         let waiting = if reads { intent.bytes(1) } else { intent.sleep() };
         let waiting = if owes_more { waiting.or_flush(UNSENT_MAX) } else { waiting };
-        // A WebSocket may be silent for as long as both sides like; each of them sees when the
-        // other is gone.
+        // A WebSocket may be silent for any time; each side notices when the other is gone.
         waiting.no_deadline()
     }
 }
@@ -112,7 +111,7 @@ impl<C> Protocol for Tunnel<C> {
         scope: &mut Scope<'_, C>,
     ) -> Intent<Self> {
         let Exception::EndOfStream = exception else {
-            // What a peer may do as often as it likes, and no mistake of ours.
+            // A peer can cause this as often as it likes, and it is not an error of this program.
             log::debug!("the tunnel {} breaks off: {}", scope.token(), with_causes(&exception));
             return Intent::reset();
         };
@@ -124,7 +123,7 @@ impl<C> Protocol for Tunnel<C> {
 
 impl<C> Drop for Tunnel<C> {
     fn drop(&mut self) {
-        // However this end ends, the other one hears of it.
+        // However this end ends, the other one is told.
         if !self.has_ended {
             let _other_end_is_gone = self.to.send(Message::Broken);
         }

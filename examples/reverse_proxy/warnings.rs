@@ -1,16 +1,16 @@
-//! `Warnings`: what is logged of requests that fail, however many do.
+//! `Warnings`: logs failed requests, with a limited number of lines.
 
 use std::fmt::Display;
 use std::time::Duration;
 
 use rotor::Time;
 
-/// How long one warning stands for those that follow it: two lines in this time at most, whatever
-/// clients and upstreams do, and soon enough for whoever reads the log.
+/// How long warnings are collected after one was logged. So there are at most two lines in this
+/// time, whatever clients and upstreams do.
 pub(crate) const PERIOD: Duration = Duration::from_secs(10);
 
-/// Warnings that a client or an upstream can cause as often as it likes. The first is logged at
-/// once; those of the next ten seconds are counted, and said in one line afterwards.
+/// Warnings that a client or an upstream can cause as often as it likes. The first one is logged at
+/// once; those of the next ten seconds are counted, and reported in one line afterwards.
 #[derive(Debug)]
 pub(crate) struct Warnings {
     until: Time,
@@ -22,7 +22,7 @@ impl Warnings {
         Warnings { until: Time::ZERO, more: 0 }
     }
 
-    /// Logs this, or counts it.
+    /// Logs or counts a warning.
     pub(crate) fn warn(&mut self, warning: impl Display, now: Time) {
         self.sum_up(now);
         if self.admits(now) {
@@ -30,8 +30,8 @@ impl Warnings {
         }
     }
 
-    /// Says how many were counted, once their time is over. To be called every [`PERIOD`]: nobody
-    /// may warn any more.
+    /// Reports how many were counted, when the period is over. Call this every [`PERIOD`], since
+    /// there may be no further warning.
     pub(crate) fn sum_up(&mut self, now: Time) {
         if let Some(more) = self.take_sum(now) {
             log::warn!("{more} more warnings of requests that failed in {} s", PERIOD.as_secs());

@@ -1,9 +1,9 @@
-//! The file server, whatever the sockets are made of.
+//! The file server, on sockets of any kind.
 
 use rotor::http::files::{Files, StaticFiles};
 use rotor::http::server::{HttpSeed, ServerConfig};
 
-/// The seed of connections on which `files` are asked for.
+/// Returns the seed of connections that serve `files`.
 pub(crate) fn site(files: Files) -> HttpSeed<StaticFiles<()>> {
     HttpSeed::new(files, ServerConfig::new())
 }

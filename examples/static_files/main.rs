@@ -7,9 +7,9 @@
 //! ```
 //!
 //! It listens on 127.0.0.1:3000 and serves the current directory unless told otherwise. Hidden
-//! files and links are not served. Who accepts Brotli, zstd or gzip gets `a.css.br`, `a.css.zst` or
-//! `a.css.gz` for `a.css`, where that is there. SIGINT or SIGTERM lets the requests that are under
-//! way finish.
+//! files and links are not served. Clients that accept Brotli, zstd or gzip get `a.css.br`,
+//! `a.css.zst` or `a.css.gz` for `a.css`, if that file exists. On SIGINT or SIGTERM, requests in
+//! progress are finished first.
 #![forbid(unsafe_code)]
 
 mod machine;

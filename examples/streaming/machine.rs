@@ -1,4 +1,4 @@
-//! The handler: bodies that are written when there is room for them, or when it is time.
+//! The handler: bodies that are written when there is room for them, or at given times.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use rotor::http::{MessageError, Method, Status};
 
 const BYTES_DEFAULT: u64 = 1 << 30;
 
-/// Written over and over; 64 octets, so that what is cut shows where.
+/// Written over and over. It has 64 bytes, so that a truncated body shows where it was cut.
 const LINE: &[u8; 64] = b"All work and no play makes a server a dull machine, says rotor.\n";
 
-/// How much is written at once, in octets: enough for one system call, little beside the high-water
-/// mark.
+/// How much is written at once, in bytes: enough for one system call, and little compared with the
+/// high-water mark.
 const PIECE: usize = 16 << 10;
 
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// One answer under way.
+/// One response in progress.
 pub(crate) enum Streaming {
-    /// So many octets are left.
+    /// The number of bytes that are left.
     Big { left: u64 },
     /// The number of the next event, and when it is due.
     Events { number: u64, due: Time },
@@ -44,9 +44,9 @@ impl Server for Streaming {
             (false, _) => refuse(Status::METHOD_NOT_ALLOWED, response),
         };
         match begun {
-            // Bytes that nobody gets are not made.
+            // The body is generated only if it is sent.
             Ok(Some(streaming)) if response.sends_body() => streaming.go_on(response),
-            // HEAD: the fields say it all.
+            // HEAD: only the header is sent.
             Ok(Some(_)) => {
                 let _complete = response.done();
                 Next::finished()
@@ -55,7 +55,7 @@ impl Server for Streaming {
         }
     }
 
-    /// The client has taken most of what waited.
+    /// Called when the client has taken most of the waiting output.
     fn response_flushed(self, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
         self.go_on(response)
     }
@@ -64,18 +64,18 @@ impl Server for Streaming {
     fn timeout(self, response: &mut Response<'_>, scope: &mut Scope<'_, ()>) -> Next<Self> {
         let Streaming::Events { number, due } = self else { return self.go_on(response) };
         let event = format!("id: {number}\ndata: {} s\n\n", scope.now().as_nanos() / 1_000_000_000);
-        // A client that is behind gets fewer events rather than old ones.
+        // A slow client gets fewer events instead of old ones.
         if response.room() > 0 && response.write_body(event).is_err() {
             return Next::finished();
         }
-        // From when it was due, not from now: else each event drifts a little.
+        // Counted from when it was due, not from now: otherwise each event would drift a little.
         Streaming::Events { number: number + 1, due: due + INTERVAL }.go_on(response)
     }
 
-    /// Events never end by themselves. The client asks again, elsewhere.
+    /// The events have no end of their own. The client will connect again, elsewhere.
     fn draining(self, _: Time, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
         match self {
-            // It has an end, and the drain a limit.
+            // This body has an end, and the drain a limit.
             Streaming::Big { .. } => Next::go_on(self).keep_deadline(),
             Streaming::Events { .. } => {
                 let _complete = response.done();
@@ -108,14 +108,14 @@ impl Streaming {
     ) -> Result<Option<Streaming>, MessageError> {
         response.status(Status::OK)?;
         response.add_header("Content-Type", "text/event-stream")?;
-        // A cache in between would collect events, and hand them out at its end, which never comes.
+        // A cache would collect the events, and pass them on at their end, which never comes.
         response.add_header("Cache-Control", "no-store")?;
         response.add_chunked()?;
         response.done_headers()?;
         Ok(Some(Streaming::Events { number: 0, due: now }))
     }
 
-    /// Writes as much as there is room for; waits for more room, or for its time.
+    /// Writes as much as there is room for, then waits for more room or for the next event.
     fn go_on(self, response: &mut Response<'_>) -> Next<Self> {
         match self {
             Streaming::Events { due, .. } => Next::go_on(self).deadline(due),
@@ -129,7 +129,7 @@ impl Streaming {
                     left -= count as u64;
                 }
                 if left > 0 {
-                    // The stream watches that the client takes something.
+                    // The stream has a time limit for clients that take nothing.
                     return Next::go_on(Streaming::Big { left }).no_deadline();
                 }
                 let _complete = response.done();

@@ -1,5 +1,5 @@
-//! An HTTP server whose answers are longer than memory: a large body at the client's pace, and
-//! events without end.
+//! An HTTP server whose responses are longer than memory: a large body at the client's pace, and an
+//! endless stream of events.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example streaming [ADDRESS]
@@ -7,11 +7,11 @@
 //! try: curl http://127.0.0.1:3000/events
 //! ```
 //!
-//! `GET /big?BYTES` generates that many octets (a gigabyte if it does not say), a few at a time, as
-//! the client takes them. `GET /events` is a stream of server-sent events, one a second.
+//! `GET /big?BYTES` generates that many bytes (default: a gigabyte), a few at a time, as the client
+//! takes them. `GET /events` is a stream of server-sent events, one each second.
 //!
-//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are
-//! under way finish.
+//! It listens on 127.0.0.1:3000 unless told otherwise. On SIGINT or SIGTERM, requests in progress
+//! are finished first.
 #![forbid(unsafe_code)]
 
 mod machine;

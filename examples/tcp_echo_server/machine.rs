@@ -1,4 +1,4 @@
-//! A connection that sends back what it is sent; `Server` makes one for each socket that it
+//! A connection that sends back what it receives. `Server` makes one for each socket that it
 //! accepts.
 
 use std::io::{self, ErrorKind};
@@ -11,28 +11,28 @@ use rotor::{EventSet, Interest, Machine, Response, Scope, Time};
 
 use rotor_examples::server::Server;
 
-/// An echo server on listeners of any kind: this is what the loop holds.
+/// An echo server on listeners of any kind. This is the machine of the loop.
 pub(crate) type EchoServer<C, L> = Server<Echo<C, <L as Listener>::Socket>, L>;
 
-/// What the machine asks of the context that it shares with others.
+/// What the machine needs from the context.
 pub(crate) trait CountsEchoes {
-    /// So many bytes were read, to be sent back.
+    /// Called when bytes were read, which will be sent back.
     fn received(&mut self, bytes: usize);
 }
 
-/// How many bytes one read takes at most.
+/// The maximum number of bytes in one read.
 const BUFFER_BYTES: usize = 4096;
-/// How often a connection reads before the others have their turn.
+/// How often a connection reads before other machines have their turn.
 const READS_PER_EVENT: u32 = 16;
-/// How long a peer may send nothing, and take nothing of what it is sent.
+/// How long a peer may neither send anything nor take what it is sent.
 const IDLE_TIME_MAX: Duration = Duration::from_secs(300);
 
 pub(crate) struct Echo<C, S> {
     socket: S,
     buffer: Box<[u8; BUFFER_BYTES]>,
-    /// What of the buffer is still to be sent back.
+    /// The part of the buffer that is still to be sent back.
     unsent: Range<usize>,
-    /// The peer has ended its side: what follows the last byte comes without another event.
+    /// Whether the peer has ended its side: the end is then read without another event.
     closing: bool,
     context: PhantomData<fn(C)>,
 }
@@ -55,7 +55,7 @@ impl<C: CountsEchoes, S: StreamSocket> Machine for Echo<C, S> {
         for _ in 0..READS_PER_EVENT {
             match self.read_and_send(scope) {
                 Ok(0) => return Response::done(),
-                // The socket is empty: the system would say so if it were asked once more.
+                // The socket is empty: another read would return `WouldBlock`.
                 Ok(count)
                     if count < BUFFER_BYTES && !self.closing && self.socket.short_read_drains() =>
                 {
@@ -64,8 +64,7 @@ impl<C: CountsEchoes, S: StreamSocket> Machine for Echo<C, S> {
                 Ok(_) => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return self.wait(scope),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                // Whoever resets a connection ends it; there is nobody to answer, and nothing to
-                // complain of.
+                // A reset ends the connection. This is not an error worth a log line.
                 Err(e)
                     if matches!(e.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) =>
                 {
@@ -82,16 +81,17 @@ impl<C: CountsEchoes, S: StreamSocket> Machine for Echo<C, S> {
     }
 
     fn draining(self, _: Time, scope: &mut Scope<'_, C>) -> Response<Self, S> {
-        // What has come is sent back; an edge that was told before the drain is not told again.
+        // Bytes that have arrived are sent back. An edge that was reported before the drain is not
+        // reported again.
         self.ready(EventSet::EMPTY, scope)
     }
 }
 
 impl<C: CountsEchoes, S: StreamSocket> Echo<C, S> {
-    /// Returns how many bytes were read and sent back; `WouldBlock` when there is nothing to read
-    /// or no room to send.
+    /// Returns how many bytes were read and sent back. Returns `WouldBlock` if there is nothing to
+    /// read or no room to send.
     fn read_and_send(&mut self, context: &mut C) -> io::Result<usize> {
-        // First what waits: a peer that does not take its echo is not read from.
+        // Waiting bytes are sent first: nothing is read from a peer that does not take its echo.
         self.send()?;
         let count = self.socket.read(&mut self.buffer[..])?;
         context.received(count);
@@ -110,7 +110,7 @@ impl<C: CountsEchoes, S: StreamSocket> Echo<C, S> {
         Ok(())
     }
 
-    /// The machine goes on when the peer does; a loop that drains does not wait for that.
+    /// Waits for the peer; during a drain, the machine ends instead.
     fn wait(self, scope: &Scope<'_, C>) -> Response<Self, S> {
         if self.unsent.is_empty() && scope.draining_until().is_some() {
             return Response::done();

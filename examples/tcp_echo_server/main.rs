@@ -1,4 +1,4 @@
-//! Sends back what it is sent, on one thread, to as many peers as there are descriptors.
+//! Sends back what it receives, on one thread, for as many peers as there are descriptors.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example tcp_echo_server [ADDRESS:PORT]
@@ -6,8 +6,8 @@
 //! try: nc 127.0.0.1 7000
 //! ```
 //!
-//! Type a line into `nc` and it comes back. Ctrl-C drains the loop: nothing more is accepted, what
-//! has come is sent back, and the program says how much it was.
+//! Type a line into `nc` and it comes back. Ctrl-C drains the loop: no more connections are
+//! accepted, what has arrived is sent back, and the program prints how much it was.
 #![forbid(unsafe_code)]
 
 mod machine;

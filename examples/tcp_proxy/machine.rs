@@ -1,9 +1,9 @@
-//! A connection that is passed on to another address, both ways.
+//! A connection that is passed on to another address, in both directions.
 //!
-//! One machine with two sockets, rather than two machines with one each: what one socket gives is
-//! what the other takes, so there is nothing to tell anybody, no queue between them, and
-//! back-pressure is simply not reading. The price: both sockets report under one token, so an event
-//! does not say which of them it is about, and both are tried.
+//! It is one machine with two sockets instead of two machines with one each. The bytes that one
+//! socket returns are written to the other, so no messages and no queue are needed, and
+//! back-pressure means not to read. The price: both sockets report under one token, so an event
+//! does not say which one it is about, and both are tried.
 //!
 //! ```text
 //!          connected, hands shaken             both directions ended
@@ -11,12 +11,13 @@
 //!      └ refused, late ▶ end         └ reset, silent for too long ▶ both reset
 //! ```
 //!
-//! An end is passed on as an end, and all else as a reset: whoever hears an end takes what came before
-//! it for all there is. The price is that of any reset (RFC 9293, section 3.10.5): what the other
-//! side's system has not sent yet is thrown away.
+//! An end is passed on as an end, and everything else as a reset, because a peer that reads an end
+//! takes what came before it for complete. The price is that of any reset (RFC 9293, section
+//! 3.10.5): output that the system has not sent yet is discarded.
 //!
-//! Either socket may be a wrapping one, of TLS say: then hands are shaken first, what it has taken
-//! is flushed, and an end that its peer has not told of is a failure, not an end to be passed on.
+//! Either socket may be a wrapper, for example of TLS. Then the handshake comes first, output that
+//! the wrapper holds is flushed, and an end that the peer has not announced (in TLS, by
+//! close_notify) is a failure, not an end to be passed on.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -27,27 +28,27 @@ use rotor::net::StreamSocket;
 use rotor::stream::Accepted;
 use rotor::{EventSet, Infallible, Interest, Machine, Response, Scope, with_causes};
 
-/// How long both sides may take until bytes can pass: for the upstream to accept a connection, and
-/// for both to shake hands where they do.
+/// How long it may take until bytes can pass: until the upstream has accepted a connection, and the
+/// handshakes are done, if there are any.
 pub(crate) const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// How long a connection may be silent in both directions. Longer than any keep-alive that a
-/// protocol above may have.
+/// How long a connection may be silent in both directions. It is longer than any keep-alive of a
+/// protocol above.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(600);
 
-/// How much is read at a time, in bytes. What the other side does not take of it is all that is
-/// ever held of a direction.
+/// How much is read at a time, in bytes. The part of it that the other side does not take is all
+/// that is ever held for a direction.
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// How many chunks a direction may pass on in one event, before the other machines have their turn.
+/// How many chunks a direction may pass on in one event, before other machines have their turn.
 const CHUNKS_PER_EVENT: u32 = 8;
 
-/// A client and its upstream, whose sockets may be of two kinds: what is said first to the upstream
-/// is for its socket to say.
+/// A client and its upstream, whose sockets may be of different kinds. If something must be sent to
+/// the upstream first, its socket does that.
 pub(crate) struct Proxy<S, U, C> {
     client: S,
     upstream: U,
-    /// How far each of them is.
+    /// The stage of each of them.
     client_stage: Stage,
     upstream_stage: Stage,
     to_upstream: Direction,
@@ -55,11 +56,11 @@ pub(crate) struct Proxy<S, U, C> {
     context: std::marker::PhantomData<fn(C)>,
 }
 
-/// Where clients are passed on to.
+/// The target to which clients are passed on.
 pub(crate) struct Route<T>(Arc<Chooses<T>>);
 
-/// Finds the target for a client at the first address, which has connected to the second, as far as
-/// there are addresses.
+/// Returns the target for a client at the first address that has connected to the second address,
+/// if these are known.
 type Chooses<T> = dyn Fn(Option<SocketAddr>, Option<SocketAddr>) -> T + Send + Sync;
 
 impl<T> Route<T> {
@@ -76,17 +77,17 @@ impl<T> Clone for Route<T> {
     }
 }
 
-/// How far a socket is.
+/// The stage of a socket.
 #[derive(Clone, Copy, PartialEq)]
 enum Stage {
     Connecting,
-    /// It shakes hands, if it is of a kind that does.
+    /// The handshake, for sockets that have one.
     Shaking,
     Open,
 }
 
 impl Stage {
-    /// Goes as far as the socket has come by now.
+    /// Goes on as far as the socket allows now.
     fn go_on<C>(
         mut self,
         socket: &mut impl StreamSocket,
@@ -97,11 +98,12 @@ impl Stage {
         }
         while self == Stage::Shaking {
             if unless_it_would_block(|| socket.handshake(scope))?.is_some() {
-                // What comes in small pieces goes on in small pieces.
+                // Bytes that arrive in small pieces are sent in small pieces.
                 let _refused = socket.set_nodelay(true);
                 self = Stage::Open;
             } else if !socket.handshake_has_drained() {
-                // Else there may be an end behind what it has read: events are not looked at here.
+                // Otherwise there may be an end after the bytes that were read: events are not
+                // examined here.
                 break;
             }
         }
@@ -109,39 +111,39 @@ impl Stage {
     }
 }
 
-/// What is under way in one direction.
+/// The state of one direction.
 #[derive(Default)]
 struct Direction {
-    /// What was read and not yet taken by the other side.
+    /// Bytes that were read, and not taken by the other side yet.
     held: Vec<u8>,
-    /// The side that is read from has ended.
+    /// Whether the side that is read from has ended.
     has_ended: bool,
-    /// The side that is written to was told so.
+    /// Whether that was passed on to the side that is written to.
     is_told: bool,
 }
 
-/// What became of passing bytes on.
+/// The result of passing bytes on.
 #[derive(PartialEq)]
 enum Passed {
     Nothing,
     Some,
-    /// As much as one event may; there may be more.
+    /// As much as one event may pass on; there may be more.
     Enough,
 }
 
 impl Direction {
-    /// Passes on what there is, then the end.
+    /// Passes on the bytes that are available, then the end.
     fn pass(&mut self, from: &mut impl Read, to: &mut impl StreamSocket) -> io::Result<Passed> {
         let mut passed = Passed::Nothing;
-        // On the stack: what goes through at once is never allocated.
+        // On the stack, so that bytes that pass at once need no allocation.
         let mut chunk = [0; CHUNK_BYTES];
         for _ in 0..CHUNKS_PER_EVENT {
-            // Before anything is read: what the other side does not take stays with the first one,
-            // and its window closes.
+            // Done before anything is read: if the other side takes nothing, the bytes stay in the
+            // first socket, and its window closes.
             if !self.drain(to)? {
                 return Ok(passed);
             }
-            // Only behind the last byte: an end that overtakes it cuts the stream.
+            // Only after the last byte: an end that overtook it would cut the stream.
             if self.has_ended {
                 return self.tell(to).map(|()| passed);
             }
@@ -158,7 +160,7 @@ impl Direction {
         Ok(Passed::Enough)
     }
 
-    /// Writes what is held, here and by a socket that wraps another; whether that was all of it.
+    /// Writes what is held, here and by a wrapper. Returns whether that was everything.
     fn drain(&mut self, to: &mut impl Write) -> io::Result<bool> {
         if unless_it_would_block(|| to.flush())?.is_none() {
             return Ok(false);
@@ -177,9 +179,10 @@ impl Direction {
     fn tell(&mut self, to: &mut impl StreamSocket) -> io::Result<()> {
         if !self.is_told {
             match unless_it_would_block(|| to.shutdown(Shutdown::Write)) {
-                // It was reset, or has closed both ways: its own read says so.
+                // The socket was reset, or is closed in both directions, which its own read
+                // reports.
                 Err(error) if error.kind() == io::ErrorKind::NotConnected => self.is_told = true,
-                // One that wraps another may have words to say first, for which there is no room.
+                // A wrapper may have to write something first, for which there is no room.
                 other => self.is_told = other?.is_some(),
             }
         }
@@ -191,8 +194,8 @@ impl Direction {
     }
 }
 
-/// Nothing for a socket that would block: only then an event tells when it no longer does. What a
-/// signal interrupts is done again.
+/// Returns `None` if the socket would block: only then does an event report when it no longer does.
+/// A call that a signal interrupts is repeated.
 fn unless_it_would_block<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<Option<T>> {
     loop {
         match call() {
@@ -222,7 +225,7 @@ impl<S: StreamSocket, U: StreamSocket, C> Proxy<S, U, C> {
         Ok(proxy)
     }
 
-    /// Whether bytes can pass by now.
+    /// Returns whether bytes can pass now.
     fn open(&mut self, scope: &Scope<'_, C>) -> io::Result<bool> {
         if !self.is_open() {
             self.client_stage = self.client_stage.go_on(&mut self.client, scope)?;
@@ -235,11 +238,11 @@ impl<S: StreamSocket, U: StreamSocket, C> Proxy<S, U, C> {
         (self.client_stage, self.upstream_stage) == (Stage::Open, Stage::Open)
     }
 
-    /// Passes on what there is, both ways.
+    /// Passes on what is available, in both directions.
     fn relay(&mut self) -> io::Result<Passed> {
         let up = self.to_upstream.pass(&mut self.client, &mut self.upstream);
-        // An upstream that is gone may have answered first. The end behind that answer is none: the
-        // write has taken the error that would stand there.
+        // An upstream that is gone may have responded first. The end after that response is not a
+        // real one: the write has taken the error that the read would have returned.
         self.to_client.is_told |= up.is_err();
         let down = self.to_client.pass(&mut self.upstream, &mut self.client);
         Ok(match (up?, down?) {
@@ -266,21 +269,21 @@ impl<S: StreamSocket, U: StreamSocket, C> Proxy<S, U, C> {
         let silence = scope.now() + SILENCE_MAX;
         match passed {
             Passed::Enough => Response::again(self).deadline(silence),
-            // An event without bytes is no sign of life: it buys no time.
+            // An event without bytes is no sign of life, so it does not extend the time limit.
             Passed::Nothing if was_open => Response::keep(self),
-            // The time for opening is over, too, where nothing has been said yet.
+            // The time limit for opening has been met, even if no byte has passed yet.
             Passed::Some | Passed::Nothing => Response::ok(self).deadline(silence),
         }
     }
 
-    /// Ends both connections by a reset: what has passed is not all that there was to be.
+    /// Ends both connections by a reset, because not everything was passed on.
     fn cut(mut self, error: &io::Error, scope: &Scope<'_, C>) -> Response<Self, Infallible> {
-        // A kind of socket that has no resets ends in order.
+        // Kinds of socket without resets end in an orderly way.
         let _none = (self.client.reset(), self.upstream.reset());
         Self::give_up(error, scope)
     }
 
-    /// Ends both connections: nothing has passed yet, or they are reset.
+    /// Ends both connections: either nothing has passed yet, or they are reset.
     fn give_up(error: &io::Error, scope: &Scope<'_, C>) -> Response<Self, Infallible> {
         log::debug!("connection {} ends: {}", scope.token(), with_causes(error));
         Response::done()
@@ -295,7 +298,8 @@ impl<S: StreamSocket, U: StreamSocket, C> Machine for Proxy<S, U, C> {
         self.go_on(scope)
     }
 
-    /// Another thread has signed something for a handshake, or there is room for one more.
+    /// Called when another thread has computed a signature for a handshake, or when there is room
+    /// for another one.
     fn wakeup(self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         self.go_on(scope)
     }

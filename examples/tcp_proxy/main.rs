@@ -1,4 +1,4 @@
-//! Passes connections on to another address, both ways.
+//! Passes connections on to another address, in both directions.
 //!
 //! ```text
 //! # without arguments: 127.0.0.1:7000, 127.0.0.1:7001 and no header
@@ -8,26 +8,27 @@
 //! try: nc -l 127.0.0.1 7001, then nc 127.0.0.1 7000
 //! ```
 //!
-//! What is typed into one `nc` appears in the other. When one side ends, the other is told, and may
-//! still send. A side that does not read stops the other one from sending; nothing piles up here.
+//! What is typed into one `nc` appears in the other. If one side ends, the other is told, and may
+//! still send. If a side does not read, the other one cannot send any more; nothing accumulates
+//! here.
 //!
-//! Either side may be encrypted, which takes TLS off, or puts it on:
+//! Either side may be encrypted, so that the proxy removes TLS or adds it:
 //!
 //! ```text
 //! TLS_CERTIFICATE=site.crt TLS_KEY=site.key tcp_proxy 127.0.0.1:7000 127.0.0.1:7001
 //! tcp_proxy 127.0.0.1:7000 tls://db.example.com:5433
 //! ```
 //!
-//! `HEADER` tells the upstream who the client is, by the PROXY protocol: `send-proxy` is version 1,
-//! a line, `send-proxy-v2` version 2, as in haproxy. It comes before TLS.
+//! `HEADER` tells the upstream the client's address, by the PROXY protocol: `send-proxy` is version
+//! 1, a line, and `send-proxy-v2` version 2, as in haproxy. It comes before TLS.
 //!
 //! ```text
 //! tcp_proxy 127.0.0.1:7000 127.0.0.1:7001 send-proxy-v2
 //! ```
 //!
 //! A `tls://` upstream must have a certificate for that name, from an issuer that the system
-//! trusts, or of the file that the environment names as `SSL_CERT_FILE`. Ctrl-C lets
-//! connections finish for ten seconds.
+//! trusts, or that is in the file named by the environment variable `SSL_CERT_FILE`. On Ctrl-C,
+//! connections may finish, for at most ten seconds.
 #![forbid(unsafe_code)]
 
 mod machine;
@@ -51,10 +52,10 @@ use rotor_examples::program;
 use rotor_examples::serve::serve;
 use rotor_uring::OnAnyLoop;
 
-/// A listener that shakes hands or does not.
+/// A listener with or without TLS.
 type Listens<N> = Either<TlsListener<<N as Net>::Listener>, <N as Net>::Listener>;
 
-/// An upstream's socket: it says who the client is or does not, then shakes hands or does not.
+/// An upstream's socket, with or without a PROXY header, and with or without TLS.
 type Connects<N> = MaybeTls<Either<ProxyStream<<N as Net>::Stream>, <N as Net>::Stream>>;
 
 /// An upstream's address, with the header that its socket sends first, if any.
@@ -62,7 +63,7 @@ type Address = Either<ProxyTarget<SocketAddr>, SocketAddr>;
 
 type Machine<N> = Accept<Proxy<MaybeTls<<N as Net>::Stream>, Connects<N>, ()>, Listens<N>>;
 
-/// Where everything is passed on to: `ADDRESS:PORT`, or `tls://NAME:PORT`.
+/// The upstream: `ADDRESS:PORT`, or `tls://NAME:PORT`.
 #[derive(Clone)]
 enum Upstream {
     Clear(SocketAddr),
@@ -70,7 +71,7 @@ enum Upstream {
 }
 
 impl Upstream {
-    /// Asks the system where that is, which may take its time.
+    /// Asks the system for the address, which may block.
     fn resolve(&self, header: Header) -> Result<Route<MaybeTlsTarget<Address>>, BoxError> {
         let (name, port) = match self {
             Upstream::Clear(address) => {
@@ -114,7 +115,7 @@ impl fmt::Display for Upstream {
     }
 }
 
-/// What the upstream is told of the client.
+/// What the upstream is told about the client.
 #[derive(Clone, Copy)]
 enum Header {
     Nothing,
@@ -122,7 +123,8 @@ enum Header {
 }
 
 impl Header {
-    /// The address with what is said there first: who the client is, and where it has connected to.
+    /// Returns the address with the header that is sent first: the client's address, and the one to
+    /// which it has connected.
     fn before(
         self,
         address: SocketAddr,
@@ -169,7 +171,7 @@ fn proxy() -> Result<(), BoxError> {
     let address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 7000)))?;
     let nowhere = Upstream::Clear(SocketAddr::from(([127, 0, 0, 1], 7001)));
     let upstream = program::argument(2, nowhere)?;
-    // What an example of one is, where the argument is none.
+    // If the argument is invalid, the error shows an example.
     let header = match std::env::args_os().nth(3) {
         Some(_) => program::argument(3, Header::Proxy(Version::V2))?,
         None => Header::Nothing,

@@ -1,4 +1,4 @@
-//! A client that shows what a server says, and tells it what is typed.
+//! A client that shows what a server sends, and sends what is typed.
 
 use std::io::Write;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -6,19 +6,20 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use rotor::stream::{Exception, Fatal, Intent, Matched, Protocol, Transport};
 use rotor::{Scope, Time};
 
-/// How much of what was typed is handed to the connection in one event, in lines; the rest waits
-/// for the next.
+/// How many typed lines are written to the connection in one event; the rest waits for the next
+/// one.
 const LINES_PER_EVENT: usize = 64;
 
-/// What the client needs of the context: what is typed, and somewhere to show what comes.
+/// What the client needs from the context: the typed lines, and a place to show what arrives.
 pub(crate) trait Terminal {
-    /// What is typed; wakes the connection. Disconnected at its end.
+    /// The typed lines, whose sender wakes the connection. Disconnected at the end of the input.
     fn typed(&mut self) -> &mut Receiver<Vec<u8>>;
-    /// Shows what the server says.
+    /// Shows what the server has sent.
     fn show(&mut self, bytes: &[u8]) -> std::io::Result<()>;
-    /// Says why it ended, if not well.
+    /// Reports why the connection ended, if not normally.
     fn failed(&mut self, why: String);
-    /// The connection stands: from now on this machine is to be woken when something is typed.
+    /// The connection is established. From now on this machine must be woken when something is
+    /// typed.
     fn connected(&mut self, notifier: rotor::Notifier);
 }
 
@@ -28,17 +29,18 @@ pub(crate) trait Terminal {
 ///    └─────── the server ends ▶ end
 /// ```
 pub(crate) struct Telnet<C> {
-    /// Nothing more will be typed.
+    /// Whether the end of the input was passed on.
     is_told: bool,
     context: std::marker::PhantomData<fn(C)>,
 }
 
 impl<C: Terminal> Telnet<C> {
-    /// Hands on what was typed, as far as the server takes it.
+    /// Sends what was typed, as far as the server takes it.
     fn hand_on(mut self, transport: &mut Transport<'_>, scope: &mut Scope<'_, C>) -> Intent<Self> {
         for _ in 0..LINES_PER_EVENT {
             match scope.typed().try_recv() {
-                // The half that is closed takes nothing more, and says so to no end.
+                // Nothing can be sent after this side has been shut down, and that would be
+                // reported again and again.
                 _ if self.is_told => break,
                 Ok(line) => {
                     if let Err(error) = transport.output.write_all(&line) {
@@ -47,7 +49,7 @@ impl<C: Terminal> Telnet<C> {
                 }
                 Err(TryRecvError::Empty) => return Intent::of(self).bytes(1).no_deadline(),
                 Err(TryRecvError::Disconnected) => {
-                    // The server may still have something to say to what it was told.
+                    // The server may still respond to what it was sent.
                     transport.shutdown_write();
                     self.is_told = true;
                 }
@@ -56,7 +58,7 @@ impl<C: Terminal> Telnet<C> {
         if self.is_told {
             return Intent::of(self).bytes(1).no_deadline();
         }
-        // There may be more: when this much has gone out.
+        // There may be more lines: continue when these have been sent.
         Intent::of(self).bytes(1).or_flush(0).no_deadline()
     }
 }
@@ -81,7 +83,7 @@ impl<C: Terminal> Protocol for Telnet<C> {
         transport.input.clear();
         match shown {
             Ok(()) => Intent::of(self).keep().keep_deadline(),
-            // Nobody reads any more.
+            // The output is closed.
             Err(_) => Intent::done(),
         }
     }

@@ -1,4 +1,4 @@
-//! Connects to a server, shows what it says and tells it what is typed.
+//! Connects to a server, shows what it sends, and sends what is typed.
 //!
 //! ```text
 //! # without an argument: 127.0.0.1:7002, a `line_chat`
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The end of the input (Ctrl-D) is passed on; the program ends when the server does. A connection
-//! that cannot be made or breaks is an error.
+//! that cannot be made, or breaks, is an error.
 #![forbid(unsafe_code)]
 
 mod machine;
@@ -24,13 +24,13 @@ use rotor_examples::chosen_loop::on_chosen_loop;
 use rotor_examples::program;
 use rotor_uring::OnAnyLoop;
 
-/// How many lines may be typed ahead of what the server takes; then the terminal waits.
+/// How many typed lines may wait for the server; then the terminal waits.
 const LINES_AHEAD_MAX: usize = 64;
 
 /// The context: the terminal.
 struct Console {
     typed: Receiver<Vec<u8>>,
-    /// For the thread that reads what is typed, until it is started.
+    /// Given to the thread that reads the input when it is started.
     typing: Option<SyncSender<Vec<u8>>>,
     failure: Option<String>,
 }
@@ -59,8 +59,8 @@ impl Terminal for Console {
     }
 }
 
-/// Reads what is typed, line by line. Reading blocks, so it has a thread of its own, which ends
-/// with the program.
+/// Reads the input line by line. Reading blocks, so this has a thread of its own, which ends with
+/// the program.
 fn read_lines(typing: SyncSender<Vec<u8>>, notifier: &Notifier) {
     let mut stdin = io::stdin().lock();
     loop {
@@ -90,7 +90,7 @@ fn telnet() -> Result<(), BoxError> {
     on_chosen_loop(Session { target, address })
 }
 
-/// The server that is connected to, as it was named, and where that is.
+/// The server, as it was named, and its address.
 struct Session {
     target: String,
     address: SocketAddr,

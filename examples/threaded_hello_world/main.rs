@@ -6,18 +6,19 @@
 //! curl http://127.0.0.1:3000/
 //! ```
 //!
-//! With `HAND_OVER=PATH` a second process that is started with the same path takes the listeners of
-//! the first one, which then finishes and ends: a restart of which no client sees anything.
+//! With `HAND_OVER=PATH`, a second process that is started with the same path takes over the
+//! listeners of the first one, which then finishes its requests and ends: a restart that no client
+//! notices.
 //!
-//! With `ANNOUNCE=SECONDS` it goes on for so long after it was asked to end, and says in each
-//! response that the connection closes: for a balancer that hears late of it.
+//! With `ANNOUNCE=SECONDS`, it goes on for that long after it was asked to end, and says in each
+//! response that the connection closes. This is for a balancer that learns late about it.
 //!
-//! With `HEALTH=ADDRESS:PORT` it answers probes there, `/livez` and `/readyz`,
-//! by a thread of their own. With `HAND_OVER` each process is to have a port of its own for that:
-//! the one before goes on to answer there until it has ended.
+//! With `HEALTH=ADDRESS:PORT`, it answers probes there, `/livez` and `/readyz`, on a thread of
+//! their own. With `HAND_OVER`, each process must have its own port for that, because the previous
+//! process goes on answering there until it has ended.
 //!
-//! There are as many threads as processors unless `THREADS` says otherwise. Then try
-//! `wrk -t2 -c400 -d10 http://127.0.0.1:3000/`. Ctrl-C lets the requests that are under way finish.
+//! There are as many threads as CPUs, unless `THREADS` says otherwise. Then try `wrk -t2 -c400 -d10
+//! http://127.0.0.1:3000/`. On Ctrl-C, requests in progress are finished first.
 #![forbid(unsafe_code)]
 
 #[path = "../hello_world_server/hello.rs"]
@@ -30,7 +31,7 @@ use rotor::http::health::{Health, HealthPort};
 use rotor::http::server::Serve;
 use rotor::{BoxError, Drain, Pulses, with_causes};
 
-/// How long requests under way may take once it ends.
+/// How long requests in progress may take at the end.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 
 fn main() -> Result<(), BoxError> {
@@ -43,12 +44,12 @@ fn main() -> Result<(), BoxError> {
         server = server.drain(Drain::new(DRAIN_TIME_MAX).announce(announce));
     }
     let health = Health::new(Pulses::new());
-    // Kept until all has ended.
+    // Kept until everything has ended.
     let _port = health_port(&health)?;
     Ok(server.health(health).run_fn(hello::hello, || ())?)
 }
 
-/// Where `HEALTH` says, if it says anything.
+/// Opens the port that `HEALTH` names, if it is set.
 fn health_port(health: &Health) -> Result<Option<HealthPort>, BoxError> {
     let Ok(address) = std::env::var("HEALTH") else { return Ok(None) };
     let address = address.parse();
@@ -59,7 +60,7 @@ fn health_port(health: &Health) -> Result<Option<HealthPort>, BoxError> {
     Ok(Some(port))
 }
 
-/// What `ANNOUNCE` says, in seconds.
+/// Returns the value of `ANNOUNCE`, in seconds.
 fn announce() -> Result<Option<Duration>, BoxError> {
     let Ok(seconds) = std::env::var("ANNOUNCE") else { return Ok(None) };
     let time = seconds.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -67,7 +68,7 @@ fn announce() -> Result<Option<Duration>, BoxError> {
     Ok(Some(time.ok_or_else(wrong)?))
 }
 
-/// What `THREADS` says, else how many processors there are.
+/// Returns the value of `THREADS`, or else the number of CPUs.
 fn threads() -> Result<usize, BoxError> {
     match std::env::var("THREADS") {
         Ok(number) => match number.parse() {

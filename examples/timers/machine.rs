@@ -1,16 +1,16 @@
-//! A machine that lives by its deadline alone: it rings some number of times, at random intervals.
+//! A machine that needs only its deadline: it rings a number of times, at random intervals.
 
 use std::time::Duration;
 
 use rotor::{Infallible, Machine, Response, Scope, Time};
 
-/// What all timers of the loop write down together.
+/// The counts of all timers of the loop.
 #[derive(Default)]
 pub(crate) struct Record {
     pub(crate) rings: u64,
-    /// Rings that came before their time. A loop promises that there is none.
+    /// Rings before their deadline. A loop promises that there are none.
     pub(crate) early: u64,
-    /// The longest time that a ring came after its deadline.
+    /// The longest delay of a ring after its deadline.
     pub(crate) latest: Duration,
 }
 
@@ -21,7 +21,8 @@ pub(crate) struct Timer {
 }
 
 impl Timer {
-    /// A timer that rings `rings` times (at least once), each time after at most `interval_max`.
+    /// Makes a timer that rings `rings` times (at least once), each time after at most
+    /// `interval_max`.
     pub(crate) fn start<C>(
         rings: u32,
         interval_max: Duration,
@@ -30,8 +31,8 @@ impl Timer {
         Timer { deadline: Time::ZERO, rings_left: rings, interval_max }.wait(scope)
     }
 
-    /// The deadline is part of the answer: no timer is left behind when the machine ends, and none
-    /// is forgotten.
+    /// The deadline is part of the answer, so no timer is left behind when the machine ends, and
+    /// none is forgotten.
     fn wait<C>(mut self, scope: &Scope<'_, C>) -> Response<Timer> {
         self.deadline =
             scope.now() + self.interval_max.mul_f64(scope.random_u64() as f64 / u64::MAX as f64);

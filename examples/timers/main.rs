@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Each machine rings at random intervals of up to 200 ms, so this takes a second or two. The loop
-//! ends by itself when its last machine has.
+//! ends by itself when its last machine has ended.
 #![forbid(unsafe_code)]
 
 mod machine;

@@ -1,4 +1,4 @@
-//! The handler: from requests to the list, and from its answers to responses.
+//! The handler: it turns requests into operations on the list, and their results into responses.
 
 use std::borrow::BorrowMut;
 use std::marker::PhantomData;
@@ -10,20 +10,20 @@ use serde_json::Value;
 
 use crate::todos::{Refused, Todos};
 
-/// The longest body, in octets: a title and a little more.
+/// The longest body, in bytes: a title and a little more.
 const BODY_MAX: usize = 16 << 10;
 
 /// One request. The list is somewhere in the context, which belongs to the application.
 pub(crate) struct TodoBackend<C> {
     wish: Wish,
-    /// What its browser is told beside.
+    /// The CORS fields of the response, for browsers.
     crossing: Crossing,
-    /// Where the things are found: a URL, up to the number.
+    /// The URL of the list's items, without their number.
     base: String,
     context: PhantomData<fn(C)>,
 }
 
-/// What a request asks for.
+/// The operation that a request asks for.
 #[derive(Clone, Copy)]
 enum Wish {
     List,
@@ -34,11 +34,11 @@ enum Wish {
     Remove(u64),
 }
 
-/// What the answer is, apart from how it is written.
+/// The content of a response, before it is written.
 enum Reply {
     Json(Status, Value),
     Empty,
-    /// Which methods there are: with 204 where OPTIONS asks, else with 405.
+    /// The allowed methods: with 204 for OPTIONS, otherwise with 405.
     Allow(Status, &'static str),
     Error(Status),
 }
@@ -104,7 +104,8 @@ impl Reply {
         let mut fields = crossing.fields();
         match self {
             Reply::Json(status, value) => {
-                // RFC 9110 §10.2.2: on 201 it names what was made; on 200 it would mean nothing.
+                // RFC 9110 §10.2.2: with 201, `Location` names the new resource; with 200 it would
+                // have no meaning.
                 let made = value["url"].as_str().filter(|_| status == Status::CREATED);
                 fields.extend(made.map(|url| ("Location", url.as_bytes())));
                 let body = value.to_string();
@@ -143,8 +144,8 @@ impl<C: BorrowMut<Todos>> Server for TodoBackend<C> {
             return crossing.reply(response).into();
         }
         match Wish::of(head) {
-            // A body that is not wanted counts as well: nothing is changed before it has turned out
-            // to be whole.
+            // Even a body that is not needed must arrive: nothing is changed before it has turned
+            // out to be complete.
             Ok(wish) => {
                 let base = base_of(head);
                 let backend = TodoBackend { wish, crossing, base, context: PhantomData };
@@ -166,7 +167,8 @@ impl<C: BorrowMut<Todos>> Server for TodoBackend<C> {
     }
 }
 
-/// As the peer calls this server, so that what it is told can be asked for as it is.
+/// Returns the URL under which the peer reaches this server, so that it can use the URLs in
+/// responses.
 fn base_of(head: &Head<'_>) -> String {
     match head.authority() {
         Some(host) if head.is_secure() => format!("https://{host}/todos/"),

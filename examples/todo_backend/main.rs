@@ -7,12 +7,13 @@
 //! ```
 //!
 //! `GET /todos` lists them, `POST /todos` adds one (`{"title": ".."}`), `DELETE /todos` removes
-//! all; `GET`, `PATCH` (`{"completed": true}`) and `DELETE` of `/todos/ID` are about one. The list
-//! is the context of the loop: all connections share it, without a lock, because a loop calls one
-//! handler at a time. Pages of any origin may ask, as those of <https://todobackend.com> do.
+//! all; `GET`, `PATCH` (`{"completed": true}`) and `DELETE` of `/todos/ID` are for a single one.
+//! The list is the context of the loop: all connections share it, without a lock, because a loop
+//! calls one handler at a time. Pages of any origin may use it, such as those of
+//! <https://todobackend.com>.
 //!
-//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are
-//! under way finish.
+//! It listens on 127.0.0.1:3000 unless told otherwise. On SIGINT or SIGTERM, requests in progress
+//! are finished first.
 #![forbid(unsafe_code)]
 
 mod machine;

@@ -1,16 +1,16 @@
-//! The list itself. It knows nothing of HTTP.
+//! The list itself, independent of HTTP.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// Things that are kept at most: they are in memory.
+/// The maximum number of things to do, which are kept in memory.
 const TODOS_MAX: usize = 10_000;
 
-/// Characters of a title at most.
+/// The maximum number of characters in a title.
 const TITLE_MAX: usize = 1_000;
 
-/// Octets of all titles together.
+/// The maximum length of all titles together, in bytes.
 const TITLES_BYTES_MAX: usize = 4 << 20;
 
 /// Things to do, by number.
@@ -24,16 +24,16 @@ pub(crate) struct Todos {
 struct Todo {
     title: String,
     completed: bool,
-    /// Where the page shows it.
+    /// Its position on the page.
     order: Option<i64>,
 }
 
 /// Why a change was not made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refused {
-    /// There is none of this number.
+    /// There is none with this number.
     Unknown,
-    /// What was sent describes no change.
+    /// The request does not describe a valid change.
     Malformed,
     /// There are too many, or their titles are too long together.
     Full,
@@ -44,7 +44,8 @@ impl Todos {
         Todos::default()
     }
 
-    /// Lists them. `base` is where they are found, in this and the others: a URL, up to the number.
+    /// Returns the list. Here and in the other methods, `base` is the URL of the items, without
+    /// their number.
     pub(crate) fn list(&self, base: &str) -> Value {
         self.todos.iter().map(|(id, todo)| todo.show(*id, base)).collect()
     }
@@ -53,7 +54,7 @@ impl Todos {
         self.todos.get(&id).map(|todo| todo.show(id, base)).ok_or(Refused::Unknown)
     }
 
-    /// Adds one and shows it, with its number.
+    /// Adds an item and returns it, with its number.
     pub(crate) fn add(&mut self, wanted: &Value, base: &str) -> Result<Value, Refused> {
         if self.todos.len() >= TODOS_MAX {
             return Err(Refused::Full);
@@ -102,7 +103,7 @@ impl Todo {
         shown
     }
 
-    /// Makes the change whole or not at all. There is room for a title of so many octets.
+    /// Applies a change completely or not at all. There is room for a title of `room` bytes.
     fn change(&mut self, wanted: &Value, room: usize) -> Result<(), Refused> {
         let wanted = wanted.as_object().ok_or(Refused::Malformed)?;
         let title = match wanted.get("title") {

@@ -1,8 +1,8 @@
 //! A connection that answers every request head with the same page.
 //!
-//! It looks for the blank line that ends a head and parses nothing; `rotor::http` is for the rest
-//! of the world. What it shows is a protocol that keeps no buffer: how far the blank line has come,
-//! and how many answers are owed.
+//! It searches for the blank line that ends a head and parses nothing; for real use there is
+//! `rotor::http`. It shows a protocol without a buffer: its state is how much of the blank line has
+//! arrived, and how many responses are to be sent.
 
 use std::io::{self, ErrorKind};
 use std::marker::PhantomData;
@@ -16,31 +16,31 @@ use rotor_examples::server::Server;
 /// A hello server on listeners of any kind.
 pub(crate) type HelloServer<C, L> = Server<Hello<C, <L as Listener>::Socket>, L>;
 
-/// What the machine asks of the context that it shares with others.
+/// What the machine needs from the context.
 pub(crate) trait CountsGreetings {
-    /// One more answer is under way.
+    /// Called when one more response is to be sent.
     fn greeted(&mut self);
 }
 
 const ANSWER: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 13\r\n\r\nHello, World!";
 const BLANK_LINE: &[u8] = b"\r\n\r\n";
-/// How many bytes one read takes at most.
+/// The maximum number of bytes in one read.
 const READ_BYTES: usize = 2048;
-/// How often a connection reads before the others have their turn.
+/// How often a connection reads before other machines have their turn.
 const READS_PER_EVENT: u32 = 16;
-/// How long a peer may send nothing, and take nothing of what it is sent.
+/// How long a peer may neither send anything nor take what it is sent.
 const IDLE_TIME_MAX: Duration = Duration::from_secs(60);
 
 pub(crate) struct Hello<C, S> {
     socket: S,
-    /// How many bytes of the blank line have come.
+    /// How many bytes of the blank line have arrived.
     matched: usize,
-    /// How many answers are owed, the one that is under way included.
+    /// How many responses are to be sent, including the one in progress.
     owed: usize,
     /// How much of the first of them has been sent.
     sent: usize,
-    /// The peer has ended its side: what follows the last byte comes without another event.
+    /// Whether the peer has ended its side: the end is then read without another event.
     closing: bool,
     context: PhantomData<fn(C)>,
 }
@@ -87,7 +87,7 @@ impl<C: CountsGreetings, S: StreamSocket> Machine for Hello<C, S> {
 }
 
 impl<C: CountsGreetings, S: StreamSocket> Hello<C, S> {
-    /// Returns how many bytes were read, with every answer sent that they asked for.
+    /// Returns how many bytes were read, after all responses to them were sent.
     fn read_and_answer(&mut self, context: &mut C) -> io::Result<usize> {
         self.send()?;
         let mut input = [0; READ_BYTES];
@@ -122,7 +122,7 @@ impl<C: CountsGreetings, S: StreamSocket> Hello<C, S> {
         Ok(())
     }
 
-    /// The machine goes on when the peer does; a loop that drains does not wait for that.
+    /// Waits for the peer; during a drain, the machine ends instead.
     fn wait(self, scope: &Scope<'_, C>) -> Response<Self, S> {
         if self.owed == 0 && scope.draining_until().is_some() {
             return Response::done();

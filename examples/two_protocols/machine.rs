@@ -1,8 +1,8 @@
 //! Two protocols as one machine type.
 //!
-//! The echo server is the one of the `tcp_echo_server` example, unchanged: it knows neither this
-//! program nor the other protocol. Each asks the context for a trait of its own, and the context of
-//! the program has both.
+//! The echo server is that of the `tcp_echo_server` example, unchanged: it depends neither on this
+//! program nor on the other protocol. Each protocol requires a trait of the context, and the
+//! program's context implements both.
 
 #[path = "../tcp_echo_server/machine.rs"]
 pub(crate) mod echo;
@@ -23,7 +23,7 @@ rotor_compose! {
     }
 }
 
-/// What the machines of both protocols share.
+/// The context, which the machines of both protocols share.
 #[derive(Default)]
 pub(crate) struct Totals {
     pub(crate) bytes: u64,

@@ -1,4 +1,4 @@
-//! An echo server and a hello server in one loop, with one context that both of them count in.
+//! An echo server and a hello server in one loop, with one context in which both count.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example two_protocols [HELLO_ADDRESS:PORT [ECHO_ADDRESS:PORT]]
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! `curl` prints `Hello, World!`, and a line typed into `nc` comes back. Ctrl-C drains the loop,
-//! and the program says what each protocol has done.
+//! and the program prints what each protocol has done.
 #![forbid(unsafe_code)]
 
 mod machine;
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
 
 fn hello_and_echo() -> Result<(), BoxError> {
     let hello = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
-    // With one argument the other port is the system's choice.
+    // If only one address is given, the system chooses the other port.
     let echo_port = if std::env::args_os().nth(1).is_none() { 7000 } else { 0 };
     let echo = program::argument(2, SocketAddr::new(hello.ip(), echo_port))?;
     on_chosen_loop(Both { hello, echo })
@@ -73,7 +73,7 @@ impl OnAnyLoop for Both {
     }
 }
 
-/// Opens the address and replaces it by the one that it came to be.
+/// Opens the address and replaces it by the actual one.
 fn listen<N: IpNet>(
     address: &mut SocketAddr,
     scope: &EarlyScope<'_>,

@@ -1,21 +1,21 @@
-//! A socket that sends each datagram back to where it came from: one machine, whatever the number
-//! of peers.
+//! A socket that sends each datagram back to its sender. It is one machine, however many peers
+//! there are.
 
 use std::io::{self, ErrorKind};
 
 use rotor::net::DatagramSocket;
 use rotor::{EventSet, Infallible, Interest, Machine, Response, Scope, Time};
 
-/// The most that UDP can carry: no datagram is ever cut.
+/// The maximum length of a UDP datagram, so that none is truncated.
 const DATAGRAM_BYTES_MAX: usize = 65_535;
-/// How many datagrams are sent back before the other machines of the loop have their turn.
+/// How many datagrams are sent back before other machines of the loop have their turn.
 const DATAGRAMS_PER_EVENT: u32 = 64;
 
 pub(crate) struct UdpEcho<D: DatagramSocket> {
     socket: D,
     buffer: Box<[u8]>,
-    /// A datagram that is in the buffer, since the system has no room for it yet: its length, and
-    /// where it goes.
+    /// A datagram in the buffer that could not be sent yet, because the system had no room for it:
+    /// its length, and its target.
     unsent: Option<(usize, D::Address)>,
 }
 
@@ -25,9 +25,9 @@ impl<D: DatagramSocket> UdpEcho<D> {
         Ok(UdpEcho { socket, buffer: vec![0; DATAGRAM_BYTES_MAX].into(), unsent: None })
     }
 
-    /// Sends back what is in the buffer. It is an error only when that may be tried again: a
-    /// datagram that cannot go back at all (its sender has no route, or gave port 0) is the
-    /// sender's loss, as in UDP everywhere.
+    /// Sends the datagram in the buffer. Returns an error only if that may be tried again. A
+    /// datagram that cannot be sent at all (there is no route to its sender, or it gave port 0) is
+    /// lost, as usual with UDP.
     fn send(&mut self) -> io::Result<()> {
         let Some((length, target)) = self.unsent.take() else { return Ok(()) };
         match self.socket.send_to(&self.buffer[..length], &target) {
@@ -44,7 +44,8 @@ impl<D: DatagramSocket> UdpEcho<D> {
     }
 
     fn receive_and_send(&mut self) -> io::Result<()> {
-        // First what waits: there is one buffer, and the next datagram would take its place.
+        // The waiting datagram is sent first: there is one buffer, and the next datagram would
+        // overwrite it.
         self.send()?;
         self.unsent = Some(self.socket.receive_from(&mut self.buffer)?);
         self.send()
@@ -60,7 +61,7 @@ impl<D: DatagramSocket> Machine for UdpEcho<D> {
             match self.receive_and_send() {
                 Ok(()) => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Response::ok(self),
-                // A signal, or news of a datagram that was sent earlier: more may be waiting.
+                // A signal, or the error of a datagram that was sent earlier: more may be waiting.
                 Err(_) => {}
             }
         }

@@ -1,4 +1,4 @@
-//! Sends each datagram back to where it came from.
+//! Sends each datagram back to its sender.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example udp_echo_server [ADDRESS:PORT]

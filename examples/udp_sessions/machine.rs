@@ -1,8 +1,8 @@
 //! Sessions on one datagram socket: a machine that reads it, and a machine for each peer.
 //!
-//! A machine spawns machines of its own type only, so both are one type. The socket is in the
-//! context, the [`World`], where all of them can send. What a datagram says is written there as
-//! well, and its session is woken.
+//! A machine spawns only machines of its own type, so both are one type. The socket is in the
+//! context, the [`World`], through which all of them can send. The content of a datagram is stored
+//! there as well, and its session is woken.
 
 #[path = "session.rs"]
 pub(crate) mod session;
@@ -23,9 +23,9 @@ use self::session::Session;
 use self::wire::DATAGRAM_BYTES_MAX;
 use self::world::World;
 
-/// How many datagrams are received before the other machines of the loop have their turn.
+/// How many datagrams are received before other machines of the loop have their turn.
 const DATAGRAMS_PER_EVENT: u32 = 64;
-/// How often the endpoint looks for entries whose session has panicked.
+/// How often the endpoint removes entries whose session has panicked.
 const SWEEP_PERIOD: Duration = Duration::from_secs(1);
 
 /// ```text
@@ -37,19 +37,19 @@ pub(crate) enum UdpSessions<D> {
     Session(Session),
 }
 
-/// Reads the socket.
+/// The machine that reads the socket.
 pub(crate) struct Endpoint<D> {
-    /// How many datagrams it may still receive in this event.
+    /// How many more datagrams it may receive in this event.
     budget: u32,
     socket: PhantomData<fn(D)>,
 }
 
-/// What a handler answers.
+/// The answer of a handler.
 type Answer<D> = Response<UdpSessions<D>, SocketAddr>;
 
 impl<D: DatagramSocket<Address = SocketAddr>> UdpSessions<D> {
-    /// Opens the address: the machine that reads, and the context of the loop. `scope` is the
-    /// machine's own.
+    /// Opens the address. Returns the machine that reads, and the context of the loop. `scope` must
+    /// be the machine's own.
     pub(crate) fn open<C>(
         address: &SocketAddr,
         sessions_max: usize,
@@ -65,12 +65,12 @@ impl<D: DatagramSocket<Address = SocketAddr>> UdpSessions<D> {
 }
 
 impl<D: DatagramSocket<Address = SocketAddr>> Endpoint<D> {
-    /// Receives until there is nothing left, or until it is the others' turn.
+    /// Receives until there is nothing left, or until the budget is used up.
     fn receive(mut self, scope: &mut Scope<'_, World<D>>) -> Answer<D> {
-        // One more than is taken: a datagram that fills it is too long, and seen to be.
+        // One byte longer than the longest valid datagram, so that a longer one is detected.
         let mut buffer = [0; DATAGRAM_BYTES_MAX + 1];
         while self.budget > 0 {
-            // Before the call: a datagram of any kind costs its share, also a bad one.
+            // Counted before the call: every datagram counts, including invalid ones.
             self.budget -= 1;
             let Some(socket) = &mut scope.socket else { return Response::done() };
             match socket.receive_from(&mut buffer) {
@@ -82,16 +82,15 @@ impl<D: DatagramSocket<Address = SocketAddr>> Endpoint<D> {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {
                     return Response::keep(UdpSessions::Endpoint(self));
                 }
-                // A signal, or news of a datagram that was sent earlier: more may be waiting.
+                // A signal, or the error of a datagram that was sent earlier: more may be waiting.
                 Err(_) => scope.counters.socket_errors += 1,
             }
         }
         Response::again(UdpSessions::Endpoint(self))
     }
 
-    /// Returns whether the sender gets a session. Whoever finds a datagram at which this panics
-    /// must not end all other sessions, which this machine reads for: the panic costs that
-    /// datagram.
+    /// Returns whether the sender gets a session. If a datagram makes this panic, it must not end
+    /// the machine, which reads for all other sessions: the panic costs only that datagram.
     fn handle(&self, datagram: &[u8], from: SocketAddr, scope: &mut Scope<'_, World<D>>) -> bool {
         let (now, is_draining) = (scope.now(), scope.draining_until().is_some());
         let handled = scope.guard(|scope| {
@@ -113,8 +112,7 @@ impl<D: DatagramSocket<Address = SocketAddr>> Endpoint<D> {
         Response::ok(UdpSessions::Endpoint(self)).deadline(scope.now() + SWEEP_PERIOD)
     }
 
-    /// Ends after the sessions, which may still hear from their peers, and takes the socket with
-    /// it.
+    /// Ends after the sessions, which may still receive from their peers, and closes the socket.
     fn drain(self, scope: &mut Scope<'_, World<D>>) -> Answer<D> {
         if scope.wait_for_others() {
             return Response::keep(UdpSessions::Endpoint(self));
@@ -125,7 +123,7 @@ impl<D: DatagramSocket<Address = SocketAddr>> Endpoint<D> {
 }
 
 impl<D: DatagramSocket<Address = SocketAddr>> UdpSessions<D> {
-    /// A session does what is due.
+    /// Lets a session do what is due.
     fn step(mut session: Session, scope: &mut Scope<'_, World<D>>) -> Answer<D> {
         let Some(deadline) = session.step(scope) else {
             scope.forget(session.address());

@@ -1,4 +1,4 @@
-//! Sessions over UDP, as a game has them, and an HTTP page that shows them, in one loop.
+//! Sessions over UDP, as in a game, and an HTTP page that shows them, in one loop.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example udp_sessions [UDP_ADDRESS:PORT [HTTP_ADDRESS:PORT]]
@@ -7,11 +7,11 @@
 //! try: nc -u 127.0.0.1 7000, and say: HELLO to everybody here
 //! ```
 //!
-//! `WELCOME` and a number comes back. Say `ACK` and that number within 15 seconds, and `STATE`, a
-//! number and where everybody is come each second, four times each, since nobody acknowledges them.
-//! `MOVE 3 -4` moves you, `BYE` ends the session, and so do 15 seconds of silence. `curl
-//! http://127.0.0.1:3000/` shows who is there. Ctrl-C drains the loop: each peer is told `CLOSING`,
-//! until it acknowledges that or has been told four times.
+//! The response is `WELCOME` and a number. Send `ACK` and that number within 15 seconds; then
+//! `STATE`, with a number and the positions of all players, arrives each second, four times each if
+//! it is not acknowledged. `MOVE 3 -4` moves you. `BYE` ends the session, and so do 15 seconds of
+//! silence. `curl http://127.0.0.1:3000/` shows the players. Ctrl-C drains the loop: each peer gets
+//! `CLOSING`, until it acknowledges that or has got it four times.
 #![forbid(unsafe_code)]
 
 mod machine;
@@ -32,9 +32,9 @@ use rotor_examples::serve::serve;
 use rotor_uring::OnAnyLoop;
 use status::StatusPage;
 
-/// The most sessions at a time; who comes then is told `FULL`.
+/// The maximum number of sessions; further peers get `FULL`.
 const SESSIONS_MAX: usize = 1_000;
-/// The most connections of the status page at a time; more wait in the system's queue.
+/// The maximum number of connections to the status page; further ones wait in the system's queue.
 const CONNECTIONS_MAX: usize = 32;
 
 rotor_compose! {
@@ -50,13 +50,13 @@ fn main() -> ExitCode {
 
 fn sessions() -> Result<(), BoxError> {
     let udp = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 7000)))?;
-    // With one argument the other port is the system's choice.
+    // If only one address is given, the system chooses the other port.
     let http_port = if std::env::args_os().nth(1).is_none() { 3000 } else { 0 };
     let http = program::argument(2, SocketAddr::new(udp.ip(), http_port))?;
     on_chosen_loop(Ports { udp, http })
 }
 
-/// Where it listens.
+/// The addresses at which it listens.
 struct Ports {
     udp: SocketAddr,
     http: SocketAddr,
@@ -67,7 +67,7 @@ impl OnAnyLoop for Ports {
 
     fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
         let Ports { mut udp, http } = self;
-        // The endpoint, the listener, and all that they may spawn.
+        // The endpoint, the listener, and everything that they may spawn.
         let config = Config::new().machines_max(2 + SESSIONS_MAX + CONNECTIONS_MAX);
         let mut creator = Loop::<App<N>, B>::with_backend(backend, &config)?;
         let world = creator

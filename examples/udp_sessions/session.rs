@@ -1,4 +1,4 @@
-//! One peer's session: what it is told, when it is told so again, and when patience with it ends.
+//! One peer's session: what it is sent, when that is sent again, and when the session gives up.
 
 use std::mem;
 use std::net::SocketAddr;
@@ -10,9 +10,9 @@ use rotor::{Scope, Time};
 use super::wire;
 use super::world::World;
 
-/// A peer that has said nothing for so long is gone.
+/// A peer that has sent nothing for this long is considered gone.
 pub(crate) const IDLE_TIME_MAX: Duration = Duration::from_secs(15);
-/// How often each is told where all are.
+/// How often each peer gets the positions of all.
 pub(crate) const STATE_PERIOD: Duration = Duration::from_secs(1);
 /// After how long something is sent again that was not acknowledged.
 pub(crate) const RESEND_AFTER: Duration = Duration::from_millis(250);
@@ -25,7 +25,7 @@ pub(crate) const RESENDS_MAX: u8 = 3;
 ///      └─ idle, drain    └─ idle, BYE       └─ idle, BYE ─▶ ended
 /// ```
 enum Phase {
-    /// Was sent WELCOME, and nothing more until it shows that this came to the right one.
+    /// It was sent WELCOME, and nothing more until its ACK proves its address.
     Unproven,
     Playing {
         next_state: Time,
@@ -39,7 +39,7 @@ pub(crate) struct Session {
     unanswered: Option<Unanswered>,
 }
 
-/// What is sent again until it is acknowledged.
+/// A message that is sent again until it is acknowledged.
 struct Unanswered {
     text: String,
     resends_left: u8,
@@ -51,23 +51,23 @@ impl Session {
     where
         D: DatagramSocket<Address = SocketAddr>,
     {
-        // Whoever forges the address of a session has to guess it.
+        // A peer that forges the address of a session must guess it.
         let number = u32::from_ne_bytes(scope.secure_random());
         let (now, notifier) = (scope.now(), scope.notifier());
         scope.welcome(address, number, notifier, now);
         Session { address, phase: Phase::Unproven, unanswered: None }
     }
 
-    /// Looks at what its peer has done and at what is due. Returns the next deadline, or
-    /// `None`: it has ended.
+    /// Checks what the peer has done and what is due. Returns the next deadline, or `None` if the
+    /// session has ended.
     pub(crate) fn step<D>(&mut self, scope: &mut Scope<'_, World<D>>) -> Option<Time>
     where
         D: DatagramSocket<Address = SocketAddr>,
     {
         let (now, is_draining) = (scope.now(), scope.draining_until().is_some());
         let peer = scope.peers.get_mut(&self.address)?;
-        // A datagram does not move the deadline: it is looked at when it comes how long the peer
-        // has been silent.
+        // A datagram does not move the deadline; at the deadline, the session checks how long the
+        // peer has been silent.
         let idle_at = peer.heard + IDLE_TIME_MAX;
         if peer.has_left {
             return None;
@@ -79,7 +79,7 @@ impl Session {
                 self.phase = Phase::Playing { next_state: now };
             }
         }
-        // Behind the ACK: one that comes at the last moment has come.
+        // Checked after the ACK, so that one that arrives at the last moment counts.
         if now >= idle_at {
             scope.counters.idle += 1;
             return None;
@@ -88,14 +88,14 @@ impl Session {
         Some(self.next_event().min(idle_at))
     }
 
-    /// Says what is due; `None` when there is nothing more to say, ever.
+    /// Sends what is due. Returns `None` if nothing will be sent any more.
     fn speak<D>(&mut self, now: Time, is_draining: bool, world: &mut World<D>) -> Option<()>
     where
         D: DatagramSocket<Address = SocketAddr>,
     {
         match self.phase {
-            // Whoever has not shown to be there is not sent more, not even a farewell: the address
-            // may be forged.
+            // Nothing more is sent to an address that was not proven, not even a farewell, because
+            // it may be forged.
             Phase::Unproven if is_draining => return None,
             Phase::Playing { .. } if is_draining => {
                 self.phase = Phase::Closing;
@@ -112,7 +112,7 @@ impl Session {
         (!is_over).then_some(())
     }
 
-    /// Says something for the first time, under a new number.
+    /// Sends a message for the first time, with a new number.
     fn tell<D>(
         &mut self,
         now: Time,
@@ -130,7 +130,7 @@ impl Session {
         self.unanswered = Some(Unanswered { text, resends_left: RESENDS_MAX, resend_at });
     }
 
-    /// Says it again if that is due, and gives up in the end.
+    /// Sends a message again if that is due, and finally gives up.
     fn resend<D>(&mut self, now: Time, world: &mut World<D>)
     where
         D: DatagramSocket<Address = SocketAddr>,

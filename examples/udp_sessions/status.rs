@@ -1,4 +1,4 @@
-//! `GET /`: who is there and what has happened, for people and scripts.
+//! `GET /`: the players and the counters, for people and scripts.
 
 use std::fmt::Write;
 use std::marker::PhantomData;

@@ -1,4 +1,4 @@
-//! What datagrams mean: bytes in, values out.
+//! The format of datagrams, as pure code.
 //!
 //! ```text
 //! client says         server says
@@ -11,14 +11,14 @@
 //!                     FULL                  no session for you
 //! ```
 
-/// The longest datagram that is taken, in bytes.
+/// The longest datagram that is accepted, in bytes.
 pub(crate) const DATAGRAM_BYTES_MAX: usize = 256;
 
-/// The longest that is sent, in bytes: what passes everywhere in one packet.
+/// The longest datagram that is sent, in bytes: one that passes everywhere in one packet.
 pub(crate) const STATE_BYTES_MAX: usize = 1_200;
 
-/// The shortest greeting, in bytes: the longest answer to it. Whoever forges an address has the
-/// owner of that address sent no more than he sends himself.
+/// The shortest greeting, in bytes, which is as long as the longest answer to it. So a sender with
+/// a forged address cannot make the server send more to that address than it sends itself.
 pub(crate) const HELLO_BYTES_MIN: usize = "WELCOME 4294967295".len();
 
 #[derive(Debug, PartialEq, Eq)]
@@ -29,14 +29,14 @@ pub(crate) enum Command {
     Bye,
 }
 
-/// The command, if it is one.
+/// Parses a command. Returns `None` if it is invalid.
 pub(crate) fn parse(datagram: &[u8]) -> Option<Command> {
     if datagram.len() > DATAGRAM_BYTES_MAX {
         return None;
     }
     let mut words = str::from_utf8(datagram).ok()?.split_ascii_whitespace();
     let command = match words.next()? {
-        // Whatever else it says, as long as it is long.
+        // The rest of it does not matter, as long as it is long enough.
         "HELLO" => return (datagram.len() >= HELLO_BYTES_MIN).then_some(Command::Hello),
         "ACK" => Command::Ack(words.next()?.parse().ok()?),
         "MOVE" => Command::Move(words.next()?.parse().ok()?, words.next()?.parse().ok()?),
@@ -54,7 +54,7 @@ pub(crate) fn closing(number: u32) -> String {
     format!("CLOSING {number}")
 }
 
-/// As many positions as there is room for.
+/// Writes as many positions as there is room for.
 pub(crate) fn state(number: u32, positions: impl Iterator<Item = (u64, (i32, i32))>) -> String {
     let mut text = format!("STATE {number}");
     for (id, (x, y)) in positions {

@@ -1,4 +1,5 @@
-//! What all machines of the loop share: the socket, on which each of them sends, and who is there.
+//! The data that all machines of the loop share: the socket, on which each of them sends, and the
+//! peers.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -9,14 +10,15 @@ use rotor::{Notifier, Time};
 
 use super::wire::{self, Command};
 
-/// How many datagrams a second a peer may send; what is more is dropped.
+/// How many datagrams a second a peer may send; further ones are dropped.
 pub(crate) const DATAGRAMS_PER_SECOND: usize = 20;
-/// How many strangers a second are answered, all of them together: their addresses may be forged.
+/// How many strangers a second are answered, all of them together, because their addresses may be
+/// forged.
 pub(crate) const STRANGERS_PER_SECOND: usize = 100;
 
 /// The context.
 pub(crate) struct World<D> {
-    /// Until the endpoint ends, which is the machine that its events go to.
+    /// `None` after the end of the endpoint, which is the machine that gets its events.
     pub(crate) socket: Option<D>,
     pub(crate) peers: BTreeMap<SocketAddr, Peer>,
     pub(crate) counters: Counters,
@@ -25,16 +27,17 @@ pub(crate) struct World<D> {
     strangers: Rate<STRANGERS_PER_SECOND>,
 }
 
-/// What others may know of a peer. Only its session removes it.
+/// What others may know about a peer. Only its session removes it.
 pub(crate) struct Peer {
     pub(crate) id: u64,
     pub(crate) position: (i32, i32),
-    /// When it last said something.
+    /// When its last datagram arrived.
     pub(crate) heard: Time,
-    /// The number of what it was told last, which its ACK names.
+    /// The number of the last message to it, which its ACK contains.
     pub(crate) number: u32,
     pub(crate) is_acknowledged: bool,
-    /// It has named a number that was sent to its address, so it is there.
+    /// Whether it has sent back a number that was sent to its address, so that the address is
+    /// genuine.
     pub(crate) is_proven: bool,
     pub(crate) has_left: bool,
     /// Wakes its session.
@@ -45,7 +48,7 @@ pub(crate) struct Peer {
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Counters {
     pub(crate) received: u64,
-    /// They were too many, or from strangers who said no HELLO.
+    /// Datagrams that were too many, or from strangers without HELLO.
     pub(crate) ignored: u64,
     pub(crate) refused: u64,
     pub(crate) unsent: u64,
@@ -67,23 +70,24 @@ impl<D: DatagramSocket<Address = SocketAddr>> World<D> {
         }
     }
 
-    /// Any error means that this datagram is lost, as datagrams are; what matters is sent again.
+    /// Sends a datagram. After any error it is lost, as datagrams may be; important ones are sent
+    /// again.
     pub(crate) fn send(&mut self, text: &str, to: SocketAddr) {
         let Some(socket) = &mut self.socket else { return };
         let sent = socket.send_to(text.as_bytes(), &to);
         self.counters.unsent += u64::from(sent.is_err());
     }
 
-    /// What a datagram does. Returns whether its sender asks for a session.
+    /// Processes a datagram. Returns whether its sender should get a session.
     pub(crate) fn datagram(&mut self, datagram: &[u8], from: SocketAddr, now: Time) -> bool {
         self.counters.received += 1;
         let command = wire::parse(datagram);
-        // One whose session has panicked has left its entry here.
+        // The entry of a session that has panicked is still here.
         let mut known = self.peers.get_mut(&from).filter(|peer| peer.session.is_alive());
         let is_heard = match &mut known {
             Some(peer) => peer.rate.allow(now),
-            // All that is sent to strangers together is bounded: behind forged addresses they are
-            // not to be told apart.
+            // The number of answers to strangers is limited for all of them together, because with
+            // forged addresses they cannot be distinguished.
             None => command == Some(Command::Hello) && self.strangers.allow(now),
         };
         match known {
@@ -107,8 +111,7 @@ impl<D: DatagramSocket<Address = SocketAddr>> World<D> {
         self.send("FULL", stranger);
     }
 
-    /// Only a session does this, and so only for its own peer. The number had better be hard to
-    /// guess.
+    /// Adds a peer. Only its session calls this. The number should be hard to guess.
     pub(crate) fn welcome(
         &mut self,
         address: SocketAddr,
@@ -136,13 +139,14 @@ impl<D: DatagramSocket<Address = SocketAddr>> World<D> {
         self.peers.remove(&address);
     }
 
-    /// A panic costs the machine, not what it has written here.
+    /// Removes peers whose session has panicked: a panic ends the machine, but its entry stays
+    /// here.
     pub(crate) fn forget_the_dead(&mut self) {
         self.peers.retain(|_, peer| peer.session.is_alive());
     }
 
-    /// What the peer at that address is told of itself and, if there is room, of those whose
-    /// addresses follow.
+    /// Returns the state for the peer at that address: its own position first, then as many of the
+    /// following peers as there is room for.
     pub(crate) fn state(&self, address: SocketAddr, number: u32) -> String {
         let peers = self.peers.range(address..).chain(self.peers.range(..address));
         let there = peers.filter(|(_, peer)| peer.is_proven);
@@ -151,8 +155,8 @@ impl<D: DatagramSocket<Address = SocketAddr>> World<D> {
 }
 
 impl Peer {
-    /// The answer, if there is one. What its session is to do is written down here, and the session
-    /// is woken.
+    /// Returns the answer, if there is one. What the session must do is stored here, and the
+    /// session is woken.
     fn hear(&mut self, command: Option<Command>, now: Time) -> Option<String> {
         self.heard = now;
         match command {
@@ -167,7 +171,7 @@ impl Peer {
                 self.session.wakeup();
                 return Some("BYE".into());
             }
-            // The next STATE shows it; nobody has to be woken.
+            // The next STATE shows it, so the session need not be woken.
             Some(Command::Move(x, y)) if self.is_proven => self.position = (x, y),
             None if self.is_proven => return Some("ERROR".into()),
             _ => {}
@@ -176,9 +180,9 @@ impl Peer {
     }
 }
 
-/// At most `N` in any second.
+/// Allows at most `N` in any second.
 pub(crate) struct Rate<const N: usize> {
-    /// When the last `N` were allowed, as a ring.
+    /// The times of the last `N`, as a ring.
     times: [Option<Time>; N],
     oldest: usize,
 }

@@ -1,4 +1,4 @@
-//! The handler, which only agrees to change the protocol, and the protocol that follows.
+//! The handler, which only agrees to switch the protocol, and the protocol that follows.
 
 use std::io::Write;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use rotor::http::server::{Head, Next, Reply, Response, Scope, Server};
 use rotor::http::{MessageError, Status, list_has_token};
 use rotor::stream::{Exception, Intent, Matched, Protocol, Transport};
 
-/// How long a client may be silent once it speaks the other protocol.
+/// How long a client may be silent after the switch.
 const IDLE: Duration = Duration::from_secs(60);
 
 pub(crate) struct UpgradeEcho;
@@ -52,7 +52,7 @@ fn explain(response: &mut Response<'_>) -> Result<(), MessageError> {
     response.done()
 }
 
-/// Sends back every byte, the first ones being those that came with the request.
+/// Sends back every byte, beginning with those that arrived together with the request.
 pub(crate) struct Echo;
 
 impl Protocol for Echo {

@@ -1,4 +1,4 @@
-//! An HTTP server that changes the protocol: after `Upgrade: echo` the connection sends back every
+//! An HTTP server that switches the protocol: after `Upgrade: echo` the connection sends back every
 //! byte.
 //!
 //! ```text
@@ -7,10 +7,10 @@
 //! try: curl -i --http1.1 -H 'Connection: upgrade' -H 'Upgrade: echo' http://127.0.0.1:3000/
 //! ```
 //!
-//! Without the upgrade, the answer is 426, which says what to ask for.
+//! Without the upgrade, the response is 426, which names the protocol.
 //!
-//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are
-//! under way finish.
+//! It listens on 127.0.0.1:3000 unless told otherwise. On SIGINT or SIGTERM, requests in progress
+//! are finished first.
 #![forbid(unsafe_code)]
 
 mod machine;

@@ -1,10 +1,10 @@
-//! The handler: it sees the body piece by piece, counts it and forgets it.
+//! The handler: it sees the body piece by piece, computes its length and checksum, and discards it.
 
 use rotor::http::server::{Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
 use rotor::http::{BodyError, Method, Status, Trailers};
 
-/// The least octets of a piece: a system call's worth, so that small segments cost no calls of
-/// their own.
+/// The smallest piece in bytes, about as much as one system call reads, so that small segments do
+/// not cause a call each.
 const PIECE_MIN: usize = 8 << 10;
 
 /// One upload.
@@ -13,9 +13,9 @@ pub(crate) struct Upload {
     checksum: Fnv,
 }
 
-/// FNV-1a with 64 bits: three lines that any language has, so that a client can compare, and enough
-/// to see that nothing was lost or swapped. It is no protection against an attacker; an application
-/// takes a cryptographic hash.
+/// FNV-1a with 64 bits. It takes three lines in any language, so that a client can compare, and is
+/// enough to detect that something was lost or swapped. It is no protection against an attacker; an
+/// application would use a cryptographic hash.
 struct Fnv(u64);
 
 impl Fnv {
@@ -40,7 +40,7 @@ impl Server for Upload {
         _: &mut Scope<'_, ()>,
     ) -> Next<Self> {
         if matches!(head.method(), Method::Post | Method::Put) {
-            // No deadline: however long it takes, the connection sees to it that the client keeps
+            // No deadline: however long the body takes, the connection checks that the client keeps
             // sending.
             let upload = Upload { count: 0, checksum: Fnv::START };
             return Next::recv(upload, RecvMode::Progressive(PIECE_MIN)).no_deadline();

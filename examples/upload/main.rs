@@ -6,10 +6,10 @@
 //! try: curl -T some-file http://127.0.0.1:3000/
 //! ```
 //!
-//! `POST` or `PUT` anything: the answer says how many octets came, and their checksum.
+//! `POST` or `PUT` anything: the response says how many bytes arrived, and their checksum.
 //!
-//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are
-//! under way finish.
+//! It listens on 127.0.0.1:3000 unless told otherwise. On SIGINT or SIGTERM, requests in progress
+//! are finished first.
 #![forbid(unsafe_code)]
 
 mod machine;

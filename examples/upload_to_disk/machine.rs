@@ -1,4 +1,4 @@
-//! The handler: it is given each body as one value, and has another thread keep it.
+//! The handler: it gets each body as one value, and stores it on another thread.
 
 use std::io::{self, ErrorKind};
 
@@ -7,29 +7,29 @@ use rotor::http::server::{Head, Next, NoUpgrade, RecvMode, Reply, Response, Scop
 use rotor::http::{BodyError, Method, Status};
 use rotor::{Future, Outcome};
 
-/// Octets that an upload may have in memory.
+/// The number of bytes of an upload that may be in memory.
 const RAM_MAX: usize = 64 << 10;
 
-/// Octets that it may have.
+/// The maximum size of an upload, in bytes.
 const MAX: u64 = 1 << 30;
 
 /// One upload.
 pub(crate) struct Keep {
     dir: Dir,
     name: String,
-    /// It is not to take the place of another.
+    /// Whether it must not replace an existing file.
     is_new: bool,
     state: State,
 }
 
 enum State {
-    /// It comes.
+    /// The body is arriving.
     Coming,
-    /// So many octets have come, and get their name.
+    /// This many bytes have arrived, and are being stored under their name.
     Keeping(u64, Future<io::Result<Kept>>),
 }
 
-/// What became of the name.
+/// The result of storing it.
 enum Kept {
     Created,
     Replaced,
@@ -58,17 +58,17 @@ impl Server for Keep {
                 b"a name has letters, digits, dots, dashes and underscores, and no dot first\n";
             return response.reply(Status::BAD_REQUEST, "text/plain", page).into();
         };
-        // Else it would take the place of the whole (RFC 9110 §14.5).
+        // It would replace the whole file (RFC 9110 §14.5).
         if head.field("Content-Range").is_some() {
             let page = b"a part of a file cannot be sent\n";
             return response.reply(Status::BAD_REQUEST, "text/plain", page).into();
         }
-        // No file has a tag here, so none has one of these; and `*` is answered like a tag, which
-        // is safe (RFC 9110 §13.1.1).
+        // Files have no tags here, so none matches; and `*` is treated like a tag, which is safe
+        // (RFC 9110 §13.1.1).
         if head.field("If-Match").is_some() {
             return precondition_failed(response).into();
         }
-        // Of tags, none is the file's: they ask for nothing (RFC 9110 §13.1.2).
+        // No tag matches, so tags demand nothing (RFC 9110 §13.1.2).
         let is_new = head.field("If-None-Match") == Some(b"*");
         let keep = Keep { dir, name: name.to_owned(), is_new, state: State::Coming };
         Next::recv(keep, RecvMode::Stored { ram_max: RAM_MAX, max: MAX }).keep_deadline()
@@ -87,7 +87,7 @@ impl Server for Keep {
                 self.state = State::Keeping(body.len(), future);
                 Next::go_on(self).keep_deadline()
             }
-            // Too many others: the client is asked to come again.
+            // There are too many others: the client should try again later.
             Err(_full) => Next::fail(Status::SERVICE_UNAVAILABLE),
         }
     }
@@ -102,7 +102,7 @@ impl Server for Keep {
                 Next::go_on(self).keep_deadline()
             }
             Outcome::Value(Ok(kept)) => {
-                // RFC 9110 §9.3.4 has the two told apart.
+                // RFC 9110 §9.3.4 distinguishes the two.
                 let status = match kept {
                     Kept::Created => Status::CREATED,
                     Kept::Replaced => Status::OK,
@@ -131,8 +131,8 @@ impl Server for Keep {
     }
 }
 
-/// What another thread does: it takes the name in the step in which it looks whether that is free. If
-/// not, it takes another file's place, in a second step.
+/// The work of the other thread. It first tries to create the file, which fails if the name is
+/// taken. Then it replaces the existing file in a second step.
 fn keep(create: StoreJob, replace: Option<StoreJob>) -> io::Result<Kept> {
     match (create.run(), replace) {
         (Err(error), Some(replace)) if error.kind() == ErrorKind::AlreadyExists => {
@@ -142,13 +142,13 @@ fn keep(create: StoreJob, replace: Option<StoreJob>) -> io::Result<Kept> {
     }
 }
 
-/// What the client is told of a file that has not got its name.
+/// Returns the status for a file that could not be stored.
 fn status_of(error: &io::Error) -> Status {
     match error.kind() {
-        // A short body meets the full disk here, a longer one did so when its file was opened: the
-        // two are told the same.
+        // A short body finds the disk full here, a longer one when its file was opened: both get
+        // the same status.
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Status::INSUFFICIENT_STORAGE,
-        // The name is a directory's (RFC 9110 §15.5.10).
+        // The name belongs to a directory (RFC 9110 §15.5.10).
         ErrorKind::IsADirectory => Status::CONFLICT,
         _ => Status::INTERNAL_SERVER_ERROR,
     }
@@ -158,7 +158,8 @@ fn precondition_failed(response: &mut Response<'_>) -> Reply {
     response.reply(Status::PRECONDITION_FAILED, "text/plain", b"412 Precondition Failed\n")
 }
 
-/// No path, nothing hidden, and nothing that a shell takes for something else.
+/// Returns whether a name is acceptable: no path, nothing hidden, and nothing that has a meaning in
+/// a shell.
 fn is_good(name: &str) -> bool {
     let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     (1..=100).contains(&name.len()) && !name.starts_with(['.', '-']) && name.bytes().all(is_usual)

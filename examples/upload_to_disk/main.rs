@@ -1,4 +1,4 @@
-//! An HTTP server that keeps what is uploaded to it as files, of any size, in little memory.
+//! An HTTP server that stores uploads of any size as files, with little memory.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example upload_to_disk [ADDRESS] [DIRECTORY]
@@ -6,14 +6,14 @@
 //! try: curl -T some-file http://127.0.0.1:3000/name
 //! ```
 //!
-//! `PUT /NAME` keeps the body as `NAME` in the directory: 201 if the name is new, 200 if it takes the
-//! place of what had it, unless `If-None-Match: *` asks for a new one only (412). The answer says how
-//! many octets it has. A name appears when all of its file is there: whoever goes away in the middle
-//! leaves nothing. A part of a file (`Content-Range`) is refused; so is the name of a directory (409),
-//! and what a full disk has no space for (507).
+//! `PUT /NAME` stores the body as `NAME` in the directory. The response is 201 if the name is new,
+//! and 200 if the body replaces an existing file, unless `If-None-Match: *` allows only a new one
+//! (412). The response says how many bytes it has. A name appears only when its file is complete:
+//! if the client goes away earlier, nothing is left. A part of a file (`Content-Range`) is refused;
+//! so are the name of a directory (409), and a body for which the disk has no space (507).
 //!
-//! It listens on 127.0.0.1:3000 and keeps files in `uploads` unless told otherwise. SIGINT or
-//! SIGTERM lets the requests that are under way finish.
+//! It listens on 127.0.0.1:3000 and keeps files in `uploads` unless told otherwise. On SIGINT or
+//! SIGTERM, requests in progress are finished first.
 #![forbid(unsafe_code)]
 
 mod machine;
@@ -41,7 +41,7 @@ fn upload_to_disk() -> Result<(), BoxError> {
     serve_http(address, seed, (), |address| format!("try: curl -T some-file http://{address}/name"))
 }
 
-/// The directory, and a spool in it: where both are on one file system, a file is given its name
+/// Opens the directory, and a spool in it: if both are on one file system, a file gets its name
 /// without being copied.
 fn open(directory: &Path) -> Result<(Dir, Spool), BoxError> {
     let opened = std::fs::create_dir_all(directory)

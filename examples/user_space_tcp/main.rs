@@ -5,8 +5,9 @@
 //! 200 OK: Hello, World!
 //! ```
 //!
-//! Without arguments a server and a client, each a loop with a stack of its own, talk over a cable
-//! in memory. With a device the server takes what the kernel sends there, as root:
+//! Without arguments, a server and a client, each a loop with a stack of its own, talk over a
+//! virtual cable in memory. With a device, as root, the server gets the packets that the kernel
+//! sends there:
 //!
 //! ```text
 //! cargo build --release -p rotor-user-space-tcp --example user_space_tcp
@@ -17,10 +18,10 @@
 //! curl http://10.90.0.2:3000/
 //! ```
 //!
-//! `offloading` in the place of `tun` leaves sums and segments to the kernel, `tap` is the same
-//! with Ethernet frames, and `packet eth0 ..` a socket on an interface that is there already,
-//! with an address that the kernel has not. `kernel - ADDRESS/PREFIX` is the same server on the
-//! kernel's stack, to compare. `/large` is a page of a mebibyte, `/middle` of 64 KiB.
+//! `offloading` instead of `tun` leaves checksums and segmentation to the kernel. `tap` is the same
+//! with Ethernet frames. `packet eth0 ..` is a socket on an existing interface, with an address
+//! that the kernel does not have. `kernel - ADDRESS/PREFIX` is the same server on the kernel's
+//! stack, for comparison. `/large` is a page of a mebibyte, `/middle` one of 64 KiB.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -67,7 +68,7 @@ fn serve(device: impl Device, config: &StackConfig, ip: IpAddr) -> Result<Server
     serve_on::<SmoltcpInet, _>(Smoltcp::open(device, config)?, ip)
 }
 
-/// The server does not care what it runs on.
+/// Serves on any backend.
 fn serve_on<N: IpNet, B: Backend>(
     backend: B,
     ip: IpAddr,
@@ -80,10 +81,10 @@ fn serve_on<N: IpNet, B: Backend>(
     Ok(creator.instantiate(()))
 }
 
-/// What asks: once, and keeps the answer in the context.
+/// A machine that makes one request, and stores the response in the context.
 struct Asker(Future<Result<Fetched, ClientError>>);
 
-/// The answer, when it is there.
+/// The response, when it has arrived.
 type Answer = Option<Result<Fetched, BoxError>>;
 
 type Asking = Compose2<PoolMachine<Fetch<Answer>, ByAddress<SmoltcpTcpStream>>, Asker>;
@@ -123,13 +124,13 @@ fn ask(
     Ok(instance)
 }
 
-/// A server and a client in one process, each with a stack, on a cable in memory.
+/// Runs a server and a client in one process, each with a stack, connected by a cable in memory.
 fn in_memory() -> Result<(), BoxError> {
     let (left, right) = MemoryDevice::pair(&MemoryConfig::new())?;
     let [server, client] = [[10, 0, 0, 1], [10, 0, 0, 2]].map(IpAddr::from);
     let mut serving = serve(left, &StackConfig::new().address(server, 24), server)?;
     let mut asking = ask(right, &StackConfig::new().address(client, 24), (server, PORT).into())?;
-    // Two loops on one thread: each has a turn. On two, each would `run`.
+    // Two loops on one thread take turns. On two threads, each would call `run`.
     while asking.context().is_none() {
         serving.turn(Some(Duration::ZERO))?;
         asking.turn(Some(Duration::from_millis(1)))?;
@@ -140,7 +141,7 @@ fn in_memory() -> Result<(), BoxError> {
     Ok(())
 }
 
-/// An address of a stack, as `ip address` writes it.
+/// Parses an address of a stack, as `ip address` writes it.
 fn address(text: &str) -> Result<(IpAddr, u8), BoxError> {
     let parsed = text
         .split_once('/')
@@ -152,7 +153,7 @@ fn on_device(kind: &str, name: &str, text: &str) -> Result<(), BoxError> {
     let (ip, prefix) = address(text)?;
     let config = StackConfig::new().address(ip, prefix);
     let instance = match kind {
-        // No stack of ours.
+        // The kernel's stack.
         "kernel" => return run(serve_on::<Inet, _>(Mio::new(EVENTS_LIMIT)?, ip)?, ip),
         kind => serve_on_device(kind, name, config, ip)?,
     };
@@ -170,7 +171,7 @@ fn serve_on_device(
         "tun" => serve(KernelDevice::tun(name)?, &config, ip),
         "offloading" => serve(KernelDevice::tun_offloading(name)?, &config, ip),
         "tap" => serve(KernelDevice::tap(name)?, &config, ip),
-        // What comes from this very machine has no checksums yet.
+        // Packets from this computer itself have no checksums yet.
         "packet" => serve(KernelDevice::packet_socket(name)?, &config.verify_checksums(false), ip),
         other => Err(format!("{other:?} is not tun, offloading, tap, packet or kernel").into()),
     }

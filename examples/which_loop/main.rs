@@ -1,5 +1,5 @@
-//! The hello server on whichever loop the environment names: mio's, or io_uring where the system
-//! lets it.
+//! The hello server on the loop that the environment names: mio's, or io_uring's if the system
+//! allows it.
 //!
 //! ```text
 //! ROTOR_BACKEND=uring cargo run --release -p rotor-examples --example which_loop [ADDRESS:PORT]
@@ -7,11 +7,11 @@
 //! curl http://127.0.0.1:3000/
 //! ```
 //!
-//! Without the variable, or with `mio`, it is mio's. Where io_uring is refused, a line on the
-//! standard error says why, and it is mio's as well. `THREADS` says how many loops there are, each
-//! with a thread, a ring and a listener of its own: one, unless it says otherwise.
+//! Without the variable, or with `mio`, it is mio's. If io_uring is refused, a line on standard
+//! error says why, and it is mio's as well. `THREADS` is the number of loops, each with a thread, a
+//! ring and a listener of its own (default: one).
 //!
-//! What is more than HTTP chooses with `rotor_uring::choose`; `tcp_echo_server` is a small one.
+//! A program that does more than HTTP uses `rotor_uring::choose`; `tcp_echo_server` is a small one.
 #![forbid(unsafe_code)]
 
 use std::net::SocketAddr;
@@ -40,7 +40,7 @@ fn which_loop() -> Result<(), BoxError> {
     Ok(())
 }
 
-/// What `THREADS` says, else one.
+/// Returns the value of `THREADS`, or else one.
 fn threads() -> Result<usize, BoxError> {
     let Ok(number) = std::env::var("THREADS") else { return Ok(1) };
     number.parse().map_err(|_| format!("THREADS is to be a number, not {number:?}").into())
