@@ -1,4 +1,5 @@
-//! The page, and the handler behind it: what one says in a room, all in it hear.
+//! The page, and the handler of its connections: what a member of a room says is sent to all of its
+//! members.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use rotor::websocket::{
 
 use super::rooms::Rooms;
 
-/// The page: plain HTML and a few lines of JavaScript, which come back when the connection is lost.
+/// The page: plain HTML and a few lines of JavaScript, which reconnect when the connection is lost.
 const PAGE: &str = include_str!("page.html");
 
 /// The longest message, in bytes: a chat is not for files.
@@ -27,9 +28,9 @@ pub(crate) trait HasRooms {
     fn rooms(&mut self) -> &mut Rooms;
 }
 
-/// One who is in a room.
+/// A member of a room.
 ///
-/// The first message is the name; each further one is said.
+/// The first message is the name; each further one is sent to the room.
 pub(crate) struct Chat<C> {
     room: String,
     name: Option<String>,
@@ -101,7 +102,7 @@ impl<C: HasRooms> Handler for Chat<C> {
     }
 }
 
-/// Letters and digits, so that no name can look like something else.
+/// Allows only letters and digits, so that no name can be mistaken for another.
 fn is_name(name: &str) -> bool {
     (1..=NAME_MAX).contains(&name.len()) && name.chars().all(char::is_alphanumeric)
 }

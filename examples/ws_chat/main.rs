@@ -1,4 +1,4 @@
-//! A chat for browsers: rooms, names, and a page that comes back when the connection is lost.
+//! A chat for browsers: rooms, names, and a page that reconnects when the connection is lost.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example ws_chat [ADDRESS]
@@ -6,10 +6,10 @@
 //! try: open it in two windows
 //! ```
 //!
-//! Open the page in two windows. Who comes into a room hears the last 50 messages; who does not
-//! read what is said is closed with 1013, and comes again.
+//! Open the page in two windows. A client that enters a room gets the last 50 messages. A client
+//! that does not read is closed with 1013, and reconnects.
 //!
-//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM closes the connections
+//! It listens on 127.0.0.1:3000 unless told otherwise. On SIGINT or SIGTERM, connections are closed
 //! with 1001.
 #![forbid(unsafe_code)]
 

@@ -1,22 +1,22 @@
-//! `Rooms`: the rooms that there are, by their names.
+//! `Rooms`: all rooms, by their names.
 
 use std::collections::BTreeMap;
 
 use rotor::Notifier;
 use rotor::websocket::{Delivery, Member, Prepared, Room, RoomConfig, Sender, Slow};
 
-/// How many rooms there may be: each keeps what was said last.
+/// The maximum number of rooms, since each keeps its last messages.
 const ROOMS_MAX: usize = 1_000;
 
-/// How many messages a room keeps, for those who come in, or come back.
+/// How many messages a room keeps, for clients that enter it or reconnect.
 const BACKLOG_MAX: usize = 50;
 
-/// All rooms. One that nobody is in is gone.
+/// All rooms. A room is removed when its last member has left.
 #[derive(Debug, Default)]
 pub(crate) struct Rooms(BTreeMap<String, Room>);
 
 impl Rooms {
-    /// Comes into a room, and is sent what was said there last; unless there are too many rooms.
+    /// Enters a room, and gets its last messages. Fails if there are too many rooms.
     pub(crate) fn join(
         &mut self,
         name: &str,
@@ -29,7 +29,7 @@ impl Rooms {
         let config = RoomConfig::new().backlog_max(BACKLOG_MAX).slow(Slow::Cut);
         let room = self.0.entry(name.to_owned()).or_insert_with(|| Room::new(config));
         for message in room.backlog() {
-            // What does not fit any more is missed: it is old.
+            // Messages that do not fit any more are skipped, because they are old.
             let _full = out.prepared(message);
         }
         Some(room.join(notifier))
@@ -58,7 +58,7 @@ impl Rooms {
         }
     }
 
-    /// How many rooms there are.
+    /// Returns the number of rooms.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

@@ -1,4 +1,4 @@
-//! The handler, and the machine that asks for its connection.
+//! The handler, and the machine that requests its connection.
 
 use rotor::http::client::{ClientError, ClientResult, Pool};
 use rotor::tls::MaybeTlsTarget;
@@ -9,15 +9,15 @@ use rotor::{Future, Infallible, Machine, Outcome, Response, Scope};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// What the machines share.
+/// The context, which the machines share.
 pub(crate) struct Console {
     pub(crate) pool: Pool<Dial<SendsBack>, MaybeTlsTarget<SocketAddr>>,
-    /// How it ended: a line that says so, or an error.
+    /// How it ended: a line about it, or an error.
     pub(crate) outcome: Option<Result<String, String>>,
     pub(crate) print: fn(&str),
 }
 
-/// How much of a message is shown, in characters.
+/// How many characters of a message are shown.
 const SHOWN_MAX: usize = 100;
 
 /// Shows each text, and sends each message back.
@@ -33,7 +33,7 @@ impl Handler for SendsBack {
         _: &mut Scope<'_, Console>,
     ) -> Next<Self> {
         if let Some(text) = greeting {
-            // Nothing waits yet.
+            // The output is still empty, so there is room.
             let _never_too_much = out.text(&text);
         }
         Next::go_on(SendsBack).no_deadline()
@@ -59,12 +59,12 @@ impl Handler for SendsBack {
     }
 }
 
-/// Asks for one connection.
+/// Requests one connection.
 pub(crate) struct Asks {
     future: Option<Future<ClientResult<Dial<SendsBack>>>>,
 }
 
-/// What to ask for: whom, what, and what to say first.
+/// The request: the server, the path, and the first message.
 pub(crate) struct Wanted {
     pub(crate) server: MaybeTlsTarget<SocketAddr>,
     pub(crate) host: String,
@@ -96,7 +96,7 @@ impl Machine for Asks {
             Outcome::Lost(lost) => return Response::error(lost),
         };
         let error = match outcome {
-            // From here on the handler has it.
+            // From here on, the handler has the connection.
             Ok(Ok(_opened)) => return Response::done(),
             Ok(Err(refusal)) => refusal.to_string(),
             Err(error) => rotor::with_causes(&error).to_string(),

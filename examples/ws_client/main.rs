@@ -1,12 +1,12 @@
-//! A WebSocket client that shows the texts it gets, and sends everything back: the one that outside
-//! suites of servers are pointed at.
+//! A WebSocket client that shows the texts it gets, and sends everything back. External test suites
+//! for clients run against this one.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example ws_client [URL [TEXT]]
 //! ```
 //!
-//! The URL begins with http:// or https:// and is, unless told otherwise, http://127.0.0.1:3000/;
-//! the text is what it says first. It ends when the server closes, and says how.
+//! The URL begins with http:// or https://; the default is http://127.0.0.1:3000/. TEXT is the
+//! first message. The program ends when the server closes the connection, and prints how.
 #![forbid(unsafe_code)]
 
 mod machine;
@@ -32,10 +32,10 @@ rotor_compose! {
     }
 }
 
-/// The suites send messages of 16 MiB.
+/// The test suites send messages of 16 MiB.
 const MESSAGE_MAX: usize = 64 << 20;
 
-/// And one of 4 MiB by 64 bytes.
+/// One of their messages has 4 MiB in frames of 64 bytes.
 const FRAGMENTS_MAX: u32 = 1 << 17;
 
 fn main() -> ExitCode {
@@ -55,7 +55,7 @@ fn ws_client() -> Result<(), BoxError> {
     on_chosen_loop(WsClient(Wanted { server, host, target, greeting, config }))
 }
 
-/// The client, with what it asks for.
+/// The client, with its request.
 struct WsClient(Wanted);
 
 impl OnAnyLoop for WsClient {
@@ -67,7 +67,7 @@ impl OnAnyLoop for WsClient {
             Ok(PoolMachine::new(PoolConfig::new(), ClientConfig::new(), scope))
         })?;
         let print = |text: &str| {
-            // Whoever reads may have enough.
+            // The reader of standard output may be gone.
             let _ = writeln!(std::io::stdout(), "{text}");
         };
         let mut instance = creator.instantiate(Console { pool, outcome: None, print });

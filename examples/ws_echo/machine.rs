@@ -1,4 +1,4 @@
-//! The handler, and the server that becomes it.
+//! The handler, and the HTTP server that becomes it.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ impl<C> Handler for Echo<C> {
         out: &mut Sender<'_>,
         _: &mut Scope<'_, C>,
     ) -> websocket::Next<Self> {
-        // There is room for one, whatever its length: no more are taken before.
+        // There is room for one message of any length, because no further one is taken before.
         let _closing = out.message(message);
         websocket::Next::go_on(self).keep_deadline()
     }

@@ -1,4 +1,4 @@
-//! A WebSocket server that sends back what it gets: the one that outside suites are pointed at.
+//! A WebSocket server that sends back what it gets. External test suites run against this one.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example ws_echo [ADDRESS]
@@ -6,9 +6,10 @@
 //! try: python3 -m websockets ws://127.0.0.1:3000/
 //! ```
 //!
-//! Any path, any page; messages of up to 64 MiB, compressed where the client wants it.
+//! It accepts any path and any origin, and messages of up to 64 MiB, compressed if the client
+//! supports it.
 //!
-//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM closes the connections
+//! It listens on 127.0.0.1:3000 unless told otherwise. On SIGINT or SIGTERM, connections are closed
 //! with 1001.
 #![forbid(unsafe_code)]
 
@@ -24,10 +25,10 @@ use rotor::websocket::{Deflate, Origins, WebSocketConfig};
 use rotor_examples::program;
 use rotor_examples::serve::serve_http;
 
-/// The suites send messages of 16 MiB.
+/// The test suites send messages of 16 MiB.
 const MESSAGE_MAX: usize = 64 << 20;
 
-/// And one of 4 MiB by 64 bytes.
+/// One of their messages has 4 MiB in frames of 64 bytes.
 const FRAGMENTS_MAX: u32 = 1 << 17;
 
 fn main() -> ExitCode {
@@ -40,10 +41,10 @@ fn ws_echo() -> Result<(), BoxError> {
         .message_max(MESSAGE_MAX)
         .fragments_max(FRAGMENTS_MAX)
         .deflate(Deflate::new())
-        // There is nothing to be had here with somebody else's cookies.
+        // Nothing here depends on the cookies of a user, so another site cannot misuse them.
         .origins(Origins::Any)
         .share();
-    // WebSockets on streams of HTTP/2, for clients that begin in it (RFC 8441).
+    // WebSockets on streams of HTTP/2, for clients that begin with it (RFC 8441).
     let http = ServerConfig::new().http2(Http2Config::new().prior_knowledge(true));
     serve_http(address, HttpSeed::<Site<()>>::new(config, http), (), |address| {
         format!("try: python3 -m websockets ws://{address}/")

@@ -1,4 +1,5 @@
-//! Prices for everybody: a machine that makes one each interval, and handlers that hear them.
+//! Prices for all subscribers: a machine that makes a price in each interval, and handlers that
+//! send it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +20,7 @@ rotor_compose! {
     }
 }
 
-/// The context: who listens, and what was said last.
+/// The context: the subscribers, and the last prices.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     room: Room,
@@ -29,7 +30,7 @@ pub(crate) struct Exchange {
 
 impl Exchange {
     pub(crate) fn new() -> Exchange {
-        // A price of a while ago is of no use: who is slow hears the newest.
+        // An old price is useless: a slow subscriber gets only the newest one.
         let room = Room::new(RoomConfig::new().backlog_max(100).slow(Slow::Coalesce));
         Exchange { room, price: 10_000, number: 0 }
     }
@@ -39,7 +40,7 @@ impl Exchange {
     }
 }
 
-/// Makes a price each interval.
+/// Makes a price in each interval.
 pub(crate) struct Ticker {
     every: Duration,
 }
@@ -60,7 +61,7 @@ impl Machine for Ticker {
         let Exchange { room, price, number } = &mut **scope;
         *price = (*price + step).saturating_sub(100).max(100);
         *number += 1;
-        // Framed once, whoever listens.
+        // Framed once, for all subscribers.
         room.say(Prepared::text(&format!("{number} ROTR {}.{:02}", *price / 100, *price % 100)));
         let next = now + self.every;
         Response::ok(self).deadline(next)
@@ -71,12 +72,12 @@ impl Machine for Ticker {
     }
 }
 
-/// One who hears the prices.
+/// A subscriber.
 pub(crate) struct Listens(Member);
 
 impl Listens {
     fn hear(mut self, out: &mut Sender<'_>, scope: &mut Scope<'_, Exchange>) -> Next<Self> {
-        // What does not fit now goes on in `flushed`.
+        // The rest is sent by `flushed`.
         let _more = scope.room.deliver(&mut self.0, out);
         Next::go_on(self).keep_deadline()
     }
@@ -94,7 +95,7 @@ impl Handler for Listens {
         Next::go_on(Listens(scope.room.join(notifier))).no_deadline()
     }
 
-    /// Nothing that is said here means anything.
+    /// Messages from the client are ignored.
     fn message(
         self,
         _: Message<'_>,
@@ -117,7 +118,7 @@ impl Handler for Listens {
     }
 }
 
-/// Becomes a listener at `/prices`.
+/// Becomes a subscriber's connection at `/prices`.
 pub(crate) struct Site;
 
 impl Server for Site {

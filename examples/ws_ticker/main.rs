@@ -1,4 +1,4 @@
-//! One price after the other, for as many subscribers as there are descriptors.
+//! A stream of prices, for as many subscribers as there are descriptors.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example ws_ticker [MILLISECONDS [ADDRESS]]
@@ -6,10 +6,10 @@
 //! try: python3 -m websockets ws://127.0.0.1:3000/prices
 //! ```
 //!
-//! A price each second, unless told otherwise. Each is framed once and shared by all outputs; a
-//! subscriber that reads slowly hears the newest only.
+//! There is a price each second, unless told otherwise. Each is framed once and shared by all
+//! outputs; a subscriber that reads slowly gets only the newest one.
 //!
-//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM closes the connections
+//! It listens on 127.0.0.1:3000 unless told otherwise. On SIGINT or SIGTERM, connections are closed
 //! with 1001.
 #![forbid(unsafe_code)]
 
@@ -41,7 +41,7 @@ fn ws_ticker() -> Result<(), BoxError> {
 
 /// The server, at an address.
 struct Server {
-    /// How often there is a price.
+    /// The interval between prices.
     every: Duration,
     address: SocketAddr,
 }
@@ -51,7 +51,7 @@ impl OnAnyLoop for Server {
 
     fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
         let Server { every, address } = self;
-        // Prices are everybody's.
+        // The prices are public.
         let config = WebSocketConfig::new().origins(Origins::Any).share();
         let mut creator = Loop::<Machines<N>, B>::with_backend(backend, &Config::new())?;
         let address = creator.add_part(Machines::Site, |scope| {

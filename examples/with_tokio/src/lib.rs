@@ -1,16 +1,16 @@
-//! What the programs share: a loop with one machine, which drives a future.
+//! The code that the programs share: a loop with one machine that drives a future.
 
 use std::sync::mpsc;
 
 use rotor::{BoxError, Config, EarlyScope, Loop};
 use rotor_async::{Task, Tokio};
 
-/// Runs a loop with a machine that drives what `make` makes, in the context of a runtime beside it,
-/// until that has come to its end.
+/// Runs a loop with a machine that drives the future from `make`, in the context of a tokio runtime
+/// on another thread, until the future is complete.
 ///
 /// # Errors
 ///
-/// There is no thread or descriptor left, or no room for the machine.
+/// No thread or descriptor is left, or there is no room for the machine.
 pub fn drive<T, F>(make: impl FnOnce(&Tokio, &mut EarlyScope<'_>) -> F) -> Result<T, BoxError>
 where
     T: 'static,
@@ -22,7 +22,7 @@ where
     creator.add_machine_with(|scope| {
         let future = make(&tokio, scope);
         let telling = async move {
-            // The other end waits below, unless the loop has failed.
+            // The receiver waits below, unless the loop has failed.
             let _heard = told.send(future.await);
         };
         Task::start(tokio.compat(telling), scope)

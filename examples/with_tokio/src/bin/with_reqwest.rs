@@ -1,5 +1,5 @@
-//! Asks by reqwest: its futures are polled on the loop, by a machine; tokio's thread
-//! beside watches the sockets.
+//! Makes a request with reqwest. Its futures are polled on the loop, by a machine; tokio, on
+//! another thread, watches the sockets.
 //!
 //! ```text
 //! cargo run --bin with_reqwest -- http://127.0.0.1:3000/

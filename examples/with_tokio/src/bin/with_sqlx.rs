@@ -1,5 +1,5 @@
-//! Counts, in SQLite by sqlx, how often it was run: the questions are tasks of the runtime beside,
-//! whose values come to the machine.
+//! Counts in SQLite, with sqlx, how often it was run. The queries are tasks of a tokio runtime on
+//! another thread, and their results come to the machine.
 //!
 //! ```text
 //! cargo run --bin with_sqlx -- runs.sqlite
@@ -13,7 +13,8 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 fn main() -> Result<(), BoxError> {
     let file = std::env::args().nth(1).ok_or("which file?")?;
     let count = drive(|tokio, scope| {
-        // `Send`, so that another thread may poll it, unlike what the machine drives itself.
+        // `Send`, because another thread may poll it, unlike the future that the machine drives
+        // itself.
         let counted = scope.spawn_on(tokio.handle(), count(file));
         async move { Ok(rotor_async::wait(counted).await??) }
     })?;

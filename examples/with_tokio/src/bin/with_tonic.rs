@@ -1,6 +1,6 @@
-//! Greets by gRPC, with tonic's client: a call with one answer and one with several, to the example
-//! `grpc_greeter` or any other that has its service. What is generated from a `.proto` as a rule is
-//! written out here: two messages, two paths.
+//! Makes gRPC calls with tonic's client: one with a single answer and one with several, to the
+//! example `grpc_greeter` or another server with its service. The code that is usually generated
+//! from a `.proto` file is written out here: two messages, two paths.
 //!
 //! ```text
 //! cargo run --bin with_tonic -- http://127.0.0.1:3000 Ann
