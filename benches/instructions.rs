@@ -1,14 +1,14 @@
-//! The hot paths, one at a time and a given number of times, to have their instructions counted. It
-//! measures nothing itself: `tests/long/instructions` runs it under callgrind, once with a count
-//! and once with twice as many, so that what the start costs cancels, and compares with the parent
-//! commit.
+//! The hot paths, one at a time and a given number of times, so that their instructions can be
+//! counted. This program measures nothing itself: `tests/long/instructions` runs it under
+//! callgrind, once with a count and once with twice that count, so that the cost of the start
+//! cancels out, and compares the result with the parent commit.
 //!
 //! ```text
 //! cargo bench --bench instructions -- PART [COUNT]
 //! cargo bench --bench instructions -- --list
 //! ```
 //!
-//! Each part checks what it did. Without a part, all are run a few times.
+//! Each part checks its result. Without a part, all of them are run a few times.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "it lists its parts")]
 
@@ -27,7 +27,7 @@ use rotor::tracing::tracing::info_span;
 use rotor::tracing::{InSpan, Traced};
 use rotor::{Blocking, Compose2, Config, Infallible, Loop, Machine, Notifier, Response, Scope};
 
-/// How often each part runs when no count is given.
+/// How often each part runs if no count is given.
 const COUNT: u64 = 100;
 
 const HELLO: &[u8] = b"GET / HTTP/1.1\r\nHost: 127.0.0.1:3000\r\n\r\n";
@@ -47,10 +47,10 @@ const BROWSER: &[u8] = b"GET /static/page/42?lang=en&theme=dark HTTP/1.1\r\n\
 
 const BODY: &[u8] = b"Hello, World!";
 
-/// Octets of an answer to `HELLO`.
+/// The length of a response to `HELLO`, in bytes.
 const ANSWER_BYTES: usize = 17 + 26 + 20 + 37 + 2 + BODY.len();
 
-/// A part, by name, and what does it so many times.
+/// A part: its name, and the function that does it a number of times.
 type Part = (&'static str, fn(u64));
 
 const PARTS: [Part; 15] = [
@@ -71,8 +71,8 @@ const PARTS: [Part; 15] = [
     ("traced-16", |count| requests::<Traced<Hello>>(16, count.div_ceil(16))),
 ];
 
-/// The patience of a watchdog that is not to look meanwhile: what it does itself is not in the
-/// figure.
+/// The patience of a watchdog that must not check anything meanwhile, so that its own work is not
+/// in the figure.
 const HOUR: Duration = Duration::from_secs(3_600);
 
 fn main() {
@@ -90,7 +90,7 @@ fn main() {
     }
 }
 
-/// Reads a head and what the connection has to know of it.
+/// Parses a head, and what the connection must know about it.
 fn parse(input: &[u8], count: u64) {
     let (limits, mut reader) = (Limits::new(), HeadReader::new());
     for _ in 0..count {
@@ -140,7 +140,7 @@ impl Machine for Woken {
     }
 }
 
-/// Turns of a loop in which so many machines are woken, one call each.
+/// Runs turns of a loop in each of which this many machines are woken, with one call each.
 fn dispatch<M: Machine<Context = u64> + 'static>(
     make: fn(Woken) -> M,
     config: Config,
@@ -164,7 +164,7 @@ fn dispatch<M: Machine<Context = u64> + 'static>(
     assert_eq!(*test.context(), turns * machines as u64);
 }
 
-/// A machine that wakes itself so many times.
+/// A machine that wakes itself this many times.
 struct Waking(u64);
 
 impl Machine for Waking {
@@ -180,7 +180,7 @@ impl Machine for Waking {
     }
 }
 
-/// Turns of a loop that runs, with a call each: only such a one is watched.
+/// Runs a loop for this many turns with one call each. Only a loop in `run` is watched.
 fn run(config: Config, turns: u64) {
     let mut creator = Loop::<Waking>::new(&config.machines_max(1)).expect("a descriptor is left");
     let made = creator.add_machine_with(|scope| {
@@ -193,10 +193,10 @@ fn run(config: Config, turns: u64) {
     assert_eq!(instance.stats().read().wakeups, turns + 1);
 }
 
-/// A machine that is one of two types of its context: what a layer around machines costs a call.
+/// A machine that is one of two types: the cost of a call with a layer around machines.
 type Composed = Compose2<Guarded, Woken>;
 
-/// A machine that guards its own call: what a `catch_unwind` around each event would add to a call.
+/// A machine that guards its own call: the cost of a `catch_unwind` around each call.
 struct Guarded(Woken);
 
 impl Machine for Guarded {
@@ -211,7 +211,7 @@ impl Machine for Guarded {
     }
 }
 
-/// A machine in a span that nobody wants.
+/// Makes a machine in a span that no subscriber wants.
 fn in_no_span(woken: Woken) -> InSpan<Woken> {
     InSpan::new(woken, info_span!("nobody wants it"))
 }
@@ -236,8 +236,8 @@ impl Server for Hello {
     }
 }
 
-/// Whole requests, so many at a time, through loop, stream and connection on a scripted socket.
-/// What the script costs is in the figure, and the same on both sides of a comparison.
+/// Runs whole requests, this many at a time, through loop, stream and connection on a scripted
+/// socket. The cost of the script is in the figure, and is the same on both sides of a comparison.
 fn requests<S>(depth: usize, batches: u64)
 where
     S: Server<Context = (), Seed = (), Upgrade = NoUpgrade<()>> + 'static,

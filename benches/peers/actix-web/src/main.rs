@@ -1,5 +1,5 @@
-//! actix-web with `THREADS` workers, one by default. `/file` is what its documentation says for
-//! static files.
+//! actix-web with `THREADS` workers, one by default. `/file` follows its documentation for static
+//! files.
 #![forbid(unsafe_code)]
 
 use std::io;
@@ -26,9 +26,9 @@ async fn main() -> io::Result<()> {
     })
     .workers(contract::threads()?.unwrap_or(1))
     .backlog(contract::BACKLOG.into())
-    // An idle connection is kept, as by every other peer.
+    // Idle connections are kept, as by all other peers.
     .keep_alive(KeepAlive::Os)
-    // Its handler waits for open connections; what starts a peer wants it to end.
+    // Its signal handler waits for open connections, but a peer must end when it is told to.
     .disable_signals()
     .bind(contract::address()?)?;
     for address in server.addrs() {

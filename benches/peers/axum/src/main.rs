@@ -1,5 +1,6 @@
-//! The same router of axum's on hyper (`axum::serve`, tokio's current-thread runtime) or, with
-//! `ON=rotor`, on one loop of rotor. All defaults; `tests/long/axum` compares them.
+//! The same axum router on hyper (`axum::serve`, tokio's current-thread runtime) or, with
+//! `ON=rotor`, on one loop of rotor. All settings are the defaults; `tests/long/axum` compares the
+//! two.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -49,7 +50,7 @@ fn on_hyper() -> Result<(), BoxError> {
 fn on_rotor() -> Result<(), BoxError> {
     type Server = HttpAccept<TowerServer<Router, axum::body::Body>, TcpListener>;
     let mut creator = Loop::<Server>::new(&Config::new())?;
-    // As `axum::serve` does by itself: what is prepared now is not prepared for each request.
+    // As `axum::serve` does by itself: the router is prepared once instead of for each request.
     let tower = Tower::new(routes().with_state(())).tokio(Tokio::new()?);
     let mut bound = None;
     creator.add_machine_with(|scope| {

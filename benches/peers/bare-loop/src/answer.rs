@@ -1,21 +1,21 @@
-//! `Answer`: what every request is answered with.
+//! `Answer`: the response to every request.
 
 use std::env;
 use std::error::Error;
 
-/// The fields are those that our own hello server sends, so that both write the same number of
-/// bytes. The date is as canned as the rest.
+/// The fields are those of rotor's hello server, so that both write the same number of bytes. The
+/// date is constant, like the rest.
 const FIELDS: &str = "Content-Type: text/plain\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\n";
 
-/// What every request is answered with.
+/// The response to every request.
 pub(crate) struct Answer {
     pub(crate) bytes: Vec<u8>,
-    /// The connection ends with it.
+    /// Whether the connection ends after it.
     pub(crate) close: bool,
 }
 
 impl Answer {
-    /// Reads in the environment what it is.
+    /// Makes the response that the environment asks for.
     pub(crate) fn from_env() -> Result<Answer, Box<dyn Error>> {
         let body = match env::var("BODY_BYTES") {
             Ok(bytes) => contract::letters(bytes.parse()?),

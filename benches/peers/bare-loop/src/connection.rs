@@ -1,4 +1,4 @@
-//! One connection: bytes in, a count of blank lines, canned answers out.
+//! One connection: it reads bytes, counts blank lines, and writes prepared responses.
 
 use std::io::{self, Read, Write};
 
@@ -8,23 +8,22 @@ use mio::net::TcpStream;
 use crate::answer::Answer;
 use crate::requests::Requests;
 
-/// Bytes asked for in one read: several hundred hello requests, and well inside the first-level
-/// cache.
+/// The size of a read: several hundred hello requests, and well within the first-level cache.
 const READ_BYTES: usize = 16 * 1024;
 
-/// The longest request head held in pieces, in bytes. A longer one closes the connection, else a
-/// peer that never sends a blank line would have us keep all it sends.
+/// The longest request head held in pieces, in bytes. A longer one closes the connection; otherwise
+/// all input of a peer that never sends a blank line would be kept.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// What becomes of a connection after an event.
+/// Whether a connection goes on after an event.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Keep,
     Close,
 }
 
-/// What the connections of a loop share: only one of them runs at a time, and an idle one needs no
-/// buffer.
+/// Buffers that the connections of a loop share: only one connection runs at a time, and an idle
+/// one needs no buffer.
 pub(crate) struct Scratch {
     answer: Answer,
     input: Box<[u8]>,
@@ -40,13 +39,13 @@ impl Scratch {
 pub(crate) struct Connection {
     socket: TcpStream,
     requests: Requests,
-    /// Answers that the socket did not take yet. While there are any, nothing is read: the peer
-    /// must take its answers before it is given more.
+    /// Responses that the socket has not taken yet. While there are any, nothing is read: the peer
+    /// must take its responses before it gets more.
     unsent: Vec<u8>,
-    /// There may be bytes in the socket for which no further edge will come.
+    /// Whether there may be bytes in the socket for which there is no further edge.
     unread: bool,
-    /// The peer has ended its side, so that a short read no longer means that the socket is
-    /// drained: the end of the stream is still to be read.
+    /// Whether the peer has ended its side, so that a short read no longer means that the socket is
+    /// empty: the end of the stream is still to be read.
     read_closed: bool,
 }
 
@@ -65,8 +64,7 @@ impl Connection {
         self.unread |= event.is_readable();
         self.read_closed |= event.is_read_closed() || event.is_error();
         self.unread |= self.read_closed;
-        // An error of a socket ends this connection and nobody else's; a yardstick has no log to
-        // put it into.
+        // An error of a socket ends only this connection. There is no log.
         self.advance(event.is_writable(), scratch).unwrap_or(Fate::Close)
     }
 
@@ -91,8 +89,8 @@ impl Connection {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(e) => return Err(e),
             };
-            // A short read means "drained" on plain TCP, which saves the read that would only say
-            // so.
+            // On plain TCP a short read means that the socket is empty, which saves the read that
+            // would return `WouldBlock`.
             self.unread = count == scratch.input.len() || self.read_closed;
             let Scratch { answer, input, output } = scratch;
             let requests = self.requests.take(&input[..count]);
@@ -112,10 +110,10 @@ impl Connection {
         Ok(Fate::Keep)
     }
 
-    /// Writes the answers; `false` if some of them are left for when the socket is writable again.
+    /// Writes the responses. Returns `false` if some of them are left for when the socket is
+    /// writable again.
     fn answer(&mut self, requests: usize, answer: &[u8], output: &mut Vec<u8>) -> io::Result<bool> {
-        // Grown once to the deepest pipeline seen; one request is a prefix of it like any other
-        // number.
+        // Grown to the deepest pipeline seen so far; fewer responses are a prefix of it.
         while output.len() < requests * answer.len() {
             output.extend_from_slice(answer);
         }
@@ -135,7 +133,7 @@ impl Connection {
     }
 }
 
-/// Writes until everything is gone or the socket takes no more; how much it took.
+/// Writes until everything is sent or the socket takes no more. Returns how much it took.
 fn write_some(socket: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
     let mut sent = 0;
     while sent < bytes.len() {

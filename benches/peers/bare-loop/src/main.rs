@@ -1,19 +1,19 @@
-//! The bare loop: the least that a server on mio can do for a hello-world request, and so the
-//! yardstick for what a library adds to it.
+//! The bare loop: the minimum that a server on mio can do for a hello-world request, and therefore
+//! the yardstick for what a library adds to it.
 //!
-//! One thread, edge-triggered. It looks for the blank line that ends a request and answers with
-//! bytes made beforehand; it parses nothing, keeps no time and has no deadlines. All requests found
-//! in one read are answered with one write. What it does not leave out is what makes it a *correct*
-//! loop on a socket: requests that come in pieces, answers that do not fit into the socket, bytes
-//! that arrive together with the end of the stream.
+//! It is single-threaded and edge-triggered. It searches for the blank line that ends a request and
+//! answers with prepared bytes. It parses nothing, and has no clock and no deadlines. All requests
+//! found in one read are answered with one write. It does handle everything that a *correct* loop
+//! needs: requests that arrive in pieces, responses that do not fit into the socket, bytes that
+//! arrive together with the end of the stream.
 //!
 //! ```text
 //! bare-loop [ADDRESS]        default 127.0.0.1:3000
 //! ```
 //!
-//! Since it reads no request, it is told beforehand what it will be asked: with `BODY_BYTES=N` in
-//! the environment the body is so many letters instead of `Hello, World!`, with `CLOSE=1` the
-//! connection ends after the answer.
+//! Since it does not parse requests, its response is configured by the environment: with
+//! `BODY_BYTES=N` the body has that many letters instead of `Hello, World!`, and with `CLOSE=1` the
+//! connection ends after the response.
 #![forbid(unsafe_code)]
 
 mod answer;
@@ -32,7 +32,8 @@ use connection::{Connection, Fate, Scratch};
 
 const LISTENER: Token = Token(usize::MAX);
 
-/// Events taken from the kernel in one turn; enough for every connection of the usual scenarios.
+/// The maximum number of events from the kernel in one turn; enough for every connection of the
+/// usual scenarios.
 const EVENTS_MAX: usize = 1024;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -57,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 continue;
             }
             let Token(index) = event.token();
-            // A connection closed earlier in this turn may still have an event behind it.
+            // A connection that was closed earlier in this turn may still have an event.
             let Some(connection) = connections.get_mut(index) else { continue };
             if connection.ready(event, &mut scratch) == Fate::Close {
                 connections.remove(index);
@@ -66,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Accepts until there is nothing left, as an edge demands.
+/// Accepts until there is nothing left, as edge-triggering demands.
 fn accept(
     listener: &TcpListener,
     registry: &Registry,
@@ -79,13 +80,13 @@ fn accept(
             Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => continue,
             Err(e) => return Err(e),
         };
-        // Fails where the peer has gone already, which concerns nobody else.
+        // This fails if the peer is gone already, which affects only this connection.
         if socket.set_nodelay(true).is_err() {
             continue;
         }
         let entry = connections.vacant_entry();
-        // Both interests for the whole life: on an edge-triggered poll an unused one costs nothing,
-        // a change of interest is a system call.
+        // Both interests for the whole life of the socket: with edge-triggering, an unused one
+        // costs nothing, but changing the interest is a system call.
         registry.register(
             &mut socket,
             Token(entry.key()),

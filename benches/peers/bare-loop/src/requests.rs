@@ -1,18 +1,19 @@
-//! Finds requests in a stream of bytes by the blank line that ends each. A request with a body is
-//! beyond it.
+//! Finds requests in a stream of bytes by the blank line that ends each of them. Requests with a
+//! body are not supported.
 
 const BLANK_LINE: &[u8] = b"\r\n\r\n";
 
-/// What a connection remembers of its input between two reads.
+/// What a connection remembers about its input between two reads.
 #[derive(Default)]
 pub(crate) struct Requests {
-    /// The beginning of a request whose blank line has not come yet; without an allocation when
-    /// there is none.
+    /// The beginning of a request whose blank line has not arrived yet. Not allocated if there is
+    /// none.
     begun: Vec<u8>,
 }
 
 impl Requests {
-    /// Counts the requests that `input` completes, and keeps the beginning of the next one.
+    /// Returns the number of requests that `input` completes, and keeps the beginning of the next
+    /// one.
     pub(crate) fn take(&mut self, input: &[u8]) -> usize {
         if self.begun.is_empty() {
             let (count, end) = blank_lines(input);
@@ -21,8 +22,9 @@ impl Requests {
             }
             return count;
         }
-        // A blank line may lie across the seam, but no more than three bytes of it are old: a
-        // request that comes byte by byte is not searched from its beginning each time.
+        // A blank line may be split between the old and the new bytes, but at most three bytes of
+        // it are old. So a request that arrives byte by byte is not searched from its beginning
+        // each time.
         let searched = self.begun.len().saturating_sub(BLANK_LINE.len() - 1);
         self.begun.extend_from_slice(input);
         let (count, end) = blank_lines(&self.begun[searched..]);
@@ -35,17 +37,18 @@ impl Requests {
         count
     }
 
-    /// Bytes held of the request that is not complete.
+    /// Returns how many bytes of the incomplete request are held.
     pub(crate) fn begun_bytes(&self) -> usize {
         self.begun.len()
     }
 }
 
-/// The number of blank lines, and where the last of them ends.
+/// Returns the number of blank lines, and where the last of them ends.
 fn blank_lines(bytes: &[u8]) -> (usize, usize) {
     let (mut count, mut end) = (0, 0);
     for newline in memchr::memchr_iter(b'\n', bytes) {
-        // Two line ends in a row; of three in a row the second pair is not another blank line.
+        // A blank line is two line ends in a row; of three in a row, the last two are not another
+        // one.
         if newline + 1 >= end + BLANK_LINE.len() && bytes[..=newline].ends_with(BLANK_LINE) {
             count += 1;
             end = newline + 1;

@@ -10,16 +10,18 @@ use crate::key::{Id, Kind};
 use crate::ring::{Carried, Completion, Ring, Wait};
 use crate::slots::Slots;
 
-/// Members, each with what it reads from and what it writes to.
+/// The members, each with a socket to read from and one to write to.
 pub struct Joined {
     ring: Ring,
     members: Slots<(UnixStream, UnixStream)>,
     first: Option<Id>,
-    /// Memory that was sent from.
+    /// Buffers that were sent and can be used again.
     spare: Vec<Vec<u8>>,
 }
 
 impl Joined {
+    /// Makes the members from their sockets.
+    ///
     /// # Errors
     ///
     /// The system has no io_uring, or refuses it.
@@ -34,11 +36,11 @@ impl Joined {
         Ok(joined)
     }
 
-    /// The thing goes so many hops, and stays where it is.
+    /// Passes the byte on for this many hops.
     ///
     /// # Panics
     ///
-    /// A socket broke.
+    /// If a socket fails.
     pub fn hops(&mut self, hops: u64) {
         let mut left = hops;
         self.pass_on(self.first.expect("there are members"));

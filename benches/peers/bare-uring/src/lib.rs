@@ -1,8 +1,8 @@
-//! The bare loop on io_uring: the operations that `rotor-uring` uses, and so the yardstick for what
-//! that and the rest of rotor add to them.
+//! The bare loop on io_uring. It uses the same operations as `rotor-uring`, and is therefore the
+//! yardstick for what that crate and the rest of rotor add to them.
 //!
-//! The ring is rotor-uring's own module `ring`, taken in by path with the little that it needs, as all
-//! unsafe code is there.
+//! The ring is the module `ring` of rotor-uring, included by path together with the little that it
+//! needs, because all unsafe code is there.
 #![allow(dead_code, reason = "rotor-uring uses more of its ring")]
 
 pub mod brigade;

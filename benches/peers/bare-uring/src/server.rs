@@ -1,7 +1,7 @@
-//! The server: what `bare-loop` does on mio.
+//! The server, which does the same as `bare-loop` does on mio.
 //!
-//! A receive of each connection stays, what it has brought is searched for blank lines where it
-//! stands, and the answers of a turn leave with the call that waits for the next one.
+//! Each connection has a multishot receive. The received bytes are searched for blank lines in
+//! place, and the responses of a turn are sent with the call that waits for the next one.
 
 use std::error::Error;
 use std::io;
@@ -19,7 +19,7 @@ use crate::slots::Slots;
 /// The longest request head held in pieces, in bytes, as in `bare-loop`.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Serves until the process is ended.
+/// Serves until the process ends.
 pub fn serve() -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(contract::address()?)?;
     listener.set_nonblocking(true)?;
@@ -31,7 +31,7 @@ pub fn serve() -> Result<(), Box<dyn Error>> {
         spare: Vec::new(),
         listener,
     };
-    // The one operation that is of no connection; nobody wakes this loop otherwise.
+    // The only operation that belongs to no connection; nothing else wakes this loop.
     server.ring.poll(server.listener.as_fd(), Watch::Waker);
     contract::announce(server.listener.local_addr()?)?;
     loop {
@@ -48,16 +48,16 @@ struct Server {
     ring: Ring,
     answer: Answer,
     connections: Slots<Connection>,
-    /// Memory that was sent from.
+    /// Buffers that were sent and can be used again.
     spare: Vec<Vec<u8>>,
     listener: TcpListener,
 }
 
 struct Connection {
-    /// Until it is closed.
+    /// `None` once it is closed.
     socket: Option<OwnedFd>,
     requests: Requests,
-    /// Requests that came while answers were being sent.
+    /// Requests that arrived while responses were being sent.
     owed: usize,
     is_receiving: bool,
     is_sending: bool,
@@ -88,7 +88,7 @@ impl Server {
                 Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => continue,
                 Err(e) => return Err(e),
             };
-            // Fails where the peer has gone already, which concerns nobody else.
+            // This fails if the peer is gone already, which affects only this connection.
             if socket.set_nodelay(true).is_err() {
                 continue;
             }
@@ -119,7 +119,7 @@ impl Server {
             is_too_long = connection.requests.begun_bytes() > HEAD_BYTES_MAX;
             self.ring.give_back(piece);
         }
-        // Without a free buffer it is tried again.
+        // If no buffer was free, the receive is repeated.
         let has_ended = result <= 0 && result != -rustix::io::Errno::NOBUFS.raw_os_error();
         if has_ended || is_too_long {
             return self.close(id);
@@ -130,7 +130,7 @@ impl Server {
         self.send_owed(id);
     }
 
-    /// Sends the answers that are owed, once those before have left.
+    /// Sends the next responses, once the previous ones have been sent.
     fn send_owed(&mut self, id: Id) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         if connection.is_sending || connection.owed == 0 {
@@ -177,7 +177,7 @@ impl Server {
         self.forget(id);
     }
 
-    /// Forgets a connection that is closed and of which the kernel has nothing.
+    /// Removes a connection that is closed and has no operation in the kernel.
     fn forget(&mut self, id: Id) {
         let is_over = self.connections.get(id).is_some_and(|connection| {
             connection.socket.is_none() && !connection.is_receiving && !connection.is_sending

@@ -1,4 +1,5 @@
-//! The load: connections that each send a request when the last one is answered, as wrk does.
+//! The load: connections that each send a request when the previous one has been answered, as wrk
+//! does.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream as StdStream};
@@ -13,7 +14,7 @@ use crate::servers::{FAST, SLOW};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: blocked\r\n\r\n";
 
-/// How much of the time is not counted.
+/// One over this is the share of the time that is not counted.
 const WARM_UP: u32 = 5;
 
 #[derive(Clone, Copy)]
@@ -22,10 +23,10 @@ pub(crate) struct Load {
     pub(crate) connections: usize,
 }
 
-/// What was seen of a server.
+/// What was observed of a server.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// How long each request took that was not held up on purpose, in order of that.
+    /// The latencies of the requests that were not blocked on purpose, sorted.
     pub(crate) others: Vec<Duration>,
     pub(crate) slow: usize,
     pub(crate) time: Duration,
@@ -33,7 +34,7 @@ pub(crate) struct Seen {
 }
 
 impl Load {
-    /// Loads the server at this address for so long.
+    /// Loads the server at this address for this time.
     pub(crate) fn run(
         self,
         address: SocketAddr,
@@ -45,7 +46,7 @@ impl Load {
         for _ in 0..self.threads {
             clients.push(Client::connect(address, connections)?);
         }
-        // A listener whose backlog is full answers a second later, which is not what is measured.
+        // If a listener's backlog is full, connecting takes a second, which is not to be measured.
         let begun = Instant::now();
         let (counted_from, until) = (begun + time / WARM_UP, begun + time);
         let clients: Vec<_> = clients
@@ -76,7 +77,7 @@ struct Connection {
     answer: Vec<u8>,
 }
 
-/// What one thread of clients has.
+/// The connections of one thread.
 struct Client {
     poll: Poll,
     connections: Vec<Connection>,
@@ -97,7 +98,7 @@ impl Client {
         Ok(Client { poll, connections: all })
     }
 
-    /// How long the others took each, and how many were held up on purpose.
+    /// Returns the latencies of the other requests, and how many requests were blocked on purpose.
     fn run(mut self, counted_from: Instant, until: Instant) -> io::Result<(Vec<Duration>, usize)> {
         for connection in &mut self.connections {
             connection.send()?;
@@ -131,8 +132,8 @@ impl Connection {
         self.stream.write_all(REQUEST)
     }
 
-    /// Reads what is there. Returns whether the request was held up on purpose, once it is
-    /// answered.
+    /// Reads what is available. Returns, once the request is answered, whether it was blocked on
+    /// purpose.
     fn receive(&mut self) -> io::Result<Option<bool>> {
         let mut buffer = [0; 4096];
         loop {

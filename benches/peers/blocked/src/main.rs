@@ -1,5 +1,5 @@
-//! Servers of which one request in a hundred blocks its handler for 20 ms, as code does that nobody
-//! has read: what do the others feel?
+//! Servers in which one request in a hundred blocks its handler for 20 ms without any declaration.
+//! How does that affect the other requests?
 //!
 //! ```text
 //! cargo run --release -p blocked                             everything, three rounds
@@ -7,11 +7,11 @@
 //! cargo run --release -p blocked -- --smoke                  ours, for a moment
 //! ```
 //!
-//! Each server is a process of its own, begun anew for each run, and they take turns. The loads are
-//! those of `wrk -t1 -c50`, `-t10 -c50` and `-t1 -c500`: so many threads and connections, each of
-//! which sends its next request when the last one is answered. A fifth of the time is warming up.
-//! An answer says whether it was held up on purpose; latencies are those of the others. CPU time is
-//! the server's. Figures are medians of the rounds.
+//! Each server is a process of its own, started anew for each run, and the servers take turns. The
+//! loads have the shapes of `wrk -t1 -c50`, `-t10 -c50` and `-t1 -c500`: this many threads and
+//! connections, each of which sends its next request when the previous one has been answered. A
+//! fifth of the time is for warming up. A response says whether it was blocked on purpose;
+//! latencies are those of the others. CPU time is the server's. Figures are medians of the rounds.
 #![forbid(unsafe_code)]
 
 mod load;
@@ -75,7 +75,7 @@ impl Options {
     }
 }
 
-/// What takes part: its name in the table, its program, and the words that it is started with.
+/// A contender: its name in the table, its program, and the arguments of that.
 type Contender = (&'static str, PathBuf, Vec<&'static str>);
 
 fn contenders(options: &Options) -> Result<Vec<Contender>, BoxError> {
@@ -91,7 +91,7 @@ fn contenders(options: &Options) -> Result<Vec<Contender>, BoxError> {
     Ok(all)
 }
 
-/// Builds the server in Go, beside this program.
+/// Builds the Go server, next to this program.
 fn build_go(own: &Path) -> Result<PathBuf, BoxError> {
     let go = own.with_file_name("blocked-go");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../go");

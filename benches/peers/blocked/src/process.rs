@@ -27,7 +27,7 @@ struct Counts {
 }
 
 impl Server {
-    /// Starts one, which says where it listens.
+    /// Starts a server, which prints its address.
     pub(crate) fn start(program: &Path, words: &[&str]) -> Result<Server, BoxError> {
         let mut child = Command::new(program).args(words).stdout(Stdio::piped()).spawn()?;
         let output = child.stdout.take().ok_or("it has an output")?;
@@ -37,7 +37,7 @@ impl Server {
         let address = address.parse();
         let (counts, pid) = (Arc::new(Counts::default()), child.id());
         let counted = counts.clone();
-        // They are counted by samples: a thread that lives for less than one is missed.
+        // Threads are counted by sampling: one that lives for less than an interval is missed.
         let counter = thread::spawn(move || {
             while !counted.is_over.load(Relaxed) {
                 counted.threads_most.fetch_max(threads(pid), Relaxed);

@@ -1,5 +1,5 @@
-//! The servers: each with the HTTP of its own, at its own defaults, on two threads where it asks
-//! how many.
+//! The servers: each with its own HTTP implementation and default settings, with two threads if the
+//! number can be set.
 
 mod async_std;
 mod hyper;
@@ -13,17 +13,17 @@ use std::time::Duration;
 
 use crate::BoxError;
 
-/// What is answered to most.
+/// The response of most requests.
 pub(crate) const FAST: &str = "not held up";
 
-/// What is answered behind a handler that has blocked.
+/// The response after a handler has blocked.
 pub(crate) const SLOW: &str = "was held up";
 
-/// Each request in so many blocks for so long.
+/// One in this many requests blocks.
 const EACH: u64 = 100;
 const TIME: Duration = Duration::from_millis(20);
 
-/// The threads of those that run handlers on several.
+/// The number of threads of servers that run handlers on several.
 const THREADS: usize = 2;
 
 pub(crate) const WAYS: &[&str] = &[
@@ -49,18 +49,18 @@ pub(crate) fn serve(way: &str) -> Result<(), BoxError> {
     }
 }
 
-/// Whether this request is one that blocks.
+/// Returns whether this request is one that blocks.
 fn is_slow() -> bool {
     static REQUESTS: AtomicU64 = AtomicU64::new(0);
     REQUESTS.fetch_add(1, Relaxed) % EACH == EACH - 1
 }
 
-/// What nobody has said of the handler.
+/// Blocks, without any declaration.
 fn block() {
     thread::sleep(TIME);
 }
 
-/// What a handler does that says nothing of it.
+/// The work of a handler that declares nothing.
 fn answer() -> &'static str {
     if !is_slow() {
         return FAST;

@@ -6,7 +6,7 @@ use crate::load::Seen;
 
 pub(crate) struct Row {
     pub(crate) name: &'static str,
-    /// One of each round.
+    /// The figures of each round.
     pub(crate) figures: Vec<Figures>,
 }
 
@@ -20,7 +20,7 @@ impl Figures {
         (self.seen.others.len() + self.seen.slow) as f64
     }
 
-    /// How long so many of a thousand took at most, in ms.
+    /// Returns a quantile of the latencies in permille, in ms.
     fn permille(&self, part: usize) -> f64 {
         let others = &self.seen.others;
         let at = (others.len() * part / 1_000).min(others.len().saturating_sub(1));

@@ -1,5 +1,5 @@
-//! hyper's client on tokio's current thread: frames kept as they come, or written to a file by
-//! `spawn_blocking`, 256 KiB at a time, as rotor's spool does.
+//! hyper's client on tokio's current-thread runtime. Frames are kept as they arrive, or written to
+//! a file by `spawn_blocking`, 256 KiB at a time, as rotor's spool does.
 
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -21,7 +21,7 @@ use crate::BoxError;
 
 pub(crate) const WAYS: &[&str] = &["hyper-ram", "hyper-gather", "hyper-file"];
 
-/// What is written at a time, and read.
+/// How much is written, or read, at a time.
 const PIECE: usize = 256 << 10;
 
 pub(crate) fn run(task: &Task) -> Result<Figures, BoxError> {
@@ -55,7 +55,7 @@ async fn batches(task: &Task) -> Result<Figures, BoxError> {
     Ok(run.end(task.batches, lateness))
 }
 
-/// Beats once a millisecond.
+/// Ticks once a millisecond.
 struct Heart {
     stop: oneshot::Sender<()>,
     beats: tokio::task::JoinHandle<Lateness>,

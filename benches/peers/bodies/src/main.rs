@@ -1,4 +1,4 @@
-//! Large bodies, many at a time, as a client gets them: in memory, and in files.
+//! Large bodies, many at a time, received by a client: in memory, and in files.
 //!
 //! ```text
 //! cargo run --release -p bodies                       on the disk of the working directory, and on tmpfs
@@ -7,14 +7,14 @@
 //! cargo build --release --manifest-path bodies/futio/Cargo.toml     its rows are there then
 //! ```
 //!
-//! A server of its own process sends 8 MiB in chunks of 32 KiB, from memory; sixteen requests at a
-//! time are a batch. What is measured is the client: each row is a process, of six batches behind
-//! one that is not counted, and rows take turns. Figures are medians. The ratio is that of the CPU
-//! time to the first row of the same program, the median of those of the rounds. Beats of a
-//! millisecond say how long the loop was held up, a tick of one included.
+//! A server in a process of its own sends 8 MiB in chunks of 32 KiB, from memory. Sixteen requests
+//! at a time are a batch. The client is measured: each row is a process, with six batches after one
+//! that is not counted, and the rows take turns. Figures are medians. The ratio is that of the CPU
+//! time to the first row of the same program, the median over the rounds. Ticks of a millisecond
+//! show how long the loop was held up, including one tick.
 //!
-//! On tmpfs means in a mount namespace of its own (`unshare -m`), with huge pages where the system
-//! has them; where that is not allowed it is said and left out.
+//! The tmpfs is in a mount namespace of its own (`unshare -m`), with huge pages if the system has
+//! them. If that is not permitted, this part is skipped with a note.
 #![forbid(unsafe_code)]
 
 mod hyper;
@@ -34,7 +34,7 @@ type BoxError = Box<dyn Error + Send + Sync>;
 
 const BATCHES: usize = 6;
 
-/// What takes part: a program, its name in the table, and its ways.
+/// A contender: a program, its name in the table, and its ways.
 struct Contender {
     name: &'static str,
     program: PathBuf,
@@ -62,7 +62,7 @@ fn main() -> Result<(), BoxError> {
 struct Options {
     rounds: usize,
     is_smoke: bool,
-    /// Of the second half, which is on tmpfs.
+    /// For the second half of the runs, which is on tmpfs.
     tmpfs: Option<PathBuf>,
     part: String,
 }
@@ -114,7 +114,7 @@ fn contenders(options: &Options) -> Result<Vec<Contender>, BoxError> {
     Ok(all)
 }
 
-/// Builds the client in Go, beside this program.
+/// Builds the Go client, next to this program.
 fn build_go(own: &Path) -> Result<PathBuf, BoxError> {
     let go = own.with_file_name("bodies-go");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../go");
@@ -168,7 +168,7 @@ fn run(
     Ok(text.trim().parse()?)
 }
 
-/// The server, which ends with this.
+/// The server, which ends when this is dropped.
 struct Server(Child);
 
 impl Drop for Server {
@@ -188,7 +188,7 @@ fn start_server() -> Result<(Server, String), BoxError> {
     Ok((server, line.trim().to_owned()))
 }
 
-/// This program again, in a mount namespace with a tmpfs of its own.
+/// Runs this program again, in a mount namespace with a tmpfs of its own.
 fn on_tmpfs(options: &Options) -> Result<(), BoxError> {
     let place = tempfile::tempdir_in(env::current_dir()?)?;
     let script = r#"mount -t tmpfs -o size=1g,huge=always rotor "$1" 2>/dev/null || mount -t tmpfs -o size=1g rotor "$1" || exit 77

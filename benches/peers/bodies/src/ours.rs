@@ -21,9 +21,10 @@ use rotor::{
 
 use crate::BoxError;
 
-/// In memory as it comes; that, made one piece; written to a file by the handler; the same in a
-/// section, while another thread goes on with the loop; stored in a spool's file, and read by a job;
-/// the same, and the threads that do the jobs yield to the loop's; stored, and read by the handler.
+/// In this order: in memory, in the pieces that arrived; in memory, joined to one piece; written to
+/// a file by the handler; the same in a section, while another thread goes on with the loop; stored
+/// in a file of a spool, and read by a job; the same, with a lower priority for the threads of the
+/// jobs; stored, and read by the handler.
 pub(crate) const WAYS: &[&str] = &[
     "ram",
     "gather",
@@ -52,11 +53,11 @@ struct Context {
     figures: Option<Figures>,
 }
 
-/// One request, and what is done with its body.
+/// One request, and how its body is processed.
 enum Get {
     Begins(Way),
     Writes(File, u64),
-    /// A job reads it.
+    /// A job reads the body.
     Reads(Future<Summary>),
 }
 
@@ -104,7 +105,7 @@ impl Client for Get {
 
     fn headers_received(self, _: &Head<'_>, _: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
         match self {
-            // Without `handing_over`, sections are run where they are.
+            // Without `handing_over`, sections run on the loop's thread.
             Get::Begins(Way::FileHere | Way::FileHanded) => {
                 let directory = scope.directory.clone();
                 let file = scope.blocking(|| tempfile::tempfile_in(directory));
@@ -163,7 +164,7 @@ impl Client for Get {
     }
 }
 
-/// Begins a batch when the one before is done.
+/// Begins a batch when the previous one is done.
 struct Batches {
     way: Way,
     address: SocketAddr,
@@ -188,7 +189,7 @@ impl Machine for Batches {
             return Response::keep(self);
         }
         if self.left == self.of {
-            // The first was to warm up.
+            // The first batch was for warming up.
             scope.run = Some(Run::begin());
             scope.lateness = Lateness::default();
         }
@@ -208,7 +209,7 @@ impl Machine for Batches {
     }
 }
 
-/// Beats once a millisecond.
+/// Ticks once a millisecond.
 struct Heart {
     due: Instant,
 }
@@ -250,7 +251,7 @@ fn is_nice(task: &Task) -> bool {
     task.way == "file-pool-nice"
 }
 
-/// A pool whose threads have a lower priority than the loop's.
+/// Makes a pool whose threads have a lower priority than the loop's.
 fn nice(threads: usize) -> Result<OffloadPool, BoxError> {
     let lower = |_| {
         rustix::process::nice(10).expect("one's own may be lowered");

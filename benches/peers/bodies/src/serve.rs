@@ -10,7 +10,7 @@ use rotor::{Config, Loop, Response as Answer};
 
 use crate::BoxError;
 
-/// Octets of a chunk.
+/// The length of a chunk, in bytes.
 const CHUNK: usize = 32 << 10;
 
 struct Sends;

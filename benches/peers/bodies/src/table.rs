@@ -5,7 +5,7 @@ use bodies_work::{BATCH, BODY, Figures};
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) way: &'static str,
-    /// One of each round.
+    /// The figures of each round.
     pub(crate) figures: Vec<Figures>,
 }
 

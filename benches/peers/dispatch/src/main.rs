@@ -1,5 +1,5 @@
-//! Batches of blocking work: rotor's ways beside tokio's, a pool on crossbeam's channel, and the
-//! crates `blocking` and `blocking-permit`.
+//! Batches of blocking work: rotor's ways compared with tokio's, a pool on crossbeam's channel, and
+//! the crates `blocking` and `blocking-permit`.
 //!
 //! ```text
 //! cargo run --release -p dispatch                      everything
@@ -10,13 +10,14 @@
 //! cargo build --release --manifest-path dispatch/permit/Cargo.toml     blocking-permit's rows are there then
 //! ```
 //!
-//! A batch is 100 jobs, 200 of `sleep`; the next begins when all results are there. Each contender
-//! is a process of its own, so that none has the threads and the memory of the others beside it;
-//! they take turns, nine rounds each, and sleep meanwhile. Four threads run the jobs of `noop` and
-//! `expensive` (it sorts 300 numbers), forty those of `sleep` (1 µs and an exponential time of 12
-//! µs on average, 49 µs at the most). Figures are medians: microseconds a batch by the clock, with
-//! the lowest and the highest, and of CPU time of the process. The ratio is that of the clock to
-//! the row `tokio ct` (the first one, where that is left out), the median of those of the rounds.
+//! A batch is 100 jobs, or 200 of `sleep`; the next one begins when all results have arrived. Each
+//! contender is a process of its own, so that it is not affected by the threads and the memory of
+//! the others. They take turns, nine rounds each, and sleep in between. Four threads run the jobs
+//! of `noop` and `expensive` (which sorts 300 numbers), forty those of `sleep` (1 µs plus an
+//! exponentially distributed time of 12 µs on average, at most 49 µs). Figures are medians per
+//! batch in microseconds: wall-clock time, with the lowest and the highest, and CPU time of the
+//! process. The ratio is that of the wall-clock time to the row `tokio ct` (or the first row, if
+//! that is left out), the median over the rounds.
 
 mod measure;
 mod ours;
@@ -30,10 +31,10 @@ use crate::work::Work;
 
 const ROUNDS: usize = 9;
 
-/// A way to run batches: its name, and what sets it up.
+/// A way to run batches: its name, and a function that sets it up.
 pub(crate) type Contender = (&'static str, Box<dyn FnOnce() -> Run>);
 
-/// Runs so many batches, and returns the sum of their results.
+/// Runs this many batches, and returns the sum of their results.
 pub(crate) type Run = Box<dyn Fn(usize) -> u64>;
 
 fn main() {
@@ -90,7 +91,7 @@ fn compare(work: Work, batches: usize, part: &str) {
     println!();
 }
 
-/// All contenders of this program.
+/// Returns all contenders of this program.
 fn contenders(work: Work) -> Vec<Contender> {
     let mut contenders = ours::contenders(work);
     contenders.extend(sections::contenders(work));

@@ -1,11 +1,12 @@
-//! What a batch takes.
+//! Measures the time of a batch.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
 use crate::work::Work;
 
-/// Runs so many batches. Microseconds of one by the clock, and of CPU time of the process.
+/// Runs this many batches. Returns the microseconds per batch, of wall-clock time and of CPU time
+/// of the process.
 pub(crate) fn batches(
     name: &str,
     work: Work,
@@ -18,7 +19,7 @@ pub(crate) fn batches(
     (each(begun.elapsed()), each(cpu_time() - cpu))
 }
 
-/// User and system time of the process so far, in units of 10 ms.
+/// Returns user and system time of the process so far, in units of 10 ms.
 fn cpu_time() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();

@@ -34,7 +34,7 @@ enum Way {
     Permit,
     /// On the pool; the machine is woken for each result.
     Pool,
-    /// On the pool; the machine is woken when all are there.
+    /// On the pool; the machine is woken when all results are available.
     Batch,
 }
 

@@ -10,7 +10,7 @@ use tokio::task::{JoinHandle, block_in_place, spawn_blocking};
 use crate::work::Work;
 use crate::{Contender, Run};
 
-/// Threads of tokio's scheduler.
+/// The number of threads of tokio's scheduler.
 const WORKERS: usize = 4;
 
 pub(crate) fn contenders(work: Work) -> Vec<Contender> {
@@ -55,7 +55,8 @@ fn many(work: Work) -> Runtime {
     built(builder.worker_threads(WORKERS).max_blocking_threads(work.threads()))
 }
 
-/// With its driver, as every program with sockets has it: our loop waits for sockets too.
+/// Builds a runtime with its I/O driver, as programs with sockets have it: rotor's loop waits for
+/// sockets too.
 fn built(builder: &mut Builder) -> Runtime {
     builder.enable_all().build().expect("a runtime")
 }
@@ -117,8 +118,7 @@ fn unblock(work: Work, batches: usize) -> u64 {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The least that a pool can be: threads that wait on one channel. Nobody is told
-/// of a result but by another.
+/// A minimal pool: threads that wait on one channel. Results are sent through another channel.
 struct Pool {
     jobs: Sender<Job>,
 }

@@ -1,5 +1,5 @@
-//! Contenders as processes: those of this program, and blocking-permit, which is a program of its
-//! own, since its dependencies are not today's.
+//! Contenders as processes: those of this program, and blocking-permit, which is a separate program
+//! because its dependencies are old.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
@@ -8,10 +8,10 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use crate::measure;
 use crate::work::Work;
 
-/// The argument with which this program is one contender: workload and name follow.
+/// The argument that makes this program one contender; workload and name follow.
 pub(crate) const CONTENDER: &str = "contender";
 
-/// Starts those with `part` in their name.
+/// Starts the contenders with `part` in their name.
 pub(crate) fn all(work: Work, part: &str) -> Vec<(&'static str, Process)> {
     let mut all = Vec::new();
     let this = std::env::current_exe().expect("this program has a path");
@@ -19,7 +19,7 @@ pub(crate) fn all(work: Work, part: &str) -> Vec<(&'static str, Process)> {
         if name.contains(part) {
             let mut command = Command::new(&this);
             command.args([CONTENDER, work.name(), name]);
-            // The crate `blocking` reads it once.
+            // The crate `blocking` reads this variable once.
             command.env("BLOCKING_MAX_THREADS", work.threads().to_string());
             all.push((name, Process::start(command)));
         }
@@ -40,8 +40,8 @@ pub(crate) fn all(work: Work, part: &str) -> Vec<(&'static str, Process)> {
     all
 }
 
-/// Is that contender: reads numbers of batches, runs as many, and answers with what one of them
-/// took: microseconds by the clock, and of CPU time.
+/// Runs as this contender: reads numbers of batches, runs that many, and prints how long one of
+/// them took, in microseconds of wall-clock time and of CPU time.
 pub(crate) fn serve(work: Work, name: &str) {
     let mut contenders = crate::contenders(work).into_iter();
     let (_, set_up) = contenders.find(|(other, _)| *other == name).expect("a contender");
@@ -53,7 +53,7 @@ pub(crate) fn serve(work: Work, name: &str) {
     }
 }
 
-/// It sleeps while others have their turns.
+/// A contender's process, which sleeps while others have their turns.
 pub(crate) struct Process {
     child: Child,
     asks: Option<ChildStdin>,
@@ -82,7 +82,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It ends when there is nothing more to read.
+        // The process ends when its input does.
         drop(self.asks.take());
         let _ = self.child.wait();
     }

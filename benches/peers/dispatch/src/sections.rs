@@ -1,5 +1,5 @@
-//! rotor: in handlers, each of a machine of its own, in a loop that is handed over in sections, or
-//! taken over without.
+//! rotor: in handlers of separate machines, in a loop that is handed over in sections, or taken
+//! over without them.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,13 +25,13 @@ pub(crate) fn contenders(work: Work) -> Vec<Contender> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// In a section, once there is a permit.
+    /// In a section, with a permit.
     HandedOver,
-    /// As if nobody knew that it blocks.
+    /// Without a declaration that it blocks.
     TakenOver,
 }
 
-/// What the members of a batch share. A clone is another handle to it.
+/// The data that the members of a batch share. A clone is another handle to it.
 #[derive(Clone)]
 struct Shared(Arc<Batch>);
 
@@ -39,9 +39,9 @@ impl SharedContext for Shared {}
 
 struct Batch {
     jobs: usize,
-    /// Batches that are not done.
+    /// The number of batches that are not done.
     left: AtomicUsize,
-    /// Jobs of the batch that are not done.
+    /// The number of jobs of the batch that are not done.
     under_way: AtomicUsize,
     sum: AtomicU64,
     permits: Permits,
@@ -49,7 +49,7 @@ struct Batch {
 }
 
 impl Batch {
-    /// Notes a job that is done; returns whether it was the last of all.
+    /// Notes that a job is done. Returns whether it was the very last one.
     fn note_done(&self, value: u64) -> bool {
         self.sum.fetch_add(value, Ordering::Relaxed);
         if self.under_way.fetch_sub(1, Ordering::AcqRel) > 1 {
@@ -94,7 +94,7 @@ impl Machine for Member {
                 },
             };
             let Some(mut permit) = taken else {
-                // It is woken once it has one, even at once.
+                // The machine is woken once it has a permit, even if it gets one at once.
                 self.asked = Some(scope.0.permits.ask(scope));
                 return Response::keep(self);
             };

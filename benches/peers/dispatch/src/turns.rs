@@ -1,4 +1,4 @@
-//! Permits, locks and barriers: free, and with ten who take turns.
+//! Permits, locks and barriers: uncontended, and with ten users that take turns.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use tokio::task::yield_now;
 
 use crate::{ROUNDS, sorted};
 
-/// Who take turns, and how often each.
+/// The number of users, and how many turns each has.
 const WHO: usize = 10;
 const TIMES: usize = 10_000;
 const FREE: usize = 1_000_000;
@@ -122,7 +122,7 @@ fn lock_free_async_std() {
     });
 }
 
-/// Spawns as many as take turns, and waits for all.
+/// Spawns the users, and waits for all of them.
 fn tokio_turns<F: std::future::Future<Output = ()> + 'static>(task: impl Fn() -> F) {
     let local = tokio::task::LocalSet::new();
     let tasks: Vec<_> = (0..WHO).map(|_| local.spawn_local(task())).collect();
@@ -187,7 +187,7 @@ fn barrier_tokio() {
     });
 }
 
-/// What they take turns at, or wait for.
+/// Something for which users wait.
 trait Line: Clone + 'static {
     type Held;
 
@@ -229,7 +229,7 @@ impl Line for Barrier {
     fn end(_: Arrived) {}
 }
 
-/// Waits for its turn, holds what it has until it is called again, and begins anew.
+/// Waits for its turn, holds what it gets until its next call, and starts again.
 enum Turns<L: Line> {
     Waits(Future<L::Held>, usize),
     Holds(L::Held, usize),

@@ -33,7 +33,7 @@ impl Work {
         if self == Work::Sleep { 40 } else { 4 }
     }
 
-    /// As many as take some tenths of a second.
+    /// Returns a number of batches that takes some tenths of a second.
     pub(crate) fn batches(self) -> usize {
         match self {
             Work::Noop => 2_000,
@@ -59,7 +59,7 @@ thread_local! {
     static RANDOM: Cell<u64> = const { Cell::new(0x2545_F491_4F6C_DD1D) };
 }
 
-/// The next number of a xorshift generator.
+/// Returns the next number of a xorshift generator.
 fn random() -> u64 {
     RANDOM.with(|state| {
         let mut number = state.get();

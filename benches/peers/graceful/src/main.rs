@@ -1,6 +1,6 @@
-//! hyper 1 on tokio, which ends on SIGTERM as hyper-util's graceful shutdown does: it accepts no
-//! more, and each connection ends behind the response that is under way. Its listener shares its
-//! port (`SO_REUSEPORT`), so that the next process can be started beside it.
+//! hyper 1 on tokio, with hyper-util's graceful shutdown on SIGTERM: it accepts no more
+//! connections, and each connection ends after the current response. The listener shares its port
+//! (`SO_REUSEPORT`), so that the next process can be started at the same time. Used by
 //! `tests/long/restarts --beside`.
 #![forbid(unsafe_code)]
 
@@ -19,7 +19,7 @@ use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpSocket;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// How long connections have; that of our own example.
+/// How long connections may take to end; the same as in rotor's example.
 const DRAIN: Duration = Duration::from_secs(10);
 
 #[tokio::main(worker_threads = 2)]
@@ -36,18 +36,18 @@ async fn main() -> io::Result<()> {
             accepted = listener.accept() => accepted?.0,
             _ = terminated.recv() => break,
         };
-        // Fails where the peer has gone already, which concerns nobody else.
+        // This fails if the peer is gone already, which affects only this connection.
         if socket.set_nodelay(true).is_err() {
             continue;
         }
         let connection =
             http1::Builder::new().serve_connection(TokioIo::new(socket), service_fn(answer));
         let connection = graceful.watch(connection);
-        // An error ends this connection only.
+        // An error ends only this connection.
         tokio::spawn(async move { connection.await.ok() });
     }
     drop(listener);
-    // Those that are left then are dropped.
+    // Connections that are left after this are dropped.
     tokio::time::timeout(DRAIN, graceful.shutdown()).await.ok();
     Ok(())
 }

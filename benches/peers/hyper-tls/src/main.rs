@@ -1,10 +1,9 @@
 //! hyper 1 on tokio-rustls with ring, on the current thread: `Hello, World!` and bodies of 1 KiB,
-//! 64 KiB and 1 MiB over TLS, in HTTP/1.1 or HTTP/2 as the handshake agrees. `/wait` is never
-//! answered.
+//! 64 KiB and 1 MiB over TLS, in HTTP/1.1 or HTTP/2, as negotiated. `/wait` is never answered.
 //!
-//! `CHAIN` and `KEY` name the files in PEM. Tickets as rustls' examples have them: its own
-//! ticketer. `PLAIN` is an address where the same is served in clear, to clients that begin in
-//! HTTP/2.
+//! `CHAIN` and `KEY` name the PEM files. Session tickets are those of rustls' examples: its own
+//! ticketer. `PLAIN` is an address at which the same is served without TLS, to clients that begin
+//! with HTTP/2.
 #![forbid(unsafe_code)]
 
 use std::convert::Infallible;
@@ -47,7 +46,7 @@ fn config() -> io::Result<ServerConfig> {
     Ok(config)
 }
 
-/// The bodies that all answers share.
+/// The bodies, shared by all responses.
 struct Bodies {
     small: Bytes,
     middle: Bytes,
@@ -73,7 +72,7 @@ async fn serve() -> io::Result<()> {
         let (acceptor, bodies) = (acceptor.clone(), bodies.clone());
         let (http, streams) = (http.clone(), streams.clone());
         tokio::task::spawn(async move {
-            // Errors end this connection only.
+            // An error ends only this connection.
             socket.set_nodelay(true).ok()?;
             let socket = acceptor.accept(socket).await.ok()?;
             let is_http2 = socket.get_ref().1.alpn_protocol() == Some(b"h2");
@@ -87,7 +86,7 @@ async fn serve() -> io::Result<()> {
     }
 }
 
-/// Serves clients that begin in HTTP/2.
+/// Serves clients that begin with HTTP/2.
 async fn serve_plain(listener: TcpListener, bodies: Arc<Bodies>) -> io::Result<()> {
     let streams = http2::Builder::new(TokioExecutor::new());
     loop {

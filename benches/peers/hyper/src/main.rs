@@ -1,6 +1,6 @@
 //! hyper 1 on tokio: on the current thread, or with `THREADS=N` on tokio's multi-threaded runtime.
 //!
-//! Set up as hyper's examples do, and for pipelined requests with `pipeline_flush`, which its
+//! It is set up as in hyper's examples, and for pipelined requests with `pipeline_flush`, which its
 //! documentation offers for them. There is no timer, so no time-out costs anything. `/file` is
 //! hyper's own example for sending a file.
 #![forbid(unsafe_code)]
@@ -28,8 +28,8 @@ use tokio_util::io::ReaderStream;
 type FileBody = StreamBody<MapOk<ReaderStream<File>, fn(Bytes) -> Frame<Bytes>>>;
 type Body = Either<Full<Bytes>, FileBody>;
 
-/// Bytes read from a file at a time. The default of 4 KiB would make a hand-over to tokio's file
-/// threads of each page.
+/// How many bytes of a file are read at a time. With the default of 4 KiB, each page would be
+/// handed over to tokio's file threads separately.
 const FILE_CHUNK_BYTES: usize = 64 * 1024;
 
 static BODY_64K: LazyLock<Bytes> = LazyLock::new(|| contract::body_64k().into());
@@ -54,12 +54,12 @@ async fn serve() -> io::Result<()> {
     http.pipeline_flush(true);
     loop {
         let (socket, _) = listener.accept().await?;
-        // Fails where the peer has gone already, which concerns nobody else.
+        // This fails if the peer is gone already, which affects only this connection.
         if socket.set_nodelay(true).is_err() {
             continue;
         }
         let connection = http.serve_connection(TokioIo::new(socket), service_fn(answer));
-        // An error ends this connection only.
+        // An error ends only this connection.
         tokio::spawn(async move { connection.await.ok() });
     }
 }

@@ -29,15 +29,15 @@ impl Effort {
     }
 }
 
-/// How much to measure, and where the tables go: to the standard output, and into a file where one
-/// is asked for.
+/// How much to measure, and where the tables are written: to standard output, and to a file if one
+/// is given.
 pub(crate) struct Bench {
     effort: Effort,
     out: Option<File>,
 }
 
 impl Bench {
-    /// A file begins with where its figures are from.
+    /// Begins a bench. A file begins with where its figures come from.
     pub(crate) fn new(effort: Effort, out: Option<&Path>) -> io::Result<Bench> {
         let mut out = out.map(File::create).transpose()?;
         if let Some(out) = &mut out {
@@ -50,7 +50,7 @@ impl Bench {
         self.effort.pick(whole, smoke)
     }
 
-    /// One more line of Markdown.
+    /// Writes one more line of Markdown.
     pub(crate) fn line(&mut self, line: &str) {
         println!("{line}");
         if let Some(out) = &mut self.out {
@@ -58,10 +58,10 @@ impl Bench {
         }
     }
 
-    /// Has the contenders take turns, and prints what came of it.
+    /// Lets the contenders take turns, and prints the results.
     pub(crate) fn compare(&mut self, title: &str, unit: &str, mut contenders: Vec<Contender>) {
         for contender in &mut contenders {
-            // Caches, allocator and branch predictors settle outside the measured time.
+            // Warms up caches, allocator and branch predictors before the measured time.
             (contender.run)((contender.operations / 10).max(1));
         }
         for _ in 0..self.effort.rounds() {
@@ -89,7 +89,8 @@ impl Bench {
     }
 }
 
-/// Date, machine, kernel, compiler, commit and command; what cannot be asked here is left out.
+/// Returns date, machine, kernel, compiler, commit and command; what cannot be determined is left
+/// out.
 fn provenance() -> String {
     let answer = |program: &str, arguments: &[&str]| -> Option<String> {
         let output = Command::new(program).args(arguments).output().ok()?;
@@ -115,18 +116,18 @@ fn provenance() -> String {
     facts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// One of those that are compared.
+/// One of the things that are compared.
 pub(crate) struct Contender {
     name: &'static str,
-    /// Does so many operations.
+    /// Does this many operations.
     run: Box<dyn FnMut(u64)>,
     operations: u64,
-    /// Nanoseconds for each operation, round by round.
+    /// Nanoseconds per operation, for each round.
     clock: Vec<f64>,
     cpu: Vec<f64>,
 }
 
-/// A contender that does so many operations in each round.
+/// Makes a contender that does this many operations in each round.
 pub(crate) fn contender(
     name: &'static str,
     operations: u64,
@@ -144,7 +145,7 @@ impl Contender {
     }
 }
 
-/// The median of the ratios of the same round.
+/// Returns the median of the ratios of the same round.
 fn ratio(ours: &[f64], first: &[f64]) -> f64 {
     median(ours.iter().zip(first).map(|(ours, first)| ours / first).collect()).1
 }
@@ -159,7 +160,7 @@ fn mean_text(nanos: &[f64]) -> String {
     format!("{mean:.1} ± {deviation:.1}")
 }
 
-/// The mean, and the standard deviation of a sample: none of a single value.
+/// Returns the mean, and the sample's standard deviation, which is zero for a single value.
 fn mean(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -167,20 +168,20 @@ fn mean(values: &[f64]) -> (f64, f64) {
     (mean, (squares / (count - 1.0).max(1.0)).sqrt())
 }
 
-/// The lowest, the median, the highest.
+/// Returns the lowest, the median, and the highest.
 fn median(mut values: Vec<f64>) -> (f64, f64, f64) {
     values.sort_by(f64::total_cmp);
     let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
     (at(0), at(values.len() / 2), at(values.len().saturating_sub(1)))
 }
 
-/// User and system time of all threads of the process so far.
+/// Returns user and system time of all threads of the process so far.
 fn cpu_nanos() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
-/// As many workers as tokio would start by itself.
+/// Makes a runtime with as many workers as tokio uses by default.
 pub(crate) fn many_threads() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime")
 }

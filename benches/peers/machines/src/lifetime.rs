@@ -1,5 +1,5 @@
-//! One is made, called once, and ends; then the next: a machine by another one, a task by another
-//! one that awaits it, a thread by another one that joins it.
+//! A machine, task or thread is made, called once, and ends; then the next one. A machine is made
+//! by another machine, a task by a task that awaits it, a thread by a thread that joins it.
 
 use std::thread;
 
@@ -26,9 +26,9 @@ pub(crate) fn measure(bench: &mut Bench) {
 }
 
 enum Life {
-    /// Starts the next one, when the last one has ended.
+    /// Starts the next one when the previous one has ended.
     Parent,
-    /// Tells its parent, and ends.
+    /// Wakes its parent, and ends.
     Child(Notifier),
 }
 

@@ -1,4 +1,4 @@
-//! What machines cost, beside tokio's tasks, threads and a bare loop on mio.
+//! The cost of machines, compared with tokio's tasks, threads and a bare loop on mio.
 //!
 //! ```text
 //! cargo run --release -p machines                      everything
@@ -20,9 +20,9 @@
 //! | `times` | what a process with a brigade takes in all: user, system, elapsed, most memory resident, as time(1) says it |
 //!
 //! Contenders take turns within each round. Figures are medians of the rounds with the lowest and
-//! the highest, and for the clock the mean with the standard deviation, by the clock and of the
-//! process's CPU time; ratios are to the first contender, of the same round. The multi-threaded
-//! runtime has as many workers as there are processors, as by default.
+//! the highest, of wall-clock time and of the process's CPU time; for wall-clock time there are
+//! also the mean and the standard deviation. Ratios are to the first contender in the same round.
+//! The multi-threaded runtime has as many workers as there are CPUs, which is its default.
 #![forbid(unsafe_code)]
 
 mod brigade;
@@ -53,7 +53,7 @@ use std::process::ExitCode;
 use figures::{Bench, Effort};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// A measurement: its name, and what prints its tables.
+/// A measurement: its name, and a function that prints its tables.
 type Measurement = (&'static str, fn(&mut Bench));
 
 const MEASUREMENTS: &[Measurement] = &[
@@ -108,15 +108,15 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Whether a flag is among the arguments; it is taken out of them.
+/// Removes a flag from the arguments. Returns whether it was there.
 fn take_flag(arguments: &mut Vec<String>, flag: &str) -> bool {
     let all = arguments.len();
     arguments.retain(|argument| argument != flag);
     arguments.len() < all
 }
 
-/// Keeps this thread, and all threads and processes that it starts from here on, on the first core
-/// that it may run on.
+/// Pins this thread, and all threads and processes that it starts later, to the first core on which
+/// it may run.
 fn pin() -> rustix::io::Result<()> {
     let allowed = sched_getaffinity(None)?;
     let mut core = CpuSet::new();

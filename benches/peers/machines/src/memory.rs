@@ -1,5 +1,5 @@
-//! What a member of a brigade holds: a process of its own holds a brigade, and tells its memory;
-//! the slope of a line through four sizes is one member.
+//! The memory of a member of a brigade. A process of its own holds a brigade, and its memory is
+//! read; the slope of a line through four sizes is the memory of one member.
 
 use std::env;
 use std::fs;
@@ -11,10 +11,10 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use crate::brigade::{Brigade, bare, machines, one_thread, tasks, threads};
 use crate::figures::{Bench, many_threads, one_thread};
 
-/// The argument that has the program hold a brigade until its standard input ends.
+/// The argument that makes the program hold a brigade until its standard input ends.
 pub(crate) const HOLD: &str = "--hold";
 
-/// A kind of brigade: its name in the table, and whether members have pipes, which limits their
+/// The kinds of brigades: the name in the table, and whether members have pipes, which limits their
 /// number.
 pub(crate) const KINDS: &[(&str, bool)] = &[
     ("bare loop, pipes", true),
@@ -55,7 +55,7 @@ pub(crate) fn measure(bench: &mut Bench) {
     }
 }
 
-/// The KiB of private memory of a process that holds a brigade.
+/// Returns the KiB of private memory of a process that holds a brigade.
 fn held(kind: &str, members: usize) -> Result<f64, String> {
     let program = env::current_exe().map_err(|error| error.to_string())?;
     let mut child = Command::new(program)
@@ -66,7 +66,7 @@ fn held(kind: &str, members: usize) -> Result<f64, String> {
         .spawn()
         .map_err(|error| error.to_string())?;
     let kib = private_kib(&mut child);
-    // It ends when its input does.
+    // The process ends when its input does.
     drop(child.stdin.take());
     child.wait().map_err(|error| error.to_string())?;
     kib.ok_or_else(|| format!("{members} could not be held here"))
@@ -83,7 +83,7 @@ fn private_kib(child: &mut Child) -> Option<f64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Least squares.
+/// Returns the slope by least squares.
 fn slope(points: &[(f64, f64)]) -> f64 {
     let count = points.len() as f64;
     let mean_x = points.iter().map(|(x, _)| x).sum::<f64>() / count;
@@ -93,8 +93,8 @@ fn slope(points: &[(f64, f64)]) -> f64 {
     above / below
 }
 
-/// Holds a brigade in which the thing has gone so many hops; without a number, round twice, so that
-/// what a member allocates when it first works is there.
+/// Holds a brigade after this many hops. Without a number, after two rounds, so that what a member
+/// allocates when it first works is included.
 pub(crate) fn hold(arguments: &[String]) -> ExitCode {
     let [kind, members, hops @ ..] = arguments else { return ExitCode::FAILURE };
     let Ok(members) = members.parse() else { return ExitCode::FAILURE };
@@ -117,7 +117,7 @@ pub(crate) fn hold(arguments: &[String]) -> ExitCode {
     };
     brigade.hops(hops);
     println!("held");
-    // Until whoever asked has looked.
+    // Until the caller has read the memory.
     let mut rest = Vec::new();
     match std::io::stdin().read_to_end(&mut rest) {
         Ok(_) => ExitCode::SUCCESS,
@@ -125,7 +125,7 @@ pub(crate) fn hold(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// As many descriptors as the system lets this process have: each member has a pipe.
+/// Raises the limit of descriptors as far as the system allows, because each member has a pipe.
 pub(crate) fn raise_descriptor_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

@@ -1,6 +1,6 @@
-//! A request from one to another and its answer, one after the other: between two machines of a
-//! loop by `Service`, two tasks by a channel that carries a `oneshot`, and two threads by a channel
-//! that carries a channel.
+//! Requests and their answers, one after the other: between two machines of a loop by `Service`,
+//! two tasks by a channel that carries a `oneshot`, and two threads by a channel that carries a
+//! channel.
 
 use std::rc::Rc;
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::figures::{Bench, contender, many_threads, one_thread};
 
-/// Requests that may wait, for all of them.
+/// How many requests may wait, in all cases.
 const WAITING_MAX: usize = 64;
 
 pub(crate) fn measure(bench: &mut Bench) {
@@ -37,7 +37,7 @@ pub(crate) fn measure(bench: &mut Bench) {
     );
 }
 
-/// What is asked, and what is answered to that.
+/// Returns the answer to a request.
 fn answer(request: u64) -> u64 {
     request + 1
 }
@@ -47,7 +47,7 @@ enum Talks {
     Asker(Option<Future<u64>>),
 }
 
-/// What both share.
+/// The data that both share.
 struct Asks {
     service: Service<u64, u64>,
     left: u64,
@@ -121,7 +121,7 @@ impl Machines {
     }
 }
 
-/// A request to a task, and where its answer is to go.
+/// A request to a task, and the channel for its answer.
 type Asked = (u64, oneshot::Sender<u64>);
 
 struct Tasks {
@@ -142,8 +142,7 @@ impl Tasks {
 
     fn round_trips(&self, trips: u64) {
         let server = self.server.clone();
-        // Both are tasks: the one that `block_on` runs would be neither on a worker nor on its
-        // queue.
+        // Both are tasks: one that `block_on` runs would be neither on a worker nor in its queue.
         let asker = self.runtime.spawn(async move {
             for request in 0..trips {
                 let (reply, replied) = oneshot::channel();
@@ -155,7 +154,7 @@ impl Tasks {
     }
 }
 
-/// The server ends when nobody can ask any more.
+/// The server ends when all senders are gone.
 struct Threads {
     server: SyncSender<(u64, Sender<u64>)>,
 }
@@ -172,7 +171,7 @@ impl Threads {
     }
 
     fn round_trips(&self, trips: u64) {
-        // One channel for all answers: the cheapest that std has.
+        // One channel for all answers, which is the cheapest in std.
         let (reply, replies) = channel();
         for request in 0..trips {
             self.server.send((request, reply.clone())).expect("somebody answers");

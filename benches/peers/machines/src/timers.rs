@@ -1,11 +1,11 @@
-//! Deadlines that are re-armed in random order and reached now and then: the loop's wheel beside
-//! tokio's `Sleep`.
+//! Deadlines that are re-armed in random order and sometimes reached: the loop's timer wheel
+//! compared with tokio's `Sleep`.
 //!
-//! Both do the same: sixteen deadlines are moved to ten seconds from now, then time goes on, and
-//! those that it has reached stay unarmed until they are moved again. Time is the measurement's
-//! own, on tokio through its paused clock, so that one deadline in six is reached whatever the
-//! speed of the machine. For the wheel this is the module of the crate itself, without a loop
-//! around it, as `Sleep` is without a task around it.
+//! Both do the same: sixteen deadlines are moved to ten seconds from now, then time advances, and
+//! the deadlines that were reached stay unarmed until they are moved again. Time is simulated, for
+//! tokio through its paused clock, so that one deadline in six is reached whatever the speed of the
+//! computer. The wheel is the crate's own module, without a loop around it, as `Sleep` is without a
+//! task around it.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -43,8 +43,8 @@ pub(crate) fn measure(bench: &mut Bench) {
     }
 }
 
-/// How long it takes from one operation to the next by the measurement's clock, so that one
-/// deadline in six is reached: operations on one deadline are a Poisson process.
+/// Returns the simulated time between operations with which one deadline in six is reached: the
+/// operations on one deadline are a Poisson process.
 fn step(armed: usize) -> Duration {
     DELAY.div_f64(6_f64.ln() * armed as f64)
 }
@@ -121,8 +121,8 @@ impl Sleeps {
                 for _ in 0..PER_TURN {
                     let index = rng.usize(..sleeps.len());
                     sleeps[index].as_mut().reset(deadline);
-                    // Whoever waits for it polls it again: one that was reached has forgotten whom
-                    // to wake.
+                    // A task that waits for it would poll it again: a `Sleep` that was reached has
+                    // forgotten its waker.
                     poll(&mut sleeps[index]).await;
                 }
                 advance(step).await;
@@ -131,7 +131,7 @@ impl Sleeps {
     }
 }
 
-/// Polls once, with the waker of the task that calls it.
+/// Polls once, with the waker of the calling task.
 async fn poll(sleep: &mut Pin<Box<Sleep>>) {
     poll_fn(|context| Poll::Ready(sleep.as_mut().poll(context).is_ready())).await;
 }

@@ -1,5 +1,5 @@
-//! What a whole process that runs a brigade takes, from its start to its last hop, as time(1) says
-//! it.
+//! The resources that a whole process with a brigade uses, from its start to its last hop, as
+//! time(1) reports them.
 
 use std::env;
 use std::fs;
@@ -10,7 +10,7 @@ use std::time::Instant;
 use crate::figures::Bench;
 use crate::memory::{HOLD, KINDS};
 
-/// What time(1) says of a process.
+/// The resources of a process, as time(1) reports them.
 struct Times {
     user_s: f64,
     system_s: f64,
@@ -26,7 +26,7 @@ pub(crate) fn measure(bench: &mut Bench) {
     }
 }
 
-/// All kinds with pipes, or all with notifiers, once each.
+/// Runs all kinds with pipes, or all with notifiers, once each.
 fn table(bench: &mut Bench, has_pipes: bool, members: usize, hops: u64) {
     let joined = if has_pipes { "pipes" } else { "notifiers" };
     bench
@@ -54,13 +54,13 @@ fn times(kind: &str, members: usize, hops: u64) -> Result<Times, String> {
         .spawn()
         .map_err(|error| error.to_string())?;
     let times = times_of(&mut child, begun);
-    // It ends when its input does.
+    // The process ends when its input does.
     drop(child.stdin.take());
     child.wait().map_err(|error| error.to_string())?;
     times.ok_or_else(|| format!("{members} could not be held here"))
 }
 
-/// Asked while it still lives: nothing here waits for a child with its usage.
+/// Read while the process still lives, because nothing here can wait for a child and get its usage.
 fn times_of(child: &mut Child, begun: Instant) -> Option<Times> {
     let mut line = String::new();
     BufReader::new(child.stdout.take()?).read_line(&mut line).ok()?;
@@ -79,8 +79,8 @@ fn times_of(child: &mut Child, begun: Instant) -> Option<Times> {
     })
 }
 
-/// User and system time: the 14th and 15th field of proc(5)'s `stat`, whose second field is a name
-/// in parentheses.
+/// Returns user and system time: the 14th and 15th field of proc(5)'s `stat`, whose second field is
+/// a name in parentheses.
 fn ticks(stat: &str) -> Option<(u64, u64)> {
     let (_, after_name) = stat.rsplit_once(") ")?;
     let mut fields = after_name.split_ascii_whitespace().skip(14 - 3);

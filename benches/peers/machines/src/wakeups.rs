@@ -1,5 +1,5 @@
-//! Wake-ups from another thread: to one that is busy all the time, where only the sender's time
-//! counts, and there and back between two that sleep in between.
+//! Wake-ups from another thread: to a machine or task that is always busy, where only the sender's
+//! time counts, and back and forth between two that sleep in between.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -59,7 +59,7 @@ impl Machine for Woken {
     }
 }
 
-/// A loop on a thread of its own, which ends with this.
+/// A loop on a thread of its own, which ends when this is dropped.
 struct LoopThread {
     notifier: Notifier,
     handle: LoopHandle,
@@ -104,7 +104,7 @@ struct BusyMachine(LoopThread);
 
 impl BusyMachine {
     fn start() -> BusyMachine {
-        // The second is woken from outside, while the first keeps the loop awake.
+        // The first machine is woken from outside, while the second one keeps the loop awake.
         BusyMachine(LoopThread::start(|back| vec![Woken::Answers(back), Woken::Busy]).0)
     }
 
@@ -183,7 +183,7 @@ struct SleepyTask {
 }
 
 impl SleepyTask {
-    /// The thread ends with the process: it waits to be notified.
+    /// Starts the thread, which ends with the process: it waits to be notified.
     fn start() -> SleepyTask {
         let notify = Arc::new(Notify::new());
         let (back, answers) = channel();

@@ -1,8 +1,8 @@
-//! may_minihttp with `THREADS` workers, one by default: stack size and pool as in its own
-//! TechEmpower example. That one also has mimalloc, which changes nothing here, since a request
-//! allocates nothing, but makes an idle connection hold 76 KiB instead of 20.
+//! may_minihttp with `THREADS` workers, one by default. Stack size and pool are as in its own
+//! TechEmpower example. That example also uses mimalloc, which makes no difference here, since a
+//! request allocates nothing, except that an idle connection would hold 76 KiB instead of 20.
 //!
-//! It has no way to send a file, and does not end a connection when asked to.
+//! It cannot send files, and does not end a connection when asked to.
 #![forbid(unsafe_code)]
 
 use std::io::{self, BufRead};
@@ -18,7 +18,7 @@ fn main() -> io::Result<()> {
         .set_workers(contract::threads()?.unwrap_or(1))
         .set_pool_capacity(1000)
         .set_stack_size(0x1000);
-    // It binds by itself and does not tell to what, so a free port must be found before.
+    // It binds by itself and does not report its address, so a free port must be found first.
     let address = TcpListener::bind(contract::address()?)?.local_addr()?;
     let server = Servers.start(address)?;
     contract::announce(address)?;

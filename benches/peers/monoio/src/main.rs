@@ -1,8 +1,8 @@
-//! monoio on its driver for io_uring, with `monoio-http`: a task for each connection, which reads a
-//! request, fills its body, and writes the answer. `THREADS` threads, one by default, each with a
-//! runtime and a listener of its own, as its documentation has it.
+//! monoio on its io_uring driver, with `monoio-http`: a task for each connection, which reads a
+//! request, reads its whole body, and writes the response. It has `THREADS` threads, one by
+//! default, each with a runtime and a listener of its own, as its documentation recommends.
 //!
-//! Its HTTP sends no file, so `/file` is left out.
+//! Its HTTP cannot send files, so `/file` is left out.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -22,7 +22,7 @@ use monoio_http::h1::codec::ServerCodec;
 use monoio_http::h1::codec::decoder::FillPayload;
 use monoio_http::h1::payload::{FixedPayload, Payload};
 
-/// What the answers are made of.
+/// The parts of the responses.
 #[derive(Clone)]
 struct Pages {
     body_64k: Bytes,
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let pages =
         Pages { body_64k: contract::body_64k().into(), body_1m: contract::body_1m().into() };
     let options = ListenerOpts::new().backlog(contract::BACKLOG.into());
-    // The first one takes the port, the others share it.
+    // The first one chooses the port, the others share it.
     let mut threads = Vec::new();
     for number in 0..contract::threads()?.unwrap_or(1) {
         let (told, bound) = std::sync::mpsc::channel();
@@ -61,7 +61,7 @@ fn serve(
     let mut runtime = RuntimeBuilder::<IoUringDriver>::new().build()?;
     runtime.block_on(async {
         let listener = TcpListener::bind_with_config(address, options)?;
-        // Nobody listens any more where the process ends.
+        // The receiver is gone if the process is ending.
         let _ = told.send(listener.local_addr()?);
         loop {
             let (stream, _) = listener.accept().await?;
@@ -75,7 +75,7 @@ async fn converse(stream: TcpStream, pages: Pages) {
         return;
     }
     let mut codec = ServerCodec::new(stream);
-    // A request that is none, or a connection that ends, ends the task.
+    // A malformed request, or the end of the connection, ends the task.
     while let Some(Ok(request)) = codec.next().await {
         let request: Request = request;
         let closes = request.headers().get("connection").is_some_and(|value| value == "close");

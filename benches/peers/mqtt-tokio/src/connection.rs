@@ -1,4 +1,4 @@
-//! One connection: what the example's `machine.rs` is there.
+//! One connection: the counterpart of the example's `machine.rs`.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -19,13 +19,13 @@ use crate::packet::{Connect, Packet, Publish, Qos, first_length, length};
 use crate::session::{Link, Session};
 use crate::stream::{Block, FrameLength, OutboxSender};
 
-/// How many bytes are on their way to the socket, before more is read or taken from the outbox.
+/// How many bytes may wait for the socket before nothing more is read or taken from the outbox.
 const PENDING_BYTES_MAX: usize = 64 * 1_024;
 
-/// How many blocks a write names.
+/// How many blocks are passed to one write.
 const SLICES_MAX: usize = 64;
 
-/// Whatever ends the task, its client is away then.
+/// However the task ends, this marks its client as away.
 struct Seated {
     seat: Option<Seat>,
     broker: Rc<RefCell<Broker>>,
@@ -42,7 +42,7 @@ impl Drop for Seated {
 struct Client {
     seated: Seated,
     link: Link,
-    /// Answers, of packets that came together.
+    /// The answers to packets that arrived together.
     output: BytesMut,
     patience: Option<Duration>,
 }
@@ -140,7 +140,7 @@ fn advance(pending: &mut VecDeque<Block>, mut written: usize) {
 }
 
 impl Client {
-    /// Whether there was a packet.
+    /// Executes all complete packets. Returns whether there were any.
     fn obey_all(&mut self, input: &mut BytesMut) -> Result<bool, End> {
         let mut was_any = false;
         loop {

@@ -1,12 +1,12 @@
-//! An MQTT broker on tokio, current-thread: packets, topics, sessions and bounds are those of the
-//! example `mqtt_broker`, file by file; connections, timers, TLS and what is sent unasked are
-//! tokio's. So what differs between the two is the loop.
+//! An MQTT broker on tokio's current-thread runtime. Packets, topics, sessions and limits are those
+//! of the example `mqtt_broker`, file by file; connections, timers, TLS and unsolicited output are
+//! tokio's. So the two differ only in the loop.
 //!
-//! `mqtt-tokio ADDRESS:PORT`; over TLS where `TLS_CERTIFICATE` and `TLS_KEY` name files in PEM.
+//! `mqtt-tokio ADDRESS:PORT`; over TLS if `TLS_CERTIFICATE` and `TLS_KEY` name PEM files.
 #![forbid(unsafe_code)]
 #![allow(dead_code, reason = "the example's files have what this does not need")]
 
-// The example's files name `rotor::stream` and `rotor::Notifier`; here these are ours.
+// The example's files use `rotor::stream` and `rotor::Notifier`; here these are this crate's own.
 extern crate self as rotor;
 
 #[path = "../../../../examples/mqtt_broker/answer.rs"]
@@ -49,7 +49,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Which connection it is.
+/// Identifies a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Token(u64);
 
@@ -91,7 +91,7 @@ async fn serve() -> io::Result<()> {
         let notifier = Notifier { token: Token(number), notify: Rc::default() };
         let (broker, acceptor) = (broker.clone(), acceptor.clone());
         spawn_local(async move {
-            // Errors end this connection only.
+            // An error ends only this connection.
             match acceptor {
                 None => {
                     let (reader, writer) = socket.into_split();

@@ -1,5 +1,5 @@
-//! What the broker names of `rotor::stream`: the bytes it sends, and where it leaves them for a
-//! connection.
+//! The parts of `rotor::stream` that the broker uses: the bytes that it sends, and the outboxes of
+//! connections.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -8,10 +8,10 @@ use std::rc::Rc;
 
 use crate::Notifier;
 
-/// Bytes that many share.
+/// Bytes that many can share.
 pub(crate) type Block = bytes::Bytes;
 
-/// How long a frame is, as far as its head is there.
+/// The length of a frame, if enough of its head has arrived.
 pub(crate) enum FrameLength {
     Unknown,
     Bytes(usize),
@@ -38,7 +38,7 @@ impl OutboxConfig {
     }
 }
 
-/// What is to be sent to one client. All tasks run on one thread.
+/// The output for one client. All tasks run on one thread.
 #[derive(Clone)]
 pub(crate) struct OutboxSender {
     queue: Rc<RefCell<Queue>>,
@@ -81,7 +81,8 @@ impl OutboxSender {
         true
     }
 
-    /// Moves what is there, up to so many bytes; says whether somebody waits for the room.
+    /// Moves the waiting blocks, up to this many bytes. Returns whether something waits for the
+    /// room.
     pub(crate) fn take(&self, into: &mut VecDeque<Block>, mut bytes_max: usize) -> bool {
         let mut queue = self.queue.borrow_mut();
         while queue.blocks.front().is_some_and(|block| block.len() <= bytes_max) {

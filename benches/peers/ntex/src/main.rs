@@ -1,5 +1,5 @@
-//! ntex on its own runtime and poll driver, with its HTTP service as it is, without the web
-//! framework on top; `THREADS` workers, one by default.
+//! ntex on its own runtime and poll driver, with its plain HTTP service, without the web framework
+//! on top. It has `THREADS` workers, one by default.
 //!
 //! Sending a file needs another crate, which reads it piece by piece, so `/file` is left out.
 #![forbid(unsafe_code)]
@@ -21,10 +21,10 @@ async fn main() -> io::Result<()> {
     contract::announce(listener.local_addr()?)?;
     ntex::server::build()
         .workers(contract::threads()?.unwrap_or(1))
-        // Its handler waits for open connections; what starts a peer wants it to end.
+        // Its signal handler waits for open connections, but a peer must end when it is told to.
         .disable_signals()
         .listen("peer", listener, async |_| HttpService::new(answer))?
-        // An idle connection is kept, as by every other peer.
+        // Idle connections are kept, as by all other peers.
         .config(
             "peer",
             SharedCfg::new("PEER").add(HttpServiceConfig::new().set_keepalive(KeepAlive::Os)),

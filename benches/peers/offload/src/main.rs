@@ -1,13 +1,14 @@
-//! What it costs to have another thread run an empty job and to hear of it: rotor's `scope.offload`
-//! beside tokio's `spawn_blocking` on its current-thread runtime, both with four threads, in turns.
+//! The cost of running an empty job on another thread and getting its result: rotor's
+//! `scope.offload` compared with tokio's `spawn_blocking` on its current-thread runtime, both with
+//! four threads, in turns.
 //!
 //! ```text
 //! cargo run --release -p offload            1 and 64 jobs under way at a time
 //! cargo run --release -p offload -- 20000   that many jobs in each round (default 100,000)
 //! ```
 //!
-//! Figures are the medians of nine rounds: microseconds by the clock, and of CPU time of the
-//! process, for each job.
+//! Figures are the medians of nine rounds, in microseconds per job: wall-clock time, and CPU time
+//! of the process.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ use rotor_core::{
 const THREADS: usize = 4;
 const ROUNDS: usize = 9;
 
-/// Gives jobs away, one after another.
+/// Offloads jobs, one after another.
 struct Offloads {
     under_way: Option<Future<u32>>,
     left: usize,
@@ -91,7 +92,7 @@ fn tokio(runtime: &tokio::runtime::Runtime, jobs: usize, at_a_time: usize) -> u6
     })
 }
 
-/// User and system time of the process so far, in units of 10 ms.
+/// Returns user and system time of the process so far, in units of 10 ms.
 fn cpu_time() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
@@ -102,7 +103,7 @@ fn cpu_time() -> Duration {
 fn main() {
     let jobs: usize = std::env::args().nth(1).and_then(|jobs| jobs.parse().ok()).unwrap_or(100_000);
     let pool = OffloadPool::new(THREADS, 1_024);
-    // With its driver, as every program with sockets has it: our loop waits for sockets too.
+    // With its I/O driver, as programs with sockets have it: rotor's loop waits for sockets too.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(THREADS)

@@ -1,5 +1,5 @@
-//! The service of the example `rest_service`, on axum: the same requests, the same answers,
-//! refusals in JSON too. `tests/long/first-service` asks both, and counts their lines.
+//! The service of the example `rest_service`, on axum: the same requests and responses, with errors
+//! as JSON too. `tests/long/first-service` tests both, and counts their lines.
 
 mod notes;
 mod refused;

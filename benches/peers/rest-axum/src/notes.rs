@@ -26,7 +26,7 @@ pub struct NewNote {
 pub struct Notes(Arc<str>);
 
 impl Notes {
-    /// Makes the table where it is not there.
+    /// Makes the table if it does not exist.
     pub fn open(file: String) -> Result<Notes> {
         let notes = Notes(file.into());
         let connection = notes.connect()?;
@@ -39,7 +39,7 @@ impl Notes {
 
     fn connect(&self) -> Result<Connection> {
         let connection = Connection::open(&*self.0)?;
-        // For so long a thread waits for another one that writes.
+        // How long a thread waits for another one that writes.
         connection.busy_timeout(Duration::from_secs(5))?;
         Ok(connection)
     }

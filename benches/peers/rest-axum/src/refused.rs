@@ -1,4 +1,4 @@
-//! What is told to a peer whose request is not served.
+//! The response to a request that is refused.
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-/// Why a request is not served, as its peer is told: in JSON.
+/// Why a request is refused, as the response says in JSON.
 pub struct Refused(pub StatusCode, pub String);
 
 impl IntoResponse for Refused {
@@ -27,7 +27,7 @@ impl From<QueryRejection> for Refused {
     }
 }
 
-/// A path that is no number: there is nothing of this name.
+/// A path that is not a number: there is no such note.
 impl From<PathRejection> for Refused {
     fn from(_: PathRejection) -> Refused {
         nothing()

@@ -1,4 +1,4 @@
-//! From requests to questions for the database, and from what comes back to answers.
+//! Turns requests into database queries, and their results into responses.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use crate::notes::{self, NewNote, Note, Notes};
 use crate::refused::{Refused, nothing};
 
-/// Notes in a list, at most.
+/// The maximum number of notes in a list.
 const LIST_MAX: u32 = 100;
 
 #[derive(Deserialize)]

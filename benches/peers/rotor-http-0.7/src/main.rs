@@ -1,6 +1,6 @@
-//! The first rotor-http, 0.7.0, set up as its own hello-world example: one loop, one thread.
+//! The first rotor-http, 0.7.0, set up as in its own hello-world example: one loop, one thread.
 //!
-//! It knows nothing of files, and does not end a connection when asked to.
+//! It cannot send files, and does not end a connection when asked to.
 #![forbid(unsafe_code)]
 
 use std::error::Error;

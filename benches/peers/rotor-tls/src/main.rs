@@ -1,10 +1,10 @@
-//! rotor with TLS, one loop: `Hello, World!` and bodies of 1 KiB, 64 KiB and 1 MiB, in HTTP/1.1 or
-//! HTTP/2 as the handshake agrees, set up as `https_server` is, every limit the default. `/wait` is
-//! never answered.
+//! rotor with TLS, on one loop: `Hello, World!` and bodies of 1 KiB, 64 KiB and 1 MiB, in HTTP/1.1
+//! or HTTP/2, as negotiated. It is set up as `https_server` is, with all limits at their defaults.
+//! `/wait` is never answered.
 //!
-//! `CHAIN` and `KEY` name the files in PEM. `PLAIN` is an address where the same loop serves the
-//! same in clear, also to clients that begin in HTTP/2: what they feel of the handshakes of others
-//! is measured there. `OFFLOAD=never` keeps the signatures of RSA in the loop.
+//! `CHAIN` and `KEY` name the PEM files. `PLAIN` is an address at which the same loop serves the
+//! same without TLS, also to clients that begin with HTTP/2. There it is measured how other
+//! connections are affected by handshakes. `OFFLOAD=never` computes RSA signatures in the loop.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -29,7 +29,7 @@ rotor_compose! {
     }
 }
 
-/// The bodies that all answers share.
+/// The bodies, shared by all responses.
 struct Bodies {
     small: Block,
     middle: Block,
@@ -49,7 +49,7 @@ impl Server for Site {
         response: &mut HttpResponse<'_>,
         _: &mut Scope<'_, ()>,
     ) -> Next<Self> {
-        // An error would be a misuse of the writer, and the connection answers with 500 by itself.
+        // An error would be a misuse of the writer; the connection then answers with 500 by itself.
         let _written = match (head.method(), head.path()) {
             (Method::Get, "/") => {
                 response.send(Status::OK, "text/plain", contract::HELLO.as_bytes())

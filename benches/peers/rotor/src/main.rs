@@ -1,8 +1,8 @@
 //! rotor: one loop, or with `THREADS=N` a group of loops, each with a listener of its own.
 //!
-//! Set up as the examples are; every limit, deadline and counter is the default. The body of 64 KiB
-//! is a block that all answers share. The file is opened once, as nginx does with its cache of open
-//! files; the kernel sends it.
+//! It is set up as the examples are; all limits, deadlines and counters are the defaults. The body
+//! of 64 KiB is a block that all responses share. The file is opened once, as nginx does with its
+//! cache of open files; the kernel sends it.
 #![forbid(unsafe_code)]
 
 mod site;

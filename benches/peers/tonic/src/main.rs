@@ -1,8 +1,8 @@
-//! tonic as a client of the example `grpc_greeter`: the four kinds of call, a method that is not
-//! there, a call that is cancelled and one whose time is over, on one connection. It prints what
+//! tonic as a client of the example `grpc_greeter`: the four kinds of call, an unknown method, a
+//! call that is cancelled and one whose time limit passes, on one connection. It prints what
 //! `tests/long/grpc` expects.
 //!
-//! Messages have one string, as protocol buffers' own `StringValue`, so nothing is generated.
+//! Messages have one string, as protocol buffers' own `StringValue`, so no code is generated.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -20,7 +20,7 @@ use tonic_prost::ProstCodec;
 
 type Failure = Box<dyn Error>;
 
-/// The greeter, whose methods have paths alike.
+/// The greeter, whose methods have similar paths.
 struct Greeter(Grpc<Channel>);
 
 impl Greeter {
@@ -31,8 +31,8 @@ impl Greeter {
         Ok(reply.into_inner())
     }
 
-    /// A call in which both sides may say more than one thing. The first is said at once: a server
-    /// may wait for it with its head.
+    /// Makes a call in which both sides may send several messages. The first message is sent at
+    /// once, because a server may wait for it before it sends its head.
     async fn streaming(
         &mut self,
         method: &'static str,
@@ -74,11 +74,12 @@ async fn talk() -> Result<(), Failure> {
     chat(&mut greeter).await?;
     let unknown = greeter.once("/greeter.Greeter/SayNothing", "x").await.err().ok_or("an error")?;
     println!("{} {}", unknown.code() == Code::Unimplemented, unknown.message().is_empty());
-    // Dropped, they reset their stream; the connection goes on.
+    // Dropping them resets their stream; the connection goes on.
     let (sender, mut gone) = greeter.streaming("/greeter.Greeter/Chat", "gone").await?;
     println!("{}", gone.message().await?.is_some());
     drop((sender, gone));
-    // Its sender stands, so the server waits for more. tonic's own time is over with the head.
+    // Its sender is still open, so the server waits for more. tonic's own time limit ends with the
+    // head.
     let (sender, mut late) = greeter.streaming("/greeter.Greeter/Collect", "late").await?;
     println!("{}", timeout(Duration::from_millis(100), late.message()).await.is_err());
     drop((sender, late));
@@ -94,7 +95,7 @@ async fn collect(greeter: &mut Greeter) -> Result<String, Failure> {
     Ok(greeter.0.client_streaming(Request::new(names), path, codec).await?.into_inner())
 }
 
-/// Each message waits for the answer to the one before.
+/// Each message waits for the answer to the previous one.
 async fn chat(greeter: &mut Greeter) -> Result<(), Failure> {
     let (sender, mut answers) = greeter.streaming("/greeter.Greeter/Chat", "n0").await?;
     for number in 1..=1000 {

@@ -1,7 +1,8 @@
-//! rotor on io_uring: the server beside this one, `rotor`, with the other backend and its sockets.
-//! All else is the same, to the file of its handler.
+//! rotor on io_uring: the server `rotor` next to this one, with the other backend and its sockets.
+//! Everything else is the same, including the file of its handler.
 //!
-//! Without io_uring it does not serve: figures of another loop would go by its name.
+//! Without io_uring it does not serve, because figures of another loop would then be reported under
+//! its name.
 #![forbid(unsafe_code)]
 
 #[path = "../../rotor/src/site.rs"]

@@ -1,4 +1,4 @@
-//! async-std 1.13, with less than a parser: a request ends with its head.
+//! async-std 1.13, with a minimal parser: a request ends with its head.
 
 use async_std::io::{ReadExt, WriteExt};
 use async_std::net::{TcpListener, TcpStream};
@@ -17,7 +17,7 @@ pub(super) fn serve() -> Result<(), BoxError> {
     })
 }
 
-/// An error ends this connection only.
+/// Serves one connection. An error ends only this connection.
 async fn connection(mut stream: TcpStream) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let (mut buffer, mut len) = (vec![0; 4096], 0);

@@ -24,7 +24,7 @@ async fn accept(is_declared: bool) -> Result<(), BoxError> {
     contract::announce(listener.local_addr()?)?;
     loop {
         let (socket, _) = listener.accept().await?;
-        // Fails where the peer has gone already, which concerns nobody else.
+        // This fails if the peer is gone already, which affects only this connection.
         if socket.set_nodelay(true).is_err() {
             continue;
         }
@@ -39,7 +39,7 @@ async fn accept(is_declared: bool) -> Result<(), BoxError> {
             };
             Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(text.as_bytes()))))
         });
-        // An error ends this connection only.
+        // An error ends only this connection.
         let connection = http1::Builder::new().serve_connection(TokioIo::new(socket), answer);
         tokio::spawn(async move { connection.await.ok() });
     }

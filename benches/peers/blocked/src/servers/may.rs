@@ -1,4 +1,4 @@
-//! may_minihttp, as its own benchmark example sets it up.
+//! may_minihttp, set up as in its own benchmark example.
 
 use std::io;
 use std::net::TcpListener;
@@ -28,7 +28,7 @@ impl HttpService for Hello {
 
 pub(super) fn serve() -> Result<(), BoxError> {
     may::config().set_workers(super::THREADS).set_pool_capacity(1000).set_stack_size(0x1000);
-    // It binds by itself and does not tell to what, so a free port must be found before.
+    // It binds by itself and does not report its address, so a free port must be found first.
     let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     let server = Servers.start(address)?;
     contract::announce(address)?;

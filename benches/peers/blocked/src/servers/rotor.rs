@@ -1,4 +1,4 @@
-//! rotor: one loop, which goes on in another thread where a handler blocks.
+//! rotor: one loop, which goes on on another thread when a handler blocks.
 
 use std::net::SocketAddr;
 
@@ -14,13 +14,13 @@ use crate::BoxError;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     AsItIs,
-    /// The section that blocks says so, and the loop is handed over.
+    /// The section that blocks is declared, and the loop is handed over.
     Declared,
-    /// Nothing is said, and the watchdog takes it.
+    /// Nothing is declared, and the watchdog takes the loop.
     TakenOver,
 }
 
-/// What the machines share: nothing but how they block.
+/// The data that the machines share: only how they block.
 #[derive(Clone, Copy)]
 struct Shared(Way);
 
@@ -47,7 +47,7 @@ impl Server for Hello {
             Way::Declared => super::FAST,
             Way::AsItIs | Way::TakenOver => super::answer(),
         };
-        // An error would be a misuse of the writer, and the connection answers with 500 by itself.
+        // An error would be a misuse of the writer; the connection then answers with 500 by itself.
         let _written = response.send(Status::OK, "text/plain", text.as_bytes());
         Next::finished()
     }

@@ -1,5 +1,5 @@
-//! body-image-futio's client, set up as its own bench (`benches/client.rs`): two threads of
-//! tokio's, and two more for those that block.
+//! body-image-futio's client, set up as in its own bench (`benches/client.rs`): two tokio threads,
+//! and two more for blocking work.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -24,7 +24,7 @@ type BoxError = Box<dyn Error + Send + Sync>;
 const CORE_THREADS: usize = 2;
 const EXTRA_THREADS: usize = 2;
 
-/// More than a body, in buffers of 8 KiB.
+/// More than the length of a body, in buffers of 8 KiB.
 const RAM_MAX: u64 = 0x2000 * 1025;
 
 fn main() -> Result<(), BoxError> {
@@ -187,7 +187,7 @@ where
     summary.check();
 }
 
-/// Beats once a millisecond.
+/// Ticks once a millisecond.
 fn heart() -> (oneshot::Sender<()>, tokio::task::JoinHandle<Lateness>) {
     let (stop, mut stopped) = oneshot::channel();
     let beats = tokio::spawn(async move {

@@ -1,8 +1,8 @@
-//! What the clients have in common: the body, what is done with it, and how a run is measured.
+//! Code that the clients share: the body, how it is processed, and how a run is measured.
 //!
 //! A client is a program that is called with `run WAY ADDRESS DIRECTORY BATCHES` and prints one
 //! line of numbers, a [`Figures`]. A batch is sixteen requests at a time, each for a body of 8 MiB
-//! in chunks; of each body every 1,973rd octet is looked at, so that each page of it is touched.
+//! in chunks. Of each body every 1,973rd byte is read, so that each page of it is touched.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -12,23 +12,23 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{clock_gettime, ClockId};
 
-/// Requests at a time.
+/// The number of requests at a time.
 pub const BATCH: usize = 16;
 
-/// Octets of a body.
+/// The length of a body, in bytes.
 pub const BODY: usize = 8 << 20;
 
-/// How often the heart of a client's loop is to beat.
+/// The interval between ticks of a client's loop.
 pub const BEAT: Duration = Duration::from_millis(1);
 
-/// One octet in so many is looked at: a prime, and less than half of a page.
+/// One in this many bytes is read: a prime number, and less than half of a page.
 const STEP: usize = 1_973;
 
-/// What is seen of a body.
+/// A summary of a body.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Summary {
     len: usize,
-    /// Where the next octet is that is looked at, from the end of what was seen.
+    /// The position of the next byte to read, from the end of what was processed.
     next: usize,
     most: u8,
 }
@@ -44,18 +44,22 @@ impl Summary {
         self.len += piece.len();
     }
 
-    /// Panics unless it was the whole body.
+    /// Checks the summary.
+    ///
+    /// # Panics
+    ///
+    /// If it was not the whole body.
     pub fn check(&self) {
         assert_eq!((self.len, self.most), (BODY, 255), "another body");
     }
 }
 
-/// The octets of a body.
+/// Returns the bytes of a body.
 pub fn octets() -> Vec<u8> {
     (0..BODY).map(|at| (at / 4_096 * 7 + at) as u8).collect()
 }
 
-/// What the arguments of a client say.
+/// The arguments of a client.
 #[derive(Debug, Clone)]
 pub struct Task {
     pub way: String,
@@ -65,7 +69,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// Of what follows `run`.
+    /// Parses the arguments after `run`.
     pub fn parse(mut words: impl Iterator<Item = String>) -> Option<Task> {
         Some(Task {
             way: words.next()?,
@@ -76,12 +80,12 @@ impl Task {
     }
 }
 
-/// How late the beats of a loop were.
+/// How late the ticks of a loop were.
 #[derive(Debug, Default)]
 pub struct Lateness(Vec<u32>);
 
 impl Lateness {
-    /// One that was due at this time comes now.
+    /// Notes that a tick that was due at this time happens now.
     pub fn note(&mut self, due: Instant) {
         self.0.push(Instant::now().saturating_duration_since(due).as_micros() as u32);
     }
@@ -92,12 +96,12 @@ impl Lateness {
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figures {
-    /// Of a batch.
+    /// For one batch.
     pub clock_ms: f64,
-    /// Of a batch.
+    /// For one batch.
     pub cpu_ms: f64,
     pub late_us: f64,
     pub peak_mib: f64,
@@ -123,7 +127,7 @@ impl FromStr for Figures {
     }
 }
 
-/// Since when a run is measured: from when connections stand and memory is there.
+/// A run that is being measured, from when connections are open and memory is allocated.
 pub struct Run {
     began: Instant,
     cpu: Duration,
@@ -146,13 +150,13 @@ impl Run {
     }
 }
 
-/// CPU time of the process so far.
+/// Returns the CPU time of the process so far.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// The most memory that was resident at a time.
+/// Returns the peak resident memory.
 fn peak_kib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,8 +1,8 @@
-//! The crate blocking-permit, set up as its own bench (`benches/dispatch.rs`): four threads of
-//! tokio's, and more for those that block.
+//! The crate blocking-permit, set up as in its own bench (`benches/dispatch.rs`): four tokio
+//! threads, and more for blocking work.
 //!
-//! `dispatch-permit WAY WORK` reads numbers of batches, runs as many, and answers with what one of
-//! them took: microseconds by the clock, and of CPU time.
+//! `dispatch-permit WAY WORK` reads numbers of batches, runs that many, and prints how long one of
+//! them took: microseconds of wall-clock time and of CPU time.
 #![forbid(unsafe_code)]
 
 #[path = "../../src/measure.rs"]
@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 
 use crate::work::Work;
 
-/// Threads of tokio's scheduler.
+/// The number of threads of tokio's scheduler.
 const WORKERS: usize = 4;
 
 fn main() {

@@ -1,6 +1,5 @@
-//! On axum, with tokio's multi-threaded runtime as `#[tokio::main]` makes it: as many workers
-//! as there are processors, or `THREADS=N`. The pool is the runtime's own, of as many
-//! blocking threads as `POOL` says.
+//! On axum, with tokio's multi-threaded runtime as `#[tokio::main]` makes it: as many workers as
+//! CPUs, or `THREADS=N`. The pool is the runtime's own, with `POOL` blocking threads.
 #![forbid(unsafe_code)]
 
 use std::io;

@@ -1,5 +1,5 @@
 //! On hyper 1 and tokio: on the current thread, or with `THREADS=N` on the multi-threaded runtime.
-//! The pool is the runtime's own, of as many blocking threads as `POOL` says.
+//! The pool is the runtime's own, with `POOL` blocking threads.
 #![forbid(unsafe_code)]
 
 use std::convert::Infallible;
@@ -41,13 +41,13 @@ async fn serve(settings: Settings) -> io::Result<()> {
     contract::announce(listener.local_addr()?)?;
     loop {
         let (socket, _) = listener.accept().await?;
-        // Fails where the peer has gone already, which concerns nobody else.
+        // This fails if the peer is gone already, which affects only this connection.
         if socket.set_nodelay(true).is_err() {
             continue;
         }
         let service = service_fn(move |request| answer(settings, request));
         let connection = http1::Builder::new().serve_connection(TokioIo::new(socket), service);
-        // An error ends this connection only.
+        // An error ends only this connection.
         tokio::spawn(async move { connection.await.ok() });
     }
 }

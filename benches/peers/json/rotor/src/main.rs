@@ -1,7 +1,7 @@
 //! On rotor: one loop, or with `THREADS=N` a group of loops that share the pool.
 //!
-//! A body is collected whole, which is when it is read fastest; for a job it is copied, while it is
-//! still in the processor's caches.
+//! A body is collected as a whole, because it is read fastest in this way. For a job it is copied,
+//! while it is still in the CPU's caches.
 #![forbid(unsafe_code)]
 
 mod sums;
@@ -14,7 +14,7 @@ use rotor::net::ListenOptions;
 use rotor::{Config, OffloadPool};
 use rotor_service::Router;
 
-/// Jobs that may wait: more than there are connections in any run.
+/// How many jobs may wait: more than the number of connections in any run.
 const JOBS_MAX: usize = 10_000;
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -1,4 +1,4 @@
-//! One request: its body, the sum, the delay, the answer.
+//! One request: its body, the sum, the delay, the response.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use rotor::http::Status;
 use rotor::http::server::{Next, Response, Scope};
 use rotor_service::{Refused, RouteFn, or_refuse};
 
-/// How long a job is waited for: longer than a queue takes in any run.
+/// How long to wait for a job: longer than jobs are queued in any run.
 const JOB_TIME_MAX: Duration = Duration::from_secs(30);
 
 type Answer = Result<Next<RouteFn<Settings>>, Refused>;

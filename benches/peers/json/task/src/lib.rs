@@ -1,15 +1,15 @@
-//! A service that sums the numbers of a JSON array and takes its time: what the servers here have
-//! in common, so that each of them is only its framework and its way.
+//! A service that sums the numbers of a JSON array and waits. This is the code that the servers
+//! here share, so that each of them contains only its framework and its way.
 //!
-//! **`POST /` with `[1,2,3]` is answered with `{"sum":6}`, no sooner than the delay after the body
-//! was summed.** Anything that is no array of whole numbers is answered with 400. Address and
-//! announcement are as `contract` says. The environment says the rest:
+//! **The response to `POST /` with `[1,2,3]` is `{"sum":6}`, not earlier than the delay after the
+//! body was summed.** If the body is not an array of whole numbers, it is 400. Address and
+//! announcement are as in `contract`. Everything else is in the environment:
 //!
 //! | variable | default | |
 //! |--|--|--|
 //! | `WAY` | `async1` | which [`Way`] |
-//! | `POOL` | 4 | threads of the pool, where there is one |
-//! | `DELAY_MS` | 20 | the delay: a call of a database, say |
+//! | `POOL` | 4 | threads of the pool, if there is one |
+//! | `DELAY_MS` | 20 | the delay, for example of a database call |
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -25,24 +25,27 @@ pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 pub enum Way {
     /// All of it on a thread of the pool, which sleeps for the delay.
     Sync,
-    /// The body is parsed where the requests are handled; the delay is a timer.
+    /// The body is parsed in the handler; the delay is a timer.
     Async1,
     /// The body is parsed on a thread of the pool; the delay is a timer.
     Async2,
 }
 
-/// What the environment says.
+/// The settings in the environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     pub way: Way,
-    /// Threads of the pool.
+    /// The number of threads of the pool.
     pub pool: usize,
     pub delay: Duration,
 }
 
 impl Settings {
+    /// Reads the settings from the environment.
+    ///
     /// # Errors
-    /// When a variable makes no sense.
+    ///
+    /// A variable is invalid.
     pub fn from_environment() -> io::Result<Settings> {
         let way = match env::var("WAY").as_deref() {
             Err(_) | Ok("async1") => Way::Async1,
@@ -54,8 +57,8 @@ impl Settings {
         Ok(Settings { way, pool, delay: Duration::from_millis(number("DELAY_MS", 20)?) })
     }
 
-    /// What a thread of the pool does for a request: the sum, if the body is right, and in the
-    /// synchronous way the delay too.
+    /// Does the work of a request on a thread of the pool. Returns the sum, if the body is valid;
+    /// in the synchronous way this includes the delay.
     pub fn on_pool(&self, body: &[u8]) -> Option<i64> {
         let sum = sum(body)?;
         if self.way == Way::Sync {
@@ -65,13 +68,13 @@ impl Settings {
     }
 }
 
-/// The sum of an array of whole numbers.
+/// Returns the sum of an array of whole numbers.
 pub fn sum(body: &[u8]) -> Option<i64> {
     let numbers: Vec<i64> = serde_json::from_slice(body).ok()?;
     numbers.iter().try_fold(0_i64, |sum, number| sum.checked_add(*number))
 }
 
-/// The body of the answer.
+/// Returns the body of the response.
 pub fn answer(sum: i64) -> String {
     format!(r#"{{"sum":{sum}}}"#)
 }

@@ -1,5 +1,5 @@
-//! Lines that store and fetch, on rotor; `tests/long/lines-and-builds` says what they have in
-//! common with those on tokio.
+//! A line protocol that stores and fetches values, on rotor. `tests/long/lines-and-builds`
+//! describes what it has in common with the one on tokio.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
@@ -22,11 +22,11 @@ const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 
 type Store = HashMap<Vec<u8>, Vec<u8>>;
 
-/// One connection. Whether a line has begun is in what it waits for.
+/// One connection. Whether a line has begun is known from what the connection waits for.
 struct Lines;
 
 impl Lines {
-    /// Waits for the next line; in a drain, only if it has begun.
+    /// Waits for the next line; during a drain, only if it has begun.
     fn next_line(self, transport: &Transport<'_>, scope: &Scope<'_, Store>) -> Intent<Self> {
         if !transport.input.is_empty() {
             return Intent::of(self)

@@ -1,5 +1,5 @@
-//! Lines that store and fetch, on tokio; `tests/long/lines-and-builds` says what they have in
-//! common with those on rotor.
+//! A line protocol that stores and fetches values, on tokio. `tests/long/lines-and-builds`
+//! describes what it has in common with the one on rotor.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
@@ -26,7 +26,8 @@ const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 
 type Store = Mutex<HashMap<Vec<u8>, Vec<u8>>>;
 
-/// One connection: until the peer ends, breaks a limit, or in a drain has no line under way.
+/// Serves one connection, until the peer ends or exceeds a limit, or, during a drain, has no line
+/// in progress.
 async fn lines(
     mut socket: TcpStream,
     store: Arc<Store>,
@@ -99,7 +100,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             _ = interrupt.recv() => break,
         };
         let Ok((socket, _)) = accepted else {
-            // No descriptor is left, say: it is told again until there is one.
+            // For example, no descriptor is left; accepting is tried again until there is one.
             sleep(ACCEPT_PAUSE).await;
             continue;
         };
@@ -109,14 +110,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let connection = lines(socket, store.clone(), ending.clone());
         connections.spawn(async move {
             let _place = place;
-            // Of the peer: it concerns nobody else.
+            // An error of the peer, which affects only this connection.
             drop(connection.await);
         });
     }
     drop(listener);
     end.send_replace(true);
     connections.close();
-    // Whoever is not done by then is dropped with the runtime.
+    // Connections that are not done by then are dropped with the runtime.
     drop(timeout(DRAIN_TIME_MAX, connections.wait()).await);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The bare loop: mio, a vector, and nothing else.
+//! The bare loop: mio and a vector.
 
 use std::io::{ErrorKind, Read, Write};
 
@@ -8,13 +8,13 @@ use mio::{Events, Interest, Poll, Token};
 
 use super::Brigade;
 
-/// As many events as one wait of a loop of ours may take.
+/// As many events as rotor's loop takes in one wait.
 const EVENTS_MAX: usize = 1_024;
 
-/// Members joined by pipes.
+/// Members that are joined by pipes.
 pub(crate) type Pipes = Joined<Receiver, Sender>;
 
-/// Members, each with what it reads from and writes to.
+/// The members, each with something to read from and to write to.
 pub(crate) struct Joined<R, W> {
     poll: Poll,
     events: Events,
@@ -52,7 +52,7 @@ impl<R: Source + Read, W: Write> Brigade for Joined<R, W> {
             self.poll.poll(&mut self.events, None).expect("it waits");
             for event in &self.events {
                 let (input, output) = &mut self.members[event.token().0];
-                // Read whole at once: a short read has emptied it.
+                // Read with one call: a short read has emptied it.
                 let mut bytes = [0; 8];
                 match input.read(&mut bytes) {
                     Ok(_) => {}
@@ -69,8 +69,7 @@ impl<R: Source + Read, W: Write> Brigade for Joined<R, W> {
     }
 }
 
-/// What each member reads from and writes to: the first writes to the second, the last to the
-/// first.
+/// Makes the pipes: the first member writes to the second one, the last to the first.
 pub(crate) fn ring(members: usize) -> Vec<(Receiver, Sender)> {
     let (outputs, mut inputs): (Vec<Sender>, Vec<Receiver>) =
         (0..members).map(|_| pipe::new().expect("there are descriptors")).unzip();

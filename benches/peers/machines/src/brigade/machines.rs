@@ -10,11 +10,11 @@ use rotor_core::{
 
 use super::{Brigade, bare};
 
-/// What the members share.
+/// The data that the members share.
 #[derive(Default)]
 pub(crate) struct Ring {
     left: u64,
-    /// Whom to wake so that the thing starts.
+    /// The notifier that starts the passing.
     first: Option<Notifier>,
 }
 
@@ -23,18 +23,18 @@ impl Ring {
         self.first = first;
     }
 
-    /// Has the thing go so many hops, once the loop runs.
+    /// Sets the number of hops, once the loop runs.
     pub(crate) fn begin(&mut self, hops: u64) {
         self.left = hops;
         self.first.as_ref().map(Notifier::wakeup);
     }
 
-    /// It went as far as it was told.
+    /// Checks that all hops were made.
     pub(crate) fn check(&self) {
         assert_eq!(self.left, 0);
     }
 
-    /// Whether the thing is to go on.
+    /// Counts a hop, and returns whether there are more.
     pub(crate) fn goes_on(scope: &mut Scope<'_, Ring>) -> bool {
         scope.left -= 1;
         if scope.left == 0 {
@@ -44,7 +44,7 @@ impl Ring {
     }
 }
 
-/// Reads a byte and writes it to the next one's pipe.
+/// Reads a byte and writes it to the next member's pipe.
 pub(crate) struct Piped {
     input: MioSource<Receiver>,
     output: Sender,
@@ -59,7 +59,7 @@ impl Machine for Piped {
     }
 
     fn ready(mut self, _: EventSet, scope: &mut Scope<'_, Ring>) -> Response<Self, Self::Seed> {
-        // Read whole at once: a short read has emptied the pipe.
+        // Read with one call: a short read has emptied the pipe.
         let mut bytes = [0; 8];
         match self.input.inner_mut().read(&mut bytes) {
             Ok(_) if Ring::goes_on(scope) => self.pass_on(),
@@ -91,7 +91,7 @@ impl Piped {
     }
 }
 
-/// Wakes the next one.
+/// Wakes the next member.
 pub(crate) struct Notified {
     next: Option<Notifier>,
 }
@@ -102,7 +102,7 @@ impl Machine for Notified {
 
     fn wakeup(self, scope: &mut Scope<'_, Ring>) -> Response<Self, Infallible> {
         if Ring::goes_on(scope) {
-            // The member that was made first is the last of the ring.
+            // The member that was made first is the last one of the ring.
             let next = self.next.as_ref().or(scope.first.as_ref());
             next.map(Notifier::wakeup);
         }
@@ -110,7 +110,7 @@ impl Machine for Notified {
     }
 }
 
-/// A loop with a brigade on it. The thing starts with a wake-up.
+/// A loop with a brigade. A wake-up starts it.
 pub(crate) struct OnLoop<M: Machine<Context = Ring>> {
     instance: LoopInstance<M>,
 }

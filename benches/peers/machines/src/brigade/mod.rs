@@ -1,5 +1,4 @@
-//! Bucket brigades: members in a ring that pass one thing along. One hop is one event, or one
-//! wake-up.
+//! Bucket brigades: members in a ring that pass one thing on. One hop is one event, or one wake-up.
 
 pub(crate) mod bare;
 pub(crate) mod machines;
@@ -10,7 +9,7 @@ pub(crate) mod threads;
 
 use crate::figures::{Bench, contender, many_threads, one_thread};
 
-/// What a round of a brigade is: the thing goes so many hops, and stays where it is.
+/// A round of a brigade: the thing is passed on for this many hops.
 pub(crate) trait Brigade {
     fn hops(&mut self, hops: u64);
 }

@@ -1,5 +1,5 @@
-//! One thread that goes from pipe to pipe: what the reads and writes of a brigade cost alone, with
-//! nobody to be told or woken.
+//! One thread that goes from pipe to pipe: the cost of a brigade's reads and writes alone, without
+//! events or wake-ups.
 
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 
@@ -7,7 +7,7 @@ use super::Brigade;
 
 pub(crate) struct Pipes {
     members: Vec<(PipeReader, PipeWriter)>,
-    /// Whose turn is next.
+    /// The index of the next pipe.
     at: usize,
 }
 
@@ -25,7 +25,7 @@ impl Brigade for Pipes {
         for _ in 0..hops {
             self.members[self.at].1.write_all(&[1]).expect("there is room");
             self.at = (self.at + 1) % self.members.len();
-            // As much room as the others have.
+            // The same buffer size as in the others.
             let mut bytes = [0; 8];
             let count = self.members[self.at].0.read(&mut bytes).expect("it is a pipe");
             assert_eq!(count, 1, "the byte is there");

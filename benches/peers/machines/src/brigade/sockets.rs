@@ -1,5 +1,5 @@
-//! Members joined by Unix sockets, since a ring of io_uring has no pipes: on the bare loops of both
-//! kinds, and the same machines on mio and on io_uring.
+//! Members joined by Unix sockets, because there are no pipes on a ring of io_uring: on the bare
+//! loops of both kinds, and the same machines on mio and on io_uring.
 
 use std::io::ErrorKind;
 use std::os::unix::net::UnixStream as StdStream;
@@ -24,28 +24,28 @@ pub(crate) fn on_bare_loop(members: usize) -> bare::Joined<MioStream, MioStream>
 
 pub(crate) fn on_mio(members: usize) -> OnSockets<UnixStream, Mio> {
     let mio = Mio::new(1_024).expect("there are descriptors");
-    // The outputs are no business of epoll's: it would tell of room after each byte that was read.
+    // The outputs are not registered: epoll would report room after each byte that was read.
     OnSockets::new(mio, members, |(input, output), scope| {
         let input = UnixStream::from_std(input, scope).expect("a socket");
         (input, UnixStream::from_std(output, scope).expect("a socket"))
     })
 }
 
-/// `None`, and a line that says why, where the system refuses.
+/// Returns `None`, and prints why, if the system refuses.
 pub(crate) fn on_uring(members: usize) -> Option<OnSockets<UringUnixStream, Uring>> {
     let opened = Uring::open(&UringConfig::new());
     let uring = opened.map_err(|refused| eprintln!("without io_uring: {refused}")).ok()?;
     Some(OnSockets::new(uring, members, |(input, output), scope| {
         let input = UringUnixStream::from_std(input, scope).expect("a socket");
         let mut output = UringUnixStream::from_std(output, scope).expect("a socket");
-        // Else each byte is sent by a call of its own, as nobody would hear of its errors. Of room
-        // it tells only who found none.
+        // Otherwise each byte would be sent by a separate call, because its errors could not be
+        // reported. Room is reported only after a write has found none.
         scope.register(&mut output, Interest::Writable).expect("of this loop");
         (input, output)
     }))
 }
 
-/// The bare loop on io_uring; `None`, and a line that says why, where the system refuses.
+/// Makes the bare loop on io_uring. Returns `None`, and prints why, if the system refuses.
 pub(crate) fn on_bare_uring(members: usize) -> Option<bare_uring::brigade::Joined> {
     let joined = bare_uring::brigade::Joined::of(ring(members));
     joined.map_err(|refused| eprintln!("without io_uring: {refused}")).ok()
@@ -57,7 +57,7 @@ impl Brigade for bare_uring::brigade::Joined {
     }
 }
 
-/// Reads a byte and writes it to the next one's socket.
+/// Reads a byte and writes it to the next member's socket.
 struct Linked<S> {
     input: S,
     output: S,
@@ -68,7 +68,7 @@ impl<S: StreamSocket + 'static> Machine for Linked<S> {
     type Seed = Infallible;
 
     fn ready(mut self, _: EventSet, scope: &mut Scope<'_, Ring>) -> Response<Self, Infallible> {
-        // Read whole at once: a short read has emptied the socket.
+        // Read with one call: a short read has emptied the socket.
         let mut bytes = [0; 8];
         match self.input.read(&mut bytes) {
             Ok(_) if Ring::goes_on(scope) => self.pass_on(),
@@ -92,7 +92,7 @@ impl<S: StreamSocket + 'static> Linked<S> {
     }
 }
 
-/// A loop with a brigade on it. The thing starts with a wake-up.
+/// A loop with a brigade. A wake-up starts it.
 pub(crate) struct OnSockets<S: StreamSocket + 'static, B: Backend> {
     instance: LoopInstance<Linked<S>, B>,
 }
@@ -125,14 +125,13 @@ impl<S: StreamSocket + 'static, B: Backend> Brigade for OnSockets<S, B> {
     }
 }
 
-/// Makes sockets of a loop of both.
+/// Turns both into sockets of a loop.
 type Take<S> = fn(Ends, &Scope<'_, Ring>) -> (S, S);
 
 /// What a member reads from, and what it writes to.
 type Ends = (StdStream, StdStream);
 
-/// What each member reads from and writes to: the first writes to the second, the last to the
-/// first.
+/// Makes the sockets: the first member writes to the second one, the last to the first.
 fn ring(members: usize) -> Vec<Ends> {
     let pair = |_| {
         let (output, input) = StdStream::pair().expect("there are descriptors");

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use super::Brigade;
 
-/// What the members share.
+/// The data that the members share.
 #[derive(Default)]
 struct Ring {
     left: AtomicU64,
@@ -21,7 +21,7 @@ struct Ring {
 }
 
 impl Ring {
-    /// Whether the thing is to go on. Only one member has it at a time.
+    /// Counts a hop, and returns whether there are more. Only one member has the byte at a time.
     fn goes_on(&self) -> bool {
         let left = self.left.load(Relaxed) - 1;
         self.left.store(left, Relaxed);

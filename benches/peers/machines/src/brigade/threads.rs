@@ -18,12 +18,12 @@ pub(crate) struct Pipes {
 }
 
 impl Pipes {
-    /// Threads, wherever the system puts them or all on one core. Their pipes are a ring, so they
-    /// end with the process.
+    /// Makes the threads, wherever the system puts them or all on one core. Their pipes are a ring,
+    /// so they end with the process.
     pub(crate) fn new(members: usize, on_one_core: bool) -> Pipes {
         let before = sched_getaffinity(None).expect("the system tells");
         if on_one_core {
-            // New threads run where the one that starts them does.
+            // New threads run on the same cores as the thread that starts them.
             let mut core = CpuSet::new();
             let first =
                 (0..CpuSet::MAX_CPU).find(|cpu| before.is_set(*cpu)).expect("there is a core");
@@ -53,7 +53,7 @@ impl Pipes {
 fn member(mut input: PipeReader, mut output: PipeWriter, left: &AtomicU64, finished: &Sender<()>) {
     let mut bytes = [0; 8];
     while input.read(&mut bytes).is_ok_and(|count| count > 0) {
-        // Only one member has the byte at a time; the pipe orders what they do.
+        // Only one member has the byte at a time, and the pipe orders their accesses.
         let now = left.load(Acquire) - 1;
         left.store(now, Release);
         let passed =

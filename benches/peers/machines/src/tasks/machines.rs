@@ -7,7 +7,7 @@ use rotor_core::{
 
 use super::{CHAIN, MANY, PAIRS, YIELDERS, YIELDS};
 
-/// A loop for all shapes. It stays from run to run, as a runtime does, and ends each run when its
+/// A loop for all shapes. It is reused for all runs, as a runtime is, and each run ends when its
 /// slab is empty.
 pub(super) struct Shapes {
     instance: LoopInstance<Shape>,
@@ -43,7 +43,7 @@ pub(super) fn yield_many(shapes: &mut Shapes) {
     shapes.run(Seed::Parent(YIELDERS, Child::Yielder), YIELDERS);
 }
 
-/// What a machine is to do.
+/// What a machine should do.
 enum Seed {
     Chain(u64),
     Parent(u64, Child),
@@ -70,28 +70,28 @@ impl Child {
     }
 }
 
-/// What it is doing. It is woken to do it.
+/// What a machine is doing. It is woken to do it.
 enum Shape {
     /// Starts the next link and ends.
     Chain(u64),
-    /// Starts so many and ends.
+    /// Starts this many machines and ends.
     Parent(u64, Child),
     /// Ends.
     Leaf,
     /// Starts its partner.
     Starting,
-    /// Waits for its partner to say how to ping it, and pings it by a wake-up.
+    /// Waits for its partner's notifier, and pings the partner by a wake-up.
     Pinging { hello: Future<Notifier>, pong: Future<()> },
     /// Waits for the pong, and ends.
     Pinged(Future<()>),
     /// Is pinged, answers and ends.
     Ponging(Port<()>),
-    /// Lets the others go first so many times, and ends.
+    /// Yields to the others this many times, and ends.
     Yielding(u64),
 }
 
 impl Machine for Shape {
-    /// How many have come to the end that the shape counts.
+    /// How many machines have reached the end that the shape counts.
     type Context = u64;
     type Seed = Seed;
 
@@ -103,7 +103,7 @@ impl Machine for Shape {
             Seed::Ping => Shape::Starting,
             Seed::Yielder => Shape::Yielding(YIELDS),
             Seed::Pong { hello, pong } => {
-                // It is woken by the ping.
+                // The ping wakes it.
                 return match hello.set(scope.notifier()) {
                     Ok(()) => Response::ok(Shape::Ponging(pong)),
                     Err(_) => Response::done(),
@@ -149,7 +149,7 @@ impl Machine for Shape {
                 Outcome::Lost(_) => Response::done(),
             },
             Shape::Ponging(pong) => {
-                // Who does not wait for it any more is missing in the count.
+                // If the partner is gone, it is missing in the count.
                 let _ = pong.set(());
                 Response::done()
             }

@@ -1,5 +1,5 @@
-//! The shapes in which tokio's own benches start and switch tasks, as machines: woken by themselves
-//! or each other, called again where a task yields.
+//! The shapes in which tokio's own benches start and switch tasks, as machines that are woken by
+//! themselves or each other, and called again where a task yields.
 
 mod machines;
 mod tokio;
@@ -10,11 +10,11 @@ use std::rc::Rc;
 use self::machines::Shapes;
 use crate::figures::{Bench, Contender, contender, many_threads, one_thread};
 
-/// A shape, on each runtime.
+/// A shape, for each runtime.
 struct Shape {
     title: &'static str,
     unit: &'static str,
-    /// Operations that a round has, and that one run of the shape has.
+    /// The number of operations in a round, and in one run of the shape.
     operations: u64,
     machines: fn(&mut Shapes),
     tasks: fn(&::tokio::runtime::Runtime),
@@ -56,9 +56,9 @@ const SHAPES: &[Shape] = &[
     },
 ];
 
-/// Links of the chain.
+/// The number of links in the chain.
 const CHAIN: u64 = 1_000;
-/// How many one starts.
+/// How many are started by one.
 const MANY: u64 = 10_000;
 const PAIRS: u64 = 1_000;
 const YIELDERS: u64 = 200;
@@ -87,7 +87,7 @@ pub(crate) fn measure(bench: &mut Bench) {
     }
 }
 
-/// How often a shape is run for so many operations.
+/// Returns how often a shape must be run for this many operations.
 fn times(operations: u64, shape: &Shape) -> u64 {
     (operations / shape.each).max(1)
 }

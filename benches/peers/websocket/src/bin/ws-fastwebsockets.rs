@@ -1,5 +1,5 @@
-//! fastwebsockets on hyper and tokio, on the current thread, as its own examples are: each message
-//! back, or with `MODE=broadcast` to all, by tokio's channel for that.
+//! fastwebsockets on hyper and tokio, on the current thread, as in its own examples. It sends each
+//! message back or, with `MODE=broadcast`, to all, by tokio's broadcast channel.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -35,7 +35,7 @@ async fn serve() -> io::Result<()> {
         let said = said.clone();
         tokio::task::spawn(async move {
             let answer = service_fn(|request| answer(request, said.clone()));
-            // Errors end this connection only.
+            // An error ends only this connection.
             http1::Builder::new()
                 .serve_connection(TokioIo::new(socket), answer)
                 .with_upgrades()
@@ -70,8 +70,8 @@ async fn echo(socket: UpgradeFut) -> Result<(), WebSocketError> {
         match frame.opcode {
             OpCode::Close => return Ok(()),
             OpCode::Text | OpCode::Binary => {
-                // Written as it is, it would be masked, which a server's must not be (RFC 6455
-                // §5.1).
+                // If it were written unchanged it would be masked, which a server's frames must not
+                // be (RFC 6455 §5.1).
                 let frame = Frame::new(frame.fin, frame.opcode, None, frame.payload);
                 socket.write_frame(frame).await?;
             }
@@ -89,7 +89,7 @@ async fn talk(socket: UpgradeFut, said: Said) -> Result<(), WebSocketError> {
         }
         Ok::<(), WebSocketError>(())
     });
-    // Nobody is sent a ping here that would have to be answered.
+    // The load sends no ping that would have to be answered.
     let mut ignore = async |_: Frame<'_>| Ok::<(), WebSocketError>(());
     while let Ok(frame) = read.read_frame(&mut ignore).await {
         match frame.opcode {
@@ -100,7 +100,7 @@ async fn talk(socket: UpgradeFut, said: Said) -> Result<(), WebSocketError> {
             _ => {}
         }
     }
-    // It holds the socket.
+    // The task holds the socket.
     writer.abort();
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What loads the WebSocket servers here, the same for each of them.
+//! The load for the WebSocket servers here, the same for each of them.
 //!
 //! ```text
 //! ws-load echo ADDRESS CONNECTIONS BYTES AT-A-TIME SECONDS     messages sent and had back
@@ -6,11 +6,11 @@
 //! ws-load hold ADDRESS CONNECTIONS                             keeps them until standard input ends
 //! ```
 //!
-//! It connects, has one message back on each connection (not in a broadcast), prints `ready`,
-//! and begins when standard input has a line; so the caller can look at the server's CPU time
-//! in between. At the end it prints the count and the seconds. Each byte that comes back is
-//! counted, and the first message on each connection compared: a server that answers
-//! something else ends the run.
+//! It connects, gets one message back on each connection (not in a broadcast), prints `ready`, and
+//! begins when standard input has a line, so that the caller can read the server's CPU time in
+//! between. At the end it prints the count and the seconds. Each byte that comes back is counted,
+//! and the first message on each connection is compared: a server that answers something else ends
+//! the run.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -23,7 +23,7 @@ use mio::{Events, Interest, Poll, Token};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// A message as a client sends it, or as it comes back.
+/// Makes a message as a client sends it, or as it comes back.
 fn frame(payload: &[u8], mask: Option<[u8; 4]>) -> Vec<u8> {
     let bit = if mask.is_some() { 0x80 } else { 0 };
     let mut frame = vec![0x82];
@@ -52,11 +52,11 @@ fn payload(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at * 7 + at / 251) as u8).collect()
 }
 
-/// How many connections are made at a time: waiting for each by itself would take longer
-/// than servers wait for a word.
+/// How many connections are made at a time: waiting for each of them separately would take longer
+/// than servers wait for input.
 const AT_A_TIME: usize = 200;
 
-/// Connects, and becomes a WebSocket, so many times.
+/// Opens this many connections, each with a WebSocket handshake.
 fn dial(address: SocketAddr, count: usize) -> Outcome<Vec<StdStream>> {
     let mut all = Vec::new();
     while all.len() < count {
@@ -93,7 +93,7 @@ fn is_accepted(socket: &mut StdStream) -> Outcome<()> {
     }
 }
 
-/// One message there and back.
+/// Sends one message and checks that it comes back.
 fn check(socket: &mut StdStream, payload: &[u8]) -> Outcome<()> {
     socket.write_all(&frame(payload, Some([1, 2, 3, 4])))?;
     let expected = frame(payload, None);
@@ -104,14 +104,14 @@ fn check(socket: &mut StdStream, payload: &[u8]) -> Outcome<()> {
 
 struct Connection {
     socket: TcpStream,
-    /// How much of what it sends at a time has been sent.
+    /// How much of the current batch has been sent.
     sent: usize,
-    /// How many bytes are still to come before that is had back.
+    /// How many bytes of it have not come back yet.
     missing: usize,
 }
 
 impl Connection {
-    /// Sends what is left of it, as far as there is room.
+    /// Sends the rest of the batch, as far as there is room.
     fn send(&mut self, batch: &[u8]) -> io::Result<()> {
         while self.sent < batch.len() {
             match self.socket.write(&batch[self.sent..]) {
@@ -123,14 +123,14 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads what is there; whether all of it has come now.
+    /// Reads what is available. Returns whether everything has come back now.
     fn receive(&mut self, room: &mut [u8]) -> Outcome<bool> {
         loop {
             match self.socket.read(room) {
                 Ok(0) => return Err("the server has closed a connection".into()),
                 Ok(count) => {
                     self.missing = self.missing.checked_sub(count).ok_or("too much came")?;
-                    // A short read has taken all there is.
+                    // A short read has emptied the socket.
                     if count < room.len() {
                         return Ok(self.missing == 0);
                     }
@@ -165,7 +165,7 @@ impl Load {
         Ok(Load { poll, connections, room: vec![0; 256 * 1024] })
     }
 
-    /// Each connection sends so many at a time, and again when it has all of them back.
+    /// Each connection sends this many at a time, and again when all of them have come back.
     fn echo(&mut self, payload: &[u8], at_a_time: usize, time: Duration) -> Outcome<u64> {
         let batch = frame(payload, Some([0x12, 0x34, 0x56, 0x78])).repeat(at_a_time);
         let answer = frame(payload, None).len() * at_a_time;
@@ -192,7 +192,7 @@ impl Load {
         Ok(count)
     }
 
-    /// The first connection says something, and once all have heard it the next thing.
+    /// The first connection sends a message, and the next one once all have received it.
     fn broadcast(&mut self, payload: &[u8], time: Duration) -> Outcome<u64> {
         let said = frame(payload, Some([0x12, 0x34, 0x56, 0x78]));
         let heard = frame(payload, None).len();
@@ -249,7 +249,7 @@ fn main() -> Outcome<()> {
     };
     println!("{count} {:.3}", began.elapsed().as_secs_f64());
     io::stdout().flush()?;
-    // The caller looks at the server once more before the connections end.
+    // The caller reads the server's figures once more before the connections end.
     io::stdin().read_line(&mut String::new())?;
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Ours: an echo as `ws_echo` is, or with `MODE=broadcast` a room in which each message is for all.
-//! One loop, every limit the default.
+//! rotor: an echo as in `ws_echo` or, with `MODE=broadcast`, a room in which each message is sent
+//! to all. One loop, all limits at their defaults.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -39,7 +39,7 @@ impl Handler for Echo {
     }
 }
 
-/// Is in the room, and what it says is for all.
+/// A member of the room, whose messages are sent to all.
 struct Talks(Member);
 
 impl Talks {

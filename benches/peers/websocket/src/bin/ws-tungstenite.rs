@@ -1,5 +1,5 @@
-//! tungstenite on tokio, on the current thread, as its own examples are: each message back, or with
-//! `MODE=broadcast` to all, by tokio's channel for that.
+//! tungstenite on tokio, on the current thread, as in its own examples. It sends each message back
+//! or, with `MODE=broadcast`, to all, by tokio's broadcast channel.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -25,7 +25,7 @@ async fn serve() -> io::Result<()> {
         socket.set_nodelay(true)?;
         let said = said.clone();
         tokio::task::spawn(async move {
-            // Errors end this connection only.
+            // An error ends only this connection.
             if broadcasts { talk(socket, said).await } else { echo(socket).await }
         });
     }
@@ -52,7 +52,7 @@ async fn talk(socket: TcpStream, said: broadcast::Sender<Message>) -> Result<(),
             let _nobody_left = said.send(message);
         }
     }
-    // It holds the socket.
+    // The task holds the socket.
     writer.abort();
     Ok(())
 }
