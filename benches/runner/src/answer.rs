@@ -1,8 +1,8 @@
-//! Checks answers. Every head is checked, and every body to its last byte, so the usual case, an
-//! answer that is the same as the one before but for its date, must be about as cheap as comparing
-//! bytes. Of large bodies even that is dear: the load generator would be busier than the server
-//! that it measures. So of those one in [`LARGE_COMPARED`] is compared, and of the others the
-//! length is.
+//! Checks responses. Every head is checked, and every body to its last byte, so the usual case, a
+//! response that differs from the previous one only by its date, must be about as cheap as
+//! comparing bytes. For large bodies even that is expensive: the load generator would be busier
+//! than the server that it measures. So one in [`LARGE_COMPARED`] of those is compared, and for the
+//! others only the length is checked.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,17 +10,17 @@ use std::ops::Range;
 /// The body that every hello server sends.
 pub const BODY: &[u8] = b"Hello, World!";
 
-/// The longest head taken from a server, in bytes: far more than a hello server sends, and an end
-/// to one that never ends its head.
+/// The longest head that is accepted, in bytes: far more than a hello server sends. It stops a
+/// server that never ends its head.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
-/// Bodies above this many bytes are large.
+/// Bodies longer than this many bytes are large.
 const LARGE_BYTES: usize = 64 * 1024;
 
-/// Of so many large bodies one is compared.
+/// One in this many large bodies is compared.
 pub const LARGE_COMPARED: u32 = 16;
 
-/// What is wrong with an answer, and how it begins.
+/// What is wrong with a response, and its beginning.
 #[derive(Debug, PartialEq, Eq)]
 pub struct WrongAnswer {
     what: &'static str,
@@ -43,15 +43,15 @@ impl fmt::Display for WrongAnswer {
 
 impl std::error::Error for WrongAnswer {}
 
-/// What the answers of one server must be. The head of the first is read with care and remembered;
-/// those of the others are compared with it.
+/// What the responses of one server must be. The head of the first one is parsed carefully and
+/// stored; those of the others are compared with it.
 #[derive(Debug)]
 pub struct Checker {
     body: Vec<u8>,
     model: Vec<u8>,
     /// The value of the model's `Date`, the only part that may differ; empty if there is none.
     date: Range<usize>,
-    /// Large bodies that go by before the next is compared.
+    /// How many large bodies are skipped before the next one is compared.
     large_left: u32,
 }
 
@@ -62,12 +62,12 @@ impl Default for Checker {
 }
 
 impl Checker {
-    /// For answers with this body, which is not empty.
+    /// Makes a checker for responses with this body, which must not be empty.
     pub fn new(body: Vec<u8>) -> Checker {
         Checker { body, model: Vec::new(), date: 0..0, large_left: 0 }
     }
 
-    /// Whether the body that begins is to be compared.
+    /// Returns whether the body that begins now should be compared.
     fn compares_next(&mut self) -> bool {
         if self.body.len() <= LARGE_BYTES {
             return true;
@@ -77,7 +77,8 @@ impl Checker {
         is_due
     }
 
-    /// The length of the head at the beginning of `bytes`, or `None` if it is not complete yet.
+    /// Returns the length of the head at the beginning of `bytes`, or `None` if it is not complete
+    /// yet.
     fn check_head(&mut self, bytes: &[u8]) -> Result<Option<usize>, WrongAnswer> {
         if self.is_like_model(bytes) {
             return Ok(Some(self.model.len()));
@@ -96,23 +97,23 @@ impl Checker {
     }
 }
 
-/// The answers of one connection, which come in any pieces.
+/// The responses of one connection, which may arrive in any pieces.
 #[derive(Debug, Default)]
 pub struct Answers {
-    /// The beginning of a head whose end has not come yet.
+    /// The beginning of a head whose end has not arrived yet.
     head: Vec<u8>,
-    /// Bytes of a body that have not come yet.
+    /// How many bytes of a body have not arrived yet.
     body_left: usize,
-    /// Of the body that is under way only the length is checked.
+    /// Whether only the length of the current body is checked.
     is_skipped: bool,
 }
 
 impl Answers {
-    /// Takes the next bytes: how many answers they complete.
+    /// Processes the next bytes. Returns how many responses they complete.
     ///
     /// # Errors
-    /// When they are not what they should be. Nothing more can be learned from this connection
-    /// then.
+    ///
+    /// The bytes are not what they should be. The connection cannot be checked any further.
     pub fn take(&mut self, mut bytes: &[u8], checker: &mut Checker) -> Result<usize, WrongAnswer> {
         let mut complete = 0;
         while !bytes.is_empty() {
@@ -134,24 +135,25 @@ impl Answers {
         Ok(complete)
     }
 
-    /// How many of the next bytes need not be looked at.
+    /// Returns how many of the next bytes need not be checked.
     pub fn skippable(&self) -> usize {
         if self.is_skipped { self.body_left } else { 0 }
     }
 
-    /// So many of the [`skippable`](Answers::skippable) bytes have come: how many answers that
-    /// completes.
+    /// Notes that this many of the [`skippable`](Answers::skippable) bytes have arrived. Returns
+    /// how many responses that completes.
     pub fn skip(&mut self, count: usize) -> usize {
         self.body_left -= count.min(self.body_left);
         usize::from(self.body_left == 0)
     }
 
-    /// Whether an answer has begun and is not complete.
+    /// Returns whether a response has begun and is not complete.
     pub fn is_within_answer(&self) -> bool {
         self.body_left > 0 || !self.head.is_empty()
     }
 
-    /// How many of the next bytes belong to a head; `None` if all do and it has no end yet.
+    /// Returns how many of the next bytes belong to a head, or `None` if all do and it has no end
+    /// yet.
     fn take_head(
         &mut self,
         bytes: &[u8],
@@ -170,12 +172,12 @@ impl Answers {
         if length.is_some() {
             self.head.clear();
         }
-        // Without these bytes it had no end, so it ends in them.
+        // Without these bytes it had no end, so it ends within them.
         Ok(length.map(|length| length - known))
     }
 }
 
-/// Reads a head line by line: its length, or `None` if it is not complete yet.
+/// Parses a head line by line. Returns its length, or `None` if it is not complete yet.
 fn read_head(bytes: &[u8], body_bytes: usize) -> Result<Option<usize>, WrongAnswer> {
     let Some(head_end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
         if bytes.len() > HEAD_BYTES_MAX {
@@ -202,13 +204,14 @@ fn read_head(bytes: &[u8], body_bytes: usize) -> Result<Option<usize>, WrongAnsw
     Ok(Some(head_end + 4))
 }
 
-/// The value of a field line if it has this name, which is given in lower case.
+/// Returns the value of a field line if it has this name, which is given in lower case.
 fn field_value<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let colon = line.iter().position(|byte| *byte == b':')?;
     line[..colon].eq_ignore_ascii_case(name).then(|| line[colon + 1..].trim_ascii())
 }
 
-/// Where the value of `Date` lies in an answer; empty at its beginning if there is none.
+/// Returns where the value of `Date` is in a response; an empty range at its beginning if there is
+/// none.
 fn date_value(answer: &[u8]) -> Range<usize> {
     let mut start = 0;
     for line in answer.split_inclusive(|byte| *byte == b'\n') {

@@ -1,11 +1,11 @@
-//! The command line. Read by hand: three subcommands that share five options need no crate.
+//! The command line. It is parsed by hand: three subcommands that share five options need no crate.
 
 use std::process::Command;
 use std::str::FromStr;
 
 use quick_error::quick_error;
 
-/// What the binary prints when it is asked for help or told nonsense.
+/// The text that is printed for help and after invalid arguments.
 pub const USAGE: &str = "\
 rotor-bench MEASUREMENT [OPTIONS] SERVER...
 
@@ -29,15 +29,15 @@ quick_error! {
     /// What is wrong with a command line.
     #[derive(Debug, PartialEq, Eq)]
     pub enum ArgumentError {
-        /// There is no measurement of this name.
+        /// There is no measurement with this name.
         Measurement(name: String) {
             display("no such measurement: '{}'", name)
         }
-        /// There is no option of this name.
+        /// There is no option with this name.
         Option(name: String) {
             display("no such option: '{}'", name)
         }
-        /// An option needs a number of at least one, and did not get it.
+        /// The option needs a number of at least one.
         Number(name: String) {
             display("{} needs a number of at least one", name)
         }
@@ -45,7 +45,7 @@ quick_error! {
         NoServer {
             display("no server to measure")
         }
-        /// A server has no program to run.
+        /// A server without a program.
         NoProgram(text: String) {
             display("no program in '{}'", text)
         }
@@ -70,23 +70,24 @@ pub struct Arguments {
     pub measurement: Measurement,
     /// Connections held open.
     pub connections: usize,
-    /// Requests under way on each connection.
+    /// The number of simultaneous requests on each connection.
     pub pipeline: usize,
-    /// Requests of one run.
+    /// The number of requests in one run.
     pub requests: u64,
-    /// Rounds over all servers.
+    /// The number of rounds over all servers.
     pub rounds: usize,
-    /// Server and load generator on a core each.
+    /// Whether server and load generator are pinned to a core each.
     pub pin: bool,
-    /// What to measure it of; at least one.
+    /// The servers to measure; at least one.
     pub servers: Vec<ServerCommand>,
 }
 
 impl Arguments {
-    /// Reads the arguments that follow the program's name.
+    /// Parses the arguments that follow the program's name.
     ///
     /// # Errors
-    /// When they make no sense; nothing has been started then.
+    ///
+    /// The arguments are invalid. Nothing has been started.
     pub fn parse(words: impl IntoIterator<Item = String>) -> Result<Arguments, ArgumentError> {
         let mut words = words.into_iter();
         let mut arguments = Arguments::for_measurement(&words.next().unwrap_or_default())?;
@@ -107,8 +108,8 @@ impl Arguments {
         Ok(arguments)
     }
 
-    /// Few requests where a tool makes each of them slow, many where the clock's tick of 10 ms must
-    /// not show.
+    /// Returns the defaults: few requests if a tool makes each of them slow, many if the clock's
+    /// resolution of 10 ms must not matter.
     fn for_measurement(name: &str) -> Result<Arguments, ArgumentError> {
         let (measurement, connections, requests) = match name {
             "syscalls" => (Measurement::Syscalls, 64, 20_000),
@@ -131,7 +132,7 @@ fn number<T: FromStr + Default + PartialEq>(
         .ok_or_else(|| ArgumentError::Number(option.to_owned()))
 }
 
-/// How to start a server, once or more often, by itself or under a tool.
+/// How to start a server, once or several times, by itself or under a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerCommand {
     environment: Vec<(String, String)>,
@@ -153,12 +154,12 @@ impl ServerCommand {
         Ok(ServerCommand { environment, words })
     }
 
-    /// The command as given.
+    /// Returns the command as given.
     pub fn command(&self) -> Command {
         self.under(Command::new(&self.words[0]), 1)
     }
 
-    /// The command as last arguments of a tool that runs it.
+    /// Returns the command as the last arguments of a tool that runs it.
     pub fn command_under(&self, tool: Command) -> Command {
         self.under(tool, 0)
     }
@@ -169,7 +170,8 @@ impl ServerCommand {
         command
     }
 
-    /// A short name for tables: the environment, the file name of the program, its arguments.
+    /// Returns a short name for tables: the environment, the file name of the program, its
+    /// arguments.
     pub fn label(&self) -> String {
         let file = self.words[0].rsplit('/').next().unwrap_or(&self.words[0]);
         let environment = self.environment.iter().map(|(name, value)| format!("{name}={value}"));

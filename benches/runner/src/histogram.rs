@@ -1,15 +1,16 @@
-//! Durations counted by size, so that millions of them take a fixed amount of memory and a
-//! percentile of the slowest few is still exact to 1 %.
+//! A histogram of durations, with a fixed amount of memory for any number of them, whose high
+//! percentiles are still exact to 1 %.
 
 use std::time::Duration;
 
-/// Each doubling is divided into so many equal parts: a value is known to 1/128, better than 1 %.
+/// Each doubling is divided into this many equal parts, so a value is known to 1/128, which is
+/// better than 1 %.
 const PARTS: usize = 128;
 
-/// Doublings from 128 ns to more than an hour.
+/// The number of doublings, from 128 ns to more than an hour.
 const DOUBLINGS: usize = 36;
 
-/// Durations, counted by size.
+/// A histogram of durations.
 #[derive(Debug, Clone)]
 pub struct Histogram {
     counts: Vec<u64>,
@@ -28,7 +29,7 @@ impl Histogram {
         self.record_many(duration, 1);
     }
 
-    /// Counts a duration so many times.
+    /// Counts a duration this many times.
     pub fn record_many(&mut self, duration: Duration, times: u64) {
         let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         let index = index_of(nanoseconds).min(self.counts.len() - 1);
@@ -36,12 +37,13 @@ impl Histogram {
         self.total += times;
     }
 
-    /// How many have been counted.
+    /// Returns how many durations were counted.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// The duration that so many of a hundred do not exceed; zero if nothing has been counted.
+    /// Returns the duration that this percentage of all durations does not exceed; zero if nothing
+    /// was counted.
     pub fn percentile(&self, percent: f64) -> Duration {
         let rank = (self.total as f64 * percent / 100.0).ceil().max(1.0) as u64;
         let mut seen = 0;
@@ -55,8 +57,8 @@ impl Histogram {
     }
 }
 
-/// Below `PARTS` each value has its own place; above, the place follows from the highest bit and
-/// the seven bits after it.
+/// Returns the index of a value. Below `PARTS` each value has its own index; above, the index
+/// follows from the highest bit and the seven bits after it.
 fn index_of(value: u64) -> usize {
     let parts = PARTS as u64;
     if value < parts {
@@ -67,7 +69,7 @@ fn index_of(value: u64) -> usize {
     (doubling as usize + 1) * PARTS + part as usize
 }
 
-/// The largest value of a place.
+/// Returns the largest value with this index.
 fn upper_end_of(index: usize) -> u64 {
     let (doubling, part) = (index / PARTS, (index % PARTS) as u64);
     match doubling {

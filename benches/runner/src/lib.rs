@@ -6,8 +6,8 @@
 //!
 //! # A program
 //!
-//! The binary has it as subcommands (`rotor-bench help`). From a program, a server that is started,
-//! asked and ended:
+//! The binary offers this as subcommands (`rotor-bench help`). A program can start a server, send
+//! requests and end it:
 //!
 //! ```no_run
 //! use rotor_bench::load::Generator;
@@ -28,30 +28,30 @@
 //!
 //! # What is measured
 //!
-//! Machines are shared and noisy, so nothing here is reported as an absolute requests-per-second
-//! contest. What is steady is reported first: system calls, instructions, CPU time of the server
+//! Machines are shared and noisy, so nothing here is reported as an absolute number of requests per
+//! second. Stable figures are reported first: system calls, instructions, CPU time of the server
 //! per request, and ratios of servers that took turns in the same run.
 //!
 //! # Where things are
 //!
-//! * [`server`]: start a server, find its address, end it. Tests that need outside programs use it
-//!   too.
-//! * [`program`]: find an outside program, or say that it is missing.
-//! * [`load`]: a load generator that sends a fixed number of requests; [`answer`] checks what comes
-//!   back.
+//! * [`server`]: starts a server, finds its address, ends it. Tests that need external programs use
+//!   it too.
+//! * [`program`]: finds an external program, or reports that it is missing.
+//! * [`load`]: a load generator that sends a fixed number of requests; [`answer`] checks the
+//!   responses.
 //! * [`process`]: what the system knows about a process: CPU time, descendants, cores.
 //! * [`measure`]: one module for each subcommand of the binary that measures servers given as
 //!   commands.
-//! * [`compare`]: the servers of `benches/peers` and ours, built, started and compared in
+//! * [`compare`]: the servers of `benches/peers` and rotor's, built, started and compared in
 //!   scenarios.
 //! * [`json`]: services that parse and wait, on a pool, inline, or with the parsing on the pool.
 //!
 //! # Limits
 //!
-//! Servers and load share one machine and its loopback: what the network does to them is not in the
-//! figures. The load comes from one thread, which has to be faster than the server; [`load::wrk`]
-//! runs a generator of others. Linux only, for `/proc`; some subcommands need `strace`, `valgrind`
-//! or `wrk` and say so.
+//! Servers and load share one machine and its loopback interface, so effects of the network are not
+//! in the figures. The load comes from one thread, which must be faster than the server;
+//! [`load::wrk`] runs an external generator. Linux only, because of `/proc`; some subcommands need
+//! `strace`, `valgrind` or `wrk` and report if these are missing.
 //!
 //! # Versions and features
 //!

@@ -58,7 +58,7 @@ fn show(outcome: Result<Outcome, Box<dyn Error + Send + Sync>>) -> ExitCode {
     }
 }
 
-/// An error and what caused it, on one line.
+/// Returns an error and its causes on one line.
 fn with_causes(error: &(dyn Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |&error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")

@@ -1,5 +1,5 @@
-//! What the system knows about a process, read from `/proc`: on systems without it the measurements
-//! that need it fail with an error that says so, and everything else works.
+//! What the system knows about a process, read from `/proc`. On systems without it, the
+//! measurements that need it return an error, and everything else works.
 
 use std::fs;
 use std::io;
@@ -11,19 +11,19 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, se
 /// CPU time that processes have used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuTimes {
-    /// In their own code: the part that a library can change.
+    /// In user space: the part that a library can change.
     pub user: Duration,
-    /// In the kernel on their behalf.
+    /// In the kernel, for the process.
     pub system: Duration,
 }
 
 impl CpuTimes {
-    /// User and system time together.
+    /// Returns user and system time together.
     pub fn total(&self) -> Duration {
         self.user + self.system
     }
 
-    /// What was used since an earlier reading.
+    /// Returns the time used since an earlier reading.
     pub fn since(&self, earlier: &CpuTimes) -> CpuTimes {
         CpuTimes {
             user: self.user.saturating_sub(earlier.user),
@@ -32,16 +32,17 @@ impl CpuTimes {
     }
 }
 
-/// CPU time of a process, all its threads, and its living descendants (a server may have worker
-/// processes), to the system's clock tick.
+/// Returns the CPU time of a process with all its threads, and of its living descendants (a server
+/// may have worker processes), in units of the system's clock tick.
 ///
 /// # Errors
-/// Where there is no `/proc`, or no such process.
+///
+/// There is no `/proc`, or no such process.
 pub fn cpu_times(pid: u32) -> io::Result<CpuTimes> {
     let mut sum = Stat::read(pid)?.times();
     for descendant in descendants(pid) {
-        // One that has ended in between has been counted for its parent by nobody; a server at work
-        // ends none.
+        // The time of a descendant that has just ended is not counted. A server that works ends
+        // none.
         if let Ok(stat) = Stat::read(descendant) {
             let times = stat.times();
             sum.user += times.user;
@@ -51,20 +52,22 @@ pub fn cpu_times(pid: u32) -> io::Result<CpuTimes> {
     Ok(sum)
 }
 
-/// CPU time of the children of this process that have ended and been waited for.
+/// Returns the CPU time of the children of this process that have ended and been waited for.
 ///
 /// # Errors
-/// Where there is no `/proc`.
+///
+/// There is no `/proc`.
 pub fn children_times() -> io::Result<CpuTimes> {
     let stat = Stat::read(process::id())?;
     Ok(ticks(stat.children_user_ticks, stat.children_system_ticks))
 }
 
-/// Memory of a process and its living descendants that is present, in bytes. Pages that they share
-/// count for each.
+/// Returns the resident memory of a process and its living descendants, in bytes. Pages that they
+/// share count for each.
 ///
 /// # Errors
-/// Where there is no `/proc`, or no such process.
+///
+/// There is no `/proc`, or no such process.
 pub fn resident_bytes(pid: u32) -> io::Result<u64> {
     let mut sum = own_resident_bytes(pid)?;
     for descendant in descendants(pid) {
@@ -77,32 +80,35 @@ fn own_resident_bytes(pid: u32) -> io::Result<u64> {
     Ok(status_field(pid, "VmRSS")? * 1024)
 }
 
-/// The most memory of a process that was present at any time, in bytes; without its descendants.
+/// Returns the peak resident memory of a process, in bytes, without its descendants.
 ///
 /// # Errors
-/// Where there is no `/proc`, or no such process.
+///
+/// There is no `/proc`, or no such process.
 pub fn peak_resident_bytes(pid: u32) -> io::Result<u64> {
     Ok(status_field(pid, "VmHWM")? * 1024)
 }
 
-/// How many threads a process has now.
+/// Returns the current number of threads of a process.
 ///
 /// # Errors
-/// Where there is no `/proc`, or no such process.
+///
+/// There is no `/proc`, or no such process.
 pub fn threads(pid: u32) -> io::Result<u64> {
     status_field(pid, "Threads")
 }
 
-/// CPU time of the threads that a process has now, to the nanosecond: for work that takes less than
-/// some of the clock ticks that [`cpu_times`] counts in. A thread that has
-/// ended takes its time with it.
+/// Returns the CPU time of the current threads of a process, in nanoseconds: for work that takes
+/// less than some of the clock ticks in which [`cpu_times`] counts. The time of threads that have
+/// ended is not included.
 ///
 /// # Errors
-/// Where there is no `/proc` with `schedstat`, or no such process.
+///
+/// There is no `/proc` with `schedstat`, or no such process.
 pub fn threads_cpu_time(pid: u32) -> io::Result<Duration> {
     let mut sum = Duration::ZERO;
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
-        // It may have ended in between.
+        // The thread may have ended in between.
         let Ok(text) = fs::read_to_string(task?.path().join("schedstat")) else { continue };
         let nanoseconds = text.split(' ').next().and_then(|first| first.parse().ok());
         let nanoseconds = nanoseconds.ok_or_else(|| {
@@ -113,7 +119,7 @@ pub fn threads_cpu_time(pid: u32) -> io::Result<Duration> {
     Ok(sum)
 }
 
-/// A number in `/proc/PID/status`; one with a unit is in KiB.
+/// Returns a number in `/proc/PID/status`. Numbers with a unit are in KiB.
 fn status_field(pid: u32, name: &str) -> io::Result<u64> {
     let file = format!("/proc/{pid}/status");
     let text =
@@ -129,19 +135,20 @@ fn parse_status(status: &str, name: &str) -> Option<u64> {
     value.trim_end_matches(" kB").trim().parse().ok()
 }
 
-/// Raises this process's limit of open descriptors, and so that of the servers that it starts, to
-/// the most that the system allows: how many that is then.
+/// Raises this process's limit of open descriptors, and thereby that of the servers that it starts,
+/// as far as the system allows. Returns the new limit.
 ///
 /// # Errors
-/// When the system refuses.
+///
+/// The system refuses.
 pub fn raise_descriptor_limit() -> io::Result<u64> {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?;
     Ok(limit.maximum.unwrap_or(u64::MAX))
 }
 
-/// Children of a process, their children, and so on; parents before children. Empty where there is
-/// no `/proc`.
+/// Returns the children of a process, their children, and so on, parents before children. Empty if
+/// there is no `/proc`.
 pub fn descendants(pid: u32) -> Vec<u32> {
     let processes: Vec<Stat> = fs::read_dir("/proc")
         .into_iter()
@@ -161,13 +168,14 @@ pub fn descendants(pid: u32) -> Vec<u32> {
 /// Sends a signal.
 ///
 /// # Errors
-/// When the process is gone or belongs to somebody else.
+///
+/// The process is gone or belongs to another user.
 pub fn signal(pid: u32, signal: Signal) -> io::Result<()> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
     Ok(kill_process(pid, signal)?)
 }
 
-/// What is used of `/proc/PID/stat`.
+/// The fields of `/proc/PID/stat` that are used.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     pid: u32,
@@ -188,8 +196,9 @@ impl Stat {
         })
     }
 
-    /// See proc(5): the name, second, is in parentheses and may itself hold spaces and parentheses;
-    /// the parent is the 4th field, user and system ticks are the 14th and 15th.
+    /// Parses the file. See proc(5): the name, which is the second field, is in parentheses and may
+    /// itself contain spaces and parentheses; the parent is the 4th field, user and system ticks
+    /// are the 14th and 15th.
     fn parse(text: &str) -> Option<Stat> {
         let (pid, _) = text.split_once(' ')?;
         let (_, after_name) = text.rsplit_once(") ")?;
@@ -216,8 +225,8 @@ fn ticks(user: u64, system: u64) -> CpuTimes {
     CpuTimes { user: duration(user), system: duration(system) }
 }
 
-/// One core for the server and another for the load generator, so that neither takes the other's
-/// time.
+/// One core for the server and another one for the load generator, so that they do not take each
+/// other's time.
 #[derive(Debug, Clone, Copy)]
 pub struct Cores {
     server: usize,
@@ -226,10 +235,11 @@ pub struct Cores {
 
 #[cfg(target_os = "linux")]
 impl Cores {
-    /// Picks the first two of the cores that this process may run on.
+    /// Picks the first two of the cores on which this process may run.
     ///
     /// # Errors
-    /// When there are fewer than two.
+    ///
+    /// There are fewer than two.
     pub fn pick() -> io::Result<Cores> {
         let allowed = rustix::thread::sched_getaffinity(None)?;
         let mut cores = (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));
@@ -239,19 +249,20 @@ impl Cores {
         Ok(Cores { server, generator })
     }
 
-    /// From here on the calling thread, and every process that it starts, runs on the server's
-    /// core.
+    /// Moves the calling thread, and every process that it starts later, to the server's core.
     ///
     /// # Errors
-    /// When the system refuses.
+    ///
+    /// The system refuses.
     pub fn enter_server(&self) -> io::Result<()> {
         enter(self.server)
     }
 
-    /// From here on the calling thread runs on the generator's core.
+    /// Moves the calling thread to the generator's core.
     ///
     /// # Errors
-    /// When the system refuses.
+    ///
+    /// The system refuses.
     pub fn enter_generator(&self) -> io::Result<()> {
         enter(self.generator)
     }
@@ -266,25 +277,28 @@ fn enter(core: usize) -> io::Result<()> {
 
 #[cfg(not(target_os = "linux"))]
 impl Cores {
-    /// Pinning is for Linux only.
+    /// Pinning is supported on Linux only.
     ///
     /// # Errors
+    ///
     /// Always.
     pub fn pick() -> io::Result<Cores> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "pinning is for Linux only"))
     }
 
-    /// Never called, since [`pick`](Cores::pick) gives none.
+    /// Never called, since [`pick`](Cores::pick) always fails.
     ///
     /// # Errors
+    ///
     /// None.
     pub fn enter_server(&self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Never called, since [`pick`](Cores::pick) gives none.
+    /// Never called, since [`pick`](Cores::pick) always fails.
     ///
     /// # Errors
+    ///
     /// None.
     pub fn enter_generator(&self) -> io::Result<()> {
         Ok(())

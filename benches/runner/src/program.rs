@@ -1,11 +1,11 @@
-//! Outside programs, which may be missing.
+//! External programs, which may be missing.
 
 use std::env;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// The first executable of this name in `PATH`.
+/// Returns the first executable with this name in `PATH`.
 pub fn find(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path).map(|directory| directory.join(name)).find(|file| is_executable(file))

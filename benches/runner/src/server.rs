@@ -1,5 +1,5 @@
-//! A server as a child process: started on a free port, found by the address it prints, ended when
-//! dropped.
+//! A server as a child process: started on a free port, found by the address that it prints, ended
+//! when dropped.
 
 use std::io::{self, BufRead, BufReader};
 use std::net::SocketAddr;
@@ -13,8 +13,8 @@ use rustix::process::Signal;
 
 use crate::process;
 
-/// What a server is told to listen on: loopback, and a port that the system chooses, so that
-/// servers and tests do not meet.
+/// The listen address that a server is given: loopback, and a port that the system chooses, so that
+/// servers and tests do not conflict.
 const LISTEN_ADDRESS: &str = "127.0.0.1:0";
 
 quick_error! {
@@ -26,19 +26,19 @@ quick_error! {
             display("cannot start {}", program)
             source(error)
         }
-        /// It ended, or closed its standard output, before it said where it listens.
+        /// It ended, or closed its standard output, before it printed its address.
         Ended(program: String, status: ExitStatus) {
             display("{} ended ({}) without printing an address", program, status)
         }
-        /// It runs but did not say where it listens.
+        /// It runs but did not print its address.
         NoAddress(program: String, patience: Duration) {
             display("{} did not say what address it listens on within {:?}", program, patience)
         }
-        /// It was told to end and did not; it has been killed.
+        /// It was told to end and did not, so it was killed.
         StillRunning(program: String, patience: Duration) {
             display("{} was told to end and still ran after {:?}", program, patience)
         }
-        /// The system refused to signal it or to wait for it.
+        /// The system refused to send it a signal or to wait for it.
         Process(program: String, error: io::Error) {
             display("cannot end {}", program)
             source(error)
@@ -46,39 +46,41 @@ quick_error! {
     }
 }
 
-/// A running server. Dropping it kills it and what it started.
+/// A running server. Dropping it kills it and its descendants.
 #[derive(Debug)]
 pub struct Server {
     program: String,
     child: Child,
     address: SocketAddr,
-    /// What the server prints after its address. It is read on even if nobody takes it, since a
-    /// server must not block on a full pipe; and its end tells that the process is gone without
-    /// asking again and again.
+    /// The lines that the server prints after its address. They are read even if they are not used,
+    /// since a server must not block on a full pipe; and the end of the output shows that the
+    /// process has ended, without polling.
     lines: Receiver<String>,
 }
 
 impl Server {
     /// Starts `command` with a loopback address and port 0 as last argument, and waits until it has
-    /// printed a line in which [`find_address`] finds one.
+    /// printed a line in which [`find_address`] finds an address.
     ///
     /// # Errors
-    /// When it cannot be started, ends early, or prints no address for as long as `patience`; it is
-    /// gone then.
+    ///
+    /// It cannot be started, ends early, or prints no address within `patience`. It is not running
+    /// any more.
     pub fn start(mut command: Command, patience: Duration) -> Result<Server, ServerError> {
         command.arg(LISTEN_ADDRESS);
-        // From here on `drop` cleans up; the address is filled in when it is known.
+        // From here on, `drop` cleans up. The address is filled in when it is known.
         let unknown = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut server = Server::start_on(command, unknown)?;
         server.address = server.wait_for_address(patience)?;
         Ok(server)
     }
 
-    /// Starts `command`, which is to serve a socket that listens already and that it has been
-    /// handed. There is nothing to wait for: who connects too early waits in the socket's queue.
+    /// Starts `command`, which serves a listening socket that was handed to it. There is nothing to
+    /// wait for: a client that connects too early waits in the socket's queue.
     ///
     /// # Errors
-    /// When it cannot be started.
+    ///
+    /// It cannot be started.
     pub fn start_on(mut command: Command, address: SocketAddr) -> Result<Server, ServerError> {
         let program = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::null()).stdout(Stdio::piped());
@@ -101,7 +103,8 @@ impl Server {
                     return Err(ServerError::NoAddress(self.program.clone(), patience));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    // One that only closed its output would otherwise be waited for without end.
+                    // Otherwise a server that has only closed its output would be waited for
+                    // without end.
                     self.kill_all();
                     let status = self
                         .child
@@ -113,18 +116,18 @@ impl Server {
         }
     }
 
-    /// Where it listens.
+    /// Returns the address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The process that was started: the server, or the tracer that runs it.
+    /// Returns the process that was started: the server, or the tracer that runs it.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// The next line that it prints after the one with the address; `None` if none comes for as
-    /// long as `patience`.
+    /// Returns the next line that it prints after the address, or `None` if there is none within
+    /// `patience`.
     pub fn next_line(&self, patience: Duration) -> Option<String> {
         self.lines.recv_timeout(patience).ok()
     }
@@ -132,17 +135,19 @@ impl Server {
     /// Sends SIGTERM and waits for the end.
     ///
     /// # Errors
-    /// When it still runs after `patience`; it is killed then.
+    ///
+    /// It still runs after `patience`, and is then killed.
     pub fn terminate(self, patience: Duration) -> Result<ExitStatus, ServerError> {
         let pid = self.child.id();
         self.terminate_process(pid, patience)
     }
 
-    /// Sends SIGTERM to the server that runs under a tracer, and waits for the end of both: a
-    /// tracer that is told to end itself leaves without its report.
+    /// Sends SIGTERM to the server that runs under a tracer, and waits for the end of both. (A
+    /// tracer that is itself told to end leaves no report.)
     ///
     /// # Errors
-    /// As [`terminate`](Server::terminate); also when the tracer has no child.
+    ///
+    /// As for [`terminate`](Server::terminate); also if the tracer has no child.
     pub fn terminate_traced(self, patience: Duration) -> Result<ExitStatus, ServerError> {
         let Some(&traced) = process::descendants(self.child.id()).first() else {
             let error = io::Error::new(io::ErrorKind::NotFound, "the tracer has no child");
@@ -168,14 +173,14 @@ impl Server {
                 }
             }
         }
-        // Its output is closed, which the end of the process does last but one.
+        // Its output is closed, which happens shortly before the process ends.
         self.child.wait().map_err(|e| ServerError::Process(self.program.clone(), e))
     }
 
     fn kill_all(&mut self) {
-        // It is stopped first, so that it does not put new processes in the place of those that are
-        // killed, as nginx does. Then descendants: what a killed tracer traced would run on, and no
-        // longer be found. Any of them may be gone already, which is what is wanted.
+        // It is stopped first, so that it does not replace killed processes by new ones, as nginx
+        // does. Then its descendants are killed: the processes of a killed tracer would run on, and
+        // could not be found any more. If one of them is gone already, that is fine.
         let _ = process::signal(self.child.id(), Signal::STOP);
         for pid in process::descendants(self.child.id()) {
             let _ = process::signal(pid, Signal::KILL);
@@ -186,8 +191,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // After a successful `wait` the number may belong to another process, which `try_wait`
-        // knows.
+        // After a successful `wait` the number may belong to another process; `try_wait` checks
+        // that.
         if let Ok(None) = self.child.try_wait() {
             self.kill_all();
             let _ = self.child.wait();
@@ -195,23 +200,21 @@ impl Drop for Server {
     }
 }
 
-/// Hands out the lines of a pipe until its end.
+/// Reads the lines of a pipe until its end.
 fn read_lines(stdout: ChildStdout) -> Receiver<String> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
         for line in BufReader::new(stdout).lines() {
             let Ok(line) = line else { break };
-            // Nobody listens any more when the server is being dropped; the rest is read all the
-            // same.
+            // The receiver is gone if the server is being dropped; the rest is still read.
             let _ = sender.send(line);
         }
     });
     receiver
 }
 
-/// The address in the first `http://ADDRESS:PORT/`, or `https://ADDRESS:PORT/`, of a line, or else
-/// in a line that is `listening on ADDRESS:PORT`: that of a server that speaks something other than
-/// HTTP.
+/// Returns the address in the first `http://ADDRESS:PORT/` or `https://ADDRESS:PORT/` of a line, or
+/// of a line `listening on ADDRESS:PORT`, which servers of other protocols print.
 pub fn find_address(line: &str) -> Option<SocketAddr> {
     let address = match line.split_once("://") {
         Some((_, after)) => after.split_once('/')?.0,

@@ -9,8 +9,9 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Of an even number of figures, the upper of the two in the middle; `None` of none. What is
-    /// not finite, which comes of a run shorter than the clock's tick, is left out.
+    /// Makes it from figures. With an even number of them, the median is the upper one of the two
+    /// in the middle; without any, the result is `None`. Figures that are not finite, which come
+    /// from runs shorter than the clock's tick, are left out.
     pub(crate) fn of(figures: impl IntoIterator<Item = f64>) -> Option<Spread> {
         let mut figures: Vec<f64> =
             figures.into_iter().filter(|figure| figure.is_finite()).collect();
@@ -19,7 +20,7 @@ impl Spread {
         Some(Spread { lowest, median: figures[figures.len() / 2], highest })
     }
 
-    /// `median (lowest–highest)`.
+    /// Formats `median (lowest–highest)`.
     pub(crate) fn to_text(self, digits: usize) -> String {
         let Spread { lowest, median, highest } = self;
         format!("{median:.digits$} ({lowest:.digits$}–{highest:.digits$})")

@@ -1,7 +1,7 @@
-//! A table as Markdown, padded so that it reads well in a terminal too.
+//! A table as Markdown, padded so that it is readable in a terminal too.
 
-/// Lines under a heading. The first column is aligned to the left, the others, which hold figures,
-/// to the right.
+/// Lines under a heading. The first column is aligned to the left, the others, which contain
+/// figures, to the right.
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
 }

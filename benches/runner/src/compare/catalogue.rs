@@ -1,5 +1,4 @@
-//! The servers that there are to compare: how each is built, started and told how many threads to
-//! use.
+//! The servers that can be compared: how each is built, started and told its number of threads.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 const EVERYTHING: &[Task] = &[Task::Hello, Task::Body64K, Task::File, Task::Post, Task::Close];
 
-/// With the body of a megabyte, which is there to be compared with nginx.
+/// Including the body of a megabyte, which is for the comparison with nginx.
 const AND_BODY_1M: &[Task] =
     &[Task::Hello, Task::Body64K, Task::Body1M, Task::File, Task::Post, Task::Close];
 
@@ -25,10 +24,10 @@ const AND_BODY_1M: &[Task] =
 pub(super) struct Entry {
     pub(super) name: &'static str,
     build: Build,
-    /// The variable that tells it how many threads serve; without one it has a single thread.
+    /// The variable for its number of threads; without one it has a single thread.
     threads: Option<&'static str>,
     offers: &'static [Task],
-    /// Connections at which it ends or refuses.
+    /// The number of connections at which it ends or refuses further ones.
     connections_max: usize,
 }
 
@@ -36,12 +35,12 @@ pub(super) struct Entry {
 pub(crate) enum Build {
     /// A package of the workspace of peers.
     Peer(&'static str),
-    /// A package with a workspace of its own beside them, whose script `prepare` makes what is not
-    /// in the repository.
+    /// A package with a workspace of its own, next to the peers. Its script `prepare` makes what is
+    /// not in the repository.
     OwnWorkspace { directory: &'static str, package: &'static str, prepared: &'static str },
-    /// A command of the Go module beside them.
+    /// A command of the Go module next to the peers.
     Go(&'static str),
-    /// An example of ours.
+    /// An example of rotor.
     Example(&'static str),
     /// A program of the system.
     Nginx,
@@ -51,13 +50,13 @@ const fn entry(name: &'static str, build: Build, threads: Option<&'static str>) 
     Entry { name, build, threads, offers: EVERYTHING, connections_max: usize::MAX }
 }
 
-/// All servers. The first of those that take part is what ratios are to.
+/// All servers. Ratios are to the first one of those that take part.
 pub(super) const SERVERS: &[Entry] = &[
     Entry {
         offers: &[Task::Hello, Task::Body64K, Task::Body1M, Task::Close],
         ..entry("bare-loop", Build::Peer("bare-loop"), None)
     },
-    // The same on io_uring; left out where the system refuses that.
+    // The same on io_uring; left out if the system refuses that.
     Entry {
         offers: &[Task::Hello, Task::Body64K, Task::Body1M, Task::Close],
         ..entry("bare-uring", Build::Peer("bare-uring"), None)
@@ -67,14 +66,14 @@ pub(super) const SERVERS: &[Entry] = &[
         offers: AND_BODY_1M,
         ..entry("rotor-threads", Build::Peer("rotor-peer"), Some("THREADS"))
     },
-    // The same on another main loop. Where the system refuses io_uring it does not serve, and is
-    // left out.
+    // The same on another main loop. If the system refuses io_uring it does not serve, and is left
+    // out.
     Entry { offers: AND_BODY_1M, ..entry("rotor-uring", Build::Peer("uring-peer"), None) },
     Entry {
         offers: AND_BODY_1M,
         ..entry("rotor-uring-threads", Build::Peer("uring-peer"), Some("THREADS"))
     },
-    // What people point a load generator at first: nothing but hello.
+    // The example with which people usually begin: nothing but hello.
     Entry {
         offers: &[Task::Hello, Task::Close],
         ..entry("threaded_hello_world", Build::Example("threaded_hello_world"), Some("THREADS"))
@@ -119,12 +118,12 @@ pub(super) const SERVERS: &[Entry] = &[
     },
 ];
 
-/// The server of this name.
+/// Returns the server with this name.
 pub(super) fn find(name: &str) -> Option<&'static Entry> {
     SERVERS.iter().find(|entry| entry.name == name)
 }
 
-/// The directory of our workspace.
+/// Returns the root directory of rotor's workspace.
 pub(super) fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
@@ -140,7 +139,7 @@ pub(super) struct Ready {
     program: PathBuf,
 }
 
-/// Builds servers; what cannot be built is left out, with a note that says why.
+/// Builds the servers. Those that cannot be built are left out, with a note that says why.
 pub(super) fn prepare(entries: &[&'static Entry], notes: &mut Vec<String>) -> Vec<Ready> {
     let mut ready = Vec::new();
     for entry in entries {
@@ -153,7 +152,7 @@ pub(super) fn prepare(entries: &[&'static Entry], notes: &mut Vec<String>) -> Ve
 }
 
 impl Build {
-    /// The program, newly built where it is not up to date.
+    /// Returns the program, after building it if it is not up to date.
     pub(crate) fn run(&self) -> Result<PathBuf, BoxError> {
         match *self {
             Build::Peer(package) => {
@@ -188,8 +187,8 @@ impl Build {
                 {
                     return Err("there is no such example yet".into());
                 }
-                // Those of the first page belong to the library's own package, which brings nothing
-                // that they do not need.
+                // The examples on the first page belong to the library's own package, which has no
+                // dependencies that they do not need.
                 let first = matches!(name, "hello_world_server" | "threaded_hello_world");
                 let package = if first { "rotor" } else { "rotor-examples" };
                 cargo(&root().join("Cargo.toml"), &["-p", package, "--example", name])?;
@@ -220,7 +219,7 @@ impl Ready {
         self.entry.name
     }
 
-    /// Why it cannot take part in a scenario, if it cannot.
+    /// Returns why it cannot take part in a scenario, if so.
     pub(super) fn cannot(&self, scenario: &Scenario) -> Option<&'static str> {
         let offers = self.entry.offers;
         if !offers.contains(&scenario.task)
@@ -228,7 +227,7 @@ impl Ready {
         {
             return Some("it does not offer that");
         }
-        // What it answers is made beforehand, the same for every request.
+        // Its response is prepared, and the same for every request.
         let is_bare = matches!(self.entry.build, Build::Peer("bare-loop" | "bare-uring"));
         if is_bare && scenario.held.task().is_some_and(|task| task != scenario.task) {
             return Some("it has one answer for all requests");
@@ -236,7 +235,7 @@ impl Ready {
         self.cannot_hold(scenario.load.connections() + scenario.held.connections())
     }
 
-    /// Why it cannot hold so many connections, if it cannot.
+    /// Returns why it cannot hold this many connections, if so.
     pub(super) fn cannot_hold(&self, connections: usize) -> Option<&'static str> {
         (connections > self.entry.connections_max).then_some("it does not take so many connections")
     }
@@ -245,7 +244,7 @@ impl Ready {
         self.start_for(scenario.task, scenario.held, rig)
     }
 
-    /// Starts it where the calling thread runs.
+    /// Starts it on the cores of the calling thread.
     pub(super) fn start_for(&self, task: Task, held: Held, rig: &Rig) -> Result<Server, BoxError> {
         if self.entry.build == Build::Nginx {
             return nginx::start(&self.program, &rig.site, rig.threads);
@@ -255,7 +254,7 @@ impl Ready {
         if let Some(variable) = self.entry.threads {
             command.env(variable, rig.threads.to_string());
         }
-        // The bare loop reads no request: it is told what it will be asked.
+        // The bare loop does not parse requests, so its response is configured in advance.
         if held == Held::Nothing
             && let Some(bytes) = task.body_bytes()
         {

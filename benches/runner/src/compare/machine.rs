@@ -1,4 +1,5 @@
-//! What a figure is worth little without: when, where and with what it was taken.
+//! The circumstances without which a figure means little: when, where and with what it was
+//! measured.
 
 use std::env;
 use std::fs;
@@ -10,11 +11,11 @@ use super::catalogue::{peers, root};
 use super::nginx;
 use crate::program;
 
-/// Packages whose versions matter, as the lock file names them.
+/// The packages whose versions matter, by their names in the lock file.
 const PACKAGES: &[&str] =
     &["mio", "hyper", "tokio", "may_minihttp", "may", "ntex", "actix-web", "axum"];
 
-/// Lines of a Markdown list. What cannot be found out is said to be unknown.
+/// Returns lines of a Markdown list. What cannot be determined is listed as unknown.
 pub(crate) fn describe() -> Vec<String> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     vec![
@@ -35,14 +36,14 @@ fn unknown() -> String {
 fn machine() -> Option<String> {
     let processors = fs::read_to_string("/proc/cpuinfo").ok()?;
     let model = field(&processors, "model name")?;
-    // Not those that this process may run on, which pinning has changed.
+    // Not the cores on which this process may run, which pinning has changed.
     let cores = processors.lines().filter(|line| line.starts_with("processor")).count();
     let memory = field(&fs::read_to_string("/proc/meminfo").ok()?, "MemTotal")?;
     let kibibytes: f64 = memory.strip_suffix(" kB")?.parse().ok()?;
     Some(format!("{model}, {cores} cores, {:.0} GiB", kibibytes / (1024.0 * 1024.0)))
 }
 
-/// The value in the first line `NAME : VALUE`.
+/// Returns the value in the first line `NAME : VALUE`.
 fn field(text: &str, name: &str) -> Option<String> {
     let line = text.lines().find(|line| line.starts_with(name))?;
     Some(line.split_once(':')?.1.trim().to_owned())
@@ -70,7 +71,7 @@ fn versions() -> String {
     if let Some(go) = output_of("go", &["version"]) {
         versions.push(go.replace("go version go", "Go "));
     }
-    // It prints its version as an error.
+    // It prints its version to standard error.
     if let Some(output) =
         nginx::find().and_then(|nginx| Command::new(nginx).arg("-v").output().ok())
     {

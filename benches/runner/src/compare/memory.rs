@@ -1,5 +1,5 @@
-//! Process memory of an idle keep-alive connection that has had one answer: the slope of a line
-//! through several numbers of connections, so that what the server needs for itself does not count.
+//! Process memory of an idle keep-alive connection after one response: the slope of a line through
+//! several numbers of connections, so that what the server needs for itself does not count.
 
 use std::thread;
 use std::time::Duration;
@@ -15,17 +15,18 @@ use crate::process::{Cores, raise_descriptor_limit, resident_bytes};
 use crate::spread::Spread;
 use crate::table::Table;
 
-/// Connections at which memory is read: far enough apart that pages and pools of the allocator do
-/// not show.
+/// The numbers of connections at which memory is read. They are far enough apart that pages and
+/// pools of the allocator do not matter.
 const POINTS: [usize; 5] = [2_000, 4_000, 6_000, 8_000, 10_000];
 
-/// How long a server has to put aside what an answer needed.
+/// How long a server may take to free what a response needed.
 const SETTLE_TIME: Duration = Duration::from_millis(200);
 
-/// Measures all servers that were asked for, in turns.
+/// Measures all requested servers, in turns.
 ///
 /// # Errors
-/// When the system lacks what is needed. What concerns one server is a note.
+///
+/// The system lacks something necessary. A problem of one server is a note.
 pub fn run(options: &Options) -> Result<Outcome, BoxError> {
     raise_descriptor_limit()?;
     let rig = Rig {
@@ -68,7 +69,7 @@ pub fn run(options: &Options) -> Result<Outcome, BoxError> {
     Ok(Outcome { text: format!("{}{notes}", table.to_markdown()), is_as_asked })
 }
 
-/// Memory over connections, in bytes.
+/// Memory as a function of the number of connections, in bytes.
 struct Line {
     slope: f64,
     at_none: f64,
@@ -80,7 +81,7 @@ fn measure(server: &Ready, rig: &Rig) -> Result<Line, BoxError> {
         return Err(why.into());
     }
     let running = server.start_for(Task::Hello, Held::Nothing, rig)?;
-    // One that has answered has started, worker processes included.
+    // A server that has answered has started, including worker processes.
     Idle::open(running.address(), 1)?.finish()?;
     let at_none = resident_bytes(running.pid())? as f64;
     let mut held = Vec::new();
@@ -96,7 +97,7 @@ fn measure(server: &Ready, rig: &Rig) -> Result<Line, BoxError> {
     Ok(Line { slope: slope(&points), at_none, at_most: points[points.len() - 1].1 })
 }
 
-/// The slope of the line with the least squares.
+/// Returns the slope of the line by least squares.
 fn slope(points: &[(f64, f64)]) -> f64 {
     let count = points.len() as f64;
     let mean = |figure: fn(&(f64, f64)) -> f64| points.iter().map(figure).sum::<f64>() / count;

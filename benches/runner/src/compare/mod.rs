@@ -1,10 +1,10 @@
-//! Servers side by side, in the scenarios that this kind of system is known by.
+//! Compares servers in the scenarios that are usual for this kind of system.
 //!
-//! The servers take turns, round after round; ratios are made of figures of the same round, and
-//! what is reported is the median of the rounds with the lowest and highest beside it. Every answer
-//! of our own generator is checked to its last byte, and each server's answers before anything is
-//! measured. A round whose server answered wrongly, or in which the generator set the pace, is
-//! named and does not count.
+//! The servers take turns, round after round. Ratios are made from figures of the same round, and
+//! the report has the median of the rounds with the lowest and highest. Every response to the
+//! built-in generator is checked to its last byte, and each server's responses are checked before
+//! anything is measured. A round whose server answered wrongly, or in which the generator was the
+//! bottleneck, is reported and does not count.
 
 pub(crate) mod catalogue;
 pub(crate) mod machine;
@@ -33,24 +33,25 @@ use rig::Rig;
 use scenario::{Load, Scenario};
 use site::Site;
 
-/// What went wrong, in words.
+/// An error of any type.
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// What there is to say at the end.
+/// The result of all comparisons.
 #[derive(Debug)]
 pub struct Outcome {
     /// Tables and notes.
     pub text: String,
-    /// Whether everything took part and answered rightly, or nobody asked for that.
+    /// Whether all servers took part and answered correctly, or need not (without `strict`).
     pub is_as_asked: bool,
 }
 
-/// Runs the scenarios that were asked for; prints progress to standard error and writes a report
-/// and a plot for each.
+/// Runs the requested scenarios. Prints progress to standard error, and writes a report and a plot
+/// for each.
 ///
 /// # Errors
-/// When the system lacks what every scenario needs, or a report cannot be written. What concerns
-/// one server is a note.
+///
+/// The system lacks something that every scenario needs, or a report cannot be written. A problem
+/// of one server is a note.
 pub fn run(options: &Options) -> Result<Outcome, BoxError> {
     raise_descriptor_limit()?;
     let rig = Rig {
@@ -76,7 +77,7 @@ pub fn run(options: &Options) -> Result<Outcome, BoxError> {
     Ok(outcome)
 }
 
-/// One scenario over all servers.
+/// Runs one scenario with all servers.
 fn compare(
     scenario: &'static Scenario,
     servers: &[Ready],
@@ -117,7 +118,7 @@ fn compare(
     Ok(Report::new(scenario, options, rate, rows, notes))
 }
 
-/// Whether a server answers what the scenario asks, tried before anything is measured.
+/// Checks whether a server answers what the scenario requests, before anything is measured.
 fn check(scenario: &Scenario, server: &Ready, rig: &Rig) -> Result<(), BoxError> {
     if let Some(why) = server.cannot(scenario) {
         return Err(why.into());
@@ -129,8 +130,8 @@ fn check(scenario: &Scenario, server: &Ready, rig: &Rig) -> Result<(), BoxError>
     Ok(())
 }
 
-/// The rate for an open loop: half of what the first server, the yardstick, reaches in a closed
-/// loop. The same rate is put to all; one that does not keep up is reported as such.
+/// Returns the rate for an open loop: half of what the first server, the yardstick, reaches in a
+/// closed loop. All servers get the same rate; if one does not keep up, that is reported.
 fn half_of_peak(
     scenario: &Scenario,
     connections: usize,
@@ -145,7 +146,7 @@ fn half_of_peak(
     Ok(run.requests as f64 / run.wall.as_secs_f64() / 2.0)
 }
 
-/// An error and what caused it, on one line.
+/// Returns an error and its causes on one line.
 fn with_causes(error: &(dyn Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |&error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")

@@ -1,6 +1,6 @@
-//! nginx, set up as its documentation says for many connections and for files. It has no port 0: it
-//! is handed a socket that listens already, in the way that it hands its own to a new version of
-//! itself.
+//! nginx, set up as its documentation recommends for many connections and for files. It cannot
+//! choose a free port: it is handed a socket that listens already, in the way in which it hands its
+//! own sockets to a new version of itself.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -16,9 +16,9 @@ use crate::answer::BODY;
 use crate::program;
 use crate::server::Server;
 
-/// `return` answers from memory, but a text of 64 KiB is more than its configuration may hold:
-/// those are files, kept open and sent by `sendfile`, as its documentation says for what is asked
-/// for often.
+/// `return` answers from memory, but a text of 64 KiB is longer than its configuration allows. So
+/// these bodies are files, kept open and sent by `sendfile`, as its documentation recommends for
+/// files that are requested often.
 const TEMPLATE: &str = r#"
 daemon off;
 worker_processes {threads};
@@ -55,13 +55,13 @@ http {
 /// More than any scenario opens.
 const DESCRIPTORS: &str = "20000";
 
-/// The program, which is not in every user's `PATH`.
+/// Returns the program, which is not in every user's `PATH`.
 pub(super) fn find() -> Option<PathBuf> {
     program::find("nginx")
         .or_else(|| Some(PathBuf::from("/usr/sbin/nginx")).filter(|file| file.exists()))
 }
 
-/// Starts it where the calling thread runs, with so many worker processes.
+/// Starts it on the cores of the calling thread, with this many worker processes.
 pub(super) fn start(nginx: &Path, site: &Site, threads: usize) -> Result<Server, BoxError> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let address = listener.local_addr()?;
@@ -77,7 +77,7 @@ pub(super) fn start(nginx: &Path, site: &Site, threads: usize) -> Result<Server,
         .arg("-c")
         .arg(&configuration);
     command.env("NGINX", format!("{};", listener.as_raw_fd()));
-    // From here to its drop at the end of this function every child inherits it. Nothing else is
+    // From here to its drop at the end of this function, every child inherits it. Nothing else is
     // started meanwhile.
     fcntl_setfd(&listener, FdFlags::empty())?;
     Ok(Server::start_on(command, address)?)

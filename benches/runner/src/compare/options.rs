@@ -7,7 +7,7 @@ use quick_error::quick_error;
 use super::catalogue::{self, Entry, SERVERS, root};
 use super::scenario::{self, SCENARIOS, Scenario};
 
-/// What the binary prints beside the usage of the other measurements.
+/// The text that is printed in addition to the usage of the other measurements.
 pub const USAGE: &str = "\
 rotor-bench compare [OPTIONS]
 rotor-bench memory [OPTIONS]
@@ -31,19 +31,19 @@ quick_error! {
     /// What is wrong with a command line.
     #[derive(Debug, PartialEq, Eq)]
     pub enum OptionsError {
-        /// There is no option of this name.
+        /// There is no option with this name.
         Option(name: String) {
             display("no such option: '{}'", name)
         }
-        /// There is no scenario of this name.
+        /// There is no scenario with this name.
         Scenario(name: String) {
             display("no such scenario: '{}'", name)
         }
-        /// There is no server of this name.
+        /// There is no server with this name.
         Server(name: String) {
             display("no such server: '{}'", name)
         }
-        /// An option needs a number above zero, and did not get it.
+        /// The option needs a number above zero.
         Number(name: String) {
             display("{} needs a number above zero", name)
         }
@@ -66,18 +66,20 @@ pub struct Options {
 }
 
 impl Options {
-    /// Reads the arguments that follow `compare`.
+    /// Parses the arguments that follow `compare`.
     ///
     /// # Errors
-    /// When they make no sense; nothing has been started then.
+    ///
+    /// The arguments are invalid. Nothing has been started.
     pub fn parse_compare(words: impl IntoIterator<Item = String>) -> Result<Options, OptionsError> {
         Options::parse(words, 9)
     }
 
-    /// Reads the arguments that follow `memory`.
+    /// Parses the arguments that follow `memory`.
     ///
     /// # Errors
-    /// When they make no sense; nothing has been started then.
+    ///
+    /// The arguments are invalid. Nothing has been started.
     pub fn parse_memory(words: impl IntoIterator<Item = String>) -> Result<Options, OptionsError> {
         Options::parse(words, 3)
     }
@@ -143,7 +145,7 @@ impl Options {
         Ok(())
     }
 
-    /// What tells the reports of different set-ups apart.
+    /// Returns a suffix that distinguishes the reports of different set-ups.
     pub(super) fn suffix(&self) -> String {
         let pin = if self.pin { "-pinned" } else { "" };
         match self.threads {
@@ -153,7 +155,7 @@ impl Options {
     }
 }
 
-/// The names of all scenarios and servers, for the help.
+/// Returns the names of all scenarios and servers, for the help.
 pub fn names() -> String {
     let mut text = "Scenarios:\n".to_owned();
     for Scenario { name, what, .. } in SCENARIOS {

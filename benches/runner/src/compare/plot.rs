@@ -12,7 +12,7 @@ use crate::spread::Spread;
 
 const WIDTH: u32 = 900;
 
-/// What the title and the axis take.
+/// The height of the title and the axis.
 const FRAME_HEIGHT: u32 = 110;
 
 const BAR_HEIGHT: u32 = 34;
@@ -20,10 +20,10 @@ const BAR_HEIGHT: u32 = 34;
 const LIGHT: RGBColor = RGBColor(158, 196, 228);
 const DARK: RGBColor = RGBColor(31, 97, 158);
 
-/// A bar, a part of which is dark.
+/// A bar with a dark part.
 pub(super) struct Bar {
     pub(super) label: String,
-    /// Its median is the length of the bar; a line shows from the lowest to the highest.
+    /// The length of the bar is the median; a line shows the range from the lowest to the highest.
     pub(super) whole: Spread,
     pub(super) part: f64,
 }
@@ -37,7 +37,7 @@ pub(super) struct Plot {
 }
 
 impl Plot {
-    /// Writes it to a file; without bars there is none.
+    /// Writes the plot to a file. Without bars, no file is written.
     pub(super) fn write(&self, file: &Path) -> Result<(), BoxError> {
         let Some(longest) = self.bars.iter().map(|bar| bar.whole.highest).max_by(f64::total_cmp)
         else {
@@ -53,7 +53,7 @@ impl Plot {
             .x_label_area_size(44)
             .y_label_area_size(130)
             .build_cartesian_2d(0.0..longest * 1.05, (0..count - 1).into_segmented())?;
-        // The axis counts upwards, to its end inclusive, the servers downwards.
+        // The axis counts upwards, including its end, but the servers are listed downwards.
         let label = |value: &SegmentValue<usize>| match value {
             SegmentValue::CenterOf(index) if *index < count => {
                 self.bars[count - 1 - index].label.clone()

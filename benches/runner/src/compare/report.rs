@@ -1,4 +1,4 @@
-//! What a comparison has shown: tables as Markdown, and the same as a plot.
+//! The results of a comparison: tables as Markdown, and a plot.
 
 use std::fs;
 use std::path::Path;
@@ -31,14 +31,14 @@ impl<'a> Row<'a> {
         self.rounds.push(sample.map_err(|e| with_causes(&*e)));
     }
 
-    /// What does not count.
+    /// Returns the rounds that do not count, and why.
     fn faults(&self) -> Option<String> {
         let faults: Vec<&str> = self.rounds.iter().filter_map(fault).collect();
         let (first, count, all) = (faults.first()?, faults.len(), self.rounds.len());
         Some(format!("{}: {count} of {all} rounds do not count: {first}", self.server.name()))
     }
 
-    /// Whether in most rounds neither it nor the generator set the pace.
+    /// Returns whether in most rounds neither the server nor the generator was the bottleneck.
     fn was_not_busy(&self) -> bool {
         let idle = self
             .rounds
@@ -52,7 +52,7 @@ impl<'a> Row<'a> {
         Spread::of(self.rounds.iter().filter_map(counted).map(figure))
     }
 
-    /// To the first row, of figures of the same round.
+    /// Returns the ratio to the first row, from figures of the same round.
     fn ratio(&self, first: &Row<'_>, figure: Figure) -> Option<Spread> {
         let pairs = self.rounds.iter().map(counted).zip(first.rounds.iter().map(counted));
         Spread::of(pairs.filter_map(|(own, first)| Some(figure(own?) / figure(first?))))
@@ -66,7 +66,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// What does not count, and what should be known about what does.
+/// Returns notes: what does not count, and what should be known about the rest.
 pub(super) fn notes(rows: &[Row<'_>]) -> Vec<String> {
     let mut notes: Vec<String> = rows.iter().filter_map(Row::faults).collect();
     let idle: Vec<&str> =
@@ -81,12 +81,12 @@ pub(super) fn notes(rows: &[Row<'_>]) -> Vec<String> {
     notes
 }
 
-/// A round that counts.
+/// Returns the sample of a round that counts.
 fn counted(round: &Result<Sample, String>) -> Option<&Sample> {
     round.as_ref().ok().filter(|sample| sample.fault.is_none())
 }
 
-/// Why a round does not count.
+/// Returns why a round does not count.
 fn fault(round: &Result<Sample, String>) -> Option<&str> {
     match round {
         Ok(sample) => sample.fault,
@@ -103,7 +103,7 @@ pub(super) struct Report {
     pace: Table,
     notes: Vec<String>,
     plot: Plot,
-    /// Servers that took part and answered rightly in every round.
+    /// How many servers took part and answered correctly in every round.
     right_servers: usize,
 }
 
@@ -142,7 +142,7 @@ impl Report {
         self.right_servers
     }
 
-    /// What the terminal shows.
+    /// Returns the text for the terminal.
     pub(super) fn to_text(&self) -> String {
         format!(
             "\n{}\n\n{}\n{}{}",
@@ -231,7 +231,7 @@ fn pace_table(rows: &[Row<'_>]) -> Table {
     table
 }
 
-/// CPU time, of which user time; where the rate is given, the latency that it leads to.
+/// Plots CPU time with user time as its part; if the rate is given, the resulting latency.
 fn plot(title: &str, scenario: &Scenario, rows: &[Row<'_>]) -> Plot {
     let (axis, whole, part): (_, Figure, Figure) = match scenario.load {
         Load::Open { .. } => {

@@ -1,4 +1,4 @@
-//! What the servers find when they are started: files, cores, time.
+//! The environment in which servers are started: files, cores, time.
 
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ pub(super) struct Rig {
 }
 
 impl Rig {
-    /// Caches, allocator and branch predictors settle outside the measured time.
+    /// Returns the time in which caches, allocator and branch predictors warm up before the
+    /// measurement.
     pub(super) fn warm_up(&self) -> Duration {
         self.time / 5
     }

@@ -15,14 +15,14 @@ use crate::process::{Cores, CpuTimes, cpu_times, resident_bytes};
 use crate::program;
 use crate::server::Server;
 
-/// A server that has worked for this share of the time has set the pace.
+/// A server that worked for this share of the time was the bottleneck.
 const BUSY: f64 = 0.90;
 
-/// A generator that has worked for this share of the time was at its end.
+/// A generator that worked for this share of the time was at its limit.
 const SATURATED: f64 = 0.95;
 
-/// Starts a server on its core, and goes on on the generator's. A child inherits the core of the
-/// thread that starts it, with no moment in between.
+/// Starts a server on its core, then moves to the generator's core. A child inherits the core of
+/// the thread that starts it, from its first moment.
 pub(super) fn start(scenario: &Scenario, server: &Ready, rig: &Rig) -> Result<Server, BoxError> {
     rig.cores.as_ref().map_or(Ok(()), Cores::enter_server)?;
     let running = server.start(scenario, rig);
@@ -38,13 +38,13 @@ pub(super) struct Sample {
     pub(super) latency_us: [f64; 3],
     /// CPU time of the server per request.
     pub(super) cpu_us: f64,
-    /// The part of it that was spent in its own code.
+    /// The part of it that was spent in user space.
     pub(super) user_us: f64,
     pub(super) resident_mib: f64,
-    /// Shares of the time; a server of several threads may have more than one whole.
+    /// Shares of the time; a server with several threads may exceed one.
     pub(super) server_busy: f64,
     pub(super) generator_busy: f64,
-    /// Why it does not count.
+    /// Why it does not count, if so.
     pub(super) fault: Option<&'static str>,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn sample(
     Ok(taken.into_sample(used, resident))
 }
 
-/// A load that is ready to run against one server.
+/// A load that is prepared for one server.
 pub(super) enum RunningLoad {
     Closed(Generator),
     Open { generator: Generator, rate: f64 },
@@ -113,7 +113,7 @@ impl RunningLoad {
             }
             RunningLoad::Open { generator, rate } => {
                 let run = generator.run_at_rate(*rate, time)?;
-                // The last answer comes a little after the last request was due.
+                // The last response arrives a little after the last request was due.
                 let keeps_up = run.wall < time + time / 50 + Duration::from_millis(20);
                 let is_late = run.lateness.percentile(99.0) > run.latency.percentile(99.0) / 2;
                 Ok(Taken {
@@ -147,7 +147,7 @@ impl RunningLoad {
     }
 }
 
-/// What a run of any load took.
+/// The time and CPU time of a run of any load.
 pub(super) struct Taken {
     pub(super) requests: u64,
     wall: Duration,
@@ -159,7 +159,7 @@ pub(super) struct Taken {
 enum Fault {
     None,
     Certain(&'static str),
-    /// Where the server should be the one that sets the pace.
+    /// If the server should be the bottleneck.
     IfGeneratorLeads,
 }
 
@@ -188,7 +188,8 @@ impl Taken {
 }
 
 impl Sample {
-    /// Whether somebody else's work, or sleep, has taken part in the measurement.
+    /// Returns whether neither the server nor the generator was busy, so that other work on the
+    /// computer, or sleep, has affected the measurement.
     pub(super) fn nobody_was_busy(&self) -> bool {
         self.server_busy < BUSY && self.generator_busy < BUSY
     }
@@ -198,7 +199,7 @@ fn percentiles(latency: &Histogram) -> [Duration; 3] {
     [50.0, 99.0, 99.9].map(|percent| latency.percentile(percent))
 }
 
-/// What is held open beside the load.
+/// The connections that are held open in addition to the load.
 pub(super) enum HeldOpen {
     Nothing,
     Idle(Idle),
@@ -221,7 +222,7 @@ impl HeldOpen {
         })
     }
 
-    /// Ends it; that the server has kept its side is checked.
+    /// Closes them, after checking that the server has kept its side.
     pub(super) fn finish(self) -> Result<(), BoxError> {
         match self {
             HeldOpen::Nothing => Ok(()),

@@ -1,4 +1,4 @@
-//! The scenarios: what is asked, how, and what else is going on meanwhile.
+//! The scenarios: what is requested, how, and what else happens meanwhile.
 
 use std::net::SocketAddr;
 
@@ -6,7 +6,7 @@ use super::site::{BODY_1M_BYTES, BODY_64K_BYTES, FILE_BYTES, letters};
 use crate::load::Exchange;
 use crate::program;
 
-/// What one request asks for. A server that cannot do it does not take part.
+/// What one request asks for. A server that does not support it does not take part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Task {
     /// `GET /`: 13 bytes.
@@ -17,17 +17,17 @@ pub(super) enum Task {
     Body1M,
     /// `GET /file`: 1 MiB from a file.
     File,
-    /// `POST /` of 1 KiB, answered with 13 bytes.
+    /// `POST /` with 1 KiB, answered with 13 bytes.
     Post,
     /// `GET /` on a connection of its own, which the server closes.
     Close,
 }
 
-/// Bytes of the body that is posted.
+/// The length of the body that is posted, in bytes.
 const POST_BYTES: usize = 1024;
 
 impl Task {
-    /// How long a body it wants from memory, where that is no greeting.
+    /// Returns the length of the body from memory, if it is not the hello body.
     pub(super) fn body_bytes(self) -> Option<usize> {
         match self {
             Task::Body64K => Some(BODY_64K_BYTES),
@@ -48,20 +48,23 @@ impl Task {
     }
 }
 
-/// How it is asked.
+/// How requests are sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Load {
-    /// By our generator: each connection waits for its answers.
+    /// By the built-in generator: each connection waits for its responses.
     Closed { connections: usize, pipeline: usize },
-    /// By wrk, in the shape that an article has used.
+    /// By wrk, with the parameters that an article has used.
     Wrk { threads: usize, connections: usize },
-    /// By our generator, at a constant rate.
+    /// By the built-in generator, at a constant rate.
     Open { connections: usize },
 }
 
 impl Load {
+    /// Checks whether this can be run.
+    ///
     /// # Errors
-    /// When a program is missing that it needs.
+    ///
+    /// A necessary program is missing.
     pub(super) fn is_possible(&self) -> Result<(), &'static str> {
         match self {
             Load::Wrk { .. } if program::find("wrk").is_none() => Err("there is no wrk"),
@@ -83,11 +86,11 @@ impl Load {
 pub(super) enum Held {
     /// There are none.
     Nothing,
-    /// So many have had an answer and ask for nothing more.
+    /// This many connections have had a response and make no further requests.
     Idle(usize),
-    /// So many have read half of a 64 KiB body and do not read on.
+    /// This many connections have read half of a 64 KiB body and do not read on.
     HalfAnswers(usize),
-    /// So many ask for 64 KiB again and again and read it slowly.
+    /// This many connections request 64 KiB again and again and read it slowly.
     SlowReaders(usize),
 }
 
@@ -99,7 +102,7 @@ impl Held {
         }
     }
 
-    /// What a server must be able to do for it beside the task.
+    /// Returns what a server must support for this in addition to the task.
     pub(super) fn task(self) -> Option<Task> {
         match self {
             Held::Nothing => None,
@@ -164,8 +167,8 @@ const fn beside(
     }
 }
 
-/// All scenarios. Numbers of connections are those that others have published figures for, and all
-/// stay below the descriptors that a system usually allows.
+/// All scenarios. The numbers of connections are those of other published figures, and all are
+/// below the limit of descriptors that a system usually has.
 pub(super) const SCENARIOS: &[Scenario] = &[
     closed("hello-64", "hello, 64 connections", Task::Hello, 64),
     closed("hello-400", "hello, 400 connections", Task::Hello, 400),
@@ -212,7 +215,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     },
 ];
 
-/// The scenario of this name.
+/// Returns the scenario with this name.
 pub(super) fn find(name: &str) -> Option<&'static Scenario> {
     SCENARIOS.iter().find(|scenario| scenario.name == name)
 }

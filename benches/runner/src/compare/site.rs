@@ -1,4 +1,5 @@
-//! What the servers are given to serve, in a temporary directory that is removed with the value.
+//! The files that the servers serve, in a temporary directory that is removed when the value is
+//! dropped.
 
 use std::env;
 use std::fs;
@@ -6,16 +7,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process;
 
-/// Bytes of the body that `/64k` answers with.
+/// The length of the body of `/64k`.
 pub(super) const BODY_64K_BYTES: usize = 64 * 1024;
 
-/// Bytes of the body that `/1m` answers with.
+/// The length of the body of `/1m`.
 pub(super) const BODY_1M_BYTES: usize = 1024 * 1024;
 
-/// Bytes of the file that `/file` answers with.
+/// The length of the file of `/file`.
 pub(super) const FILE_BYTES: usize = 1024 * 1024;
 
-/// The alphabet over and over: two pieces in the wrong order show.
+/// Returns the alphabet, repeated, so that pieces in the wrong order are detected.
 pub(super) fn letters(bytes: usize) -> Vec<u8> {
     (b'a'..=b'z').cycle().take(bytes).collect()
 }
@@ -39,7 +40,7 @@ impl Site {
         &self.0
     }
 
-    /// The file for `/file`.
+    /// Returns the path of the file for `/file`.
     pub(super) fn file(&self) -> PathBuf {
         self.0.join("file")
     }
@@ -47,7 +48,7 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        // In the system's directory for such files; one that stays there does no harm.
+        // It is in the system's temporary directory; if it stays there, that does no harm.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

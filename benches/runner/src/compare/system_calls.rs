@@ -1,9 +1,9 @@
-//! System calls per request, in a pass of its own: counting them slows what is counted.
+//! System calls per request, counted in a separate pass, because counting slows down the server.
 //!
 //! perf attaches to the running server and slows it by a few percent, so it sees the waits of a
-//! real load. Where it may not count, strace does, which slows the server several times: more
-//! connections are ready at each wait then, and the share of waits is smaller than in real life,
-//! for every server alike.
+//! real load. If perf is not permitted, strace is used, which slows the server several times: more
+//! connections are then ready at each wait, and the share of waits is smaller than in reality, for
+//! every server alike.
 
 use std::env;
 use std::fs;
@@ -22,18 +22,18 @@ use super::scenario::Scenario;
 use crate::process::{descendants, signal};
 use crate::program;
 
-/// How long a counter is given to attach. Nothing tells when it has; what it misses at the
-/// beginning is nothing, since the load begins after.
+/// How long a counter may take to attach, which it does not report. What it misses at the beginning
+/// is nothing, since the load begins later.
 const ATTACH_TIME: Duration = Duration::from_millis(500);
 
-/// How long the load runs while system calls are counted; they vary little.
+/// How long the load runs while system calls are counted; their number varies little.
 const COUNT_TIME: Duration = Duration::from_secs(1);
 
-/// Fewer calls per request than this are no count: nobody answers a thousand requests with one
-/// call.
+/// A count with fewer calls per request than this is wrong: no server answers a thousand requests
+/// with one call.
 const CALLS_MIN: f64 = 0.001;
 
-/// Starts a server and counts.
+/// Starts a server and counts its system calls.
 pub(super) fn per_request(scenario: &Scenario, server: &Ready, rig: &Rig) -> Result<f64, BoxError> {
     let mut why = None;
     for counter in [Counter::Perf, Counter::Strace] {
@@ -64,7 +64,7 @@ fn count(
     let mut counting = counter.attach(&pids, &file)?;
     thread::sleep(ATTACH_TIME);
     let taken = load.run(COUNT_TIME);
-    // It is ended even after a failed run, else it would count on.
+    // The counter is ended even after a failed run; otherwise it would go on counting.
     signal(counting.id(), Signal::INT)?;
     counting.wait()?;
     let requests = taken?.requests;
@@ -76,7 +76,7 @@ fn count(
     Ok(calls as f64 / requests as f64)
 }
 
-/// What counts.
+/// The program that counts.
 #[derive(Debug, Clone, Copy)]
 enum Counter {
     Perf,
@@ -112,7 +112,7 @@ impl Counter {
 
     fn parse(self, text: &str) -> Option<u64> {
         match self {
-            // Figures, then the name: `12345,,raw_syscalls:sys_enter,...`.
+            // Numbers, then the name: `12345,,raw_syscalls:sys_enter,...`.
             Counter::Perf => {
                 let line = text.lines().find(|line| line.contains("raw_syscalls:sys_enter"))?;
                 line.split(',').next()?.parse().ok()
@@ -126,12 +126,12 @@ impl Counter {
     }
 }
 
-/// The counter's report, removed with the value.
+/// The counter's report, which is removed when the value is dropped.
 struct Output(PathBuf);
 
 impl Drop for Output {
     fn drop(&mut self) {
-        // There may be none.
+        // The file may not exist.
         let _ = fs::remove_file(&self.0);
     }
 }

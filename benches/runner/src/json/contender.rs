@@ -1,4 +1,4 @@
-//! The servers, each in its ways.
+//! The servers, each in several ways.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,11 +10,11 @@ use crate::compare::catalogue::Build;
 /// Where the work of a request is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// On a pool of so many threads, each of which waits too.
+    /// On a pool of this many threads, which also wait.
     Sync(usize),
-    /// Where the requests are handled.
+    /// In the thread that handles requests.
     Async1,
-    /// Parsing on a pool of so many threads; the rest where the requests are handled.
+    /// Parsing on a pool of this many threads; the rest in the thread that handles requests.
     Async2(usize),
     /// A goroutine for each request.
     Goroutines,
@@ -24,7 +24,7 @@ pub(super) enum Way {
 const WAYS: &[Way] = &[Way::Sync(32), Way::Sync(100), Way::Async1, Way::Async2(4), Way::Async2(32)];
 
 impl Way {
-    /// What the command line calls the kind; the number of threads has no part in it.
+    /// Returns the name of the kind on the command line, without the number of threads.
     fn kind(self) -> &'static str {
         match self {
             Way::Sync(_) => "sync",
@@ -34,8 +34,8 @@ impl Way {
         }
     }
 
-    /// The way of the servers that this one is compared with: goroutines are nearest to a handler
-    /// that does all by itself.
+    /// Returns the way of other servers with which this one is compared: goroutines are most
+    /// similar to a handler that does everything itself.
     pub(super) fn compared_with(self) -> Way {
         match self {
             Way::Goroutines => Way::Async1,
@@ -60,18 +60,18 @@ impl fmt::Display for Way {
     }
 }
 
-/// A server that there is.
+/// A server.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) name: &'static str,
     build: Build,
     ways: &'static [Way],
-    /// How many `THREADS` it is told to serve with; by itself it has one, axum as many as there are
-    /// processors.
+    /// The number of `THREADS` that it is given; by default it has one, or as many as CPUs in the
+    /// case of axum.
     threads: Option<usize>,
 }
 
-/// The first of those that take part is what ratios are to.
+/// Ratios are to the first one of those that take part.
 pub(super) const SERVERS: &[Entry] = &[
     Entry { name: "rotor", build: Build::Peer("json-rotor"), ways: WAYS, threads: None },
     Entry { name: "rotor-threads", build: Build::Peer("json-rotor"), ways: WAYS, threads: Some(2) },
@@ -93,8 +93,8 @@ pub(super) struct Contender {
     threads: Option<usize>,
 }
 
-/// Builds what takes part. A server that cannot be built is named and left out, unless there is no
-/// other.
+/// Builds the contenders. A server that cannot be built is reported and left out, unless it is the
+/// only one.
 pub(super) fn contenders(options: &Options) -> Result<Vec<Contender>, BoxError> {
     let mut contenders = Vec::new();
     for entry in &options.servers {
@@ -117,7 +117,7 @@ pub(super) fn contenders(options: &Options) -> Result<Vec<Contender>, BoxError> 
 }
 
 impl Contender {
-    /// How it is started.
+    /// Returns the command that starts it.
     pub(super) fn command(&self, delay_ms: u64) -> Command {
         let mut command = Command::new(&self.program);
         command.env_remove("THREADS").env_remove("POOL");

@@ -1,10 +1,9 @@
-//! A service that parses a body, waits as for a database, and answers: what it costs to do that
-//! where the requests are handled, on a pool, or with only the parsing on the pool.
+//! A service that parses a body, waits as for a database, and answers: the cost of doing that in
+//! the thread that handles requests, on a pool, or with only the parsing on the pool.
 //!
-//! The servers are those of `benches/peers/json` and `benches/peers/go/json`; the article that such
-//! services are known by is that of rkusa's `rust-async-web-bench`. Contenders take turns, round
-//! after round; ratios are of the CPU time a request, to the first server in the same way and
-//! round.
+//! The servers are those of `benches/peers/json` and `benches/peers/go/json`; such services are
+//! known from rkusa's article `rust-async-web-bench`. Contenders take turns, round after round.
+//! Ratios are of the CPU time per request, to the first server in the same way and round.
 
 mod contender;
 mod options;
@@ -25,13 +24,14 @@ use sample::{Sample, sample};
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// A generator that has worked for this share of the time was at its end.
+/// A generator that worked for this share of the time was at its limit.
 const SATURATED: f64 = 0.95;
 
-/// Builds and runs the services that were asked for: a table for each body and delay.
+/// Builds and runs the requested services, and makes a table for each body and delay.
 ///
 /// # Errors
-/// When a server cannot be built or started, or answers wrongly.
+///
+/// A server cannot be built or started, or answers wrongly.
 pub fn run(options: &Options) -> Result<Outcome, BoxError> {
     raise_descriptor_limit()?;
     let contenders = contenders(options)?;
@@ -44,7 +44,7 @@ pub fn run(options: &Options) -> Result<Outcome, BoxError> {
     Ok(Outcome { text, is_as_asked: true })
 }
 
-/// One body and one delay, over all contenders.
+/// Compares all contenders with one body and one delay.
 fn compare(
     options: &Options,
     contenders: &[Contender],

@@ -5,7 +5,7 @@ use quick_error::quick_error;
 use super::contender::{Entry, KINDS, SERVERS};
 use super::payload::Body;
 
-/// What the binary prints beside the usage of the other measurements.
+/// The text that is printed in addition to the usage of the other measurements.
 pub const USAGE: &str = "\
 rotor-bench json [OPTIONS]
 
@@ -26,15 +26,15 @@ quick_error! {
     /// What is wrong with a command line.
     #[derive(Debug, PartialEq, Eq)]
     pub enum OptionsError {
-        /// There is no option of this name.
+        /// There is no option with this name.
         Option(name: String) {
             display("no such option: '{}'", name)
         }
-        /// An option does not know this value.
+        /// The option does not have this value.
         Value(option: String, value: String) {
             display("{} knows no '{}'", option, value)
         }
-        /// An option needs a number above zero, and did not get it.
+        /// The option needs a number above zero.
         Number(name: String) {
             display("{} needs a number above zero", name)
         }
@@ -54,10 +54,11 @@ pub struct Options {
 }
 
 impl Options {
-    /// Reads the arguments that follow `json`.
+    /// Parses the arguments that follow `json`.
     ///
     /// # Errors
-    /// When they make no sense; nothing has been started then.
+    ///
+    /// The arguments are invalid. Nothing has been started.
     pub fn parse(words: impl IntoIterator<Item = String>) -> Result<Options, OptionsError> {
         let mut options = Options {
             servers: Vec::new(),
@@ -91,7 +92,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Ours alone, which builds in little time, with a few requests.
+    /// Selects only rotor, which is built quickly, with a few requests.
     fn make_small(&mut self) {
         if self.servers.is_empty() {
             self.servers.extend(SERVERS.iter().take(1));
@@ -115,13 +116,13 @@ impl Options {
         }
     }
 
-    /// Whether a way of this kind was asked for.
+    /// Returns whether a way of this kind was requested.
     pub(super) fn has_way(&self, kind: &str) -> bool {
         self.ways.is_empty() || self.ways.contains(&kind)
     }
 
-    /// How many requests a round has: so that each connection waits for 2 s or more in all, or that
-    /// the computing takes about that.
+    /// Returns how many requests a round has: enough for each connection to wait for 2 s or more in
+    /// total, or for computing about that long.
     pub(super) fn requests(&self, body: Body, delay_ms: u64) -> u64 {
         const WAIT_MS: u64 = 2_000;
         const WAITS_MIN: u64 = 4;

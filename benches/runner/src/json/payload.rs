@@ -1,11 +1,11 @@
-//! What is sent, and what must come back.
+//! The requests and the expected responses.
 
 use std::fmt;
 
-/// Octets of the large body.
+/// The length of the large body, in bytes.
 const LARGE_BYTES: usize = 515_176;
 
-/// Which body a request has.
+/// The body of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Body {
     /// The numbers from 1 to 20.
@@ -14,7 +14,7 @@ pub(super) enum Body {
     Large,
 }
 
-/// The body of a request, and that of its answer.
+/// The body of a request and of its response.
 #[derive(Debug, Clone)]
 pub(super) struct Payload {
     pub(super) bytes: Vec<u8>,
@@ -45,8 +45,9 @@ impl fmt::Display for Body {
     }
 }
 
-/// Numbers of six digits, but for the last, which is as long as is needed: each takes a comma too,
-/// and the brackets one octet more than the commas.
+/// Returns numbers of six digits, except for the last one, which has as many as necessary. Each
+/// number takes a comma too, and with the brackets there is one byte more than with the commas
+/// alone.
 fn large_numbers() -> Vec<u64> {
     let count = (LARGE_BYTES - 1) / 7;
     let digits = (LARGE_BYTES - 1) % 7;

@@ -19,7 +19,7 @@ pub(super) struct Sample {
     pub(super) requests_per_second: f64,
     pub(super) p50_ms: f64,
     pub(super) p99_ms: f64,
-    /// CPU time of the server, all its threads.
+    /// CPU time of the server, with all its threads.
     pub(super) cpu_us: f64,
     pub(super) peak_mib: f64,
     /// At the end of the run.
@@ -28,7 +28,7 @@ pub(super) struct Sample {
     pub(super) generator_busy: f64,
 }
 
-/// Starts a service, has each connection ask once, and measures so many requests.
+/// Starts a service, sends one request on each connection, and then measures this many requests.
 pub(super) fn sample(
     contender: &Contender,
     payload: &Payload,
@@ -41,7 +41,7 @@ pub(super) fn sample(
     let exchange =
         Exchange::post(address, payload.bytes.clone()).answered_with(payload.answer.clone());
     let mut generator = Generator::open(address, connections, 1, exchange)?;
-    // Pools have their threads then, and buffers their size.
+    // After this, pools have their threads, and buffers their size.
     generator.run(connections as u64)?;
     let before = threads_cpu_time(pid)?;
     let run = generator.run(requests)?;

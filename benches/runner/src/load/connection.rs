@@ -12,17 +12,17 @@ use rustix::net::{RecvFlags, recv};
 use super::LoadError;
 use crate::answer::{Answers, Checker};
 
-/// How long a connection may take to be accepted.
+/// How long it may take until a connection is accepted.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct Connection {
     socket: TcpStream,
-    /// Answers that have not come yet.
+    /// The number of responses that have not arrived yet.
     owed: usize,
-    /// Something has been sent on it.
+    /// Whether something was sent on it.
     used: bool,
-    /// Requests have been sent since the last rest.
+    /// Whether requests were sent since all earlier ones were complete.
     under_way: bool,
     sent_at: Instant,
     /// The part of the batch that the socket has not taken yet.
@@ -30,17 +30,17 @@ pub(super) struct Connection {
     answers: Answers,
 }
 
-/// What a read has brought.
+/// The result of a read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Progress {
-    /// Answers that it completed.
+    /// The number of responses that it completed.
     pub(super) answered: u64,
-    /// The server has ended the connection.
+    /// Whether the server has ended the connection.
     pub(super) closed: bool,
 }
 
 impl Connection {
-    /// Connects, and waits until that is done.
+    /// Connects, and waits until the connection is established.
     pub(super) fn open(
         address: SocketAddr,
         poll: &Poll,
@@ -53,7 +53,7 @@ impl Connection {
         Connection::register(TcpStream::from_std(socket), poll, token)
     }
 
-    /// Begins to connect; what is sent meanwhile waits for it.
+    /// Begins to connect; output waits until the connection is established.
     pub(super) fn begin(
         address: SocketAddr,
         poll: &Poll,
@@ -76,7 +76,7 @@ impl Connection {
         })
     }
 
-    /// So many requests, of so many bytes together, are to be sent now.
+    /// Starts to send this many requests, which have this many bytes together.
     pub(super) fn owe(&mut self, requests: usize, bytes: usize) {
         self.owed = requests;
         self.used = true;
@@ -85,7 +85,7 @@ impl Connection {
         self.to_send = 0..bytes;
     }
 
-    /// All that was under way is complete.
+    /// Notes that all requests are complete.
     pub(super) fn rest(&mut self) {
         self.under_way = false;
     }
@@ -106,13 +106,13 @@ impl Connection {
         self.sent_at
     }
 
-    /// Sends as much as the socket takes of what is left to send.
+    /// Sends as much of the remaining output as the socket takes.
     pub(super) fn send(&mut self, batch: &[u8]) -> Result<(), LoadError> {
         while !self.to_send.is_empty() {
             match self.socket.write(&batch[self.to_send.clone()]) {
                 Ok(0) => return Err(LoadError::Closed(self.owed)),
                 Ok(count) => self.to_send.start += count,
-                // The latter while it is not connected yet.
+                // The latter if it is not connected yet.
                 Err(e)
                     if matches!(
                         e.kind(),
@@ -128,7 +128,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads until the socket is drained.
+    /// Reads until the socket is empty.
     pub(super) fn receive(
         &mut self,
         input: &mut [u8],
@@ -137,15 +137,15 @@ impl Connection {
     ) -> Result<Progress, LoadError> {
         let mut answered = 0;
         loop {
-            // What need not be looked at stays in the kernel (tcp(7), MSG_TRUNC).
+            // Bytes that need not be checked stay in the kernel (tcp(7), MSG_TRUNC).
             let skippable = self.answers.skippable().min(input.len());
             let (asked, result) = match skippable {
                 0 => (input.len(), self.socket.read(input)),
                 left => (left, discard(&self.socket, &mut input[..left])),
             };
             let count = match result {
-                // With nothing owed that is the server's right; it shows at the next request if
-                // there is one.
+                // If no response is expected, the server may do this. It is noticed at the next
+                // request, if there is one.
                 Ok(0) if self.owed == 0 => return Ok(Progress { answered, closed: true }),
                 Ok(0) => return Err(LoadError::Closed(self.owed)),
                 Ok(count) => count,
@@ -171,8 +171,8 @@ impl Connection {
     }
 }
 
-/// Takes as many bytes as fit into `room`, at most, and throws them away; where the system can,
-/// without copying them.
+/// Reads and discards at most as many bytes as fit into `room`, without copying them if the system
+/// supports that.
 fn discard(socket: &TcpStream, room: &mut [u8]) -> io::Result<usize> {
     let flags = if cfg!(target_os = "linux") { RecvFlags::TRUNC } else { RecvFlags::empty() };
     let (_, count) = recv(socket, room, flags)?;

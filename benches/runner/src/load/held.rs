@@ -1,5 +1,5 @@
-//! Connections that are kept in some state while others are measured: each a way in which real
-//! clients cost a server something without asking for anything.
+//! Connections that are kept in some state while others are measured: ways in which real clients
+//! cost a server something without making requests.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,36 +16,38 @@ use crate::answer::{Answers, Checker};
 /// How long a server may keep a reader of a large body waiting.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The receive buffer of clients that read slowly or not at all, in bytes: small, so that what they
-/// do not read stays with the server. The kernel doubles it.
+/// The receive buffer of clients that read slowly or not at all, in bytes. It is small, so that
+/// what they do not read stays with the server. The kernel doubles it.
 const RECEIVE_BUFFER_BYTES: usize = 4096;
 
-/// Connections that have had one answer and ask for nothing more.
+/// Connections that have had one response and make no further requests.
 #[derive(Debug)]
 pub struct Idle(Generator, u64);
 
 impl Idle {
-    /// Opens so many and asks hello on each.
+    /// Opens this many connections and makes a hello request on each.
     ///
     /// # Errors
-    /// When one is not taken or not answered.
+    ///
+    /// A connection is not accepted, or a request not answered.
     pub fn open(address: SocketAddr, connections: usize) -> Result<Idle, LoadError> {
         let mut generator = Generator::connect(address, connections, 1)?;
         generator.run(connections as u64)?;
         Ok(Idle(generator, connections as u64))
     }
 
-    /// Asks hello on each again, which shows that the server has kept them all.
+    /// Makes a hello request on each connection again, which shows that the server has kept them
+    /// all.
     ///
     /// # Errors
-    /// When one is not answered.
+    ///
+    /// A request is not answered.
     pub fn finish(mut self) -> Result<(), LoadError> {
         self.0.run(self.1).map(drop)
     }
 }
 
-/// Connections on each of which the client has read the first half of an answer and does not read
-/// on.
+/// Connections on which the client has read the first half of a response and does not read on.
 #[derive(Debug)]
 pub struct HalfAnswers {
     sockets: Vec<(TcpStream, Answers)>,
@@ -54,10 +56,12 @@ pub struct HalfAnswers {
 }
 
 impl HalfAnswers {
-    /// Opens so many, asks on each, and reads half of each answer's body.
+    /// Opens this many connections, makes a request on each, and reads half of each response's
+    /// body.
     ///
     /// # Errors
-    /// When one is not taken, or the first half is wrong or does not come.
+    ///
+    /// A connection is not accepted, or the first half is wrong or does not arrive.
     pub fn open(
         address: SocketAddr,
         connections: usize,
@@ -83,12 +87,13 @@ impl HalfAnswers {
     /// Reads the second halves.
     ///
     /// # Errors
-    /// When one is wrong or does not come.
+    ///
+    /// A second half is wrong or does not arrive.
     pub fn finish(mut self) -> Result<(), LoadError> {
         (0..self.sockets.len()).try_for_each(|index| self.read(index, usize::MAX))
     }
 
-    /// Reads so many bytes, or to the end of the answer.
+    /// Reads this many bytes, or up to the end of the response.
     fn read(&mut self, index: usize, mut bytes: usize) -> Result<(), LoadError> {
         let (socket, answers) = &mut self.sockets[index];
         let mut input = [0; RECEIVE_BUFFER_BYTES];
@@ -106,27 +111,28 @@ impl HalfAnswers {
     }
 }
 
-/// Clients that ask for a large body again and again and read it a little at a time, from a thread
-/// of their own.
+/// Clients that request a large body again and again and read it a little at a time, on a thread of
+/// their own.
 #[derive(Debug)]
 pub struct SlowReaders {
     is_over: Arc<AtomicBool>,
-    /// Answers that were read so far.
+    /// The number of responses that were read so far.
     answered: Arc<AtomicU64>,
     thread: JoinHandle<Result<(), LoadError>>,
 }
 
 impl SlowReaders {
-    /// What each reads at a time.
+    /// How much each client reads at a time.
     const STEP_BYTES: usize = 4096;
 
     /// The time between two reads: with the step, 200 KiB a second for each reader.
     const STEP_TIME: Duration = Duration::from_millis(20);
 
-    /// Starts so many.
+    /// Starts this many clients.
     ///
     /// # Errors
-    /// When a connection is not taken.
+    ///
+    /// A connection is not accepted.
     pub fn start(
         address: SocketAddr,
         connections: usize,
@@ -177,10 +183,11 @@ impl SlowReaders {
         Ok(())
     }
 
-    /// Stops them: how many answers they have read, all of them right.
+    /// Stops the clients. Returns how many responses they have read, all of them correct.
     ///
     /// # Errors
-    /// When one was wrong or its connection ended.
+    ///
+    /// A response was wrong, or its connection ended.
     pub fn finish(self) -> Result<u64, LoadError> {
         self.is_over.store(true, Ordering::Relaxed);
         self.thread
@@ -190,8 +197,8 @@ impl SlowReaders {
     }
 }
 
-/// Connects with a small receive buffer, which must be set before: it bounds the window that the
-/// server is offered.
+/// Connects with a small receive buffer. It must be set first, because it limits the window that is
+/// announced to the server.
 fn connect_slow(address: SocketAddr) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES)?;

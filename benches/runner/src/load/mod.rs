@@ -1,9 +1,10 @@
-//! A load generator that checks every answer, for a number of requests or for a time.
+//! A load generator that checks every response, for a number of requests or for a time.
 //!
-//! One thread, closed loop: each connection sends as many requests as the pipeline is deep, waits
-//! for all the answers, checks them, and goes on while requests are left. It stops when a server
-//! stops answering; it never asks again. [`open_loop`] sends at a constant rate instead; [`held`]
-//! keeps connections in some state meanwhile; [`wrk`] runs the program of that name.
+//! It is single-threaded and a closed loop: each connection sends as many requests as the pipeline
+//! is deep, waits for all responses, checks them, and goes on while requests are left. It stops
+//! when a server stops answering, and never repeats a request. [`open_loop`] sends at a constant
+//! rate instead; [`held`] keeps connections in some state meanwhile; [`wrk`] runs the program of
+//! that name.
 
 mod connection;
 pub mod held;
@@ -23,8 +24,8 @@ use crate::answer::{BODY, Checker, WrongAnswer};
 use crate::histogram::Histogram;
 use connection::{Connection, Progress};
 
-/// How long the generator waits with nothing coming from the server at all before it gives up. A
-/// server under valgrind is fifty times slower than itself, and still answers within this.
+/// How long the generator waits without any input from the server before it gives up. A server
+/// under valgrind is fifty times slower than usual, and still answers within this time.
 const SILENCE_MAX: Duration = Duration::from_secs(20);
 
 quick_error! {
@@ -42,19 +43,19 @@ quick_error! {
             from()
             source(error)
         }
-        /// The server closed a connection on which it owed answers.
+        /// The server closed a connection on which responses were expected.
         Closed(owed: usize) {
             display("the server closed a connection with {} answers owed", owed)
         }
-        /// The server sent more than it was asked for.
+        /// The server sent more than was requested.
         Surplus {
             display("the server sent more answers than it got requests")
         }
-        /// The server went silent.
+        /// The server stopped answering.
         Silent(answered: u64, requests: u64) {
             display("the server went silent after {} of {} answers", answered, requests)
         }
-        /// An outside generator reported errors.
+        /// An external generator reported errors.
         Outside(what: String) {
             display("{}", what)
         }
@@ -67,7 +68,7 @@ quick_error! {
     }
 }
 
-/// What is asked, and what must come back.
+/// A request and the expected response.
 #[derive(Debug, Clone)]
 pub struct Exchange {
     head: String,
@@ -77,54 +78,54 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// `GET /`, answered with [`BODY`].
+    /// Makes a `GET /`, answered with [`BODY`].
     pub fn hello(address: SocketAddr) -> Exchange {
         Exchange::get(address, "/", BODY.to_vec())
     }
 
-    /// `GET` of a path, answered with a body.
+    /// Makes a `GET` of a path, answered with a body.
     pub fn get(address: SocketAddr, path: &str, answer_body: Vec<u8>) -> Exchange {
         let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n");
         Exchange { head, request_body: Vec::new(), answer_body, close: false }
     }
 
-    /// `POST /` with a body, answered with [`BODY`].
+    /// Makes a `POST /` with a body, answered with [`BODY`].
     pub fn post(address: SocketAddr, request_body: Vec<u8>) -> Exchange {
         let length = request_body.len();
         let head = format!("POST / HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\n");
         Exchange { head, request_body, answer_body: BODY.to_vec(), close: false }
     }
 
-    /// The same, answered with another body.
+    /// Sets another body for the response.
     pub fn answered_with(mut self, answer_body: Vec<u8>) -> Exchange {
         self.answer_body = answer_body;
         self
     }
 
-    /// The same, on a connection that the server is to close after its answer.
+    /// Sets that the server must close the connection after its response.
     pub fn closing(mut self) -> Exchange {
         self.head.push_str("Connection: close\r\n");
         self.close = true;
         self
     }
 
-    /// The bytes to send.
+    /// Returns the bytes to send.
     fn request(&self) -> Vec<u8> {
         [self.head.as_bytes(), b"\r\n", &self.request_body].concat()
     }
 }
 
-/// What a run of requests took.
+/// The result of a run of requests.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// Requests sent and answers checked.
+    /// The number of requests sent and responses checked.
     pub requests: u64,
-    /// From the first request to the last answer.
+    /// The time from the first request to the last response.
     pub wall: Duration,
-    /// CPU time of the generator: near `wall`, it was the generator that set the pace, not the
-    /// server.
+    /// CPU time of the generator. If it is close to `wall`, the generator was the bottleneck, not
+    /// the server.
     pub generator: Duration,
-    /// From the sending of a request, or of the batch that it is in, to its answer.
+    /// The time from sending a request, or the batch in which it is, to its response.
     pub latency: Histogram,
 }
 
@@ -138,17 +139,18 @@ pub struct Generator {
     batch: Vec<u8>,
     request_bytes: usize,
     pipeline: usize,
-    /// Each connection is for one request.
+    /// Whether each connection is for one request.
     close: bool,
     checker: Checker,
     input: Box<[u8]>,
 }
 
 impl Generator {
-    /// Opens `connections`, each of which will have up to `pipeline` hello requests under way.
+    /// Opens `connections`, each of which will have up to `pipeline` simultaneous hello requests.
     ///
     /// # Errors
-    /// When the server does not take a connection.
+    ///
+    /// The server does not accept a connection.
     pub fn connect(
         address: SocketAddr,
         connections: usize,
@@ -157,10 +159,12 @@ impl Generator {
         Generator::open(address, connections, pipeline, Exchange::hello(address))
     }
 
-    /// The same for another exchange than hello. One that closes the connection has no pipeline.
+    /// Opens connections for another exchange than hello. An exchange that closes the connection
+    /// has no pipeline.
     ///
     /// # Errors
-    /// When the server does not take a connection.
+    ///
+    /// The server does not accept a connection.
     pub fn open(
         address: SocketAddr,
         connections: usize,
@@ -187,18 +191,21 @@ impl Generator {
         })
     }
 
-    /// Sends `requests` over all connections together and checks every answer. May be called again.
+    /// Sends `requests` over all connections together and checks every response. May be called
+    /// again.
     ///
     /// # Errors
-    /// When an answer is wrong or does not come. The connections are of no use then.
+    ///
+    /// A response is wrong or does not arrive. The connections cannot be used any more.
     pub fn run(&mut self, requests: u64) -> Result<Run, LoadError> {
         self.run_until(requests, None)
     }
 
-    /// Sends requests for so long and checks every answer. May be called again.
+    /// Sends requests for this time and checks every response. May be called again.
     ///
     /// # Errors
-    /// As [`run`](Generator::run).
+    ///
+    /// As for [`run`](Generator::run).
     pub fn run_for(&mut self, time: Duration) -> Result<Run, LoadError> {
         self.run_until(u64::MAX, Some(Instant::now() + time))
     }
@@ -232,13 +239,12 @@ impl Generator {
         })
     }
 
-    /// Takes what has come on a connection, and sends the next requests if nothing is owed any
-    /// more.
+    /// Reads from a connection, and sends the next requests if no more responses are expected.
     fn ready(&mut self, event: &Event, work: &mut Work) -> Result<(), LoadError> {
         let Token(index) = event.token();
         let Some(Progress { answered, closed }) = self.receive(event)? else { return Ok(()) };
         let connection = &mut self.connections[index];
-        // Of a connection for one request its end is part of the answer.
+        // If a connection is for one request, its end is part of the response.
         let is_complete = connection.owes_nothing() && (closed || !self.close);
         let counted =
             if self.close { u64::from(is_complete && connection.is_under_way()) } else { answered };
@@ -253,14 +259,14 @@ impl Generator {
         Ok(())
     }
 
-    /// Sends what is left to send and reads what can be read; `None` if nothing can.
+    /// Sends the remaining output and reads what is available; `None` if there is nothing to read.
     fn receive(&mut self, event: &Event) -> Result<Option<Progress>, LoadError> {
         let Token(index) = event.token();
         let connection = &mut self.connections[index];
         if event.is_writable() {
             connection.send(&self.batch)?;
         }
-        // The kernel reports writable for every new socket; only what can be read is worth a read.
+        // The kernel reports every new socket as writable; only a readable one is worth a read.
         if !event.is_readable() && !event.is_read_closed() && !event.is_error() {
             return Ok(None);
         }
@@ -283,7 +289,7 @@ impl Generator {
     }
 }
 
-/// What a run has done and has yet to do.
+/// What a run has done, and what is left.
 struct Work {
     unsent: u64,
     sent: u64,
@@ -291,7 +297,7 @@ struct Work {
     latency: Histogram,
 }
 
-/// Waits; a signal is no reason to stop.
+/// Waits. A signal does not end the run.
 fn wait(poll: &mut Poll, events: &mut Events, time_max: Duration) -> io::Result<()> {
     loop {
         match poll.poll(events, Some(time_max)) {

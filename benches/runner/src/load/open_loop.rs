@@ -1,9 +1,9 @@
 //! Requests at a constant rate, whatever the server does.
 //!
-//! A closed loop asks a slow server less often, and so hardly sees its slow moments. Here each
-//! request has a time at which it is due, and its latency counts from that time, also when it is
-//! sent later because the answer before it is late: the correction for coordinated omission that
-//! wrk2 made known.
+//! A closed loop sends fewer requests to a slow server, and therefore hardly notices its slow
+//! moments. Here each request has a time at which it is due, and its latency counts from that time,
+//! even if it is sent later because the previous response is late. This is the correction for
+//! coordinated omission that wrk2 made known.
 
 use std::time::{Duration, Instant};
 
@@ -13,34 +13,33 @@ use super::{Generator, LoadError, SILENCE_MAX, thread_time, wait};
 use crate::histogram::Histogram;
 use crate::load::connection::Progress;
 
-/// A wait shorter than this is spent asking again and again: the kernel's time-out counts in
-/// milliseconds.
+/// Waits shorter than this are busy-waits: the kernel's time-out counts in milliseconds.
 const SPIN_MAX: Duration = Duration::from_millis(2);
 
-/// What a run at a constant rate took.
+/// The result of a run at a constant rate.
 #[derive(Debug, Clone)]
 pub struct OpenRun {
-    /// Requests sent and answers checked.
+    /// The number of requests sent and responses checked.
     pub requests: u64,
-    /// From the first due time to the last answer. Much longer than was asked for, the server did
-    /// not keep up.
+    /// The time from the first due time to the last response. If it is much longer than requested,
+    /// the server did not keep up.
     pub wall: Duration,
-    /// CPU time of the generator, which spins: it says nothing.
+    /// CPU time of the generator, which is meaningless because it busy-waits.
     pub generator: Duration,
-    /// From the time at which a request was due to its answer.
+    /// The time from when a request was due to its response.
     pub latency: Histogram,
-    /// How late the generator itself was with requests for which a connection was free: part of the
-    /// latency that is not the server's.
+    /// How late the generator itself was with requests for which a connection was free: this part
+    /// of the latency is not the server's.
     pub lateness: Histogram,
 }
 
-/// Which request is due when, and on which connection.
+/// When each request is due, and on which connection.
 struct Schedule {
     start: Instant,
     interval: Duration,
     connections: u64,
     total: u64,
-    /// The first request whose time has not come yet.
+    /// The first request that is not due yet.
     next_due: u64,
     /// For each connection, the request that it sends next or waits for.
     current: Vec<u64>,
@@ -57,11 +56,12 @@ impl Schedule {
 }
 
 impl Generator {
-    /// Sends requests at a constant rate per second for so long, one at a time on each connection
+    /// Sends requests at a constant rate per second for this time, one at a time on each connection
     /// in turn.
     ///
     /// # Errors
-    /// When an answer is wrong or does not come. The connections are of no use then.
+    ///
+    /// A response is wrong or does not arrive. The connections cannot be used any more.
     pub fn run_at_rate(&mut self, rate: f64, time: Duration) -> Result<OpenRun, LoadError> {
         let generator = thread_time();
         let connections = self.connections.len() as u64;
@@ -100,7 +100,7 @@ impl Generator {
                             .saturating_duration_since(schedule.due(schedule.current[index])),
                     );
                     schedule.current[index] += connections;
-                    // What has become due meanwhile has waited for this answer.
+                    // A request that has become due meanwhile has waited for this response.
                     if schedule.current[index] < schedule.next_due {
                         self.send_one(index)?;
                     }
@@ -117,7 +117,7 @@ impl Generator {
         })
     }
 
-    /// Sends the requests whose time has come, on connections that are free.
+    /// Sends the requests that are due, on connections that are free.
     fn send_due(
         &mut self,
         schedule: &mut Schedule,

@@ -1,7 +1,6 @@
-//! Runs wrk, which has shapes of load of its own (several threads) that articles quote.
+//! Runs wrk, whose kinds of load (several threads) are used in articles.
 //!
-//! wrk looks at the status of an answer only, so what it is run against must have been checked
-//! before.
+//! wrk checks only the status of a response, so the server must have been checked before.
 
 use std::env;
 use std::fs;
@@ -13,7 +12,7 @@ use std::time::Duration;
 use super::LoadError;
 use crate::process::children_times;
 
-/// Prints one line that is easy to read.
+/// Prints one line that is easy to parse.
 const SCRIPT: &str = r#"
 done = function(summary, latency, requests)
   local errors = summary.errors
@@ -23,10 +22,10 @@ done = function(summary, latency, requests)
 end
 "#;
 
-/// What a run of wrk took.
+/// The result of a run of wrk.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WrkRun {
-    /// Requests that were answered.
+    /// The number of requests that were answered.
     pub requests: u64,
     /// By wrk's clock.
     pub wall: Duration,
@@ -36,10 +35,11 @@ pub struct WrkRun {
     pub latency: [Duration; 3],
 }
 
-/// Runs wrk with so many threads and connections together for so long.
+/// Runs wrk with this many threads, and connections in total, for this time.
 ///
 /// # Errors
-/// When it cannot be run, or reports errors.
+///
+/// wrk cannot be run, or reports errors.
 pub fn run(
     wrk: &Path,
     address: SocketAddr,
@@ -74,7 +74,7 @@ pub fn run(
     Ok(run)
 }
 
-/// The result, and how many errors there were.
+/// Returns the result and the number of errors.
 fn parse(text: &str) -> Option<(WrkRun, u64)> {
     let line = text.lines().find_map(|line| line.strip_prefix("rotor-bench "))?;
     let figures: Vec<u64> =
@@ -90,7 +90,7 @@ fn parse(text: &str) -> Option<(WrkRun, u64)> {
     Some((run, *errors))
 }
 
-/// The script as a file, removed with the value.
+/// The script as a file, which is removed when the value is dropped.
 struct Script(PathBuf);
 
 impl Script {
@@ -103,7 +103,7 @@ impl Script {
 
 impl Drop for Script {
     fn drop(&mut self) {
-        // In the system's directory for such files; one that stays there does no harm.
+        // It is in the system's temporary directory; if it stays there, that does no harm.
         let _ = fs::remove_file(&self.0);
     }
 }

@@ -1,6 +1,6 @@
-//! CPU time of the server per request. The speed of a shared machine drifts by a fifth within
-//! minutes, so the servers take turns, a ratio is made of figures of the same round, and what is
-//! reported is the median of the rounds with the lowest and the highest beside it.
+//! CPU time of the server per request. The speed of a shared machine varies by a fifth within
+//! minutes, so the servers take turns, a ratio is made from figures of the same round, and the
+//! report has the median of the rounds with the lowest and the highest.
 
 use super::{MeasureError, PATIENCE};
 use crate::arguments::{Arguments, ServerCommand};
@@ -10,7 +10,7 @@ use crate::server::Server;
 use crate::spread::Spread;
 use crate::table::Table;
 
-/// A server or generator that has worked for this share of the time has set the pace.
+/// A server or generator that worked for this share of the time was the bottleneck.
 const BUSY: f64 = 0.90;
 
 /// One server in one round.
@@ -18,7 +18,7 @@ struct Sample {
     total_us: f64,
     user_us: f64,
     requests_per_second: f64,
-    /// Shares of the wall-clock time; a server of several threads may have more than one whole.
+    /// Shares of the wall-clock time; a server with several threads may exceed one.
     server_busy: f64,
     generator_busy: f64,
 }
@@ -52,7 +52,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<String, MeasureError> {
     Ok(table.to_markdown() + &notes)
 }
 
-/// What is to be said where it was not the server that set the pace.
+/// Returns a note if the server was not the bottleneck.
 fn pace_note(samples: &[Sample]) -> Option<&'static str> {
     if median(samples, |s| s.server_busy) >= BUSY {
         None
@@ -87,7 +87,7 @@ fn sample(
     server: &ServerCommand,
     cores: Option<Cores>,
 ) -> Result<Sample, MeasureError> {
-    // A child inherits the cores of the thread that starts it, with no moment in between.
+    // A child inherits the cores of the thread that starts it, from its first moment.
     cores.as_ref().map_or(Ok(()), Cores::enter_server)?;
     let running =
         Server::start(server.command(), PATIENCE).map_err(|e| MeasureError::server(server, e))?;
@@ -97,7 +97,7 @@ fn sample(
     let mut generator =
         Generator::connect(running.address(), arguments.connections, arguments.pipeline)
             .map_err(failed)?;
-    // Caches, allocator and branch predictors settle outside the measured time.
+    // Warms up caches, allocator and branch predictors before the measured time.
     generator.run(arguments.requests.div_ceil(10)).map_err(failed)?;
     let before = cpu_times(running.pid())?;
     let run = generator.run(arguments.requests).map_err(failed)?;
@@ -113,7 +113,7 @@ fn sample(
     })
 }
 
-/// `median (lowest–highest)`; a run shorter than the clock's tick has none.
+/// Formats `median (lowest–highest)`; a run shorter than the clock's tick has none.
 fn text(figures: impl Iterator<Item = f64>, digits: usize) -> String {
     Spread::of(figures).map_or_else(|| "-".to_owned(), |spread| spread.to_text(digits))
 }

@@ -1,5 +1,5 @@
-//! User instructions per request, counted by valgrind's callgrind: the figure that answers "did it
-//! change", since it hardly differs from run to run.
+//! User instructions per request, counted by valgrind's callgrind. This figure shows best whether
+//! something has changed, since it hardly differs from run to run.
 
 use std::process::Command;
 
@@ -32,7 +32,8 @@ fn count(
     requests: u64,
 ) -> Result<u64, MeasureError> {
     let report = Report::new("callgrind");
-    // Fair scheduling, else the threads of a server starve each other on valgrind's one lock.
+    // Fair scheduling; otherwise the threads of a server starve each other on valgrind's single
+    // lock.
     valgrind.args(["-q", "--tool=callgrind", "--fair-sched=try"]);
     valgrind.arg(format!("--callgrind-out-file={}", report.path().display()));
     run_once(arguments, server.command_under(valgrind), requests, Server::terminate)
@@ -42,8 +43,8 @@ fn count(
         .ok_or_else(|| MeasureError::Report("callgrind", "it has no line 'totals:'".to_owned()))
 }
 
-/// All instructions of the run, of all threads: the line `totals: N` at the end of callgrind's
-/// file.
+/// Returns the number of instructions of the run, of all threads: the line `totals: N` at the end
+/// of callgrind's file.
 fn parse_total(text: &str) -> Option<u64> {
     text.lines().rev().find_map(|line| line.strip_prefix("totals:"))?.trim().parse().ok()
 }

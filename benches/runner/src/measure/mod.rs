@@ -1,4 +1,4 @@
-//! The measurements, a module each. Each answers with the lines to print.
+//! The measurements, one module each. Each returns the lines to print.
 
 mod cpu;
 mod instructions;
@@ -18,7 +18,7 @@ use crate::arguments::{Arguments, Measurement, ServerCommand};
 use crate::load::Generator;
 use crate::server::{Server, ServerError};
 
-/// How long a server may take to start or to end; one under a tool takes seconds.
+/// How long a server may take to start or to end. Under a tool it takes seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 quick_error! {
@@ -30,13 +30,13 @@ quick_error! {
             display("{}", label)
             source(&**error)
         }
-        /// The machine does not offer what was asked for.
+        /// The computer does not support what was requested.
         System(error: io::Error) {
             display("this system does not allow the measurement")
             from()
             source(error)
         }
-        /// A tool's report is not what we know.
+        /// A tool's report has an unknown format.
         Report(tool: &'static str, why: String) {
             display("the report of {} is not understood: {}", tool, why)
         }
@@ -52,11 +52,12 @@ impl MeasureError {
     }
 }
 
-/// Runs the measurement that was asked for.
+/// Runs the requested measurement.
 ///
 /// # Errors
-/// When a server misbehaves or the system lacks what is needed. A missing tool is no error: the
-/// text says so.
+///
+/// A server misbehaves, or the system lacks something necessary. A missing tool is not an error,
+/// but reported in the text.
 pub fn run(arguments: &Arguments) -> Result<String, MeasureError> {
     match arguments.measurement {
         Measurement::Syscalls => syscalls::run(arguments),
@@ -65,10 +66,11 @@ pub fn run(arguments: &Arguments) -> Result<String, MeasureError> {
     }
 }
 
-/// Runs a server once under a tool, from its start to its end, with so many requests.
+/// Runs a server once under a tool, from its start to its end, with this many requests.
 ///
-/// Two runs, one of twice as many requests, cancel what the start, the connections and the end
-/// cost: the difference over the requests is what a request costs.
+/// With two runs, one of them with twice as many requests, the cost of the start, the connections
+/// and the end cancels out: the difference divided by the number of requests is the cost of a
+/// request.
 fn run_once(
     arguments: &Arguments,
     command: Command,
@@ -79,16 +81,16 @@ fn run_once(
     let mut generator =
         Generator::connect(server.address(), arguments.connections, arguments.pipeline)?;
     generator.run(requests)?;
-    // With which status it ends is not ours to judge: a server without a handler dies of the
-    // signal. The connections stay open until then, since how many of them it would still see
-    // closing is chance.
+    // The exit status does not matter: a server without a handler is killed by the signal. The
+    // connections stay open until then, since otherwise the number of closed connections that it
+    // would notice would be random.
     end(server, PATIENCE)?;
     drop(generator);
     Ok(())
 }
 
-/// A file that a tool writes its report to, in the temporary directory, under a name that no other
-/// run uses. It is removed with the value, so also after a failed run.
+/// A file in the temporary directory to which a tool writes its report, under a unique name. It is
+/// removed when the value is dropped, even after a failed run.
 struct Report(PathBuf);
 
 impl Report {
@@ -107,7 +109,7 @@ impl Report {
 
 impl Drop for Report {
     fn drop(&mut self) {
-        // There may be none, when the tool did not get as far.
+        // The file may not exist if the tool failed early.
         let _ = fs::remove_file(&self.0);
     }
 }

@@ -1,8 +1,8 @@
 //! System calls per request, counted by strace.
 //!
-//! A traced server is several times slower, so more connections are ready at each wait than
-//! without: the share of `epoll_wait` is smaller than in real life, for every server alike. What a
-//! server reads and writes for a request does not depend on it.
+//! A traced server is several times slower, so more connections are ready at each wait than without
+//! strace: the share of `epoll_wait` is smaller than in reality, for every server alike. What a
+//! server reads and writes for a request is not affected.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -13,7 +13,7 @@ use crate::program;
 use crate::server::Server;
 use crate::table::Table;
 
-/// Calls by name.
+/// The number of calls, by name.
 type Calls = BTreeMap<String, u64>;
 
 pub(super) fn run(arguments: &Arguments) -> Result<String, MeasureError> {
@@ -45,7 +45,7 @@ fn count(
     parse_summary(&text).ok_or(MeasureError::Report("strace", text))
 }
 
-/// Reads the lines `% time, seconds, usecs/call, calls, [errors,] name` between the two rulers.
+/// Parses the lines `% time, seconds, usecs/call, calls, [errors,] name` between the two rulers.
 fn parse_summary(text: &str) -> Option<Calls> {
     let lines = text.lines().skip_while(|line| !line.starts_with("---")).skip(1);
     lines
@@ -58,7 +58,7 @@ fn parse_summary(text: &str) -> Option<Calls> {
         .filter(|calls| !calls.is_empty())
 }
 
-/// The difference of two runs over the requests that it is made of; most frequent first.
+/// Returns the difference of two runs per request, most frequent calls first.
 fn per_request(once: &Calls, twice: &Calls, requests: u64) -> Vec<(String, f64)> {
     let mut calls: Vec<(String, f64)> = twice
         .iter()
@@ -71,7 +71,7 @@ fn per_request(once: &Calls, twice: &Calls, requests: u64) -> Vec<(String, f64)>
     calls
 }
 
-/// Names what is called at least once in a thousand requests; the rest is chance.
+/// Lists the calls that are made at least once in a thousand requests; the others are random.
 fn describe(per_request: &[(String, f64)]) -> String {
     let often = per_request.iter().filter(|(_, calls)| calls.abs() >= 0.001);
     often.map(|(name, calls)| format!("{name} {calls:.3}")).collect::<Vec<_>>().join(", ")
