@@ -44,7 +44,7 @@ pub struct Config {
     pub(crate) blocking: Option<Blocking>,
 }
 
-/// When `run` returns without a request from outside.
+/// When `run` returns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum ExitPolicy {
@@ -201,7 +201,7 @@ impl Config {
         self
     }
 
-    /// Sets when `run` returns without a request from outside. Default: when no machine is left.
+    /// Sets when `run` returns. Default: when no machine is left, or on request.
     pub fn exit(mut self, policy: ExitPolicy) -> Config {
         self.exit = policy;
         self

@@ -41,9 +41,9 @@ pub struct LoopTimes {
 }
 
 impl LoopTimes {
-    /// Returns the share of its time in which the loop was busy since `earlier` was read, from 0 to
-    /// 1. At 0.99, for example, the loop could serve about one hundredth more. Returns `None` if no
-    /// turn has ended since then.
+    /// Returns the share of its time in which the loop was busy since `earlier` was read, a number
+    /// from 0 to 1: at 0.99, for example, the loop could serve about one hundredth more. Returns
+    /// `None` if no turn has ended since then.
     #[doc(alias = "utilization")]
     pub fn utilisation(&self, earlier: &LoopTimes) -> Option<f64> {
         let busy = self.busy.saturating_sub(earlier.busy).as_secs_f64();

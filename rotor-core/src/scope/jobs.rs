@@ -164,9 +164,9 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
     /// the job is done.
     ///
     /// The job waits in the same queue as all others that ask for a permit, and blocks no thread
-    /// meanwhile. It does count as one of the pool's waiting jobs until its future is dropped. A
-    /// job that has become too late ([`begin_before`](JobBuilder::begin_before)) counts until its
-    /// turn has come. If the permits are closed, its future returns
+    /// meanwhile. It still counts towards the pool's limit of jobs; dropping its future frees that
+    /// place. A job that has become too late ([`begin_before`](JobBuilder::begin_before)) keeps its
+    /// place until its turn has come. If the permits are closed, its future returns
     /// [`Lost::Cancelled`](crate::Lost::Cancelled).
     ///
     /// With permits, the jobs of several pools can share a resource that stands only a few users at
