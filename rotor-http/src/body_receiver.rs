@@ -129,8 +129,8 @@ impl BodyReceiver {
         }
     }
 
-    /// Creates a receiver for a message that arrives in frames. If it has an announced length, this
-    /// has been checked against the frames by the time that the body ends.
+    /// Creates a receiver for a message that arrives in frames. If a length was announced, it has
+    /// been checked against the frames by the time that the body ends.
     pub(crate) fn framed(body: Body) -> BodyReceiver {
         let mut receiver = BodyReceiver::announced(body);
         receiver.framed = match body {

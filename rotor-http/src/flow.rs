@@ -21,7 +21,7 @@ use rotor_stream::Intent;
 /// | `Wait` | nothing more can be done before this | the same |
 /// | `Again` | there may be more to do with the input at hand | the same; the stream calls again, within its budgets |
 /// | `Done` | the handler is done | the connection ends, or continues in another protocol |
-/// | `Fail` | the rest cannot be received | the connection is reset (server); never happens (client) |
+/// | `Fail` | the rest cannot be received | the connection is reset (HTTP/1.1, server); never happens otherwise |
 #[must_use = "a step that is not followed leaves its connection without anything to wait for"]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Flow<D, F = Infallible> {
@@ -31,9 +31,9 @@ pub(crate) enum Flow<D, F = Infallible> {
     Fail(F),
 }
 
-/// How many steps are made in a row before the stream is requested to call again, so that its
-/// budgets are kept and other connections get their turn. A batch takes one call from the stream's
-/// budget.
+/// How many steps are made in a row before the stream is asked to call again, so that its
+/// budgets are kept and other connections get their turn. Each step of a full batch takes one call
+/// from the stream's budget of calls.
 pub(crate) const BATCH: u32 = 64;
 
 impl<D, F> Flow<D, F> {
@@ -82,7 +82,7 @@ enum Input {
 }
 
 impl Wait {
-    /// Waits for what was waited for before, and no longer.
+    /// Waits for what was waited for before, until the same deadline.
     pub(crate) const AS_BEFORE: Wait =
         Wait { input: Input::AsBefore, flush: None, deadline: Deadline::Keep };
 

@@ -189,7 +189,7 @@ pub(crate) struct Data<'a> {
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum PutData {
     Sent(SentData),
-    /// Another stream has used the rest of the connection's window. The stream returns to the
+    /// Another stream has used the rest of the connection's window. This stream returns to the
     /// schedule once there is more.
     NoWindow,
     NoRoom,

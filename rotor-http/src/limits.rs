@@ -10,7 +10,8 @@ macro_rules! limits {
         /// The limits and deadlines of a connection, each with a default that fits a public server.
         ///
         /// "Beyond: 431 and close" means that a server sends a response with this status if the
-        /// limit is exceeded, and then closes the connection. A client fails the request instead.
+        /// limit is exceeded, and then closes the connection. On HTTP/2, if only one request is
+        /// affected, the others go on. A client fails the request instead.
         ///
         /// ```
         /// # mod rotor { pub use rotor_http as http; }
@@ -140,9 +141,10 @@ limits! {
     /// Sets how many bytes of a body that no handler takes are read and discarded to keep the
     /// connection. Default 64 KiB: for more than that, a new connection is cheaper. Beyond: close.
     drained_body_bytes_max: u64 = 64 << 10;
-    /// Sets the high-water mark of a connection's output, in bytes: above it, the connection
-    /// accepts no requests and no body from its peer and its handler. Default 64 KiB; at least 1,
-    /// since a handler that waits for room would otherwise wait forever.
+    /// Sets the high-water mark of a connection's output, in bytes. Above it, a server reads no
+    /// more requests and no more of a body, and a handler should write no more (`room` returns 0).
+    /// Default 64 KiB; at least 1, since a handler that waits for room would otherwise wait for
+    /// ever.
     #[doc(alias = "backpressure")]
     output_high_water: usize = 64 << 10, within 1, usize::MAX;
     /// Sets how many interim responses (1xx) a client accepts before the final one. Default 16.

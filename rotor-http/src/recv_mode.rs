@@ -9,8 +9,8 @@ pub enum RecvMode {
     /// server responds with 413, before the body is sent if its length was announced; a client's
     /// request fails.
     Buffered(usize),
-    /// The body in pieces, then its end. Each piece but the last has at least this many bytes (at
-    /// least 1, at most half the input's high-water mark).
+    /// The body in pieces, then its end. Each piece but the last has at least this many bytes: 0
+    /// counts as 1, and a value above 32 KiB as 32 KiB.
     Progressive(usize),
     /// The body in pieces as they arrive, then its end. Each piece is a
     /// [`Block`](rotor_stream::Block) that can be written elsewhere without a copy, for handlers

@@ -167,11 +167,11 @@ impl HeadReader {
         }
     }
 
-    /// Reads a usual request head that has arrived whole. If this returns `None`,
+    /// Reads a request head of the usual kind that has arrived whole. If this returns `None`,
     /// [`read_request_slowly`](HeadReader::read_request_slowly) decides.
     ///
-    /// There are two functions so that the compiler builds the head in its final place. A head that
-    /// one function returned from both would be copied there.
+    /// There are two functions so that the compiler builds the head in its final place. If a single
+    /// function returned the heads of both paths, they would be copied there.
     #[inline(always)]
     pub(crate) fn read_whole_request<'a>(
         &self,
@@ -310,7 +310,8 @@ impl ScanLimits {
     }
 }
 
-/// Returns bytes as text, if they are ASCII; the scanner has checked that.
+/// Returns the bytes as text if they are ASCII. The scanner has checked methods and targets for
+/// that, but not reason phrases.
 fn text(bytes: &[u8]) -> Option<&str> {
     bytes.is_ascii().then(|| std::str::from_utf8(bytes).ok()).flatten()
 }

@@ -7,8 +7,8 @@ use crate::semantics::grammar::{self, TARGET, TCHAR, VALUE};
 use crate::semantics::method::Method;
 use crate::semantics::version::Version;
 
-/// The first byte of a TLS record: a client's first record, and the record that a server sends to a
-/// client that does not use TLS (RFC 8446 §5.1).
+/// The first bytes of TLS records (RFC 8446 §5.1): of a client's first record, and of the record
+/// that a server sends to a client that does not use TLS.
 const TLS_HANDSHAKE: u8 = 22;
 const TLS_ALERT: u8 = 21;
 

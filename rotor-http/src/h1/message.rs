@@ -27,7 +27,7 @@ pub(super) enum Phase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
     Unsaid,
-    /// A length was set, but a message with this status has no body (304).
+    /// A message with this status has no body, even if a length was set (304).
     Empty,
     /// This many bytes are left.
     Length(u64),
@@ -116,7 +116,7 @@ impl MessageState {
     ) -> Result<(), MessageError> {
         self.expect_fields()?;
         check_field(name, value)?;
-        // The length is compared first: hardly any field has the same.
+        // The length is compared first: hardly any other field has the same length.
         self.has_upgrade |= name.len() == 7 && name.eq_ignore_ascii_case("Upgrade");
         out.put_all(&[name.as_bytes(), b": ", value, b"\r\n"]);
         Ok(())

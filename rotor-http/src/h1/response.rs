@@ -45,8 +45,8 @@ pub enum Ending {
     /// No final status was written: an error page can still be sent.
     Unstarted,
     /// The response has begun and is incomplete: what was written may be sent, then the connection
-    /// is aborted. A body that ends with the connection ([`add_chunked`] to a peer of 1.0) must be
-    /// aborted by a reset, since a regular end would complete it (RFC 9112 §8).
+    /// is cut off. If the body would end with the connection ([`add_chunked`] to a peer of 1.0),
+    /// the connection must be reset, since a regular end would complete the body (RFC 9112 §8).
     ///
     /// [`add_chunked`]: ResponseState::add_chunked
     Unfinished,
@@ -222,8 +222,8 @@ impl ResponseState {
     ///
     /// # Errors
     ///
-    /// `LengthTwice`; `BodyForbidden` with 1xx, 204, 205 (unless it is 0), and 2xx to CONNECT;
-    /// `StartLineMissing`, `FieldTooLate`, `AlreadyDone`.
+    /// `LengthTwice`; `BodyForbidden` with 1xx, 204, 205 (unless the length is 0), and 2xx to
+    /// CONNECT; `StartLineMissing`, `FieldTooLate`, `AlreadyDone`.
     #[inline]
     pub fn add_length(&mut self, out: &mut impl Sink, length: u64) -> Result<(), MessageError> {
         self.message.expect_length()?;
@@ -376,7 +376,7 @@ impl ResponseState {
     ///
     /// # Errors
     ///
-    /// `BodyTooShort`: write the rest, or let the connection be aborted. `StartLineMissing`,
+    /// `BodyTooShort`: write the rest, or let the connection be cut off. `StartLineMissing`,
     /// `FieldsNotDone`, `AlreadyDone`.
     #[inline]
     pub fn done(&mut self, out: &mut impl Sink) -> Result<(), MessageError> {

@@ -47,10 +47,10 @@ impl BodiesWatch {
 
     /// Returns the time until which no body is late.
     ///
-    /// That is as long as bodies arrive fast enough, whichever they are. It is also extended while
-    /// the peer may not be able to send: if the `left` bytes of the connection's window are less
-    /// than a step, since other bodies may occupy them; and if `unsent` bytes of our output wait,
-    /// since the peer may not have received a WINDOW_UPDATE among them.
+    /// As long as bodies arrive fast enough, none is late, whichever they are. The time is also
+    /// extended while the peer may not be able to send: if the `left` bytes of the connection's
+    /// window are less than a step, since other bodies may occupy the rest; and if `unsent` bytes
+    /// of our output wait, since the peer may not have received a WINDOW_UPDATE among them.
     pub(crate) fn until(&self, left: u32, unsent: usize, limits: &Limits, now: Time) -> Time {
         let is_held_up = unsent > 0 || u64::from(left) < limits.body_step().0;
         if is_held_up { now + limits.body_grace } else { self.watch.until() }

@@ -27,7 +27,7 @@ pub enum ErrorCode {
     Cancel = 0x8,
     /// The state of the field compression is out of step, so nothing more can be read.
     CompressionError = 0x9,
-    /// The tunnel of a CONNECT was aborted.
+    /// The connection at the other end of a CONNECT's tunnel was reset or closed abnormally.
     ConnectError = 0xa,
     /// The peer causes excessive load.
     EnhanceYourCalm = 0xb,

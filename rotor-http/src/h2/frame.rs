@@ -71,7 +71,7 @@ impl FrameHeader {
         })
     }
 
-    /// Returns whether the payload is longer than we have announced to accept (RFC 9113 §4.2).
+    /// Returns whether the payload is longer than what we accept (RFC 9113 §4.2).
     pub(crate) fn is_too_long(&self) -> bool {
         self.len > PAYLOAD_BYTES_MAX
     }
@@ -116,7 +116,7 @@ pub enum Frame<'a> {
     },
     /// The priority of RFC 7540, which is obsolete.
     Priority,
-    /// The stream is aborted.
+    /// The stream is reset.
     Reset {
         /// The error code.
         code: u32,
@@ -286,7 +286,8 @@ fn without_priority<'a>(header: &FrameHeader, payload: &'a [u8]) -> Result<&'a [
         payload.split_first_chunk::<5>().ok_or(Violation::size("no room for the priority"))?;
     let [on @ .., _weight] = *priority;
     if u32::from_be_bytes(on) & U31_MAX == header.stream {
-        // By RFC 7540 §5.3.1, an error of the stream; but its block was not decoded.
+        // By RFC 7540 §5.3.1, an error of the stream; but the block was not decoded, so the tables
+        // of the two sides are out of step.
         return Err(Violation::protocol("a stream that waits for itself"));
     }
     Ok(fragment)

@@ -15,7 +15,7 @@
 //! | `intake` | the DATA received on a stream, checked against its windows and its length |
 //! | `hpack` | the compression of fields |
 //! | `field_block` | a block of fields in several frames, which no other frame may interrupt |
-//! | `field_reader` | the decoded blocks of one peer |
+//! | `field_reader` | decodes the blocks of one peer |
 //! | `request`, `response`, `trailers` | checks the fields of a block as a head or as trailers |
 //! | `field_text` | encodes fields that our own writers wrote as text |
 //! | `priority`, `schedule` | the order in which responses are sent |

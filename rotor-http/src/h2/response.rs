@@ -14,9 +14,9 @@ use crate::semantics::status::Status;
 /// A response whose fields have been checked. Only the regular fields are left in its list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckedResponse {
-    /// What follows from the head: how the body is delimited, and whether another head follows.
+    /// The status.
     pub status: Status,
-    /// What follows from it: how the body is delimited, and whether another head follows.
+    /// What follows from the head: how the body is delimited, and whether another head follows.
     pub terms: ResponseSemantics,
     /// How many bytes of DATA must follow, if that is known.
     pub length: Option<u64>,

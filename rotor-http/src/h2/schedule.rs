@@ -38,7 +38,7 @@ impl Schedule {
         self.len
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no streams.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

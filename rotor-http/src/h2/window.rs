@@ -56,7 +56,7 @@ impl SendWindow {
     }
 }
 
-/// What the peer may send: `max` bytes, without those that are held here.
+/// What the peer may send: `max` bytes, less those that are held here.
 ///
 /// Received bytes are held until they are [`released`](ReceiveWindow::release), as they are
 /// consumed. So a body that nobody takes stops its sender, and nobody else. The peer is told of

@@ -221,14 +221,15 @@ impl ServerConfig {
         self.held.clone()
     }
 
-    /// Sets how many bytes are read in one turn of a body that is collected in memory as a whole.
-    /// Default 512 KiB: most bodies are read, and handled, while they are in the processor's
+    /// Sets how many bytes of a body are read in one turn if the body is collected in memory as a
+    /// whole. Default 512 KiB: most bodies are read, and handled, while they are in the processor's
     /// caches, and fewer are in memory at a time. A value below 64 KiB has no effect, because that
     /// much is read of any body.
     ///
     /// It applies to [`RecvMode::Buffered`](super::RecvMode), and to `Stored` if the announced
-    /// length is short enough for memory. While so many bytes are read, the other connections wait:
-    /// with 64 KiB they wait for an eighth of the time, eight times as often.
+    /// length is short enough for memory or there is no spool. While so many bytes are read, the
+    /// other connections wait: with 64 KiB they wait for an eighth of the time, eight times as
+    /// often.
     pub fn collect_budget(mut self, bytes: usize) -> ServerConfig {
         self.budgets.collect = bytes;
         self.stream = stream_config(&self.limits, &self.counters, &self.held, self.budgets);

@@ -160,7 +160,7 @@ impl Counters {
     /// Returns how long requests took, by the class of their status. The time is measured from when
     /// the head was read to when the end of the response was written, by loop time.
     ///
-    /// Loop time stands still within a turn, so requests that are answered at once take none.
+    /// Loop time stands still within a turn, so a request that is answered at once takes no time.
     /// Handlers that hold up a loop show in its [times](rotor_core::LoopTimes).
     #[doc(alias = "latency")]
     pub fn times_by_class(&self) -> [(&'static str, Histogram); CLASSES.len()] {

@@ -41,7 +41,8 @@ pub(super) struct Exchange<S: Server> {
     pub(super) outgoing: Outgoing,
     expects_continue: bool,
     pub(super) body: BodyReceiver,
-    /// Whether the output was above its mark when the deadline of the body was last computed.
+    /// Whether nothing was read, because the output had been above its mark, when the deadline of
+    /// the body was last computed.
     was_gated: bool,
     /// Whether the peer may send no more of the body for now, because of other bodies.
     pub(super) is_held_back: bool,
@@ -50,7 +51,7 @@ pub(super) struct Exchange<S: Server> {
     deadline: HandlerDeadline,
     /// When the handler is to be woken, within its deadline; `Time::NEVER` for not at all.
     wake_at: Time,
-    /// Where the end is counted if the exchange is dropped before, as at the end of its loop.
+    /// Where the end is counted if the exchange is dropped before its end, as when its loop ends.
     counters: Option<Arc<Counters>>,
     /// The body, while it is being stored for the handler.
     #[cfg(feature = "body")]
@@ -72,12 +73,12 @@ enum Handler<S: Server> {
 /// Whether the handler is to be told that its peer has closed its sending side.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PeerEnd {
-    /// It may still happen.
+    /// The peer may still close it.
     Awaited,
-    /// It has happened while something else waited in the handler's place. The handler that follows
-    /// is told first.
+    /// The peer has closed it while something else waited in the handler's place. The handler that
+    /// follows is told first.
     Owed,
-    /// The handler is not told, or not any more.
+    /// The handler has been told, or is not to be told at all.
     Over,
 }
 

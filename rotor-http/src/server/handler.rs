@@ -16,9 +16,9 @@ use crate::semantics::trailers::Trailers;
 
 /// A handler of one request: it receives the request's events and writes its response.
 ///
-/// **A connection runs one handler at a time**: it does not look at the next request before the
-/// response is complete. Each method takes the handler by value, the [`Response`] to write to, and
-/// the scope.
+/// **A connection of HTTP/1.1 runs one handler at a time**: it does not look at the next request
+/// before the response is complete. On HTTP/2, each stream has a handler of its own. Each method
+/// takes the handler by value, the [`Response`] to write to, and the scope.
 ///
 /// A handler that needs the whole body implements two methods: `headers_received`, which asks for
 /// the body ([`RecvMode::Buffered`]), and `request_received`, which responds. A handler that needs
@@ -36,6 +36,8 @@ use crate::semantics::trailers::Trailers;
 /// * What a handler writes is either a correct message or is refused; see [`Response`].
 /// * If a handler panics, only that handler is lost: the peer gets 500, or the connection ends if
 ///   part of the response has been sent.
+/// * On HTTP/2, a request that fails ends only its own stream: where these pages say that the
+///   connection closes or is cut off because of a request, the other requests go on.
 ///
 /// # Examples
 ///

@@ -136,7 +136,7 @@ impl<S: Server> Next<S> {
     /// This uses [`Scope::offload`]; for another pool, pass the future of a [`job`](Scope::job) to
     /// [`wait`](Next::wait). The peer gets 503 if the work takes longer than `limit`, or if the
     /// pool has no room; it gets 500 if the work panicked. In all three cases the connection
-    /// closes. Work that has not begun by then is cancelled.
+    /// closes. Work that has not begun when the limit is reached is cancelled.
     ///
     /// # Examples
     ///

@@ -18,8 +18,8 @@ pub type HttpAccept<S, L> = Accept<HttpStream<S, <L as Listener>::Socket>, L>;
 ///
 /// # Errors
 ///
-/// The returned value has the system's error: the address is in use, or is not an address of this
-/// machine, or no descriptor is left. Nothing is left open.
+/// If the address cannot be opened, the returned value contains the system's error: the address is
+/// in use, or is not an address of this machine, or no descriptor is left. Nothing is left open.
 ///
 /// # Examples
 ///

@@ -1,8 +1,9 @@
 //! The HTTP server: a handler for each request, and the connection that runs handlers.
 //!
 //! **The handler decides what to respond; the connection enforces the protocol.** The connection
-//! parses requests, decodes bodies, and applies limits and timeouts. It calls one handler at a
-//! time, checks what the handler writes, and survives its panics.
+//! parses requests, decodes bodies, and applies limits and timeouts. It runs a handler for each
+//! request, one after the other on HTTP/1.1 and side by side on HTTP/2. It checks what handlers
+//! write, and survives their panics.
 //!
 //! A complete program is at the top of the [crate]; a handler that receives a body is at
 //! [`Server`].

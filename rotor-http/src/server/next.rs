@@ -226,7 +226,7 @@ impl<S: Server> NextBuilder<S> {
         self.with(Deadline::At(time))
     }
 
-    /// Sets this deadline, or none, as [`no_deadline`](NextBuilder::no_deadline) does.
+    /// Sets this deadline; `None` removes it, as [`no_deadline`](NextBuilder::no_deadline) does.
     pub fn deadline_opt(self, time: Option<Time>) -> Next<S> {
         self.with(time.map_or(Deadline::Never, Deadline::At))
     }

@@ -157,8 +157,8 @@ impl Outgoing {
         self.note_interim();
     }
 
-    /// Allows a switch of protocols, if the request asked for one, because the whole request has
-    /// arrived.
+    /// Called when the whole request has arrived. Allows a switch of protocols, if the request
+    /// asked for one.
     pub(super) fn request_ended(&mut self) {
         self.state.allow_switch(self.reply.wants_upgrade);
     }

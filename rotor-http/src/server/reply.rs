@@ -12,8 +12,9 @@ use crate::semantics::error::MessageError;
 #[non_exhaustive]
 pub struct Reply {}
 
-/// Converts the result of a response that the handler wrote in steps. If it is an error, it is
-/// logged; the connection sees that the response is incomplete, and sends 500.
+/// Converts the result of a response that the handler wrote in steps. An error is logged at debug
+/// level. The connection sees that the response is incomplete: it sends 500, or cuts the response
+/// off if a part of it has been sent.
 impl From<Result<(), MessageError>> for Reply {
     #[inline]
     fn from(written: Result<(), MessageError>) -> Reply {

@@ -33,7 +33,7 @@ impl SharedDate {
         let words = self.words.each_ref().map(|word| word.load(Relaxed));
         // The words are read before the number below.
         fence(Acquire);
-        // Otherwise a writer was active: the words of two seconds may be mixed.
+        // If this does not hold, a writer is or was active: words of two seconds may be mixed.
         if before.is_multiple_of(2) && self.sequence.load(Relaxed) == before {
             DateCache::from_words(&words)
         } else {

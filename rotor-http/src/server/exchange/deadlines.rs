@@ -87,7 +87,8 @@ impl<S: Server> Exchange<S> {
         }
     }
 
-    /// Handles a deadline: the handler's, the body's, or one that was put off in the meantime.
+    /// Handles a deadline: the handler's, the body's, the time of the handler's wake-up, or one
+    /// that was put off in the meantime.
     pub(in crate::server) fn timeout(
         &mut self,
         io: &mut Io<'_, '_, '_, S::Context>,

@@ -64,8 +64,8 @@ impl<S: Server> State<S> {
 /// or is cut off.
 pub(super) type Served<S> = Flow<Option<UpgradeSeed<S>>, CutOff>;
 
-/// The response is incomplete, but would seem complete if the connection were closed. So it must be
-/// reset.
+/// The response is incomplete, but would seem complete if the connection were closed. So the
+/// connection must be reset.
 pub(super) struct CutOff;
 
 impl<S: Server> Requests<S> {

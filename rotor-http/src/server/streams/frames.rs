@@ -51,7 +51,8 @@ impl<S: Server> Streams<S> {
             Err(Violation::Stream(stream, code)) if self.is_idle(stream) => {
                 return Err(Violation::Connection(code, "a broken frame on an idle stream"));
             }
-            // Malformed DATA is an error of the connection, so its window misses no DATA frame.
+            // Malformed DATA is an error of the connection, so the connection's window counts every
+            // DATA frame.
             frame => frame?,
         };
         if self.phase == Phase::Settings && !matches!(frame, Frame::Settings { .. }) {

@@ -1,6 +1,6 @@
-//! A connection that speaks HTTP/2: its streams, each with an exchange of the kind of which an
-//! HTTP/1.1 connection has one at a time, and what the streams share: two windows, two field
-//! tables, one output.
+//! A connection that speaks HTTP/2: its streams, and what they share: two windows, two field
+//! tables, one output. Each stream has an exchange, of which a connection of HTTP/1.1 has one at a
+//! time.
 //!
 //! ```text
 //!            HEADERS                              handler done              all sent, peer ended

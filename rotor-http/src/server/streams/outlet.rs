@@ -1,5 +1,5 @@
-//! Sends the responses: frame by frame, the most urgent stream first. The output never reaches its
-//! mark, so that the frames of the peer are read at all times.
+//! Sends the responses: frame by frame, the most urgent stream first. Responses never fill the
+//! output up to its mark, so that the frames of the peer are read at all times.
 
 use super::Streams;
 use super::head_text::encode;
@@ -75,8 +75,7 @@ impl<S: Server> Streams<S> {
             let Some(head) =
                 encode(child.output.front(), self.frames.encoder(), &mut self.space.block)
             else {
-                // Nothing of the response has been written yet; the schedule gets the child back
-                // once something is.
+                // The head is not complete yet; the schedule gets the child back once it is.
                 return true;
             };
             if !self.frames.fits(&self.space.block, room, io.transport.output) {
