@@ -14,7 +14,7 @@ use crate::scope::Scope;
 /// A machine of any type with this context, behind one allocation.
 ///
 /// It costs an allocation when it is made, and a dynamic call for each event. The machine stays in
-/// its box. It can spawn machines of its own type, which are boxed as well.
+/// its box. The inner machine can spawn machines of its own type, which are boxed as well.
 ///
 /// ```
 /// # use rotor_core as rotor;

@@ -10,7 +10,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::time::Time;
 
-/// The clocks of the system, for those who implement a backend. Nothing else reads a clock.
+/// The clocks of the system, for implementations of backends. Nothing else in this crate reads a
+/// clock.
 ///
 /// All loops of a process count from the same instant, so that their times can be compared and sent
 /// in messages. A backend that has real peers must use this clock.

@@ -7,7 +7,7 @@ use crate::machine::Machine;
 #[doc(hidden)]
 pub const fn check_part<M: Machine<Context = C>, C>() {}
 
-/// Defines an enum of machines with one context, which is itself a machine.
+/// Defines an enum of several machine types with the same context. The enum is itself a machine.
 ///
 /// ```
 /// # use rotor_core as rotor;

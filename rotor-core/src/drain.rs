@@ -55,7 +55,7 @@ pub enum Grace {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Phase {
-    /// The loop was not told to end.
+    /// The loop has not been told to end.
     Serving = 0,
     /// The loop will drain soon. Until then it goes on as before.
     Announced = 1,
@@ -107,8 +107,8 @@ impl Drain {
         self.announce.saturating_add(self.time)
     }
 
-    /// Combines two drains that are requested at the same time. Of each part, the sooner end
-    /// counts.
+    /// Combines two drains that are requested at the same time. For each phase and the grace, the
+    /// earlier end counts.
     pub(crate) fn or_sooner(self, other: Drain) -> Drain {
         let announce = self.announce.min(other.announce);
         let end = self.in_all().min(other.in_all());

@@ -11,7 +11,7 @@ use crate::scope::Scope;
 
 /// A kind of main loop: its backend, and the sockets that work with that backend.
 ///
-/// A library that makes loops for other programs takes a value of this trait, and opens a backend
+/// A library that makes loops for other programs takes a value of such a type, and opens a backend
 /// on each thread, as `rotor::http::server::Serve::loop_kind` does. [`MioKind`] is the default
 /// kind; `rotor-uring` has another one. A program that makes its loops itself does not need this:
 /// [`Loop::with_backend`](crate::Loop::with_backend) takes any backend.

@@ -1,4 +1,4 @@
-//! `LoopTimes`: what a loop does with its time. How long its turns take, how late its deadlines
+//! `LoopTimes`: what a loop does with its time: how long its turns take, how late its deadlines
 //! fire, and which handlers take how long. Written by the loop alone, and read from any thread.
 
 use std::sync::atomic::AtomicU64;

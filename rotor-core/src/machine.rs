@@ -133,7 +133,7 @@ pub trait Machine: Sized {
     /// let _ = instance.spawn(7);
     /// ```
     fn create(seed: Self::Seed, scope: &mut Scope<'_, Self::Context>) -> Response<Self> {
-        // `None` is the only value of an `Option` that takes no memory, so there is no seed.
+        // An `Option` that takes no memory has no value but `None`, so there can be no seed.
         const {
             assert!(
                 size_of::<Option<Self::Seed>>() == 0,
@@ -267,7 +267,7 @@ pub trait Machine: Sized {
     /// way.
     ///
     /// This is not called when a drain is only [announced](crate::Drain::announce);
-    /// [`Scope::phase`] tells whether it is.
+    /// [`Scope::phase`] returns [`Phase::Announced`](crate::Phase::Announced) then.
     #[doc(alias = "graceful shutdown")]
     fn draining(
         self,

@@ -15,7 +15,7 @@ use crate::notifier::Notifier;
 use crate::time::Time;
 use crate::token::Token;
 
-/// Reports that a machine could end now without loss to anybody, and since when.
+/// A machine's report that it could end now without loss to anybody, and since when.
 /// [`Machine::idle`](crate::Machine::idle) returns it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Idle {
@@ -73,7 +73,7 @@ impl Room {
         self
     }
 
-    /// Returns whether a machine that is idle since `idle` may end for this request.
+    /// Returns whether a machine that reports `idle` may end for this request.
     pub(crate) fn is_left_by(&self, idle: &Idle, now: Time) -> bool {
         self.is_of(idle) && idle.since <= now && now - idle.since >= self.idle_min
     }

@@ -251,7 +251,7 @@ impl<Q, R> Call<Q, R> {
     }
 
     /// Returns whether the answer is not wanted any more: the future was dropped, or its machine is
-    /// gone. The end of the machine is not notified; it is only seen by this call.
+    /// gone. The end of the machine does not wake the server; only this call shows it.
     pub fn is_cancelled(&self) -> bool {
         self.port.is_cancelled()
     }

@@ -3,10 +3,10 @@
 //! Each loop is made by its own thread, so neither machines nor contexts need be `Send`. The loops
 //! share only what the `make` closure gives them; a connection lives and ends on one of them.
 //!
-//! If one loop fails, the process goes on with fewer loops than intended, and nobody would notice.
-//! So [`join`](LoopGroup::join) stops the other loops when one fails, so that the process can be
-//! restarted as a whole. A program that can handle this better is told about each loop that ends
-//! ([`wait_for_one`](LoopGroup::wait_for_one)).
+//! If one loop failed and the others ran on, the process would serve with fewer loops than
+//! intended, and nobody would notice. Therefore [`join`](LoopGroup::join) stops the other loops
+//! when one fails, so that the process can be restarted as a whole. A program that has a better
+//! reaction calls [`wait_for_one`](LoopGroup::wait_for_one), which returns each loop as it ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;

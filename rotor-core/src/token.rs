@@ -20,8 +20,8 @@ pub const MACHINES_LIMIT: usize = (1 << INDEX_BITS) - 1;
 /// The last generation of a slot; a slot that reaches it is never used again.
 pub(crate) const GENERATION_LAST: u64 = (1 << GENERATION_BITS) - 1;
 
-/// Identifies one machine of one loop, for good: by the slot that holds it and the generation of
-/// that slot.
+/// The name of one machine of one loop, for good: the slot that holds it and the generation of that
+/// slot.
 ///
 /// A slot that is used again gets a new generation, so the token of a machine that is gone never
 /// names a later machine: the loop drops events, wake-ups and deadlines for the old machine before

@@ -173,8 +173,8 @@ impl WakeQueue {
             && !self.closed.load(Relaxed)
     }
 
-    /// Returns the recent generation of a slot, as any thread may read it; 0 if there is no such
-    /// slot.
+    /// Returns the generation that a slot had recently, as any thread may read it; 0 if there is no
+    /// such slot.
     pub(crate) fn generation_seen(&self, index: u32) -> u64 {
         let word = self.words.get(index as usize).map(|word| word.load(Relaxed));
         word.map_or(0, |word| word >> GENERATION_SHIFT)

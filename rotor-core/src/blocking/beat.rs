@@ -7,9 +7,9 @@
 //!                                      └── WakeQueue ┘        names
 //! ```
 //!
-//! No conclusion is drawn from a single reading. A loop is stuck only if a series of readings, long
-//! after the stores that they read, are equal. So each store is relaxed, and costs no more than a
-//! plain store.
+//! No conclusion is drawn from a single reading. A loop counts as stuck only if several readings in
+//! a row are equal, long after the stores that they read. So each store is relaxed, and costs no
+//! more than a plain store.
 
 use std::ptr;
 use std::sync::atomic::AtomicU64;

@@ -21,7 +21,8 @@ const LOOKS: u32 = 2_000;
 
 pub(crate) struct Seat<T> {
     place: Mutex<Place<T>>,
-    /// Whether there is a value: for a thread that spins, which does not take the lock to check.
+    /// Whether the place is no longer empty: for a thread that spins, which does not take the lock
+    /// to check.
     is_taken: AtomicBool,
     arrived: Condvar,
 }

@@ -356,8 +356,8 @@ impl Subject {
 
 impl Watched {
     /// Makes the handle for a loop that is run by several threads, one at a time. `rescue` takes
-    /// the loop if it has been lent since the previous check. `take` takes the loop from a handler
-    /// that is stuck.
+    /// the loop if it is still lent since before the previous check. `take` takes the loop from a
+    /// handler that is stuck.
     pub(crate) fn runner(
         &self,
         sections: Arc<Sections>,

@@ -1,6 +1,6 @@
 //! `rotor_forward_socket!`: the methods that a wrapping socket forwards to its inner socket.
 
-/// Defines the methods of a [`StreamSocket`](crate::net::StreamSocket) that a wrapper always
+/// Defines the methods of a [`StreamSocket`](crate::net::StreamSocket) that a wrapper normally
 /// forwards to its inner socket: how it connects, the error that the system keeps for it, a reset,
 /// what a read costs, and its options. Call it in the `impl`, with the name of the field that
 /// contains the inner socket.

@@ -66,8 +66,9 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     /// Reads like [`read`](Read::read), but without access to the old content of the memory:
     /// received bytes are put into `buf`, or the system receives into it. If
     /// [`READS_UNSEEN`](StreamSocket::READS_UNSEEN) is set, a stream calls this method, because its
-    /// memory was used by other connections before. If not, it passes zeroed memory to `read` and
-    /// copies the received bytes once more, except for the kernel's own sockets.
+    /// memory may have been used by other connections before. If not, the stream passes zeroed
+    /// memory to `read` and copies the received bytes once more, unless the socket is one of the
+    /// kernel's sockets without a wrapper.
     ///
     /// This is called with room for at least one byte. The result is what was put into `buf`: if
     /// `Ok` is returned and nothing was put there, the stream has ended. If the caller is itself a

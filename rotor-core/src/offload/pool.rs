@@ -220,9 +220,9 @@ impl PoolBuilder {
     ///
     /// # Errors
     ///
-    /// Fails if settings contradict each other, with a variant for each case, or with the system's
-    /// error if a thread cannot be started. In either case there is no pool and no thread.
-    /// if a thread cannot be started. In either case there is no pool and no thread.
+    /// Fails if the settings are invalid or contradict each other, with a variant for each case, or
+    /// with the system's error if a thread cannot be started. In either case there is no pool and
+    /// no thread.
     pub fn build(self) -> Result<OffloadPool, PoolError> {
         let Settings { threads_min: min, threads_max: max, .. } = self.settings;
         if max == 0 {

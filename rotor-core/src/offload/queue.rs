@@ -130,8 +130,8 @@ impl Queue {
         [(); 2].map(|()| self.next_call(threads_max))
     }
 
-    /// Returns which thread to call for the waiting jobs: none as long as the threads that are
-    /// awake or on their way will take them.
+    /// Returns which thread to call for the waiting jobs: none if the threads that watch or are on
+    /// their way are enough for them, or if [`CALLED_MAX`] are on their way already.
     pub(super) fn next_call(&mut self, threads_max: usize) -> Call {
         if self.called >= CALLED_MAX || self.len() <= self.watching + self.called {
             return Call::Nobody;

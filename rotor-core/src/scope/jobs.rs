@@ -11,7 +11,7 @@ use crate::offload::under_way::UnderWay;
 use crate::offload::{Batch, OffloadFull, OffloadPool};
 use crate::time::Time;
 
-/// A job that is not given to a pool yet; made by [`Scope::job`].
+/// A job that has not been given to a pool yet; made by [`Scope::job`].
 #[must_use = "a job is not begun until `start`"]
 pub struct JobBuilder<'a, C, F> {
     scope: &'a Scope<'a, C>,

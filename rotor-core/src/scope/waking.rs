@@ -24,8 +24,8 @@ impl<C> Scope<'_, C> {
     /// machines that were woken before. If the handler panics or ends the machine, the wake-up is
     /// cancelled; after a panic under [`guard`](Scope::guard) it is not.
     ///
-    /// It costs a plain write, compared with five atomic operations for a notifier. In `create` it
-    /// takes three of those, and for a part all five.
+    /// It costs a plain write, in `create` too, whereas a new notifier takes five atomic operations
+    /// from its creation to the call of `wakeup`. For a part, this method takes those five as well.
     ///
     /// A machine that has more to do with its *socket* answers [`again`](crate::Response::again)
     /// instead: the loop then polls the sockets of the other machines first.

@@ -320,5 +320,5 @@ impl Entry {
 }
 
 /// The tick of an entry that is in no list. It is later than all others, so that `set` links the
-/// entry for every deadline; except for `Time::NEVER`, which needs no link.
+/// entry for every deadline except `Time::NEVER`, which needs no link.
 const UNQUEUED: Time = Time::NEVER;

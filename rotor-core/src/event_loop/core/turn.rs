@@ -107,8 +107,8 @@ impl<M: Machine, B: Backend> Core<M, B> {
     }
 
     /// Does the steps of a turn. Each takes its work from a queue, so after a panic this is simply
-    /// called again. It breaks off when the caller gives a call to another thread, and is called
-    /// again after that as well.
+    /// called again. It breaks off when the caller gives a call out, and is called again after that
+    /// call as well.
     #[inline(always)]
     pub(super) fn do_due_work(
         &mut self,
@@ -351,8 +351,8 @@ fn begin_expiring<M: Machine, B: Backend>(
 ) -> io::Result<bool> {
     let now = refs.environment.handle.now();
     dispatch.clock().was_read(now);
-    // Handlers of one turn see the same time unless it differs noticeably; this is the resolution
-    // of deadlines.
+    // Handlers of one turn see the same time unless a tick has passed, which is the resolution of
+    // deadlines.
     if now - refs.environment.now() >= TICK {
         refs.environment.set_now(now);
     }

@@ -23,8 +23,8 @@ impl Callee {
         Callee { token, type_name: machine.type_name() }
     }
 
-    /// Does the same where a panic is not possible: if the machine's code panics, it uses the name
-    /// of its type.
+    /// Does the same where no panic may unwind: if the machine's code panics, this uses the name of
+    /// its type.
     #[cold]
     #[inline(never)]
     pub(super) fn guarded<M: Machine>(token: Token, machine: &M) -> Callee {

@@ -58,7 +58,7 @@ where
 
     fn drive_held<P: Berth<M, B>>(self: &Arc<Self>, held: &mut Held<M>, worker: &Worker<M, B, P>) {
         // One guard for all handlers, as in a turn that calls them itself. After a panic the loop
-        // is in its place again, unless it was taken.
+        // is in its place again, unless it was taken or dropped.
         loop {
             match guard(|| self.make_calls(held, worker)) {
                 Ok(()) => return,

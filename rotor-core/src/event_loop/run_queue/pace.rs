@@ -81,9 +81,8 @@ impl Pace {
         self.reported_until
     }
 
-    /// Returns whether the backend may still hold events from before the round began. The backend
-    /// reports events in the order in which they occurred, so at the end of a round it has reported
-    /// all of these.
+    /// Returns whether the backend may still hold events from before the round began. A backend
+    /// reports events first in, first out, so at the end of a round it has reported all of these.
     #[inline]
     pub(in crate::event_loop) fn may_have_missed(&self) -> bool {
         self.round_left > 0

@@ -99,10 +99,10 @@ pub(super) fn send_file<S: AsFd + Write>(
 ///
 /// # Errors
 ///
-/// [`Unsupported`](io::ErrorKind::Unsupported) if the kernel cannot send the file: it has no pages
-/// (`EINVAL`), the call is not available (`ENOSYS`), or it would raise SIGPIPE, since the process
-/// does not ignore that. Then nothing was sent, and the bytes must be copied. Otherwise the
-/// system's error.
+/// [`Unsupported`](io::ErrorKind::Unsupported) if the kernel cannot send the file: the file has no
+/// pages (`EINVAL`), the call is not available (`ENOSYS`), or the call could raise SIGPIPE, because
+/// the process does not ignore that signal. Then nothing was sent, and the bytes must be copied.
+/// Otherwise the system's error.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub fn send_file_by_kernel(
     socket: impl AsFd,

@@ -143,8 +143,8 @@ impl Listener for UnixListener {
 ///
 /// # Errors
 ///
-/// [`CannotListen`], which names the path and has the system's error as its source. No socket was
-/// opened.
+/// [`CannotListen`], which names the path and has the system's error as its source. Then nothing
+/// listens at the path.
 pub fn listen_unix(path: &Path, options: &ListenOptions) -> io::Result<unix::UnixListener> {
     open_unix(path, options).map_err(CannotListen::on(&path.display()))
 }
