@@ -150,8 +150,8 @@ impl<C> Desk<C> {
 }
 
 impl Lookup {
-    /// Adds a client that waits. If clients keep coming and going, those that are gone are not
-    /// counted for ever.
+    /// Adds a client that waits. If there are too many of them, those that are gone are removed
+    /// first, so that clients that keep coming and going do not use up the limit.
     fn join(&mut self, asker: Port<Answer>) {
         if self.askers.len() >= ASKERS_MAX {
             self.askers.retain(|asker| !asker.is_cancelled());

@@ -20,7 +20,7 @@ impl Figures {
         (self.seen.others.len() + self.seen.slow) as f64
     }
 
-    /// Returns a quantile of the latencies in permille, in ms.
+    /// Returns the quantile of the latencies that is given in permille, in ms.
     fn permille(&self, part: usize) -> f64 {
         let others = &self.seen.others;
         let at = (others.len() * part / 1_000).min(others.len().saturating_sub(1));
