@@ -193,8 +193,8 @@ pub(super) struct Sent {
 }
 
 impl ClientError {
-    /// Wraps the error if that makes the difference whether the server may have acted on the
-    /// request.
+    /// Wraps the error if its kind alone would tell wrongly whether the server may have acted on
+    /// the request.
     pub(super) fn with_sent(self, sent: Sent) -> ClientError {
         let error = match self {
             // The server cannot be late with a request that it does not know.

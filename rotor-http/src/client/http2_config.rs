@@ -85,9 +85,9 @@ impl Http2Config {
 
     /// Sets how many bytes, over all bodies of one connection, may be received that no handler is
     /// waiting for, because it has not asked for its body yet or holds it off. Default 1 MiB, at
-    /// least 65,535 and at most 2^31 - 1: four such bodies stop the bodies of all other requests.
-    /// Bytes that handlers are waiting for are limited only by
-    /// [`stream_window`](Http2Config::stream_window).
+    /// least 65,535 and at most 2^31 - 1. With the defaults, four such bodies reach the limit, and
+    /// then stop the bodies of all other requests. Bytes that handlers are waiting for are limited
+    /// only by [`stream_window`](Http2Config::stream_window).
     pub fn connection_window(mut self, octets: u32) -> Http2Config {
         self.connection_window =
             octets.clamp(crate::h2::settings::WINDOW_DEFAULT, crate::h2::frame::U31_MAX);
@@ -159,10 +159,11 @@ impl Http2Config {
         self
     }
 
-    /// Sets how many frames may arrive that are no part of a response: SETTINGS, PING, RST_STREAM,
-    /// unknown frames, WINDOW_UPDATE of less than 1,024 bytes, and frames of streams that are over.
-    /// Empty DATA counts as ten. Default 1,000 at once and 100 a second, and two more for each
-    /// HEADERS and DATA frame that is sent. Beyond that, the connection ends.
+    /// Sets how many frames may arrive that are no part of a final response or its body: SETTINGS,
+    /// PING, GOAWAY, RST_STREAM, PRIORITY, unknown frames, WINDOW_UPDATE of less than 1,024 bytes,
+    /// interim responses, and frames of streams that are over. Empty DATA counts as ten. Default
+    /// 1,000 at once and 100 a second, and two more for each HEADERS and DATA frame that the client
+    /// sends. Beyond that, the connection ends.
     #[doc(alias = "PING flood")]
     pub fn control_frames(mut self, burst: u32, per_second: u32) -> Http2Config {
         self.floods.control_frames = Rate { burst, per_second };

@@ -37,8 +37,8 @@ impl<V: Clone> Cache<V> {
     }
 
     /// Returns the value, if it is known and fresh. When it has expired, the first caller gets
-    /// `None` and has to open the file again, while the others get the old value for the same time
-    /// again. So a busy file is opened only once, however many requests there are.
+    /// `None` and has to open the file again, while the others get the old value for another
+    /// `renew_after`. So a busy file is opened only once, however many requests there are.
     pub(super) fn get(&mut self, name: &[u8], now: Time) -> Option<V> {
         let entry = self.entries.get_mut(name)?;
         if now >= entry.fresh_until {

@@ -198,11 +198,11 @@ impl FilesConfig {
         self
     }
 
-    /// Sets how many files are remembered, so that the next request for one of them needs no other
-    /// thread. Files of up to 16 KiB are kept in memory, larger ones open. Default: 64, a page with
-    /// everything that belongs to it: few compared to the 1,024 descriptors that a process often
-    /// has, and at most 1 MiB. 0: none. Compressed siblings are remembered with their file, and not
-    /// counted.
+    /// Sets the maximum number of files that are remembered, so that the next request for one of
+    /// them needs no other thread. Files of up to 16 KiB are kept in memory, larger ones open.
+    /// Default: 64, a page with everything that belongs to it: few compared to the 1,024
+    /// descriptors that a process often has, and at most 1 MiB. 0: none. Compressed siblings are
+    /// remembered with their file, and not counted.
     ///
     /// A file that is out of date is dropped when another one is opened.
     pub fn known_files_max(mut self, files: usize) -> FilesConfig {

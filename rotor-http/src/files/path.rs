@@ -105,8 +105,7 @@ fn decode(path: &[u8]) -> Result<Cow<'_, [u8]>, PathError> {
         }
         let (&[high, low], after) = rest.split_first_chunk().ok_or(PathError::Malformed)?;
         rest = after;
-        // Decoded only once: `%252e` is a name with a percent sign, even if another program checked
-        // it before.
+        // Decoded only once, whatever other programs did before: `%252e` is the name `%2e`.
         let byte = hex(high)? << 4 | hex(low)?;
         // The system would treat it as a separator, but earlier checks of the path did not.
         if byte == b'/' {

@@ -37,8 +37,8 @@ struct Check {
 }
 
 impl Health {
-    /// Makes the responses for the loops that `pulses` [watches](Pulses::watch). The process is not
-    /// ready before [`set_ready`](Health::set_ready) is called.
+    /// Makes a `Health` for the loops that `pulses` [watches](Pulses::watch). The process counts as
+    /// not ready until [`set_ready`](Health::set_ready) is called.
     pub fn new(pulses: Pulses) -> Health {
         let is_ready = Arc::new(AtomicBool::new(false));
         Health { pulses, is_ready, live_within: LIVE_WITHIN, checks: Vec::new() }

@@ -3,8 +3,8 @@
 //!
 //! | | 200 | 503 |
 //! |--|--|--|
-//! | `/livez` | every loop has made a turn within the last 5 s | a loop is held up, or has ended by itself: restart the process |
-//! | `/readyz` | as for `/livez`, and the program has said that it is ready | before that; once a drain is announced or has begun; while a check of the program fails: send requests elsewhere |
+//! | `/livez` | every loop has made a turn within the last 5 s (by default) | a loop is held up, or has ended by itself: restart the process |
+//! | `/readyz` | as for `/livez`, and the program has said that it is ready | otherwise; also once a drain is announced or has begun, and while a check of the program fails: send requests elsewhere |
 //!
 //! The body is JSON and contains the reasons. Call [`Health::answer`] in a server that has other
 //! paths as well, or combine [`HealthServer`] with another server by

@@ -50,8 +50,7 @@ impl<'a> Authority<'a> {
 
     /// Returns the port, if one is given.
     pub fn port(&self) -> Option<u16> {
-        // Converted only on demand: nearly all requests have a port, but hardly any server asks for
-        // it.
+        // Converted only on demand: many requests have a port, but hardly any server asks for it.
         let digits = self.text.get(self.host_len + 1..)?;
         grammar::parse_decimal(digits).and_then(|port| u16::try_from(port).ok())
     }

@@ -30,7 +30,7 @@ impl Date {
     pub(crate) fn from_days(days: i64) -> Date {
         let days = days + DAYS_BEFORE_1970;
         let (era, day_of_era) = (days.div_euclid(ERA_DAYS), days.rem_euclid(ERA_DAYS));
-        // Each fourth year is a leap year, except each hundredth, but not each four hundredth.
+        // Each fourth year is a leap year, each hundredth is not, but each four hundredth is.
         let leap_days = day_of_era / 1_460 - day_of_era / 36_524 + day_of_era / (ERA_DAYS - 1);
         let year_of_era = (day_of_era - leap_days) / 365;
         let day_of_year = day_of_era - days_before_year(year_of_era);

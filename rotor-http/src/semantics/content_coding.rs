@@ -37,8 +37,8 @@ pub fn coding_weight<'a>(lines: impl Iterator<Item = &'a [u8]>, coding: &str) ->
         place.get_or_insert(weight);
     }
     let weight = this.or(others).unwrap_or(0);
-    // If it is not listed, content without a coding is acceptable, with less weight than anything
-    // listed.
+    // If `identity` is not listed, content without a coding is acceptable, with less weight than
+    // anything listed.
     if weight >= identity.unwrap_or(0) { weight } else { 0 }
 }
 

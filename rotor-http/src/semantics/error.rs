@@ -17,8 +17,9 @@ quick_error! {
         EmptyLines { display("too many empty lines before the request line") }
         /// A CR without LF, or an LF without CR (RFC 9112 §2.2).
         LineEnd { display("a line does not end with CR LF") }
-        /// TLS where HTTP without TLS is expected. Usually the peer was given an `https` URL for an
-        /// `http` port, or the other way round for a client.
+        /// TLS where HTTP without TLS is expected. Usually the client was given an `https` URL for
+        /// an `http` port (if a server gets this error), or an `http` URL for an `https` port (if
+        /// the client itself gets it).
         Tls { display("the client speaks TLS, but this port expects plain HTTP") }
         /// The method is empty or not a token, or something precedes it.
         Method { display("the method is not a token") }
@@ -128,8 +129,8 @@ impl FramingError {
     /// Returns the status with which a server responds.
     pub fn status(&self) -> Status {
         match self {
-            // RFC 9112 §6.1. The body is never framed by the other field, or ignored: a proxy in
-            // front that knows the coding would then see another request in it.
+            // RFC 9112 §6.1. The request is never read with a length from elsewhere, or without a
+            // body: a proxy in front that knows the coding would see other requests than we do.
             FramingError::CodingUnknown => Status::NOT_IMPLEMENTED,
             FramingError::Length
             | FramingError::SeveralLengths

@@ -20,7 +20,6 @@ impl<K: Client> Exchange<K> {
     /// # Errors
     ///
     /// If the body cannot be stored. None of it was taken then.
-    /// It cannot be stored; nothing of it was taken.
     pub(super) fn begin_storing(
         &mut self,
         mode: RecvMode,

@@ -217,8 +217,8 @@ impl<J, W> Origin<J, W> {
         }
     }
 
-    /// Returns work for an HTTP/2 connection that has room. This may be a request that a server
-    /// refused before: a connection with requests under way is known to work.
+    /// Returns work for an HTTP/2 connection that has room. This may also be a repeated request: an
+    /// HTTP/2 connection need not be new for it, because the requests under way show that it works.
     fn take_shared(&mut self, id: MemberId) -> Found<Queued<J>> {
         let Some(State::Sharing(sharing)) = self.members.get_mut(&id) else {
             return Found::Nothing;

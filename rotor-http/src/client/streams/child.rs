@@ -22,7 +22,8 @@ pub(super) struct Child<K: Client> {
     pub(super) exchange: Option<Box<Exchange<K>>>,
     /// The protocol to which the stream was upgraded, once the server has agreed.
     pub(super) tunnel: Option<Box<Tunnel<K::Upgrade>>>,
-    /// The request asked for another protocol, and the server has not refused: our side stays open.
+    /// Whether the request asked for another protocol, and the server has not refused. If so, our
+    /// side of the stream stays open.
     pub(super) asks_protocol: bool,
     /// Bytes of the body that were received but not taken by the handler.
     pub(super) input: Buf,

@@ -17,7 +17,7 @@ use crate::semantics::trailers::Trailers;
 pub(super) type Taken = Result<(), Violation>;
 
 impl<K: Client, F: Feed<K>> Streams<K, F> {
-    /// Counts a field block that is far beyond its limits.
+    /// Counts a violation, if it is a field block that is far beyond its limits.
     pub(super) fn note_flood(violation: &Violation, config: &ClientConfig) {
         if violation.is_flood() {
             Counters::add(&config.count().field_floods);

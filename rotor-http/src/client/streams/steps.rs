@@ -68,7 +68,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     }
 
     /// Removes an exchange that is over. If only the end of the stream is missing (RFC 9113 §8.1:
-    /// an empty DATA frame may bring it), the child waits for that: a reset would have no use, and
+    /// an empty DATA frame may bring it), the child waits for that: a reset would save nothing, and
     /// servers count resets as a flood.
     fn leave(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
         let child = &mut self.children[at];
