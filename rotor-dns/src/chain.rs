@@ -12,8 +12,8 @@ pub const CHAIN_MAX: usize = 8;
 /// How many bytes of memory the records of an answer may take. A larger answer is the server's
 /// fault ([`TooLarge`](crate::ServerFault::TooLarge)). 256 KiB: a message of 64 KiB full of
 /// addresses takes half of that, and one full of text hardly more than itself. Only a message made
-/// for the purpose takes more: one with many empty strings, or with long names that occur in it
-/// only once.
+/// for the purpose takes more: one with many empty strings, or with long names that are written
+/// once and referred to often.
 pub const ANSWER_BYTES_MAX: usize = 256 << 10;
 
 /// Where the aliases lead, and the records there.

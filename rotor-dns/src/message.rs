@@ -62,8 +62,8 @@ pub(crate) enum Decoded {
 
 impl QueryMessage {
     /// Encodes a question. `case` decides for each letter whether it is a capital, which an answer
-    /// must repeat (0x20, draft-vixie-dnsext-dns0x20). Returns `None` if the name is too long for
-    /// the wire, which cannot happen, by the limits of its text.
+    /// must repeat (0x20, draft-vixie-dnsext-dns0x20). Returns `None` if the name does not fit on
+    /// the wire, which the limits of its text exclude.
     pub(crate) fn new(
         question: &Question,
         id: u16,

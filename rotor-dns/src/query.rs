@@ -441,7 +441,7 @@ where
         }
         let decoded = message::decode(&self.asked, message, self.hops_left);
         if decoded.is_ok() {
-            // An answer that cannot be decoded shows nothing about EDNS.
+            // If the question without EDNS fails as well, the server has shown nothing about EDNS.
             self.seed.report.without_edns =
                 self.server().filter(|server| self.without_edns.contains(server));
         }

@@ -119,6 +119,7 @@ impl ResolvConf {
     /// it is. A name with at least `ndots` dots is tried as it is first, then with each domain of
     /// the search list appended; other names are tried with the search list first. Candidates that
     /// would be too long are left out.
+    ///
     /// # Errors
     ///
     /// The text is not a name.

@@ -22,10 +22,11 @@ const JOBS_MAX: usize = 64;
 /// everything that `/etc/nsswitch.conf` names: LDAP, mDNS, containers. Each name is a job of
 /// [`Scope::offload`]; equal names that wait are looked up once. Nothing is cached.
 ///
-/// Every failure is [`Failed`](ResolveError::Failed), even if the name does not exist, since only
-/// the text of the system's error tells these cases apart. But a text with a colon that is not an
-/// address is refused without a lookup ([`Name`](ResolveError::Name)). On a simulated loop, too,
-/// the real system is asked.
+/// If a lookup fails, the error is [`Failed`](ResolveError::Failed), even if the name does not
+/// exist, since only the text of the system's error tells these cases apart. Two errors come
+/// without a lookup: [`Name`](ResolveError::Name) for a text with a colon that is not an address,
+/// and [`Busy`](ResolveError::Busy) if the thread pool has no room for the job. On a simulated
+/// loop, too, the real system is asked.
 ///
 /// ```no_run
 /// # mod rotor { pub use rotor_core::*; pub use rotor_dns as dns; }

@@ -23,7 +23,7 @@ impl WithoutEdns {
         self.0.insert(server, now + REMEMBERED);
     }
 
-    /// Returns the servers that are known at this time.
+    /// Returns the servers that are known at this time not to support EDNS.
     pub(crate) fn known(&mut self, now: Time) -> BTreeSet<SocketAddr> {
         self.0.retain(|_, until| *until > now);
         self.0.keys().copied().collect()
