@@ -20,7 +20,7 @@ pub(crate) const FIELD_HEAD: usize = 3;
 
 /// The fields of a header in order, each with its kind and its value.
 ///
-/// A field that is cut off at the end is left out; a header that was received has none such.
+/// A field that is cut off at the end is left out. A received header has no such field.
 #[derive(Clone, Debug)]
 #[doc(alias = "TLV")]
 pub struct ProxyFields<'a> {

@@ -29,8 +29,8 @@ use crate::target::ProxyTarget;
 ///   and [`local_address`](StreamSocket::local_address) the address to which the client connected.
 ///   If the header names none, these are the addresses of the socket.
 /// * The header itself is the [`session`](StreamSocket::session).
-/// * After the header, bytes are passed on unchanged; files are sent in the way of the inner
-///   socket.
+/// * After the header, bytes are passed on unchanged; files are sent as the inner socket sends
+///   them.
 ///
 /// # Errors
 ///
@@ -44,8 +44,8 @@ pub struct ProxyStream<S> {
 enum State {
     Awaits(Box<Awaits>),
     Sends(Box<Sends>),
-    /// With what is kept of a received header; `None` for most connections that were made by
-    /// connecting.
+    /// With what is kept after the header; `None` if nothing is, as on most connections on which
+    /// this side sent the header.
     Open(Option<Box<Opened>>),
     /// There will be no header.
     Failed,
