@@ -25,7 +25,7 @@ pub enum Origins {
     Hook(Arc<OriginHook>),
 }
 
-/// Returns whether to accept a connection from an origin.
+/// A function that returns whether to accept a connection from an origin.
 pub type OriginHook = dyn Fn(Option<&[u8]>) -> bool + Send + Sync;
 
 impl Origins {
