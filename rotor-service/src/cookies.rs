@@ -52,8 +52,8 @@ impl Cookies {
 /// Returns the name and the value of a cookie; `None` if it has no `=` or no name.
 fn pair_of(text: &str) -> Option<(String, String)> {
     let (name, value) = text.split_once('=')?;
-    // Only what browsers trim (RFC 6265 §5.2): `str::trim` would turn a name that begins with a
-    // Unicode space into `__Host-a`, for which the browser did not enforce the prefix. For the same
+    // Only what browsers trim (RFC 6265 §5.2). If a Unicode space precedes `__Host-a`, the browser
+    // does not enforce the prefix, but `str::trim` would make the same name of it. For the same
     // reason the name is not decoded.
     let (name, value) = (name.trim_matches(WHITESPACE), value.trim_matches(WHITESPACE));
     (!name.is_empty()).then(|| (name.to_owned(), decode(value)))

@@ -9,7 +9,7 @@ use rotor_http::server::{Reply, Response};
 /// sent.
 pub const REASON_CHARS_MAX: usize = 200;
 
-/// A request that is refused because of its peer's mistake: a status and a reason, which are sent
+/// A request that is refused because of what its peer sent: a status and a reason, which are sent
 /// as JSON, `{"error":".."}`. The answer to OPTIONS is a `Refused` as well, since it also goes to
 /// the peer without a handler.
 ///

@@ -109,7 +109,7 @@ impl<T> Routes<T> {
         })
     }
 
-    /// Is like `find`, but distinguishes why there is no route.
+    /// Finds the route of a request, like `find`, but returns separately why there is none.
     pub(crate) fn look_up<'t, 'p>(
         &'t self,
         method: Method<'_>,

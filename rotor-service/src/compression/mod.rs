@@ -225,9 +225,9 @@ impl Encoding {
         self.encoder.as_ref().map(Encoder::coding)
     }
 
-    /// Returns the fields to add to the response. A compressed response also has no
-    /// `Content-Length` unless its compressed length is known, no `Accept-Ranges`, and only a weak
-    /// `ETag`.
+    /// Returns the fields to add to the response. If it is compressed, the rest is up to the
+    /// caller: it must have no `Content-Length` unless the compressed length is known, and no
+    /// `Accept-Ranges`, and an `ETag` must be weak.
     pub fn fields(&self) -> &'static [(&'static str, &'static [u8])] {
         fields_of(self.coding(), self.varies)
     }

@@ -120,7 +120,8 @@ impl Multipart {
     ///
     /// # Errors
     ///
-    /// 415: the type is not `multipart/form-data`. 400: it has no boundary, or is malformed.
+    /// 415: the type is not `multipart/form-data`. 400: the type is malformed, or its boundary is
+    /// missing or malformed.
     pub fn new(
         content_type: Option<&[u8]>,
         config: &MultipartConfig,

@@ -52,7 +52,8 @@ impl<C: 'static> Server for RouteFn<C> {
     type Seed = RouteSeed<C>;
     type Upgrade = NoUpgrade<C>;
 
-    /// All methods that a route may have; the table decides which of them one has.
+    /// Accepts every method that a route may have. Whether a route has it is looked up in the
+    /// table.
     fn supports(method: Method<'_>) -> bool {
         !matches!(method, Method::Connect | Method::Trace)
     }
