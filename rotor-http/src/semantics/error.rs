@@ -20,7 +20,7 @@ quick_error! {
         /// TLS where HTTP without TLS is expected. Usually the client was given an `https` URL for
         /// an `http` port (if a server gets this error), or an `http` URL for an `https` port (if
         /// the client itself gets it).
-        Tls { display("the client speaks TLS, but this port expects plain HTTP") }
+        Tls { display("this is TLS, but plain HTTP was expected") }
         /// The method is empty or not a token, or something precedes it.
         Method { display("the method is not a token") }
         /// The method is a token, but longer than any known method.
