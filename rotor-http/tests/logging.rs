@@ -70,7 +70,7 @@ fn the_log_says_why_a_request_is_refused_and_a_connection_lost() {
     let lost = logged("lost");
     assert_eq!(lost.len(), 1, "{lost:?}");
     assert!(
-        lost[0].starts_with("machine 0v0 lost its connection: the connection was lost: "),
+        lost[0].starts_with("machine 0v0 lost its connection: the connection broke: "),
         "{lost:?}"
     );
 }

@@ -91,7 +91,7 @@ quick_error! {
         }
         /// The connection was reset, or the system has given it up.
         Reset(error: io::Error) {
-            display("the connection was lost")
+            display("the connection broke")
             source(error)
         }
         /// Writing has failed.

@@ -204,7 +204,7 @@ fn ends_that_are_cut_off_drains_and_losses_are_told() {
     driver.reset();
     assert_eq!(
         *driver.context(),
-        ["create", "draining", "fatal: the connection was lost: connection reset"]
+        ["create", "draining", "fatal: the connection broke: connection reset"]
     );
 }
 

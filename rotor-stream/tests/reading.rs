@@ -70,7 +70,7 @@ fn a_poll_finds_what_no_event_has_told_of_yet() {
         (|_| {}, &["read \"\""]),
         (|peer| peer.send(b"abc"), &["read \"\""]),
         (|peer| peer.end(), &["exception: the peer has ended the stream"]),
-        (|peer| peer.reset(), &["fatal: the connection was lost: connection reset"]),
+        (|peer| peer.reset(), &["fatal: the connection broke: connection reset"]),
     ];
     for (happens, expected) in all {
         finds::<false>(happens, expected);
@@ -321,7 +321,7 @@ fn a_protocol_that_neither_reads_nor_writes_hears_of_a_reset() {
     driver.send(b"unread");
     assert_eq!(driver.unread_len(), 6);
     driver.reset();
-    assert_eq!(*driver.context(), ["create", "fatal: the connection was lost: connection reset"]);
+    assert_eq!(*driver.context(), ["create", "fatal: the connection broke: connection reset"]);
     assert!(!driver.is_alive());
 }
 

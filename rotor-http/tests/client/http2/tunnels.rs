@@ -145,7 +145,7 @@ fn the_ends_of_a_protocol_are_those_of_its_stream() {
     // A reset.
     let mut server = agreed();
     server.send(&reset(1, 8));
-    assert_eq!(events(&server), ["shouts", "shout: the connection was lost"]);
+    assert_eq!(events(&server), ["shouts", "shout: the connection broke"]);
     is_well(&mut server);
     // Fields.
     let mut server = agreed();
@@ -171,11 +171,11 @@ fn the_end_of_the_connection_is_told_to_the_protocol() {
     let mut server = agreed();
     server.driver.reset();
     server.driver.settle();
-    assert_eq!(events(&server), ["shouts", "shout: the connection was lost"]);
+    assert_eq!(events(&server), ["shouts", "shout: the connection broke"]);
     let mut server = agreed();
     server.send(&frame(0, 0, 2, b"x"));
     assert_eq!(server.end(), Some(1));
-    assert_eq!(events(&server), ["shouts", "shout: the connection was lost"]);
+    assert_eq!(events(&server), ["shouts", "shout: the connection broke"]);
     let mut server = agreed();
     server.driver.end();
     server.read();

@@ -197,7 +197,7 @@ fn fields_on_a_tunnel_cost_its_stream() {
     let mut client = relayed();
     client.send(&frame(HEADERS, 5, 1, &block(&[("x", "y")])));
     assert_eq!(client.outcome(1), "200 reset 1");
-    assert_eq!(client.driver.context().events[1..], ["relay: the connection was lost"]);
+    assert_eq!(client.driver.context().events[1..], ["relay: the connection broke"]);
     is_well(&mut client);
 }
 
@@ -250,7 +250,7 @@ fn who_ended_its_output_still_reads() {
 fn a_reset_is_told_to_the_protocol() {
     let mut client = relayed();
     client.send(&frame(RESET, 0, 1, &[0, 0, 0, 8]));
-    assert_eq!(client.driver.context().events[1..], ["relay: the connection was lost"]);
+    assert_eq!(client.driver.context().events[1..], ["relay: the connection broke"]);
     is_well(&mut client);
 }
 
