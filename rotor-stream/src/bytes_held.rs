@@ -113,7 +113,7 @@ impl Share {
     ///
     /// # Errors
     ///
-    /// `NoRoom` if there are not enough bytes; the share is unchanged.
+    /// `NoRoom` if the total has no room for that many; the share is unchanged.
     pub fn set(&mut self, bytes: usize, total: &Arc<BytesHeld>) -> Result<(), NoRoom> {
         if bytes == self.bytes {
             return Ok(());

@@ -233,8 +233,8 @@ impl StreamConfig {
     /// Sets how many bytes the peer must accept within each flush time-out (or all that wait, if
     /// fewer). Default 16,384: with the default time, a peer that reads more slowly than about 550
     /// bytes a second is not worth its memory. With 0, a peer may take as long as it likes while
-    /// the protocol is at work; after its end the peer must take at least one byte within each
-    /// [`close_timeout`](StreamConfig::close_timeout).
+    /// the protocol is at work; once the protocol is done, or has ended its side, the peer must
+    /// take at least one byte within each [`close_timeout`](StreamConfig::close_timeout).
     ///
     /// A peer gains nothing by taking a byte now and then, and taking much at once gives it no more
     /// time for the rest: see [`LeastRate`](crate::LeastRate).

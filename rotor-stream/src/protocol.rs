@@ -231,10 +231,10 @@ pub trait Protocol: Sized {
     /// [`bytes_read`](Protocol::bytes_read) once [`draining_until`](Scope::draining_until) is
     /// `Some` and the input is empty.
     ///
-    /// The stream makes sure that nothing is lost in this way. Once the loop drains, it reads
-    /// everything that has arrived before it calls this method, and before each `bytes_read`, until
-    /// the socket has no more or [`input_max`](StreamConfig::input_max) bytes are unread. So an
-    /// empty input means that nothing had arrived by then.
+    /// The stream makes sure that nothing is lost in this way. Once the loop drains, the stream
+    /// reads ahead before it calls this method and before each `bytes_read`: until the socket has
+    /// no more, or [`input_max`](StreamConfig::input_max) bytes are unread. So an empty input means
+    /// that nothing had arrived by then.
     fn draining(
         self,
         until: Time,

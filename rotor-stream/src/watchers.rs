@@ -14,7 +14,7 @@ pub(crate) struct Watchers {
     sweep_at: usize,
 }
 
-/// Below this length, machines that have ended are not looked for.
+/// Up to this length, machines that have ended are not looked for.
 const SWEEP_AT_LEAST: usize = 16;
 
 impl Watchers {

@@ -71,10 +71,10 @@ impl InheritedListeners {
         listener.map(|listener| TcpListener::from_std(listener, scope)).transpose()
     }
 
-    /// Takes the listener at `index`, counted from 0, as one of the standard library. Returns
-    /// `None` if there is none, or if it was taken already.
+    /// Takes the listener at `index`, counted from 0, as a listener of the standard library.
+    /// Returns `None` if there is none, or if it was taken already.
     ///
-    /// It is for several loops, before they exist:
+    /// Use this for several loops, before they are made:
     /// [`TcpListeners::from_std`](rotor_core::net::TcpListeners::from_std) makes a listener for
     /// each of them.
     ///

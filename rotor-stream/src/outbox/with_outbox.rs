@@ -93,8 +93,9 @@ struct Sending {
     shared: Arc<Shared>,
     /// What the inner protocol waits for.
     wait: Expected,
-    /// The inner protocol waits for a flush to less than messages may fill. No messages are moved
-    /// until that is complete, or senders would keep the protocol waiting for ever.
+    /// The inner protocol waits for a flush down to less than half of what messages may fill. No
+    /// messages are moved until that is complete, or senders would keep the protocol waiting for
+    /// ever.
     is_held: bool,
 }
 

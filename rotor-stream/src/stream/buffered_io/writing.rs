@@ -194,8 +194,9 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
     }
 
-    /// Notes that the protocol is done: from now on, output that has waited for the peer already
-    /// has only the time for remaining output.
+    /// Notes that the protocol is done. If output has been waiting for the peer, its next step must
+    /// now be taken within [`close_timeout`](crate::StreamConfig::close_timeout), unless it is due
+    /// sooner.
     pub(in crate::stream) fn hasten(&mut self, now: Time) {
         self.taking.hasten(now + self.status.config.close_timeout);
     }
