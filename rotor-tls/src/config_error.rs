@@ -20,7 +20,7 @@ quick_error! {
             display("cannot read {path}")
             source(error)
         }
-        /// A section of a PEM file cannot be decoded.
+        /// A section of PEM text cannot be decoded.
         Pem(place: String, error: Cause) {
             display("{place} has a damaged section: fetch or make the file once more")
             source(&**error)

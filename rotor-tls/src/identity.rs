@@ -39,7 +39,7 @@ impl Identity {
     ///
     /// # Errors
     ///
-    /// What is wrong with a file, and with which one.
+    /// What is wrong with a file; the error contains its path.
     pub fn from_pem_files(
         chain: impl AsRef<Path>,
         key: impl AsRef<Path>,
@@ -55,7 +55,7 @@ impl Identity {
     ///
     /// # Errors
     ///
-    /// What is wrong with them.
+    /// What is wrong with the chain or the key.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Identity, TlsConfigError> {
         let chain = pem::certificates("the chain that was given", chain)?;
         let key = pem::key("the key that was given", key)?;
@@ -67,7 +67,7 @@ impl Identity {
     ///
     /// # Errors
     ///
-    /// What is wrong with them.
+    /// What is wrong with the chain or the key.
     pub fn from_der(chain: Vec<Vec<u8>>, key: Vec<u8>) -> Result<Identity, TlsConfigError> {
         let (chain_place, key_place) = ("the chain that was given", "the key that was given");
         if chain.is_empty() {

@@ -58,7 +58,7 @@ impl TlsSession {
     }
 
     /// Returns the certificates that the peer has presented and that were accepted, in DER, its own
-    /// first. It is empty if the server requested none, or the client had none.
+    /// first. The list is empty if the server requested none, or the client had none.
     #[doc(alias = "peer_certificate")]
     #[doc(alias = "mTLS")]
     pub fn peer_certificates(&self) -> impl Iterator<Item = &[u8]> {

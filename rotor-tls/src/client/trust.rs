@@ -11,8 +11,8 @@ use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 use crate::provider::provider;
 use crate::roots::Roots;
 
-/// Which servers a client trusts: those with a certificate of [`Roots`], or in tests all
-/// ([`DangerAcceptAnyCertificate`]).
+/// Which servers a client trusts: those whose certificate comes from an issuer in [`Roots`], or, in
+/// tests, all of them ([`DangerAcceptAnyCertificate`]).
 #[derive(Clone)]
 pub struct Trust(pub(super) Trusts);
 

@@ -54,8 +54,8 @@ pub enum ClientCertificates {
     /// No certificate is requested.
     #[default]
     None,
-    /// A certificate is requested, but a client need not have one. If it presents one, this must be
-    /// from one of these issuers.
+    /// A certificate is requested, but a client need not have one. If it presents one, that must
+    /// come from one of these issuers.
     Optional(Roots),
     /// A client must present a certificate from one of these issuers.
     Required(Roots),
@@ -124,7 +124,8 @@ impl TlsServerConfig {
         self
     }
 
-    /// Sets whether clients must present certificates. Default: [`ClientCertificates::None`].
+    /// Sets whether the server requests certificates from its clients. Default:
+    /// [`ClientCertificates::None`].
     #[doc(alias = "client_auth")]
     pub fn client_certificates(mut self, which: ClientCertificates) -> TlsServerConfig {
         self.client_certificates = which;

@@ -32,8 +32,8 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The first identity is the default. Others with the same first name may replace it, depending
-    /// on the client's signature schemes.
+    /// Sorts identities by their names. The first identity is the default. Others with the same
+    /// first name may replace it, depending on the client's signature schemes.
     pub(super) fn new(identities: &[Identity], unknown: UnknownName) -> Names {
         let (mut exact, mut wildcards) = (BTreeMap::new(), BTreeMap::new());
         for identity in identities {

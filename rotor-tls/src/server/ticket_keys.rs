@@ -130,7 +130,7 @@ impl ProducesTickets for Producer {
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
         let keys = self.shared.keys();
         let key = keys.first()?;
-        // With one key, about four billion nonces may be drawn before two are likely to be equal.
+        // Random nonces: one key is good for 2³² tickets (NIST SP 800-38D §8.3).
         let mut nonce = [0; aead::NONCE_LEN];
         provider().secure_random.fill(&mut nonce).ok()?;
         let mut sealed = plain.to_vec();

@@ -151,8 +151,8 @@ impl Opening {
         let mut outgoing = Buf::new();
         match self {
             Opening::Greets(greets) if greets.is_tls() => outgoing.extend(&CLOSE_NOTIFY),
-            // A peer that has sent no TLS, such as a port scanner, gets nothing. A client does not
-            // stay in `Starts`, since its first step sends the hello.
+            // A peer that has sent no TLS, such as a port scanner, gets nothing. A client in
+            // `Starts` sends nothing either: the inner socket is not ready, and got no hello.
             Opening::Greets(_) | Opening::Starts(_) => {}
             Opening::Shakes(live) => outgoing = live.cancel(),
             // The engine is on another thread, which signs; no record is encrypted before that is
