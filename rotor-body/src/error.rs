@@ -71,7 +71,7 @@ impl From<io::Error> for SpoolError {
     }
 }
 
-/// std has no error kinds for these.
+/// Returns whether no descriptor is left. std has no error kinds for that.
 fn is_no_descriptor(error: &io::Error) -> bool {
     use rustix::io::Errno;
     [Errno::MFILE, Errno::NFILE].iter().any(|no| error.raw_os_error() == Some(no.raw_os_error()))
