@@ -1,5 +1,5 @@
-//! Faults that happen by themselves, and those that a test causes: partitions, crashes, pauses,
-//! jumps of the clock. And how they end.
+//! Faults that happen by themselves, faults that a test causes (partitions, crashes, pauses, jumps
+//! of the clock), and how they end.
 
 use std::time::Duration;
 

@@ -57,8 +57,9 @@ pub const NO_WAKEUP_LOST: &str = "no wake-up lost";
 /// The slab, the deadlines and the queues of a loop agree about each machine: see
 /// [`LoopInstance::check_invariants`](rotor_core::LoopInstance::check_invariants).
 pub const BOOKS_AGREE: &str = "the books agree";
-/// A loop does not take a thousand turns at the same time without progress of any byte, connection,
-/// job or machine.
+/// A loop does not take a thousand turns (or
+/// [as many as are set](crate::Sim::set_busy_turns_max)) while the time stands still and no byte,
+/// connection, job or machine makes progress.
 pub const NO_BUSY_LOOP: &str = "no busy loop";
 /// No turn of a loop and no call of a machine does more than its bounds allow.
 pub const WORK_IS_BOUNDED: &str = "the work of a turn is bounded";

@@ -315,8 +315,8 @@ impl Sim {
         self.steps_max = steps;
     }
 
-    /// Sets how many turns a loop may take at the same time without progress, at least 1. Default
-    /// 1,000.
+    /// Sets how many turns a loop may take without progress while the virtual time stands still, at
+    /// least 1. Default 1,000.
     pub fn set_busy_turns_max(&mut self, turns: u32) {
         self.busy_turns_max = turns.max(1);
     }

@@ -341,7 +341,7 @@ impl Sim {
         Ok(())
     }
 
-    /// Counts the turns that a loop takes at the same time without progress.
+    /// Counts the turns that a loop takes without progress while the time stands still.
     fn check_progress(&mut self, index: usize) -> Result<(), Failure> {
         let (now, progress) = {
             let world = self.world.borrow();
