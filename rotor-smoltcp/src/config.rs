@@ -126,8 +126,9 @@ impl StackConfig {
     /// Sets how many datagrams a socket keeps in each direction, of 2 KiB each on average. Default
     /// 64; at least 1. A datagram that arrives at a full socket is lost.
     ///
-    /// On Ethernet a datagram waits up to 3 s for the hardware address of its target. If a socket
-    /// is full of these, the oldest one is dropped to make room for a datagram to another target.
+    /// On Ethernet a datagram waits up to 3 s for the hardware address of its target. If the socket
+    /// is full, a datagram that waits for that is dropped to make room for one to another target:
+    /// the oldest one to the target that has not answered for longest.
     pub fn datagrams_max(mut self, datagrams: usize) -> StackConfig {
         self.datagrams_max = datagrams.clamp(1, 65_536);
         self
@@ -229,8 +230,8 @@ impl StackConfig {
     /// then waits until its attempt times out.
     ///
     /// The limit holds on average, so that nobody can learn from the number of their own rejections
-    /// how many others got. Resets of established connections, ping replies, and ARP and neighbour
-    /// solicitations are not limited.
+    /// how many others got. Resets of established connections, ping replies, ARP and neighbour
+    /// discovery are not limited.
     #[doc(alias = "icmp_ratelimit")]
     #[doc(alias = "icmplim")]
     pub fn rejections_per_second(mut self, rejections: u32) -> StackConfig {

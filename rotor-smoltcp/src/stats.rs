@@ -45,7 +45,9 @@ pub struct StackStats {
     pub reset: u64,
     /// Connections that were given up because the peer did not answer.
     pub timed_out: u64,
-    /// Dropped connections that were reset because the peer did not receive everything in time.
+    /// Dropped connections that were reset because their time was over
+    /// ([`linger`](crate::StackConfig::linger)): the peer had not acknowledged everything, or not
+    /// ended its side.
     pub lingered_too_long: u64,
     /// Dropped connections that were reset early because there were too many of them.
     pub lingering_overflowed: u64,
