@@ -5,10 +5,10 @@
 /// notified first and then read costs a system call, about as much as copying 16 KiB.
 const LITTLE_BYTES: usize = 4 * 1024;
 
-/// For most streams, the kernel delivers what arrives: a message, or part of one. Of an upload more
-/// data arrives than may be unread. The kernel would fill all buffers with it, one after the other,
-/// and then its bytes would be copied once more. So such a stream is only notified, and reads from
-/// the kernel into its own memory, until a read returns little.
+/// For most streams, the kernel delivers what arrives: a message, or part of one. In an upload,
+/// more data arrives than may be unread. The kernel would fill all buffers with it, one after the
+/// other, and then its bytes would be copied once more. So such a stream is only notified, and
+/// reads from the kernel into its own memory, until a read returns little.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Bulk {
     #[default]

@@ -49,7 +49,7 @@ impl UringConfig {
     /// [`submissions`](UringConfig::submissions).
     ///
     /// No completion is lost if there are more. The kernel then keeps them in memory of its own,
-    /// which costs more, and ends multishot receives and polls, which have to be submitted again.
+    /// which costs more, and ends multishot receives and polls, which are then submitted again.
     pub fn completions(mut self, entries: u32) -> UringConfig {
         self.completions = entries.clamp(2, 65_536).next_power_of_two();
         self
@@ -78,7 +78,7 @@ impl UringConfig {
         self
     }
 
-    /// Sets how many bytes of a stream may be unread before the kernel delivers no more, in bytes.
+    /// Sets how many bytes of a stream may be unread before the kernel delivers no more.
     /// Default 64 KiB. Further data stays in the kernel, which slows down the peer, until the
     /// machine has read those bytes. The mark may be exceeded once, by what the kernel delivers in
     /// one call: at most as much as fits into the [`buffers`](UringConfig::buffers).
@@ -108,9 +108,9 @@ impl UringConfig {
 
     /// Returns how much memory a ring takes at most, in bytes: its two queues and its buffers.
     ///
-    /// Some kernel versions count the queues as locked memory. Then they count towards the user's
-    /// `RLIMIT_MEMLOCK`, for all rings of the user together, unless the process may lock any
-    /// amount: 200 KiB for a ring with the default sizes.
+    /// Some kernel versions count the queues as locked memory: 200 KiB for a ring with the default
+    /// sizes. Then `RLIMIT_MEMLOCK` limits the queues of all rings of a user together, unless the
+    /// process may lock any amount.
     ///
     /// Not included: data that streams have written and the kernel has not sent, at most 128 KiB
     /// for each, and 1 MiB of memory that is kept for that.

@@ -140,7 +140,8 @@ impl Driver {
         self.give(id);
     }
 
-    /// A stream that its peer had ended, or that was not read, is reset, or ended by both sides.
+    /// Handles the poll for the end of a stream whose peer had ended its side, or that is not read:
+    /// the stream was reset, or both sides have ended.
     fn is_gone(&mut self, id: Id, result: i32, is_last: bool, ready: &mut Ready) {
         let Some(socket) = self.sockets.get_mut(id) else {
             return stale(&mut self.ring, id.key(Kind::Gone), Carried::Nothing);
