@@ -20,7 +20,7 @@ use crate::poller::Poller;
 /// * The machine must also make the first poll; nothing does that for it. [`Scope::wake_self`]
 ///   causes a `wakeup` in which to make it.
 /// * A future that wakes itself is polled again in the next turn, after the other machines. A
-///   future that computes for long, or awaits only what is ready, holds up the loop like any
+///   future that computes for long, or awaits only what is always ready, holds up the loop like any
 ///   handler that blocks ([`Blocking`](rotor_core::Blocking) names its machine).
 /// * To cancel the future, drop this value: the future is dropped, wherever it is. If a waker of it
 ///   remains, it wakes nothing, or wakes the machine spuriously.

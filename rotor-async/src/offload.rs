@@ -233,7 +233,7 @@ impl<T> fmt::Debug for Offload<T> {
 /// Why work for another thread has no result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unworked {
-    /// The pool's queue is full: nobody's mistake. Respond that the service is busy, or try again
+    /// The pool's queue is full: nobody's fault. Respond that the service is busy, or try again
     /// later.
     Full,
     /// The work was begun or waited to begin, and has no result. Usually it panicked.

@@ -16,8 +16,8 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Makes a response without a body. If the status cannot be that of a response (it is below
-    /// 200, or 426 without the field `Upgrade`), the peer gets 500.
+    /// Makes a response without a body. If the status cannot be that of a complete response (it is
+    /// below 200, or 426 without the field `Upgrade`), the peer gets 500.
     pub fn new(status: Status) -> Answer {
         Answer { status, content_type: None, fields: Vec::new(), body: Vec::new() }
     }
@@ -88,14 +88,14 @@ impl Answer {
     }
 }
 
-/// Makes a response with this text and 200.
+/// Makes a response with status 200 and this text.
 impl From<String> for Answer {
     fn from(text: String) -> Answer {
         Answer::text(Status::OK, text)
     }
 }
 
-/// Makes a response with this text and 200.
+/// Makes a response with status 200 and this text.
 impl From<&str> for Answer {
     fn from(text: &str) -> Answer {
         Answer::text(Status::OK, text)

@@ -65,7 +65,7 @@ impl Request {
         self.version
     }
 
-    /// Returns the host to which the request is sent, with its port if it has one.
+    /// Returns the host that the request is for, with its port if it has one.
     pub fn authority(&self) -> Option<&str> {
         self.authority.as_deref()
     }
