@@ -222,7 +222,7 @@ where
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
         let Tower { mut service, around } = seed;
-        // There are more fields than `http` can hold, or bytes that it does not accept.
+        // The target is too long or there are too many fields for `http`, or it refuses a byte.
         let Some(mut parts) = parts_of(head) else {
             return refuse(Status::BAD_REQUEST, response);
         };
