@@ -90,8 +90,8 @@ fn basic(authorization: &[u8]) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"Basic ").then_some(credentials.trim_ascii_start())
 }
 
-/// Fetch Metadata §2.3: `none` means that the user entered the address. Programs other than
-/// browsers send no such field.
+/// Checks `Sec-Fetch-Site` (Fetch Metadata §2.3). `none` means that the user entered the address.
+/// Programs other than browsers do not send the field.
 fn check_site(site: Option<&[u8]>) -> Result<(), Refusal> {
     match site {
         None | Some(b"same-origin" | b"none") => Ok(()),
