@@ -20,8 +20,8 @@ quick_error! {
         /// The connection does not come from a trusted network. Somebody bypasses the balancer, or
         /// the balancer has an address that the configuration does not list.
         Untrusted(address: Option<IpAddr>) {
-            display("connections from this address are not trusted: {}",
-                address.map_or("one without an address".into(), |address| address.to_string()))
+            display("connections from {} are not trusted",
+                address.map_or("a peer without an address".into(), |address| address.to_string()))
         }
         /// The first bytes are not a header of the PROXY protocol. The balancer is not set up to
         /// send one.

@@ -120,8 +120,8 @@ fn only_networks_that_are_named_are_believed() {
             continue;
         }
         assert_eq!((&*answer, counted), ("", vec![("untrusted", 1)]), "{from:?}");
-        let named = from.unwrap_or("one without an address");
-        assert_eq!(log, [format!("no balancer is known at this address: {named}")]);
+        let named = from.unwrap_or("a peer without an address");
+        assert_eq!(log, [format!("connections from {named} are not trusted")]);
     }
     let behind = ProxyProtocol::new(config().trusts_unix(true));
     let (answer, ..) = outcome(&behind, None, &[&header(Version::V1, "192.0.2.1:5"), b"one\n"]);

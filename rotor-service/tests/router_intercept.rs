@@ -212,6 +212,6 @@ fn who_answers_and_lets_through_has_answered() {
     let router = Router::new().intercept(both).intercept(seen("a")).get("/", page);
     check(&router.expect("a route"), "GET /", "", "200  both", "");
     let lines = LINES.lock().expect("no test panics with it").clone();
-    let named = "::both has begun to answer a request that it lets through";
+    let named = "::both wrote a part of a response to a request that it passes on";
     assert!(lines.iter().any(|line| line.ends_with(named)), "{lines:?}");
 }

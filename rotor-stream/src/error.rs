@@ -37,7 +37,7 @@ quick_error! {
         /// of the frame, or [`input_max`](crate::StreamConfig::input_max). This is the peer's
         /// fault, if the limit is right.
         Limit(bytes: usize) {
-            display("the delimiter or the end of the frame is not within {bytes} bytes")
+            display("the expected input is longer than {bytes} bytes")
         }
         /// The input is not the beginning of a [frame](crate::Expectation::Frame), according to the
         /// function that reads the frame's length. It stays in the input. This is the peer's fault.

@@ -233,7 +233,7 @@ fn deadlines_fire_once_and_the_default_is_to_end() {
     driver.advance(Duration::from_secs(2));
     assert!(!driver.is_alive());
     assert!(
-        driver.failures()[0].ends_with("Mute got no answer before its deadline"),
+        driver.failures()[0].ends_with("Mute received nothing before its deadline"),
         "{:?}",
         driver.failures()
     );

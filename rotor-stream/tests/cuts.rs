@@ -180,7 +180,7 @@ fn frames_that_say_how_long_they_are() {
         (b"\x03one\x03two\x00", "one|two||the peer has ended the stream"),
         (b"\x03one\x04two", "one|the peer has ended the stream"),
         (b"\x03one!bang", "one|the input is not the beginning of a frame"),
-        (b"\x03one\x65", "one|what was waited for is not within 101 bytes"),
+        (b"\x03one\x65", "one|the expected input is longer than 101 bytes"),
         (&long, &format!("{}|the peer has ended the stream", "x".repeat(100))),
     ];
     for (input, expected) in cases {

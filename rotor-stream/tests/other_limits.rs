@@ -44,7 +44,7 @@ fn told(before: StreamConfig, after: Arc<StreamConfig>) -> Log {
 
 #[test]
 fn the_limits_are_those_of_the_last_change() {
-    let limit = "exception: what was waited for is not within 100 bytes";
+    let limit = "exception: the expected input is longer than 100 bytes";
     let whole = format!("read {:?}", "l".repeat(199));
     let [narrow, wide] = [100, 1000].map(|bytes| StreamConfig::new().input_max(bytes));
     assert_eq!(told(narrow.clone(), wide.clone().share()), [&whole[..]]);

@@ -148,7 +148,7 @@ fn a_poll_that_follows_a_poll_for_ever_is_an_error() {
 #[test]
 fn a_delimiter_is_found_up_to_its_limit_and_not_beyond() {
     for (max, expected) in [
-        (6, "exception: what was waited for is not within 6 bytes"),
+        (6, "exception: the expected input is longer than 6 bytes"),
         (7, "read \"12345\""),
         (8, "read \"12345\""),
     ] {
@@ -178,7 +178,7 @@ fn a_delimiter_is_looked_for_from_the_offset_on() {
         });
         driver.send(b"\nab\n\nx");
         let expected = if content == "exception" {
-            "exception: what was waited for is not within 6 bytes".to_string()
+            "exception: the expected input is longer than 6 bytes".to_string()
         } else {
             format!("read {content:?}")
         };
@@ -202,7 +202,7 @@ fn what_is_waited_for_is_bounded_by_the_configuration_too() {
     }
     let mut driver = probe_with::<false>(config(), |_| {}, echo_lines);
     driver.send(b"abcd");
-    assert_eq!(driver.context()[1], "exception: what was waited for is not within 4 bytes");
+    assert_eq!(driver.context()[1], "exception: the expected input is longer than 4 bytes");
 }
 
 #[test]

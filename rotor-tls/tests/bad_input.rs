@@ -205,7 +205,7 @@ fn an_unknown_name_is_shown_the_default_or_refused() {
     assert_eq!(
         log,
         [
-            "the handshake has failed: there is no certificate for the name \"other.example\", which the client asks for"
+            "the handshake has failed: there is no certificate for \"other.example\", the name that the client asked for"
         ]
     );
     assert_eq!(counted(server.counters()), [("unknown_names", 1)]);

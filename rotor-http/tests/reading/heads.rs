@@ -56,7 +56,7 @@ fn reason(head: &[u8], of_response: bool) -> String {
 
 #[test]
 fn what_is_wrong_with_a_head_is_called_by_its_name() {
-    let (line_end, version) = ("does not end with CR LF", "no version of HTTP stands where");
+    let (line_end, version) = ("does not end with CR LF", "the protocol version is malformed");
     for (head, of_response, expected) in [
         // Lines that end in LF alone, wherever the first of them is.
         (&b"GET / HTTP/1.1\nHost: a\n\n"[..], false, line_end),
@@ -75,13 +75,13 @@ fn what_is_wrong_with_a_head_is_called_by_its_name() {
         (b"GET / \r\n", false, version),
         (b"GET /a b HTTP/1.1\r\n", false, version),
         (b"GET / HTTP/0.9\r\n", false, version),
-        (b"GET  / HTTP/1.1\r\n", false, "target is empty, or holds a byte"),
-        (b"GET \xc3\xa4 HTTP/1.1\r\n", false, "target is empty, or holds a byte"),
-        (b"GET a HTTP/1.1\r\nHost: a\r\n\r\n", false, "does not go with the method"),
+        (b"GET  / HTTP/1.1\r\n", false, "target is empty or contains a byte"),
+        (b"GET \xc3\xa4 HTTP/1.1\r\n", false, "target is empty or contains a byte"),
+        (b"GET a HTTP/1.1\r\nHost: a\r\n\r\n", false, "does not fit the method"),
         (b"G\0T / HTTP/1.1\r\n", false, "the method is not a token"),
-        (b"\x16\x03\x01\x02\0\x01\0", false, "it is TLS"),
-        (b"\x15\x03\x03\0\x02\x02\x46", true, "it is TLS"),
-        (b"\x16\x03\x03\0\x7a", true, "it is TLS"),
+        (b"\x16\x03\x01\x02\0\x01\0", false, "this is TLS"),
+        (b"\x15\x03\x03\0\x02\x02\x46", true, "this is TLS"),
+        (b"\x16\x03\x03\0\x7a", true, "this is TLS"),
         (b"H\x16TP/1.1 200 OK\r\n", true, version),
         // The cases that `Host` and lengths have.
         (b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", false, "Host is not a host"),

@@ -186,6 +186,6 @@ fn the_new_protocol_has_its_own_limits() {
         Driver::<Connection<ToGreedy>>::new(HttpSeed::new((), ServerConfig::new()), ());
     driver.send(&request("GET /", "Upgrade: greedy\r\nConnection: upgrade\r\n", "a"));
     let answer = driver.take_received();
-    let told = b"\r\n\r\nwhat was waited for is not within 100 bytes";
+    let told = b"\r\n\r\nthe expected input is longer than 100 bytes";
     assert!(answer.ends_with(told), "{}", answer.escape_ascii());
 }
