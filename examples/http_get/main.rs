@@ -7,8 +7,8 @@
 //! HTTP/1.1 200 OK
 //! Content-Length: 734003200
 //!
-//! 8388622 of 734003200 octets
-//! 200 OK, 734003200 octets
+//! 8388622 of 734003200 bytes
+//! 200 OK, 734003200 bytes
 //! ```
 //!
 //! It uses HTTP/2 with `https://` servers that support it, and with `h2c://HOST:PORT/`. The latter
@@ -102,8 +102,8 @@ const PROGRESS_STEP: u64 = 8 << 20;
 impl Console {
     fn show_progress(&self) -> io::Result<()> {
         match self.length {
-            Some(length) => writeln!(io::stderr(), "{} of {length} octets", self.received),
-            None => writeln!(io::stderr(), "{} octets", self.received),
+            Some(length) => writeln!(io::stderr(), "{} of {length} bytes", self.received),
+            None => writeln!(io::stderr(), "{} bytes", self.received),
         }
     }
 
@@ -113,7 +113,7 @@ impl Console {
         self.outcome.ok_or("the connection ended without an outcome")??;
         let status = self.status.ok_or("there was no answer")?;
         if self.output.shows_progress() {
-            program::print(&[format!("{status}, {} octets", self.received)])?;
+            program::print(&[format!("{status}, {} bytes", self.received)])?;
         }
         if status.code() >= 400 {
             return Err(format!("the server answered {status}").into());

@@ -10,7 +10,7 @@ use rotor_metrics::prometheus_client::registry::Registry;
 
 /// A request.
 pub(crate) enum Site {
-    /// Waits for ever.
+    /// Waits forever.
     Waits,
     Metrics(Metrics),
 }
@@ -40,7 +40,7 @@ impl Server for Site {
 
     fn describe(&self, to: &mut Description) {
         to.set_state(match self {
-            Site::Waits => "waits for ever",
+            Site::Waits => "waits forever",
             Site::Metrics(_) => "writes numbers",
         });
     }

@@ -1,4 +1,4 @@
-//! The data in memory: pages for a limited time, notes for ever. The number of both is limited.
+//! The data in memory: pages for a limited time, notes forever. The number of both is limited.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
 }
 
 fn notify() -> Result<(), BoxError> {
-    // Without any thread, no machine would be woken, and the loop would wait for ever.
+    // Without any thread, no machine would be woken, and the loop would wait forever.
     let threads: usize = program::argument(1, FOUR)?.get().into();
     let each: u64 = program::argument(2, MANY)?.get().into();
     on_chosen_loop(Threads { threads, each })
@@ -98,7 +98,7 @@ fn work(each: u64, number: &AtomicU64, notifier: &Notifier, sender: &Sender<u64>
     for message in 0..each {
         number.fetch_add(1, Relaxed);
         notifier.wakeup();
-        // A full mailbox is the loop's back-pressure.
+        // A full mailbox is the loop's backpressure.
         while let Err(SendError::Full(_)) = sender.send(message) {
             thread::yield_now();
         }

@@ -2,7 +2,7 @@
 //!
 //! It is one machine with two sockets instead of two machines with one each. The bytes that one
 //! socket returns are written to the other, so no messages and no queue are needed, and
-//! back-pressure means not to read. The price: both sockets report under one token, so an event
+//! backpressure means not to read. The price: both sockets report under one token, so an event
 //! does not say which one it is about, and both are tried.
 //!
 //! ```text

@@ -73,11 +73,11 @@ impl Server for Upload {
         response: &mut Response<'_>,
         _: &mut Scope<'_, ()>,
     ) -> Next<Self> {
-        let line = format!("{} octets, FNV-1a {:016x}\n", self.count, self.checksum.0);
+        let line = format!("{} bytes, FNV-1a {:016x}\n", self.count, self.checksum.0);
         response.reply(Status::OK, "text/plain", line.as_bytes()).into()
     }
 
     fn bad_request(self, error: BodyError, _: &mut Scope<'_, ()>) {
-        log::warn!("an upload ended after {} octets: {error}", self.count);
+        log::warn!("an upload ended after {} bytes: {error}", self.count);
     }
 }

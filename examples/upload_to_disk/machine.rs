@@ -93,12 +93,12 @@ impl Server for Keep {
     }
 
     fn wakeup(mut self, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
-        let State::Keeping(octets, future) = self.state else {
+        let State::Keeping(bytes, future) = self.state else {
             return Next::go_on(self).keep_deadline();
         };
         match future.take() {
             Outcome::Pending(future) => {
-                self.state = State::Keeping(octets, future);
+                self.state = State::Keeping(bytes, future);
                 Next::go_on(self).keep_deadline()
             }
             Outcome::Value(Ok(kept)) => {
@@ -107,7 +107,7 @@ impl Server for Keep {
                     Kept::Created => Status::CREATED,
                     Kept::Replaced => Status::OK,
                 };
-                let line = format!("{octets} octets\n");
+                let line = format!("{bytes} bytes\n");
                 response.reply(status, "text/plain", line.as_bytes()).into()
             }
             Outcome::Value(Err(error))

@@ -12,7 +12,7 @@ use rotor_core::{Exit, LoopInstance, PostError};
 
 use waiting::{Until, Waiting, model, small_loop};
 
-/// A loop whose machine waits for ever, unless it is told that the loop drains.
+/// A loop whose machine waits forever, unless it is told that the loop drains.
 fn idle_loop() -> LoopInstance<Until, Waiting> {
     let mut creator = small_loop(1);
     creator.add_machine_with(|_| Until::new(|_| false)).unwrap();

@@ -1,5 +1,5 @@
 //! A loop that is taken from its handlers, at any moment of them: it is with one thread at a time,
-//! each answer is applied once, and nobody waits for ever.
+//! each answer is applied once, and nobody waits forever.
 mod waiting;
 
 use std::sync::Arc;

@@ -79,7 +79,7 @@ fn the_value_wakes_the_future_that_waits_for_it() {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a loop that waits for ever is to fail the test")]
+#[expect(clippy::disallowed_methods, reason = "a loop that waits forever is to fail the test")]
 fn work_that_panics_wakes_the_future_that_waits_for_it() {
     let (told, heard) = mpsc::channel();
     thread::spawn(move || {

@@ -166,7 +166,7 @@ impl Config {
     }
 
     /// Sets the maximum number of wake-ups delivered in one turn. Default 1,024: machines may wake
-    /// each other back and forth without a poll of the backend in between, but not for ever.
+    /// each other back and forth without a poll of the backend in between, but not forever.
     #[doc(alias = "budget")]
     #[doc(alias = "fairness")]
     #[doc(alias = "starvation")]

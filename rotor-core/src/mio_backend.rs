@@ -20,7 +20,7 @@ const WAKER: mio::Token = mio::Token(usize::MAX);
 
 /// The interest for sources that are read from. Urgent bytes are reported as well: a read stops
 /// before one, and code that takes a short read as a sign that the socket is empty would otherwise
-/// wait for ever for the bytes that follow.
+/// wait forever for the bytes that follow.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const READABLE: mio::Interest = mio::Interest::READABLE.add(mio::Interest::PRIORITY);
 #[cfg(not(any(target_os = "linux", target_os = "android")))]

@@ -1,6 +1,6 @@
 //! Frees the memory that a burst has left in a queue.
 //!
-//! A queue keeps the capacity of its greatest length, so one burst would cost that memory for ever.
+//! A queue keeps the capacity of its greatest length, so one burst would cost that memory forever.
 //! The memory is freed when the queue has become empty and its capacity is larger than it usually
 //! needs. This costs one comparison when the queue is emptied. A queue that is often so long
 //! allocates anew each time, but once for thousands of entries.

@@ -260,7 +260,7 @@ impl<Q, R> Call<Q, R> {
 impl<R> BlockingReply<R> {
     /// Blocks until there is an answer, without a time limit; the server should limit its time.
     ///
-    /// On the thread of the server's own loop this would wait for ever.
+    /// On the thread of the server's own loop this would wait forever.
     ///
     /// # Errors
     ///

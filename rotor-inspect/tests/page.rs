@@ -51,7 +51,7 @@ impl Server for App {
     }
 
     fn describe(&self, to: &mut rotor_core::Description) {
-        to.set_state("waits for ever");
+        to.set_state("waits forever");
     }
 }
 
@@ -164,12 +164,12 @@ fn machines_are_shown_by_type_and_state_and_one_by_one() {
     // The request that waits has been read once it is counted so.
     let all = loop {
         let all = bed.get("/api/machines?loop=main&sort=age");
-        if all.contains("waits for ever") {
+        if all.contains("waits forever") {
             break all;
         }
     };
     assert!(all.contains(r#""state":"idle","count":2,"#), "{all}");
-    assert!(all.contains(r#""state":"waits for ever","count":1,"#), "{all}");
+    assert!(all.contains(r#""state":"waits forever","count":1,"#), "{all}");
     assert!(all.contains(r#""state":"listening","count":1,"#), "{all}");
     assert!(all.contains(r#""matched":4,"page":0,"pages":1,"#), "{all}");
     assert!(all.contains(r#""peer":"127.0.0.1:"#) && all.contains(r#""age":"#), "{all}");

@@ -22,7 +22,7 @@ use crate::uncoded::check_uncoded;
 /// | error | status |
 /// |--|--|
 /// | not JSON, not UTF-8, truncated, or followed by more; nested deeper than 128 arrays and objects, if `T` is that deep | 400 |
-/// | more bytes than `octets_max` | 413 |
+/// | more bytes than `bytes_max` | 413 |
 /// | JSON that does not have the shape of `T` | 422 |
 ///
 /// # Examples
@@ -38,11 +38,11 @@ use crate::uncoded::check_uncoded;
 /// assert_eq!(refused.status(), Status::UNPROCESSABLE_CONTENT);
 /// # Ok::<(), rotor_service::Refused>(())
 /// ```
-pub fn read<T: DeserializeOwned>(body: &[u8], octets_max: usize) -> Result<T, Refused> {
-    if body.len() > octets_max {
+pub fn read<T: DeserializeOwned>(body: &[u8], bytes_max: usize) -> Result<T, Refused> {
+    if body.len() > bytes_max {
         return Err(Refused::new(
             Status::CONTENT_TOO_LARGE,
-            format!("more than {octets_max} bytes"),
+            format!("more than {bytes_max} bytes"),
         ));
     }
     serde_json::from_slice(body).map_err(|error| {
@@ -61,12 +61,12 @@ pub fn read<T: DeserializeOwned>(body: &[u8], octets_max: usize) -> Result<T, Re
 ///
 /// Those of both; and 415 if the body is compressed, because it is not decompressed here.
 #[cfg(feature = "async")]
-pub fn read_body<T: DeserializeOwned>(request: &Request, octets_max: usize) -> Result<T, Refused> {
+pub fn read_body<T: DeserializeOwned>(request: &Request, bytes_max: usize) -> Result<T, Refused> {
     check_type(request.field("Content-Type"))?;
     let codings =
         request.fields().filter(|(name, _)| name.eq_ignore_ascii_case("Content-Encoding"));
     check_uncoded(codings.map(|(_, value)| value))?;
-    read(request.body(), octets_max)
+    read(request.body(), bytes_max)
 }
 
 /// Checks that a request's `Content-Type` is `application/json` or `application/..+json`. Its

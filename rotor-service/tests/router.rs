@@ -388,7 +388,7 @@ fn a_function_that_would_never_be_called_is_refused() {
         assert!(error.contains("does not begin with a slash"), "{error}");
     }
     Router::new().on(Method::Options, "*", all).expect("all of the server");
-    let long = "M".repeat(Method::OCTETS_MAX + 1);
+    let long = "M".repeat(Method::BYTES_MAX + 1);
     for method in [
         Method::Connect,
         Method::Trace,

@@ -125,7 +125,7 @@ quick_error! {
     #[non_exhaustive]
     pub enum StreamError {
         /// The protocol waits again for input that is already there, and has neither consumed nor
-        /// written anything, so it would be called for ever. This is a bug in the protocol.
+        /// written anything, so it would be called forever. This is a bug in the protocol.
         NoProgress(protocol: &'static str, waits_for: &'static str) {
             display("{protocol} makes no progress: it waits for {waits_for} again, and has changed neither its input nor its output")
         }

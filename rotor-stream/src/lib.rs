@@ -125,6 +125,7 @@ mod accept;
 mod block;
 pub mod buf;
 mod buffer_pool;
+mod byte_counts;
 mod bytes_held;
 mod connect;
 mod destination;
@@ -136,7 +137,6 @@ mod least_rate;
 mod limits;
 mod link;
 mod matched;
-mod octet_counts;
 mod outbox;
 mod output;
 mod peer_connections;
@@ -154,6 +154,7 @@ mod watchers;
 pub use accept::{Accept, AcceptConfig, AcceptSeed, Accepted, InheritedListeners};
 pub use block::Block;
 pub use buf::{Buf, Filled, LentRoom};
+pub use byte_counts::ByteCounts;
 pub use bytes_held::{BytesHeld, NoRoom, Share};
 pub use connect::{Connect, ConnectSeed};
 pub use destination::{Destination, Host, Resolution, ToTarget};
@@ -165,7 +166,6 @@ pub use least_rate::{LeastRate, RateWatch};
 pub use limits::{AbortReason, StreamConfig};
 pub use link::Link;
 pub use matched::Matched;
-pub use octet_counts::OctetCounts;
 pub use outbox::{
     HasOutbox, Outbox, OutboxConfig, OutboxCounters, OutboxError, OutboxFull, OutboxSender,
     WithOutbox,

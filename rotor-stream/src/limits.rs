@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use crate::byte_counts::ByteCounts;
 use crate::bytes_held::BytesHeld;
 use crate::least_rate::LeastRate;
-use crate::octet_counts::OctetCounts;
 
 /// Every limit and time of a stream, each with its unit, default and reason.
 ///
@@ -43,7 +43,7 @@ pub struct StreamConfig {
     pub(crate) receive_buffer: Option<usize>,
     pub(crate) unsent_max: Option<u32>,
     pub(crate) held: Option<Arc<BytesHeld>>,
-    pub(crate) octets: Option<Arc<OctetCounts>>,
+    pub(crate) counts: Option<Arc<ByteCounts>>,
     pub(crate) on_abort: AbortHook,
 }
 
@@ -108,7 +108,7 @@ impl StreamConfig {
             receive_buffer: None,
             unsent_max: None,
             held: None,
-            octets: None,
+            counts: None,
             on_abort: AbortHook::default(),
         }
     }
@@ -121,8 +121,8 @@ impl StreamConfig {
 
     /// Sets the counters for the bytes that streams read and write. Several configurations may
     /// share them. Default: none.
-    pub fn count_octets(mut self, counts: Arc<OctetCounts>) -> StreamConfig {
-        self.octets = Some(counts);
+    pub fn count_bytes(mut self, counts: Arc<ByteCounts>) -> StreamConfig {
+        self.counts = Some(counts);
         self
     }
 
@@ -140,14 +140,14 @@ impl StreamConfig {
             return before.clone();
         }
         let leaves_open = self.held.is_none() && before.held.is_some()
-            || self.octets.is_none() && before.octets.is_some()
+            || self.counts.is_none() && before.counts.is_some()
             || self.on_abort.0.is_none() && before.on_abort.0.is_some();
         if !leaves_open {
             return self;
         }
         let mut config = Arc::unwrap_or_clone(self);
         config.held = config.held.or_else(|| before.held.clone());
-        config.octets = config.octets.or_else(|| before.octets.clone());
+        config.counts = config.counts.or_else(|| before.counts.clone());
         config.on_abort.0 = config.on_abort.0.or_else(|| before.on_abort.0.clone());
         config.share()
     }
@@ -172,7 +172,6 @@ impl StreamConfig {
     /// files, static bytes and blocks shared with others hold).
     #[doc(alias = "output_high")]
     #[doc(alias = "backpressure")]
-    #[doc(alias = "back-pressure")]
     #[doc(alias = "high-water mark")]
     pub fn output_high_water(mut self, bytes: usize) -> StreamConfig {
         self.output_high_water = bytes;
@@ -259,7 +258,7 @@ impl StreamConfig {
         match is_open {
             true => LeastRate::new(step, self.flush_timeout),
             // Nothing else has a deadline for the rest: without a step, a peer that takes none of
-            // it would occupy the slot and the descriptor for ever.
+            // it would occupy the slot and the descriptor forever.
             false => LeastRate::new(step.max(1), self.close_timeout),
         }
     }

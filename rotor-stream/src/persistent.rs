@@ -202,7 +202,7 @@ impl<P: Protocol, T> Plan<P, T> {
 
 impl<P: Protocol, T> Drop for Plan<P, T> {
     fn drop(&mut self) {
-        // Also if the protocol has panicked, so that nobody waits for the link for ever.
+        // Also if the protocol has panicked, so that nobody waits for the link forever.
         self.link.set(false);
     }
 }

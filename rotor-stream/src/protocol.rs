@@ -26,7 +26,7 @@ use crate::transport::Transport;
 /// * Input that arrived before the end of the stream, or before a reset, is delivered first.
 /// * Everything written before [`Intent::done`] is flushed before the connection is closed.
 /// * A protocol that makes no progress is ended with an error that names the protocol: if it waits
-///   for the same thing again without changing its input or output, it would be called for ever.
+///   for the same thing again without changing its input or output, it would be called forever.
 ///
 /// # Examples
 ///

@@ -243,7 +243,7 @@ impl<'a> Transport<'a> {
     ///
     /// [`StreamConfig::standard`] changes nothing. Settings that the new configuration leaves unset
     /// ([`held`](StreamConfig::held), [`on_abort`](StreamConfig::on_abort),
-    /// [`count_octets`](StreamConfig::count_octets)) stay as they were. The configuration is copied
+    /// [`count_bytes`](StreamConfig::count_bytes)) stay as they were. The configuration is copied
     /// for that, so set all three if many connections share it. The options of the socket
     /// (`nodelay`, `keepalive`, the sizes of the system's buffers) stay as they are. Without a
     /// stream behind the transport this does nothing.

@@ -1,4 +1,4 @@
-//! What keeps a protocol, or its peer, from going round for ever or taking more than its share.
+//! What keeps a protocol, or its peer, from going round forever or taking more than its share.
 
 mod probe;
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use probe::{Event, Log, Probe, probe_with};
 use rotor_stream::testing::Driver;
-use rotor_stream::{BytesHeld, Intent, OctetCounts, StreamConfig};
+use rotor_stream::{ByteCounts, BytesHeld, Intent, StreamConfig};
 
 /// Waits for lines of up to 500 bytes; writes a kilobyte for each. Its first line is the change to
 /// other limits.
@@ -83,9 +83,9 @@ fn each_total_gets_back_what_was_taken_of_it() {
 
 #[test]
 fn octets_are_counted_where_they_were_unless_the_change_names_another_place() {
-    let [one, other] = [(); 2].map(|()| Arc::new(OctetCounts::new()));
-    let config = |counts: &Arc<OctetCounts>| StreamConfig::new().count_octets(counts.clone());
-    let counted = |counts: &OctetCounts| (counts.read(), counts.written());
+    let [one, other] = [(); 2].map(|()| Arc::new(ByteCounts::new()));
+    let config = |counts: &Arc<ByteCounts>| StreamConfig::new().count_bytes(counts.clone());
+    let counted = |counts: &ByteCounts| (counts.read(), counts.written());
     let mut driver = changes(config(&one), StreamConfig::new().input_max(1_000).share());
     driver.send(b"change\n");
     driver.send(b"a line\n");

@@ -1,4 +1,4 @@
-//! Streams on TLS: both ends in memory, whole and byte by byte; closing, truncation, back-pressure.
+//! Streams on TLS: both ends in memory, whole and byte by byte; closing, truncation, backpressure.
 
 mod kit;
 

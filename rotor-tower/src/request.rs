@@ -17,7 +17,7 @@ pub(crate) fn parts_of(head: &Head<'_>) -> Option<http::request::Parts> {
     let fields = head.fields();
     // A map has at most 32,768 names; its methods without `try_` panic beyond that.
     parts.headers.try_reserve(fields.len()).ok()?;
-    for (name, value) in fields.octets() {
+    for (name, value) in fields.iter_bytes() {
         let end = begin + value.len();
         let value = HeaderValue::from_maybe_shared(text.slice(begin..end)).ok()?;
         parts.headers.try_append(HeaderName::from_bytes(name).ok()?, value).ok()?;
@@ -30,7 +30,7 @@ pub(crate) fn parts_of(head: &Head<'_>) -> Option<http::request::Parts> {
 /// however many fields there are.
 fn text_of(head: &Head<'_>) -> Bytes {
     let target = head.target().as_bytes();
-    let values = || head.fields().octets().map(|(_, value)| value);
+    let values = || head.fields().iter_bytes().map(|(_, value)| value);
     let mut text = Vec::with_capacity(target.len() + values().map(<[u8]>::len).sum::<usize>());
     text.extend_from_slice(target);
     values().for_each(|value| text.extend_from_slice(value));

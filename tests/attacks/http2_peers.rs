@@ -64,7 +64,7 @@ pub(crate) fn beginning(window: u32) -> Vec<u8> {
     .concat()
 }
 
-/// Answers at once, takes bodies in pieces, waits for ever, or sends without end as there is room.
+/// Answers at once, takes bodies in pieces, waits forever, or sends without end as there is room.
 pub(crate) struct Site;
 
 impl Site {

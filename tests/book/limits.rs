@@ -53,7 +53,7 @@ const CHOICES: &[&str] = &[
     "receive_buffer",
     "unsent_max",
     "on_abort",
-    "octets",
+    "counts",
     "held",
     // AcceptConfig
     "per_peer",
@@ -341,6 +341,6 @@ fn what_the_code_prints_is_read_right() {
         coded(&StreamConfig::new().flush_timeout(Duration::from_millis(1_000)).input_max(7));
     assert_eq!((printed["flush_timeout"], printed["input_max"]), (1_000_000_000, 7));
     assert_eq!(printed["linger_bytes"], amount("unlimited", "bytes"));
-    assert_eq!(amount("1,024", "octets"), 1_024);
+    assert_eq!(amount("1,024", "bytes"), 1_024);
     assert_eq!(amount("100", "ms"), 100_000_000);
 }

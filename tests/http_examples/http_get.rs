@@ -69,8 +69,8 @@ fn a_large_body_goes_to_a_file_and_progress_is_shown() {
     let written = fs::metadata(&file).map(|metadata| metadata.len());
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(written.expect("it was written"), COUNT);
-    assert_eq!(text(&output.stdout), format!("200 OK, {COUNT} octets\n"));
-    let progress = text(&output.stderr).lines().filter(|line| line.ends_with(" octets")).count();
+    assert_eq!(text(&output.stdout), format!("200 OK, {COUNT} bytes\n"));
+    let progress = text(&output.stderr).lines().filter(|line| line.ends_with(" bytes")).count();
     assert_eq!(progress, (COUNT >> 23) as usize, "a line for every 8 MiB");
 }
 

@@ -16,12 +16,12 @@ fn every_octet_is_counted_once_however_it_is_framed() {
     let server = start("upload");
     assert_eq!(
         ask(&server, "POST /", "", "a").1,
-        format!("1 octets, FNV-1a {:016x}\n", checksum(*b"a"))
+        format!("1 bytes, FNV-1a {:016x}\n", checksum(*b"a"))
     );
-    assert_eq!(ask(&server, "POST /", "", "a").1, "1 octets, FNV-1a af63dc4c8601ec8c\n");
+    assert_eq!(ask(&server, "POST /", "", "a").1, "1 bytes, FNV-1a af63dc4c8601ec8c\n");
     let body: Vec<u8> = (0..3_000_000_u32).map(|at| (at * 7 % 251) as u8).collect();
     let expected =
-        format!("{} octets, FNV-1a {:016x}\n", body.len(), checksum(body.iter().copied()));
+        format!("{} bytes, FNV-1a {:016x}\n", body.len(), checksum(body.iter().copied()));
     let mut client = connect(&server);
     write!(client, "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", body.len())
         .expect("room");

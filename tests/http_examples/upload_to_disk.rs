@@ -65,7 +65,7 @@ fn what_is_uploaded_is_a_file_of_its_name_however_long_and_framed_it_is() {
                 write!(client, "Content-Length: {length}\r\n\r\n").expect("room");
                 client.write_all(body).expect("the server reads");
             }
-            let says = format!("{length} octets\n");
+            let says = format!("{length} bytes\n");
             let answer = read_until(&mut client, |got| got.ends_with(says.as_bytes()));
             let begins = format!("HTTP/1.1 {status} ");
             assert!(answer.starts_with(begins.as_bytes()), "{}", answer.escape_ascii());
@@ -123,7 +123,7 @@ fn what_would_overwrite_against_the_clients_word_is_refused() {
     assert_eq!(put("If-None-Match: *\r\n", "second"), says("412", "first"));
     assert_eq!(put("If-None-Match: \"tag\"\r\n", "third"), says("200", "third"));
     assert_eq!(put("If-Match: \"tag\"\r\n", "lost"), says("412", "third"));
-    // Two octets of a hundred are no file of two octets.
+    // Two bytes of a hundred are no file of two bytes.
     assert_eq!(put("Content-Range: bytes 0-1/100\r\n", "xy"), says("400", "third"));
     assert_eq!(place.names(), ["name"]);
 }

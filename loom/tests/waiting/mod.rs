@@ -38,7 +38,7 @@ impl Wake for Event {
     }
 }
 
-/// A loop on it sleeps for ever unless it is woken, which loom finds out: it is a deadlock.
+/// A loop on it sleeps forever unless it is woken, which loom finds out: it is a deadlock.
 #[derive(Default)]
 pub struct Waiting {
     pub event: Arc<Event>,

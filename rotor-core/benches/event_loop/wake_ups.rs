@@ -94,7 +94,7 @@ struct Busy {
     thread: Option<thread::JoinHandle<()>>,
 }
 
-/// Counts its wake-ups; the first asks to be called again for ever.
+/// Counts its wake-ups; the first asks to be called again forever.
 struct Hears;
 
 impl Machine for Hears {

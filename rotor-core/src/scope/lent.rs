@@ -221,13 +221,13 @@ impl<'a, C> Lent<'a, C> {
 /// a reference to.
 ///
 /// This is reached only by code that has caught the unwinding of `take_back`, or that uses the
-/// context while it unwinds. It waits for ever, because a second panic could end the process.
+/// context while it unwinds. It waits forever, because a second panic could end the process.
 /// `extern "C"` tells the compiler that this function cannot unwind, so it costs nothing in
 /// handlers of loops that are never taken.
 #[cold]
 #[inline(never)]
 extern "C" fn gone() -> ! {
-    log_guarded!(error, "{GONE}, and asks for the context: it waits for ever");
+    log_guarded!(error, "{GONE}, and asks for the context: it waits forever");
     loop {
         thread::park();
     }

@@ -66,7 +66,7 @@ impl<C> Seed<C> {
         Seed { name, make: Box::new(make) }
     }
 
-    /// The seed of a machine that waits for ever.
+    /// The seed of a machine that waits forever.
     pub(crate) fn idle(name: &'static str) -> Seed<C> {
         Seed::new(name, |_| Response::ok(idle()))
     }
@@ -79,7 +79,7 @@ pub(crate) fn actor<C>(
     Actor { handler: Box::new(handler) }
 }
 
-/// A machine that waits for ever, and ends when it is woken or drained.
+/// A machine that waits forever, and ends when it is woken or drained.
 pub(crate) fn idle<C>() -> Actor<C> {
     actor(|call, _| match call {
         Call::Wakeup(_) | Call::Draining(_) => Response::done(),

@@ -175,7 +175,7 @@ fn an_error_of_the_backend_ends_the_run_and_leaves_the_machines_as_they_were() {
     let manual = Manual::new();
     let mut instance =
         manual.start(&Config::new(), (), |_| Response::ok(actor(|_, _| Response::done())));
-    assert_eq!(instance.run().expect_err("it would sleep for ever").to_string(), "asleep");
+    assert_eq!(instance.run().expect_err("it would sleep forever").to_string(), "asleep");
     let token = instance.machines().iter().next().expect("it is still there").0;
     manual.feed(token, EventSet::READABLE);
     assert_eq!(instance.run().expect("there is an event"), rotor_core::Exit::Empty);

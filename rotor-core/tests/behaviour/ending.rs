@@ -97,7 +97,7 @@ fn stopping_while_the_loop_is_set_up_ends_it_before_it_sleeps() {
         Response::ok(idle())
     });
     settle(&mut instance);
-    assert_eq!(instance.next_deadline(), None, "a request that is refused is not due for ever");
+    assert_eq!(instance.next_deadline(), None, "a request that is refused is not due forever");
 }
 
 #[test]

@@ -314,7 +314,7 @@ fn posted_and_repeated_closures_that_panic_cost_themselves_only() {
 }
 
 /// In the middle of a turn, where one that unwinds would be taken for a machine's, and the poll be
-/// made again for ever.
+/// made again forever.
 #[test]
 fn a_backend_that_panics_ends_the_loop_with_an_error() {
     let manual = Manual::new();
@@ -336,7 +336,7 @@ fn a_backend_that_panics_ends_the_loop_with_an_error() {
     assert!(error.to_string().contains("a broken backend"), "{error}");
 }
 
-/// The reading before the deadlines would be made again for ever.
+/// The reading before the deadlines would be made again forever.
 #[test]
 fn a_clock_that_panics_each_time_ends_the_loop_with_an_error() {
     let manual = Manual::new();

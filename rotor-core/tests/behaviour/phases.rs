@@ -75,7 +75,7 @@ fn a_loop_wakes_for_the_end_of_an_announcement() {
     let mut instance = manual.start(&Config::new(), Vec::new(), |_| Response::ok(observer()));
     instance.handle().drain_with(Drain::new(SECOND).announce(SECOND * 7));
     let begun = manual.now();
-    assert_eq!(instance.run().expect("it does not sleep for ever"), Exit::Drained { dropped: 1 });
+    assert_eq!(instance.run().expect("it does not sleep forever"), Exit::Drained { dropped: 1 });
     assert_eq!(manual.now() - begun, SECOND * 8);
 }
 

@@ -25,7 +25,7 @@ impl BodyReceiver {
         limits: &Limits,
         total: &Arc<BytesHeld>,
     ) -> Result<Received, BodyError> {
-        // New bytes stay in the input, and then with the peer: this is the back-pressure.
+        // New bytes stay in the input, and then with the peer: this is the backpressure.
         if self.is_held {
             return Ok(Received::Wait(None));
         }

@@ -195,7 +195,7 @@ impl Fetched {
     ///
     /// Redirects are not followed automatically. If you follow them:
     ///
-    /// * Limit how often, because two servers may redirect to each other for ever.
+    /// * Limit how often, because two servers may redirect to each other forever.
     /// * Use GET after a 303 (HEAD stays HEAD), and after a 301 or 302 in response to a POST.
     /// * Leave out `Authorization` and cookies unless the next server may have them. It is another
     ///   server if the [authority](Url::authority) differs, and also if [`is_https`](Url::is_https)

@@ -78,8 +78,8 @@ impl Http2Config {
     /// Sets how many bytes of one response's body may wait for its handler. Default 256 KiB, at
     /// least 65,536 and at most 2^31 - 1: what a path of 20 ms carries at 100 Mbit/s.
     #[doc(alias = "SETTINGS_INITIAL_WINDOW_SIZE")]
-    pub fn stream_window(mut self, octets: u32) -> Http2Config {
-        self.stream_window = octets.clamp(64 << 10, crate::h2::frame::U31_MAX);
+    pub fn stream_window(mut self, bytes: u32) -> Http2Config {
+        self.stream_window = bytes.clamp(64 << 10, crate::h2::frame::U31_MAX);
         self
     }
 
@@ -88,9 +88,9 @@ impl Http2Config {
     /// least 65,535 and at most 2^31 - 1. With the defaults, four such bodies reach the limit, and
     /// then stop the bodies of all other requests. Bytes that handlers are waiting for are limited
     /// only by [`stream_window`](Http2Config::stream_window).
-    pub fn connection_window(mut self, octets: u32) -> Http2Config {
+    pub fn connection_window(mut self, bytes: u32) -> Http2Config {
         self.connection_window =
-            octets.clamp(crate::h2::settings::WINDOW_DEFAULT, crate::h2::frame::U31_MAX);
+            bytes.clamp(crate::h2::settings::WINDOW_DEFAULT, crate::h2::frame::U31_MAX);
         self
     }
 

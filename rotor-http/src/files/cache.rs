@@ -61,7 +61,7 @@ impl<V: Clone> Cache<V> {
     /// later is not replaced.
     ///
     /// Drops entries that nobody has requested since they expired, so that a removed file does not
-    /// occupy space on the disk for ever. If there is still no room, expired entries are dropped,
+    /// occupy space on the disk forever. If there is still no room, expired entries are dropped,
     /// otherwise the one that was not used for longest.
     pub(super) fn insert(&mut self, name: &[u8], value: V, asked: Time) {
         let fresh_until = asked + self.renew_after;

@@ -220,7 +220,7 @@ impl HeadScanner {
             }
             b'\n' => Err(HeadError::LineEnd),
             _ if !grammar::is(byte, TCHAR) => Err(HeadError::Method),
-            _ if self.part_len() == Method::OCTETS_MAX => Err(HeadError::MethodTooLong),
+            _ if self.part_len() == Method::BYTES_MAX => Err(HeadError::MethodTooLong),
             _ => Ok(Phase::Method),
         }
     }

@@ -61,7 +61,7 @@ fn method(window: &[u8]) -> Option<(Method<'_>, usize)> {
     }
     // One byte more than the longest method, for the space after it.
     let end =
-        window.iter().take(Method::OCTETS_MAX + 1).position(|&byte| !grammar::is(byte, TCHAR))?;
+        window.iter().take(Method::BYTES_MAX + 1).position(|&byte| !grammar::is(byte, TCHAR))?;
     let (method, rest) = window.split_at(end);
     let is_method = end > 0 && rest.first() == Some(&b' ');
     let method = if is_method { str::from_utf8(method).ok()? } else { return None };
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(request.path, Some(head.target), "{shown}");
         assert_eq!(head.query_at, head.target.find('?').unwrap_or(head.target.len()), "{shown}");
         assert_eq!(request.version, Some(u8::from(head.version == Version::Http11)), "{shown}");
-        let own: Vec<_> = Fields::new(input, &spans).octets().collect();
+        let own: Vec<_> = Fields::new(input, &spans).iter_bytes().collect();
         let theirs: Vec<_> =
             request.headers.iter().map(|field| (field.name.as_bytes(), field.value)).collect();
         assert_eq!(own, theirs, "{shown}");
@@ -229,9 +229,8 @@ mod tests {
                 }
             }
         }
-        let longest = [b'M'; Method::OCTETS_MAX];
-        for (method, is_read) in
-            [(&longest[..], true), (&[b'M'; Method::OCTETS_MAX + 1][..], false)]
+        let longest = [b'M'; Method::BYTES_MAX];
+        for (method, is_read) in [(&longest[..], true), (&[b'M'; Method::BYTES_MAX + 1][..], false)]
         {
             assert_eq!(compare(&[method, b" / HTTP/1.1\r\n\r\n"].concat(), &LIMITS), is_read);
         }

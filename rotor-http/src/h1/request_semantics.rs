@@ -51,7 +51,7 @@ impl<'a> RequestSemantics<'a> {
         let mut host = None;
         let mut expects_continue = false;
         let mut has_upgrade = false;
-        for (name, value) in head.fields().octets() {
+        for (name, value) in head.fields().iter_bytes() {
             let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
             // The length is compared first: that rules out nearly every field.
             match name.len() {

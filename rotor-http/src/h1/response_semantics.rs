@@ -39,7 +39,7 @@ impl ResponseSemantics {
         let (version, status, method) = (head.version(), head.status(), method.normalized());
         let mut framing = FramingFields::new();
         let mut options = ConnectionOptions::default();
-        for (name, value) in head.fields().octets() {
+        for (name, value) in head.fields().iter_bytes() {
             let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
             match name.len() {
                 10 if is("Connection") => options.add(value),

@@ -202,8 +202,8 @@ mod tests {
                 |fragment: &[u8], is_last| reader.go_on(fragment, is_last, &mut list, &bounds);
             assert_eq!(go_on(b"", false), Ok(None));
             assert_eq!(go_on(&octets[cut..], true), Ok(Some(OF)));
-            assert_eq!(list.fields().octets().count(), 2);
-            assert!(list.fields().octets().eq(whole.fields().octets()), "cut at {cut}");
+            assert_eq!(list.fields().iter_bytes().count(), 2);
+            assert!(list.fields().iter_bytes().eq(whole.fields().iter_bytes()), "cut at {cut}");
             assert_eq!((reader.is_under_way(), reader.until()), (false, Time::NEVER));
         }
     }

@@ -112,7 +112,7 @@ mod tests {
             [0, 1, 2, 3, 4, count].map(|stream| forgotten.fields(stream, true)),
             [false, true, false, true, true, true]
         );
-        // Those that are over take no room for ever either.
+        // Those that are over take no room forever either.
         for stream in 0..10 * count {
             forgotten.remember(stream, 1);
             forgotten.fields(stream, true);

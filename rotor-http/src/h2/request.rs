@@ -109,7 +109,7 @@ impl CheckedRequest {
                 _ if pseudo.protocol.is_some() => {
                     return Err(Refusal::Malformed(":protocol without CONNECT"));
                 }
-                _ if method_text.len() > Method::OCTETS_MAX => {
+                _ if method_text.len() > Method::BYTES_MAX => {
                     return Err(Refusal::Status(Status::NOT_IMPLEMENTED));
                 }
                 _ => Asks::Response,
@@ -171,7 +171,7 @@ impl Pseudo {
         let mut pseudo = Pseudo::default();
         let mut count = 0;
         let fields = Fields::new(&list.octets, &list.spans);
-        for ((name, value), span) in fields.octets().zip(&list.spans) {
+        for ((name, value), span) in fields.iter_bytes().zip(&list.spans) {
             if name.first() != Some(&b':') {
                 break;
             }
@@ -247,7 +247,7 @@ impl Said {
         let mut said =
             Said { host: None, length: None, expects_continue: false, priority: None, cookies: 0 };
         let fields = Fields::new(&list.octets, &list.spans);
-        for ((name, value), span) in fields.octets().zip(&list.spans).skip(skip) {
+        for ((name, value), span) in fields.iter_bytes().zip(&list.spans).skip(skip) {
             check_field(name, value).map_err(Refusal::Malformed)?;
             match name {
                 b"host" if said.host.replace(span.value_range()).is_some() => {
@@ -342,7 +342,7 @@ fn authority_of(
 fn has_long_field(list: &FieldList, limits: &Limits) -> bool {
     // As lines of HTTP/1.1 without their ends, so that one limit holds for both versions.
     let line_len = |(name, value): (&[u8], &[u8])| name.len() + value.len() + 2;
-    list.fields().octets().any(|field| line_len(field) > limits.field_bytes_max)
+    list.fields().iter_bytes().any(|field| line_len(field) > limits.field_bytes_max)
 }
 
 /// Joins the cookies into one field. RFC 9113 §8.2.3: they "MUST be concatenated into a single
@@ -351,7 +351,9 @@ fn join_cookies(list: &mut FieldList) {
     let FieldList { octets, spans, .. } = list;
     let start = octets.len();
     let is_cookie = |span: &Span, octets: &[u8]| {
-        Fields::new(octets, std::slice::from_ref(span)).octets().any(|(name, _)| name == b"cookie")
+        Fields::new(octets, std::slice::from_ref(span))
+            .iter_bytes()
+            .any(|(name, _)| name == b"cookie")
     };
     octets.extend_from_slice(b"cookie");
     let value_at = octets.len();

@@ -42,7 +42,7 @@ impl CheckedResponse {
             return Err(HeadError::TooLarge.into());
         }
         let line_len = |(name, value): (&[u8], &[u8])| name.len() + value.len() + 2;
-        if list.fields().octets().any(|field| line_len(field) > limits.field_bytes_max) {
+        if list.fields().iter_bytes().any(|field| line_len(field) > limits.field_bytes_max) {
             return Err(HeadError::FieldTooLong.into());
         }
         // RFC 9113 §8.6: HTTP/2 has no 101.
@@ -83,7 +83,7 @@ impl CheckedResponse {
 /// Takes `:status`, the only pseudo-field of a response, out of the list.
 fn take_status(list: &mut FieldList) -> Result<Status, HeadError> {
     let fields = list.fields();
-    let Some((b":status", value)) = fields.octets().next() else {
+    let Some((b":status", value)) = fields.iter_bytes().next() else {
         return Err(HeadError::StatusLine);
     };
     // Exactly three digits (RFC 9110 §15).
@@ -97,7 +97,7 @@ fn take_status(list: &mut FieldList) -> Result<Status, HeadError> {
 /// Checks the other fields, and returns the length that they announce.
 fn gather(list: &FieldList) -> Result<Option<u64>, ResponseHeadError> {
     let mut length = None;
-    for (name, value) in list.fields().octets() {
+    for (name, value) in list.fields().iter_bytes() {
         check_field(name, value).map_err(|why| {
             log::debug!("a response is malformed: {why}");
             if why.contains("value") { HeadError::FieldValue } else { HeadError::FieldName }

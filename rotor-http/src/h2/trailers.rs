@@ -13,7 +13,7 @@ use crate::semantics::trailers::Trailers;
 /// The reason why the message is malformed.
 pub fn trailers_of(list: &FieldList) -> Result<Trailers, &'static str> {
     let mut trailers = Trailers::default();
-    for (name, value) in list.fields().octets() {
+    for (name, value) in list.fields().iter_bytes() {
         check_field(name, value)?;
         trailers.push_field(name, value);
     }
@@ -23,7 +23,7 @@ pub fn trailers_of(list: &FieldList) -> Result<Trailers, &'static str> {
 /// Returns which limit of trailer sections the fields exceed, if any. They are counted as lines of
 /// HTTP/1.1, with their line ends and the empty line after them.
 pub(crate) fn trailers_beyond(list: &FieldList, limits: &Limits) -> Option<HeadError> {
-    let lines = list.fields().octets().map(|(name, value)| name.len() + value.len() + 4);
+    let lines = list.fields().iter_bytes().map(|(name, value)| name.len() + value.len() + 4);
     if list.len() > limits.trailers_max {
         Some(HeadError::TooManyFields)
     } else if list.is_over() || lines.sum::<usize>() + 2 > limits.trailer_bytes_max {

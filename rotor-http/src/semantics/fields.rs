@@ -93,14 +93,14 @@ impl<'a> Fields<'a> {
     /// Returns an iterator over the field lines, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Field<'a>> + DoubleEndedIterator + use<'a> {
         // A name is a token, so it is valid UTF-8.
-        self.octets()
+        self.iter_bytes()
             .map(|(name, value)| Field { name: str::from_utf8(name).unwrap_or_default(), value })
     }
 
     /// Returns an iterator over names and values as bytes. It is cheaper than
     /// [`iter`](Fields::iter), for callers that check or compare names themselves.
     #[inline]
-    pub fn octets(
+    pub fn iter_bytes(
         &self,
     ) -> impl ExactSizeIterator<Item = (&'a [u8], &'a [u8])> + DoubleEndedIterator + use<'a> {
         let head = self.head;
@@ -109,7 +109,7 @@ impl<'a> Fields<'a> {
 
     /// Returns the value of the first field with this name.
     pub fn get(&self, name: &str) -> Option<&'a [u8]> {
-        self.octets()
+        self.iter_bytes()
             .find(|(own, _)| own.eq_ignore_ascii_case(name.as_bytes()))
             .map(|(_, value)| value)
     }
@@ -122,7 +122,7 @@ impl<'a> Fields<'a> {
     /// Returns the values of all fields with this name.
     pub fn get_all<'n>(&self, name: &'n str) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
         let is_it = move |own: &[u8]| own.eq_ignore_ascii_case(name.as_bytes());
-        self.octets().filter(move |(own, _)| is_it(own)).map(|(_, value)| value)
+        self.iter_bytes().filter(move |(own, _)| is_it(own)).map(|(_, value)| value)
     }
 
     /// Returns the elements of the comma-separated list that all fields with this name form

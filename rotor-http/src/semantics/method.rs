@@ -36,7 +36,7 @@ pub enum Method<'a> {
 impl<'a> Method<'a> {
     /// The maximum length of a method that is read, in bytes. Registered methods have at most 17
     /// bytes. A server responds to a longer method with 501.
-    pub const OCTETS_MAX: usize = 32;
+    pub const BYTES_MAX: usize = 32;
 
     /// Parses a method. Returns `None` if the text is not a token (RFC 9110 §5.6.2).
     pub fn new(text: &'a str) -> Option<Method<'a>> {

@@ -36,7 +36,7 @@ impl<'a> Nominated<'a> {
         if options.peek().is_none() {
             return Nominated { names: Vec::new() };
         }
-        let names = fields.octets().map(|(name, _)| name).collect();
+        let names = fields.iter_bytes().map(|(name, _)| name).collect();
         Nominated { names: named(names, options, compare) }
     }
 

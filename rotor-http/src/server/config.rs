@@ -363,7 +363,7 @@ fn stream_config(
         .linger_timeout(limits.linger_timeout)
         .linger_bytes(limits.linger_bytes_max)
         .held(Some(held.clone()))
-        .count_octets(counters.traffic.octets().clone())
+        .count_bytes(counters.traffic.bytes().clone())
         .on_abort(move |reason| counters.add_abort(reason))
         .share()
 }

@@ -171,12 +171,12 @@ impl Counters {
     /// Returns how many bytes connections have read, including heads, framing and data that was
     /// dropped, but not the records of TLS.
     pub fn received_bytes(&self) -> u64 {
-        self.traffic.octets().read()
+        self.traffic.bytes().read()
     }
 
     /// Returns how many bytes connections have written, including heads and framing.
     pub fn sent_bytes(&self) -> u64 {
-        self.traffic.octets().written()
+        self.traffic.bytes().written()
     }
 
     /// Counts a connection that was aborted while it was closing.

@@ -234,7 +234,7 @@ pub trait Server: Sized {
     /// check [`Response::room`] in *every* call: a piece of the body may arrive when there is room
     /// already, before this method is called. After each call of the handler, only the output that
     /// is unsent then is waited for. So a handler that stores the piece and writes nothing might
-    /// wait for ever.
+    /// wait forever.
     ///
     /// The default goes on waiting.
     fn response_flushed(

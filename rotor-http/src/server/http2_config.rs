@@ -90,8 +90,8 @@ impl Http2Config {
     /// 65,536, because a body that is passed on whole, from the input, may have that many; at most
     /// 2^31 - 1.
     #[doc(alias = "SETTINGS_INITIAL_WINDOW_SIZE")]
-    pub fn stream_window(mut self, octets: u32) -> Http2Config {
-        self.stream_window = octets.clamp(64 << 10, crate::h2::frame::U31_MAX);
+    pub fn stream_window(mut self, bytes: u32) -> Http2Config {
+        self.stream_window = bytes.clamp(64 << 10, crate::h2::frame::U31_MAX);
         self
     }
 
@@ -99,9 +99,9 @@ impl Http2Config {
     /// handler has not asked for its body, or holds it. Default 1 MiB, at least 65,535. With the
     /// default, sixteen such bodies stop the other bodies of the connection. Bodies for which
     /// handlers wait are limited only by [`stream_window`](Http2Config::stream_window).
-    pub fn connection_window(mut self, octets: u32) -> Http2Config {
+    pub fn connection_window(mut self, bytes: u32) -> Http2Config {
         self.connection_window =
-            octets.clamp(crate::h2::settings::WINDOW_DEFAULT, crate::h2::frame::U31_MAX);
+            bytes.clamp(crate::h2::settings::WINDOW_DEFAULT, crate::h2::frame::U31_MAX);
         self
     }
 
@@ -112,8 +112,8 @@ impl Http2Config {
     /// the bodies arrive one after the other. The time limits of the waiting bodies do not run. In
     /// addition, each body may receive what its window still allows, up to
     /// [`stream_window`](Http2Config::stream_window).
-    pub fn collected_bytes_max(mut self, octets: usize) -> Http2Config {
-        self.collected_bytes_max = octets;
+    pub fn collected_bytes_max(mut self, bytes: usize) -> Http2Config {
+        self.collected_bytes_max = bytes;
         self
     }
 

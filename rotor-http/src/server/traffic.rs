@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use rotor_core::{Histogram, SharedHistogram};
-use rotor_stream::OctetCounts;
+use rotor_stream::ByteCounts;
 
 use crate::semantics::status::Status;
 
@@ -23,7 +23,7 @@ const CLASS_OF_OK: usize = 2;
 pub(crate) struct Traffic {
     times: [SharedHistogram; CLASSES.len()],
     unseen: AtomicU64,
-    octets: Arc<OctetCounts>,
+    bytes: Arc<ByteCounts>,
 }
 
 impl Traffic {
@@ -61,8 +61,8 @@ impl Traffic {
     }
 
     /// Returns the counters of bytes read and written.
-    pub(super) fn octets(&self) -> &Arc<OctetCounts> {
-        &self.octets
+    pub(super) fn bytes(&self) -> &Arc<ByteCounts> {
+        &self.bytes
     }
 
     pub(super) fn times(&self) -> [Histogram; CLASSES.len()] {

@@ -53,7 +53,7 @@ fn a_file_that_was_found_gone_is_shown_to_nobody_any_more() {
     // Until somebody looks again. Others have what was known for as long again, but not then.
     let begun = Instant::now();
     while status() != 404 {
-        assert!(begun.elapsed() < PATIENCE, "it is shown for ever");
+        assert!(begun.elapsed() < PATIENCE, "it is shown forever");
     }
     assert_eq!(status(), 404);
 }

@@ -139,7 +139,7 @@ pub(super) fn request_head(input: &[u8], limits: &HeadLimits) -> Verdict<Head> {
         let [method, target, last]: [Vec<u8>; 3] = words.try_into().ok()?;
         let version = version(&last)?;
         let is_good = is_token(&method)
-            && method.len() <= Method::OCTETS_MAX
+            && method.len() <= Method::BYTES_MAX
             && is_target_text(&target)
             && target.len() <= limits.target;
         is_good.then_some(([method, target, last], version))

@@ -72,7 +72,7 @@ fn choose_method(input: &mut Input<'_>) -> String {
     let known = ["GET", "HEAD", "POST", "PUT", "CONNECT", "OPTIONS", "PATCH"];
     match input.byte() {
         choice @ 0..=6 => known[usize::from(choice)].to_owned(),
-        _ => input.text().chars().take(Method::OCTETS_MAX).collect(),
+        _ => input.text().chars().take(Method::BYTES_MAX).collect(),
     }
 }
 

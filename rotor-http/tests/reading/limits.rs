@@ -71,8 +71,8 @@ fn limits_hold_exactly() {
     check_limit("target", &limits, 40, target, "414");
     let method =
         |size: usize| format!("{} / HTTP/1.1\r\nHost: a\r\n\r\n", "A".repeat(size)).into_bytes();
-    check("method", &limits, &method(Method::OCTETS_MAX), "501");
-    check("method", &limits, &method(Method::OCTETS_MAX + 1), "501");
+    check("method", &limits, &method(Method::BYTES_MAX), "501");
+    check("method", &limits, &method(Method::BYTES_MAX + 1), "501");
 
     let chunked = |body: String| post("Transfer-Encoding: chunked", &body);
     let line = |size: usize| chunked(format!("0;{}\r\n\r\n", "a".repeat(size - 2)));

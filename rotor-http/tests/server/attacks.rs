@@ -131,7 +131,7 @@ fn held_for(head: &[u8], burst: &[u8], is_dripping: bool) -> Duration {
     driver.send(burst);
     let begun = driver.now();
     while !driver.is_ended() {
-        assert!(driver.now() - begun < seconds(2_000), "it is held for ever");
+        assert!(driver.now() - begun < seconds(2_000), "it is held forever");
         driver.advance(seconds(1));
         if is_dripping {
             driver.send(b"x");
@@ -184,7 +184,7 @@ fn three_hundred_bursts_are_all_forgotten_after_the_grace() {
     test.settle();
     let (mut held, begun) = (0, test.world().now());
     while test.machines() > 1 {
-        assert!(test.world().now() - begun < seconds(200), "29 MiB are held for ever");
+        assert!(test.world().now() - begun < seconds(200), "29 MiB are held forever");
         held += peers.iter().filter(|peer| !peer.is_ended()).count() * BODY;
         test.advance(seconds(1));
     }

@@ -312,7 +312,7 @@ fn a_body_that_breaks_after_a_part_was_sent_cuts_the_answer() {
     }
 }
 
-/// Its error pages are JSON, and it waits for ever.
+/// Its error pages are JSON, and it waits forever.
 struct JsonPages;
 
 impl Server for JsonPages {

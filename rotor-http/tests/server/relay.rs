@@ -7,7 +7,7 @@ use rotor_stream::{Exception, Intent, Matched, Protocol, Transport};
 
 use crate::probe::{Seen, seconds};
 
-/// Sends every byte back, in brackets, and waits for ever. Some bytes ask for more: `!` for a
+/// Sends every byte back, in brackets, and waits forever. Some bytes ask for more: `!` for a
 /// panic, `F` for a failure, `Q` for its end, `E` for the end of its output alone, `T` for a
 /// deadline in ten seconds, `W` for a wake-up, `N` for the next 65,000
 /// bytes at once, `B` for a megabyte.

@@ -91,7 +91,7 @@ fn with_server(spool: &Spool, work: impl FnOnce(Fetching<'_>) + Send) {
     let handle = instance.handle();
     thread::scope(|threads| {
         threads.spawn(move || {
-            // Also where an assertion fails: else the loop would go on for ever.
+            // Also where an assertion fails: else the loop would go on forever.
             let _stop = Stop(handle);
             work(&|fetch| get(&pool, address, fetch.host("octets")));
         });

@@ -221,7 +221,7 @@ impl Multipart {
             match state {
                 State::Preamble => match self.data(input) {
                     Scanned::Delimiter => state = State::Delimited(Tail::Nothing),
-                    Scanned::Data(data) => self.count_octets(&data, PREAMBLE_BYTES_MAX)?,
+                    Scanned::Data(data) => self.count_bytes(&data, PREAMBLE_BYTES_MAX)?,
                     Scanned::Taken => {}
                 },
                 State::Delimited(tail) => {
@@ -238,7 +238,7 @@ impl Multipart {
                         return Ok((State::Delimited(Tail::Nothing), Some(Found::End)));
                     }
                     Scanned::Data(data) => {
-                        self.count_octets(&data, self.config.part_bytes_max)?;
+                        self.count_bytes(&data, self.config.part_bytes_max)?;
                         return Ok((State::Data, Some(data)));
                     }
                     Scanned::Taken => {}
@@ -289,7 +289,7 @@ impl Multipart {
         if data.is_empty() { Scanned::Taken } else { Scanned::Data(Found::Input(data)) }
     }
 
-    fn count_octets(&mut self, data: &Found<'_>, max: u64) -> Result<(), Refused> {
+    fn count_bytes(&mut self, data: &Found<'_>, max: u64) -> Result<(), Refused> {
         self.count += match data {
             Found::Input(octets) => octets.len() as u64,
             Found::Delimiter(from, to) => (to - from) as u64,

@@ -126,8 +126,8 @@ impl<C: 'static> Router<C> {
     /// longer body is refused with 413; if its length was announced, before it is sent. Default: 64
     /// KiB. The connection's own limit
     /// ([`buffered_body_bytes_max`](rotor_http::Limits::buffered_body_bytes_max)) applies as well.
-    pub fn body_bytes_max(mut self, octets: usize) -> Router<C> {
-        self.body_bytes_max = octets;
+    pub fn body_bytes_max(mut self, bytes: usize) -> Router<C> {
+        self.body_bytes_max = bytes;
         self
     }
 
@@ -258,7 +258,7 @@ impl<C: 'static> Router<C> {
     /// OPTIONS), cannot be distinguished from an earlier one, has a function for this method
     /// already, or has fewer parameters than the function takes. Or the method cannot have a
     /// function: CONNECT, TRACE, a text that is not a token, or one that is longer than
-    /// [`OCTETS_MAX`](rotor_http::Method::OCTETS_MAX).
+    /// [`BYTES_MAX`](rotor_http::Method::BYTES_MAX).
     pub fn on<F, M>(
         mut self,
         method: Method<'_>,
@@ -269,7 +269,7 @@ impl<C: 'static> Router<C> {
         F: RouteHandler<C, M>,
     {
         let name = method.as_str();
-        let known = Method::new(name).filter(|_| name.len() <= Method::OCTETS_MAX);
+        let known = Method::new(name).filter(|_| name.len() <= Method::BYTES_MAX);
         if matches!(known, None | Some(Method::Connect | Method::Trace)) {
             return Err(RouteError::new(path, format!("no function is called for {name:?}")));
         }

@@ -15,13 +15,13 @@ use rotor_sim::{Failure, Host, Sim, Watched, WorkBounds};
 
 /// Does one thing wrong, as its name says.
 enum Wrong {
-    /// Wakes itself for ever.
+    /// Wakes itself forever.
     WakesItself,
-    /// Asks to be called again for ever.
+    /// Asks to be called again forever.
     AsksAgain,
     /// Never ends, whatever it is told.
     Stays,
-    /// Works, a millisecond at a time, for ever.
+    /// Works, a millisecond at a time, forever.
     Ticks,
 }
 

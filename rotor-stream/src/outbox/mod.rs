@@ -21,7 +21,7 @@ use crate::block::Block;
 ///
 /// The protocol owns the outbox and runs in a [`WithOutbox`], which writes the messages to the
 /// output. Others use its [senders](Outbox::sender). Without a `WithOutbox`, messages would wait
-/// for ever; the log says so when the outbox is dropped.
+/// forever; the log says so when the outbox is dropped.
 ///
 /// The number of messages and bytes is limited ([`OutboxConfig`]). Each message is sent whole, in
 /// the order of sending, between two calls of the protocol. When the protocol ends, its outbox

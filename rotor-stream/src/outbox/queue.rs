@@ -93,7 +93,7 @@ impl Queue {
         let message = self.messages.pop_front()?;
         self.bytes -= message.len();
         if self.messages.is_empty() {
-            // The queue is long only while a peer is slow; its memory need not be kept for ever.
+            // The queue is long only while a peer is slow; its memory need not be kept forever.
             self.messages = VecDeque::new();
         }
         Some(message)
@@ -111,7 +111,7 @@ impl Queue {
         }
         if output.is_ended() {
             self.clear();
-            // Otherwise senders would believe for ever that their messages are sent.
+            // Otherwise senders would believe forever that their messages are sent.
             self.is_closed = true;
         }
         while !is_held && output.len() < config.output_max {

@@ -62,7 +62,7 @@ pub(super) fn flush_and_close<P: Protocol, S: StreamSocket>(
     }
     let mut pass = Pass::new(&io.status.config);
     let flow = flush(io, &mut pass, scope);
-    pass.count_octets(&io.status.config);
+    pass.count_bytes(&io.status.config);
     flow
 }
 
@@ -124,7 +124,7 @@ pub(super) fn linger<P: Protocol, S: StreamSocket>(
 ) -> Flow<Phase<P>> {
     let mut pass = Pass::new(&io.status.config);
     let discarded = io.discard(&mut pass, &mut left);
-    pass.count_octets(&io.status.config);
+    pass.count_bytes(&io.status.config);
     match discarded {
         Ok(Discarded::TooMuch) => abort(AbortReason::StillSending, io),
         // The peer has ended its side, or is gone: nothing is left that could be lost.

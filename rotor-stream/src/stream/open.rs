@@ -164,15 +164,15 @@ impl<P: Protocol> Open<P> {
                     (self.call_exception(exception, io, &mut pass, scope), called)
                 }
                 Due::Wait => {
-                    pass.count_octets(&io.status.config);
+                    pass.count_bytes(&io.status.config);
                     return Flow::Wait(());
                 }
                 Due::Again => {
-                    pass.count_octets_seldom(&io.status.config);
+                    pass.count_bytes_seldom(&io.status.config);
                     return Flow::Again(());
                 }
                 Due::Fail(error) => {
-                    pass.count_octets_seldom(&io.status.config);
+                    pass.count_bytes_seldom(&io.status.config);
                     self.fatal(error, scope);
                     return Flow::Fail(None);
                 }
@@ -201,7 +201,7 @@ impl<P: Protocol> Open<P> {
         let before = if has_read && !called.is_flushed { None } else { Some(self.wait) };
         if let Some(flow) = self.wait_for(intent) {
             self.protocol = None;
-            pass.count_octets_seldom(&io.status.config);
+            pass.count_bytes_seldom(&io.status.config);
             return Some(flow);
         }
         // The usual case: it consumed what it was called for.
@@ -211,7 +211,7 @@ impl<P: Protocol> Open<P> {
         };
         let has_written = io.output.len() != called.unwritten;
         // A protocol may pass through a few states on the same bytes, but without a limit it could
-        // block the loop for ever.
+        // block the loop forever.
         *idle_calls = if has_read || has_written { 0 } else { *idle_calls + 1 };
         let did_its_part = called.is_flushed && has_written;
         let stands_still = !did_its_part && self.stands_still(&before, called.is_flushed);
@@ -252,7 +252,7 @@ impl<P: Protocol> Open<P> {
     }
 
     /// Returns whether the protocol waits again for what caused the call, so that the same call
-    /// would be made for ever.
+    /// would be made forever.
     #[cold]
     fn stands_still(&self, before: &Expected, is_flushed: bool) -> bool {
         if is_flushed {

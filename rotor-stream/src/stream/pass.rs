@@ -53,16 +53,16 @@ impl Pass {
 
     /// Adds the bytes read and written to the counters of the configuration.
     #[inline]
-    pub(super) fn count_octets(&self, config: &StreamConfig) {
-        if let Some(octets) = &config.octets {
-            octets.add(self.read, self.write_max.saturating_sub(self.write_left));
+    pub(super) fn count_bytes(&self, config: &StreamConfig) {
+        if let Some(counts) = &config.counts {
+            counts.add(self.read, self.write_max.saturating_sub(self.write_left));
         }
     }
 
     /// The same, for passes that end in an unusual way.
     #[cold]
-    pub(super) fn count_octets_seldom(&self, config: &StreamConfig) {
-        self.count_octets(config);
+    pub(super) fn count_bytes_seldom(&self, config: &StreamConfig) {
+        self.count_bytes(config);
     }
 
     pub(super) fn count_call(&mut self) {

@@ -189,7 +189,7 @@ impl<M: Machine> TestLoop<M> {
             if stats.timeouts > timeouts {
                 return Some(self.world.now());
             }
-            // The calls of `every` have times as well, and would go on for ever.
+            // The calls of `every` have times as well, and would go on forever.
             if stats.armed == 0 {
                 return None;
             }

@@ -380,7 +380,7 @@ fn a_protocol_that_waits_for_its_output_is_not_kept_waiting_by_those_who_send() 
         driver.limit_writes(write_max);
         driver.limit_room(0);
         let (mut received, mut number) = (Vec::new(), 0);
-        // Twice: what was held back for the first is not held back for ever.
+        // Twice: what was held back for the first is not held back forever.
         for _ in 0..2 {
             driver.send(left.as_bytes());
             let until = received.len() + 120;

@@ -46,7 +46,7 @@ on_kernel_loops!(
     "elsewhere nobody reads while a turn writes"
 );
 /// A reader that is as fast as the writer: as long as there is room, one system call would go on
-/// for ever.
+/// forever.
 fn a_turn_writes_no_more_of_a_file_than_its_budget_whatever_the_peer_takes<L: OnKernel>()
 -> io::Result<()> {
     const LEN: usize = 256 << 20;

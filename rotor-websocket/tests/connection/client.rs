@@ -67,7 +67,7 @@ fn connected_http2(config: impl Fn() -> WebSocketConfig, seed: &str) -> (Client,
     (pair.0, pair.1)
 }
 
-/// Passes on what either has sent, a few times: both send back what they get, for ever.
+/// Passes on what either has sent, a few times: both send back what they get, forever.
 fn relay((client, server): &mut (Client, Server_)) {
     for _ in 0..5 {
         let (up, down) = (client.take_received(), server.take_received());
@@ -82,7 +82,7 @@ fn relay((client, server): &mut (Client, Server_)) {
 #[test]
 fn a_client_and_a_server_talk() {
     for deflate in [None, Some(Deflate::new()), Some(Deflate::new().context_takeover(true))] {
-        // Any of what is sent both send back for ever: so a word that is an order to the server.
+        // Any of what is sent both send back forever: so a word that is an order to the server.
         let text = format!("/fragments+{}", "long+".repeat(200));
         let config = || WebSocketConfig::new().deflate(deflate);
         for (client, server) in [connected(config, &text), connected_http2(config, &text)] {

@@ -40,7 +40,7 @@ pub(crate) fn measure(bench: &mut Bench) {
     );
 }
 
-/// Wakes itself for ever, so that its loop never sleeps; or answers each wake-up through a channel.
+/// Wakes itself forever, so that its loop never sleeps; or answers each wake-up through a channel.
 enum Woken {
     Busy,
     Answers(std::sync::mpsc::Sender<()>),
@@ -136,7 +136,7 @@ impl SleepyMachine {
 }
 
 /// A current-thread runtime on a thread of its own, with a task that is notified, and one that
-/// yields for ever.
+/// yields forever.
 struct BusyTask {
     notify: Arc<Notify>,
     ends: Arc<AtomicBool>,

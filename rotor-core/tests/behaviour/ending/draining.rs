@@ -8,7 +8,7 @@ use super::{Log, SECOND, add, empty};
 use crate::actor::{Actor, Call, Seed, actor, idle};
 use crate::manual::{Manual, settle};
 
-/// Notes `draining` under a name, and goes on for ever.
+/// Notes `draining` under a name, and goes on forever.
 fn stubborn(name: &'static str) -> Actor<Log> {
     actor(move |call, scope: &mut Scope<'_, Log>| {
         if let Call::Draining(until) = call {
@@ -214,7 +214,7 @@ fn a_drain_waits_for_as_many_looks_as_the_machines_need_and_no_more() {
         instance.handle().drain(SECOND);
         let mut turns = 0;
         while instance.context().is_empty() {
-            // Every look brings as much as it may and leaves something, for ever.
+            // Every look brings as much as it may and leaves something, forever.
             (0..8).for_each(|_| manual.feed(tokens[0], EventSet::READABLE));
             instance.turn(Some(Duration::ZERO)).expect("polling never fails");
             turns += 1;

@@ -149,7 +149,7 @@ impl<K: Client> Exchange<K> {
     /// Processes the input that is there.
     pub(super) fn receive(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
         // While the handler holds the body off, the body stays with the server. This is the
-        // back-pressure.
+        // backpressure.
         if self.request.is_unstarted() {
             self.watch_unstarted(io)
         } else if self.body.is_held() {

@@ -126,7 +126,7 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
         // end.
         let Some(origin) = self.by_name.get_mut(name) else { return Found::End };
         self.now += 1;
-        // Otherwise a server that always has work would keep its places for ever.
+        // Otherwise a server that always has work would keep its places forever.
         if self.starving > self.ending && origin.end_one_of_several(id) {
             self.ending += 1;
             return Found::End;

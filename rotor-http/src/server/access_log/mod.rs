@@ -186,7 +186,7 @@ impl AccessLog {
 /// renamed it.
 #[derive(Clone)]
 pub struct LogReopener {
-    /// Weak, so that a reopener that is never dropped does not keep the writer waiting for ever.
+    /// Weak, so that a reopener that is never dropped does not keep the writer waiting forever.
     lines: Weak<SyncSender<String>>,
     is_stale: Arc<AtomicBool>,
 }

@@ -250,7 +250,7 @@ impl<S: Server> Requests<S> {
         if !decoded.needs_input() {
             return Flow::Again;
         }
-        // One deadline for all of it: with a new one for each piece, a peer could drip for ever.
+        // One deadline for all of it: with a new one for each piece, a peer could drip forever.
         let deadline = Deadline::At(unwanted.deadline);
         Flow::Wait(Wait::input(Some(io.unread() + 1), deadline))
     }

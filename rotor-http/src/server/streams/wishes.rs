@@ -41,7 +41,7 @@ impl<S: Server> Streams<S> {
         self.says_priorities |= wished.is_some();
         let mut priority = wished.unwrap_or(Priority::DEFAULT);
         // A response that is not incremental waits for the ends of all those that were requested
-        // before it, and for ever if one of them has no end. That is the peer's choice. What
+        // before it, and forever if one of them has no end. That is the peer's choice. What
         // another protocol sends is of use at once, whatever it sends later, so it is incremental.
         // And a peer that sends no priority for any request, such as a proxy or a client of gRPC,
         // does not mean the defaults of RFC 9218, but does not implement it.

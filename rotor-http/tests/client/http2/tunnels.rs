@@ -124,7 +124,7 @@ fn the_ends_of_a_protocol_are_those_of_its_stream() {
     assert!(server.asked[&1].is_whole);
     assert_eq!(events(&server), ["shouts", "shouted"]);
     is_well(&mut server);
-    // A server that goes on for ever.
+    // A server that goes on forever.
     let mut server = agreed();
     server.send(&data(1, b".", false));
     for _ in 0..60 {

@@ -249,7 +249,7 @@ fn a_body_is_not_late_while_its_connection_sends_others() {
     client.send(&data(1, b"", true));
     client.send(&data(3, b"y", true));
     assert_eq!([1, 3].map(|stream| client.answer(stream).status), [200, 200]);
-    // But not for ever, and not while nothing comes.
+    // But not forever, and not while nothing comes.
     client.send(&headers(5, "POST", "/", &[], false));
     client.send(&headers(7, "POST", "/progressive", &[], false));
     for second in 0..70 {

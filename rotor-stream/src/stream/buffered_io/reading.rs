@@ -155,7 +155,7 @@ impl<S: StreamSocket> BufferedIo<S> {
     pub(in crate::stream) fn read_ahead_now(&mut self) {
         let mut pass = Pass::new(&self.status.config);
         self.read_ahead(&mut pass);
-        pass.count_octets(&self.status.config);
+        pass.count_bytes(&self.status.config);
     }
 
     /// Returns the minimum room for a read. It is larger than usual if much arrives and is consumed

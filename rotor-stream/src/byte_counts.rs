@@ -1,22 +1,22 @@
-//! `OctetCounts`: how many bytes were read and written by all streams that share a configuration.
+//! `ByteCounts`: how many bytes were read and written by all streams that share a configuration.
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// How many bytes streams have read from their sockets and written to them, above any wrapping
-/// socket (TLS): [`StreamConfig::count_octets`](crate::StreamConfig::count_octets). The counts can
+/// socket (TLS): [`StreamConfig::count_bytes`](crate::StreamConfig::count_bytes). The counts can
 /// be read from any thread.
 #[derive(Default)]
-pub struct OctetCounts {
+pub struct ByteCounts {
     read: AtomicU64,
     written: AtomicU64,
 }
 
-impl OctetCounts {
+impl ByteCounts {
     /// Makes counters that begin at zero.
-    pub fn new() -> OctetCounts {
-        OctetCounts::default()
+    pub fn new() -> ByteCounts {
+        ByteCounts::default()
     }
 
     /// Returns how many bytes were read, including discarded ones.
@@ -42,8 +42,8 @@ impl OctetCounts {
     }
 }
 
-impl fmt::Debug for OctetCounts {
+impl fmt::Debug for ByteCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "OctetCounts({} read, {} written)", self.read(), self.written())
+        write!(f, "ByteCounts({} read, {} written)", self.read(), self.written())
     }
 }
