@@ -173,7 +173,7 @@ fn machines_are_shown_by_type_and_state_and_one_by_one() {
     assert!(all.contains(r#""state":"listening","count":1,"#), "{all}");
     assert!(all.contains(r#""matched":4,"page":0,"pages":1,"#), "{all}");
     assert!(all.contains(r#""peer":"127.0.0.1:"#) && all.contains(r#""age":"#), "{all}");
-    let some = bed.get("/api/machines?loop=main&state=waits%20for%20ever");
+    let some = bed.get("/api/machines?loop=main&state=waits%20forever");
     assert!(some.contains(r#""matched":1,"#), "{some}");
     let none = bed.get("/api/machines?loop=main&machine=no%20such");
     assert!(none.contains(r#""matched":0,"#) && none.contains(r#""count":2,"#), "{none}");
@@ -241,7 +241,7 @@ fn a_connection_is_ended_by_who_may_and_by_no_page_of_a_stranger() {
     let bed = bed();
     let mut waits = bed.begin("/wait");
     let all = loop {
-        let all = bed.get("/api/machines?loop=main&state=waits%20for%20ever");
+        let all = bed.get("/api/machines?loop=main&state=waits%20forever");
         if all.contains(r#""matched":1,"#) {
             break all;
         }

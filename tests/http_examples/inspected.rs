@@ -52,7 +52,7 @@ fn a_connection_that_waits_is_found_on_the_page_and_ended_by_it() {
     let name = waits.local_addr().expect("it is bound").to_string();
     // It is there once its request was read.
     let found = loop {
-        let found = look(page, "GET /api/machines?loop=main&state=waits%20for%20ever", "");
+        let found = look(page, "GET /api/machines?loop=main&state=waits%20forever", "");
         if found.contains(&name) {
             break found;
         }
