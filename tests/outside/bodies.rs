@@ -16,7 +16,7 @@ fn curl_uploads_what_is_larger_than_any_buffer() {
     let checksum = body.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
         (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
-    let expected = format!("20000000 octets, FNV-1a {checksum:016x}\n");
+    let expected = format!("20000000 bytes, FNV-1a {checksum:016x}\n");
     let path = file.display().to_string();
     for how in [&[][..], &["-H", "Transfer-Encoding: chunked"], &["-H", "Expect:"], &["--http1.0"]]
     {
@@ -36,7 +36,7 @@ fn curl_uploads_what_becomes_a_file() {
     for how in [&[][..], &["-H", "Transfer-Encoding: chunked"], &["-H", "Expect:"], &["--http1.0"]]
     {
         let output = curl(&program, &[how, &["-T", &source, &url(&server, "/name")]].concat());
-        assert_eq!(text(&output), "20000000 octets\n", "{how:?}");
+        assert_eq!(text(&output), "20000000 bytes\n", "{how:?}");
         let kept = fs::read(place.join("uploads/name")).expect("it is there");
         assert!(kept == body, "{how:?}");
         fs::remove_file(place.join("uploads/name")).expect("it is there");
