@@ -56,7 +56,7 @@
 //!
 //! A walk over the machines serves one visitor at a time. It looks at 100 slots in a turn, or as
 //! many as fit into half a millisecond, and shows the first 10,000 machines of a sort order. There
-//! may be 100 visitors; 100 failures of 1,000 octets each are kept. If a loop has not answered
+//! may be 100 visitors; 100 failures of 1,000 bytes each are kept. If a loop has not answered
 //! after 1 s, or after 10 s while it makes turns, the page answers 504 with what is known without
 //! asking; a turn counts as blocked after 100 ms.
 //!

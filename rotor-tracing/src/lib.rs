@@ -77,7 +77,7 @@
 //!
 //! # Limits
 //!
-//! There is one span for each request, or for each machine. At most 512 octets of a peer's
+//! There is one span for each request, or for each machine. At most 512 bytes of a peer's
 //! `tracestate` are kept. Requests that are refused before a handler gets them have no span, nor
 //! does a protocol after an upgrade. Work that a handler starts on other threads is not in the span
 //! automatically: pass `tracing::Span::current()` to it.
