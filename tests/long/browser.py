@@ -1,4 +1,4 @@
-"""Chromium without a window, by its DevTools protocol: for the tests that look at pages."""
+"""Headless Chromium, controlled by its DevTools protocol: for the tests that look at pages."""
 
 import base64
 import contextlib

@@ -1,4 +1,5 @@
-"""What the scripts beside this file measure by turns: servers, their CPU time and memory, and ratios of the rounds."""
+"""For the scripts beside this file that measure in turns: servers, their CPU time and memory, and ratios by
+rounds."""
 
 import os
 import re

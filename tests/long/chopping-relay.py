@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Passes connections on to a port of this machine, what clients send byte by byte: each byte is a segment of its own.
+"""Relays connections to a port of this machine. What clients send goes on byte by byte: each byte is a segment of its
+own.
 
-Prints the port that it listens on.
+Prints the port on which it listens.
 """
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""Servers for the scripts beside this file: started on a free port, watched through /proc, ended in order."""
+"""Servers for the scripts beside this file: started on a free port, watched through /proc, and stopped cleanly."""
 
 import os
 import pathlib

@@ -1,5 +1,5 @@
-// Go's net/http against http_echo: one connection for many requests, bodies with and without a length, an expectation,
-// conditions, many requests at once. Ends with an error if anything is not as it should be.
+// Go's net/http against http_echo: one connection for many requests, bodies with and without a length, an
+// expectation, conditions, many requests at once. Ends with an error if anything is not as it should be.
 //
 //	go run tests/long/clients/client.go http://127.0.0.1:3000/
 package main

@@ -1,6 +1,6 @@
-"""CPU time of brokers for each delivery, in clear and over TLS: cpu.py ROUNDS BATCHES DIRECTORY OURS TOKIO MOSQUITTO.
+"""CPU time of brokers per delivery, without and over TLS: cpu.py ROUNDS BATCHES DIRECTORY OURS TOKIO MOSQUITTO.
 
-TOKIO and MOSQUITTO may be empty. DIRECTORY gets a certificate.
+TOKIO and MOSQUITTO may be empty. The script writes a certificate into DIRECTORY.
 """
 
 import os

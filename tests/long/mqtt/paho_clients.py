@@ -1,4 +1,5 @@
-"""Paho's clients against a broker: paho_clients.py PORT. Ends with 1 at the first thing that is not as it should be."""
+"""Paho's clients against a broker: paho_clients.py PORT. Ends with 1 at the first thing that is not as it should
+be."""
 
 import queue
 import sys

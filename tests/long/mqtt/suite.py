@@ -1,4 +1,5 @@
-"""Runs client_test.py of the Eclipse suite: suite.py DIRECTORY PORT. Its own `main` gives its arguments to unittest as well."""
+"""Runs client_test.py of the Eclipse suite: suite.py DIRECTORY PORT. Its own `main` passes its arguments to unittest,
+too."""
 
 import sys
 import unittest

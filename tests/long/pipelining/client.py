@@ -1,4 +1,4 @@
-"""A client that sends a pipeline in pieces and reads its answers, strictly."""
+"""A client that sends a pipeline in pieces and reads its responses, strictly."""
 
 import asyncio
 import random

@@ -1,7 +1,7 @@
 """Pipelines of requests, good and bad, each with canaries: names that occur nowhere else, in its path and in a field.
 
-Others are hidden in bodies, trailers and field values, where a proxy that misreads takes them for a request's: nobody behind the
-proxy may ever see those.
+Other canaries are hidden in bodies, trailers and field values, where a proxy that misreads would take them for
+requests: no server behind the proxy may ever see those.
 """
 
 import hashlib

@@ -1,5 +1,6 @@
-// A server of Go's net/http for tests/long/pipelines: it answers as X-Answer says, tells in fields what it has seen of the
-// request, and prints the same. Its argument is after how many milliseconds it closes a connection that has nothing to do.
+// A server of Go's net/http for tests/long/pipelines: it answers as X-Answer says, reports in fields what it has seen
+// of the request, and prints the same. Its argument is the number of milliseconds after which it closes an idle
+// connection.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// A server of Go's net/http that answers in all kinds of ways; its argument is the length of /big. Prints its address.
+// A server of Go's net/http that responds in all kinds of ways; its argument is the length of /big. Prints its
+// address.
 package main
 
 import (

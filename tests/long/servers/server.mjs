@@ -1,4 +1,4 @@
-// A server of Node's http that answers in all kinds of ways; its argument is the length of /big. Prints its address.
+// A server of Node's http that responds in all kinds of ways; its argument is the length of /big. Prints its address.
 import { createServer } from "node:http";
 
 const big = Buffer.alloc(Number(process.argv[2]));

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A server of Python's http.server that answers in all kinds of ways; its argument is the length of /big.
+"""A server of Python's http.server that responds in all kinds of ways; its argument is the length of /big.
 
 Prints its address, as the other servers beside this file do.
 """
