@@ -82,8 +82,9 @@ fn versions() -> String {
     versions.join(", ")
 }
 
+/// Returns the newest version of a package, which is the last one in the lock file.
 fn locked_version<'a>(lock: &'a str, name: &str) -> Option<&'a str> {
-    let (_, after) = lock.split_once(&format!("name = \"{name}\"\nversion = \""))?;
+    let (_, after) = lock.rsplit_once(&format!("name = \"{name}\"\nversion = \""))?;
     Some(after.split_once('"')?.0)
 }
 
@@ -101,6 +102,8 @@ mod tests {
         assert_eq!(field("a : b\nmodel name\t: c: d\n", "model name").as_deref(), Some("c: d"));
         let lock = "[[package]]\nname = \"mio\"\nversion = \"1.2.4\"\n";
         assert_eq!(locked_version(lock, "mio"), Some("1.2.4"));
+        let older = "[[package]]\nname = \"mio\"\nversion = \"0.8.11\"\n";
+        assert_eq!(locked_version(&format!("{older}\n{lock}"), "mio"), Some("1.2.4"));
         assert_eq!(locked_version(lock, "mi"), None);
     }
 }
