@@ -35,11 +35,11 @@ pub use self::cannot_listen::CannotListen;
 pub use self::datagram_socket::DatagramSocket;
 pub use self::either::Either;
 pub use self::family::{IpNet, Net};
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub use self::kernel::send_file_by_kernel;
 pub use self::kernel::{Inet, TcpListener, TcpStream, UdpSocket, is_plain, read_spare};
 #[cfg(unix)]
-pub use self::kernel::{Unix, UnixDatagram, UnixListener, UnixStream};
-#[cfg(any(target_os = "linux", target_os = "android"))]
-pub use self::kernel::{listen_unix, send_file_by_kernel};
+pub use self::kernel::{Unix, UnixDatagram, UnixListener, UnixStream, listen_unix};
 pub use self::listen_options::ListenOptions;
 pub use self::listener::Listener;
 pub use self::listeners::TcpListeners;

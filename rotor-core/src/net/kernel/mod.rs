@@ -16,10 +16,8 @@ pub use self::system_calls::send_file_by_kernel;
 pub(super) use self::tcp::listen;
 pub use self::tcp::{TcpListener, TcpStream};
 pub use self::udp::UdpSocket;
-#[cfg(any(target_os = "linux", target_os = "android"))]
-pub use self::unix::listen_unix;
 #[cfg(unix)]
-pub use self::unix::{Unix, UnixDatagram, UnixListener, UnixStream};
+pub use self::unix::{Unix, UnixDatagram, UnixListener, UnixStream, listen_unix};
 use super::family::Net;
 
 /// The kernel's TCP and UDP sockets.
