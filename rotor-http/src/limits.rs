@@ -94,7 +94,8 @@ limits! {
     /// Sets how long a head may take, from its first byte. Bytes that arrive meanwhile do not
     /// extend the time. Default 10 s. Then: 408 and close. On an HTTP/2 server it limits the preface
     /// with the first SETTINGS, each block of fields, and each frame other than DATA; then the
-    /// connection ends with GOAWAY.
+    /// connection ends with GOAWAY. A frame has more time while output waits, as its rest may not
+    /// be read then.
     #[doc(alias = "slowloris")]
     head_timeout: Duration = Duration::from_secs(10);
     /// Sets how far a body may fall behind its minimum rate: the time that a body has to start, and

@@ -137,13 +137,11 @@ impl FieldReader {
         }
     }
 
-    /// Gives the rest of a frame and of a block of fields until this time.
-    pub(crate) fn extend(&mut self, until: Time) {
-        if self.frame_until != Time::NEVER {
+    /// Postpones the deadline of the incomplete frame to `until`, if it has passed. The deadline of
+    /// a block stays.
+    pub(crate) fn postpone_frame(&mut self, now: Time, until: Time) {
+        if self.frame_until <= now {
             self.frame_until = until;
-        }
-        if let Some(block) = &mut self.block {
-            block.until = until;
         }
     }
 
@@ -234,9 +232,13 @@ mod tests {
             reader.watch_frame(rest, is_new, until);
             assert_eq!(reader.until(), expected, "{rest:?} {is_new}");
         }
+        for (now, expected) in [(at(6), at(7)), (at(7), at(9))] {
+            reader.postpone_frame(now, at(9));
+            assert_eq!(reader.until(), expected, "{now:?}");
+        }
         reader.begin(OF, b"", at(8));
-        reader.extend(at(9));
-        assert_eq!(reader.until(), at(9));
+        reader.postpone_frame(at(9), at(10));
+        assert_eq!(reader.until(), at(8), "that of the block");
     }
 
     #[test]

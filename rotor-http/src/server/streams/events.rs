@@ -38,9 +38,9 @@ impl<S: Server> Streams<S> {
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> Streamed<S> {
         let (now, counters) = (io.scope.now(), io.config.count());
-        if self.reader.until() <= now && !io.transport.output.is_empty() {
+        if !io.transport.output.is_empty() {
             // While responses wait, the peer's bytes may not be read. The stream watches the rate.
-            self.reader.extend(now + io.config.limits_ref().head_timeout);
+            self.reader.postpone_frame(now, now + io.config.limits_ref().head_timeout);
         }
         let is_begun_late = self.reader.until() <= now
             || (self.phase != Phase::Open

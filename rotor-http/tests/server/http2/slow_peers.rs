@@ -47,6 +47,33 @@ fn a_peer_is_heard_again_however_often_something_else_happens_while_a_response_l
     assert!(!client.answer(1).is_whole);
 }
 
+/// Its rest may not be read while the output is full.
+#[test]
+fn a_frame_is_not_late_for_a_response_that_is_taken_slowly() {
+    let config = config();
+    let counters = config.counters();
+    let mut client = Client::silent(config);
+    client.driver.peer().limit_room(0);
+    client.send(&[beginning(&[(4, 4 << 20)]), update(0, 4 << 20)].concat());
+    client.get(1, "/big");
+    let head = headers(3, "GET", "/authority", &[], true);
+    let (first, rest) = head.split_at(head.len() / 2);
+    client.send(first);
+    for _ in 0..15 {
+        client.driver.make_room(2_048);
+        client.driver.advance(seconds(1));
+    }
+    assert_eq!((counters.head_timeouts(), client.driver.is_ended()), (0, false));
+    client.send(rest);
+    client.driver.make_room(2 * BIG);
+    client.read();
+    assert_eq!(client.outcome(3), "200 a");
+    // If nothing waits, the time is that of any head.
+    client.send(first);
+    client.driver.advance(seconds(11));
+    assert_eq!((counters.head_timeouts(), client.driver.is_ended()), (1, true));
+}
+
 /// What opens the windows of a body waits behind the response.
 #[test]
 fn a_body_is_not_late_for_a_response_that_is_taken_slowly() {
