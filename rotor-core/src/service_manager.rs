@@ -194,7 +194,7 @@ impl ServiceManager {
                     log_guarded!(warn, "the service manager cannot be told: {error}");
                 }
                 // If a successor has the listeners, the successor keeps the manager informed.
-                if loops.is_followed() {
+                if loops.has_successor() {
                     return;
                 }
                 match ended.recv_timeout(pause.max(Duration::from_millis(1))) {
@@ -224,7 +224,7 @@ impl Watch {
         drain: Drain,
         (now, passed): (Time, Duration),
     ) -> io::Result<()> {
-        if !self.is_stopping && loops.is_ending() && !loops.is_followed() {
+        if !self.is_stopping && loops.is_ending() && !loops.has_successor() {
             // Set only after the message was sent: if the manager's queue was full, the message is
             // sent again next time.
             manager.stopping(drain.in_all().saturating_add(END_TIME))?;
@@ -386,7 +386,7 @@ mod tests {
     #[test]
     fn a_process_that_has_a_successor_does_not_say_that_the_service_ends() {
         let mut test = Test::new(None);
-        test.instance.handle().set_followed();
+        test.instance.handle().set_has_successor();
         test.instance.handle().drain(Duration::from_secs(1));
         assert_eq!(test.look(Duration::ZERO), "");
     }

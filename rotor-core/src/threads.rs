@@ -309,15 +309,15 @@ impl GroupHandle {
         self.handles.iter().any(LoopHandle::is_ending)
     }
 
-    pub(crate) fn is_followed(&self) -> bool {
-        self.handles.iter().any(LoopHandle::is_followed)
+    pub(crate) fn has_successor(&self) -> bool {
+        self.handles.iter().any(LoopHandle::has_successor)
     }
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 impl GroupHandle {
-    pub(crate) fn set_followed(&self) {
-        self.handles.iter().for_each(LoopHandle::set_followed);
+    pub(crate) fn set_has_successor(&self) {
+        self.handles.iter().for_each(LoopHandle::set_has_successor);
     }
 
     /// Makes one value for each loop.

@@ -46,7 +46,7 @@ pub(crate) struct Control {
     /// Whether a handle was used to end the loop, in whatever way.
     is_ending: AtomicBool,
     /// Whether a successor process has the listeners.
-    is_followed: AtomicBool,
+    has_successor: AtomicBool,
     /// The bits [`DRAIN`], [`WANTED`] and [`LATE`] in one word, because each turn looks at it.
     asked: AtomicU32,
     drain: Mutex<Option<Drain>>,
@@ -68,7 +68,7 @@ impl Control {
         Control {
             stop: AtomicBool::new(false),
             is_ending: AtomicBool::new(false),
-            is_followed: AtomicBool::new(false),
+            has_successor: AtomicBool::new(false),
             asked: AtomicU32::new(0),
             drain: Mutex::new(None),
             kept,
@@ -188,12 +188,12 @@ impl LoopHandle {
 
     /// Notes that the process has a successor, which now has the listeners.
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    pub(crate) fn set_followed(&self) {
-        self.control.is_followed.store(true, Relaxed);
+    pub(crate) fn set_has_successor(&self) {
+        self.control.has_successor.store(true, Relaxed);
     }
 
-    pub(crate) fn is_followed(&self) -> bool {
-        self.control.is_followed.load(Relaxed)
+    pub(crate) fn has_successor(&self) -> bool {
+        self.control.has_successor.load(Relaxed)
     }
 
     /// Keeps a value until the loop drains or is dropped.

@@ -14,7 +14,7 @@ use rustix::process::geteuid;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::error::HandOverErrorKind as Kind;
-use super::wire::{ANSWER_TIME, limit_time};
+use super::wire::{ANSWER_TIME, set_timeouts};
 
 /// The maximum length of the path, in bytes. A socket's address holds 108 bytes on Linux, including
 /// a final zero (unix(7)); a dot and a process id are appended for the name of a new socket.
@@ -74,67 +74,67 @@ pub(super) fn connect(path: &Path) -> Result<Option<UnixStream>, Kind> {
     }
     let peer = UnixStream::from(std::os::fd::OwnedFd::from(socket));
     check_user(&peer)?;
-    limit_time(&peer).map_err(&refused)?;
+    set_timeouts(&peer).map_err(&refused)?;
     Ok(Some(peer))
 }
 
 /// A socket beside the path, to be moved to the path.
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(super) struct ControlSocket {
     pub(super) listener: UnixListener,
-    beside: PathBuf,
+    temporary_path: PathBuf,
     /// Device and inode, because another process may take the name meanwhile.
     identity: (u64, u64),
 }
 
-fn identity(path: &Path) -> io::Result<(u64, u64)> {
+fn file_identity(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|found| (found.dev(), found.ino()))
 }
 
-impl Prepared {
+impl ControlSocket {
     /// Listens beside the path, accessible to this user only.
-    pub(super) fn beside(path: &Path) -> Result<Prepared, Kind> {
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(format!(".{}", process::id()));
-        let beside = PathBuf::from(beside);
+    pub(super) fn bind_beside(path: &Path) -> Result<ControlSocket, Kind> {
+        let mut temporary_path = path.as_os_str().to_owned();
+        temporary_path.push(format!(".{}", process::id()));
+        let temporary_path = PathBuf::from(temporary_path);
         // Left behind by a killed process with the same id.
-        let _none = fs::remove_file(&beside);
+        let _ignored = fs::remove_file(&temporary_path);
         let refused = Kind::refused("listen there");
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(&refused)?;
-        let address = SockAddr::unix(&beside).map_err(&refused)?;
+        let address = SockAddr::unix(&temporary_path).map_err(&refused)?;
         // Before it is bound: `bind` creates the file with this mode, minus the umask (unix(7)). A
         // later change by path would follow whatever was put there.
         fchmod(&socket, Mode::RUSR | Mode::WUSR).map_err(|error| refused(error.into()))?;
         socket.bind(&address).map_err(&refused)?;
-        let identity = identity(&beside).map_err(&refused)?;
+        let identity = file_identity(&temporary_path).map_err(&refused)?;
         let listener = std::os::fd::OwnedFd::from(socket).into();
-        let prepared = Prepared { listener, beside, identity };
-        socket2::SockRef::from(&prepared.listener).listen(BACKLOG).map_err(&refused)?;
-        Ok(prepared)
+        let control = ControlSocket { listener, temporary_path, identity };
+        socket2::SockRef::from(&control.listener).listen(BACKLOG).map_err(&refused)?;
+        Ok(control)
     }
 
     /// Takes the path, even if another socket is there.
-    pub(super) fn take(&self, path: &Path) -> Result<(), Kind> {
-        fs::rename(&self.beside, path).map_err(Kind::refused("take the path"))
+    pub(super) fn move_to(&self, path: &Path) -> Result<(), Kind> {
+        fs::rename(&self.temporary_path, path).map_err(Kind::refused("take the path"))
     }
 
     /// Returns whether the socket at the path is still this one.
-    pub(super) fn has(&self, path: &Path) -> bool {
-        identity(path).is_ok_and(|found| found == self.identity)
+    pub(super) fn is_at(&self, path: &Path) -> bool {
+        file_identity(path).is_ok_and(|found| found == self.identity)
     }
 
     /// Removes the socket at the path, unless it belongs to another process.
-    pub(super) fn leave(&self, path: &Path) {
-        if self.has(path) {
-            let _gone = fs::remove_file(path);
+    pub(super) fn remove_from(&self, path: &Path) {
+        if self.is_at(path) {
+            let _ignored = fs::remove_file(path);
         }
     }
 }
 
-impl Drop for Prepared {
+impl Drop for ControlSocket {
     fn drop(&mut self) {
         // Once the socket was moved to its path, nothing is left here.
-        let _gone = fs::remove_file(&self.beside);
+        let _ignored = fs::remove_file(&self.temporary_path);
     }
 }
 
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_ones_own_user_is_spoken_to() {
+    fn only_processes_of_the_same_user_are_accepted() {
         for (theirs, ours, is_own) in [(0, 0, true), (7, 7, true), (7, 0, false), (0, 7, false)] {
             assert_eq!(compare_users(theirs, ours).is_ok(), is_own, "{theirs} to {ours}");
         }

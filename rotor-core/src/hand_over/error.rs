@@ -75,7 +75,7 @@ impl HandOverError {
 
 impl HandOverErrorKind {
     /// Maps a system error to its meaning while talking to another process.
-    pub(super) fn of_talk(what: &'static str, time: Duration) -> impl Fn(io::Error) -> Self {
+    pub(super) fn peer_error(what: &'static str, time: Duration) -> impl Fn(io::Error) -> Self {
         move |cause| match cause.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => HandOverErrorKind::Silent(time),
             io::ErrorKind::UnexpectedEof

@@ -14,17 +14,21 @@ pub(super) struct Inherited {
     sockets: ListenFd,
     names: Vec<String>,
     /// If the sockets have no names: the names that were requested, in the order of the sockets.
-    asked: Vec<String>,
+    requested: Vec<String>,
 }
 
 impl Inherited {
     pub(super) fn none() -> Inherited {
-        Inherited { sockets: ListenFd::empty(), names: Vec::new(), asked: Vec::new() }
+        Inherited { sockets: ListenFd::empty(), names: Vec::new(), requested: Vec::new() }
     }
 
     pub(super) fn from_env() -> Inherited {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
-        Inherited { sockets: ListenFd::from_env(), names: names_in(&names), asked: Vec::new() }
+        Inherited {
+            sockets: ListenFd::from_env(),
+            names: parse_names(&names),
+            requested: Vec::new(),
+        }
     }
 
     /// Returns the indices of the sockets with this name. If sockets have no names, each new name
@@ -33,10 +37,13 @@ impl Inherited {
     fn indices(&mut self, name: &str) -> Vec<usize> {
         let count = self.sockets.len();
         if self.names.iter().all(|name| name.is_empty() || name == "unknown") {
-            let index = self.asked.iter().position(|asked| asked == name).unwrap_or_else(|| {
-                self.asked.push(name.to_owned());
-                self.asked.len() - 1
-            });
+            let index =
+                self.requested.iter().position(|requested| requested == name).unwrap_or_else(
+                    || {
+                        self.requested.push(name.to_owned());
+                        self.requested.len() - 1
+                    },
+                );
             return (index..count).take(1).collect();
         }
         let named = self.names.iter().enumerate().filter(|(_, other)| *other == name);
@@ -49,7 +56,9 @@ impl Inherited {
         let (mut listeners, mut result) = (Vec::new(), Ok(()));
         for index in self.indices(name) {
             let taken = self.sockets.take_tcp_listener(index);
-            match taken.and_then(|taken| taken.map(|taken| listening(name, taken)).transpose()) {
+            match taken
+                .and_then(|taken| taken.map(|taken| require_listening(name, taken)).transpose())
+            {
                 Ok(taken) => listeners.extend(taken),
                 Err(error) => result = Err(error),
             }
@@ -61,7 +70,7 @@ impl Inherited {
         match self.indices(name).first() {
             Some(&index) => {
                 let taken = self.sockets.take_unix_listener(index)?;
-                taken.map(|taken| listening(name, taken)).transpose()
+                taken.map(|taken| require_listening(name, taken)).transpose()
             }
             None => Ok(None),
         }
@@ -77,7 +86,7 @@ impl Inherited {
 
 /// Refuses a socket that does not listen: a connection, as inetd and `Accept=yes` pass it to a
 /// process.
-fn listening<S: AsFd>(name: &str, socket: S) -> io::Result<S> {
+fn require_listening<S: AsFd>(name: &str, socket: S) -> io::Result<S> {
     if SockRef::from(&socket).is_listener()? {
         return Ok(socket);
     }
@@ -87,7 +96,7 @@ fn listening<S: AsFd>(name: &str, socket: S) -> io::Result<S> {
 }
 
 /// Returns the name of each descriptor, in their order; empty for one without a name.
-fn names_in(list: &str) -> Vec<String> {
+fn parse_names(list: &str) -> Vec<String> {
     list.split(':').map(str::to_owned).collect()
 }
 
@@ -97,22 +106,22 @@ mod tests {
 
     #[test]
     fn a_descriptor_without_a_name_counts() {
-        assert_eq!(names_in("a::b"), ["a", "", "b"]);
+        assert_eq!(parse_names("a::b"), ["a", "", "b"]);
     }
 
     #[test]
     fn a_connection_is_no_listener() {
         let (connection, _) = std::os::unix::net::UnixStream::pair().expect("descriptors are left");
-        let error = listening("web", connection).expect_err("it does not listen");
+        let error = require_listening("web", connection).expect_err("it does not listen");
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 
     #[test]
-    fn who_asks_again_is_not_given_the_next_ones() {
+    fn a_repeated_request_takes_no_further_socket() {
         let mut unnamed = Inherited::none();
         let mut asked = |name| {
             unnamed.indices(name);
-            unnamed.asked.clone()
+            unnamed.requested.clone()
         };
         assert_eq!((asked("web"), asked("web")), (vec!["web".into()], vec!["web".into()]));
         assert_eq!(asked("admin"), ["web", "admin"]);
@@ -120,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn without_sockets_nothing_is_found() {
+    fn an_empty_environment_has_no_sockets() {
         let mut none = Inherited::none();
         assert!(matches!(none.tcp("web"), (listeners, Ok(())) if listeners.is_empty()));
         assert!(none.unix("web").expect("nothing can fail").is_none());

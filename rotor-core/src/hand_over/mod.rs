@@ -84,7 +84,7 @@ mod names;
 mod offer;
 mod queues;
 mod sent_away;
-mod starting;
+mod start_lock;
 mod wire;
 
 use std::fmt;
@@ -97,15 +97,15 @@ use std::thread::Builder;
 use std::time::Duration;
 
 pub use self::control::PATH_BYTES_MAX;
-use self::control::{Prepared, check_path, connect};
+use self::control::{ControlSocket, check_path, connect};
 pub use self::error::{HandOverError, HandOverErrorKind};
 use self::inherited::Inherited;
 use self::offer::Offer;
 pub use self::queues::TcpQueues;
 pub use self::sent_away::SentAway;
-use self::starting::Starting;
+use self::start_lock::StartLock;
 pub use self::wire::ANSWER_TIME;
-use self::wire::{Named, SocketKind, receive_sockets, say_ready, say_taken};
+use self::wire::{NamedSocket, SocketKind, receive_sockets, report_ready, report_taken};
 use crate::net::{ListenOptions, TcpListeners, listen_unix};
 use crate::threads::GroupHandle;
 
@@ -121,12 +121,12 @@ pub struct HandOver {
     path: PathBuf,
     predecessor: Option<UnixStream>,
     /// Prevents other processes from opening the same listeners if there is no predecessor.
-    starting: Option<Starting>,
+    start_lock: Option<StartLock>,
     /// The sockets that were handed over and not taken yet.
-    given: Vec<Named>,
+    received: Vec<NamedSocket>,
     inherited: Inherited,
     /// Copies of the sockets that were taken, for the next process.
-    sockets: Vec<Named>,
+    sockets: Vec<NamedSocket>,
     ready_within: Duration,
     sent_away: SentAway,
 }
@@ -145,22 +145,22 @@ impl HandOver {
     /// happened.
     pub fn at(path: impl Into<PathBuf>) -> Result<HandOver, HandOverError> {
         let path = path.into();
-        HandOver::ask(&path).map_err(|kind| HandOverError::new(&path, kind))
+        HandOver::open(&path).map_err(|kind| HandOverError::new(&path, kind))
     }
 
-    fn ask(path: &Path) -> Result<HandOver, HandOverErrorKind> {
+    fn open(path: &Path) -> Result<HandOver, HandOverErrorKind> {
         check_path(path)?;
         let mut predecessor = connect(path)?;
-        let mut starting = None;
+        let mut start_lock = None;
         if predecessor.is_none() {
-            starting = Some(Starting::beside(path)?);
+            start_lock = Some(StartLock::acquire(path)?);
             // The process that had the lock before may serve by now.
             predecessor = connect(path)?;
             if predecessor.is_some() {
-                starting = None;
+                start_lock = None;
             }
         }
-        let given = predecessor.as_ref().map_or(Ok(Vec::new()), receive_sockets)?;
+        let received = predecessor.as_ref().map_or(Ok(Vec::new()), receive_sockets)?;
         // If a supervisor passes listeners to both processes, they are the same ones that the other
         // process has.
         let inherited =
@@ -168,8 +168,8 @@ impl HandOver {
         Ok(HandOver {
             path: path.to_owned(),
             predecessor,
-            starting,
-            given,
+            start_lock,
+            received,
             inherited,
             sockets: Vec::new(),
             ready_within: READY_WITHIN,
@@ -226,7 +226,7 @@ impl HandOver {
         if queues.is_empty() {
             let (inherited, result) = self.inherited.tcp(name);
             let inherited = inherited.into_iter();
-            self.given.extend(inherited.map(|one| Named::new(name, SocketKind::Tcp, one)));
+            self.received.extend(inherited.map(|one| NamedSocket::new(name, SocketKind::Tcp, one)));
             result?;
             queues = self.tcp_copies(name)?;
         }
@@ -235,13 +235,13 @@ impl HandOver {
             queues = TcpListeners::bind(address, options, loops.max(1))?.collect();
         }
         let queues = TcpQueues::spread(queues, options, loops)?;
-        let kept = queues
-            .listeners()?
+        let copies = queues
+            .distinct_listeners()?
             .into_iter()
-            .map(|listener| Named::copy(name, SocketKind::Tcp, listener))
-            .collect::<io::Result<Vec<Named>>>()?;
-        self.sockets.extend(kept);
-        self.given.retain(|given| given.name != name);
+            .map(|listener| NamedSocket::copy(name, SocketKind::Tcp, listener))
+            .collect::<io::Result<Vec<NamedSocket>>>()?;
+        self.sockets.extend(copies);
+        self.received.retain(|socket| socket.name != name);
         Ok(queues)
     }
 
@@ -259,14 +259,14 @@ impl HandOver {
         options: &ListenOptions,
     ) -> io::Result<UnixListener> {
         self.check_name(name)?;
-        let listener = match self.take(name, SocketKind::Unix)?.pop() {
-            Some(given) => UnixListener::from(given),
+        let listener = match self.take_received(name, SocketKind::Unix)?.pop() {
+            Some(received) => UnixListener::from(received),
             None => match self.inherited.unix(name)? {
                 Some(inherited) => inherited,
                 None => listen_unix(path, options)?,
             },
         };
-        self.keep(name, SocketKind::Unix, listener)
+        self.keep_copy(name, SocketKind::Unix, listener)
     }
 
     /// Returns the UDP socket with this name. If there is none, it opens `address`. While both
@@ -277,15 +277,15 @@ impl HandOver {
     /// Fails as [`tcp`](HandOver::tcp) does.
     pub fn udp(&mut self, name: &str, address: SocketAddr) -> io::Result<UdpSocket> {
         self.check_name(name)?;
-        let socket = match self.take(name, SocketKind::Udp)?.pop() {
-            Some(given) => UdpSocket::from(given),
+        let socket = match self.take_received(name, SocketKind::Udp)?.pop() {
+            Some(received) => UdpSocket::from(received),
             None => match self.inherited.udp(name)? {
                 Some(inherited) => inherited,
                 #[expect(clippy::disallowed_methods, reason = "there is no loop yet")]
                 None => UdpSocket::bind(address)?,
             },
         };
-        self.keep(name, SocketKind::Udp, socket)
+        self.keep_copy(name, SocketKind::Udp, socket)
     }
 
     /// Reports that this process serves. Call it when all loops run.
@@ -312,55 +312,66 @@ impl HandOver {
         drain_time: Duration,
     ) -> Result<(), HandOverError> {
         let path = self.path.clone();
-        self.follow(loops.into(), drain_time).map_err(|kind| HandOverError::new(&path, kind))
+        self.take_over(loops.into(), drain_time).map_err(|kind| HandOverError::new(&path, kind))
     }
 
-    fn follow(self, loops: GroupHandle, drain_time: Duration) -> Result<(), HandOverErrorKind> {
+    fn take_over(self, loops: GroupHandle, drain_time: Duration) -> Result<(), HandOverErrorKind> {
         let HandOver {
-            path, predecessor, starting, given, sockets, ready_within, sent_away, ..
+            path,
+            predecessor,
+            start_lock,
+            received,
+            sockets,
+            ready_within,
+            sent_away,
+            ..
         } = self;
-        for Named { name, kind, .. } in &given {
+        for NamedSocket { name, kind, .. } in &received {
             let kind = kind.name();
             log::warn!("{kind} {name:?} was handed over but not claimed: it is closed");
         }
-        drop(given);
+        drop(received);
         // Everything that can fail, except taking the path, which is all that is left after the
         // `G`.
-        let control = Prepared::beside(&path)?;
+        let control = ControlSocket::bind_beside(&path)?;
         let refused = HandOverErrorKind::refused("make the sockets of the thread");
-        let (draining, ends) = UnixStream::pair().map_err(&refused)?;
-        let ends = loops.for_each_loop(|| ends.try_clone()).map_err(&refused)?;
-        let (begin, begins) = mpsc::channel::<Offer>();
+        let (draining, drain_markers) = UnixStream::pair().map_err(&refused)?;
+        let drain_markers = loops.for_each_loop(|| drain_markers.try_clone()).map_err(&refused)?;
+        let (offer_sender, offer_receiver) = mpsc::channel::<Offer>();
         Builder::new()
             .name("hand-over".into())
-            .spawn(move || begins.recv().map_or((), Offer::run))
+            .spawn(move || offer_receiver.recv().map_or((), Offer::run))
             .map_err(HandOverErrorKind::refused("start the thread that waits for a successor"))?;
-        let mut is_gone = predecessor.is_none();
-        match predecessor.as_ref().map_or(Ok(()), say_ready) {
+        let mut predecessor_gone = predecessor.is_none();
+        match predecessor.as_ref().map_or(Ok(()), report_ready) {
             Ok(()) => {}
             // The other process has ended by itself meanwhile, by a signal or a crash.
-            Err(HandOverErrorKind::Gone) => is_gone = true,
+            Err(HandOverErrorKind::Gone) => predecessor_gone = true,
             Err(error) => return Err(error),
         }
         // If no process holds the path, another one may have become ready meanwhile.
-        if is_gone && connect(&path)?.is_some() {
+        if predecessor_gone && connect(&path)?.is_some() {
             return Err(HandOverErrorKind::Busy);
         }
-        match control.take(&path) {
+        match control.move_to(&path) {
             Ok(()) => {}
-            Err(HandOverErrorKind::Refused { cause, .. }) if is_gone && starting.is_none() => {
+            Err(HandOverErrorKind::Refused { cause, .. })
+                if predecessor_gone && start_lock.is_none() =>
+            {
                 return Err(HandOverErrorKind::NoPath(cause));
             }
             // The other process gets no `T`, and goes on.
             Err(error) => return Err(error),
         }
-        drop(starting);
-        if let Some(Err(error)) = predecessor.filter(|_| !is_gone).as_ref().map(say_taken) {
+        drop(start_lock);
+        if let Some(Err(error)) =
+            predecessor.filter(|_| !predecessor_gone).as_ref().map(report_taken)
+        {
             log::warn!("the process before has gone, or serves as well: {error}: see that it ends");
         }
-        loops.keep_until_draining(ends);
+        loops.keep_until_draining(drain_markers);
         // The thread waits for this alone, so this cannot fail.
-        let _never = begin.send(Offer {
+        let _ignored = offer_sender.send(Offer {
             path,
             control,
             sockets,

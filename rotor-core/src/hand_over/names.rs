@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
 
 use super::HandOver;
-use super::wire::{Named, SocketKind};
+use super::wire::{NamedSocket, SocketKind};
 
 impl HandOver {
     pub(super) fn check_name(&self, name: &str) -> io::Result<()> {
@@ -25,19 +25,24 @@ impl HandOver {
     /// Returns copies of the TCP listeners with this name that were handed over.
     pub(super) fn tcp_copies(&self, name: &str) -> io::Result<Vec<TcpListener>> {
         self.check_kind(name, SocketKind::Tcp)?;
-        let given = self.given.iter().filter(|given| given.name == name);
-        given.map(|given| given.socket.try_clone().map(TcpListener::from)).collect()
+        let received = self.received.iter().filter(|socket| socket.name == name);
+        received.map(|socket| socket.socket.try_clone().map(TcpListener::from)).collect()
     }
 
     /// Takes the sockets with this name that were handed over.
-    pub(super) fn take(&mut self, name: &str, kind: SocketKind) -> io::Result<Vec<OwnedFd>> {
+    pub(super) fn take_received(
+        &mut self,
+        name: &str,
+        kind: SocketKind,
+    ) -> io::Result<Vec<OwnedFd>> {
         self.check_kind(name, kind)?;
-        let taken = self.given.extract_if(.., |given| given.name == name);
-        Ok(taken.map(|given| given.socket).collect())
+        let taken = self.received.extract_if(.., |socket| socket.name == name);
+        Ok(taken.map(|socket| socket.socket).collect())
     }
 
     fn check_kind(&self, name: &str, kind: SocketKind) -> io::Result<()> {
-        let Some(other) = self.given.iter().find(|given| given.name == name && given.kind != kind)
+        let Some(other) =
+            self.received.iter().find(|socket| socket.name == name && socket.kind != kind)
         else {
             return Ok(());
         };
@@ -48,19 +53,19 @@ impl HandOver {
 
     /// Keeps a copy of a socket for the next process. If that fails, keeps the socket itself for a
     /// second call.
-    pub(super) fn keep<S: AsFd + Into<OwnedFd>>(
+    pub(super) fn keep_copy<S: AsFd + Into<OwnedFd>>(
         &mut self,
         name: &str,
         kind: SocketKind,
         socket: S,
     ) -> io::Result<S> {
-        match Named::copy(name, kind, &socket) {
+        match NamedSocket::copy(name, kind, &socket) {
             Ok(copy) => {
                 self.sockets.push(copy);
                 Ok(socket)
             }
             Err(error) => {
-                self.given.push(Named::new(name, kind, socket));
+                self.received.push(NamedSocket::new(name, kind, socket));
                 Err(error)
             }
         }

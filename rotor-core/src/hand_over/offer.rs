@@ -17,10 +17,12 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::control::{Prepared, check_user};
+use super::control::{ControlSocket, check_user};
 use super::error::HandOverErrorKind as Kind;
 use super::sent_away::SentAway;
-use super::wire::{GO, LATE, Named, READY, TAKEN, hear, limit_time, send_busy, send_sockets};
+use super::wire::{
+    GO, LATE, NamedSocket, READY, TAKEN, read_byte, send_busy, send_sockets, set_timeouts,
+};
 use crate::clock::Clock;
 use crate::drain::{Drain, Grace};
 use crate::guard::log_guarded;
@@ -30,8 +32,8 @@ use crate::time::Time;
 /// The state of the thread.
 pub(super) struct Offer {
     pub(super) path: PathBuf,
-    pub(super) control: Prepared,
-    pub(super) sockets: Vec<Named>,
+    pub(super) control: ControlSocket,
+    pub(super) sockets: Vec<NamedSocket>,
     pub(super) loops: GroupHandle,
     /// How long the drain takes at most once a successor serves.
     pub(super) drain_time: Duration,
@@ -51,18 +53,18 @@ struct Successor {
 /// How long nothing is accepted after accept has failed, usually because no descriptor was left. A
 /// process that connects waits in the queue meanwhile, for up to 10 s. Without this pause `poll`
 /// would report it again at once.
-const REST: Duration = Duration::from_millis(100);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Whether accepting failed the last time, and until when it pauses.
 #[derive(Default)]
-struct Refused {
+struct AcceptFailures {
     until: Option<Time>,
     /// Consecutive failures are logged once.
-    is_told: bool,
+    is_logged: bool,
 }
 
 /// Which of the three sources is ready.
-struct Woken {
+struct ReadySources {
     draining: bool,
     connects: bool,
     successor: bool,
@@ -73,30 +75,35 @@ impl Offer {
     pub(super) fn run(mut self) {
         let clock = Clock::new();
         let mut successor: Option<Successor> = None;
-        let mut refused = Refused::default();
+        let mut accept_failures = AcceptFailures::default();
         loop {
             let ends = successor.as_ref().map(|successor| successor.until);
-            let next = ends.into_iter().chain(refused.until).min();
+            let next = ends.into_iter().chain(accept_failures.until).min();
             let left = next.map(|next| next - clock.now());
-            let woken = match wait(&self, successor.as_ref(), refused.until.is_none(), left) {
-                Ok(woken) => woken,
+            let ready = match wait_for_sources(
+                &self,
+                successor.as_ref(),
+                accept_failures.until.is_none(),
+                left,
+            ) {
+                Ok(ready) => ready,
                 Err(error) => {
                     log_guarded!(error, "no hand-over any more: {error}");
                     // So that the successor does not take the end of the connection for the end of
                     // this process.
                     if let Some(given_up) = &successor {
-                        let _gone = (&given_up.peer).write_all(&[LATE]);
+                        let _ignored = (&given_up.peer).write_all(&[LATE]);
                     }
                     return self.withdraw();
                 }
             };
-            if woken.draining {
+            if ready.draining {
                 return self.withdraw();
             }
-            if woken.successor
+            if ready.successor
                 && let Some(offered) = successor.take()
             {
-                if self.has_followed(offered) {
+                if self.complete_hand_over(offered) {
                     return;
                 }
                 self.sent_away.add();
@@ -105,12 +112,12 @@ impl Offer {
             if let Some(late) = successor.take_if(|successor| successor.until <= now) {
                 let time = self.ready_within;
                 log_guarded!(warn, "a successor was not ready within {time:?}: it was given up");
-                let _gone = (&late.peer).write_all(&[LATE]);
+                let _ignored = (&late.peer).write_all(&[LATE]);
                 self.sent_away.add();
             }
-            refused.until.take_if(|until| *until <= now);
-            if woken.connects {
-                self.greet(&mut successor, &mut refused, &clock);
+            accept_failures.until.take_if(|until| *until <= now);
+            if ready.connects {
+                self.accept_successor(&mut successor, &mut accept_failures, &clock);
             }
         }
     }
@@ -119,32 +126,37 @@ impl Offer {
     /// of left waiting.
     fn withdraw(self) {
         // The path first, because a successor that sees the end takes it.
-        self.control.leave(&self.path);
+        self.control.remove_from(&self.path);
     }
 
     /// Takes the path back if a successor that is gone had taken it, so that the next one finds
     /// this process.
-    fn take_path_again(&mut self) {
-        if self.control.has(&self.path) {
+    fn retake_path(&mut self) {
+        if self.control.is_at(&self.path) {
             return;
         }
-        let again = Prepared::beside(&self.path)
-            .and_then(|control| control.take(&self.path).map(|()| control));
-        match again {
+        let retaken = ControlSocket::bind_beside(&self.path)
+            .and_then(|control| control.move_to(&self.path).map(|()| control));
+        match retaken {
             Ok(control) => self.control = control,
             Err(error) => log_guarded!(error, "no successor will find this process: {error}"),
         }
     }
 
     /// Sends the sockets to a process that connects, unless another one has them already.
-    fn greet(&self, successor: &mut Option<Successor>, refused: &mut Refused, clock: &Clock) {
+    fn accept_successor(
+        &self,
+        successor: &mut Option<Successor>,
+        accept_failures: &mut AcceptFailures,
+        clock: &Clock,
+    ) {
         let peer = match accept(&self.control.listener) {
             Ok(Some(peer)) => peer,
             Ok(None) => return,
             Err(error) => {
                 if matches!(error, Kind::Refused { .. }) {
-                    refused.until = Some(clock.now() + REST);
-                    if mem::replace(&mut refused.is_told, true) {
+                    accept_failures.until = Some(clock.now() + ACCEPT_PAUSE);
+                    if mem::replace(&mut accept_failures.is_logged, true) {
                         return;
                     }
                 } else {
@@ -154,10 +166,10 @@ impl Offer {
                 return;
             }
         };
-        *refused = Refused::default();
+        *accept_failures = AcceptFailures::default();
         if successor.is_some() {
             log_guarded!(warn, "a second successor was sent away");
-            let _gone = send_busy(&peer);
+            let _ignored = send_busy(&peer);
             self.sent_away.add();
             return;
         }
@@ -174,9 +186,9 @@ impl Offer {
     }
 
     /// Returns whether the successor serves and this process drains.
-    fn has_followed(&mut self, successor: Successor) -> bool {
+    fn complete_hand_over(&mut self, successor: Successor) -> bool {
         let mut peer = &successor.peer;
-        match hear(peer) {
+        match read_byte(peer) {
             Ok(Some(READY)) => {}
             Ok(None) => {
                 log_guarded!(warn, "a successor has gone before it served: all goes on");
@@ -198,27 +210,27 @@ impl Offer {
         // Not before the successor has taken the path: otherwise a third process could find one
         // there that is ending, and open listeners of its own beside those that were handed over.
         // If the successor never takes the path, this process goes on.
-        match hear(peer) {
+        match read_byte(peer) {
             Ok(Some(TAKEN)) => {}
             // The successor has the path and is merely slow. It will find nobody to answer, but it
             // has everything that it needs.
-            Err(error) if is_silence(&error) && !self.control.has(&self.path) => {}
+            Err(error) if is_timeout(&error) && !self.control.is_at(&self.path) => {}
             _ => {
                 log_guarded!(warn, "a successor has not taken the path: all goes on");
-                self.take_path_again();
+                self.retake_path();
                 return false;
             }
         }
         log_guarded!(info, "a successor serves: draining for {:?} at most", self.drain_time);
         self.sockets.clear();
         // Before the loops drain, so that code that sees the drain knows its reason.
-        self.loops.set_followed();
+        self.loops.set_has_successor();
         self.loops.drain_with(Drain::new(self.drain_time).grace(Grace::WholeDrain));
         true
     }
 }
 
-fn is_silence(error: &io::Error) -> bool {
+fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
@@ -234,17 +246,17 @@ fn accept(listener: &UnixListener) -> Result<Option<UnixStream>, Kind> {
         Err(error) => return Err(refused(error)),
     };
     check_user(&peer)?;
-    limit_time(&peer).map_err(refused)?;
+    set_timeouts(&peer).map_err(refused)?;
     Ok(Some(peer))
 }
 
 /// Waits until one of the sources is ready, or the time is over.
-fn wait(
+fn wait_for_sources(
     offer: &Offer,
     successor: Option<&Successor>,
     accepts: bool,
     left: Option<Duration>,
-) -> io::Result<Woken> {
+) -> io::Result<ReadySources> {
     let connects = if accepts { PollFlags::IN } else { PollFlags::empty() };
     let mut sources = vec![
         PollFd::new(&offer.draining, PollFlags::IN),
@@ -261,8 +273,8 @@ fn wait(
         Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
-    let has_come = |index: usize| {
+    let is_ready = |index: usize| {
         sources.get(index).is_some_and(|source: &PollFd<'_>| !source.revents().is_empty())
     };
-    Ok(Woken { draining: has_come(0), connects: has_come(1), successor: has_come(2) })
+    Ok(ReadySources { draining: is_ready(0), connects: is_ready(1), successor: is_ready(2) })
 }

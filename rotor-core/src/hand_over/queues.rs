@@ -74,15 +74,15 @@ impl TcpQueues {
     }
 
     /// Returns each remaining queue once, even if several loops share it, for a successor.
-    pub(super) fn listeners(&self) -> io::Result<Vec<&TcpListener>> {
+    pub(super) fn distinct_listeners(&self) -> io::Result<Vec<&TcpListener>> {
         let mut known = BTreeSet::new();
-        let mut each = Vec::new();
+        let mut distinct = Vec::new();
         for listener in self.loops.iter().rev().flatten() {
             if known.insert(rustix::fs::fstat(listener)?.st_ino) {
-                each.push(listener);
+                distinct.push(listener);
             }
         }
-        Ok(each)
+        Ok(distinct)
     }
 }
 
@@ -137,12 +137,12 @@ mod tests {
     }
 
     #[test]
-    fn one_queue_that_cannot_be_joined_is_shared() {
+    fn a_queue_that_allows_no_port_sharing_is_shared_by_all_loops() {
         #[expect(clippy::disallowed_methods, reason = "as a supervisor opens it")]
         let given = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let inode_of_given = inode(&given);
         let spread = TcpQueues::spread(vec![given], &ListenOptions::new(), 3).expect("copies");
-        assert_eq!(spread.listeners().expect("all are open").len(), 1, "handed on once");
+        assert_eq!(spread.distinct_listeners().expect("all are open").len(), 1, "handed on once");
         let all: Vec<Vec<u64>> = spread.map(|own| own.iter().map(inode).collect()).collect();
         assert_eq!(all, vec![vec![inode_of_given]; 3]);
     }

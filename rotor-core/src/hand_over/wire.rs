@@ -79,7 +79,7 @@ impl SocketKind {
     }
 
     /// Returns whether the socket is of this kind.
-    pub(super) fn is_that_of(self, socket: &impl AsFd) -> bool {
+    pub(super) fn matches_socket(self, socket: &impl AsFd) -> bool {
         let socket = SockRef::from(socket);
         let inet = [Some(Domain::IPV4), Some(Domain::IPV6)];
         let (domain, kind) = (socket.domain().ok(), socket.r#type().ok());
@@ -96,25 +96,29 @@ impl SocketKind {
 
 /// A socket that is passed from one process to the next, with the program's name for it.
 #[derive(Debug)]
-pub(super) struct Named {
+pub(super) struct NamedSocket {
     pub(super) name: String,
     pub(super) kind: SocketKind,
     pub(super) socket: OwnedFd,
 }
 
-impl Named {
+impl NamedSocket {
     /// Creates a copy of the socket, with this name.
-    pub(super) fn copy(name: &str, kind: SocketKind, socket: &impl AsFd) -> io::Result<Named> {
-        Ok(Named::new(name, kind, socket.as_fd().try_clone_to_owned()?))
+    pub(super) fn copy(
+        name: &str,
+        kind: SocketKind,
+        socket: &impl AsFd,
+    ) -> io::Result<NamedSocket> {
+        Ok(NamedSocket::new(name, kind, socket.as_fd().try_clone_to_owned()?))
     }
 
-    pub(super) fn new(name: &str, kind: SocketKind, socket: impl Into<OwnedFd>) -> Named {
-        Named { name: name.to_owned(), kind, socket: socket.into() }
+    pub(super) fn new(name: &str, kind: SocketKind, socket: impl Into<OwnedFd>) -> NamedSocket {
+        NamedSocket { name: name.to_owned(), kind, socket: socket.into() }
     }
 }
 
 /// Limits how long each single read from and write to the other process may take.
-pub(super) fn limit_time(peer: &UnixStream) -> io::Result<()> {
+pub(super) fn set_timeouts(peer: &UnixStream) -> io::Result<()> {
     peer.set_read_timeout(Some(ANSWER_TIME))?;
     peer.set_write_timeout(Some(ANSWER_TIME))
 }
@@ -126,10 +130,10 @@ pub(super) fn send_busy(mut peer: &UnixStream) -> io::Result<()> {
 }
 
 /// Sends copies of all sockets to a successor.
-pub(super) fn send_sockets(mut peer: &UnixStream, sockets: &[Named]) -> io::Result<()> {
+pub(super) fn send_sockets(mut peer: &UnixStream, sockets: &[NamedSocket]) -> io::Result<()> {
     peer.write_all(&GREETING)?;
     peer.write_all(&[LIST])?;
-    for Named { name, kind, socket } in sockets {
+    for NamedSocket { name, kind, socket } in sockets {
         let length = u8::try_from(name.len()).map_err(io::Error::other)?;
         // One at a time: the number of descriptors per message is limited (SCM_MAX_FD, unix(7)).
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -150,12 +154,12 @@ pub(super) fn send_sockets(mut peer: &UnixStream, sockets: &[Named]) -> io::Resu
 }
 
 /// Receives the sockets of a predecessor.
-pub(super) fn receive_sockets(peer: &UnixStream) -> Result<Vec<Named>, Kind> {
+pub(super) fn receive_sockets(peer: &UnixStream) -> Result<Vec<NamedSocket>, Kind> {
     let mut greeting = [0; GREETING.len() + 1];
-    read(peer, &mut greeting)?;
+    read_exact(peer, &mut greeting)?;
     match greeting.split_last() {
-        Some((&LIST, said)) if said == GREETING => {}
-        Some((&BUSY, said)) if said == GREETING => return Err(Kind::Busy),
+        Some((&LIST, received)) if received == GREETING => {}
+        Some((&BUSY, received)) if received == GREETING => return Err(Kind::Busy),
         _ => return Err(Kind::Nonsense("it greets otherwise")),
     }
     let mut sockets = Vec::new();
@@ -168,14 +172,14 @@ pub(super) fn receive_sockets(peer: &UnixStream) -> Result<Vec<Named>, Kind> {
         let kind = known.ok_or(Kind::Nonsense("it hands over what is no kind of socket"))?;
         let socket = socket.ok_or(Kind::Nonsense("a name came without its socket"))?;
         let mut length = [0];
-        read(peer, &mut length)?;
+        read_exact(peer, &mut length)?;
         let mut name = vec![0; usize::from(length[0])];
-        read(peer, &mut name)?;
+        read_exact(peer, &mut name)?;
         let name = String::from_utf8(name).map_err(|_| Kind::Nonsense("a name is no text"))?;
-        if !kind.is_that_of(&socket) {
+        if !kind.matches_socket(&socket) {
             return Err(Kind::Nonsense("a socket is not what it is said to be"));
         }
-        sockets.push(Named { name, kind, socket });
+        sockets.push(NamedSocket { name, kind, socket });
         if sockets.len() > SOCKETS_MAX {
             return Err(Kind::Nonsense("there is no end to its sockets"));
         }
@@ -190,7 +194,7 @@ fn receive_one(peer: &UnixStream) -> Result<(u8, Option<OwnedFd>), Kind> {
     let received = retry_on_intr(|| {
         recvmsg(peer, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)
     })
-    .map_err(|error| talk()(error.into()))?;
+    .map_err(|error| peer_error()(error.into()))?;
     if received.bytes == 0 {
         return Err(Kind::Gone);
     }
@@ -209,38 +213,38 @@ fn receive_one(peer: &UnixStream) -> Result<(u8, Option<OwnedFd>), Kind> {
     Ok((byte[0], descriptors.pop()))
 }
 
-fn read(mut peer: &UnixStream, bytes: &mut [u8]) -> Result<(), Kind> {
-    peer.read_exact(bytes).map_err(talk())
+fn read_exact(mut peer: &UnixStream, bytes: &mut [u8]) -> Result<(), Kind> {
+    peer.read_exact(bytes).map_err(peer_error())
 }
 
-fn talk() -> impl Fn(io::Error) -> Kind {
-    Kind::of_talk("hear of the other process", ANSWER_TIME)
+fn peer_error() -> impl Fn(io::Error) -> Kind {
+    Kind::peer_error("hear of the other process", ANSWER_TIME)
 }
 
 /// Reports that this process serves, and waits for the other one's answer.
-pub(super) fn say_ready(mut peer: &UnixStream) -> Result<(), Kind> {
+pub(super) fn report_ready(mut peer: &UnixStream) -> Result<(), Kind> {
     // If this fails, the other process has closed the connection, and may have sent the reason
     // before.
-    let said = peer.write_all(&[READY]);
+    let sent = peer.write_all(&[READY]);
     let mut answer = [0];
-    read(peer, &mut answer)?;
+    read_exact(peer, &mut answer)?;
     match answer[0] {
         LATE => Err(Kind::Late),
-        GO if said.is_ok() => Ok(()),
+        GO if sent.is_ok() => Ok(()),
         _ => Err(Kind::Nonsense("it answers otherwise")),
     }
 }
 
 /// Reports that this process has taken the path; then the other one drains.
-pub(super) fn say_taken(mut peer: &UnixStream) -> io::Result<()> {
+pub(super) fn report_taken(mut peer: &UnixStream) -> io::Result<()> {
     peer.write_all(&[TAKEN])
 }
 
 /// Reads a byte from a successor; `None` at the end of the stream.
-pub(super) fn hear(mut peer: &UnixStream) -> io::Result<Option<u8>> {
-    let mut said = [0];
-    match peer.read_exact(&mut said) {
-        Ok(()) => Ok(Some(said[0])),
+pub(super) fn read_byte(mut peer: &UnixStream) -> io::Result<Option<u8>> {
+    let mut byte = [0];
+    match peer.read_exact(&mut byte) {
+        Ok(()) => Ok(Some(byte[0])),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         Err(error) => Err(error),
     }

@@ -1,4 +1,4 @@
-//! `Starting`: ensures that only one process opens the listeners if none runs yet.
+//! `StartLock`: ensures that only one process opens the listeners if none runs yet.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -14,18 +14,18 @@ use super::error::HandOverErrorKind as Kind;
 /// one's socket can be found. If a process is killed, its lock is released (flock(2)) and its file
 /// is used again.
 #[derive(Debug)]
-pub(super) struct Starting {
+pub(super) struct StartLock {
     /// Open for as long as the lock is held.
     _locked: File,
     path: PathBuf,
 }
 
-impl Starting {
+impl StartLock {
     /// Takes the lock.
-    pub(super) fn beside(path: &Path) -> Result<Starting, Kind> {
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(".lock");
-        let path = PathBuf::from(beside);
+    pub(super) fn acquire(path: &Path) -> Result<StartLock, Kind> {
+        let mut lock_path = path.as_os_str().to_owned();
+        lock_path.push(".lock");
+        let path = PathBuf::from(lock_path);
         let refused = Kind::refused("lock the file beside the path");
         loop {
             let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
@@ -40,14 +40,14 @@ impl Starting {
             }
             // The former owner may have removed the file meanwhile; then it keeps no other process
             // out.
-            if is_at(&file, &path).map_err(&refused)? {
-                return Ok(Starting { _locked: file, path });
+            if is_file_at(&file, &path).map_err(&refused)? {
+                return Ok(StartLock { _locked: file, path });
             }
         }
     }
 }
 
-fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+fn is_file_at(file: &File, path: &Path) -> io::Result<bool> {
     let own = file.metadata()?;
     match fs::symlink_metadata(path) {
         Ok(found) => Ok((found.dev(), found.ino()) == (own.dev(), own.ino())),
@@ -56,9 +56,9 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-impl Drop for Starting {
+impl Drop for StartLock {
     fn drop(&mut self) {
         // Before the lock is released, so that this cannot remove another process's file.
-        let _gone = fs::remove_file(&self.path);
+        let _ignored = fs::remove_file(&self.path);
     }
 }
