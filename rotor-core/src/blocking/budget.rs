@@ -20,11 +20,11 @@ impl ThreadBudget {
     }
 
     /// Takes a thread; returns `false` if none is left.
-    pub(crate) fn take(&self) -> bool {
+    pub(crate) fn try_acquire(&self) -> bool {
         self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
     }
 
-    pub(crate) fn give_back(&self) {
+    pub(crate) fn release(&self) {
         self.left.fetch_add(1, Relaxed);
     }
 }
@@ -34,10 +34,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_spent_comes_back() {
+    fn a_released_thread_can_be_acquired_again() {
         let budget = ThreadBudget::new(1);
-        assert!(budget.take() && !budget.take());
-        budget.give_back();
-        assert!(budget.take());
+        assert!(budget.try_acquire() && !budget.try_acquire());
+        budget.release();
+        assert!(budget.try_acquire());
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::budget::ThreadBudget;
 use super::stuck::{Stuck, Unstuck};
-use super::watchdog::{Watch, Watchdog};
+use super::watchdog::{WatchSettings, Watchdog};
 
 /// Watches loops for handlers that block them. [`Config::blocking`](crate::Config::blocking) sets
 /// it.
@@ -56,9 +56,9 @@ use super::watchdog::{Watch, Watchdog};
 #[derive(Clone)]
 #[must_use]
 pub struct Blocking {
-    watch: Watch,
+    watch: WatchSettings,
     watchdog: Arc<Watchdog>,
-    declared: Duration,
+    declared_patience: Duration,
     keep_idle: Duration,
     threads: Arc<ThreadBudget>,
 }
@@ -66,9 +66,9 @@ pub struct Blocking {
 impl Blocking {
     /// Returns the default settings, with a watchdog of its own.
     pub fn new() -> Blocking {
-        let watch = Watch {
+        let watch = WatchSettings {
             patience: PATIENCE,
-            behind: BEHIND,
+            lagging_patience: LAGGING_PATIENCE,
             on_stuck: None,
             on_still_stuck: None,
             on_unstuck: None,
@@ -76,7 +76,7 @@ impl Blocking {
         Blocking {
             watch,
             watchdog: Arc::default(),
-            declared: DECLARED,
+            declared_patience: DECLARED_PATIENCE,
             keep_idle: KEEP_IDLE,
             threads: Arc::new(ThreadBudget::new(THREADS_MAX)),
         }
@@ -93,7 +93,7 @@ impl Blocking {
     /// depending on its ticks. If the system has no thread for a watchdog, the loop is handed over
     /// for each section.
     pub fn patience_declared(mut self, time: Duration) -> Blocking {
-        self.declared = time;
+        self.declared_patience = time;
         self
     }
 
@@ -138,7 +138,7 @@ impl Blocking {
     /// While the loop is behind, the watchdog checks it twice in that time. For a handler that
     /// computes, the system updates the CPU time only at the timer interrupt, 1 to 10 ms later.
     pub fn patience_behind(mut self, time: Duration) -> Blocking {
-        self.watch.behind = time.max(BEHIND_MIN);
+        self.watch.lagging_patience = time.max(LAGGING_PATIENCE_MIN);
         self
     }
 
@@ -172,12 +172,12 @@ impl Blocking {
         self
     }
 
-    pub(crate) fn declared(&self) -> Duration {
-        self.declared
+    pub(crate) fn declared_patience(&self) -> Duration {
+        self.declared_patience
     }
 
-    pub(crate) fn behind(&self) -> Duration {
-        self.watch.behind.min(self.watch.patience)
+    pub(crate) fn lagging_patience(&self) -> Duration {
+        self.watch.lagging_patience.min(self.watch.patience)
     }
 
     pub(crate) fn idle_time(&self) -> Duration {
@@ -188,22 +188,22 @@ impl Blocking {
         self.threads.clone()
     }
 
-    pub(crate) fn watch(&self) -> (&Watch, &Arc<Watchdog>) {
+    pub(crate) fn watch(&self) -> (&WatchSettings, &Arc<Watchdog>) {
         (&self.watch, &self.watchdog)
     }
 }
 
 const PATIENCE: Duration = Duration::from_millis(10);
 
-const DECLARED: Duration = Duration::from_micros(50);
+const DECLARED_PATIENCE: Duration = Duration::from_micros(50);
 
 const KEEP_IDLE: Duration = Duration::from_secs(10);
 
 const THREADS_MAX: usize = 64;
 
-const BEHIND: Duration = Duration::from_micros(100);
+const LAGGING_PATIENCE: Duration = Duration::from_micros(100);
 
-const BEHIND_MIN: Duration = Duration::from_micros(10);
+const LAGGING_PATIENCE_MIN: Duration = Duration::from_micros(10);
 
 const PATIENCE_MIN: Duration = Duration::from_millis(1);
 
@@ -217,8 +217,8 @@ impl fmt::Debug for Blocking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Blocking")
             .field("patience", &self.watch.patience)
-            .field("patience_behind", &self.watch.behind)
-            .field("patience_declared", &self.declared)
+            .field("patience_behind", &self.watch.lagging_patience)
+            .field("patience_declared", &self.declared_patience)
             .field("threads_max", &self.threads.max())
             .field("keep_idle", &self.keep_idle)
             .finish_non_exhaustive()
@@ -230,14 +230,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patience_is_a_millisecond_at_least() {
+    fn patience_is_at_least_a_millisecond() {
         for (asked, set) in [(0, 1_000), (999, 1_000), (1_000, 1_000), (1_001, 1_001)] {
             let blocking = Blocking::new().patience(Duration::from_micros(asked));
             assert_eq!(blocking.watch.patience, Duration::from_micros(set));
         }
         for (asked, set) in [(0, 10), (10, 10), (11, 11)] {
             let blocking = Blocking::new().patience_behind(Duration::from_micros(asked));
-            assert_eq!(blocking.watch.behind, Duration::from_micros(set));
+            assert_eq!(blocking.watch.lagging_patience, Duration::from_micros(set));
         }
         let printed = "Blocking { patience: 10ms, patience_behind: 100µs, patience_declared: 50µs, threads_max: 64, \
                        keep_idle: 10s, .. }";

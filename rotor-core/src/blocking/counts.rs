@@ -25,7 +25,7 @@ impl BlockCounts {
         count.load(Relaxed)
     }
 
-    pub(crate) fn thread_began(&self) {
+    pub(crate) fn thread_started(&self) {
         let threads = self.threads.fetch_add(1, Relaxed) + 1;
         self.threads_most.fetch_max(threads, Relaxed);
     }

@@ -2,49 +2,50 @@
 //! about it.
 //!
 //! ```text
-//!   loop ──Pulse: a store an event, two a wait────▶ Beat ◀──reads, each tick── watchdog
+//!   loop ──HeartbeatWriter: a store an event, two a wait──▶ Heartbeat ◀──reads, each tick── watchdog
 //!                                                                                 │ not changed?
 //!                                                     /proc, thread_probe ◀───────┤
 //!                                                                                 ▼
-//!                                              patience: nothing / starved / stuck ──▶ log, hook
-//!                                              haste: is the loop to be taken? ──▶ another thread
+//!                                       stall_detector: nothing / starved / stuck ──▶ log, hook
+//!                                       takeover_policy: is the loop to be taken? ──▶ another thread
 //! ```
 //!
-//! `patience`, `haste`, `rhythm`, `suspects` and `spinning` make decisions and are pure: they get
-//! samples and return decisions. `watchdog` is the thread that feeds the first three.
+//! `stall_detector`, `takeover_policy`, `rhythm`, `suspects` and `adaptive_spin` make decisions and
+//! are pure: they get samples and return decisions. `watchdog` is the thread that feeds the first
+//! three.
 
+mod adaptive_spin;
 mod alarm;
-mod away;
-mod beat;
 mod budget;
 mod config;
 mod counts;
-mod haste;
-mod line;
-mod patience;
+mod current_sections;
+mod heartbeat;
+mod parker;
 mod rhythm;
-mod seat;
-mod sections;
+mod section_times;
 mod shared_context;
 mod short_token;
-mod spinning;
+mod stall_detector;
 mod stuck;
 mod suspects;
+mod takeover_policy;
 mod thread_probe;
+mod thread_queue;
 mod timer_slack;
 mod watchdog;
 
-pub(crate) use self::away::Sections;
-pub(crate) use self::beat::Pulse;
 pub(crate) use self::budget::ThreadBudget;
 pub use self::config::Blocking;
 pub(crate) use self::counts::BlockCounts;
-pub(crate) use self::haste::Taking;
-pub(crate) use self::line::{Back, Line};
-pub(crate) use self::seat::Seat;
-pub(crate) use self::sections::SectionTimes;
+pub(crate) use self::current_sections::Sections;
+pub(crate) use self::heartbeat::HeartbeatWriter;
+pub(crate) use self::parker::Parker;
+pub(crate) use self::section_times::SectionTimes;
 pub use self::shared_context::SharedContext;
 pub use self::stuck::{Stuck, StuckOutcome, ThreadState, Unstuck};
 pub(crate) use self::suspects::Suspects;
+pub(crate) use self::takeover_policy::TakeoverResult;
 pub(crate) use self::thread_probe::ThreadProbe;
-pub(crate) use self::watchdog::{Runner, Watched};
+pub(crate) use self::thread_queue::{ReclaimedValue, ThreadQueue};
+pub(crate) use self::watchdog::{RunnerHandle, WatchGuard};

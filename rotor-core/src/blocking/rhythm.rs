@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn it_sleeps_a_second_after_it_was_woken_at_the_soonest_and_a_tick_after_it_was_drowsy() {
+    fn the_watchdog_sleeps_one_tick_after_it_became_drowsy() {
         use Pause::{DrowsyTick, Sleep, Tick};
         check(&[
             (0, true, false, Tick),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_that_is_awake_keeps_it_awake() {
+    fn an_awake_loop_keeps_the_watchdog_awake() {
         use Pause::{DrowsyTick, Tick};
         check(&[
             (5_000, true, false, Tick),

@@ -33,7 +33,7 @@ impl ShortToken {
     }
 
     /// Returns the short token in the lowest bits of a number.
-    pub(super) fn of_bits(number: u64) -> ShortToken {
+    pub(super) fn from_bits(number: u64) -> ShortToken {
         ShortToken(number & MASK)
     }
 
@@ -61,14 +61,14 @@ mod tests {
     use crate::token::GENERATION_LAST;
 
     #[test]
-    fn a_machine_is_known_by_the_generation_that_its_slot_has_or_had_just_now() {
+    fn a_short_token_expands_within_three_later_generations() {
         let last = MACHINES_LIMIT as u32 - 1;
         for (slot, generation) in
             [(0, 0), (1, 1), (7, 2), (last, 3), (7, 4), (last, GENERATION_LAST - 4)]
         {
             let token = Token::new(slot, generation);
             let short = ShortToken::of(token);
-            assert_eq!(ShortToken::of_bits(u64::MAX << SHORT_BITS | short.bits()), short);
+            assert_eq!(ShortToken::from_bits(u64::MAX << SHORT_BITS | short.bits()), short);
             for now in generation..=generation + 3 {
                 let known = short.token(|asked| {
                     assert_eq!(asked, slot);
@@ -81,8 +81,8 @@ mod tests {
     }
 
     #[test]
-    fn none_is_no_machine() {
+    fn the_none_token_stands_for_no_machine() {
         assert_eq!(ShortToken::NONE.token(|_| 0), None);
-        assert_eq!(ShortToken::of_bits(ShortToken::NONE.bits()), ShortToken::NONE);
+        assert_eq!(ShortToken::from_bits(ShortToken::NONE.bits()), ShortToken::NONE);
     }
 }

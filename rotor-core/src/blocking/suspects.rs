@@ -23,13 +23,13 @@ pub(crate) struct Suspects(Vec<Suspect>);
 struct Suspect {
     machine: &'static str,
     /// The maximum number of handlers that may be away at the same time.
-    away_max: u32,
+    detached_max: u32,
     /// The number of handlers that are away now.
-    away: u32,
+    detached: u32,
 }
 
 /// No loop needs more threads than this, and eight short calls end the suspicion.
-const AWAY_MAX: u32 = 255;
+const DETACHED_MAX: u32 = 255;
 
 /// A program has few types of machines. If names are made up at run time, those beyond the limit
 /// are not suspected.
@@ -43,44 +43,44 @@ impl Suspects {
     }
 
     /// Notes that the loop was taken from a stuck handler of this type.
-    pub(crate) fn was_taken(&mut self, machine: &'static str) {
+    pub(crate) fn record_takeover(&mut self, machine: &'static str) {
         if let Some(suspect) = self.find(machine) {
-            suspect.away_max = (suspect.away_max * 2 + 1).min(AWAY_MAX);
+            suspect.detached_max = (suspect.detached_max * 2 + 1).min(DETACHED_MAX);
         } else if self.0.len() < TYPES_MAX {
-            self.0.push(Suspect { machine, away_max: 1, away: 0 });
+            self.0.push(Suspect { machine, detached_max: 1, detached: 0 });
         }
     }
 
     /// Returns whether the loop need not wait for the next handler of this type.
-    pub(crate) fn may_leave(&mut self, machine: &'static str) -> bool {
-        self.find(machine).is_some_and(|suspect| suspect.away < suspect.away_max)
+    pub(crate) fn may_detach(&mut self, machine: &'static str) -> bool {
+        self.find(machine).is_some_and(|suspect| suspect.detached < suspect.detached_max)
     }
 
     /// Notes that a handler of this type is called on another thread.
-    pub(crate) fn has_left(&mut self, machine: &'static str) {
+    pub(crate) fn record_detached(&mut self, machine: &'static str) {
         if let Some(suspect) = self.find(machine) {
-            suspect.away += 1;
+            suspect.detached += 1;
         }
     }
 
     /// Notes that a handler has returned on another thread. `was_long` says whether it would have
     /// held up the loop.
-    pub(crate) fn came_back(&mut self, machine: &'static str, was_long: bool) {
+    pub(crate) fn record_return(&mut self, machine: &'static str, was_long: bool) {
         if let Some(suspect) = self.find(machine) {
-            suspect.away = suspect.away.saturating_sub(1);
-            suspect.away_max = match was_long {
-                true => (suspect.away_max + 1).min(AWAY_MAX),
-                false => suspect.away_max / 2,
+            suspect.detached = suspect.detached.saturating_sub(1);
+            suspect.detached_max = match was_long {
+                true => (suspect.detached_max + 1).min(DETACHED_MAX),
+                false => suspect.detached_max / 2,
             };
         }
-        self.0.retain(|suspect| suspect.away_max > 0 || suspect.away > 0);
+        self.0.retain(|suspect| suspect.detached_max > 0 || suspect.detached > 0);
     }
 
     fn find(&mut self, machine: &'static str) -> Option<&mut Suspect> {
-        let is_it = |suspect: &&mut Suspect| {
+        let is_match = |suspect: &&mut Suspect| {
             ptr::eq(suspect.machine, machine) || suspect.machine == machine
         };
-        self.0.iter_mut().find(is_it)
+        self.0.iter_mut().find(is_match)
     }
 }
 
@@ -89,72 +89,72 @@ mod tests {
     use super::*;
 
     /// Lets all leave that may.
-    fn leave(suspects: &mut Suspects) -> u32 {
-        let mut left = 0;
-        while suspects.may_leave("a") {
-            suspects.has_left("a");
-            left += 1;
+    fn detach_all(suspects: &mut Suspects) -> u32 {
+        let mut detached_count = 0;
+        while suspects.may_detach("a") {
+            suspects.record_detached("a");
+            detached_count += 1;
         }
-        left
+        detached_count
     }
 
     #[test]
-    fn a_hundred_that_block_at_once_are_found_out_by_a_few_of_them() {
+    fn seven_takeovers_suffice_for_a_hundred_blocked_handlers() {
         let mut suspects = Suspects::default();
-        assert!(suspects.is_empty() && !suspects.may_leave("a"));
-        let (mut taken, mut left) = (0, 0);
-        while taken + left < 100 {
-            suspects.was_taken("a");
+        assert!(suspects.is_empty() && !suspects.may_detach("a"));
+        let (mut taken, mut detached_count) = (0, 0);
+        while taken + detached_count < 100 {
+            suspects.record_takeover("a");
             taken += 1;
-            left += leave(&mut suspects);
+            detached_count += detach_all(&mut suspects);
         }
         assert_eq!(taken, 7);
-        assert!(!suspects.may_leave("b"));
+        assert!(!suspects.may_detach("b"));
     }
 
     #[test]
-    fn of_one_that_was_stuck_alone_one_more_is_not_waited_for() {
+    fn one_stuck_handler_lets_one_more_be_detached() {
         let mut suspects = Suspects::default();
-        suspects.was_taken("a");
-        assert_eq!(leave(&mut suspects), 1);
-        suspects.came_back("a", false);
+        suspects.record_takeover("a");
+        assert_eq!(detach_all(&mut suspects), 1);
+        suspects.record_return("a", false);
         assert!(suspects.is_empty());
-        suspects.came_back("a", true);
+        suspects.record_return("a", true);
         assert!(suspects.is_empty(), "nothing is known of it");
     }
 
     #[test]
-    fn more_are_believed_as_they_turn_out_to_be_long_and_half_as_many_where_they_do_not() {
+    fn the_limit_grows_with_long_handlers_and_halves_with_short_ones() {
         let mut suspects = Suspects::default();
-        suspects.was_taken("a");
-        suspects.has_left("a");
-        for (was_long, away_max) in
+        suspects.record_takeover("a");
+        suspects.record_detached("a");
+        for (was_long, detached_max) in
             [(true, 2), (true, 3), (true, 4), (true, 5), (false, 2), (true, 3), (false, 1)]
         {
-            suspects.has_left("a");
-            suspects.came_back("a", was_long);
-            assert_eq!(suspects.0[0].away_max, away_max);
+            suspects.record_detached("a");
+            suspects.record_return("a", was_long);
+            assert_eq!(suspects.0[0].detached_max, detached_max);
         }
-        suspects.was_taken("b");
-        suspects.has_left("a");
-        suspects.came_back("a", false);
-        assert!(!suspects.may_leave("a") && suspects.0.len() == 2, "one of them is away still");
-        suspects.came_back("a", false);
-        assert!(suspects.0.len() == 1 && suspects.may_leave("b"));
+        suspects.record_takeover("b");
+        suspects.record_detached("a");
+        suspects.record_return("a", false);
+        assert!(!suspects.may_detach("a") && suspects.0.len() == 2, "one of them is away still");
+        suspects.record_return("a", false);
+        assert!(suspects.0.len() == 1 && suspects.may_detach("b"));
     }
 
     #[test]
-    fn there_is_an_end_to_how_many_and_to_how_many_types() {
+    fn detached_handlers_and_suspected_types_are_limited() {
         let mut suspects = Suspects::default();
         for _ in 0..100 {
-            suspects.was_taken("a");
+            suspects.record_takeover("a");
         }
-        assert_eq!(leave(&mut suspects), AWAY_MAX);
-        suspects.came_back("a", true);
-        assert_eq!(leave(&mut suspects), 1);
+        assert_eq!(detach_all(&mut suspects), DETACHED_MAX);
+        suspects.record_return("a", true);
+        assert_eq!(detach_all(&mut suspects), 1);
         for number in 0..TYPES_MAX {
-            suspects.was_taken(format!("type {number}").leak());
+            suspects.record_takeover(format!("type {number}").leak());
         }
-        assert!(suspects.may_leave("type 62") && !suspects.may_leave("type 63"));
+        assert!(suspects.may_detach("type 62") && !suspects.may_detach("type 63"));
     }
 }

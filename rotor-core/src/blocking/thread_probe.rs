@@ -79,17 +79,17 @@ impl ThreadProbe {
         let syscall = self.read("syscall");
         let is_waiting = match &syscall {
             Some(syscall) => syscall.trim() != "running",
-            None => match self.read("stat").as_deref().and_then(state_of) {
+            None => match self.read("stat").as_deref().and_then(parse_state) {
                 Some(state) => state != 'R',
                 None => return ThreadSample::Unknown,
             },
         };
-        let times = self.read("schedstat").as_deref().and_then(times_of);
+        let times = self.read("schedstat").as_deref().and_then(parse_times);
         let Some(times) = times else { return ThreadSample::Unknown };
         if !is_waiting {
             return ThreadSample::Runnable(times);
         }
-        ThreadSample::Waiting { times, syscall: syscall.as_deref().and_then(syscall_of) }
+        ThreadSample::Waiting { times, syscall: syscall.as_deref().and_then(parse_syscall) }
     }
 
     /// Reads a file with a single read: the kernel generates its content when it is read, and does
@@ -110,13 +110,13 @@ const FILE_BYTES: usize = 256;
 /// Returns the third field of `stat`. The second one is the thread's name in parentheses, which may
 /// itself contain parentheses.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn state_of(stat: &str) -> Option<char> {
+fn parse_state(stat: &str) -> Option<char> {
     stat.get(stat.rfind(')')? + 1..)?.trim_start().chars().next()
 }
 
 /// Returns the first two of the three fields of `schedstat`, in nanoseconds.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn times_of(schedstat: &str) -> Option<CpuTimes> {
+fn parse_times(schedstat: &str) -> Option<CpuTimes> {
     let mut fields = schedstat.split_whitespace().map(|field| field.parse().ok());
     let mut next = || fields.next().flatten().map(Duration::from_nanos);
     Some(CpuTimes { ran: next()?, queued: next()? })
@@ -125,7 +125,7 @@ fn times_of(schedstat: &str) -> Option<CpuTimes> {
 /// Returns the first field of `syscall`, which is a number, -1 outside of a system call, or
 /// `running`.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn syscall_of(syscall: &str) -> Option<u32> {
+fn parse_syscall(syscall: &str) -> Option<u32> {
     syscall.split_whitespace().next()?.parse().ok()
 }
 
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_files_of_the_system_are_read_as_its_manual_says() {
+    fn the_proc_files_are_parsed_as_documented() {
         for (stat, state) in [
             ("12 (cat) R 1 12 12", Some('R')),
             ("12 (a) S (b) D 1 12 12", Some('D')),
@@ -142,13 +142,13 @@ mod tests {
             ("12 (cat", None),
             ("", None),
         ] {
-            assert_eq!(state_of(stat), state, "{stat:?}");
+            assert_eq!(parse_state(stat), state, "{stat:?}");
         }
         let times = CpuTimes { ran: Duration::from_nanos(5), queued: Duration::from_nanos(7) };
         for (schedstat, read) in
             [("5 7 23\n", Some(times)), ("5\n", None), ("", None), ("5 x 1", None)]
         {
-            assert_eq!(times_of(schedstat), read, "{schedstat:?}");
+            assert_eq!(parse_times(schedstat), read, "{schedstat:?}");
         }
         for (syscall, number) in [
             ("202 0x3 0x7fc 0x2 0x2\n", Some(202)),
@@ -156,12 +156,12 @@ mod tests {
             ("running\n", None),
             ("", None),
         ] {
-            assert_eq!(syscall_of(syscall), number, "{syscall:?}");
+            assert_eq!(parse_syscall(syscall), number, "{syscall:?}");
         }
     }
 
     #[test]
-    fn a_thread_that_computes_runs_and_one_that_waits_does_so_in_a_system_call() {
+    fn samples_tell_a_computing_thread_from_a_waiting_one() {
         let mine = ThreadProbe::of_this_thread();
         assert_ne!(mine.sample(), ThreadSample::Unknown, "this system has no schedstat in /proc");
         let (send, probe) = std::sync::mpsc::channel();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_thread_that_is_gone_nothing_is_known() {
+    fn the_state_of_an_ended_thread_is_unknown() {
         let probe = std::thread::scope(|scope| {
             scope.spawn(ThreadProbe::of_this_thread).join().expect("it does not panic")
         });

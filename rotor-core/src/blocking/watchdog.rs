@@ -6,12 +6,12 @@ use std::thread::{self, Builder};
 use std::time::Duration;
 
 use super::alarm::Alarm;
-use super::away::{Overlong, Sections};
-use super::beat::{Beat, Pulse, Reading};
-use super::haste::{Haste, Taking};
-use super::patience::{Asked, Finding, Over, Patience, TICKS};
+use super::current_sections::{OverlongSection, Sections};
+use super::heartbeat::{Heartbeat, HeartbeatWriter, Reading};
 use super::rhythm::{Pause, Rhythm};
+use super::stall_detector::{EndedStall, Finding, StallDetector, TICKS, ThreadObservation};
 use super::stuck::{Stuck, StuckOutcome, ThreadState, Unstuck};
+use super::takeover_policy::{TakeoverPolicy, TakeoverResult};
 use super::thread_probe::ThreadProbe;
 use super::timer_slack::sleep_exactly;
 use crate::clock::Clock;
@@ -22,10 +22,10 @@ use crate::wake_queue::WakeQueue;
 
 /// The settings of a watch: its limits and hooks.
 #[derive(Clone)]
-pub(crate) struct Watch {
+pub(crate) struct WatchSettings {
     pub(super) patience: Duration,
     /// How long a handler may run while its loop is behind, if the loop may be taken from it.
-    pub(super) behind: Duration,
+    pub(super) lagging_patience: Duration,
     pub(super) on_stuck: Option<Arc<OnStuck>>,
     pub(super) on_still_stuck: Option<Arc<OnStuck>>,
     pub(super) on_unstuck: Option<Arc<OnUnstuck>>,
@@ -44,7 +44,7 @@ pub(crate) struct Watchdog {
 
 #[derive(Default)]
 struct Loops {
-    all: Vec<Arc<Subject>>,
+    all: Vec<Arc<WatchedLoop>>,
     /// How often `all` has changed.
     changes: u64,
     /// Whether the thread exists, and will check `all` once more.
@@ -52,59 +52,59 @@ struct Loops {
 }
 
 /// A watched loop.
-struct Subject {
-    watch: Watch,
-    beat: Arc<Beat>,
+struct WatchedLoop {
+    watch: WatchSettings,
+    heartbeat: Arc<Heartbeat>,
     loop_name: String,
     /// The thread that runs the loop now.
-    thread: Mutex<RunBy>,
+    thread: Mutex<RunningThread>,
     counters: LagCounters,
     /// How to deal with a loop that can be handed over.
-    handing: Mutex<Option<Handing>>,
+    hand_over: Mutex<Option<HandOverHooks>>,
 }
 
 /// The thread that runs a loop.
-struct RunBy {
+struct RunningThread {
     probe: ThreadProbe,
     /// How often the loop has moved to another thread.
     changes: u64,
     /// When this thread got the loop, and how many calls there were before.
-    came: Time,
+    acquired_at: Time,
     calls_before: u64,
 }
 
 /// A loop that can be handed over, as the watchdog sees it.
-struct Handing {
+struct HandOverHooks {
     sections: Arc<Sections>,
     /// Takes a loop that was lent for too long, so that another thread goes on with it.
     rescue: Box<dyn Fn(u64) -> u64 + Send + Sync>,
     /// The last result of `rescue`.
     seen: u64,
     /// Takes the loop from the handler of this call, if that is allowed.
-    take: Option<Box<Take>>,
+    take: Option<Box<TakeFn>>,
 }
 
-type Take = dyn Fn(u64) -> Taking + Send + Sync;
+type TakeFn = dyn Fn(u64) -> TakeoverResult + Send + Sync;
 
 /// The thread's own list of the loops, with its observations.
-struct Subjects {
+struct WatchedLoops {
     /// The number of changes up to which the list is current.
     seen: u64,
-    all: Vec<(Arc<Subject>, Patience, Haste)>,
+    all: Vec<(Arc<WatchedLoop>, StallDetector, TakeoverPolicy)>,
 }
 
 /// Tells the watchdog which thread runs a loop that can be handed over.
-pub(crate) struct Runner {
-    subject: Arc<Subject>,
+pub(crate) struct RunnerHandle {
+    watched: Arc<WatchedLoop>,
 }
 
 /// Ends the watch of a loop when it is dropped.
-pub(crate) struct Watched {
+pub(crate) struct WatchGuard {
     watchdog: Arc<Watchdog>,
-    subject: Arc<Subject>,
+    watched: Arc<WatchedLoop>,
 }
 
-impl Watch {
+impl WatchSettings {
     /// Starts to watch the loop that this thread is about to run. Returns `None` if the system
     /// cannot start a thread for it.
     pub(crate) fn begin(
@@ -112,24 +112,24 @@ impl Watch {
         watchdog: &Arc<Watchdog>,
         counters: LagCounters,
         wakes: Arc<WakeQueue>,
-    ) -> Option<(Pulse, Watched)> {
-        let beat = Arc::new(Beat::new(wakes));
-        let subject = Arc::new(Subject {
+    ) -> Option<(HeartbeatWriter, WatchGuard)> {
+        let heartbeat = Arc::new(Heartbeat::new(wakes));
+        let watched = Arc::new(WatchedLoop {
             watch: self.clone(),
-            beat: beat.clone(),
+            heartbeat: heartbeat.clone(),
             loop_name: thread::current().name().unwrap_or_default().to_owned(),
-            thread: Mutex::new(RunBy {
+            thread: Mutex::new(RunningThread {
                 probe: ThreadProbe::of_this_thread(),
                 changes: 0,
-                came: Clock::new().now(),
-                calls_before: beat.read().calls(),
+                acquired_at: Clock::new().now(),
+                calls_before: heartbeat.read().call_number(),
             }),
             counters,
-            handing: Mutex::new(None),
+            hand_over: Mutex::new(None),
         });
-        watchdog.add(subject.clone()).then(|| {
-            let pulse = Pulse::new(beat, watchdog.alarm.clone());
-            (pulse, Watched { watchdog: watchdog.clone(), subject })
+        watchdog.add(watched.clone()).then(|| {
+            let writer = HeartbeatWriter::new(heartbeat, watchdog.alarm.clone());
+            (writer, WatchGuard { watchdog: watchdog.clone(), watched })
         })
     }
 }
@@ -140,7 +140,7 @@ impl Watchdog {
     }
 
     /// Adds a loop. Returns whether a thread watches it.
-    fn add(self: &Arc<Self>, subject: Arc<Subject>) -> bool {
+    fn add(self: &Arc<Self>, watched: Arc<WatchedLoop>) -> bool {
         let mut loops = self.lock();
         if !loops.has_thread {
             let watchdog = self.clone();
@@ -154,16 +154,16 @@ impl Watchdog {
             }
             loops.has_thread = true;
         }
-        loops.all.push(subject);
+        loops.all.push(watched);
         loops.changes += 1;
         drop(loops);
         self.alarm.ring();
         true
     }
 
-    fn remove(&self, subject: &Arc<Subject>) {
+    fn remove(&self, watched: &Arc<WatchedLoop>) {
         let mut loops = self.lock();
-        loops.all.retain(|other| !Arc::ptr_eq(other, subject));
+        loops.all.retain(|other| !Arc::ptr_eq(other, watched));
         loops.changes += 1;
         drop(loops);
         self.alarm.ring();
@@ -173,15 +173,15 @@ impl Watchdog {
     fn run(&self) {
         let clock = Clock::new();
         sleep_exactly();
-        let mut subjects = Subjects { seen: 0, all: Vec::new() };
+        let mut watched_loops = WatchedLoops { seen: 0, all: Vec::new() };
         let mut rhythm = Rhythm::new(clock.now());
-        while self.follow(&mut subjects) {
+        while self.refresh(&mut watched_loops) {
             let now = clock.now();
             let mut is_any_awake = false;
             let mut tick = Duration::MAX;
-            for (subject, patience, haste) in &mut subjects.all {
-                is_any_awake |= subject.look(patience, haste, now);
-                tick = tick.min(subject.tick(patience, haste, now));
+            for (watched, detector, policy) in &mut watched_loops.all {
+                is_any_awake |= watched.check(detector, policy, now);
+                tick = tick.min(watched.check_interval(detector, policy, now));
             }
             match rhythm.pause(now, is_any_awake, !self.alarm.is_armed()) {
                 Pause::Tick => {
@@ -199,23 +199,27 @@ impl Watchdog {
 
     /// Updates the list of loops, and keeps the observations of those that stay. Returns whether
     /// there are any; without one, the thread ends.
-    fn follow(&self, subjects: &mut Subjects) -> bool {
+    fn refresh(&self, watched_loops: &mut WatchedLoops) -> bool {
         let mut loops = self.lock();
         if loops.all.is_empty() {
             loops.has_thread = false;
             self.alarm.set_thread(None);
             return false;
         }
-        if loops.changes == mem::replace(&mut subjects.seen, loops.changes) {
+        if loops.changes == mem::replace(&mut watched_loops.seen, loops.changes) {
             return true;
         }
-        let mut known = mem::take(&mut subjects.all);
-        subjects.all.extend(loops.all.iter().map(|subject| {
-            match known.iter().position(|(other, ..)| Arc::ptr_eq(other, subject)) {
+        let mut known = mem::take(&mut watched_loops.all);
+        watched_loops.all.extend(loops.all.iter().map(|watched| {
+            match known.iter().position(|(other, ..)| Arc::ptr_eq(other, watched)) {
                 Some(place) => known.swap_remove(place),
                 None => {
-                    let Watch { patience, behind, .. } = subject.watch;
-                    (subject.clone(), Patience::new(patience), Haste::new(patience, behind))
+                    let WatchSettings { patience, lagging_patience, .. } = watched.watch;
+                    (
+                        watched.clone(),
+                        StallDetector::new(patience),
+                        TakeoverPolicy::new(patience, lagging_patience),
+                    )
                 }
             }
         }));
@@ -223,54 +227,54 @@ impl Watchdog {
     }
 }
 
-impl Subject {
+impl WatchedLoop {
     /// Checks the loop once, and makes reports if necessary. Returns whether the loop is awake.
-    fn look(&self, patience: &mut Patience, haste: &mut Haste, now: Time) -> bool {
-        let reading = self.beat.read();
-        let is_section_left = self.look_after_sections(now);
-        let ask = || {
-            let (probe, changes, came, calls_before) = {
-                let run_by = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-                (run_by.probe.clone(), run_by.changes, run_by.came, run_by.calls_before)
+    fn check(&self, detector: &mut StallDetector, policy: &mut TakeoverPolicy, now: Time) -> bool {
+        let reading = self.heartbeat.read();
+        let has_sections = self.check_sections(now);
+        let observe = || {
+            let (probe, changes, acquired_at, calls_before) = {
+                let runner = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+                (runner.probe.clone(), runner.changes, runner.acquired_at, runner.calls_before)
             };
-            Asked { changes, came, calls_before, sample: probe.sample() }
+            ThreadObservation { changes, acquired_at, calls_before, sample: probe.sample() }
         };
-        let finding = patience.sample(now, reading, ask);
-        let lag = patience.lag(now);
+        let finding = detector.sample(now, reading, observe);
+        let lag = detector.lag(now);
         // Counted before the hook is called, which may let the handler go on.
         self.counters.lag(lag);
-        let mut taking = Taking::Not;
-        let (own, unseen) = (patience.call_time(), patience.unseen_time());
-        if !reading.is_asleep() && haste.is_due(now, reading.call, own, unseen, lag) {
-            taking = self.take(reading);
-            haste.note(now, reading.call, taking);
-        } else if haste.is_refused(reading.call) {
-            taking = Taking::NoThread;
+        let mut takeover = TakeoverResult::NotTaken;
+        let (own, unobserved_wait) = (detector.call_time(), detector.unobserved_wait());
+        if !reading.is_asleep() && policy.is_due(now, reading.call, own, unobserved_wait, lag) {
+            takeover = self.take(reading);
+            policy.record(now, reading.call, takeover);
+        } else if policy.is_refused(reading.call) {
+            takeover = TakeoverResult::NoThread;
         }
-        // If the loop is taken in haste, nothing may have been reported yet.
-        if taking == Taking::Taken && patience.is_call_reported() {
-            self.note_known(reading);
+        // If the loop is taken on an alert, nothing may have been reported yet.
+        if takeover == TakeoverResult::Taken && detector.is_call_reported() {
+            self.mark_reported(reading);
         }
         match finding {
             Finding::Nothing => {}
             Finding::Starved => self.counters.starved(),
-            found @ Finding::Stuck { .. } => self.report(reading, found, taking),
+            found @ Finding::Stuck { .. } => self.report_stall(reading, found, takeover),
         }
-        for over in patience.take_over() {
-            self.tell_over(over);
+        for ended in detector.take_ended() {
+            self.report_end(ended);
         }
-        !reading.is_asleep() || is_section_left
+        !reading.is_asleep() || has_sections
     }
 
-    fn note_known(&self, reading: Reading) {
-        let handing = self.handing.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (Some(Handing { sections, .. }), Some(token)) = (&*handing, reading.token) {
-            sections.note_known(token);
+    fn mark_reported(&self, reading: Reading) {
+        let hand_over = self.hand_over.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(HandOverHooks { sections, .. }), Some(token)) = (&*hand_over, reading.token) {
+            sections.mark_reported(token);
         }
     }
 
-    fn tell_over(&self, Over { reading, time, calls }: Over) {
-        let (loop_name, machine) = (&self.loop_name, self.beat.name(reading));
+    fn report_end(&self, EndedStall { reading, time, calls }: EndedStall) {
+        let (loop_name, machine) = (&self.loop_name, self.heartbeat.name(reading));
         let unstuck = Unstuck { loop_name, token: reading.token, machine, time, calls };
         log_guarded!(info, "{unstuck}");
         let Some(hook) = &self.watch.on_unstuck else { return };
@@ -281,13 +285,16 @@ impl Subject {
 
     /// Lets a loop go on whose section turned out not to be short, and reports sections that do not
     /// end. Returns whether there are other sections to watch.
-    fn look_after_sections(&self, now: Time) -> bool {
-        let mut handing = self.handing.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(Handing { sections, rescue, seen, .. }) = &mut *handing else { return false };
+    fn check_sections(&self, now: Time) -> bool {
+        let mut hand_over = self.hand_over.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(HandOverHooks { sections, rescue, seen, .. }) = &mut *hand_over else {
+            return false;
+        };
         *seen = rescue(*seen);
-        let (overlong, is_any_left) = sections.look(now, overlong(self.watch.patience));
-        drop(handing);
-        if let Some(Overlong { token, machine, is_declared, is_again, time }) = overlong {
+        let (overlong, has_unreported) =
+            sections.find_overlong(now, overlong_after(self.watch.patience));
+        drop(hand_over);
+        if let Some(OverlongSection { token, machine, is_declared, is_repeated, time }) = overlong {
             let handed = StuckOutcome::HandedOver;
             let stuck = Stuck {
                 loop_name: &self.loop_name,
@@ -298,48 +305,53 @@ impl Subject {
                 thread: ThreadState::Unknown,
                 outcome: if is_declared { handed } else { StuckOutcome::TakenOver },
             };
-            self.tell(&stuck, is_again);
+            self.send_report(&stuck, is_repeated);
         }
-        is_any_left
+        has_unreported
     }
 
     /// Takes the loop from the handler that is stuck in this call.
-    fn take(&self, reading: Reading) -> Taking {
-        let handing = self.handing.lock().unwrap_or_else(PoisonError::into_inner);
-        let take = handing.as_ref().and_then(|handing| handing.take.as_ref());
-        take.map_or(Taking::Not, |take| take(reading.call))
+    fn take(&self, reading: Reading) -> TakeoverResult {
+        let hand_over = self.hand_over.lock().unwrap_or_else(PoisonError::into_inner);
+        let take = hand_over.as_ref().and_then(|hand_over| hand_over.take.as_ref());
+        take.map_or(TakeoverResult::NotTaken, |take| take(reading.call))
     }
 
     /// Returns how long to wait before the next check.
-    fn tick(&self, patience: &Patience, haste: &Haste, now: Time) -> Duration {
-        let handing = self.handing.lock().unwrap_or_else(PoisonError::into_inner);
-        if handing.as_ref().is_some_and(|handing| handing.take.is_some()) {
-            haste.tick(now, patience.lag(now))
+    fn check_interval(
+        &self,
+        detector: &StallDetector,
+        policy: &TakeoverPolicy,
+        now: Time,
+    ) -> Duration {
+        let hand_over = self.hand_over.lock().unwrap_or_else(PoisonError::into_inner);
+        if hand_over.as_ref().is_some_and(|hand_over| hand_over.take.is_some()) {
+            policy.check_interval(now, detector.lag(now))
         } else {
             self.watch.patience / TICKS
         }
     }
 
-    fn report(&self, reading: Reading, found: Finding, taking: Taking) {
-        let Finding::Stuck { time, calls, thread, is_again } = found else { return };
+    fn report_stall(&self, reading: Reading, found: Finding, takeover: TakeoverResult) {
+        let Finding::Stuck { time, calls, thread, is_repeated } = found else { return };
         let stuck = Stuck {
             loop_name: &self.loop_name,
             token: reading.token,
-            machine: self.beat.name(reading),
+            machine: self.heartbeat.name(reading),
             time,
             calls,
             thread,
-            outcome: match taking {
-                Taking::Taken => StuckOutcome::TakenOver,
-                Taking::NoThread => StuckOutcome::NoThread,
-                Taking::Not => StuckOutcome::Watched,
+            outcome: match takeover {
+                TakeoverResult::Taken => StuckOutcome::TakenOver,
+                TakeoverResult::NoThread => StuckOutcome::NoThread,
+                TakeoverResult::NotTaken => StuckOutcome::Watched,
             },
         };
-        self.tell(&stuck, is_again);
+        self.send_report(&stuck, is_repeated);
     }
 
-    fn tell(&self, stuck: &Stuck<'_>, is_again: bool) {
-        let hook = if is_again {
+    fn send_report(&self, stuck: &Stuck<'_>, is_repeated: bool) {
+        let hook = if is_repeated {
             log_guarded!(warn, "still: {stuck}");
             &self.watch.on_still_stuck
         } else {
@@ -354,7 +366,7 @@ impl Subject {
     }
 }
 
-impl Watched {
+impl WatchGuard {
     /// Makes the handle for a loop that is run by several threads, one at a time. `rescue` takes
     /// the loop if it is still lent since before the previous check. `take` takes the loop from a
     /// handler that is stuck.
@@ -362,36 +374,37 @@ impl Watched {
         &self,
         sections: Arc<Sections>,
         rescue: impl Fn(u64) -> u64 + Send + Sync + 'static,
-        take: Option<Box<Take>>,
-    ) -> Runner {
-        let handing = Handing { sections, rescue: Box::new(rescue), seen: 0, take };
-        *self.subject.handing.lock().unwrap_or_else(PoisonError::into_inner) = Some(handing);
-        Runner { subject: self.subject.clone() }
+        take: Option<Box<TakeFn>>,
+    ) -> RunnerHandle {
+        let hand_over = HandOverHooks { sections, rescue: Box::new(rescue), seen: 0, take };
+        *self.watched.hand_over.lock().unwrap_or_else(PoisonError::into_inner) = Some(hand_over);
+        RunnerHandle { watched: self.watched.clone() }
     }
 }
 
-impl Runner {
+impl RunnerHandle {
     /// Notes that the thread of this probe runs the loop from now on.
-    pub(crate) fn is_here(&self, probe: &ThreadProbe) {
-        let (came, calls_before) = (Clock::new().now(), self.subject.beat.read().calls());
-        let mut run_by = self.subject.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        let changes = run_by.changes + 1;
-        *run_by = RunBy { probe: probe.clone(), changes, came, calls_before };
+    pub(crate) fn set_running_thread(&self, probe: &ThreadProbe) {
+        let (acquired_at, calls_before) =
+            (Clock::new().now(), self.watched.heartbeat.read().call_number());
+        let mut runner = self.watched.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let changes = runner.changes + 1;
+        *runner = RunningThread { probe: probe.clone(), changes, acquired_at, calls_before };
     }
 }
 
 /// A section that was handed over is reported after this many times the patience.
-const OVERLONG: u32 = 100;
+const OVERLONG_FACTOR: u32 = 100;
 
 /// Returns the time after which a section is reported. It saturates, so that a very long patience
 /// cannot make the watchdog panic.
-fn overlong(patience: Duration) -> Duration {
-    patience.saturating_mul(OVERLONG)
+fn overlong_after(patience: Duration) -> Duration {
+    patience.saturating_mul(OVERLONG_FACTOR)
 }
 
-impl Drop for Watched {
+impl Drop for WatchGuard {
     fn drop(&mut self) {
-        self.watchdog.remove(&self.subject);
+        self.watchdog.remove(&self.watched);
     }
 }
 
@@ -401,7 +414,7 @@ mod tests {
 
     #[test]
     fn endless_patience_is_no_overflow() {
-        assert_eq!(overlong(Duration::from_millis(10)), Duration::from_secs(1));
-        assert_eq!(overlong(Duration::MAX), Duration::MAX);
+        assert_eq!(overlong_after(Duration::from_millis(10)), Duration::from_secs(1));
+        assert_eq!(overlong_after(Duration::MAX), Duration::MAX);
     }
 }

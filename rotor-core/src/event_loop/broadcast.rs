@@ -224,15 +224,15 @@ impl<M: Machine> Posts<M> {
         let (posts, ends) = self.take();
         for end in ends {
             dispatch.clock().before_call(refs.backend, refs.environment);
-            if let Some(pulse) = dispatch.pulse() {
-                pulse.runs("the function of an `AtEnd`");
+            if let Some(heartbeat) = dispatch.heartbeat() {
+                heartbeat.record_closure("the function of an `AtEnd`");
             }
             run_end(end, refs.context);
         }
         for post in posts {
             dispatch.clock().before_call(refs.backend, refs.environment);
-            if let Some(pulse) = dispatch.pulse() {
-                pulse.runs("a posted closure");
+            if let Some(heartbeat) = dispatch.heartbeat() {
+                heartbeat.record_closure("a posted closure");
             }
             let ran = match post {
                 Post::Closure(f) => {

@@ -62,8 +62,8 @@ impl<M: Machine> Repeated<M> {
         let now = refs.environment.now();
         for every in self.0.iter_mut().filter(|every| every.next <= now) {
             dispatch.clock().before_call(refs.backend, refs.environment);
-            if let Some(pulse) = dispatch.pulse() {
-                pulse.runs("a repeated closure");
+            if let Some(heartbeat) = dispatch.heartbeat() {
+                heartbeat.record_closure("a repeated closure");
             }
             let machines = verdicts.machines(dispatch.slots());
             let mut scope = GlobalScope::new(refs.context, refs.environment);

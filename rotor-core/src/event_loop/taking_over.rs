@@ -131,7 +131,9 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         let relay = self.relay.as_ref().map(|closes| std::sync::Arc::downgrade(&closes.0));
         move || {
             let relay = relay.as_ref().and_then(std::sync::Weak::upgrade);
-            relay.is_some_and(|relay| relay.take_over(None) == crate::blocking::Taking::Taken)
+            relay.is_some_and(|relay| {
+                relay.take_over(None) == crate::blocking::TakeoverResult::Taken
+            })
         }
     }
 }

@@ -13,7 +13,7 @@ use std::collections::TryReserveError;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use crate::blocking::{Blocking, Watched};
+use crate::blocking::{Blocking, WatchGuard};
 use crate::config::Config;
 use crate::event_loop::broadcast::Posts;
 use crate::event_loop::dispatch::Dispatch;
@@ -108,15 +108,15 @@ impl<M: Machine, B> Core<M, B> {
     }
 
     /// Starts watching the loop, if so configured, while it runs on this thread.
-    pub(in crate::event_loop) fn watch(&mut self) -> Option<Watched> {
+    pub(in crate::event_loop) fn watch(&mut self) -> Option<WatchGuard> {
         if cfg!(rotor_loom) {
             // A watchdog lives in real time, which the models do not have.
             return None;
         }
         let (watch, watchdog) = self.config.blocking.as_ref()?.watch();
         let wakes = self.dispatch.queue().wakes().clone();
-        let (pulse, watched) = watch.begin(watchdog, self.dispatch.counters().lag(), wakes)?;
-        self.dispatch.set_pulse(pulse);
+        let (heartbeat, watched) = watch.begin(watchdog, self.dispatch.counters().lag(), wakes)?;
+        self.dispatch.set_heartbeat(heartbeat);
         self.config.notes_calls = true;
         self.config.notes_all_calls = true;
         Some(watched)

@@ -386,8 +386,8 @@ fn poll_once_more<M: Machine, B: Backend>(
     refs.backend.wait(Some(Time::ZERO), queue.events())?;
     let round = refs.backend.may_have_more().then(|| polls_for(machines, refs.config));
     queue.pace().polled(refs.environment.now(), round);
-    if let Some(pulse) = dispatch.pulse() {
-        pulse.has_polled();
+    if let Some(heartbeat) = dispatch.heartbeat() {
+        heartbeat.record_poll();
     }
     Ok(())
 }

@@ -143,8 +143,8 @@ impl<M: Machine> Dispatch<M> {
     /// Shows the call to the watchdog. Returns whether it must be timed.
     #[inline(always)]
     fn show_call(&mut self, config: &Config, callee: Callee) -> bool {
-        if let Some(pulse) = &mut self.pulse {
-            pulse.calls(callee.token, callee.type_name);
+        if let Some(heartbeat) = &mut self.heartbeat {
+            heartbeat.record_call(callee.token, callee.type_name);
         }
         config.time_handlers || self.counters.is_sampled(config.sample_mask)
     }

@@ -11,8 +11,9 @@ impl<M: Machine> Dispatch<M> {
     /// Returns the machine whose handler is running; if `call` is given, only if that call is still
     /// in progress.
     pub(in crate::event_loop) fn callee_of(&self, call: Option<u64>) -> Option<Callee> {
-        let is_it =
-            call.is_none_or(|call| self.pulse.as_ref().is_some_and(|pulse| pulse.is_in_call(call)));
+        let is_it = call.is_none_or(|call| {
+            self.heartbeat.as_ref().is_some_and(|heartbeat| heartbeat.is_in_call(call))
+        });
         self.callee.filter(|_| is_it)
     }
 
@@ -35,8 +36,8 @@ impl<M: Machine> Dispatch<M> {
         self.stay(callee);
         // To the watchdog, the rest of the handler is a new call, because other machines were
         // called in between.
-        if let Some(pulse) = &mut self.pulse {
-            pulse.calls(callee.token, callee.type_name);
+        if let Some(heartbeat) = &mut self.heartbeat {
+            heartbeat.record_call(callee.token, callee.type_name);
         }
     }
 

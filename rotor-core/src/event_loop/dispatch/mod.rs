@@ -35,7 +35,7 @@ use super::run_queue::{Calls, Pending, RunQueue};
 use super::scheduler::Scheduler;
 use super::slots::Slots;
 use crate::backend::Backend;
-use crate::blocking::Pulse;
+use crate::blocking::HeartbeatWriter;
 use crate::config::Config;
 use crate::event_set::EventSet;
 use crate::machine::Machine;
@@ -85,7 +85,7 @@ pub(super) struct Dispatch<M: Machine> {
     /// The machine whose handler is running.
     callee: Option<Callee>,
     /// The state that the watchdog sees.
-    pulse: Option<Pulse>,
+    heartbeat: Option<HeartbeatWriter>,
     /// Set when a handler has panicked, with `OnPanic::StopLoop`.
     stop_reason: Option<Exit>,
     /// The next slot to be told of the current drain.
@@ -101,21 +101,21 @@ impl<M: Machine> Dispatch<M> {
             clock: TurnClock::default(),
             counters,
             callee: None,
-            pulse: None,
+            heartbeat: None,
             stop_reason: None,
             drain_cursor: 0,
             away: Vec::new(),
         }
     }
 
-    /// Sets the pulse: from now on the watchdog sees what the loop does.
-    pub(super) fn set_pulse(&mut self, pulse: Pulse) {
-        self.pulse = Some(pulse);
+    /// Sets the heartbeat: from now on the watchdog sees what the loop does.
+    pub(super) fn set_heartbeat(&mut self, heartbeat: HeartbeatWriter) {
+        self.heartbeat = Some(heartbeat);
     }
 
     #[inline]
-    pub(super) fn pulse(&mut self) -> Option<&mut Pulse> {
-        self.pulse.as_mut()
+    pub(super) fn heartbeat(&mut self) -> Option<&mut HeartbeatWriter> {
+        self.heartbeat.as_mut()
     }
 
     pub(super) fn slots(&self) -> &Slots<M> {

@@ -43,7 +43,7 @@ where
         rest: &mut Rest<M, B>,
     ) -> bool {
         let callee = held.terms.callee;
-        if !rest.suspects.may_leave(callee.type_name) {
+        if !rest.suspects.may_detach(callee.type_name) {
             return false;
         }
         let Some(context) = rest.next_context.take() else { return false };
@@ -56,7 +56,7 @@ where
             context,
             since: self.environment.handle.now(),
         });
-        let given = self.line.give_parked(call).or_else(|call| self.start(call));
+        let given = self.line.give_to_parked(call).or_else(|call| self.start(call));
         if let Err(call) = given {
             let Detached { lifted: unused, terms, context, .. } = *call;
             (*lifted, held.terms) = (unused, terms);
@@ -66,7 +66,7 @@ where
             return false;
         }
         BlockCounts::add(&self.environment.blocks.taken_over);
-        rest.suspects.has_left(callee.type_name);
+        rest.suspects.record_detached(callee.type_name);
         if let Some(context) = &held.context {
             self.prepare_next_context(rest, context);
         }

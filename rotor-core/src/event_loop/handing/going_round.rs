@@ -72,15 +72,15 @@ where
         let (environment, callee) = (&*self.relay.environment, self.terms.callee);
         rest.core.dispatch_mut().leave(callee);
         let woke_itself = environment.take_woke_itself();
-        self.relay.line.stand_first(&self.worker.seat);
-        let given = match self.relay.line.give_parked(Baton { rest, context }) {
+        self.relay.line.push_front(&self.worker.seat);
+        let given = match self.relay.line.give_to_parked(Baton { rest, context }) {
             Ok(()) => Ok(()),
             Err(baton) => self.relay.start(baton),
         };
         let Baton { mut rest, context } = match given {
             Ok(()) => self.worker.seat.wait().expect("a loop that runs is not closed"),
             Err(baton) => {
-                self.relay.line.step_out(&self.worker.seat);
+                self.relay.line.remove(&self.worker.seat);
                 baton
             }
         };

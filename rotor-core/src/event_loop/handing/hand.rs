@@ -7,7 +7,7 @@ use super::berth::Berth;
 use super::worker::Worker;
 use super::{Baton, Relay, Rest};
 use crate::backend::{Backend, BackendHandle};
-use crate::blocking::{Back, BlockCounts};
+use crate::blocking::{BlockCounts, ReclaimedValue};
 use crate::event_loop::dispatch::Terms;
 use crate::guard::drop_guarded;
 use crate::machine::Machine;
@@ -68,7 +68,7 @@ where
         // The flag belongs to this call, and the next calls are those of other machines.
         self.woke_itself.set(environment.take_woke_itself());
         self.begun.set(environment.handle.now());
-        let patience = self.relay.blocking.declared();
+        let patience = self.relay.blocking.declared_patience();
         // Only the watchdog takes a lent baton, if the section turns out not to be short.
         let is_short = rest.is_watched && rest.sections.are_short(callee.type_name, patience);
         let baton = Baton { rest, context };
@@ -99,12 +99,12 @@ where
         let callee = self.terms.callee;
         let took = environment.handle.now() - self.begun.get();
         // The thread that has the loop may be asleep in its backend.
-        let back = self.relay.line.take_back(&self.worker.seat, || environment.wakes.wake_loop());
+        let back = self.relay.line.reclaim(&self.worker.seat, || environment.wakes.wake_loop());
         self.relay.sections.end(callee.token);
         let (Baton { mut rest, context }, count) = match back {
             None => return if P::IS_OPEN { TookBack::Here(None) } else { TookBack::Gone },
-            Some(Back::Unused(baton)) => (baton, &environment.blocks.handed_quick),
-            Some(Back::Used(baton)) => {
+            Some(ReclaimedValue::Unused(baton)) => (baton, &environment.blocks.handed_quick),
+            Some(ReclaimedValue::Used(baton)) => {
                 self.relay.runs_here(self.worker);
                 self.terms.was_away_since(self.begun.get(), || environment.handle.now());
                 (baton, &environment.blocks.handed_over)
@@ -112,7 +112,7 @@ where
         };
         BlockCounts::add(count);
         let Rest { core, progress, sections, .. } = &mut *rest;
-        sections.note(callee.type_name, took);
+        sections.record(callee.type_name, took);
         core.come_back(environment, progress, callee);
         if self.woke_itself.take() {
             environment.note_woke_itself();

@@ -8,8 +8,8 @@
 //!
 //! The value that moves between threads is a [`Baton`]: core and context. There is only one, so
 //! handlers never overlap, except in the sections that block. It is passed through a
-//! [`Line`](crate::blocking::Line): to the thread that has waited for it longest, or else to a
-//! parked thread, or else to a new one.
+//! [`ThreadQueue`](crate::blocking::ThreadQueue): to the thread that has waited for it longest, or else to
+//! a parked thread, or else to a new one.
 //!
 //! The thread that calls `run` has no handler on its stack. It waits until the loop has ended, so
 //! it can return even if handlers are still away. `drive` is what the other threads do, and `hand`
@@ -48,7 +48,9 @@ use self::thread_count::ThreadCount;
 use self::worker::{Stays, Worker};
 use super::handle::{Control, Exit};
 use crate::backend::Backend;
-use crate::blocking::{Blocking, Line, Runner, Seat, Sections, Taking, Watched};
+use crate::blocking::{
+    Blocking, Parker, RunnerHandle, Sections, TakeoverResult, ThreadQueue, WatchGuard,
+};
 use crate::environment::Environment;
 use crate::machine::Machine;
 use crate::sync::{Condvar, Mutex};
@@ -58,14 +60,14 @@ type Ended<M, B> = (Baton<M, B>, io::Result<Exit>);
 
 /// The state that the threads of one loop share.
 pub(super) struct Relay<M: Machine, B: Backend> {
-    line: Line<Baton<M, B>, Given<M, B>>,
+    line: ThreadQueue<Baton<M, B>, Given<M, B>>,
     environment: Arc<Environment<B::Handle>>,
     control: Arc<Control>,
     blocking: Blocking,
     threads: ThreadCount,
     sections: Arc<Sections>,
     /// The watchdog's view of the thread that runs the loop, while the loop is watched.
-    runner: Mutex<Option<Runner>>,
+    runner: Mutex<Option<RunnerHandle>>,
     over: Mutex<Option<Ended<M, B>>>,
     is_over: Condvar,
     /// The main function of its threads, compiled for the way in which the loop moves between them.
@@ -77,7 +79,7 @@ pub(super) struct Relay<M: Machine, B: Backend> {
     late: LateAnswers<M>,
 }
 
-type Live<M, B> = fn(&Arc<Relay<M, B>>, Arc<Seat<Given<M, B>>>, Stays);
+type Live<M, B> = fn(&Arc<Relay<M, B>>, Arc<Parker<Given<M, B>>>, Stays);
 
 type Share<M> = fn(&<M as Machine>::Context) -> <M as Machine>::Context;
 
@@ -128,7 +130,7 @@ where
             live,
             share,
             open: Mutex::new(None),
-            line: Line::new({
+            line: ThreadQueue::new({
                 let control = control.clone();
                 move |is_wanted| control.set_wanted(is_wanted)
             }),
@@ -148,11 +150,11 @@ where
         let watched = baton.rest.core.watch();
         self.show_runner(watched.as_ref());
         baton.rest.is_watched = watched.is_some();
-        self.line.set_run(true);
+        self.line.set_running(true);
         self.late.set_run(true);
         // Without another thread it runs here, and blocks when its handlers do.
         if let Err(baton) = self.pass(baton) {
-            let seat = Seat::new();
+            let seat = Parker::new();
             seat.give(Given::Loop(baton));
             (self.live)(self, seat, Stays::ForThis);
         }
@@ -164,7 +166,7 @@ where
             }
         };
         drop(over);
-        self.line.set_run(false);
+        self.line.set_running(false);
         self.late.set_run(false);
         self.show_runner(None);
         ended
@@ -172,7 +174,7 @@ where
 
     /// Lets the watchdog take a baton that is lent for too long, and see which thread runs the
     /// loop.
-    fn show_runner(self: &Arc<Self>, watched: Option<&Watched>) {
+    fn show_runner(self: &Arc<Self>, watched: Option<&WatchGuard>) {
         let runner = watched.map(|watched| {
             let relay: Weak<Self> = Arc::downgrade(self);
             let of_section = relay.clone();
@@ -180,9 +182,9 @@ where
             let take = self.share.map(|_| {
                 let take = move |call| match relay.upgrade() {
                     Some(relay) => relay.take_over(Some(call)),
-                    None => Taking::Not,
+                    None => TakeoverResult::NotTaken,
                 };
-                Box::new(take) as Box<dyn Fn(u64) -> Taking + Send + Sync>
+                Box::new(take) as Box<dyn Fn(u64) -> TakeoverResult + Send + Sync>
             });
             watched.runner(self.sections.clone(), rescue, take)
         });
@@ -196,7 +198,7 @@ where
             *self.open.lock().unwrap_or_else(PoisonError::into_inner) = open;
         }
         if let Some(runner) = &*self.runner.lock().unwrap_or_else(PoisonError::into_inner) {
-            runner.is_here(worker.probe());
+            runner.set_running_thread(worker.probe());
         }
     }
 

@@ -21,7 +21,7 @@ use super::late::{Late, Outcome};
 use super::worker::Worker;
 use super::{Baton, Relay, Rest};
 use crate::backend::{Backend, BackendHandle};
-use crate::blocking::{BlockCounts, Taking};
+use crate::blocking::{BlockCounts, TakeoverResult};
 use crate::event_loop::dispatch::Terms;
 use crate::event_loop::handle::Exit;
 use crate::guard::{Panicked, drop_guarded, guard, log_guarded};
@@ -35,32 +35,34 @@ where
 {
     /// Takes the loop from its running handler; if `call` is given, only if that call is still in
     /// progress.
-    pub(in crate::event_loop) fn take_over(self: &Arc<Self>, call: Option<u64>) -> Taking {
+    pub(in crate::event_loop) fn take_over(self: &Arc<Self>, call: Option<u64>) -> TakeoverResult {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(open) = open.and_then(|open| open.upgrade()) else { return Taking::Not };
+        let Some(open) = open.and_then(|open| open.upgrade()) else {
+            return TakeoverResult::NotTaken;
+        };
         self.take_from(&open, call)
     }
 
-    fn take_from(self: &Arc<Self>, open: &OpenPlace<M, B>, call: Option<u64>) -> Taking {
+    fn take_from(self: &Arc<Self>, open: &OpenPlace<M, B>, call: Option<u64>) -> TakeoverResult {
         // Locked until another thread has it: a handler that returns meanwhile waits, and finds it
         // either here or gone.
-        let Some(mut place) = open.try_lock() else { return Taking::Not };
-        let Some(mut rest) = place.take() else { return Taking::Not };
+        let Some(mut place) = open.try_lock() else { return TakeoverResult::NotTaken };
+        let Some(mut rest) = place.take() else { return TakeoverResult::NotTaken };
         // The stuck handler may have returned, and another one may be running.
         let callee = rest.core.dispatch().callee_of(call);
         let taken = callee.and_then(|callee| Some((callee, rest.next_context.take()?)));
         let Some((callee, context)) = taken else {
             *place = Some(rest);
-            return Taking::Not;
+            return TakeoverResult::NotTaken;
         };
         let blocks = &self.environment.blocks;
         rest.core.dispatch_mut().leave(callee);
         self.environment.waiters.leave_called(callee.token);
         self.sections.begin(callee.token, callee.type_name, false);
         BlockCounts::add(&blocks.taken_over);
-        rest.suspects.was_taken(callee.type_name);
+        rest.suspects.record_takeover(callee.type_name);
         let Err(Baton { mut rest, context }) = self.pass(Baton { rest, context }) else {
-            return Taking::Taken;
+            return TakeoverResult::Taken;
         };
         blocks.taken_over.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
         BlockCounts::add(&blocks.no_thread);
@@ -68,7 +70,7 @@ where
         rest.core.dispatch_mut().stay(callee);
         rest.next_context = Some(context);
         *place = Some(rest);
-        Taking::NoThread
+        TakeoverResult::NoThread
     }
 
     /// Handles the response of a handler if the loop is no longer here.
@@ -139,7 +141,10 @@ where
         let (there, context) = (rest.as_mut()?, held.context.as_deref_mut()?);
         let Rest { core, progress, suspects, .. } = &mut **there;
         if let Some(took) = late.took {
-            suspects.came_back(held.terms.callee.type_name, took >= self.blocking.behind());
+            suspects.record_return(
+                held.terms.callee.type_name,
+                took >= self.blocking.lagging_patience(),
+            );
         }
         core.come_back(environment, progress, held.terms.callee);
         if late.woke_itself {

@@ -23,11 +23,11 @@ impl ThreadCount {
     /// Counts one more thread, if that is allowed.
     pub(super) fn begin(&self) -> bool {
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
-        if *now > 0 && !self.budget.take() {
+        if *now > 0 && !self.budget.try_acquire() {
             return false;
         }
         *now += 1;
-        self.counts.thread_began();
+        self.counts.thread_started();
         true
     }
 
@@ -35,7 +35,7 @@ impl ThreadCount {
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         *now -= 1;
         if *now > 0 {
-            self.budget.give_back();
+            self.budget.release();
         }
         self.counts.thread_ended();
     }
@@ -52,13 +52,13 @@ mod tests {
         let count = ThreadCount::new(Arc::default(), budget.clone());
         for _ in 0..2 {
             assert!(count.begin() && count.begin() && !count.begin());
-            assert!(!budget.take(), "it is spent");
+            assert!(!budget.try_acquire(), "it is spent");
             count.end();
-            assert!(budget.take(), "one is back");
+            assert!(budget.try_acquire(), "one is back");
             assert!(!count.begin(), "another loop has it");
-            budget.give_back();
+            budget.release();
             count.end();
         }
-        assert!(budget.take() && !budget.take());
+        assert!(budget.try_acquire() && !budget.try_acquire());
     }
 }

@@ -7,7 +7,7 @@ use super::berth::Berth;
 use super::given::Given;
 use super::worker::{Stays, Worker};
 use crate::backend::Backend;
-use crate::blocking::Seat;
+use crate::blocking::Parker;
 use crate::guard::log_guarded;
 use crate::machine::Machine;
 use crate::sync::thread::Builder;
@@ -25,7 +25,7 @@ where
         if !self.threads.begin() {
             return Err(work);
         }
-        let seat = Seat::new();
+        let seat = Parker::new();
         let run = {
             let (relay, seat) = (self.clone(), seat.clone());
             move || (relay.live)(&relay, seat, Stays::WhileOfUse)
@@ -47,7 +47,7 @@ where
     /// The main function of a thread: it does the work that it is given at this seat.
     pub(super) fn live<P: Berth<M, B>>(
         self: &Arc<Self>,
-        seat: Arc<Seat<Given<M, B>>>,
+        seat: Arc<Parker<Given<M, B>>>,
         stays: Stays,
     ) {
         let worker = &Worker::<M, B, P>::new(seat);

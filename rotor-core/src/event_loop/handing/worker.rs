@@ -7,23 +7,23 @@ use super::baton::Baton;
 use super::berth::Berth;
 use super::given::Given;
 use crate::backend::Backend;
-use crate::blocking::{Seat, ThreadProbe};
+use crate::blocking::{Parker, ThreadProbe};
 use crate::machine::Machine;
 
 /// The state of one thread; it is not sent to others.
 pub(super) struct Worker<M: Machine, B: Backend, P> {
     /// Where the thread waits to get the loop back.
-    pub(super) seat: Arc<Seat<Baton<M, B>>>,
+    pub(super) seat: Arc<Parker<Baton<M, B>>>,
     /// Where the thread is parked.
-    pub(super) parked: Arc<Seat<Given<M, B>>>,
+    pub(super) parked: Arc<Parker<Given<M, B>>>,
     /// Where the loop is while the thread runs it.
     pub(super) berth: P,
     probe: OnceCell<ThreadProbe>,
 }
 
 impl<M: Machine, B: Backend, P: Berth<M, B>> Worker<M, B, P> {
-    pub(super) fn new(parked: Arc<Seat<Given<M, B>>>) -> Worker<M, B, P> {
-        Worker { seat: Seat::new(), parked, berth: P::empty(), probe: OnceCell::new() }
+    pub(super) fn new(parked: Arc<Parker<Given<M, B>>>) -> Worker<M, B, P> {
+        Worker { seat: Parker::new(), parked, berth: P::empty(), probe: OnceCell::new() }
     }
 
     /// Returns the watchdog's access to this thread. The system is called for it once, and only if

@@ -1,10 +1,10 @@
-//! `Patience`: decides what to report about a loop, from what was observed at each tick.
+//! `StallDetector`: decides what to report about a loop, from what was observed at each tick.
 //!
 //! ```text
 //!              asleep, or polled since the last tick
 //!            ┌────────────────────────────────────────┐
 //!            ▼                                        │
-//!          nothing ──same poll as at the last tick──▶ its thread is asked, tick by tick
+//!          nothing ──same poll as at the last tick──▶ its thread is sampled, tick by tick
 //!                                                     │
 //!              own time: its CPU's, and what it waited of its own will
 //!                                                     ├─ ≥ patience, 10 ×, 100 × ──▶ stuck
@@ -20,7 +20,7 @@
 
 use std::time::Duration;
 
-use super::beat::Reading;
+use super::heartbeat::Reading;
 use super::stuck::ThreadState;
 use super::thread_probe::ThreadSample;
 use crate::time::Time;
@@ -38,25 +38,25 @@ const LEVELS: u32 = 3;
 
 /// How many calls count as the first ones of a thread. Before a thread calls a handler, it applies
 /// late answers, each of which counts as a call as well.
-const FIRST: u64 = 4;
+const FIRST_CALLS: u64 = 4;
 
 /// The observations of one loop, and what was reported.
-pub(super) struct Patience {
+pub(super) struct StallDetector {
     patience: Duration,
     /// The reading of the last tick.
     last: Option<Reading>,
     /// The time since the loop has polled.
-    poll: Stretch,
+    poll: Period,
     /// The time since the current handler was called.
-    call: Stretch,
+    call: Period,
     /// How long the current call may have waited before it was first seen.
-    unseen: Duration,
+    unobserved_wait: Duration,
     /// The latest sample of the thread, and when it was taken.
-    thread: Option<(Time, Asked)>,
+    thread: Option<(Time, ThreadObservation)>,
     /// The stalls that were reported and go on: the handler's and the loop's.
     stalls: [Option<Stall>; 2],
-    /// The stalls that are over, until they are taken by `take_over`.
-    over: [Option<Over>; 2],
+    /// The stalls that are over, until they are taken by `take_ended`.
+    ended: [Option<EndedStall>; 2],
 }
 
 /// A stall that was reported.
@@ -69,12 +69,12 @@ struct Stall {
 }
 
 /// The index of each stall: the handler's and the loop's.
-const OF_CALL: usize = 0;
-const OF_LOOP: usize = 1;
+const CALL_STALL: usize = 0;
+const LOOP_STALL: usize = 1;
 
 /// A reported stall that is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Over {
+pub(super) struct EndedStall {
     /// The reading at its last report.
     pub(super) reading: Reading,
     /// How long it lasted, as far as was observed.
@@ -85,19 +85,19 @@ pub(super) struct Over {
 
 /// A sample of the thread that runs the loop.
 #[derive(Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct ThreadObservation {
     /// How often the loop had moved to another thread before: the times of two threads cannot be
     /// compared.
     pub(super) changes: u64,
     /// When this thread got the loop.
-    pub(super) came: Time,
+    pub(super) acquired_at: Time,
     /// How many calls there were before that.
     pub(super) calls_before: u64,
     pub(super) sample: ThreadSample,
 }
 
 /// A period of time in which something has not changed.
-struct Stretch {
+struct Period {
     /// When it was first observed.
     since: Time,
     /// The call in which it was first observed.
@@ -122,72 +122,72 @@ pub(super) enum Finding {
         calls: u64,
         thread: ThreadState,
         /// Whether it was reported before.
-        is_again: bool,
+        is_repeated: bool,
     },
 }
 
-impl Patience {
-    pub(super) fn new(patience: Duration) -> Patience {
-        let stretch = || Stretch::new(Time::ZERO, 0);
-        Patience {
+impl StallDetector {
+    pub(super) fn new(patience: Duration) -> StallDetector {
+        let stretch = || Period::new(Time::ZERO, 0);
+        StallDetector {
             patience,
             last: None,
             poll: stretch(),
             call: stretch(),
-            unseen: Duration::ZERO,
+            unobserved_wait: Duration::ZERO,
             thread: None,
             stalls: [None; 2],
-            over: [None; 2],
+            ended: [None; 2],
         }
     }
 
-    /// Processes the reading of this tick. `ask` is called only if the loop has not polled since
-    /// the last tick.
+    /// Processes the reading of this tick. `observe` is called only if the loop has not polled
+    /// since the last tick.
     pub(super) fn sample(
         &mut self,
         now: Time,
         reading: Reading,
-        ask: impl FnOnce() -> Asked,
+        observe: impl FnOnce() -> ThreadObservation,
     ) -> Finding {
         let last = self.last.replace(reading);
-        if reading.is_asleep() || last.is_none_or(|last| last.looks != reading.looks) {
-            self.end(OF_CALL, now);
-            self.end(OF_LOOP, now);
-            self.poll = Stretch::new(now, reading.calls());
-            self.call = Stretch::new(now, reading.calls());
-            self.unseen = Duration::ZERO;
+        if reading.is_asleep() || last.is_none_or(|last| last.polls != reading.polls) {
+            self.end(CALL_STALL, now);
+            self.end(LOOP_STALL, now);
+            self.poll = Period::new(now, reading.call_number());
+            self.call = Period::new(now, reading.call_number());
+            self.unobserved_wait = Duration::ZERO;
             self.thread = None;
             return Finding::Nothing;
         }
         let is_same_call = last == Some(reading);
         if !is_same_call {
-            self.end(OF_CALL, now);
+            self.end(CALL_STALL, now);
         }
-        if is_same_call && self.is_early(now) {
+        if is_same_call && self.can_skip_sample(now) {
             return Finding::Nothing;
         }
-        let asked = ask();
-        self.unseen = asked.unseen(now, reading);
-        let (passed, own) = self.since_asked(now, asked);
+        let observed = observe();
+        self.unobserved_wait = observed.unobserved_wait(now, reading);
+        let (passed, own) = self.time_since_last_sample(now, observed);
         self.poll.add(passed, own);
         if is_same_call {
             self.call.add(passed, own);
         } else {
-            self.call = Stretch::new(now, reading.calls());
+            self.call = Period::new(now, reading.call_number());
         }
-        self.find(now, reading, asked.sample)
+        self.evaluate(now, reading, observed.sample)
     }
 
     /// Ends a stall, if there is one.
-    fn end(&mut self, whose: usize, now: Time) {
-        if let Some(Stall { reading, since, calls }) = self.stalls[whose].take() {
-            self.over[whose] = Some(Over { reading, time: now - since, calls });
+    fn end(&mut self, kind: usize, now: Time) {
+        if let Some(Stall { reading, since, calls }) = self.stalls[kind].take() {
+            self.ended[kind] = Some(EndedStall { reading, time: now - since, calls });
         }
     }
 
     /// Takes the stalls that the last tick has found to be over, each once.
-    pub(super) fn take_over(&mut self) -> impl Iterator<Item = Over> + use<> {
-        std::mem::take(&mut self.over).into_iter().flatten()
+    pub(super) fn take_ended(&mut self) -> impl Iterator<Item = EndedStall> + use<> {
+        std::mem::take(&mut self.ended).into_iter().flatten()
     }
 
     /// Returns for how long the loop has not polled, as far as was observed.
@@ -200,7 +200,7 @@ impl Patience {
 
     /// Returns whether the stall of the current call was found, at this tick or before.
     pub(super) fn is_call_reported(&self) -> bool {
-        self.stalls[OF_CALL].is_some()
+        self.stalls[CALL_STALL].is_some()
     }
 
     /// Returns how much time of its own the current call has had, as far as was observed.
@@ -210,26 +210,31 @@ impl Patience {
 
     /// Returns how long the current call has waited in the kernel at most, if it is one of the
     /// first calls that its thread has made since it got the loop. Whether it waited for a CPU
-    /// first is not known, so this is not used for reports, but only for loops in haste.
-    pub(super) fn unseen_time(&self) -> Duration {
-        self.unseen
+    /// first is not known, so this is not used for reports, but only for loops on alert.
+    pub(super) fn unobserved_wait(&self) -> Duration {
+        self.unobserved_wait
     }
 
     /// Returns whether the current call was reported, and its thread was sampled so recently that
     /// there is nothing to add. A sample reads three files.
-    fn is_early(&self, now: Time) -> bool {
-        let Some((asked, _)) = self.thread.filter(|_| self.call.level > 0) else { return false };
-        self.call.level == LEVELS || now - asked < self.threshold(self.call.level - 1) / TICKS
+    fn can_skip_sample(&self, now: Time) -> bool {
+        let Some((observed, _)) = self.thread.filter(|_| self.call.level > 0) else { return false };
+        self.call.level == LEVELS || now - observed < self.threshold(self.call.level - 1) / TICKS
     }
 
     /// Returns how much time has passed since the last sample, and how much of it was the thread's
     /// own. Time in which the loop moved to another thread does not count.
-    fn since_asked(&mut self, now: Time, thread: Asked) -> (Duration, Duration) {
+    fn time_since_last_sample(
+        &mut self,
+        now: Time,
+        thread: ThreadObservation,
+    ) -> (Duration, Duration) {
         let before = self.thread.replace((now, thread));
-        let Some((asked, before)) = before.filter(|(_, old)| old.changes == thread.changes) else {
+        let Some((observed, before)) = before.filter(|(_, old)| old.changes == thread.changes)
+        else {
             return (Duration::ZERO, Duration::ZERO);
         };
-        let passed = now - asked;
+        let passed = now - observed;
         let (Some(before), Some(times)) = (before.sample.times(), thread.sample.times()) else {
             return (passed, passed);
         };
@@ -243,32 +248,32 @@ impl Patience {
         (passed, own)
     }
 
-    fn find(&mut self, now: Time, reading: Reading, thread: ThreadSample) -> Finding {
+    fn evaluate(&mut self, now: Time, reading: Reading, thread: ThreadSample) -> Finding {
         let call_level = self.level(self.call.own);
         let poll_level = self.level(self.poll.own);
-        let (told, whose) = if call_level > self.call.level {
-            (&self.call, OF_CALL)
+        let (period, kind) = if call_level > self.call.level {
+            (&self.call, CALL_STALL)
         // If one handler has had most of the time, the stall will soon be reported as that
         // handler's.
         } else if poll_level > self.poll.level && self.call.own <= self.poll.own / 2 {
-            (&self.poll, OF_LOOP)
+            (&self.poll, LOOP_STALL)
         } else {
-            return self.find_starved();
+            return self.evaluate_starvation();
         };
-        let (since, calls) = (told.since, reading.calls_since(told.first_call) + 1);
-        let before = self.stalls[whose].replace(Stall { reading, since, calls });
+        let (since, calls) = (period.since, reading.calls_since(period.first_call) + 1);
+        let before = self.stalls[kind].replace(Stall { reading, since, calls });
         let found = Finding::Stuck {
             time: now - since,
             calls,
-            thread: told.state(thread),
-            is_again: before.is_some(),
+            thread: period.state(thread),
+            is_repeated: before.is_some(),
         };
         self.call.level = self.call.level.max(call_level);
         self.poll.level = self.poll.level.max(poll_level).max(call_level);
         found
     }
 
-    fn find_starved(&mut self) -> Finding {
+    fn evaluate_starvation(&mut self) -> Finding {
         let poll = &mut self.poll;
         let enough = self.patience.max(CPU_TIME_GRAIN * 2);
         let is_starved = poll.level == 0 && poll.watched >= enough && poll.own < poll.watched / 2;
@@ -289,20 +294,20 @@ impl Patience {
     }
 }
 
-impl Asked {
-    fn unseen(&self, now: Time, reading: Reading) -> Duration {
-        let is_of_first = (1..=FIRST).contains(&reading.calls_since(self.calls_before));
+impl ThreadObservation {
+    fn unobserved_wait(&self, now: Time, reading: Reading) -> Duration {
+        let is_first_call = (1..=FIRST_CALLS).contains(&reading.calls_since(self.calls_before));
         match self.sample {
-            ThreadSample::Waiting { .. } if is_of_first => now - self.came,
+            ThreadSample::Waiting { .. } if is_first_call => now - self.acquired_at,
             _ => Duration::ZERO,
         }
     }
 }
 
-impl Stretch {
-    fn new(now: Time, first_call: u64) -> Stretch {
+impl Period {
+    fn new(now: Time, first_call: u64) -> Period {
         let (watched, own) = (Duration::ZERO, Duration::ZERO);
-        Stretch { since: now, first_call, watched, own, level: 0, is_starved: false }
+        Period { since: now, first_call, watched, own, level: 0, is_starved: false }
     }
 
     fn add(&mut self, passed: Duration, own: Duration) {

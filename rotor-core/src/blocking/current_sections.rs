@@ -20,59 +20,69 @@ struct Section {
     /// When the watchdog first saw it.
     since: Option<Time>,
     /// Whether it was reported before the loop was taken from it.
-    is_known: bool,
+    was_reported: bool,
     is_reported: bool,
 }
 
 /// A section that does not end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Overlong {
+pub(super) struct OverlongSection {
     pub(super) token: Token,
     pub(super) machine: &'static str,
     pub(super) is_declared: bool,
     /// Whether it was reported before.
-    pub(super) is_again: bool,
+    pub(super) is_repeated: bool,
     pub(super) time: Duration,
 }
 
 impl Sections {
     pub(crate) fn begin(&self, token: Token, machine: &'static str, is_declared: bool) {
-        let (since, is_known, is_reported) = (None, false, false);
-        let section = Section { token, machine, is_declared, since, is_known, is_reported };
+        let (since, was_reported, is_reported) = (None, false, false);
+        let section = Section { token, machine, is_declared, since, was_reported, is_reported };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(section);
     }
 
     /// Notes that the handler was reported before the loop was taken from it.
-    pub(super) fn note_known(&self, token: Token) {
+    pub(super) fn mark_reported(&self, token: Token) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(section) = all.iter_mut().find(|section| section.token == token) {
-            section.is_known = true;
+            section.was_reported = true;
         }
     }
 
     pub(crate) fn end(&self, token: Token) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = all.iter().position(|section| section.token == token) {
-            all.swap_remove(place);
+        if let Some(position) = all.iter().position(|section| section.token == token) {
+            all.swap_remove(position);
         }
     }
 
     /// Returns a section that has lasted for `time` and was not reported yet, each section only
     /// once; and whether there are other unreported ones.
-    pub(super) fn look(&self, now: Time, time: Duration) -> (Option<Overlong>, bool) {
+    pub(super) fn find_overlong(
+        &self,
+        now: Time,
+        time: Duration,
+    ) -> (Option<OverlongSection>, bool) {
         let mut found = None;
-        let mut is_any_left = false;
+        let mut has_unreported = false;
         for section in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
             let lasted = now - *section.since.get_or_insert(now);
             if !section.is_reported && found.is_none() && lasted >= time {
                 section.is_reported = true;
-                let Section { token, machine, is_declared, is_known, .. } = *section;
-                let is_again = is_known;
-                found = Some(Overlong { token, machine, is_declared, is_again, time: lasted });
+                let Section { token, machine, is_declared, was_reported, .. } = *section;
+                let is_repeated = was_reported;
+                found = Some(OverlongSection {
+                    token,
+                    machine,
+                    is_declared,
+                    is_repeated,
+                    time: lasted,
+                });
             }
-            is_any_left |= !section.is_reported;
+            has_unreported |= !section.is_reported;
         }
-        (found, is_any_left)
+        (found, has_unreported)
     }
 }
 
@@ -85,22 +95,22 @@ mod tests {
         let (sections, token) = (Sections::default(), Token::new(1, 2));
         sections.begin(token, "a", true);
         sections.begin(Token::new(2, 2), "b", false);
-        sections.note_known(Token::new(2, 2));
+        sections.mark_reported(Token::new(2, 2));
         let (second, at) =
             (Duration::from_secs(1), |secs: u64| Time::from_nanos(secs * 1_000_000_000));
-        assert_eq!(sections.look(at(5), second), (None, true));
+        assert_eq!(sections.find_overlong(at(5), second), (None, true));
         let found = |token, machine, secs| {
             let time = Duration::from_secs(secs);
-            let (is_declared, is_again) = (machine == "a", machine == "b");
-            Some(Overlong { token, machine, is_declared, is_again, time })
+            let (is_declared, is_repeated) = (machine == "a", machine == "b");
+            Some(OverlongSection { token, machine, is_declared, is_repeated, time })
         };
-        assert_eq!(sections.look(at(6), second), (found(token, "a", 1), true));
-        assert_eq!(sections.look(at(7), second), (found(Token::new(2, 2), "b", 2), false));
-        assert_eq!(sections.look(at(9), second), (None, false));
+        assert_eq!(sections.find_overlong(at(6), second), (found(token, "a", 1), true));
+        assert_eq!(sections.find_overlong(at(7), second), (found(Token::new(2, 2), "b", 2), false));
+        assert_eq!(sections.find_overlong(at(9), second), (None, false));
         sections.end(token);
-        // Taken in haste: nothing was said of it.
+        // Taken on an alert: it was not reported.
         sections.begin(token, "c", false);
-        assert_eq!(sections.look(at(9), second), (None, true));
-        assert_eq!(sections.look(at(10), second), (found(token, "c", 1), false));
+        assert_eq!(sections.find_overlong(at(9), second), (None, true));
+        assert_eq!(sections.find_overlong(at(10), second), (found(token, "c", 1), false));
     }
 }

@@ -20,7 +20,7 @@ impl SectionTimes {
     }
 
     /// Notes how long a section of this type took.
-    pub(crate) fn note(&mut self, machine: &'static str, took: Duration) {
+    pub(crate) fn record(&mut self, machine: &'static str, took: Duration) {
         if let Some((_, average)) = self.0.iter_mut().find(|(known, _)| is_same(known, machine)) {
             *average = (*average * (WEIGHT - 1) + took) / WEIGHT;
         } else if self.0.len() < TYPES_MAX {
@@ -44,25 +44,25 @@ mod tests {
     const PATIENCE: Duration = Duration::from_micros(50);
 
     #[test]
-    fn a_type_is_short_when_it_was_and_long_after_one_that_took_long() {
+    fn a_type_is_short_while_its_average_is_below_the_patience() {
         let mut times = SectionTimes::default();
         assert!(!times.are_short("a", PATIENCE));
-        times.note("a", Duration::from_micros(1));
+        times.record("a", Duration::from_micros(1));
         assert!(times.are_short("a", PATIENCE) && !times.are_short("b", PATIENCE));
-        times.note("a", Duration::from_millis(1));
+        times.record("a", Duration::from_millis(1));
         assert!(!times.are_short("a", PATIENCE));
         for _ in 0..20 {
-            times.note("a", Duration::from_micros(1));
+            times.record("a", Duration::from_micros(1));
         }
         assert!(times.are_short("a", PATIENCE));
         assert!(!times.are_short("a", Duration::ZERO));
     }
 
     #[test]
-    fn so_many_types_are_known_and_no_more() {
+    fn the_number_of_known_types_is_limited() {
         let mut times = SectionTimes::default();
         for number in 0..TYPES_MAX + 1 {
-            times.note(format!("type {number}").leak(), Duration::ZERO);
+            times.record(format!("type {number}").leak(), Duration::ZERO);
         }
         assert!(times.are_short("type 1023", PATIENCE) && !times.are_short("type 1024", PATIENCE));
     }

@@ -1,0 +1,183 @@
+//! `TakeoverPolicy`: decides when a loop is taken from a handler that is stuck.
+//!
+//! ```text
+//!             not polled for one patience            taken
+//!   normal ───────────────────────────────▶ alert ─────▶ alert
+//!      ▲                                        │
+//!      └── polled, and none taken for 50 ms ────┘
+//! ```
+//!
+//! Normally, a handler has one patience. With that rule alone, a hundred handlers that all block
+//! would each cost one patience, and many handlers that each block for less than a patience would
+//! never be noticed. So lateness belongs to the loop, not to one handler: while the loop is late,
+//! each handler has only a fraction of the patience.
+
+use std::time::Duration;
+
+use super::stall_detector::TICKS;
+use crate::time::Time;
+
+/// How long a loop is watched more closely after it was taken: a handler that blocks is seldom
+/// alone.
+const ALERT_TIME: Duration = Duration::from_millis(50);
+
+/// The state for one loop.
+pub(super) struct TakeoverPolicy {
+    patience: Duration,
+    lagging_patience: Duration,
+    last_taken: Option<Time>,
+    /// The call for which no thread was left, and when that was.
+    refused: Option<(u64, Time)>,
+}
+
+/// The result of taking a loop from a handler that is stuck.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum TakeoverResult {
+    /// Another thread has the loop now.
+    Taken,
+    /// No other thread is available.
+    NoThread,
+    /// The loop was not taken: it does work of its own, the handler has returned, or no other
+    /// thread has a context.
+    NotTaken,
+}
+
+impl TakeoverPolicy {
+    pub(super) fn new(patience: Duration, lagging_patience: Duration) -> TakeoverPolicy {
+        TakeoverPolicy {
+            patience,
+            lagging_patience: lagging_patience.min(patience),
+            last_taken: None,
+            refused: None,
+        }
+    }
+
+    fn is_alert(&self, now: Time, lag: Duration) -> bool {
+        lag >= self.patience || self.last_taken.is_some_and(|then| now - then < ALERT_TIME)
+    }
+
+    /// Returns whether the loop should be taken from the handler of this call, which has had `own`
+    /// time, while the loop has not polled for `lag`. On alert, `unobserved_wait` counts as well: a
+    /// handler that is already waiting in the kernel when it is first seen, and may have waited for
+    /// up to that long, need not be seen a second time.
+    pub(super) fn is_due(
+        &self,
+        now: Time,
+        call: u64,
+        own: Duration,
+        unobserved_wait: Duration,
+        lag: Duration,
+    ) -> bool {
+        // Threads may have become free since then, but this is not checked at each tick.
+        let is_refused = self.refused_at(call).is_some_and(|then| now - then < self.patience);
+        let is_late = if self.is_alert(now, lag) {
+            own.max(unobserved_wait) >= self.lagging_patience
+        } else {
+            own >= self.patience
+        };
+        is_late && !is_refused
+    }
+
+    /// Returns when no thread was available for this call, if that was so at the last attempt.
+    fn refused_at(&self, call: u64) -> Option<Time> {
+        self.refused.filter(|(refused, _)| *refused == call).map(|(_, then)| then)
+    }
+
+    /// Returns whether no thread was available for this call at the last attempt.
+    pub(super) fn is_refused(&self, call: u64) -> bool {
+        self.refused_at(call).is_some()
+    }
+
+    pub(super) fn record(&mut self, now: Time, call: u64, result: TakeoverResult) {
+        match result {
+            TakeoverResult::Taken => self.last_taken = Some(now),
+            TakeoverResult::NoThread => self.refused = Some((call, now)),
+            TakeoverResult::NotTaken => {}
+        }
+    }
+
+    /// Returns how long to wait before the next check of the loop.
+    pub(super) fn check_interval(&self, now: Time, lag: Duration) -> Duration {
+        let usual = self.patience / TICKS;
+        if self.is_alert(now, lag) { usual.min(self.lagging_patience / 2) } else { usual }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: u64) -> Time {
+        Time::from_nanos(micros * 1_000)
+    }
+
+    const fn micros(micros: u64) -> Duration {
+        Duration::from_micros(micros)
+    }
+
+    fn policy() -> TakeoverPolicy {
+        TakeoverPolicy::new(micros(10_000), micros(100))
+    }
+
+    #[test]
+    fn a_handler_has_one_patience_until_the_loop_is_late() {
+        let policy = policy();
+        for (own, lag, is_due) in
+            [(9_999, 9_999, false), (10_000, 9_999, true), (99, 10_000, false), (100, 10_000, true)]
+        {
+            assert_eq!(
+                policy.is_due(at(0), 7, micros(own), Duration::ZERO, micros(lag)),
+                is_due,
+                "{own} {lag}"
+            );
+        }
+        assert_eq!(policy.check_interval(at(0), micros(9_999)), micros(2_500));
+        assert_eq!(policy.check_interval(at(0), micros(10_000)), micros(50));
+    }
+
+    #[test]
+    fn an_alert_watchdog_need_not_see_a_waiting_handler_twice() {
+        let policy = policy();
+        for (unseen, lag, is_due) in
+            [(99, 10_000, false), (100, 10_000, true), (100, 9_999, false), (10_000, 9_999, false)]
+        {
+            let (unseen, lag) = (micros(unseen), micros(lag));
+            assert_eq!(policy.is_due(at(0), 7, Duration::ZERO, unseen, lag), is_due);
+        }
+    }
+
+    #[test]
+    fn a_loop_stays_under_alert_for_50_ms_after_a_takeover() {
+        let mut policy = policy();
+        policy.record(at(1_000), 7, TakeoverResult::Taken);
+        for (now, is_due) in [(50_999, true), (51_000, false)] {
+            assert_eq!(
+                policy.is_due(at(now), 8, micros(100), Duration::ZERO, Duration::ZERO),
+                is_due
+            );
+            assert_eq!(policy.check_interval(at(now), Duration::ZERO) == micros(50), is_due);
+        }
+        policy.record(at(60_000), 8, TakeoverResult::NotTaken);
+        assert!(!policy.is_due(at(60_000), 8, micros(100), Duration::ZERO, Duration::ZERO));
+    }
+
+    #[test]
+    fn a_refused_takeover_is_retried_for_this_call_after_one_patience() {
+        let mut policy = policy();
+        policy.record(at(1_000), 7, TakeoverResult::NoThread);
+        for (now, call, is_due) in [(10_999, 7, false), (11_000, 7, true), (1_001, 8, true)] {
+            assert_eq!(
+                policy.is_due(at(now), call, micros(10_000), Duration::ZERO, Duration::ZERO),
+                is_due
+            );
+        }
+        assert!(policy.is_refused(7) && !policy.is_refused(8), "which is said of it in between");
+    }
+
+    #[test]
+    fn the_lagging_patience_is_capped_by_the_patience() {
+        let policy = TakeoverPolicy::new(micros(1_000), micros(5_000));
+        assert!(policy.is_due(at(0), 7, micros(1_000), Duration::ZERO, micros(2_000)));
+        assert_eq!(policy.check_interval(at(0), micros(2_000)), micros(250));
+    }
+}
