@@ -171,7 +171,7 @@ impl Drain {
     /// because they would end and lose it. So the backend is polled first, until a poll is not
     /// full, or until there were enough polls to show the sources of all machines.
     #[inline]
-    pub(super) fn polled(&mut self, is_full: bool) {
+    pub(super) fn record_poll(&mut self, is_full: bool) {
         let Some(state) = self.begun_mut() else { return };
         state.polls_left = if is_full { state.polls_left.saturating_sub(1) } else { 0 };
     }
@@ -272,7 +272,8 @@ impl State {
         }
         let Some(last) = environment.last.all(dispatch.slots().len()) else { return };
         self.made_when_told_last = Some(dispatch.machines_made());
-        last.into_iter().for_each(|token| dispatch.scheduler().pend(token, Calls::DRAINING));
+        last.into_iter()
+            .for_each(|token| dispatch.scheduler().mark_pending(token, Calls::DRAINING));
     }
 }
 
@@ -288,10 +289,10 @@ mod tests {
     fn a_full_poll_asks_for_another_and_one_with_room_is_the_last() {
         let mut drain = polled_at_most(3);
         for _ in 0..2 {
-            drain.polled(true);
+            drain.record_poll(true);
             assert!(drain.wants_poll());
         }
-        drain.polled(false);
+        drain.record_poll(false);
         assert!(!drain.wants_poll());
         assert_eq!(drain.next_step(), Some(Time::ZERO));
     }
@@ -300,7 +301,7 @@ mod tests {
     fn after_as_many_polls_as_show_all_machines_there_is_no_other() {
         let mut drain = polled_at_most(2);
         for wants_poll in [true, false, false] {
-            drain.polled(true);
+            drain.record_poll(true);
             assert_eq!(drain.wants_poll(), wants_poll);
         }
     }
@@ -308,7 +309,7 @@ mod tests {
     #[test]
     fn without_a_drain_nothing_is_asked() {
         let mut drain = Drain::default();
-        drain.polled(true);
+        drain.record_poll(true);
         assert!(!drain.is_under_way() && !drain.wants_poll() && drain.next_step().is_none());
     }
 }

@@ -80,8 +80,8 @@ impl<'a, M> Machines<'a, M> {
         let (found, machine) = self.slots.at(token.index())?;
         (found == token).then(|| Details {
             deadline: self.slots.deadline(token.index()),
-            made: self.slots.made(token.index()),
-            is_due: self.slots.is_due(token.index()),
+            made: self.slots.creation_time(token.index()),
+            is_due: self.slots.has_pending_calls(token.index()),
             is_busy: machine.is_none(),
         })
     }
@@ -114,11 +114,11 @@ impl<'a, M> Machines<'a, M> {
 
     /// Notes a verdict about one machine, as a scan would. Returns whether the machine exists.
     pub fn decide(&mut self, token: Token, verdict: Verdict) -> bool {
-        let is_there = self.slots.is_there(token);
-        if is_there && verdict != Verdict::Keep {
+        let exists = self.slots.contains(token);
+        if exists && verdict != Verdict::Keep {
             self.verdicts.queue.push_back((token, verdict));
         }
-        is_there
+        exists
     }
 
     /// Returns all machines that are not in a handler.
@@ -206,9 +206,11 @@ impl Verdicts {
                 Verdict::Wake => {
                     dispatch.queue().wakes().wake(token);
                 }
-                Verdict::Drain => dispatch.scheduler().pend(token, Calls::DRAINING),
-                Verdict::End => dispatch.scheduler().pend(token, Calls::END),
-                Verdict::Expire => dispatch.scheduler().time_out_now(environment.now(), token),
+                Verdict::Drain => dispatch.scheduler().mark_pending(token, Calls::DRAINING),
+                Verdict::End => dispatch.scheduler().mark_pending(token, Calls::END),
+                Verdict::Expire => {
+                    dispatch.scheduler().schedule_timeout_now(environment.now(), token)
+                }
             }
         }
         give_back(&mut self.queue);

@@ -145,7 +145,7 @@ fn ask<M: Machine, B: Backend>(
         return Asked::NoLongerIdle;
     }
     // Code that woke it was told that it would be called.
-    if dispatch.scheduler().is_call_pending(token) || !dispatch.make_room(refs, token) {
+    if dispatch.scheduler().has_pending_call(token) || !dispatch.make_room(refs, token) {
         return Asked::NotNow;
     }
     dispatch.counters().made_room();

@@ -54,7 +54,7 @@ impl<M: Machine> Scheduler<M> {
 /// Calls for machines that cannot be called now.
 impl<M: Machine> Scheduler<M> {
     /// Schedules calls for the next turn.
-    pub(super) fn pend(&mut self, token: Token, calls: Calls) {
+    pub(super) fn mark_pending(&mut self, token: Token, calls: Calls) {
         if let Some(state) = self.slots.state(token) {
             state.pending.add(calls);
             self.queue.push(token, state);
@@ -62,15 +62,15 @@ impl<M: Machine> Scheduler<M> {
     }
 
     /// Schedules calls for the next turn that were taken to be made in this one.
-    pub(super) fn pend_all(&mut self, token: Token, pending: Pending) {
+    pub(super) fn restore_pending(&mut self, token: Token, pending: Pending) {
         if let Some(state) = self.slots.state(token) {
-            state.pending.add_all(pending);
+            state.pending.merge(pending);
             self.queue.push(token, state);
         }
     }
 
     /// Schedules `ready` for the next turn. Returns whether the machine exists.
-    pub(super) fn pend_ready(&mut self, token: Token, events: EventSet) -> bool {
+    pub(super) fn mark_ready_pending(&mut self, token: Token, events: EventSet) -> bool {
         let Some(state) = self.slots.state(token) else { return false };
         state.pending.add_ready(events);
         self.queue.push(token, state);
@@ -80,9 +80,9 @@ impl<M: Machine> Scheduler<M> {
     /// Returns the machine of a woken slot, if it is to be called in this turn. Otherwise, unless
     /// it is gone, `calls` become pending for the next turn.
     #[inline(always)]
-    pub(super) fn wake_now(&mut self, index: u32, calls: Calls) -> Option<Token> {
+    pub(super) fn wake_or_postpone(&mut self, index: u32, calls: Calls) -> Option<Token> {
         let (token, state) = self.slots.state_at(index)?;
-        if !self.queue.is_next_turns(state) {
+        if !self.queue.must_wait_for_next_turn(state) {
             return Some(token);
         }
         state.pending.add(calls);
@@ -92,7 +92,7 @@ impl<M: Machine> Scheduler<M> {
 
     /// Leaves the pending calls of a machine whose handler is running, until it has returned.
     /// Returns whether the machine exists.
-    pub(super) fn hold(&mut self, token: Token) -> bool {
+    pub(super) fn hold_pending(&mut self, token: Token) -> bool {
         let Some(state) = self.slots.state(token) else { return false };
         state.in_runnable = false;
         true
@@ -111,7 +111,7 @@ impl<M: Machine> Scheduler<M> {
     }
 
     /// Returns whether a call of the machine is pending, or the machine is gone.
-    pub(super) fn is_call_pending(&mut self, token: Token) -> bool {
+    pub(super) fn has_pending_call(&mut self, token: Token) -> bool {
         self.queue.wakes().is_woken(token.index())
             || self.slots.state(token).is_none_or(|state| !state.pending.is_empty())
     }
@@ -121,7 +121,7 @@ impl<M: Machine> Scheduler<M> {
 impl<M: Machine> Scheduler<M> {
     /// Puts a machine into its slot, with the deadline of its response.
     #[inline(always)]
-    pub(super) fn keep(
+    pub(super) fn return_to_slot(
         &mut self,
         environment: &AnyEnvironment,
         token: Token,
@@ -129,22 +129,22 @@ impl<M: Machine> Scheduler<M> {
         deadline: Deadline,
     ) {
         let state = self.slots.put(token, machine);
-        self.settle(environment, token, state, deadline);
+        self.reschedule(environment, token, state, deadline);
     }
 
     /// Puts a new machine into its slot. If it was woken in `create`, it stays in the line of the
     /// wake-ups: it has had no call of its own yet, so it need not wait for the next turn.
     #[inline(always)]
-    pub(super) fn keep_new(&mut self, now: Time, token: Token, machine: M, deadline: Deadline) {
+    pub(super) fn put_new(&mut self, now: Time, token: Token, machine: M, deadline: Deadline) {
         let state = self.slots.put(token, machine);
         debug_assert!(state.pending.is_empty(), "machine {token} had a call before it was made");
         self.set_deadline(now, token, deadline);
     }
 
     /// Schedules a new machine that woke itself in `create` for this turn.
-    pub(super) fn wake_fresh(&mut self, token: Token) {
+    pub(super) fn schedule_woken_in_create(&mut self, token: Token) {
         if let Some(state) = self.slots.state(token) {
-            self.queue.push_fresh(token, state);
+            self.queue.push_woken_in_create(token, state);
         }
     }
 
@@ -159,7 +159,7 @@ impl<M: Machine> Scheduler<M> {
     /// Queues the calls that came meanwhile for a machine that is back in its slot, or was called
     /// there, and sets its deadline.
     #[inline(always)]
-    pub(super) fn settle(
+    pub(super) fn reschedule(
         &mut self,
         environment: &AnyEnvironment,
         token: Token,
@@ -170,21 +170,21 @@ impl<M: Machine> Scheduler<M> {
         // `state` is a copy, so it is looked up again there.
         let is_woken = self.queue.wakes().is_woken(token.index());
         if is_woken | !state.pending.is_empty() | environment.woke_itself() {
-            self.settle_calls(environment, token, is_woken);
+            self.reschedule_calls(environment, token, is_woken);
         }
         self.set_deadline(environment.now(), token, deadline);
     }
 
     #[inline(never)]
-    fn settle_calls(&mut self, environment: &AnyEnvironment, token: Token, is_woken: bool) {
+    fn reschedule_calls(&mut self, environment: &AnyEnvironment, token: Token, is_woken: bool) {
         let woke_itself = environment.take_woke_itself();
         let Some(state) = self.slots.state(token) else { return };
         if woke_itself {
-            self.queue.pend_woke_itself(token, state, is_woken);
+            self.queue.push_self_wakeup(token, state, is_woken);
         }
         if is_woken {
             // Woken by its own handler, by another thread meanwhile, or before the call.
-            self.queue.note_woken_in_call(state);
+            self.queue.mark_woken_in_call(state);
         }
         if !state.pending.is_empty() {
             self.queue.push(token, state);
@@ -193,12 +193,12 @@ impl<M: Machine> Scheduler<M> {
 
     /// Called when a handler has returned. If its machine woke itself, this wake-up is left for the
     /// next turn, together with all that come until then, so that it cannot starve other machines.
-    pub(super) fn pend_if_it_woke_itself(&mut self, environment: &AnyEnvironment, token: Token) {
+    pub(super) fn schedule_self_wakeup(&mut self, environment: &AnyEnvironment, token: Token) {
         if environment.take_woke_itself()
             && let Some(state) = self.slots.state(token)
         {
             let is_woken = self.queue.wakes().is_woken(token.index());
-            self.queue.pend_woke_itself(token, state, is_woken);
+            self.queue.push_self_wakeup(token, state, is_woken);
         }
     }
 
@@ -212,7 +212,7 @@ impl<M: Machine> Scheduler<M> {
     }
 
     /// Frees the slot of a machine that is gone, with everything that was kept for it.
-    pub(super) fn end(&mut self, environment: &AnyEnvironment, token: Token) {
+    pub(super) fn release_slot(&mut self, environment: &AnyEnvironment, token: Token) {
         // Taken and ignored.
         self.queue.parts().take(token);
         self.slots.end(token);
@@ -239,7 +239,7 @@ impl<M: Machine> Scheduler<M> {
         machine: M,
         seed: M::Seed,
     ) {
-        self.keep(environment, token, machine, Deadline::Keep);
+        self.return_to_slot(environment, token, machine, Deadline::Keep);
         if let Some(state) = self.slots.state(token) {
             self.queue.defer_spawn(token, state, seed);
         }
@@ -247,7 +247,7 @@ impl<M: Machine> Scheduler<M> {
 
     /// Resumes a deferred spawn. Returns the calls that became pending for the machine meanwhile,
     /// for which it is queued; `None` if it is gone.
-    pub(super) fn leave_deferred(&mut self, token: Token) -> Option<Pending> {
+    pub(super) fn end_deferral(&mut self, token: Token) -> Option<Pending> {
         let state = self.slots.state(token)?;
         state.in_deferred = false;
         // A machine that must be dropped gets no calls.
@@ -266,8 +266,8 @@ impl<M: Machine> Scheduler<M> {
 /// Deadlines.
 impl<M: Machine> Scheduler<M> {
     /// Schedules `timeout` as soon as possible, as if the deadline were now.
-    pub(super) fn time_out_now(&mut self, now: Time, token: Token) {
-        if self.slots.is_there(token) {
+    pub(super) fn schedule_timeout_now(&mut self, now: Time, token: Token) {
+        if self.slots.contains(token) {
             self.set_deadline(now, token, Deadline::At(now));
         }
     }
@@ -345,59 +345,59 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_for_a_machine_with_its_handler_is_queued_when_it_is_back() {
+    fn calls_for_a_machine_in_its_handler_are_queued_on_its_return() {
         let (mut scheduler, environment, _) = scheduler();
         let token = scheduler.slots_mut().reserve().expect("a slot");
-        scheduler.keep(&environment, token, Plain, Deadline::Never);
+        scheduler.return_to_slot(&environment, token, Plain, Deadline::Never);
         assert!(next(&mut scheduler).is_none());
         let lifted = scheduler.slots_mut().take(token).expect("it is in its slot");
-        scheduler.pend(token, Calls::DRAINING);
-        scheduler.keep(&environment, token, lifted, Deadline::Keep);
-        assert!(scheduler.check(|_| false).is_ok() && scheduler.is_call_pending(token));
+        scheduler.mark_pending(token, Calls::DRAINING);
+        scheduler.return_to_slot(&environment, token, lifted, Deadline::Keep);
+        assert!(scheduler.check(|_| false).is_ok() && scheduler.has_pending_call(token));
         assert_eq!(next(&mut scheduler), Some(token));
         assert!(scheduler.take_pending(token).is_some_and(|calls| calls.has(Calls::DRAINING)));
-        assert!(!scheduler.is_call_pending(token));
+        assert!(!scheduler.has_pending_call(token));
     }
 
     #[test]
-    fn a_machine_that_was_woken_in_its_handler_hears_of_it_in_the_next_turn() {
+    fn a_wakeup_during_a_handler_is_delivered_in_the_next_turn() {
         let (mut scheduler, environment, wakes) = scheduler();
         let token = scheduler.slots_mut().reserve().expect("a slot");
         scheduler.queue().begin_turn(&Config::new());
         wakes.wake(token);
-        scheduler.keep(&environment, token, Plain, Deadline::Never);
+        scheduler.return_to_slot(&environment, token, Plain, Deadline::Never);
         let Some(NextWoken::Slot(index)) = scheduler.queue().next_woken() else {
             panic!("it was woken");
         };
         scheduler.queue().take_wakeup(index);
-        assert!(scheduler.wake_now(index, Calls::WAKEUP).is_none());
+        assert!(scheduler.wake_or_postpone(index, Calls::WAKEUP).is_none());
         assert_eq!(next(&mut scheduler), Some(token));
     }
 
     #[test]
-    fn a_machine_that_is_gone_leaves_its_slot_free_and_nothing_pending() {
+    fn an_ended_machine_frees_its_slot_and_has_no_pending_calls() {
         let (mut scheduler, environment, _) = scheduler();
         let token = scheduler.slots_mut().reserve().expect("a slot");
         scheduler.publish_slot_counts(&environment);
         assert_eq!(environment.free_slots.load(Relaxed), 1);
-        scheduler.end(&environment, token);
+        scheduler.release_slot(&environment, token);
         assert_eq!(environment.free_slots.load(Relaxed), 2);
-        assert!(!scheduler.pend_ready(token, EventSet::READABLE));
-        scheduler.pend(token, Calls::WAKEUP);
+        assert!(!scheduler.mark_ready_pending(token, EventSet::READABLE));
+        scheduler.mark_pending(token, Calls::WAKEUP);
         assert!(!scheduler.is_due() && scheduler.take_pending(token).is_none());
     }
 
     #[test]
-    fn a_machine_that_waits_for_its_spawn_is_queued_after_that_unless_it_is_to_be_dropped() {
+    fn a_machine_is_queued_after_its_spawn_unless_it_must_be_dropped() {
         for (calls, is_queued) in [(Calls::WAKEUP, true), (Calls::END, false)] {
             let (mut scheduler, _, _) = scheduler();
             let token = scheduler.slots_mut().reserve().expect("a slot");
             // What a deferred spawn leaves, whose seed there is none of here.
             let state = scheduler.slots_mut().state(token).expect("it is there");
             state.in_deferred = true;
-            scheduler.pend(token, calls);
+            scheduler.mark_pending(token, calls);
             assert!(next(&mut scheduler).is_none());
-            assert!(scheduler.leave_deferred(token).is_some_and(|pending| pending.has(calls)));
+            assert!(scheduler.end_deferral(token).is_some_and(|pending| pending.has(calls)));
             assert_eq!(next(&mut scheduler).is_some(), is_queued);
         }
     }

@@ -31,7 +31,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
             self.kept.drop_all();
         }
         if self.drain.wants_poll() {
-            self.dispatch.queue().pace().poll_next();
+            self.dispatch.queue().pace().request_poll();
         }
     }
 

@@ -16,7 +16,7 @@ use crate::event_loop::closures::Repeated;
 use crate::event_loop::dispatch::{Callee, Caller, Dispatch, Refs, Terms, What};
 use crate::event_loop::handle::{Control, Exit};
 use crate::event_loop::run_queue::{Pending, Wait};
-use crate::event_loop::slots::Lifted;
+use crate::event_loop::slots::LiftedMachine;
 use crate::guard::Panicked;
 use crate::machine::Machine;
 use crate::response::{Answer, Deadline, Response};
@@ -158,7 +158,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         &mut self,
         environment: &AnyEnvironment,
         terms: &mut Terms<M>,
-    ) -> Lifted<M> {
+    ) -> LiftedMachine<M> {
         self.dispatch.lift(environment, &self.config, terms)
     }
 
@@ -171,7 +171,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         context: &mut M::Context,
         environment: &AnyEnvironment,
         response: Response<M, M::Seed>,
-    ) -> Lifted<M> {
+    ) -> LiftedMachine<M> {
         let Core { backend, config, dispatch, .. } = self;
         let refs = &mut Refs { context, environment, backend, config };
         if let Response { answer: Answer::Continue(machine), deadline } = response {
@@ -189,7 +189,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         context: &mut M::Context,
         environment: &AnyEnvironment,
         (machine, deadline): (M, Deadline),
-    ) -> Lifted<M> {
+    ) -> LiftedMachine<M> {
         let Core { backend, config, dispatch, .. } = self;
         let refs = &mut Refs { context, environment, backend, config };
         dispatch.goes_on(refs, terms, machine, deadline)
@@ -228,7 +228,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
             // The rest of the turn waits in its queues for the next one.
             progress.step = Step::End;
             if let Some((token, pending)) = progress.resumed.take() {
-                self.dispatch.scheduler().pend_all(token, pending);
+                self.dispatch.scheduler().restore_pending(token, pending);
             }
         }
         Ok(())

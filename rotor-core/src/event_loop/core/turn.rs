@@ -149,9 +149,9 @@ impl<M: Machine, B: Backend> Core<M, B> {
         if polled {
             let is_full = self.backend.may_have_more();
             let round = is_full.then(|| polls_for(machines, &self.config));
-            let is_any = queue.has_events() || !queue.wakes().is_empty();
-            queue.pace().begins(begun, is_any, round);
-            self.drain.polled(is_full);
+            let had_events = queue.has_events() || !queue.wakes().is_empty();
+            queue.pace().begin_turn_after_poll(begun, had_events, round);
+            self.drain.record_poll(is_full);
         }
         queue.begin_turn(&self.config);
     }
@@ -181,10 +181,10 @@ impl<M: Machine, B: Backend> Core<M, B> {
 
     /// Ends the turn, and records how long it took, for the statistics and for the pace.
     fn finish(&mut self, environment: &AnyEnvironment, begun: Time) {
-        self.dispatch.queue().give_back();
+        self.dispatch.queue().shrink_if_large();
         let end = self.dispatch.clock().take_fresh().unwrap_or_else(|| environment.handle.now());
         self.dispatch.counters().times().turn_ends(begun, end);
-        self.dispatch.queue().pace().turn_ended(end);
+        self.dispatch.queue().pace().record_turn_end(end);
     }
 }
 
@@ -265,7 +265,7 @@ fn call_those_due<M: Machine, B: Backend>(
         while let Some(next) = dispatch.queue().next_woken() {
             match next {
                 NextWoken::Slot(index) => dispatch.wake_slot(refs, caller, index)?,
-                NextWoken::Fresh(token) => dispatch.resume(refs, caller, token)?,
+                NextWoken::WokenInCreate(token) => dispatch.resume(refs, caller, token)?,
             }
         }
     }
@@ -289,7 +289,7 @@ fn fire_deadlines<M: Machine, B: Backend>(
         }
         // The deadlines that are left wait for a turn that has polled: input comes before
         // deadlines.
-        dispatch.queue().poll_before_expired();
+        dispatch.queue().request_poll_for_expired();
     }
     // Also if other deadlines wait for input: these machines were called in this turn, and knew the
     // time when they set their deadline.
@@ -325,8 +325,8 @@ fn hand_out_before_deadlines<M: Machine, B: Backend>(
     if caller.comes_to(Step::EventsBefore) {
         hand_out_events(refs, dispatch, caller)?;
     }
-    if dispatch.queue().pace().may_have_missed() {
-        dispatch.queue().hold_expired();
+    if dispatch.queue().pace().may_have_missed_events() {
+        dispatch.queue().suspend_deadlines();
     } else {
         collect_expired(refs, dispatch);
     }
@@ -357,8 +357,8 @@ fn begin_expiring<M: Machine, B: Backend>(
         refs.environment.set_now(now);
     }
     let now = refs.environment.now();
-    if dispatch.queue().pace().may_have_missed() {
-        dispatch.queue().hold_expired();
+    if dispatch.queue().pace().may_have_missed_events() {
+        dispatch.queue().suspend_deadlines();
         return Ok(false);
     }
     // The usual case. `next_deadline` is never later than the first deadline, so none can be
@@ -385,7 +385,7 @@ fn poll_once_more<M: Machine, B: Backend>(
     let queue = dispatch.queue();
     refs.backend.wait(Some(Time::ZERO), queue.events())?;
     let round = refs.backend.may_have_more().then(|| polls_for(machines, refs.config));
-    queue.pace().polled(refs.environment.now(), round);
+    queue.pace().record_poll(refs.environment.now(), round);
     if let Some(heartbeat) = dispatch.heartbeat() {
         heartbeat.record_poll();
     }

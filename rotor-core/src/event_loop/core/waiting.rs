@@ -35,7 +35,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         };
         let is_due = until.is_some_and(|until| until <= environment.now());
         let queue = self.dispatch.queue();
-        if is_due && wait == Wait::AtPace && queue.pace().allows_a_turn() {
+        if is_due && wait == Wait::AtPace && queue.pace().allows_turn_without_poll() {
             return Ok(false);
         }
         if !is_due && environment.jobs.are_under_way() {

@@ -41,7 +41,7 @@ impl<M: Machine> Dispatch<M> {
         // `ready` comes first: there may be input that arrived before the drain.
         let state = self.scheduler.slots_mut().state(token);
         if state.is_some_and(|state| state.pending.has(Calls::READY)) {
-            self.scheduler.pend(token, Calls::DRAINING);
+            self.scheduler.mark_pending(token, Calls::DRAINING);
             return None;
         }
         Some(token)

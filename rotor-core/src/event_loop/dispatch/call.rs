@@ -41,24 +41,26 @@ impl<M: Machine> Dispatch<M> {
             self.trace_in_slot(token, event());
         }
         let callee = &mut self.callee;
-        let panics = move |machine: &M| *callee = Some(Callee::guarded(token, machine));
-        let Some(mut in_call) = self.scheduler.slots_mut().for_call(token, panics) else { return };
+        let on_panic = move |machine: &M| *callee = Some(Callee::guarded(token, machine));
+        let Some(mut in_call) = self.scheduler.slots_mut().lend_for_call(token, on_panic) else {
+            return;
+        };
         let Some(machine) = in_call.machine() else {
-            in_call.let_go();
+            in_call.finish();
             return;
         };
         let scope = &mut Scope::new(refs.context, refs.environment, token, woken);
         let response = machine.handle_in_place(event(), scope);
         // The usual response: the machine stays where it is.
         if let InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) = response {
-            let state = in_call.let_go();
+            let state = in_call.finish();
             // The response is empty: dropping it would only check that.
             mem::forget(response);
             if is_noted {
                 self.end_noted(refs, started);
                 self.callee = None;
             }
-            return self.scheduler.settle(refs.environment, token, state, deadline);
+            return self.scheduler.reschedule(refs.environment, token, state, deadline);
         }
         let callee = match response {
             InPlace::Declined(_) => Callee::of(token, machine),
@@ -175,7 +177,12 @@ impl<M: Machine> Dispatch<M> {
         self.note_time(refs.environment, refs.config, callee, started);
         // The usual response is inlined, so that the machine is copied as few times as possible.
         if let Answer::Continue(machine) = response.answer {
-            self.scheduler.keep(refs.environment, callee.token, machine, response.deadline);
+            self.scheduler.return_to_slot(
+                refs.environment,
+                callee.token,
+                machine,
+                response.deadline,
+            );
         } else {
             self.apply_rarer(refs, callee, events, response);
         }
@@ -216,14 +223,14 @@ impl<M: Machine> Dispatch<M> {
         let token = callee.token;
         let deadline = response.deadline;
         // Before the response is applied: that may make another machine, which has its own flag.
-        self.scheduler.pend_if_it_woke_itself(refs.environment, token);
+        self.scheduler.schedule_self_wakeup(refs.environment, token);
         // Destructured here rather than in the parameter, which saves one copy.
         match response.answer {
             Answer::Continue(machine) => {
-                self.scheduler.keep(refs.environment, token, machine, deadline);
+                self.scheduler.return_to_slot(refs.environment, token, machine, deadline);
             }
             Answer::Again(machine) => {
-                self.scheduler.keep(refs.environment, token, machine, deadline);
+                self.scheduler.return_to_slot(refs.environment, token, machine, deadline);
                 self.scheduler.call_again(token, events);
             }
             Answer::Spawn(machine, seed) => {
@@ -240,11 +247,11 @@ impl<M: Machine> Dispatch<M> {
             }
             Answer::Done => {
                 self.counters.stats.ended += 1;
-                self.scheduler.end(refs.environment, token);
+                self.scheduler.release_slot(refs.environment, token);
             }
             Answer::Error(error) => {
                 self.counters.stats.failed += 1;
-                self.scheduler.end(refs.environment, token);
+                self.scheduler.release_slot(refs.environment, token);
                 report(refs.config, callee, FailureCause::Error(&error));
                 // The error is of the user's type, and its drop may panic: a second panic would
                 // abort the process.

@@ -56,7 +56,7 @@ impl<M: Machine> Dispatch<M> {
     /// returned.
     #[cold]
     pub(super) fn hold_if_away(&mut self, token: Token) -> bool {
-        self.is_away(token) && self.scheduler.hold(token)
+        self.is_away(token) && self.scheduler.hold_pending(token)
     }
 
     /// Notes that the deadline of a machine has passed that cannot be called now.
@@ -69,7 +69,7 @@ impl<M: Machine> Dispatch<M> {
             }
             // It waits for the result of its spawn, and is told of the deadline after that. It is
             // put among the overdue machines, again in each turn until then.
-            None => self.scheduler.time_out_now(now, token),
+            None => self.scheduler.schedule_timeout_now(now, token),
         }
     }
 
@@ -79,8 +79,8 @@ impl<M: Machine> Dispatch<M> {
     pub(super) fn give_up_away(&mut self, environment: &AnyEnvironment) {
         // They stay in the list. A handler that comes back finds that its machine is gone.
         for Away { token, .. } in &self.away {
-            if self.scheduler.slots().is_there(*token) {
-                self.scheduler.end(environment, *token);
+            if self.scheduler.slots().contains(*token) {
+                self.scheduler.release_slot(environment, *token);
                 self.counters.stats.ended += 1;
             }
         }

@@ -47,7 +47,7 @@ impl<M: Machine> Dispatch<M> {
         if queued || !self.scheduler.slots_mut().take_expired(index) {
             return None;
         }
-        self.scheduler.queue().note_fired();
+        self.scheduler.queue().count_fired();
         if let Some(deadline) = deadline {
             self.counters.times().fires(deadline, now);
         }

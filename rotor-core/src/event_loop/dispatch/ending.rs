@@ -25,7 +25,7 @@ impl<M: Machine> Dispatch<M> {
         // Read before the drop. It is the machine's code, like the drop, and may panic.
         let callee = Callee::guarded(token, &machine);
         let dropped = guard(|| drop(machine));
-        self.scheduler.end(environment, token);
+        self.scheduler.release_slot(environment, token);
         match dropped {
             Ok(()) => self.counters.stats.ended += 1,
             Err(panicked) => {
@@ -71,7 +71,7 @@ impl<M: Machine> Dispatch<M> {
             return Err(io::Error::other(format!("the backend, or its clock, {panicked}")));
         };
         self.take_away(callee.token);
-        if !self.scheduler.slots().is_there(callee.token) {
+        if !self.scheduler.slots().contains(callee.token) {
             // Its machine was dropped by a drain while the handler was away.
             log_guarded!(error, "a handler whose machine its loop had given up {panicked}");
             return Ok(callee.token);
@@ -106,7 +106,7 @@ impl<M: Machine> Dispatch<M> {
         panicked: &Panicked,
     ) {
         self.counters.stats.panicked += 1;
-        self.scheduler.end(environment, callee.token);
+        self.scheduler.release_slot(environment, callee.token);
         report(config, callee, FailureCause::Panic(panicked));
         if config.on_panic == OnPanic::StopLoop {
             self.stop_reason = Some(Exit::Panicked { token: callee.token });

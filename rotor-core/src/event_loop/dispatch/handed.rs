@@ -6,7 +6,7 @@ use super::terms::{Terms, What};
 use super::{Callee, Dispatch, Refs};
 use crate::backend::Backend;
 use crate::config::Config;
-use crate::event_loop::slots::Lifted;
+use crate::event_loop::slots::LiftedMachine;
 use crate::guard::drop_guarded;
 use crate::machine::Machine;
 use crate::response::{Answer, Deadline, Response};
@@ -58,7 +58,7 @@ impl<M: Machine> Dispatch<M> {
         environment: &AnyEnvironment,
         config: &Config,
         terms: &mut Terms<M>,
-    ) -> Lifted<M> {
+    ) -> LiftedMachine<M> {
         let token = terms.callee.token;
         // The report of a spawn's result belongs to the same call.
         if !matches!(terms.what, What::SpawnAnswer)
@@ -89,13 +89,13 @@ impl<M: Machine> Dispatch<M> {
         terms: &mut Terms<M>,
         machine: M,
         deadline: Deadline,
-    ) -> Lifted<M> {
+    ) -> LiftedMachine<M> {
         if !self.away.is_empty() {
             let response = Response { answer: Answer::Continue(machine), deadline };
             return self.answered_with_some_away(refs, terms, response);
         }
         self.note_time(refs.environment, refs.config, terms.callee, terms.started.get());
-        self.scheduler.keep(refs.environment, terms.callee.token, machine, deadline);
+        self.scheduler.return_to_slot(refs.environment, terms.callee.token, machine, deadline);
         self.end_answer(refs.environment, terms);
         None
     }
@@ -107,7 +107,7 @@ impl<M: Machine> Dispatch<M> {
         refs: &mut Refs<'_, M, B>,
         terms: &mut Terms<M>,
         response: Response<M, M::Seed>,
-    ) -> Lifted<M> {
+    ) -> LiftedMachine<M> {
         if !self.away.is_empty() {
             return self.answered_with_some_away(refs, terms, response);
         }
@@ -131,11 +131,11 @@ impl<M: Machine> Dispatch<M> {
         refs: &mut Refs<'_, M, B>,
         terms: &mut Terms<M>,
         mut response: Response<M, M::Seed>,
-    ) -> Lifted<M> {
+    ) -> LiftedMachine<M> {
         let token = terms.callee.token;
         self.note_time(refs.environment, refs.config, terms.callee, terms.started.get());
         let is_late = self.take_away(token);
-        if !self.scheduler.slots().is_there(token) {
+        if !self.scheduler.slots().contains(token) {
             // Its machine was dropped by a drain while the handler was away.
             refs.environment.take_woke_itself();
             self.callee = None;
@@ -151,7 +151,7 @@ impl<M: Machine> Dispatch<M> {
         refs: &mut Refs<'_, M, B>,
         terms: &mut Terms<M>,
         response: Response<M, M::Seed>,
-    ) -> Lifted<M> {
+    ) -> LiftedMachine<M> {
         let Terms { callee, events, spawns, .. } = *terms;
         let Some((machine, event)) = self.apply(refs, callee, events, spawns, response) else {
             self.end_answer(refs.environment, terms);

@@ -62,7 +62,7 @@ impl<M: Machine> Dispatch<M> {
             return None;
         }
         let token = self.scheduler.slots_mut().reserve()?;
-        self.scheduler.slots_mut().note_made(token, environment.now());
+        self.scheduler.slots_mut().record_creation_time(token, environment.now());
         // Before the call, because the new machine may read how many slots are left.
         self.scheduler.publish_slot_counts(environment);
         Some(token)
@@ -87,30 +87,30 @@ impl<M: Machine> Dispatch<M> {
         };
         match response.answer {
             Answer::Continue(machine) => {
-                self.scheduler.keep_new(environment.now(), token, machine, response.deadline);
+                self.scheduler.put_new(environment.now(), token, machine, response.deadline);
             }
             Answer::Again(machine) => {
-                self.scheduler.keep_new(environment.now(), token, machine, response.deadline);
+                self.scheduler.put_new(environment.now(), token, machine, response.deadline);
                 self.scheduler.call_again(token, EventSet::EMPTY);
             }
             Answer::Spawn(_, seed) => match seed {},
             Answer::Done => {
-                self.scheduler.end(environment, token);
+                self.scheduler.release_slot(environment, token);
                 return Err(SpawnCause::Ended);
             }
             Answer::Error(error) => {
-                self.scheduler.end(environment, token);
+                self.scheduler.release_slot(environment, token);
                 return Err(SpawnCause::Failed(error));
             }
         }
         if woke_itself {
             // In line with all other woken machines, so that it is called in this turn.
-            self.scheduler.wake_fresh(token);
+            self.scheduler.schedule_woken_in_create(token);
         }
         self.counters.stats.spawned += 1;
         // The drain will come to the slots that it has not passed, in this turn or a later one.
         if token.index() < self.drain_cursor {
-            self.scheduler.pend(token, Calls::DRAINING);
+            self.scheduler.mark_pending(token, Calls::DRAINING);
         }
         Ok(token)
     }
@@ -137,7 +137,7 @@ impl<M: Machine> Dispatch<M> {
         token: Token,
         seed: M::Seed,
     ) -> ControlFlow<()> {
-        let machine = match self.scheduler.leave_deferred(token) {
+        let machine = match self.scheduler.end_deferral(token) {
             Some(pending) if pending.has(Calls::END) => {
                 self.drop_machine(refs.environment, refs.config, token);
                 None

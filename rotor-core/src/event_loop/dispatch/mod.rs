@@ -155,7 +155,7 @@ impl<M: Machine> Dispatch<M> {
     /// Publishes the statistics to other threads.
     pub(super) fn publish(&self) {
         let slots = self.scheduler.slots();
-        self.counters.publish(slots.len(), slots.armed());
+        self.counters.publish(slots.len(), slots.armed_deadlines());
     }
 
     /// Returns the statistics, including what has happened so far.
@@ -195,7 +195,7 @@ impl<M: Machine> Dispatch<M> {
     #[cold]
     #[inline(never)]
     fn ready_later(&mut self, token: Token, events: EventSet) {
-        if !self.scheduler.pend_ready(token, events) {
+        if !self.scheduler.mark_ready_pending(token, events) {
             self.counters.stats.stale += 1;
         }
     }
@@ -204,7 +204,7 @@ impl<M: Machine> Dispatch<M> {
     #[cold]
     fn pend_event(&mut self, token: Token, calls: Calls) {
         if self.scheduler.queue().wakes().is_alive(token) {
-            self.scheduler.pend(token, calls);
+            self.scheduler.mark_pending(token, calls);
         } else {
             self.counters.stats.stale += 1;
         }
@@ -223,7 +223,7 @@ impl<M: Machine> Dispatch<M> {
             self.counters.stats.stale += 1;
             return Continue(());
         }
-        let token = self.scheduler.wake_now(index, wakeup_calls(whole));
+        let token = self.scheduler.wake_or_postpone(index, wakeup_calls(whole));
         token.map_or(Continue(()), |token| self.wakeup(refs, caller, token, whole))
     }
 
@@ -274,11 +274,11 @@ impl<M: Machine> Dispatch<M> {
     ) -> ControlFlow<()> {
         // Before `draining`, at which machines end: there may be input that arrived before. Once is
         // enough: a machine that returned `again` forever would never be told of the drain.
-        if pending.take_one(Calls::READY) {
+        if pending.remove(Calls::READY) {
             let stops = self.ready(refs, caller, token, pending.events());
             stops.map_break(|()| caller.keep(token, pending))?;
         }
-        if pending.take_one(Calls::DRAINING) {
+        if pending.remove(Calls::DRAINING) {
             let stops = self.draining(refs, caller, token);
             stops.map_break(|()| caller.keep(token, pending))?;
         }

@@ -123,7 +123,7 @@ fn what_comes_for_a_machine_that_is_to_be_called_again_is_merged() {
     let again = bench.add(Answers::Again);
     bench.ready(again);
     bench.ready(again);
-    bench.dispatch.scheduler().pend(again, Calls::WAKEUP_WHOLE | Calls::DRAINING);
+    bench.dispatch.scheduler().mark_pending(again, Calls::WAKEUP_WHOLE | Calls::DRAINING);
     assert_eq!(bench.heard, ["ready"], "it is called behind the others");
     bench.resume();
     assert_eq!(bench.heard, ["ready", "ready", "draining", "wakeup"]);

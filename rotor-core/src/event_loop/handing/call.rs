@@ -6,7 +6,7 @@ use super::berth::Berth;
 use crate::backend::Backend;
 use crate::event::{Event, InPlace};
 use crate::event_loop::dispatch::Terms;
-use crate::event_loop::slots::{Lifted, LiftedInCall};
+use crate::event_loop::slots::{LiftedCallGuard, LiftedMachine};
 use crate::machine::Machine;
 use crate::response::{Answer, Deadline, Response};
 use crate::scope::{AnyEnvironment, Scope};
@@ -131,15 +131,15 @@ impl<'a, M: Machine, P> Applies<'a, '_, M, P> {
 /// Calls the handler in place. Returns the deadline of a machine that continues.
 #[inline(always)]
 pub(super) fn call_in_place<M: Machine>(
-    lifted: &mut Lifted<M>,
+    lifted: &mut LiftedMachine<M>,
     event: Event<M::Seed>,
     scope: &mut Scope<'_, M::Context>,
 ) -> Result<Deadline, InPlace<M::Seed>> {
-    let mut in_call = LiftedInCall::of(lifted);
+    let mut in_call = LiftedCallGuard::of(lifted);
     // Never `None`: it was lifted for this.
     let Some(machine) = in_call.machine() else { return Err(InPlace::Declined(event)) };
     let response = machine.handle_in_place(event, scope);
-    in_call.let_go();
+    in_call.finish();
     match response {
         InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) => Ok(deadline),
         response => Err(response),

@@ -23,7 +23,7 @@ use super::{Relay, Rest};
 use crate::backend::{Backend, BackendHandle};
 use crate::blocking::BlockCounts;
 use crate::event_loop::dispatch::Terms;
-use crate::event_loop::slots::Lifted;
+use crate::event_loop::slots::LiftedMachine;
 use crate::guard::{drop_guarded, guard};
 use crate::machine::Machine;
 
@@ -39,7 +39,7 @@ where
     pub(super) fn detach(
         self: &Arc<Self>,
         held: &mut Held<M>,
-        lifted: &mut Lifted<M>,
+        lifted: &mut LiftedMachine<M>,
         rest: &mut Rest<M, B>,
     ) -> bool {
         let callee = held.terms.callee;

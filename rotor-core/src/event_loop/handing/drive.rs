@@ -11,7 +11,7 @@ use super::{Baton, Relay, Rest};
 use crate::backend::Backend;
 use crate::event_loop::core::Next;
 use crate::event_loop::dispatch::Terms;
-use crate::event_loop::slots::Lifted;
+use crate::event_loop::slots::LiftedMachine;
 use crate::guard::{drop_guarded, guard};
 use crate::machine::Machine;
 use crate::scope::Scope;
@@ -124,7 +124,7 @@ where
     pub(super) fn call<'a, P: Berth<M, B>>(
         self: &Arc<Self>,
         held: &mut Held<M>,
-        mut lifted: Lifted<M>,
+        mut lifted: LiftedMachine<M>,
         worker: &'a Worker<M, B, P>,
         mut rest: P::Guard<'a>,
     ) -> Option<P::Guard<'a>> {

@@ -3,7 +3,7 @@
 use super::baton::Baton;
 use crate::backend::Backend;
 use crate::event_loop::dispatch::Terms;
-use crate::event_loop::slots::Lifted;
+use crate::event_loop::slots::LiftedMachine;
 use crate::machine::Machine;
 use crate::time::Time;
 
@@ -27,7 +27,7 @@ impl<M: Machine, B: Backend> From<Box<Detached<M>>> for Given<M, B> {
 
 /// A call to be made by another thread.
 pub(super) struct Detached<M: Machine> {
-    pub(super) lifted: Lifted<M>,
+    pub(super) lifted: LiftedMachine<M>,
     pub(super) terms: Terms<M>,
     pub(super) context: Box<M::Context>,
     /// When it was given away.

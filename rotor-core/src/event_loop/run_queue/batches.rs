@@ -42,7 +42,7 @@ impl<T: Copy> Batch<T> {
         self.items.capacity()
     }
 
-    pub(super) fn give_back(&mut self) {
+    pub(super) fn shrink(&mut self) {
         self.items();
         give_back_vec(&mut self.items);
     }
@@ -70,7 +70,7 @@ impl<T> Backlog<T> {
 
     /// Returns whether no items of this turn are left.
     #[inline(always)]
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn is_turn_over(&self) -> bool {
         self.left == 0
     }
 
@@ -99,7 +99,7 @@ impl<T> Backlog<T> {
         self.queue.capacity()
     }
 
-    pub(super) fn give_back(&mut self) {
+    pub(super) fn shrink(&mut self) {
         give_back(&mut self.queue);
     }
 }
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_batch_is_done_once_and_leaves_room_for_the_next() {
+    fn a_batch_delivers_its_items_once_and_is_then_cleared() {
         let mut batch = Batch::new();
         batch.items().extend([1, 2]);
         assert_eq!((batch.next(), batch.is_done()), (Some(1), false));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backlog_gives_what_was_there_when_the_turn_began() {
+    fn a_backlog_yields_only_items_from_before_the_turn() {
         let mut backlog = Backlog::new();
         backlog.push(1);
         assert!(backlog.next().is_none());

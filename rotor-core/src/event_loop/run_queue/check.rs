@@ -13,7 +13,7 @@ impl<S> RunQueue<S> {
         &self,
         states: impl Iterator<Item = (Token, CallState)>,
     ) -> Result<(), String> {
-        let runnable = count(self.runnable.iter().chain(self.fresh.iter()));
+        let runnable = count(self.runnable.iter().chain(self.woken_in_create.iter()));
         let overdue = count(self.overdue.iter());
         let deferred = count(self.deferred.iter().map(|(token, _)| token));
         for (token, state) in states {

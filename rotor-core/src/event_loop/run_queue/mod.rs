@@ -44,7 +44,7 @@ pub(super) struct RunQueue<S> {
     /// Machines that woke themselves in `create`, before any other code could wake them, which
     /// needs no synchronization with other threads. They are called in line with the other woken
     /// machines.
-    fresh: Backlog<Token>,
+    woken_in_create: Backlog<Token>,
     wakes: Arc<WakeQueue>,
     parts: WokenParts,
     /// Slots whose deadlines have passed. `timeouts_left` is how many more deadlines may fire in
@@ -73,7 +73,7 @@ impl<S> RunQueue<S> {
             deferred: Backlog::new(),
             woken: Batch::new(),
             wakeups_left: 0,
-            fresh: Backlog::new(),
+            woken_in_create: Backlog::new(),
             wakes,
             parts: WokenParts::new(parts),
             expired: VecDeque::new(),
@@ -101,7 +101,7 @@ impl<S> RunQueue<S> {
     pub(super) fn is_due(&self) -> bool {
         self.has_events()
             || !self.woken.is_done()
-            || !self.fresh.is_empty()
+            || !self.woken_in_create.is_empty()
             || !self.runnable.is_empty()
             || !self.deferred.is_empty()
             || !self.expired.is_empty()
@@ -121,21 +121,22 @@ impl<S> RunQueue<S> {
 
     /// Frees memory that a burst has left in the queues, if that is much. Called once a turn.
     #[inline]
-    pub(super) fn give_back(&mut self) {
+    pub(super) fn shrink_if_large(&mut self) {
         // Not `events`, because the backend limits their number.
         let queued = self.runnable.capacity() + self.deferred.capacity() + self.woken.capacity();
-        let others = self.fresh.capacity() + self.expired.capacity() + self.overdue.capacity();
+        let others =
+            self.woken_in_create.capacity() + self.expired.capacity() + self.overdue.capacity();
         if queued + others > CAPACITY_USUAL {
-            self.give_back_all();
+            self.shrink_all();
         }
     }
 
     #[cold]
-    fn give_back_all(&mut self) {
-        self.runnable.give_back();
-        self.deferred.give_back();
-        self.woken.give_back();
-        self.fresh.give_back();
+    fn shrink_all(&mut self) {
+        self.runnable.shrink();
+        self.deferred.shrink();
+        self.woken.shrink();
+        self.woken_in_create.shrink();
         give_back(&mut self.expired);
         give_back(&mut self.overdue);
     }
@@ -177,7 +178,7 @@ impl<S> RunQueue<S> {
     /// Schedules `ready` for the next turn, with these events and those that come until then.
     pub(super) fn push_again(&mut self, token: Token, state: &mut CallState, events: EventSet) {
         // The machine has more input, perhaps much: other machines' events come first.
-        self.pace.poll_next();
+        self.pace.request_poll();
         state.pending.add_ready(events);
         self.push(token, state);
     }
@@ -209,7 +210,7 @@ pub(super) enum NextWoken {
     /// The slot came from the wake queue.
     Slot(u32),
     /// The machine woke itself in `create`: a call of it is pending.
-    Fresh(Token),
+    WokenInCreate(Token),
 }
 
 /// Wake-ups.
@@ -217,24 +218,24 @@ impl<S> RunQueue<S> {
     /// Returns the next woken machine, including those that were woken by machines in this turn.
     #[inline]
     pub(super) fn next_woken(&mut self) -> Option<NextWoken> {
-        if self.woken.is_done() && self.fresh.is_over() {
+        if self.woken.is_done() && self.woken_in_create.is_turn_over() {
             // Both at once, so that neither kind can starve the other.
             self.wakes.take_all(self.woken.items());
-            self.fresh.begin_turn();
+            self.woken_in_create.begin_turn();
         }
         if self.wakeups_left == 0 {
             return None;
         }
         let next = match self.woken.next() {
             Some(index) => NextWoken::Slot(index),
-            None => NextWoken::Fresh(self.fresh.next()?),
+            None => NextWoken::WokenInCreate(self.woken_in_create.next()?),
         };
         self.wakeups_left -= 1;
         Some(next)
     }
 
     /// Schedules a machine that woke itself in `create` for this turn.
-    pub(super) fn push_fresh(&mut self, token: Token, state: &mut CallState) {
+    pub(super) fn push_woken_in_create(&mut self, token: Token, state: &mut CallState) {
         if state.in_runnable || self.wakes.is_woken(token.index()) {
             // The machine is queued for something else already, or other code knows it and has
             // woken it: one call serves for both.
@@ -243,7 +244,7 @@ impl<S> RunQueue<S> {
         }
         state.pending.add(Calls::WAKEUP_WHOLE);
         state.in_runnable = true;
-        self.fresh.push(token);
+        self.woken_in_create.push(token);
     }
 
     /// Takes a slot's flags from the wake queue. Returns whether the machine itself was woken, not
@@ -264,13 +265,13 @@ impl<S> RunQueue<S> {
     /// been woken by itself or by other code, before the call or during it, which cannot be told
     /// apart. So the wake-up is left for the next turn, where a delay does no harm. There it is a
     /// pending call, and is not postponed again.
-    pub(super) fn note_woken_in_call(&self, state: &mut CallState) {
+    pub(super) fn mark_woken_in_call(&self, state: &mut CallState) {
         state.woken_in_call_of = self.turn;
     }
 
     /// Schedules a machine that woke itself for the next turn. If it is in the list of woken
     /// machines already, one call serves for both.
-    pub(super) fn pend_woke_itself(&mut self, token: Token, state: &mut CallState, is_woken: bool) {
+    pub(super) fn push_self_wakeup(&mut self, token: Token, state: &mut CallState, is_woken: bool) {
         if is_woken {
             self.wakes.wake(token);
         } else {
@@ -281,7 +282,7 @@ impl<S> RunQueue<S> {
 
     /// Returns whether a wake-up must wait for the next turn, because the machine was woken during
     /// its call in this turn, or has a wake-up pending.
-    pub(super) fn is_next_turns(&self, state: &CallState) -> bool {
+    pub(super) fn must_wait_for_next_turn(&self, state: &CallState) -> bool {
         state.woken_in_call_of == self.turn || state.pending.has(Calls::WAKEUP)
     }
 }
@@ -306,20 +307,20 @@ impl<S> RunQueue<S> {
     }
 
     /// Prevents this turn from firing any more deadlines.
-    pub(super) fn hold_expired(&mut self) {
+    pub(super) fn suspend_deadlines(&mut self) {
         self.timeouts_left = 0;
     }
 
     /// Requests a poll if deadlines are left that this turn may not fire, so that they come after
     /// input.
-    pub(super) fn poll_before_expired(&mut self) {
+    pub(super) fn request_poll_for_expired(&mut self) {
         if !self.expired.is_empty() {
-            self.pace.poll_next();
+            self.pace.request_poll();
         }
     }
 
     /// Notes that a deadline has fired.
-    pub(super) fn note_fired(&mut self) {
+    pub(super) fn count_fired(&mut self) {
         self.timeouts_left = self.timeouts_left.saturating_sub(1);
     }
 

@@ -45,15 +45,20 @@ impl Pace {
     }
 
     /// Returns whether a turn may begin without a poll.
-    pub(in crate::event_loop) fn allows_a_turn(&self) -> bool {
+    pub(in crate::event_loop) fn allows_turn_without_poll(&self) -> bool {
         self.turns < TURNS_MAX
     }
 
-    /// Begins a turn after a poll. `is_any` means that the poll ended because of an event, rather
+    /// Begins a turn after a poll. `had_events` means that the poll ended because of an event, rather
     /// than because its time was over.
-    pub(in crate::event_loop) fn begins(&mut self, now: Time, is_any: bool, round: Option<usize>) {
-        self.polled(now, round);
-        if is_any {
+    pub(in crate::event_loop) fn begin_turn_after_poll(
+        &mut self,
+        now: Time,
+        had_events: bool,
+        round: Option<usize>,
+    ) {
+        self.record_poll(now, round);
+        if had_events {
             // The wait ended at an unknown time, and then the thread may have waited for a CPU.
             // Only events from before the wait are sure to have been reported.
             self.reported_until = self.ended_at;
@@ -62,7 +67,7 @@ impl Pace {
 
     /// Notes a poll at `now`. If the poll was full, `round` is how many full polls are needed to
     /// show everything that was ready at the first of them, and the next turn polls again.
-    pub(in crate::event_loop) fn polled(&mut self, now: Time, round: Option<usize>) {
+    pub(in crate::event_loop) fn record_poll(&mut self, now: Time, round: Option<usize>) {
         (self.polled_at, self.reported_until) = (now, now);
         let Some(round) = round else {
             (self.turns, self.round_left) = (0, 0);
@@ -84,12 +89,12 @@ impl Pace {
     /// Returns whether the backend may still hold events from before the round began. A backend
     /// reports events first in, first out, so at the end of a round it has reported all of these.
     #[inline]
-    pub(in crate::event_loop) fn may_have_missed(&self) -> bool {
+    pub(in crate::event_loop) fn may_have_missed_events(&self) -> bool {
         self.round_left > 0
     }
 
     /// Notes the end of a turn.
-    pub(in crate::event_loop) fn turn_ended(&mut self, now: Time) {
+    pub(in crate::event_loop) fn record_turn_end(&mut self, now: Time) {
         self.turns += 1;
         self.ended_at = now;
         if now - self.polled_at >= TIME_MAX {
@@ -98,7 +103,7 @@ impl Pace {
     }
 
     /// Makes the next turn poll.
-    pub(in crate::event_loop) fn poll_next(&mut self) {
+    pub(in crate::event_loop) fn request_poll(&mut self) {
         self.turns = TURNS_MAX;
     }
 }
@@ -128,56 +133,56 @@ mod tests {
     const POLLED: Time = Time::from_nanos(5_000_000);
 
     #[test]
-    fn a_round_has_an_end_though_machines_come_and_go_in_it() {
+    fn a_round_of_polls_ends_even_if_machines_come_and_go() {
         let mut pace = Pace::new(Time::ZERO);
         let rounds = (0..100).filter(|poll| {
-            pace.polled(POLLED, Some(2 + poll % 2));
-            !pace.may_have_missed()
+            pace.record_poll(POLLED, Some(2 + poll % 2));
+            !pace.may_have_missed_events()
         });
         assert!(rounds.count() >= 33);
     }
 
     #[test]
     fn a_new_loop_polls_first() {
-        assert!(!Pace::new(Time::ZERO).allows_a_turn());
+        assert!(!Pace::new(Time::ZERO).allows_turn_without_poll());
     }
 
     #[test]
-    fn what_was_ready_before_a_wait_is_all_that_its_events_tell() {
+    fn a_wait_with_events_surely_reports_only_those_from_before_it() {
         let mut pace = Pace::new(Time::ZERO);
-        pace.turn_ended(POLLED);
+        pace.record_turn_end(POLLED);
         let later = POLLED + Duration::from_millis(3);
-        for (is_any, until) in [(true, POLLED), (false, later)] {
-            pace.begins(later, is_any, None);
+        for (had_events, until) in [(true, POLLED), (false, later)] {
+            pace.begin_turn_after_poll(later, had_events, None);
             assert_eq!(pace.reported_until(), until);
         }
-        pace.begins(later, true, None);
-        pace.polled(later, None);
+        pace.begin_turn_after_poll(later, true, None);
+        pace.record_poll(later, None);
         assert_eq!(pace.reported_until(), later);
     }
 
     #[test]
     fn every_64th_turn_polls() {
         let mut pace = Pace::new(Time::ZERO);
-        pace.polled(POLLED, None);
+        pace.record_poll(POLLED, None);
         for _ in 0..63 {
-            pace.turn_ended(POLLED);
-            assert!(pace.allows_a_turn());
+            pace.record_turn_end(POLLED);
+            assert!(pace.allows_turn_without_poll());
         }
-        pace.turn_ended(POLLED);
-        assert!(!pace.allows_a_turn());
-        pace.polled(POLLED, None);
-        pace.turn_ended(POLLED);
-        assert!(pace.allows_a_turn());
+        pace.record_turn_end(POLLED);
+        assert!(!pace.allows_turn_without_poll());
+        pace.record_poll(POLLED, None);
+        pace.record_turn_end(POLLED);
+        assert!(pace.allows_turn_without_poll());
     }
 
     #[test]
-    fn a_turn_polls_when_the_time_is_over() {
+    fn a_turn_polls_100_microseconds_after_the_last_poll() {
         let after = |nanos| {
             let mut pace = Pace::new(Time::ZERO);
-            pace.polled(POLLED, None);
-            pace.turn_ended(POLLED + Duration::from_nanos(nanos));
-            pace.allows_a_turn()
+            pace.record_poll(POLLED, None);
+            pace.record_turn_end(POLLED + Duration::from_nanos(nanos));
+            pace.allows_turn_without_poll()
         };
         assert!(after(99_999));
         assert!(!after(100_000));
@@ -185,37 +190,37 @@ mod tests {
     }
 
     #[test]
-    fn a_poll_that_was_full_is_followed_by_another_one() {
+    fn a_full_poll_is_followed_by_another() {
         let mut pace = Pace::new(Time::ZERO);
-        pace.polled(POLLED, Some(1));
-        assert!(!pace.allows_a_turn());
-        pace.polled(POLLED, None);
-        assert!(pace.allows_a_turn());
+        pace.record_poll(POLLED, Some(1));
+        assert!(!pace.allows_turn_without_poll());
+        pace.record_poll(POLLED, None);
+        assert!(pace.allows_turn_without_poll());
     }
 
     #[test]
-    fn nothing_was_missed_after_a_poll_that_was_not_full_or_as_many_as_show_all() {
+    fn no_events_are_missed_after_a_whole_round_or_a_poll_with_room() {
         let mut pace = Pace::new(Time::ZERO);
-        assert!(!pace.may_have_missed());
+        assert!(!pace.may_have_missed_events());
         for missed in [true, true, false, true, true, false] {
-            pace.polled(POLLED, Some(3));
-            assert_eq!(pace.may_have_missed(), missed);
+            pace.record_poll(POLLED, Some(3));
+            assert_eq!(pace.may_have_missed_events(), missed);
         }
         for one_poll_shows_all in [1, 0] {
-            pace.polled(POLLED, Some(one_poll_shows_all));
-            assert!(!pace.may_have_missed());
+            pace.record_poll(POLLED, Some(one_poll_shows_all));
+            assert!(!pace.may_have_missed_events());
         }
-        pace.polled(POLLED, Some(3));
-        pace.polled(POLLED, None);
-        assert!(!pace.may_have_missed());
+        pace.record_poll(POLLED, Some(3));
+        pace.record_poll(POLLED, None);
+        assert!(!pace.may_have_missed_events());
     }
 
     #[test]
-    fn whoever_wants_a_poll_gets_it_in_the_next_turn() {
+    fn a_requested_poll_happens_in_the_next_turn() {
         let mut pace = Pace::new(Time::ZERO);
-        pace.polled(POLLED, None);
-        pace.poll_next();
-        pace.turn_ended(POLLED);
-        assert!(!pace.allows_a_turn());
+        pace.record_poll(POLLED, None);
+        pace.request_poll();
+        pace.record_turn_end(POLLED);
+        assert!(!pace.allows_turn_without_poll());
     }
 }

@@ -23,12 +23,12 @@ impl WokenParts {
     #[inline]
     pub(super) fn receive(&mut self, wakes: &WakeQueue) {
         if wakes.has_parts() {
-            self.receive_some(wakes);
+            self.drain_channel(wakes);
         }
     }
 
     #[cold]
-    fn receive_some(&mut self, wakes: &WakeQueue) {
+    fn drain_channel(&mut self, wakes: &WakeQueue) {
         while let Ok(PartWake { token, part, queued }) = self.arriving.try_recv() {
             // A swap rather than a store, to acquire everything that was written before the
             // wake-up.
@@ -42,19 +42,19 @@ impl WokenParts {
     /// Takes the parts of a machine that were woken, in ascending order.
     #[inline]
     pub(in crate::event_loop) fn take(&mut self, token: Token) -> Vec<u32> {
-        if self.woken.is_empty() { Vec::new() } else { self.take_some(token) }
+        if self.woken.is_empty() { Vec::new() } else { self.collect_parts(token) }
     }
 
     /// Does the same into a list that is empty.
     #[inline]
     pub(in crate::event_loop) fn take_into(&mut self, token: Token, parts: &mut Vec<u32>) {
         if !self.woken.is_empty() {
-            *parts = self.take_some(token);
+            *parts = self.collect_parts(token);
         }
     }
 
     #[cold]
-    fn take_some(&mut self, token: Token) -> Vec<u32> {
+    fn collect_parts(&mut self, token: Token) -> Vec<u32> {
         let mut parts = Vec::new();
         while let Some(&entry) = self.woken.range((token, 0)..=(token, u32::MAX)).next() {
             self.woken.remove(&entry);

@@ -62,13 +62,13 @@ impl Pending {
         self.calls = self.calls | Calls::READY;
     }
 
-    pub(in crate::event_loop) fn add_all(&mut self, other: Pending) {
+    pub(in crate::event_loop) fn merge(&mut self, other: Pending) {
         self.events |= other.events;
         self.calls = self.calls | other.calls;
     }
 
     /// Removes these calls. Returns whether they were pending.
-    pub(in crate::event_loop) fn take_one(&mut self, calls: Calls) -> bool {
+    pub(in crate::event_loop) fn remove(&mut self, calls: Calls) -> bool {
         let had = self.has(calls);
         self.calls.0 &= !calls.0;
         had
@@ -87,7 +87,7 @@ impl Pending {
 pub(in crate::event_loop) struct CallState {
     pub(in crate::event_loop) pending: Pending,
     /// In the queue of pending calls (`runnable`), or of machines that woke themselves in `create`
-    /// (`fresh`).
+    /// (`woken_in_create`).
     pub(in crate::event_loop) in_runnable: bool,
     /// In the queue of machines whose deadline had passed when it was set.
     pub(in crate::event_loop) in_overdue: bool,
@@ -99,7 +99,7 @@ pub(in crate::event_loop) struct CallState {
     /// Fills the word of a slot that the state shares with the enum's tag. With a gap between them,
     /// a machine would not be written directly into its slot, but first to a copy of both that
     /// begins in the gap: two writes, and store forwarding fails for the second.
-    pub(super) _fills: u8,
+    pub(super) _padding: u8,
 }
 
 #[cfg(test)]
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_leaves_room_for_a_slots_tag_in_a_word_and_no_gap() {
+    fn a_call_state_and_the_tag_of_a_slot_fill_one_word() {
         assert_eq!(size_of::<CallState>(), 7);
     }
 }

@@ -14,7 +14,7 @@ fn token(index: u32) -> Token {
 }
 
 #[test]
-fn events_come_in_their_order_and_room_for_others_is_left_behind_the_last() {
+fn events_are_delivered_in_order_and_the_batch_is_then_empty() {
     let (mut queue, _) = queue();
     queue.events().push((token(1), EventSet::READABLE));
     queue.events().push((token(0), EventSet::WRITABLE));
@@ -25,7 +25,7 @@ fn events_come_in_their_order_and_room_for_others_is_left_behind_the_last() {
 }
 
 #[test]
-fn a_machine_is_queued_once_and_comes_in_the_next_turn() {
+fn a_machine_is_queued_once_and_called_in_the_next_turn() {
     let (mut queue, _) = queue();
     let (config, mut state) = (Config::new(), CallState::default());
     queue.begin_turn(&config);
@@ -40,17 +40,17 @@ fn a_machine_is_queued_once_and_comes_in_the_next_turn() {
 }
 
 #[test]
-fn a_machine_that_is_called_again_has_the_backend_polled_first() {
+fn a_machine_that_returned_again_requests_a_poll() {
     let (mut queue, _) = queue();
-    queue.pace().polled(crate::Time::ZERO, None);
+    queue.pace().record_poll(crate::Time::ZERO, None);
     let mut state = CallState::default();
     queue.push_again(token(0), &mut state, EventSet::READABLE);
-    assert!(!queue.pace().allows_a_turn());
+    assert!(!queue.pace().allows_turn_without_poll());
     assert!(state.pending.has(Calls::READY) && state.in_runnable);
 }
 
 #[test]
-fn who_waits_for_its_spawn_is_not_queued_for_anything_else() {
+fn a_machine_waiting_for_its_spawn_is_not_queued_for_other_calls() {
     let (mut queue, _) = queue();
     let (config, mut state) = (Config::new(), CallState::default());
     queue.defer_spawn(token(2), &mut state, 's');
@@ -66,7 +66,7 @@ fn who_waits_for_its_spawn_is_not_queued_for_anything_else() {
 }
 
 #[test]
-fn wake_ups_come_until_the_budget_is_spent_those_of_the_turn_included() {
+fn wakeups_made_during_a_turn_count_against_its_budget() {
     let (mut queue, wakes) = queue();
     wakes.wake(token(0));
     wakes.wake(token(1));
@@ -86,57 +86,57 @@ fn wake_ups_come_until_the_budget_is_spent_those_of_the_turn_included() {
 }
 
 #[test]
-fn who_woke_itself_as_it_was_made_is_in_line_with_those_that_were_woken() {
+fn machines_woken_in_create_alternate_with_other_woken_machines() {
     let (mut queue, wakes) = queue();
     let mut states = [CallState::default(); 3];
-    let fresh = |index| Some(NextWoken::Fresh(token(index)));
+    let woken_in_create = |index| Some(NextWoken::WokenInCreate(token(index)));
     queue.begin_turn(&Config::new().wakeups_per_turn(4));
-    queue.push_fresh(token(0), &mut states[0]);
+    queue.push_woken_in_create(token(0), &mut states[0]);
     assert!(states[0].pending.has(Calls::WAKEUP_WHOLE) && !wakes.is_woken(0) && queue.is_due());
-    assert_eq!(queue.next_woken(), fresh(0));
+    assert_eq!(queue.next_woken(), woken_in_create(0));
     // One that is made by each call does not keep others out that were woken before.
-    queue.push_fresh(token(1), &mut states[1]);
+    queue.push_woken_in_create(token(1), &mut states[1]);
     wakes.wake(token(0));
     assert_eq!(queue.next_woken(), Some(NextWoken::Slot(0)));
     queue.take_wakeup(0);
-    queue.push_fresh(token(2), &mut states[2]);
-    assert_eq!((queue.next_woken(), queue.next_woken()), (fresh(1), fresh(2)));
+    queue.push_woken_in_create(token(2), &mut states[2]);
+    assert_eq!((queue.next_woken(), queue.next_woken()), (woken_in_create(1), woken_in_create(2)));
     states[0] = CallState { in_runnable: true, ..CallState::default() };
-    queue.push_fresh(token(0), &mut states[0]);
+    queue.push_woken_in_create(token(0), &mut states[0]);
     assert!(wakes.is_woken(0) && states[0].pending.is_empty(), "it is queued already");
     assert!(queue.next_woken().is_none() && queue.is_due(), "the budget is spent");
 }
 
 #[test]
-fn who_woke_itself_is_called_in_the_next_turn() {
+fn a_self_wakeup_is_delivered_in_the_next_turn() {
     let (mut queue, _) = queue();
     let (config, mut state) = (Config::new(), CallState::default());
     queue.begin_turn(&config);
-    assert!(!queue.is_next_turns(&state));
-    queue.note_woken_in_call(&mut state);
-    assert!(queue.is_next_turns(&state));
+    assert!(!queue.must_wait_for_next_turn(&state));
+    queue.mark_woken_in_call(&mut state);
+    assert!(queue.must_wait_for_next_turn(&state));
     queue.begin_turn(&config);
-    assert!(!queue.is_next_turns(&state));
+    assert!(!queue.must_wait_for_next_turn(&state));
     state.pending.add(Calls::WAKEUP);
-    assert!(queue.is_next_turns(&state), "one call for both");
+    assert!(queue.must_wait_for_next_turn(&state), "one call for both");
 }
 
 #[test]
-fn deadlines_left_over_wait_for_a_turn_that_has_polled() {
+fn deadlines_beyond_the_budget_wait_for_the_next_poll() {
     let (mut queue, _) = queue();
     queue.begin_turn(&Config::new().timeouts_per_turn(1));
-    queue.pace().polled(crate::Time::ZERO, None);
+    queue.pace().record_poll(crate::Time::ZERO, None);
     let due = |index| Due { tick: crate::Time::ZERO, index };
     queue.expired_mut().extend([due(4), due(5)]);
     assert_eq!(queue.next_expired(), Some(4));
-    queue.note_fired();
+    queue.count_fired();
     assert_eq!(queue.next_expired(), None);
-    queue.poll_before_expired();
-    assert!(!queue.pace().allows_a_turn() && queue.is_due());
+    queue.request_poll_for_expired();
+    assert!(!queue.pace().allows_turn_without_poll() && queue.is_due());
 }
 
 #[test]
-fn overdue_machines_are_called_once_and_those_of_the_turn_so_far() {
+fn overdue_machines_are_called_once_and_later_ones_next_turn() {
     let (mut queue, _) = queue();
     let (config, mut states) = (Config::new(), [CallState::default(); 3]);
     queue.begin_turn(&config);
@@ -153,7 +153,7 @@ fn overdue_machines_are_called_once_and_those_of_the_turn_so_far() {
 }
 
 #[test]
-fn a_burst_of_deferred_spawns_gives_its_memory_back() {
+fn memory_of_a_burst_of_deferred_spawns_is_freed() {
     let (mut queue, _) = queue();
     for index in 0..20_000 {
         queue.defer_spawn(token(index), &mut CallState::default(), 's');
@@ -161,6 +161,6 @@ fn a_burst_of_deferred_spawns_gives_its_memory_back() {
     queue.begin_turn(&Config::new());
     while queue.next_deferred_spawn().is_some() {}
     assert!(queue.deferred.capacity() >= 20_000);
-    queue.give_back();
+    queue.shrink_if_large();
     assert!(queue.deferred.capacity() < 8_192, "{}", queue.deferred.capacity());
 }

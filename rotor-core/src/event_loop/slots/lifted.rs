@@ -1,4 +1,4 @@
-//! `Lifted`: a machine that is out of its slot, for its handler.
+//! `LiftedMachine`: a machine that is out of its slot, for its handler.
 
 use std::mem::{self, ManuallyDrop};
 
@@ -8,16 +8,16 @@ use crate::guard::drop_guarded;
 
 /// A machine that was lifted out of its slot, or none. This is not the whole slot, from which the
 /// machine would be copied once more.
-pub(in crate::event_loop) type Lifted<M> = Option<M>;
+pub(in crate::event_loop) type LiftedMachine<M> = Option<M>;
 
 /// A lifted machine while it is called in place. If the call panics, the machine is dropped at
-/// once, as for [`InCall`].
-pub(in crate::event_loop) struct LiftedInCall<'a, M>(&'a mut Lifted<M>);
+/// once, as for [`SlotCallGuard`].
+pub(in crate::event_loop) struct LiftedCallGuard<'a, M>(&'a mut LiftedMachine<M>);
 
-impl<'a, M> LiftedInCall<'a, M> {
+impl<'a, M> LiftedCallGuard<'a, M> {
     #[inline(always)]
-    pub(in crate::event_loop) fn of(lifted: &'a mut Lifted<M>) -> LiftedInCall<'a, M> {
-        LiftedInCall(lifted)
+    pub(in crate::event_loop) fn of(lifted: &'a mut LiftedMachine<M>) -> LiftedCallGuard<'a, M> {
+        LiftedCallGuard(lifted)
     }
 
     #[inline(always)]
@@ -27,12 +27,12 @@ impl<'a, M> LiftedInCall<'a, M> {
 
     /// Ends the call without a panic.
     #[inline(always)]
-    pub(in crate::event_loop) fn let_go(self) {
+    pub(in crate::event_loop) fn finish(self) {
         mem::forget(self);
     }
 }
 
-impl<M> Drop for LiftedInCall<'_, M> {
+impl<M> Drop for LiftedCallGuard<'_, M> {
     fn drop(&mut self) {
         drop_lifted(self.0);
     }
@@ -41,11 +41,11 @@ impl<M> Drop for LiftedInCall<'_, M> {
 /// Not inlined, so that calls are small.
 #[cold]
 #[inline(never)]
-fn drop_lifted<M>(lifted: &mut Lifted<M>) {
-    drop_guarded(lifted.take(), GONE);
+fn drop_lifted<M>(lifted: &mut LiftedMachine<M>) {
+    drop_guarded(lifted.take(), PANICKED);
 }
 
-const GONE: &str = "a machine whose handler had panicked";
+const PANICKED: &str = "a machine whose handler had panicked";
 
 impl<M> Slot<M> {
     #[inline(always)]
@@ -61,13 +61,13 @@ impl<M> Slot<M> {
 /// once: values in it, such as a port or a held lock, can see the panic only during unwinding. The
 /// drop is guarded, because it may panic as well, and a second panic that leaves a drop during
 /// unwinding aborts the process.
-pub(in crate::event_loop) struct InCall<'a, M, F: FnMut(&M)> {
+pub(in crate::event_loop) struct SlotCallGuard<'a, M, F: FnMut(&M)> {
     pub(super) slot: &'a mut Slot<M>,
     /// Called with a machine that has panicked, before it is dropped. Does not panic.
-    pub(super) panics: F,
+    pub(super) on_panic: F,
 }
 
-impl<M, F: FnMut(&M)> InCall<'_, M, F> {
+impl<M, F: FnMut(&M)> SlotCallGuard<'_, M, F> {
     #[inline(always)]
     pub(in crate::event_loop) fn machine(&mut self) -> Option<&mut M> {
         match self.slot {
@@ -88,7 +88,7 @@ impl<M, F: FnMut(&M)> InCall<'_, M, F> {
     /// Ends the call without a panic; the machine stays in its slot. Returns the state of its
     /// calls.
     #[inline(always)]
-    pub(in crate::event_loop) fn let_go(self) -> CallState {
+    pub(in crate::event_loop) fn finish(self) -> CallState {
         let in_call = ManuallyDrop::new(self);
         match *in_call.slot {
             Slot::Waiting { state, .. } => state,
@@ -97,10 +97,10 @@ impl<M, F: FnMut(&M)> InCall<'_, M, F> {
     }
 }
 
-impl<M, F: FnMut(&M)> Drop for InCall<'_, M, F> {
+impl<M, F: FnMut(&M)> Drop for SlotCallGuard<'_, M, F> {
     fn drop(&mut self) {
         if let Slot::Waiting { machine, .. } = self.slot {
-            (self.panics)(machine);
+            (self.on_panic)(machine);
         }
         drop_panicked(self.slot);
     }
@@ -116,5 +116,5 @@ fn drop_panicked<M>(slot: &mut Slot<M>) {
         _ => CallState::default(),
     };
     let gone = mem::replace(slot, Slot::Running { state });
-    drop_guarded(gone, GONE);
+    drop_guarded(gone, PANICKED);
 }

@@ -21,8 +21,8 @@ use std::collections::{TryReserveError, VecDeque};
 use std::mem;
 use std::sync::Arc;
 
-use self::lifted::InCall;
-pub(super) use self::lifted::{Lifted, LiftedInCall};
+use self::lifted::SlotCallGuard;
+pub(super) use self::lifted::{LiftedCallGuard, LiftedMachine};
 use self::slot::{NONE, Slot};
 use super::run_queue::{CallState, Calls};
 use crate::guard::{drop_guarded, log_guarded};
@@ -46,7 +46,7 @@ pub(super) struct Slots<M> {
     wakes: Arc<WakeQueue>,
     deadlines: Timers,
     /// When each machine was made, in whole seconds; `None` if this is not recorded.
-    made: Option<Vec<u32>>,
+    creation_times: Option<Vec<u32>>,
 }
 
 impl<M> Slots<M> {
@@ -68,34 +68,34 @@ impl<M> Slots<M> {
             unusable: 0,
             wakes,
             deadlines,
-            made: None,
+            creation_times: None,
         })
     }
 
     /// Starts recording when machines are made.
     pub(super) fn keep_ages(&mut self) {
-        self.made = Some(Vec::new());
+        self.creation_times = Some(Vec::new());
     }
 
     /// Records when a machine was made.
     #[inline]
-    pub(super) fn note_made(&mut self, token: Token, now: Time) {
-        let Some(made) = &mut self.made else { return };
+    pub(super) fn record_creation_time(&mut self, token: Token, now: Time) {
+        let Some(times) = &mut self.creation_times else { return };
         let (index, seconds) = (token.index() as usize, now.as_nanos() / 1_000_000_000);
-        if index >= made.len() {
-            made.resize(index + 1, 0);
+        if index >= times.len() {
+            times.resize(index + 1, 0);
         }
-        made[index] = u32::try_from(seconds).unwrap_or(u32::MAX);
+        times[index] = u32::try_from(seconds).unwrap_or(u32::MAX);
     }
 
     /// Returns when the machine of a slot was made, to the second.
-    pub(super) fn made(&self, index: u32) -> Option<Time> {
-        let seconds = self.made.as_ref()?.get(index as usize)?;
+    pub(super) fn creation_time(&self, index: u32) -> Option<Time> {
+        let seconds = self.creation_times.as_ref()?.get(index as usize)?;
         Some(Time::from_nanos(u64::from(*seconds) * 1_000_000_000))
     }
 
     /// Returns whether calls are pending for the machine of a slot.
-    pub(super) fn is_due(&self, index: u32) -> bool {
+    pub(super) fn has_pending_calls(&self, index: u32) -> bool {
         match self.slots.get(index as usize) {
             Some(Slot::Waiting { state, .. } | Slot::Running { state }) => {
                 !state.pending.is_empty()
@@ -167,16 +167,16 @@ impl<M> Slots<M> {
 
     /// Lends a machine that can be called, for a call in its slot.
     ///
-    /// The loop does nothing else meanwhile. If the machine panics, `panics` is called with it, it
+    /// The loop does nothing else meanwhile. If the machine panics, `on_panic` is called with it, it
     /// is dropped, and its slot becomes `Running`, as if the handler had taken it by value.
     #[inline(always)]
-    pub(super) fn for_call<F: FnMut(&M)>(
+    pub(super) fn lend_for_call<F: FnMut(&M)>(
         &mut self,
         token: Token,
-        panics: F,
-    ) -> Option<InCall<'_, M, F>> {
+        on_panic: F,
+    ) -> Option<SlotCallGuard<'_, M, F>> {
         match self.slots.get_mut(token.index() as usize)? {
-            slot @ Slot::Waiting { .. } => Some(InCall { slot, panics }),
+            slot @ Slot::Waiting { .. } => Some(SlotCallGuard { slot, on_panic }),
             _ => None,
         }
     }
@@ -190,7 +190,7 @@ impl<M> Slots<M> {
 
     /// Does the same for a machine that is known to be there.
     #[inline(always)]
-    pub(super) fn lift(&mut self, index: u32) -> Lifted<M> {
+    pub(super) fn lift(&mut self, index: u32) -> LiftedMachine<M> {
         let slot = self.slots.get_mut(index as usize)?;
         let Slot::Waiting { state, .. } = *slot else { return None };
         mem::replace(slot, Slot::Running { state }).into_machine()
@@ -207,7 +207,7 @@ impl<M> Slots<M> {
             *slot = Slot::Waiting { state, machine };
             return state;
         }
-        misplaced(machine, token)
+        reject_misplaced(machine, token)
     }
 
     /// Ends a running slot whose machine is gone: its generation and its deadline.
@@ -305,7 +305,7 @@ impl<M> Slots<M> {
     }
 
     /// Returns whether the machine with this token exists, in its slot or in a handler.
-    pub(super) fn is_there(&self, token: Token) -> bool {
+    pub(super) fn contains(&self, token: Token) -> bool {
         // A token that was made from a number may have the generation of a slot's next machine.
         self.is_current(token)
             && matches!(
@@ -350,7 +350,7 @@ impl<M> Slots<M> {
     }
 
     /// Returns how many deadlines are in the wheel, including some that were removed since.
-    pub(super) fn armed(&self) -> usize {
+    pub(super) fn armed_deadlines(&self) -> usize {
         self.deadlines.queued()
     }
 
@@ -375,7 +375,7 @@ impl<M> Slots<M> {
 /// machine in the slot stays.
 #[cold]
 #[inline(never)]
-fn misplaced<T>(machine: T, token: Token) -> CallState {
+fn reject_misplaced<T>(machine: T, token: Token) -> CallState {
     // Before the assertion: a panic of the drop during unwinding would abort the process.
     drop_guarded(machine, "a machine without a slot");
     log_guarded!(error, "machine {token} was put into a slot that is not its own, and is dropped");

@@ -18,7 +18,7 @@ fn a_slot_costs_at_most_a_word_beside_its_machine() {
 }
 
 #[test]
-fn a_token_of_before_finds_nothing() {
+fn a_stale_token_finds_no_machine() {
     let (mut slots, _) = slots(1);
     let first = slots.reserve().expect("a slot");
     assert!(slots.reserve().is_none(), "there is one only");
@@ -35,7 +35,7 @@ fn a_token_of_before_finds_nothing() {
 }
 
 #[test]
-fn a_slot_with_a_wake_up_in_the_list_waits_for_it() {
+fn a_slot_with_a_queued_wakeup_is_not_reused_until_it_is_taken() {
     let (mut slots, wakes) = slots(1);
     let token = slots.reserve().expect("a slot");
     wakes.wake(token);
@@ -51,7 +51,7 @@ fn a_slot_with_a_wake_up_in_the_list_waits_for_it() {
 }
 
 #[test]
-fn what_comes_for_a_running_machine_is_kept() {
+fn calls_for_a_running_machine_stay_pending() {
     let (mut slots, _) = slots(1);
     let token = slots.reserve().expect("a slot");
     slots.state(token).expect("it is running").pending.add_ready(EventSet::READABLE);
@@ -66,7 +66,7 @@ fn what_comes_for_a_running_machine_is_kept() {
 }
 
 #[test]
-fn a_machine_can_be_called_unless_a_call_is_pending_that_comes_first() {
+fn a_machine_can_be_called_unless_an_earlier_call_is_pending() {
     let (mut slots, _) = slots(1);
     let token = slots.reserve().expect("a slot");
     slots.put(token, 1);
@@ -75,7 +75,7 @@ fn a_machine_can_be_called_unless_a_call_is_pending_that_comes_first() {
     assert!(slots.can_be_called_unless(token, Calls::WAKEUP) && slots.can_be_called(token));
     let lifted = slots.take(token).expect("it is in its slot");
     assert!(slots.take(token).is_none() && slots.machine_at(token.index()).is_none());
-    assert!(!slots.can_be_called(token) && slots.for_call(token, |_| ()).is_none());
+    assert!(!slots.can_be_called(token) && slots.lend_for_call(token, |_| ()).is_none());
     slots.put(token, lifted);
     slots.state(token).expect("it is there").in_deferred = true;
     assert!(!slots.can_be_called(token), "it waits for its spawn");
@@ -101,7 +101,7 @@ fn a_deadline_ends_with_its_machine() {
 #[test]
 #[cfg(debug_assertions)]
 #[should_panic(expected = "was put into a slot that is not its own")]
-fn a_machine_put_over_another_one_is_a_bug() {
+fn a_put_into_an_occupied_slot_is_a_bug() {
     let (mut slots, _) = slots(1);
     let token = slots.reserve().expect("a slot");
     slots.put(token, 1);
@@ -111,7 +111,7 @@ fn a_machine_put_over_another_one_is_a_bug() {
 #[test]
 #[cfg(debug_assertions)]
 #[should_panic(expected = "which was not with a handler")]
-fn the_end_of_a_machine_that_is_gone_is_a_bug() {
+fn a_second_end_of_a_machine_is_a_bug() {
     let (mut slots, _) = slots(1);
     let token = slots.reserve().expect("a slot");
     slots.end(token);
@@ -120,7 +120,7 @@ fn the_end_of_a_machine_that_is_gone_is_a_bug() {
 
 #[test]
 #[cfg(not(debug_assertions))]
-fn after_a_bug_the_machine_that_is_in_the_slot_stays_and_is_counted_once() {
+fn a_misplaced_machine_in_a_release_build_leaves_the_slot_unchanged() {
     let (mut slots, _) = slots(1);
     let token = slots.reserve().expect("a slot");
     slots.put(token, 1);
@@ -133,7 +133,7 @@ fn after_a_bug_the_machine_that_is_in_the_slot_stays_and_is_counted_once() {
 
 /// Random operations against a map from token to machine.
 #[test]
-fn it_does_what_a_map_does() {
+fn slots_behave_like_a_map_under_random_operations() {
     let mut random = fastrand::Rng::with_seed(3);
     let (mut slots, wakes) = slots(32);
     let mut model: BTreeMap<Token, u32> = BTreeMap::new();
@@ -192,7 +192,7 @@ fn it_does_what_a_map_does() {
 }
 
 #[test]
-fn a_wake_up_of_a_slot_that_was_never_used_frees_nothing() {
+fn a_wakeup_of_an_unused_slot_frees_nothing() {
     let (wakes, _) = WakeQueue::new(2, Arc::new(NoWaker)).expect("memory");
     let mut slots = Slots::<u8>::new(2, Arc::new(wakes), Time::ZERO).expect("memory");
     assert!(!slots.reclaim(1) && slots.vacant() == 2);
