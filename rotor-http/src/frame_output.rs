@@ -70,8 +70,8 @@ impl FrameOutput {
     ///
     /// The window is too large: the peer's fault, which ends the connection.
     pub(crate) fn grow(&mut self, octets: u32) -> Result<bool, Violation> {
-        let was_shut = self.window.octets() == 0;
-        self.window.change_of_all(i64::from(octets))?;
+        let was_shut = self.window.credit() == 0;
+        self.window.change_or_fail_connection(i64::from(octets))?;
         Ok(was_shut)
     }
 
@@ -82,7 +82,7 @@ impl FrameOutput {
     }
 
     /// Returns the encoder for the next block. A block that is not written must be [taken
-    /// back](HpackEncoder::take_back).
+    /// back](HpackEncoder::discard_block).
     #[inline]
     pub(crate) fn encoder(&mut self) -> &mut HpackEncoder {
         &mut self.encoder
@@ -93,7 +93,7 @@ impl FrameOutput {
     pub(crate) fn fits(&mut self, block: &[u8], room: usize, output: &Output) -> bool {
         let fits = output.is_empty() || block.len() + FRAME_HEADER_BYTES <= room;
         if !fits {
-            self.encoder.take_back();
+            self.encoder.discard_block();
         }
         fits
     }
@@ -141,7 +141,7 @@ impl FrameOutput {
     #[inline(always)]
     pub(crate) fn put_data(&mut self, data: Data<'_>, room: usize, output: &mut Output) -> PutData {
         let Data { stream, body, left, is_all, window } = data;
-        let allowed = left.min(PAYLOAD_BYTES_MAX).min(window.octets()).min(self.window.octets());
+        let allowed = left.min(PAYLOAD_BYTES_MAX).min(window.credit()).min(self.window.credit());
         if allowed == 0 {
             return PutData::NoWindow;
         }
@@ -260,7 +260,7 @@ mod tests {
         ] {
             let (mut frames, mut block) = (FrameOutput::new(), Vec::new());
             frames.apply(&sizes.concat()).expect("all are allowed");
-            frames.encoder().begin(&mut block);
+            frames.encoder().start_block(&mut block);
             assert_eq!(block, expected, "{sizes:?}");
             assert_eq!(frames.peer().header_table_size.to_be_bytes(), sizes[sizes.len() - 1][2..]);
         }
@@ -324,11 +324,11 @@ mod tests {
                 put(&mut output, b"before");
             }
             let mut block = Vec::new();
-            frames.encoder().begin(&mut block);
+            frames.encoder().start_block(&mut block);
             assert_eq!(block, [0x20], "it was taken back before, or not written");
             assert_eq!(frames.fits(&block, room, &output), fits, "{room}");
             if is_empty {
-                frames.encoder().take_back();
+                frames.encoder().discard_block();
             }
         }
     }
@@ -339,7 +339,7 @@ mod tests {
         assert_eq!(frames.grow(1), Ok(false));
         frames.take(65_536);
         assert_eq!(frames.grow(5), Ok(true));
-        assert_eq!(frames.window().octets(), 5);
+        assert_eq!(frames.window().credit(), 5);
         assert_eq!(frames.grow((1 << 31) - 6), Ok(false));
         assert!(matches!(
             frames.grow(1),
@@ -347,7 +347,7 @@ mod tests {
         ));
         // Streams have a window of their own, of the size that the peer says last.
         assert_eq!(frames.apply(&[0, 4, 0, 0, 0, 7]), Ok(7 - 65_535));
-        assert_eq!(frames.stream_window().octets(), 7);
+        assert_eq!(frames.stream_window().credit(), 7);
     }
 
     /// Puts a frame of a body of `len` octets. Returns what became of it, what is left of both
@@ -366,7 +366,7 @@ mod tests {
         let put = frames.put_data(data, room, &mut output);
         let octets = if let PutData::Sent(sent) = &put { sent.octets } else { 0 };
         assert_eq!(body.len(), len - octets);
-        (put, window.octets(), frames.window.octets(), output.front().to_vec())
+        (put, window.credit(), frames.window.credit(), output.front().to_vec())
     }
 
     #[test]

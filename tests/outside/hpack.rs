@@ -54,7 +54,7 @@ fn octets(hexadecimal: &str) -> Vec<u8> {
 fn decoded(decoder: &mut HpackDecoder, block: &[u8], what: &str) -> Pairs {
     let mut list = FieldList::new();
     decoder.decode(block, &mut list, &BOUNDS).unwrap_or_else(|error| panic!("{what}: {error}"));
-    assert!(!list.is_over(), "{what}: not all was kept");
+    assert!(!list.is_truncated(), "{what}: not all was kept");
     let text = |octets: &[u8]| String::from_utf8(octets.to_vec()).expect("text");
     list.fields().iter().map(|field| (field.name.to_owned(), text(field.value))).collect()
 }

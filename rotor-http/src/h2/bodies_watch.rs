@@ -24,24 +24,24 @@ impl BodiesWatch {
     }
 
     /// Counts a complete DATA frame of this many bytes.
-    pub(crate) fn take(&mut self, octets: usize, limits: &Limits, now: Time) {
-        self.count(octets, limits, now);
+    pub(crate) fn count_frame(&mut self, bytes: usize, limits: &Limits, now: Time) {
+        self.count_bytes(bytes, limits, now);
         self.counted = 0;
     }
 
     /// Counts what has arrived of the incomplete frame at the start of the input, if it is DATA.
-    pub(crate) fn look(&mut self, input: &[u8], limits: &Limits, now: Time) {
+    pub(crate) fn count_partial(&mut self, input: &[u8], limits: &Limits, now: Time) {
         if let Some(header) = FrameHeader::read(input)
             && header.kind == kind::DATA
         {
-            let come = input.len() - FRAME_HEADER_BYTES;
-            self.count(come.min(header.len), limits, now);
+            let arrived = input.len() - FRAME_HEADER_BYTES;
+            self.count_bytes(arrived.min(header.len), limits, now);
         }
     }
 
-    fn count(&mut self, octets: usize, limits: &Limits, now: Time) {
-        let more = octets.saturating_sub(self.counted);
-        self.counted = octets;
+    fn count_bytes(&mut self, bytes: usize, limits: &Limits, now: Time) {
+        let more = bytes.saturating_sub(self.counted);
+        self.counted = bytes;
         self.watch.pass(more as u64, rate(limits), now);
     }
 
@@ -52,8 +52,8 @@ impl BodiesWatch {
     /// window are less than a step, since other bodies may occupy the rest; and if `unsent` bytes
     /// of our output wait, since the peer may not have received a WINDOW_UPDATE among them.
     pub(crate) fn until(&self, left: u32, unsent: usize, limits: &Limits, now: Time) -> Time {
-        let is_held_up = unsent > 0 || u64::from(left) < limits.body_step().0;
-        if is_held_up { now + limits.body_grace } else { self.watch.until() }
+        let is_blocked = unsent > 0 || u64::from(left) < limits.body_step().0;
+        if is_blocked { now + limits.body_grace } else { self.watch.until() }
     }
 }
 
@@ -71,25 +71,26 @@ mod tests {
         let late = |watch: &BodiesWatch| watch.until(65_535, 0, &limits, second(0));
         let mut watch = BodiesWatch::new(&limits, second(0));
         assert_eq!(late(&watch), second(100));
-        let frame = |kind, come| [&frame_header(20, kind, 0, 1)[..], &vec![0; come][..]].concat();
+        let frame =
+            |kind, arrived| [&frame_header(20, kind, 0, 1)[..], &vec![0; arrived][..]].concat();
         // Late: so each octet buys a second, and none is more than is allowed ahead.
         let now = second(90);
-        for (kind, come, until) in [
+        for (kind, arrived, until) in [
             (kind::DATA, 0, 100),
             (kind::DATA, 3, 103),
             (kind::DATA, 3, 103),
             (kind::HEADERS, 19, 103),
             (kind::DATA, 5, 105),
         ] {
-            watch.look(&frame(kind, come), &limits, now);
-            assert_eq!(late(&watch), second(until), "{come} of {kind}");
+            watch.count_partial(&frame(kind, arrived), &limits, now);
+            assert_eq!(late(&watch), second(until), "{arrived} of {kind}");
         }
-        watch.look(&frame(kind::DATA, 0)[..8], &limits, now);
+        watch.count_partial(&frame(kind::DATA, 0)[..8], &limits, now);
         assert_eq!(late(&watch), second(105), "no header yet");
-        watch.take(20, &limits, now);
+        watch.count_frame(20, &limits, now);
         assert_eq!(late(&watch), second(120), "the rest");
         // What is there of the next one, and what comes behind it.
-        watch.look(&frame(kind::DATA, 30), &limits, now);
+        watch.count_partial(&frame(kind::DATA, 30), &limits, now);
         assert_eq!(late(&watch), second(140));
     }
 

@@ -21,7 +21,7 @@ pub(crate) struct FieldBlock {
     pub(crate) stream: u32,
     /// Whether the stream ends with the block.
     pub(crate) is_end: bool,
-    pub(crate) octets: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     /// When the whole block must have arrived.
     pub(crate) until: Time,
     continuations: u32,
@@ -30,7 +30,7 @@ pub(crate) struct FieldBlock {
 impl FieldBlock {
     /// Starts a block with the fragment of a HEADERS frame.
     pub(crate) fn new(stream: u32, is_end: bool, fragment: &[u8], until: Time) -> FieldBlock {
-        FieldBlock { stream, is_end, octets: fragment.to_vec(), until, continuations: 0 }
+        FieldBlock { stream, is_end, bytes: fragment.to_vec(), until, continuations: 0 }
     }
 
     /// Adds the fragment of a CONTINUATION frame.
@@ -40,12 +40,12 @@ impl FieldBlock {
     /// The peer's fault, which ends the connection: the block exceeds its limits.
     pub(crate) fn push(&mut self, fragment: &[u8], bounds: BlockBounds) -> Result<(), Violation> {
         self.continuations += 1;
-        let is_beyond = self.octets.len() + fragment.len() > bounds.bytes_max
+        let is_beyond = self.bytes.len() + fragment.len() > bounds.bytes_max
             || self.continuations > bounds.continuations_max;
         if is_beyond {
             return Err(Violation::flood("a block of fields without end"));
         }
-        self.octets.extend_from_slice(fragment);
+        self.bytes.extend_from_slice(fragment);
         Ok(())
     }
 
@@ -89,8 +89,8 @@ mod tests {
 
     const BOUNDS: BlockBounds = BlockBounds { bytes_max: 10, continuations_max: 3 };
 
-    fn block(octets: usize) -> FieldBlock {
-        FieldBlock::new(5, true, &vec![b'x'; octets], Time::NEVER)
+    fn block(bytes: usize) -> FieldBlock {
+        FieldBlock::new(5, true, &vec![b'x'; bytes], Time::NEVER)
     }
 
     #[test]
@@ -98,7 +98,7 @@ mod tests {
         for (more, refused) in [(3, None), (4, None), (5, Some(ErrorCode::EnhanceYourCalm))] {
             let mut block = block(6);
             assert_eq!(code(block.push(&vec![b'y'; more], BOUNDS)), refused, "6 and {more}");
-            assert_eq!(block.octets.len(), if refused.is_some() { 6 } else { 6 + more });
+            assert_eq!(block.bytes.len(), if refused.is_some() { 6 } else { 6 + more });
         }
     }
 

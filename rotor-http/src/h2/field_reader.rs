@@ -14,7 +14,7 @@ const TABLE_BYTES_MAX: usize = 4096;
 
 /// How much of a block is decoded, in multiples of what is kept. Decoding keeps the tables in step,
 /// so that a large head fails only its own message, and a request can be responded to (431).
-const DECODED_TIMES: usize = 4;
+const DECODED_FACTOR: usize = 4;
 
 /// How much of a block is accepted, and how many of its fields are kept.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ impl FieldBounds {
             list: Bounds {
                 list_bytes_max: bytes_max,
                 fields_max: limits.fields_max + pseudo_fields,
-                decoded_bytes_max: bytes_max.saturating_mul(DECODED_TIMES),
+                decoded_bytes_max: bytes_max.saturating_mul(DECODED_FACTOR),
             },
         }
     }
@@ -42,7 +42,7 @@ impl FieldBounds {
 
 /// The stream whose fields were decoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct FieldsOf {
+pub(crate) struct FieldBlockInfo {
     pub(crate) stream: u32,
     /// Whether the stream ends with the fields.
     pub(crate) is_end: bool,
@@ -88,12 +88,12 @@ impl FieldReader {
         list: &mut FieldList,
         bounds: &FieldBounds,
     ) -> Result<(), Violation> {
-        self.decoder.decode(block, list, &bounds.list).map_err(broken)
+        self.decoder.decode(block, list, &bounds.list).map_err(to_violation)
     }
 
     /// Starts a block whose rest must arrive by `until`.
-    pub(crate) fn begin(&mut self, of: FieldsOf, fragment: &[u8], until: Time) {
-        self.block = Some(Box::new(FieldBlock::new(of.stream, of.is_end, fragment, until)));
+    pub(crate) fn start_block(&mut self, info: FieldBlockInfo, fragment: &[u8], until: Time) {
+        self.block = Some(Box::new(FieldBlock::new(info.stream, info.is_end, fragment, until)));
     }
 
     /// Adds a fragment to the block. Returns the block's stream once all of it has been decoded.
@@ -101,13 +101,13 @@ impl FieldReader {
     /// # Errors
     ///
     /// As for [`read`](FieldReader::read); also if there is no such block.
-    pub(crate) fn go_on(
+    pub(crate) fn continue_block(
         &mut self,
         fragment: &[u8],
         is_last: bool,
         list: &mut FieldList,
         bounds: &FieldBounds,
-    ) -> Result<Option<FieldsOf>, Violation> {
+    ) -> Result<Option<FieldBlockInfo>, Violation> {
         let Some(block) = &mut self.block else {
             return Err(Violation::protocol("CONTINUATION of nothing"));
         };
@@ -116,12 +116,12 @@ impl FieldReader {
             return Ok(None);
         }
         let Some(block) = self.block.take() else { return Ok(None) };
-        self.read(&block.octets, list, bounds)?;
-        Ok(Some(FieldsOf { stream: block.stream, is_end: block.is_end }))
+        self.read(&block.bytes, list, bounds)?;
+        Ok(Some(FieldBlockInfo { stream: block.stream, is_end: block.is_end }))
     }
 
     /// Returns whether there is an incomplete block.
-    pub(crate) fn is_under_way(&self) -> bool {
+    pub(crate) fn has_partial_block(&self) -> bool {
         self.block.is_some()
     }
 
@@ -153,7 +153,7 @@ impl FieldReader {
 }
 
 #[cold]
-fn broken(error: HpackError) -> Violation {
+fn to_violation(error: HpackError) -> Violation {
     match error {
         HpackError::TooLarge => Violation::flood(error.why()),
         _ => Violation::Connection(ErrorCode::CompressionError, error.why()),
@@ -169,7 +169,7 @@ mod tests {
     use crate::h2::frame_writer::frame_header;
     use crate::h2::hpack::HpackEncoder;
 
-    const OF: FieldsOf = FieldsOf { stream: 5, is_end: true };
+    const INFO: FieldBlockInfo = FieldBlockInfo { stream: 5, is_end: true };
 
     /// A head of 100 octets, with 32 for each field, has two fields beside its one pseudo-field.
     fn bounds() -> FieldBounds {
@@ -178,7 +178,7 @@ mod tests {
 
     fn block(fields: &[(&str, &str)]) -> Vec<u8> {
         let (mut encoder, mut block) = (HpackEncoder::new(), Vec::new());
-        encoder.begin(&mut block);
+        encoder.start_block(&mut block);
         for (name, value) in fields {
             encoder.field(name.as_bytes(), value.as_bytes(), &mut block);
         }
@@ -187,22 +187,23 @@ mod tests {
 
     #[test]
     fn a_block_is_the_same_in_one_frame_and_in_several() {
-        let octets = block(&[("a", "b"), ("c", "d")]);
+        let bytes = block(&[("a", "b"), ("c", "d")]);
         let (mut whole, bounds) = (FieldList::new(), bounds());
-        assert_eq!(FieldReader::new().read(&octets, &mut whole, &bounds), Ok(()));
-        for cut in 0..=octets.len() {
+        assert_eq!(FieldReader::new().read(&bytes, &mut whole, &bounds), Ok(()));
+        for cut in 0..=bytes.len() {
             let (mut reader, mut list) = (FieldReader::new(), FieldList::new());
             let until = Time::ZERO + Duration::from_secs(3);
-            assert_eq!((reader.is_under_way(), reader.until()), (false, Time::NEVER));
-            reader.begin(OF, &octets[..cut], until);
-            assert_eq!((reader.is_under_way(), reader.until()), (true, until));
-            let mut go_on =
-                |fragment: &[u8], is_last| reader.go_on(fragment, is_last, &mut list, &bounds);
-            assert_eq!(go_on(b"", false), Ok(None));
-            assert_eq!(go_on(&octets[cut..], true), Ok(Some(OF)));
+            assert_eq!((reader.has_partial_block(), reader.until()), (false, Time::NEVER));
+            reader.start_block(INFO, &bytes[..cut], until);
+            assert_eq!((reader.has_partial_block(), reader.until()), (true, until));
+            let mut continue_block = |fragment: &[u8], is_last| {
+                reader.continue_block(fragment, is_last, &mut list, &bounds)
+            };
+            assert_eq!(continue_block(b"", false), Ok(None));
+            assert_eq!(continue_block(&bytes[cut..], true), Ok(Some(INFO)));
             assert_eq!(list.fields().iter_bytes().count(), 2);
             assert!(list.fields().iter_bytes().eq(whole.fields().iter_bytes()), "cut at {cut}");
-            assert_eq!((reader.is_under_way(), reader.until()), (false, Time::NEVER));
+            assert_eq!((reader.has_partial_block(), reader.until()), (false, Time::NEVER));
         }
     }
 
@@ -211,7 +212,7 @@ mod tests {
         let mut reader = FieldReader::new();
         let input = frame_header(0, kind::PING, 0, 0);
         assert_eq!(code(reader.whole_frame(&input)), None);
-        reader.begin(OF, b"", Time::NEVER);
+        reader.start_block(INFO, b"", Time::NEVER);
         assert_eq!(code(reader.whole_frame(&input)), Some(ErrorCode::ProtocolError));
     }
 
@@ -236,7 +237,7 @@ mod tests {
             reader.postpone_frame(now, at(9));
             assert_eq!(reader.until(), expected, "{now:?}");
         }
-        reader.begin(OF, b"", at(8));
+        reader.start_block(INFO, b"", at(8));
         reader.postpone_frame(at(9), at(10));
         assert_eq!(reader.until(), at(8), "that of the block");
     }
@@ -245,7 +246,7 @@ mod tests {
     fn what_is_wrong_with_a_block_says_whether_it_is_a_flood() {
         let value = "v".repeat(500);
         let large = block(&[("a", &value)]);
-        for (octets, continuations, expected) in [
+        for (bytes, continuations, expected) in [
             // An index of neither table.
             (&b"\xff\x00"[..], 1, Some(ErrorCode::CompressionError)),
             (&[0x80], 1, Some(ErrorCode::CompressionError)),
@@ -257,23 +258,24 @@ mod tests {
             (&large, 1, Some(ErrorCode::EnhanceYourCalm)),
         ] {
             let (mut reader, mut list) = (FieldReader::new(), FieldList::new());
-            reader.begin(OF, octets, Time::NEVER);
+            reader.start_block(INFO, bytes, Time::NEVER);
             let mut taken = Ok(None);
             for left in (0..continuations).rev() {
-                taken = taken.and(reader.go_on(b"", left == 0, &mut list, &bounds()));
+                taken = taken.and(reader.continue_block(b"", left == 0, &mut list, &bounds()));
             }
-            assert_eq!(code(taken), expected, "{} octets", octets.len());
+            assert_eq!(code(taken), expected, "{} octets", bytes.len());
             let is_flood = taken.is_err_and(|violation| violation.is_flood());
             assert_eq!(is_flood, expected == Some(ErrorCode::EnhanceYourCalm));
         }
-        let of_nothing = FieldReader::new().go_on(b"", true, &mut FieldList::new(), &bounds());
+        let of_nothing =
+            FieldReader::new().continue_block(b"", true, &mut FieldList::new(), &bounds());
         assert_eq!(code(of_nothing), Some(ErrorCode::ProtocolError));
     }
 
     #[test]
     fn a_list_keeps_what_its_bounds_allow_and_decodes_four_times_as_much() {
         // Octets with 32 for each field: 100 are kept and 400 decoded.
-        for (len, is_over, expected) in [
+        for (len, is_truncated, expected) in [
             (67, false, None),
             (68, true, None),
             (367, true, None),
@@ -283,14 +285,14 @@ mod tests {
             let value = "v".repeat(len);
             let read = reader.read(&block(&[("a", &value)]), &mut list, &bounds());
             assert_eq!(code(read), expected, "{len}");
-            assert!(expected.is_some() || list.is_over() == is_over, "{len}");
+            assert!(expected.is_some() || list.is_truncated() == is_truncated, "{len}");
         }
-        for (count, is_over) in [(3, false), (4, true)] {
+        for (count, is_truncated) in [(3, false), (4, true)] {
             let mut list = FieldList::new();
             let fields = vec![("", ""); count];
             let wide = FieldBounds::new(&Limits::new().fields_max(2), 2, 1);
             assert_eq!(FieldReader::new().read(&block(&fields), &mut list, &wide), Ok(()));
-            assert_eq!(list.is_over(), is_over, "{count} fields");
+            assert_eq!(list.is_truncated(), is_truncated, "{count} fields");
         }
     }
 }

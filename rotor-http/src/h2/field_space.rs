@@ -9,11 +9,11 @@ use std::cell::Cell;
 use super::hpack::FieldList;
 
 /// The largest block, in bytes, whose memory is kept; the same as for lists.
-const KEPT_MAX: usize = 4 << 10;
+const RETAINED_BYTES_MAX: usize = 4 << 10;
 
 thread_local! {
     /// Empty before the first use, and while it is lent.
-    static KEPT: Cell<FieldSpace> = const { Cell::new(FieldSpace::new()) };
+    static RETAINED: Cell<FieldSpace> = const { Cell::new(FieldSpace::new()) };
 }
 
 /// Room for fields. If the thread has no memory to lend, it allocates its own.
@@ -33,26 +33,26 @@ impl FieldSpace {
 
     /// Takes the thread's memory, unless the space has some already.
     #[inline]
-    pub(crate) fn borrow(&mut self) {
+    pub(crate) fn acquire(&mut self) {
         if self.held_bytes() == 0
             // While the thread ends, it may have no memory any more.
-            && let Ok(kept) = KEPT.try_with(Cell::take)
+            && let Ok(space) = RETAINED.try_with(Cell::take)
         {
-            *self = kept;
+            *self = space;
         }
     }
 
     /// Gives the memory back; its content is not needed any more.
     #[inline]
-    pub(crate) fn give_back(&mut self) {
-        let mut kept = std::mem::take(self);
-        kept.list.clear();
-        kept.block.clear();
-        if kept.block.capacity() > KEPT_MAX {
-            kept.block = Vec::new();
+    pub(crate) fn release(&mut self) {
+        let mut space = std::mem::take(self);
+        space.list.clear();
+        space.block.clear();
+        if space.block.capacity() > RETAINED_BYTES_MAX {
+            space.block = Vec::new();
         }
         // While the thread ends there is no place for it, and it is freed.
-        let _ = KEPT.try_with(|place| place.set(kept));
+        let _ = RETAINED.try_with(|place| place.set(space));
     }
 
     fn held_bytes(&self) -> usize {
@@ -67,29 +67,29 @@ mod tests {
     #[test]
     fn a_connection_at_rest_holds_nothing_and_the_next_has_its_memory() {
         let (mut first, mut second) = (FieldSpace::new(), FieldSpace::new());
-        first.borrow();
+        first.acquire();
         first.list.push_named(b"name", 0..0);
         first.block.extend_from_slice(b"block");
         let place = first.block.as_ptr();
         // It is at work: nobody else has it.
-        second.borrow();
+        second.acquire();
         assert_eq!(second.held_bytes(), 0);
-        first.borrow();
+        first.acquire();
         assert_eq!((first.list.len(), &first.block[..]), (1, &b"block"[..]));
-        first.give_back();
+        first.release();
         assert_eq!(first.held_bytes(), 0);
-        second.borrow();
+        second.acquire();
         assert_eq!((second.block.as_ptr(), second.block.len(), second.list.len()), (place, 0, 0));
     }
 
     #[test]
     fn much_memory_is_not_kept() {
         let mut space = FieldSpace::new();
-        for (len, is_kept) in [(KEPT_MAX, true), (KEPT_MAX + 1, false)] {
+        for (len, is_retained) in [(RETAINED_BYTES_MAX, true), (RETAINED_BYTES_MAX + 1, false)] {
             space.block = Vec::with_capacity(len);
-            space.give_back();
-            space.borrow();
-            assert_eq!(space.block.capacity() > 0, is_kept, "{len}");
+            space.release();
+            space.acquire();
+            assert_eq!(space.block.capacity() > 0, is_retained, "{len}");
         }
     }
 }

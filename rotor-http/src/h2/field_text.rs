@@ -11,7 +11,7 @@ use crate::semantics::grammar::trim;
 /// Encodes text that consists of trailer fields.
 pub(crate) fn encode_trailers(text: &[u8], encoder: &mut HpackEncoder, block: &mut Vec<u8>) {
     block.clear();
-    encoder.begin(block);
+    encoder.start_block(block);
     let mut at = 0;
     while let Some(line) = next_line(text, at) {
         at += line.len() + 2;
@@ -30,18 +30,18 @@ pub(crate) fn next_line(text: &[u8], at: usize) -> Option<&[u8]> {
 pub(crate) fn put_field(line: &[u8], encoder: &HpackEncoder, block: &mut Vec<u8>) {
     let Some(colon) = memchr(b':', line) else { return };
     let (name, mut value) = (&line[..colon], line.get(colon + 2..).unwrap_or_default());
-    let is_space = |octet: Option<&u8>| matches!(octet, Some(b' ' | b'\t'));
+    let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     // RFC 9113 §8.2.1: "A field value MUST NOT start or end with an ASCII whitespace character". In
     // HTTP/1.1 it may, without a meaning.
     if is_space(value.first()) || is_space(value.last()) {
         value = trim(value);
     }
-    let is_of_connection = match name.len() {
+    let is_connection_field = match name.len() {
         7 => name.eq_ignore_ascii_case(b"Upgrade"),
         10 => name.eq_ignore_ascii_case(b"Connection"),
         _ => false,
     };
-    if !is_of_connection {
+    if !is_connection_field {
         encoder.field(name, value, block);
     }
 }

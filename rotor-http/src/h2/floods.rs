@@ -20,13 +20,13 @@ pub struct Rate {
 pub struct Bucket {
     left: u32,
     /// The time up to which it has been filled.
-    at: Time,
+    filled_until: Time,
 }
 
 impl Bucket {
     /// Creates a full bucket.
     pub fn full(rate: Rate, now: Time) -> Bucket {
-        Bucket { left: rate.burst, at: now }
+        Bucket { left: rate.burst, filled_until: now }
     }
 
     /// Takes tokens out; returns false if there are not enough, which means that the peer causes
@@ -34,12 +34,12 @@ impl Bucket {
     #[inline]
     pub fn take(&mut self, count: u32, rate: Rate, now: Time) -> bool {
         if let Some(left) = self.left.checked_sub(count)
-            && !self.has_stood(now)
+            && !self.is_refill_due(now)
         {
             self.left = left;
             return true;
         }
-        self.fill(rate, now);
+        self.refill(rate, now);
         match self.left.checked_sub(count) {
             Some(left) => {
                 self.left = left;
@@ -51,7 +51,7 @@ impl Bucket {
 
     /// Puts tokens back in, up to a full bucket.
     #[inline]
-    pub fn give_back(&mut self, count: u32, rate: Rate) {
+    pub fn restore(&mut self, count: u32, rate: Rate) {
         self.left = self.left.saturating_add(count).min(rate.burst);
     }
 
@@ -59,32 +59,32 @@ impl Bucket {
     /// empty. Tokens beyond a full bucket must be lost at that time: if they were kept until there
     /// is room for them, the peer would have a second burst.
     #[inline]
-    fn has_stood(&self, now: Time) -> bool {
-        now.duration_since(self.at) >= FILLED_EACH
+    fn is_refill_due(&self, now: Time) -> bool {
+        now.duration_since(self.filled_until) >= REFILL_INTERVAL
     }
 
     /// Called rarely, so that a bucket with enough tokens costs next to nothing.
     #[cold]
-    fn fill(&mut self, rate: Rate, now: Time) {
+    fn refill(&mut self, rate: Rate, now: Time) {
         let second = Duration::from_secs(1).as_nanos();
-        let nanos = now.duration_since(self.at).as_nanos();
+        let nanos = now.duration_since(self.filled_until).as_nanos();
         let more = nanos * u128::from(rate.per_second) / second;
         let left = u128::from(self.left) + more;
         if left >= rate.burst.into() {
-            (self.left, self.at) = (rate.burst, now);
+            (self.left, self.filled_until) = (rate.burst, now);
         } else if more > 0 {
             // Less than a burst. The time of the filling advances only by what was added, so that
             // no fraction is lost between two fillings.
             let used = more * second / u128::from(rate.per_second);
             self.left = left as u32;
-            self.at += Duration::from_nanos(used as u64);
+            self.filled_until += Duration::from_nanos(used as u64);
         }
     }
 }
 
 /// How long a bucket that is not empty stays without being filled. The tokens of that time may be
 /// taken in addition to a burst.
-const FILLED_EACH: Duration = Duration::from_secs(1);
+const REFILL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The limits of one connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,7 +102,7 @@ pub struct FloodLimits {
 
 /// The buckets of one connection.
 #[derive(Clone, Copy, Debug)]
-pub struct Floods {
+pub struct FloodBuckets {
     resets: Bucket,
     provoked_resets: Bucket,
     control_frames: Bucket,
@@ -141,8 +141,8 @@ impl Nuisance {
     /// Returns how a DATA frame of this many bytes counts, if it does. The last frame of a body may
     /// have any length.
     #[inline]
-    pub fn of_data(octets: usize, is_end: bool) -> Option<Nuisance> {
-        match octets {
+    pub fn from_data(bytes: usize, is_end: bool) -> Option<Nuisance> {
+        match bytes {
             _ if is_end => None,
             0 => Some(Nuisance::EmptyData),
             1..TINY_DATA => Some(Nuisance::TinyData),
@@ -153,8 +153,8 @@ impl Nuisance {
 
     /// Returns how a WINDOW_UPDATE by this many bytes counts, if it does.
     #[inline]
-    pub(crate) fn of_update(octets: u32) -> Option<Nuisance> {
-        (octets < SMALL_UPDATE).then_some(Nuisance::ControlFrame)
+    pub(crate) fn from_window_update(bytes: u32) -> Option<Nuisance> {
+        (bytes < SMALL_UPDATE).then_some(Nuisance::ControlFrame)
     }
 
     /// Returns why a connection ends on which this has happened too often.
@@ -169,14 +169,14 @@ impl Nuisance {
     }
 
     /// Returns whether this ends a stream.
-    pub(crate) const fn is_of_streams(self) -> bool {
+    pub(crate) const fn is_stream_reset(self) -> bool {
         matches!(self, Nuisance::Reset | Nuisance::ProvokedReset)
     }
 
     /// Returns whether this is about the frames of messages. These are not counted in a tunnel,
     /// where another protocol determines how data is split, as on a connection of its own.
     #[inline]
-    pub fn is_of_messages(self) -> bool {
+    pub fn is_message_frame(self) -> bool {
         matches!(self, Nuisance::SmallData | Nuisance::TinyData)
     }
 }
@@ -192,10 +192,10 @@ const EMPTY_DATA_WEIGHT: u32 = 10;
 /// could go on as long as the loop is too slow to handle more of them than the bucket allows.
 const TINY_DATA_WEIGHT: u32 = 5;
 
-impl Floods {
+impl FloodBuckets {
     /// Creates full buckets.
-    pub fn new(limits: &FloodLimits, now: Time) -> Floods {
-        Floods {
+    pub fn new(limits: &FloodLimits, now: Time) -> FloodBuckets {
+        FloodBuckets {
             resets: Bucket::full(limits.resets, now),
             provoked_resets: Bucket::full(limits.provoked_resets, now),
             control_frames: Bucket::full(limits.control_frames, now),
@@ -231,8 +231,8 @@ impl Floods {
     /// Adds an allowance for response frames that were sent, other than those that are short only
     /// because of the peer's windows.
     #[inline]
-    pub fn sent(&mut self, frames: u32, limits: &FloodLimits) {
-        self.control_frames.give_back(frames * CONTROL_FRAMES_PER_SENT, limits.control_frames);
+    pub fn allow_for_sent(&mut self, frames: u32, limits: &FloodLimits) {
+        self.control_frames.restore(frames * CONTROL_FRAMES_PER_SENT, limits.control_frames);
     }
 }
 
@@ -288,7 +288,7 @@ mod tests {
     fn what_is_sent_gives_back_no_more_than_a_burst() {
         let mut bucket = Bucket::full(RATE, at(0));
         for (back, count) in [(0, 10), (3, 3), (10, 10), (11, 10), (u32::MAX, 10)] {
-            bucket.give_back(back, RATE);
+            bucket.restore(back, RATE);
             let taken = (0..100).take_while(|_| bucket.take(1, RATE, at(0))).count();
             assert_eq!(taken, count, "{back}");
         }
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn a_data_that_ends_its_stream_and_one_of_enough_octets_are_none() {
         use Nuisance::{EmptyData, SmallData, TinyData};
-        for (octets, nuisance) in [
+        for (bytes, nuisance) in [
             (0, Some(EmptyData)),
             (1, Some(TinyData)),
             (4, Some(TinyData)),
@@ -305,20 +305,20 @@ mod tests {
             (255, Some(SmallData)),
             (256, None),
         ] {
-            assert_eq!(Nuisance::of_data(octets, false), nuisance, "{octets}");
-            assert_eq!(Nuisance::of_data(octets, true), None, "{octets}");
+            assert_eq!(Nuisance::from_data(bytes, false), nuisance, "{bytes}");
+            assert_eq!(Nuisance::from_data(bytes, true), None, "{bytes}");
         }
     }
 
     #[test]
     fn a_window_that_grows_by_little_is_one() {
-        for (octets, nuisance) in [
+        for (bytes, nuisance) in [
             (1, Some(Nuisance::ControlFrame)),
             (1023, Some(Nuisance::ControlFrame)),
             (1024, None),
             (u32::MAX, None),
         ] {
-            assert_eq!(Nuisance::of_update(octets), nuisance, "{octets}");
+            assert_eq!(Nuisance::from_window_update(bytes), nuisance, "{bytes}");
         }
     }
 
@@ -339,7 +339,7 @@ mod tests {
             (Nuisance::SmallData, 17),
             (Nuisance::TinyData, 3),
         ] {
-            let mut floods = Floods::new(&limits, at(0));
+            let mut floods = FloodBuckets::new(&limits, at(0));
             let counted =
                 (0..100).take_while(|_| floods.count(nuisance, &limits, at(0)).is_ok()).count();
             assert_eq!(counted, count, "{nuisance:?}");

@@ -171,13 +171,13 @@ impl<'a> Frame<'a> {
         let stream = header.stream;
         Ok(match header.kind {
             kind::DATA => {
-                of_stream(stream, "DATA on stream 0")?;
-                let data = unpadded(&header, payload)?;
+                require_stream(stream, "DATA on stream 0")?;
+                let data = strip_padding(&header, payload)?;
                 Frame::Data { data, is_end: header.has(flag::END_STREAM) }
             }
             kind::HEADERS => {
-                of_stream(stream, "HEADERS on stream 0")?;
-                let fragment = without_priority(&header, unpadded(&header, payload)?)?;
+                require_stream(stream, "HEADERS on stream 0")?;
+                let fragment = strip_priority(&header, strip_padding(&header, payload)?)?;
                 Frame::Headers {
                     fragment,
                     is_whole: header.has(flag::END_HEADERS),
@@ -185,7 +185,7 @@ impl<'a> Frame<'a> {
                 }
             }
             kind::PRIORITY => {
-                of_stream(stream, "PRIORITY on stream 0")?;
+                require_stream(stream, "PRIORITY on stream 0")?;
                 let Some(on) = payload.first_chunk().filter(|_| payload.len() == 5) else {
                     return Err(Violation::Stream(stream, ErrorCode::FrameSizeError));
                 };
@@ -196,11 +196,11 @@ impl<'a> Frame<'a> {
                 Frame::Priority
             }
             kind::RST_STREAM => {
-                of_stream(stream, "RST_STREAM on stream 0")?;
-                Frame::Reset { code: number(payload, "RST_STREAM of other than 4 octets")? }
+                require_stream(stream, "RST_STREAM on stream 0")?;
+                Frame::Reset { code: read_u32(payload, "RST_STREAM of other than 4 octets")? }
             }
             kind::SETTINGS => {
-                of_connection(stream, "SETTINGS on a stream")?;
+                require_connection(stream, "SETTINGS on a stream")?;
                 match header.has(flag::ACK) {
                     true if payload.is_empty() => Frame::SettingsAck,
                     true => return Err(Violation::size("SETTINGS that acknowledge and say more")),
@@ -214,14 +214,14 @@ impl<'a> Frame<'a> {
             }
             kind::PUSH_PROMISE => Frame::PushPromise,
             kind::PING => {
-                of_connection(stream, "PING on a stream")?;
+                require_connection(stream, "PING on a stream")?;
                 let data = payload
                     .try_into()
                     .map_err(|_| Violation::size("PING of other than 8 octets"))?;
                 if header.has(flag::ACK) { Frame::PingAck(data) } else { Frame::Ping(data) }
             }
             kind::GOAWAY => {
-                of_connection(stream, "GOAWAY on a stream")?;
+                require_connection(stream, "GOAWAY on a stream")?;
                 let [l1, l2, l3, l4, code @ ..] = *payload
                     .first_chunk::<8>()
                     .ok_or(Violation::size("GOAWAY of less than 8 octets"))?;
@@ -229,7 +229,7 @@ impl<'a> Frame<'a> {
                 Frame::GoAway { last, code: u32::from_be_bytes(code) }
             }
             kind::WINDOW_UPDATE => {
-                let more = number(payload, "WINDOW_UPDATE of other than 4 octets")? & U31_MAX;
+                let more = read_u32(payload, "WINDOW_UPDATE of other than 4 octets")? & U31_MAX;
                 match (more, stream) {
                     (0, 0) => return Err(Violation::protocol("WINDOW_UPDATE of 0 octets")),
                     (0, stream) => return Err(Violation::Stream(stream, ErrorCode::ProtocolError)),
@@ -237,16 +237,16 @@ impl<'a> Frame<'a> {
                 }
             }
             kind::CONTINUATION => {
-                of_stream(stream, "CONTINUATION on stream 0")?;
+                require_stream(stream, "CONTINUATION on stream 0")?;
                 Frame::Continuation { fragment: payload, is_last: header.has(flag::END_HEADERS) }
             }
             kind::PRIORITY_UPDATE => {
-                of_connection(stream, "PRIORITY_UPDATE on a stream")?;
+                require_connection(stream, "PRIORITY_UPDATE on a stream")?;
                 let (stream, value) = payload
                     .split_first_chunk()
                     .ok_or(Violation::size("PRIORITY_UPDATE of less than 4 octets"))?;
                 let stream = u32::from_be_bytes(*stream) & U31_MAX;
-                of_stream(stream, "PRIORITY_UPDATE of stream 0")?;
+                require_stream(stream, "PRIORITY_UPDATE of stream 0")?;
                 Frame::PriorityUpdate { stream, value }
             }
             _ => Frame::Unknown,
@@ -254,20 +254,20 @@ impl<'a> Frame<'a> {
     }
 }
 
-fn of_stream(stream: u32, why: &'static str) -> Result<(), Violation> {
+fn require_stream(stream: u32, why: &'static str) -> Result<(), Violation> {
     if stream == 0 { Err(Violation::protocol(why)) } else { Ok(()) }
 }
 
-fn of_connection(stream: u32, why: &'static str) -> Result<(), Violation> {
+fn require_connection(stream: u32, why: &'static str) -> Result<(), Violation> {
     if stream == 0 { Ok(()) } else { Err(Violation::protocol(why)) }
 }
 
-fn number(payload: &[u8], why: &'static str) -> Result<u32, Violation> {
+fn read_u32(payload: &[u8], why: &'static str) -> Result<u32, Violation> {
     payload.try_into().map(u32::from_be_bytes).map_err(|_| Violation::size(why))
 }
 
 /// Returns the payload without its padding (RFC 9113 §6.1).
-fn unpadded<'a>(header: &FrameHeader, payload: &'a [u8]) -> Result<&'a [u8], Violation> {
+fn strip_padding<'a>(header: &FrameHeader, payload: &'a [u8]) -> Result<&'a [u8], Violation> {
     if !header.has(flag::PADDED) {
         return Ok(payload);
     }
@@ -278,7 +278,7 @@ fn unpadded<'a>(header: &FrameHeader, payload: &'a [u8]) -> Result<&'a [u8], Vio
 }
 
 /// Returns the fragment after the priority of RFC 7540.
-fn without_priority<'a>(header: &FrameHeader, payload: &'a [u8]) -> Result<&'a [u8], Violation> {
+fn strip_priority<'a>(header: &FrameHeader, payload: &'a [u8]) -> Result<&'a [u8], Violation> {
     if !header.has(flag::PRIORITY) {
         return Ok(payload);
     }
@@ -304,12 +304,12 @@ mod tests {
 
     #[test]
     fn a_header_is_read_once_all_of_it_is_there_and_the_reserved_bit_is_ignored() {
-        let octets = [1, 2, 3, 4, 5, 0x80, 0, 0, 7, 8];
+        let bytes = [1, 2, 3, 4, 5, 0x80, 0, 0, 7, 8];
         for len in 0..9 {
-            assert_eq!(FrameHeader::read(&octets[..len]), None);
+            assert_eq!(FrameHeader::read(&bytes[..len]), None);
         }
         let header = FrameHeader { len: 0x010203, kind: 4, flags: 5, stream: 7 };
-        assert_eq!(FrameHeader::read(&octets), Some(header));
+        assert_eq!(FrameHeader::read(&bytes), Some(header));
     }
 
     #[test]

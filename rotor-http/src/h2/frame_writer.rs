@@ -12,7 +12,7 @@ pub fn frame_header(len: usize, kind: u8, flags: u8, stream: u32) -> [u8; FRAME_
     [l1, l2, l3, kind, flags, s1, s2, s3, s4]
 }
 
-fn with_number(kind: u8, stream: u32, number: u32) -> [u8; 13] {
+fn frame_with_u32(kind: u8, stream: u32, number: u32) -> [u8; 13] {
     let mut frame = [0; 13];
     frame[..9].copy_from_slice(&frame_header(4, kind, 0, stream));
     frame[9..].copy_from_slice(&number.to_be_bytes());
@@ -21,12 +21,12 @@ fn with_number(kind: u8, stream: u32, number: u32) -> [u8; 13] {
 
 /// Encodes RST_STREAM.
 pub fn reset(stream: u32, code: ErrorCode) -> [u8; 13] {
-    with_number(kind::RST_STREAM, stream, code.number())
+    frame_with_u32(kind::RST_STREAM, stream, code.number())
 }
 
 /// Encodes WINDOW_UPDATE, by at least 1 byte.
 pub fn window_update(stream: u32, more: u32) -> [u8; 13] {
-    with_number(kind::WINDOW_UPDATE, stream, more)
+    frame_with_u32(kind::WINDOW_UPDATE, stream, more)
 }
 
 /// Encodes PING, or its acknowledgement.
@@ -71,7 +71,7 @@ mod tests {
         let mut pairs = Vec::new();
         settings(&[(4, 65_536)], &mut pairs);
         let data = *b"01234567";
-        for (octets, stream, frame) in [
+        for (bytes, stream, frame) in [
             (&reset(7, ErrorCode::Cancel)[..], 7, Frame::Reset { code: 8 }),
             (&window_update(0, 5), 0, Frame::WindowUpdate(5)),
             (&ping(data, false), 0, Frame::Ping(data)),
@@ -80,9 +80,9 @@ mod tests {
             (&settings_ack(), 0, Frame::SettingsAck),
             (&pairs, 0, Frame::Settings { payload: &[0, 4, 0, 1, 0, 0] }),
         ] {
-            let header = FrameHeader::read(octets).expect("nine octets");
-            assert_eq!((header.len + 9, header.stream), (octets.len(), stream));
-            assert_eq!(Frame::read(header, &octets[9..]), Ok(frame));
+            let header = FrameHeader::read(bytes).expect("nine octets");
+            assert_eq!((header.len + 9, header.stream), (bytes.len(), stream));
+            assert_eq!(Frame::read(header, &bytes[9..]), Ok(frame));
         }
     }
 }

@@ -44,12 +44,12 @@ impl Intake {
     /// # Errors
     ///
     /// FLOW_CONTROL_ERROR: more than the window allows.
-    pub(crate) fn take(&mut self, octets: usize) -> Result<(), ErrorCode> {
-        let taken = self.window.take(octets);
+    pub(crate) fn count_frame(&mut self, bytes: usize) -> Result<(), ErrorCode> {
+        let result = self.window.take(bytes);
         // A length has three bytes, so it fits.
-        self.held += octets as u32;
-        self.held_shared += octets as u32;
-        taken
+        self.held += bytes as u32;
+        self.held_shared += bytes as u32;
+        result
     }
 
     /// Counts the bytes of the frame that belong to the body.
@@ -58,8 +58,8 @@ impl Intake {
     ///
     /// PROTOCOL_ERROR: the body does not have the required length (RFC 9113 §8.1.1). A peer to
     /// which it is passed on as HTTP/1.1 would read the rest as another message.
-    pub(crate) fn count(&mut self, octets: usize, is_end: bool) -> Result<(), ErrorCode> {
-        self.received += octets as u64;
+    pub(crate) fn count_body(&mut self, bytes: usize, is_end: bool) -> Result<(), ErrorCode> {
+        self.received += bytes as u64;
         let received = self.received;
         let is_wrong =
             self.length.is_some_and(|length| received > length || (is_end && received < length));
@@ -72,7 +72,7 @@ impl Intake {
     }
 
     /// Returns whether all announced bytes have been received.
-    pub(crate) fn is_whole(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.length == Some(self.received)
     }
 
@@ -122,14 +122,14 @@ mod tests {
     use super::*;
 
     /// The window of a connection of a thousand octets of which so many have come.
-    fn connection(come: usize) -> ReceiveWindow {
+    fn connection(received: usize) -> ReceiveWindow {
         let mut window = ReceiveWindow::new(1000);
-        window.take(come).expect("there are as many");
+        window.take(received).expect("there are as many");
         window
     }
 
     /// What the windows of the stream and of the connection get back, if the peer is told of all.
-    fn given_back(intake: &mut Intake, connection: &mut ReceiveWindow) -> (u32, u32) {
+    fn returned(intake: &mut Intake, connection: &mut ReceiveWindow) -> (u32, u32) {
         let more = |window: &mut ReceiveWindow| {
             // As much as the peer may still send is told in any case.
             let left = window.left() as usize;
@@ -151,20 +151,20 @@ mod tests {
             (usize::MAX, false, (0, 0)),
         ] {
             let (mut intake, mut connection) = (Intake::new(100, None), connection(60));
-            intake.take(60).expect("there are as many");
+            intake.count_frame(60).expect("there are as many");
             intake.release(untaken, is_wanted, &mut connection);
             let case = (untaken, is_wanted);
-            assert_eq!(given_back(&mut intake, &mut connection), expected, "{case:?}");
+            assert_eq!(returned(&mut intake, &mut connection), expected, "{case:?}");
         }
     }
 
     #[test]
     fn nothing_goes_back_twice_and_nothing_stays_behind() {
         let (mut intake, mut connection) = (Intake::new(100, None), connection(70));
-        intake.take(60).expect("there are as many");
+        intake.count_frame(60).expect("there are as many");
         intake.release(50, true, &mut connection);
         intake.release(50, false, &mut connection);
-        intake.take(10).expect("there are as many");
+        intake.count_frame(10).expect("there are as many");
         intake.release(55, false, &mut connection);
         // Of the last ten all are held, as the stream sees it; of the others they wait ahead of it.
         assert_eq!((intake.held, intake.held_shared), (55, 10));
@@ -176,14 +176,14 @@ mod tests {
 
     #[test]
     fn a_window_takes_so_much_and_answers_for_what_is_beyond() {
-        for (octets, taken) in
+        for (bytes, result) in
             [(99, Ok(())), (100, Ok(())), (101, Err(ErrorCode::FlowControlError))]
         {
-            let (mut intake, mut connection) = (Intake::new(100, None), connection(octets));
-            assert_eq!(intake.take(octets), taken, "{octets}");
+            let (mut intake, mut connection) = (Intake::new(100, None), connection(bytes));
+            assert_eq!(intake.count_frame(bytes), result, "{bytes}");
             intake.end(&mut connection);
-            connection.take(1000 - octets).expect("as many as there are");
-            assert_eq!(connection.update(), Some(octets as u32), "{octets}");
+            connection.take(1000 - bytes).expect("as many as there are");
+            assert_eq!(connection.update(), Some(bytes as u32), "{bytes}");
         }
     }
 
@@ -205,11 +205,11 @@ mod tests {
         ] {
             let mut intake = Intake::new(0, None);
             intake.set_length(length);
-            let counted = pieces.iter().map(|(octets, is_end)| intake.count(*octets, *is_end));
+            let counted = pieces.iter().map(|(bytes, is_end)| intake.count_body(*bytes, *is_end));
             assert_eq!(counted.last().unwrap_or(Ok(())), last, "{length:?}: {pieces:?}");
             assert_eq!(intake.may_end(), may_end, "{length:?}: {pieces:?}");
-            assert_eq!(intake.is_whole(), may_end && length.is_some(), "{length:?}: {pieces:?}");
-            assert_eq!(intake.received(), pieces.iter().map(|(octets, _)| *octets as u64).sum());
+            assert_eq!(intake.is_complete(), may_end && length.is_some(), "{length:?}: {pieces:?}");
+            assert_eq!(intake.received(), pieces.iter().map(|(bytes, _)| *bytes as u64).sum());
         }
     }
 }

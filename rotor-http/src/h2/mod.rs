@@ -21,7 +21,7 @@
 //! | `priority`, `schedule` | the order in which responses are sent |
 //! | `settings_watch` | the time limit for the acknowledgement of our settings |
 //! | `bodies_watch`, `window_watch` | minimum rates of bodies, and of what windows hold up |
-//! | `forgotten` | streams that were reset, and frames for them that may still arrive |
+//! | `reset_streams` | streams that were reset, and frames for them that may still arrive |
 //! | `ledger` | the windows of one side, for tests that compare both |
 //! | `floods` | limits for frames that no honest peer sends so often |
 
@@ -32,7 +32,6 @@ pub(crate) mod field_reader;
 pub(crate) mod field_space;
 pub(crate) mod field_text;
 pub(crate) mod floods;
-pub(crate) mod forgotten;
 pub mod frame;
 pub mod frame_writer;
 pub mod hpack;
@@ -40,6 +39,7 @@ pub(crate) mod intake;
 pub(crate) mod ledger;
 pub(crate) mod priority;
 pub mod request;
+pub(crate) mod reset_streams;
 pub mod response;
 pub(crate) mod schedule;
 pub mod settings;
@@ -51,17 +51,17 @@ pub(crate) mod window_watch;
 
 pub(crate) use self::bodies_watch::BodiesWatch;
 pub use self::error::{ErrorCode, Violation};
-pub(crate) use self::field_reader::{FieldBounds, FieldReader, FieldsOf};
+pub(crate) use self::field_reader::{FieldBlockInfo, FieldBounds, FieldReader};
 pub(crate) use self::field_space::FieldSpace;
-pub use self::floods::{Bucket, FloodLimits, Floods, Nuisance, Rate};
-pub use self::forgotten::Forgotten;
+pub use self::floods::{Bucket, FloodBuckets, FloodLimits, Nuisance, Rate};
 pub(crate) use self::intake::Intake;
 pub use self::ledger::Ledger;
 pub use self::priority::Priority;
+pub use self::reset_streams::ResetStreams;
 pub use self::schedule::Schedule;
 pub use self::settings::PeerSettings;
 pub use self::settings_watch::SettingsWatch;
 pub use self::stream_state::{StreamEvent, StreamState};
-pub use self::trailers::trailers_of;
+pub use self::trailers::to_trailers;
 pub use self::window::{ReceiveWindow, SendWindow};
 pub(crate) use self::window_watch::{GrantWatch, WindowWatch};

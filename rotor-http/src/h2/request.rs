@@ -39,12 +39,12 @@ pub struct CheckedRequest {
     /// The peer's wish for the order of responses, if it has stated one.
     pub priority: Option<Priority>,
     /// What the stream should become.
-    pub asks: Asks,
+    pub purpose: StreamPurpose,
 }
 
 /// What the stream of a request should become.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Asks {
+pub enum StreamPurpose {
     /// The stream ends with the response.
     Response,
     /// A tunnel: CONNECT (RFC 9113 §8.5).
@@ -55,7 +55,7 @@ pub enum Asks {
 
 /// The fields whose names begin with a colon.
 #[derive(Default)]
-struct Pseudo {
+struct PseudoFields {
     method: Option<Range<usize>>,
     scheme: Option<Range<usize>>,
     authority: Option<Range<usize>>,
@@ -64,7 +64,7 @@ struct Pseudo {
 }
 
 /// What the connection has to know of the other fields.
-struct Said {
+struct RegularFields {
     host: Option<Range<usize>>,
     length: Option<u64>,
     expects_continue: bool,
@@ -88,23 +88,23 @@ impl CheckedRequest {
         limits: &Limits,
         offers_protocols: bool,
     ) -> Result<CheckedRequest, Refusal> {
-        let (pseudo, count) = Pseudo::gather(list, offers_protocols)?;
-        let said = Said::gather(list, count)?;
+        let (pseudo, count) = PseudoFields::collect(list, offers_protocols)?;
+        let regular = RegularFields::collect(list, count)?;
         list.spans.drain(..count);
-        if said.cookies > 1 {
+        if regular.cookies > 1 {
             join_cookies(list);
         }
-        let has_many = list.len() > limits.fields_max;
-        if list.is_over() || has_many || has_long_field(list, limits) {
+        let has_too_many = list.len() > limits.fields_max;
+        if list.is_truncated() || has_too_many || has_long_field(list, limits) {
             return Err(Refusal::Status(Status::REQUEST_HEADER_FIELDS_TOO_LARGE));
         }
         let method = pseudo.method.clone().ok_or(Refusal::Malformed("there is no :method"))?;
-        let octets = &list.octets;
-        let method_text = text(octets, &method);
-        let asks =
+        let bytes = &list.bytes;
+        let method_text = text(bytes, &method);
+        let purpose =
             match Method::new(method_text).ok_or(Refusal::Malformed(":method is no token"))? {
-                Method::Connect if pseudo.protocol.is_some() => Asks::Protocol,
-                Method::Connect => Asks::Tunnel,
+                Method::Connect if pseudo.protocol.is_some() => StreamPurpose::Protocol,
+                Method::Connect => StreamPurpose::Tunnel,
                 // RFC 8441 §4: the field is allowed only with this method.
                 _ if pseudo.protocol.is_some() => {
                     return Err(Refusal::Malformed(":protocol without CONNECT"));
@@ -112,19 +112,21 @@ impl CheckedRequest {
                 _ if method_text.len() > Method::BYTES_MAX => {
                     return Err(Refusal::Status(Status::NOT_IMPLEMENTED));
                 }
-                _ => Asks::Response,
+                _ => StreamPurpose::Response,
             };
-        if asks != Asks::Response && said.length.is_some() {
+        if purpose != StreamPurpose::Response && regular.length.is_some() {
             // RFC 9110 §9.3.6: CONNECT has no content, and what follows on the stream is not a
             // body.
             return Err(Refusal::Malformed("content-length of CONNECT"));
         }
-        let target = match asks {
-            Asks::Tunnel => pseudo.tunnel_target()?,
-            _ => pseudo.checked_target(method_text, asks, octets, limits)?,
+        let target = match purpose {
+            StreamPurpose::Tunnel => pseudo.tunnel_target()?,
+            _ => pseudo.checked_target(method_text, purpose, bytes, limits)?,
         };
-        let authority = authority_of(pseudo.authority, said.host, octets)?;
-        if asks == Asks::Tunnel && Target::parse(Method::Connect, text(octets, &target)).is_none() {
+        let authority = check_authority(pseudo.authority, regular.host, bytes)?;
+        if purpose == StreamPurpose::Tunnel
+            && Target::parse(Method::Connect, text(bytes, &target)).is_none()
+        {
             return Err(Refusal::Malformed(":authority names no host and port"));
         }
         if let Some(protocol) = pseudo.protocol {
@@ -134,29 +136,29 @@ impl CheckedRequest {
             method,
             target,
             authority,
-            length: said.length,
-            expects_continue: said.expects_continue,
-            priority: said.priority,
-            asks,
+            length: regular.length,
+            expects_continue: regular.expects_continue,
+            priority: regular.priority,
+            purpose,
         })
     }
 
     /// Returns the method; for a request for another protocol, that of upgrades in HTTP/1.1.
     pub fn method<'a>(&self, list: &'a FieldList) -> Method<'a> {
-        match self.asks {
-            Asks::Protocol => Method::Get,
-            _ => Method::from_token(text(&list.octets, &self.method)),
+        match self.purpose {
+            StreamPurpose::Protocol => Method::Get,
+            _ => Method::from_token(text(&list.bytes, &self.method)),
         }
     }
 
     /// Returns the target. It has been checked, so it is there.
     pub fn target<'a>(&self, list: &'a FieldList) -> Option<Target<'a>> {
-        Target::parse(self.method(list), text(&list.octets, &self.target))
+        Target::parse(self.method(list), text(&list.bytes, &self.target))
     }
 
     /// Returns the authority. It has been checked, so it is there.
     pub fn authority<'a>(&self, list: &'a FieldList) -> Option<Authority<'a>> {
-        Authority::parse(&list.octets[self.authority.clone()])
+        Authority::parse(&list.bytes[self.authority.clone()])
     }
 }
 
@@ -165,12 +167,12 @@ pub fn is_head(list: &FieldList) -> bool {
     list.fields().get(":method") == Some(b"HEAD")
 }
 
-impl Pseudo {
+impl PseudoFields {
     /// Collects the pseudo-fields, which must precede the other fields, and returns their number.
-    fn gather(list: &FieldList, offers_protocols: bool) -> Result<(Pseudo, usize), Refusal> {
-        let mut pseudo = Pseudo::default();
+    fn collect(list: &FieldList, offers_protocols: bool) -> Result<(PseudoFields, usize), Refusal> {
+        let mut pseudo = PseudoFields::default();
         let mut count = 0;
-        let fields = Fields::new(&list.octets, &list.spans);
+        let fields = Fields::new(&list.bytes, &list.spans);
         for ((name, value), span) in fields.iter_bytes().zip(&list.spans) {
             if name.first() != Some(&b':') {
                 break;
@@ -209,25 +211,25 @@ impl Pseudo {
     fn checked_target(
         &self,
         method: &str,
-        asks: Asks,
-        octets: &[u8],
+        purpose: StreamPurpose,
+        bytes: &[u8],
         limits: &Limits,
     ) -> Result<Range<usize>, Refusal> {
         let scheme = self.scheme.clone().ok_or(Refusal::Malformed("there is no :scheme"))?;
-        if !matches!(&octets[scheme], b"http" | b"https") {
+        if !matches!(&bytes[scheme], b"http" | b"https") {
             return Err(Refusal::Malformed(":scheme is of no web server"));
         }
         let target = self.path.clone().ok_or(Refusal::Malformed("there is no :path"))?;
         if target.len() > limits.target_bytes_max {
             return Err(Refusal::Status(Status::URI_TOO_LONG));
         }
-        let method = match asks {
-            Asks::Protocol => Method::Get,
+        let method = match purpose {
+            StreamPurpose::Protocol => Method::Get,
             _ => Method::from_token(method),
         };
-        check_target(method, &octets[target.clone()])?;
+        check_target(method, &bytes[target.clone()])?;
         if let Some(protocol) = &self.protocol
-            && !is_protocol(&octets[protocol.clone()])
+            && !is_protocol(&bytes[protocol.clone()])
         {
             return Err(Refusal::Malformed(":protocol is none"));
         }
@@ -237,40 +239,45 @@ impl Pseudo {
 
 /// Returns whether this is one protocol. RFC 9110 §7.8: `protocol-name ["/" protocol-version]`,
 /// both of them tokens.
-fn is_protocol(octets: &[u8]) -> bool {
-    let mut parts = octets.splitn(2, |octet| *octet == b'/');
+fn is_protocol(bytes: &[u8]) -> bool {
+    let mut parts = bytes.splitn(2, |byte| *byte == b'/');
     parts.all(grammar::is_token)
 }
 
-impl Said {
-    fn gather(list: &FieldList, skip: usize) -> Result<Said, Refusal> {
-        let mut said =
-            Said { host: None, length: None, expects_continue: false, priority: None, cookies: 0 };
-        let fields = Fields::new(&list.octets, &list.spans);
+impl RegularFields {
+    fn collect(list: &FieldList, skip: usize) -> Result<RegularFields, Refusal> {
+        let mut regular = RegularFields {
+            host: None,
+            length: None,
+            expects_continue: false,
+            priority: None,
+            cookies: 0,
+        };
+        let fields = Fields::new(&list.bytes, &list.spans);
         for ((name, value), span) in fields.iter_bytes().zip(&list.spans).skip(skip) {
             check_field(name, value).map_err(Refusal::Malformed)?;
             match name {
-                b"host" if said.host.replace(span.value_range()).is_some() => {
+                b"host" if regular.host.replace(span.value_range()).is_some() => {
                     return Err(Refusal::Malformed("several hosts"));
                 }
                 b"content-length" => {
                     let length =
-                        grammar::parse_decimal(value).filter(|_| said.length.is_none()).ok_or(
+                        grammar::parse_decimal(value).filter(|_| regular.length.is_none()).ok_or(
                             Refusal::Malformed("content-length is no number, or there are two"),
                         )?;
-                    said.length = Some(length);
+                    regular.length = Some(length);
                 }
                 b"expect" => {
                     let is_expected = is_continue_expected(value).ok();
-                    said.expects_continue |=
+                    regular.expects_continue |=
                         is_expected.ok_or(Refusal::Status(Status::EXPECTATION_FAILED))?;
                 }
-                b"priority" => said.priority = Some(Priority::read(value)),
-                b"cookie" => said.cookies += 1,
+                b"priority" => regular.priority = Some(Priority::read(value)),
+                b"cookie" => regular.cookies += 1,
                 _ => {}
             }
         }
-        Ok(said)
+        Ok(regular)
     }
 }
 
@@ -291,7 +298,7 @@ pub fn check_field(name: &[u8], value: &[u8]) -> Result<(), &'static str> {
     if !swar::is_value(value) {
         return Err("a control character in a field value");
     }
-    let is_space = |octet: Option<&u8>| matches!(octet, Some(b' ' | b'\t'));
+    let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     if is_space(value.first()) || is_space(value.last()) {
         return Err("white space around a field value");
     }
@@ -319,21 +326,21 @@ fn check_target(method: Method<'_>, target: &[u8]) -> Result<(), Refusal> {
 
 /// Returns the authority. RFC 9113 §8.3.1: `:authority`, else `host`; if both are there, they must
 /// be equal.
-fn authority_of(
+fn check_authority(
     authority: Option<Range<usize>>,
     host: Option<Range<usize>>,
-    octets: &[u8],
+    bytes: &[u8],
 ) -> Result<Range<usize>, Refusal> {
     let range = match (authority, host) {
         (Some(authority), Some(host))
-            if !octets[authority.clone()].eq_ignore_ascii_case(&octets[host.clone()]) =>
+            if !bytes[authority.clone()].eq_ignore_ascii_case(&bytes[host.clone()]) =>
         {
             return Err(Refusal::Malformed(":authority and host differ"));
         }
         (Some(range), _) | (None, Some(range)) => range,
         (None, None) => return Err(Refusal::Malformed("there is no :authority")),
     };
-    match Authority::parse(&octets[range.clone()]) {
+    match Authority::parse(&bytes[range.clone()]) {
         Some(_) => Ok(range),
         None => Err(Refusal::Malformed(":authority is none")),
     }
@@ -348,38 +355,38 @@ fn has_long_field(list: &FieldList, limits: &Limits) -> bool {
 /// Joins the cookies into one field. RFC 9113 §8.2.3: they "MUST be concatenated into a single
 /// octet string using the two-octet delimiter of 0x3b, 0x20".
 fn join_cookies(list: &mut FieldList) {
-    let FieldList { octets, spans, .. } = list;
-    let start = octets.len();
-    let is_cookie = |span: &Span, octets: &[u8]| {
-        Fields::new(octets, std::slice::from_ref(span))
+    let FieldList { bytes, spans, .. } = list;
+    let start = bytes.len();
+    let is_cookie = |span: &Span, bytes: &[u8]| {
+        Fields::new(bytes, std::slice::from_ref(span))
             .iter_bytes()
             .any(|(name, _)| name == b"cookie")
     };
-    octets.extend_from_slice(b"cookie");
-    let value_at = octets.len();
+    bytes.extend_from_slice(b"cookie");
+    let value_at = bytes.len();
     for span in
-        spans.iter().filter(|span| is_cookie(span, &octets[..start])).copied().collect::<Vec<_>>()
+        spans.iter().filter(|span| is_cookie(span, &bytes[..start])).copied().collect::<Vec<_>>()
     {
-        if octets.len() > value_at {
-            octets.extend_from_slice(b"; ");
+        if bytes.len() > value_at {
+            bytes.extend_from_slice(b"; ");
         }
-        octets.extend_from_within(span.value_range());
+        bytes.extend_from_within(span.value_range());
     }
-    let joined = Span::new(start..value_at, value_at..octets.len());
+    let joined = Span::new(start..value_at, value_at..bytes.len());
     let mut is_first = true;
     spans.retain_mut(|span| {
-        if !is_cookie(span, octets) {
+        if !is_cookie(span, bytes) {
             return true;
         }
-        let keeps = std::mem::replace(&mut is_first, false);
+        let retain = std::mem::replace(&mut is_first, false);
         *span = joined;
-        keeps
+        retain
     });
 }
 
 /// Returns a part that was checked to be ASCII.
-fn text<'a>(octets: &'a [u8], range: &Range<usize>) -> &'a str {
-    octets.get(range.clone()).and_then(|octets| str::from_utf8(octets).ok()).unwrap_or_default()
+fn text<'a>(bytes: &'a [u8], range: &Range<usize>) -> &'a str {
+    bytes.get(range.clone()).and_then(|bytes| str::from_utf8(bytes).ok()).unwrap_or_default()
 }
 
 #[cfg(test)]

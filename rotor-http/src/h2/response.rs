@@ -36,9 +36,9 @@ impl CheckedResponse {
         limits: &Limits,
     ) -> Result<CheckedResponse, ResponseHeadError> {
         let status = take_status(list)?;
-        let length = gather(list)?;
+        let length = check_fields(list)?;
         // For the list and for each field: one limit holds for both versions.
-        if list.is_over() {
+        if list.is_truncated() {
             return Err(HeadError::TooLarge.into());
         }
         let line_len = |(name, value): (&[u8], &[u8])| name.len() + value.len() + 2;
@@ -95,7 +95,7 @@ fn take_status(list: &mut FieldList) -> Result<Status, HeadError> {
 }
 
 /// Checks the other fields, and returns the length that they announce.
-fn gather(list: &FieldList) -> Result<Option<u64>, ResponseHeadError> {
+fn check_fields(list: &FieldList) -> Result<Option<u64>, ResponseHeadError> {
     let mut length = None;
     for (name, value) in list.fields().iter_bytes() {
         check_field(name, value).map_err(|why| {
@@ -103,8 +103,8 @@ fn gather(list: &FieldList) -> Result<Option<u64>, ResponseHeadError> {
             if why.contains("value") { HeadError::FieldValue } else { HeadError::FieldName }
         })?;
         if name == b"content-length" {
-            let said = grammar::parse_decimal(value).ok_or(FramingError::Length)?;
-            if length.replace(said).is_some() {
+            let announced = grammar::parse_decimal(value).ok_or(FramingError::Length)?;
+            if length.replace(announced).is_some() {
                 return Err(FramingError::SeveralLengths.into());
             }
         }
@@ -127,7 +127,7 @@ mod tests {
             crate::h2::hpack::encode_integer(&mut block, 0, 7, value.len());
             block.extend_from_slice(value.as_bytes());
         }
-        HpackEncoder::new().begin(&mut block);
+        HpackEncoder::new().start_block(&mut block);
         HpackDecoder::new(0).decode(&block, &mut list, &bounds).expect("it is well-formed");
         match CheckedResponse::check(&mut list, method, is_end, &Limits::new()) {
             Ok(response) => {

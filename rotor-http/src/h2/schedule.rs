@@ -22,9 +22,9 @@ struct Queue {
     urgency: u8,
     /// In ascending order.
     in_order: VecDeque<u32>,
-    by_turns: VecDeque<u32>,
-    /// If there are both, the next turn is one of `by_turns`.
-    is_turn: bool,
+    incremental: VecDeque<u32>,
+    /// If there are both, the next turn is one of `incremental`.
+    is_incremental_next: bool,
 }
 
 impl Schedule {
@@ -46,15 +46,15 @@ impl Schedule {
     /// Returns whether a waiting stream goes before a new stream of this priority, or takes turns
     /// with it.
     pub fn is_ahead_of(&self, priority: Priority) -> bool {
-        let are_ahead = |queue: &&Queue| queue.urgency <= urgency(priority);
-        self.len > 0 && self.queues.iter().take_while(are_ahead).any(|queue| !queue.is_empty())
+        let has_precedence = |queue: &&Queue| queue.urgency <= urgency(priority);
+        self.len > 0 && self.queues.iter().take_while(has_precedence).any(|queue| !queue.is_empty())
     }
 
     /// Adds a stream, which must not be there already.
     pub fn insert(&mut self, stream: u32, priority: Priority) {
         let queue = self.queue(urgency(priority));
         if priority.is_incremental {
-            queue.by_turns.push_back(stream);
+            queue.incremental.push_back(stream);
         } else {
             let at = queue.in_order.partition_point(|own| *own < stream);
             queue.in_order.insert(at, stream);
@@ -65,7 +65,8 @@ impl Schedule {
     /// Removes a stream that was added with this priority. Returns whether it was there.
     pub fn remove(&mut self, stream: u32, priority: Priority) -> bool {
         let queue = self.queue(urgency(priority));
-        let list = if priority.is_incremental { &mut queue.by_turns } else { &mut queue.in_order };
+        let list =
+            if priority.is_incremental { &mut queue.incremental } else { &mut queue.in_order };
         let Some(at) = list.iter().position(|own| *own == stream) else { return false };
         list.remove(at);
         self.len -= 1;
@@ -95,15 +96,16 @@ impl Schedule {
 
 impl Queue {
     fn is_empty(&self) -> bool {
-        self.in_order.is_empty() && self.by_turns.is_empty()
+        self.in_order.is_empty() && self.incremental.is_empty()
     }
 
     fn next(&mut self) -> Option<u32> {
-        let takes_turn = self.in_order.is_empty() || (self.is_turn && !self.by_turns.is_empty());
-        self.is_turn = !takes_turn;
-        if takes_turn {
-            let stream = self.by_turns.pop_front()?;
-            self.by_turns.push_back(stream);
+        let takes_incremental =
+            self.in_order.is_empty() || (self.is_incremental_next && !self.incremental.is_empty());
+        self.is_incremental_next = !takes_incremental;
+        if takes_incremental {
+            let stream = self.incremental.pop_front()?;
+            self.incremental.push_back(stream);
             Some(stream)
         } else {
             self.in_order.front().copied()

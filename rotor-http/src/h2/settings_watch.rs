@@ -7,7 +7,7 @@ use rotor_core::Time;
 /// How many bytes may arrive before an acknowledgement: the first window of a connection, which is
 /// 64 KiB for a peer that has not received our settings, and the fields of a usual number of
 /// requests.
-const AHEAD_MAX: u64 = 1 << 20;
+const BYTES_BEFORE_ACK_MAX: u64 = 1 << 20;
 
 /// Watches for the acknowledgement of our settings. RFC 9113 §6.5.3 requires it "immediately", but
 /// it arrives behind what the peer has written before it read the settings. So on a slow network it
@@ -33,14 +33,14 @@ impl SettingsWatch {
     }
 
     /// Stops: the peer has acknowledged them, or never will.
-    pub fn end(&mut self) {
+    pub fn stop(&mut self) {
         self.until = Time::NEVER;
     }
 
     /// Counts bytes that were taken out of the input.
     #[inline]
-    pub fn take(&mut self, octets: usize) {
-        self.taken += octets as u64;
+    pub fn count(&mut self, bytes: usize) {
+        self.taken += bytes as u64;
     }
 
     /// Returns whether the time is over and the peer has not used it: with `unread` bytes in the
@@ -49,11 +49,11 @@ impl SettingsWatch {
         if self.until > now {
             return false;
         }
-        let come = self.taken + unread as u64;
-        if come - self.counted < least.max(1) || come > AHEAD_MAX {
+        let arrived = self.taken + unread as u64;
+        if arrived - self.counted < least.max(1) || arrived > BYTES_BEFORE_ACK_MAX {
             return true;
         }
-        self.counted = come;
+        self.counted = arrived;
         self.until = now + time;
         false
     }
@@ -67,23 +67,23 @@ mod tests {
 
     /// Whether it is late after each so many times, with what has come in all by then: octets
     /// taken, and octets in the input.
-    fn late(least: u64, come: &[(usize, usize)]) -> Vec<bool> {
+    fn late(least: u64, arrived: &[(usize, usize)]) -> Vec<bool> {
         let mut watch = SettingsWatch::begin(TIME, Time::ZERO);
         let mut before = 0;
         let ends = (1..).map(|times| Time::ZERO + TIME * times);
-        let looks = come.iter().zip(ends).map(|((taken, unread), now)| {
-            watch.take(taken - before);
+        let checks = arrived.iter().zip(ends).map(|((taken, unread), now)| {
+            watch.count(taken - before);
             before = *taken;
             let moment = Duration::from_nanos(1);
             assert!(!watch.is_late(*unread, least, TIME, now - moment), "before its time");
             watch.is_late(*unread, least, TIME, now)
         });
-        looks.collect()
+        checks.collect()
     }
 
     #[test]
     fn who_sends_enough_is_waited_for_and_no_longer_than_that() {
-        for (least, come, expected) in [
+        for (least, arrived, expected) in [
             (100, &[(99, 0)][..], &[true][..]),
             (100, &[(100, 0), (199, 0)], &[false, true]),
             (100, &[(0, 100), (0, 199)], &[false, true]),
@@ -94,7 +94,7 @@ mod tests {
             (1, &[(1 << 20, 0)], &[false]),
             (1, &[(1 << 20, 1)], &[true]),
         ] {
-            assert_eq!(late(least, come), expected, "{least} {come:?}");
+            assert_eq!(late(least, arrived), expected, "{least} {arrived:?}");
         }
     }
 
@@ -102,7 +102,7 @@ mod tests {
     fn what_was_acknowledged_is_not_waited_for() {
         let mut watch = SettingsWatch::begin(TIME, Time::ZERO);
         assert_eq!(watch.until(), Time::ZERO + TIME);
-        watch.end();
+        watch.stop();
         assert_eq!(watch.until(), Time::NEVER);
         assert!(!watch.is_late(0, 1, TIME, Time::ZERO + TIME * 100));
     }

@@ -43,7 +43,7 @@ pub enum StreamEvent {
 
 impl StreamState {
     /// Returns the state of a stream that a request opens.
-    pub fn of_request(is_end: bool) -> StreamState {
+    pub fn for_request(is_end: bool) -> StreamState {
         if is_end { StreamState::HalfClosedRemote } else { StreamState::Open }
     }
 
@@ -109,7 +109,7 @@ mod tests {
                 assert_eq!(state.after(event), after, "{state:?} {event:?}");
             }
         }
-        assert_eq!(StreamState::of_request(true), HalfClosedRemote);
+        assert_eq!(StreamState::for_request(true), HalfClosedRemote);
         assert_eq!(
             [Open, HalfClosedLocal, HalfClosedRemote, Closed].map(StreamState::is_receiving),
             [true, true, false, false]

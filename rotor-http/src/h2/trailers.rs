@@ -11,7 +11,7 @@ use crate::semantics::trailers::Trailers;
 /// # Errors
 ///
 /// The reason why the message is malformed.
-pub fn trailers_of(list: &FieldList) -> Result<Trailers, &'static str> {
+pub fn to_trailers(list: &FieldList) -> Result<Trailers, &'static str> {
     let mut trailers = Trailers::default();
     for (name, value) in list.fields().iter_bytes() {
         check_field(name, value)?;
@@ -22,11 +22,11 @@ pub fn trailers_of(list: &FieldList) -> Result<Trailers, &'static str> {
 
 /// Returns which limit of trailer sections the fields exceed, if any. They are counted as lines of
 /// HTTP/1.1, with their line ends and the empty line after them.
-pub(crate) fn trailers_beyond(list: &FieldList, limits: &Limits) -> Option<HeadError> {
+pub(crate) fn exceeded_trailer_limit(list: &FieldList, limits: &Limits) -> Option<HeadError> {
     let lines = list.fields().iter_bytes().map(|(name, value)| name.len() + value.len() + 4);
     if list.len() > limits.trailers_max {
         Some(HeadError::TooManyFields)
-    } else if list.is_over() || lines.sum::<usize>() + 2 > limits.trailer_bytes_max {
+    } else if list.is_truncated() || lines.sum::<usize>() + 2 > limits.trailer_bytes_max {
         Some(HeadError::TooLarge)
     } else {
         None
@@ -50,7 +50,7 @@ mod tests {
             let (mut block, mut list) = (Vec::new(), FieldList::new());
             HpackEncoder::new().field(name.as_bytes(), value.as_bytes(), &mut block);
             HpackDecoder::new(0).decode(&block, &mut list, &bounds).expect("it is well-formed");
-            let trailers = trailers_of(&list);
+            let trailers = to_trailers(&list);
             assert_eq!(trailers.is_ok(), is_good, "{name}");
             if let Ok(trailers) = trailers {
                 assert_eq!(trailers.get(name), Some(value.as_bytes()));

@@ -9,13 +9,13 @@ pub struct SendWindow(i64);
 
 impl SendWindow {
     /// Creates a window of this many bytes.
-    pub const fn new(octets: u32) -> SendWindow {
-        SendWindow(octets as i64)
+    pub const fn new(bytes: u32) -> SendWindow {
+        SendWindow(bytes as i64)
     }
 
     /// Returns how many bytes may be sent now.
     #[inline]
-    pub fn octets(self) -> usize {
+    pub fn credit(self) -> usize {
         usize::try_from(self.0).unwrap_or(0)
     }
 
@@ -26,9 +26,9 @@ impl SendWindow {
 
     /// Takes bytes that were sent; no more than the window allows.
     #[inline]
-    pub fn take(&mut self, octets: usize) {
-        debug_assert!(octets <= self.octets());
-        self.0 -= octets as i64;
+    pub fn take(&mut self, bytes: usize) {
+        debug_assert!(bytes <= self.credit());
+        self.0 -= bytes as i64;
     }
 
     /// Changes the window by what the peer has announced.
@@ -36,8 +36,8 @@ impl SendWindow {
     /// # Errors
     ///
     /// FLOW_CONTROL_ERROR if it would exceed 2^31 - 1 (RFC 9113 §6.9.1). The window is unchanged.
-    pub fn change(&mut self, octets: i64) -> Result<(), ErrorCode> {
-        let changed = self.0 + octets;
+    pub fn change(&mut self, bytes: i64) -> Result<(), ErrorCode> {
+        let changed = self.0 + bytes;
         if changed > i64::from(U31_MAX) {
             return Err(ErrorCode::FlowControlError);
         }
@@ -50,9 +50,9 @@ impl SendWindow {
     /// # Errors
     ///
     /// The same, and the connection ends.
-    pub(crate) fn change_of_all(&mut self, octets: i64) -> Result<(), Violation> {
+    pub(crate) fn change_or_fail_connection(&mut self, bytes: i64) -> Result<(), Violation> {
         let beyond = |code| Violation::Connection(code, "a window beyond 2^31 - 1");
-        self.change(octets).map_err(beyond)
+        self.change(bytes).map_err(beyond)
     }
 }
 
@@ -69,18 +69,18 @@ pub struct ReceiveWindow {
     /// What the peer may still send.
     left: u32,
     /// What was released but has not been announced to the peer.
-    owed: u32,
+    unannounced: u32,
 }
 
 impl ReceiveWindow {
     /// Creates a window of `max` bytes, which the peer knows.
     pub const fn new(max: u32) -> ReceiveWindow {
-        ReceiveWindow { max, left: max, owed: 0 }
+        ReceiveWindow { max, left: max, unannounced: 0 }
     }
 
     /// Creates a window of which the peer knows only `known` bytes: the rest must be announced.
-    pub fn of_known(known: u32, max: u32) -> ReceiveWindow {
-        ReceiveWindow { max: max.max(known), left: known, owed: max.saturating_sub(known) }
+    pub fn with_known(known: u32, max: u32) -> ReceiveWindow {
+        ReceiveWindow { max: max.max(known), left: known, unannounced: max.saturating_sub(known) }
     }
 
     /// Returns what the peer may send now.
@@ -93,25 +93,25 @@ impl ReceiveWindow {
     /// # Errors
     ///
     /// FLOW_CONTROL_ERROR: the peer has sent more than it may.
-    pub fn take(&mut self, octets: usize) -> Result<(), ErrorCode> {
-        let octets = u32::try_from(octets).map_err(|_| ErrorCode::FlowControlError)?;
-        self.left = self.left.checked_sub(octets).ok_or(ErrorCode::FlowControlError)?;
+    pub fn take(&mut self, bytes: usize) -> Result<(), ErrorCode> {
+        let bytes = u32::try_from(bytes).map_err(|_| ErrorCode::FlowControlError)?;
+        self.left = self.left.checked_sub(bytes).ok_or(ErrorCode::FlowControlError)?;
         Ok(())
     }
 
     /// Releases received bytes that are not held any more.
-    pub fn release(&mut self, octets: usize) {
-        self.owed += octets as u32;
-        debug_assert!(self.left + self.owed <= self.max);
+    pub fn release(&mut self, bytes: usize) {
+        self.unannounced += bytes as u32;
+        debug_assert!(self.left + self.unannounced <= self.max);
     }
 
     /// Returns the increment for a WINDOW_UPDATE, if it is large enough to be sent.
     pub fn update(&mut self) -> Option<u32> {
-        if self.owed == 0 || self.owed < (self.max / 2).min(self.left) {
+        if self.unannounced == 0 || self.unannounced < (self.max / 2).min(self.left) {
             return None;
         }
-        self.left += self.owed;
-        Some(std::mem::take(&mut self.owed))
+        self.left += self.unannounced;
+        Some(std::mem::take(&mut self.unannounced))
     }
 }
 
@@ -123,14 +123,14 @@ mod tests {
     fn a_send_window_is_taken_and_changed_and_never_beyond_its_bound() {
         let mut window = SendWindow::new(10);
         window.take(4);
-        assert_eq!(window.octets(), 6);
+        assert_eq!(window.credit(), 6);
         assert_eq!(window.change(-20), Ok(()));
-        assert_eq!(window.octets(), 0);
+        assert_eq!(window.credit(), 0);
         assert_eq!(window.change(15), Ok(()));
-        assert_eq!(window.octets(), 1);
+        assert_eq!(window.credit(), 1);
         assert_eq!(window.change(i64::from(U31_MAX) - 1), Ok(()));
         assert_eq!(window.change(1), Err(ErrorCode::FlowControlError));
-        assert_eq!(window.octets(), U31_MAX as usize);
+        assert_eq!(window.credit(), U31_MAX as usize);
     }
 
     #[test]
@@ -158,10 +158,10 @@ mod tests {
 
     #[test]
     fn a_window_of_which_the_peer_does_not_know_is_owed() {
-        let mut window = ReceiveWindow::of_known(65_535, 1 << 20);
+        let mut window = ReceiveWindow::with_known(65_535, 1 << 20);
         assert_eq!(window.update(), Some((1 << 20) - 65_535));
         assert_eq!(window.left(), 1 << 20);
-        assert_eq!(ReceiveWindow::of_known(65_535, 10).left(), 65_535);
+        assert_eq!(ReceiveWindow::with_known(65_535, 10).left(), 65_535);
     }
 
     #[test]

@@ -16,9 +16,9 @@ impl WindowWatch {
 
     /// Looks at the `waiting` bytes of a stream, of which the windows allow `allowed` to be sent.
     /// If that is less than the next step, the peer is timed, starting now if it was not before.
-    pub(crate) fn look(&mut self, waiting: usize, allowed: usize, limits: &Limits, now: Time) {
-        let is_held_up = waiting > 0 && allowed < waiting.min(limits.response_step().max(1));
-        if !is_held_up {
+    pub(crate) fn update(&mut self, waiting: usize, allowed: usize, limits: &Limits, now: Time) {
+        let is_blocked = waiting > 0 && allowed < waiting.min(limits.response_step().max(1));
+        if !is_blocked {
             self.0 = RateWatch::NONE;
         } else if self.0 == RateWatch::NONE {
             self.0 = RateWatch::new(rate(limits), now);
@@ -26,13 +26,13 @@ impl WindowWatch {
     }
 
     /// Counts bytes that were sent.
-    pub(crate) fn pass(&mut self, octets: usize, limits: &Limits, now: Time) {
-        self.0.pass(octets as u64, rate(limits), now);
+    pub(crate) fn count_sent(&mut self, bytes: usize, limits: &Limits, now: Time) {
+        self.0.pass(bytes as u64, rate(limits), now);
     }
 
     /// Gives the peer time until `until`, if it is timed, because other streams of its connection
     /// go first.
-    pub(crate) fn put_off_to(&mut self, until: Time) {
+    pub(crate) fn extend_until(&mut self, until: Time) {
         if self.0.until() < until {
             self.0.put_off(until - self.0.until());
         }
@@ -60,14 +60,14 @@ impl GrantWatch {
     }
 
     /// Counts bytes by which the window of the connection was opened.
-    pub(crate) fn pass(&mut self, octets: u32, limits: &Limits, now: Time) {
-        self.0.pass(octets.into(), rate(limits), now);
+    pub(crate) fn count_granted(&mut self, bytes: u32, limits: &Limits, now: Time) {
+        self.0.pass(bytes.into(), rate(limits), now);
     }
 
     /// Returns the time until which a stream with this many bytes waits only for other streams: its
     /// own window allows a step, and that of the connection does so too, or is being opened.
     /// Returns `None` if it waits for the peer.
-    pub(crate) fn excuse(
+    pub(crate) fn exempt_until(
         &self,
         waiting: usize,
         own: usize,
@@ -76,8 +76,8 @@ impl GrantWatch {
         now: Time,
     ) -> Option<Time> {
         let step = waiting.min(limits.response_step().max(1));
-        let most = now + limits.response_grace;
-        let until = if shared >= step { most } else { self.0.until().min(most) };
+        let latest = now + limits.response_grace;
+        let until = if shared >= step { latest } else { self.0.until().min(latest) };
         (waiting > 0 && own >= step && until > now).then_some(until)
     }
 }
@@ -113,7 +113,7 @@ mod tests {
             (1000, 100, false),
         ] {
             let mut watch = WindowWatch::NONE;
-            watch.look(waiting, allowed, &limits(), second(1));
+            watch.update(waiting, allowed, &limits(), second(1));
             let until = if is_timed { second(11) } else { Time::NEVER };
             assert_eq!(watch.until(), until, "{allowed} of {waiting}");
         }
@@ -122,27 +122,27 @@ mod tests {
     #[test]
     fn time_runs_on_for_who_is_held_up_and_anew_for_who_was_not() {
         let mut watch = WindowWatch::NONE;
-        watch.look(1000, 0, &limits(), second(1));
-        watch.look(1000, 50, &limits(), second(5));
+        watch.update(1000, 0, &limits(), second(1));
+        watch.update(1000, 50, &limits(), second(5));
         assert_eq!(watch.until(), second(11));
-        watch.pass(99, &limits(), second(6));
+        watch.count_sent(99, &limits(), second(6));
         assert_eq!(watch.until(), second(11), "not a step");
-        watch.pass(1, &limits(), second(6));
+        watch.count_sent(1, &limits(), second(6));
         assert_eq!(watch.until(), second(16), "one more");
-        watch.look(1000, 100, &limits(), second(7));
+        watch.update(1000, 100, &limits(), second(7));
         assert_eq!(watch.until(), Time::NEVER);
-        watch.look(1000, 0, &limits(), second(8));
+        watch.update(1000, 0, &limits(), second(8));
         assert_eq!(watch.until(), second(18));
     }
 
     #[test]
     fn who_waits_for_others_has_as_long_as_they_get_on() {
         let mut watch = WindowWatch::NONE;
-        watch.put_off_to(second(9));
+        watch.extend_until(second(9));
         assert_eq!(watch.until(), Time::NEVER, "nobody was timed");
-        watch.look(1000, 0, &limits(), second(1));
+        watch.update(1000, 0, &limits(), second(1));
         for (until, expected) in [(10, 11), (11, 11), (12, 12)] {
-            watch.put_off_to(second(until));
+            watch.extend_until(second(until));
             assert_eq!(watch.until(), second(expected), "{until}");
         }
     }
@@ -151,7 +151,7 @@ mod tests {
     fn a_stream_is_excused_while_its_own_window_is_open_and_that_of_all_is_being_opened() {
         let mut granted = GrantWatch::new(&limits(), second(0));
         for piece in [50, 50, 99] {
-            granted.pass(piece, &limits(), second(5));
+            granted.count_granted(piece, &limits(), second(5));
         }
         // A step in ten seconds, which came after five.
         for (waiting, own, shared, now, until) in [
@@ -165,19 +165,20 @@ mod tests {
             (500, 100, 100, 15, Some(25)),
             (500, 99, 100, 15, None),
         ] {
-            let excuse = granted.excuse(waiting, own, shared, &limits(), second(now));
-            assert_eq!(excuse, until.map(second), "{waiting}, {own}, {shared} at {now}");
+            let exempt_until = granted.exempt_until(waiting, own, shared, &limits(), second(now));
+            assert_eq!(exempt_until, until.map(second), "{waiting}, {own}, {shared} at {now}");
         }
         // Without a rate the window of all holds nobody up; but a protocol may have a rate.
         let free = limits().response_rate_min(0);
-        let excuse = GrantWatch::new(&free, second(0)).excuse(9, 1, 0, &free, second(99));
-        assert_eq!(excuse, Some(second(109)));
+        let exempt_until =
+            GrantWatch::new(&free, second(0)).exempt_until(9, 1, 0, &free, second(99));
+        assert_eq!(exempt_until, Some(second(109)));
     }
 
     #[test]
     fn without_a_rate_nobody_is_timed() {
         let mut watch = WindowWatch::NONE;
-        watch.look(1000, 0, &limits().response_rate_min(0), second(1));
+        watch.update(1000, 0, &limits().response_rate_min(0), second(1));
         assert_eq!(watch.until(), Time::NEVER);
     }
 }

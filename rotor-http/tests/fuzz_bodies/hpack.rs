@@ -3,7 +3,7 @@
 
 use rotor_http::Limits;
 use rotor_http::h2::hpack::{Bounds, FieldList, HpackDecoder, HpackEncoder};
-use rotor_http::h2::request::{Asks, CheckedRequest};
+use rotor_http::h2::request::{CheckedRequest, StreamPurpose};
 
 use super::input::Input;
 
@@ -61,6 +61,6 @@ fn check(request: &CheckedRequest, list: &FieldList) {
         assert!(!field.name.bytes().any(|byte| byte.is_ascii_uppercase()), "{field:?}");
         assert!(!["connection", "transfer-encoding"].contains(&field.name));
         // Of itself no request has it: it is what the peer asks for by `:protocol`.
-        assert!(field.name != "upgrade" || request.asks == Asks::Protocol);
+        assert!(field.name != "upgrade" || request.purpose == StreamPurpose::Protocol);
     }
 }

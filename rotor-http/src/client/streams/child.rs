@@ -96,7 +96,7 @@ impl<K: Client> Child<K> {
     /// frame of its own.
     pub(super) fn lacks_only_its_end(&self) -> bool {
         self.state == StreamState::HalfClosedLocal
-            && self.intake.is_whole()
+            && self.intake.is_complete()
             && self.exchange.as_ref().is_some_and(|exchange| !exchange.is_expected())
     }
 

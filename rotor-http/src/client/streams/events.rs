@@ -117,7 +117,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     fn excuse_body(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
         let now = io.scope.now();
         if self.phase == Phase::Open {
-            self.bodies.look(io.transport.input, &io.config.limits, now);
+            self.bodies.count_partial(io.transport.input, &io.config.limits, now);
         }
         let (left, unsent) = (self.inbound.left(), io.transport.unsent_len());
         let others = self.bodies.until(left, unsent, &io.config.limits, now);
@@ -131,7 +131,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     pub(in crate::client) fn idle_since(&self, input: &[u8]) -> Option<Time> {
         let is_idle = self.phase == Phase::Open
             && self.children.is_empty()
-            && !self.reader.is_under_way()
+            && !self.reader.has_partial_block()
             && input.is_empty();
         is_idle.then_some(self.since)
     }

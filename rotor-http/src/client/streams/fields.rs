@@ -9,8 +9,8 @@ use crate::client::handler::Client;
 use crate::client::io::Io;
 use crate::h2::hpack::FieldList;
 use crate::h2::response::CheckedResponse;
-use crate::h2::trailers::trailers_beyond;
-use crate::h2::{ErrorCode, FieldBounds, FieldsOf, Nuisance, StreamEvent, Violation};
+use crate::h2::trailers::exceeded_trailer_limit;
+use crate::h2::{ErrorCode, FieldBlockInfo, FieldBounds, Nuisance, StreamEvent, Violation};
 use crate::semantics::error::BodyError;
 use crate::semantics::trailers::Trailers;
 
@@ -25,7 +25,11 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     }
 
     /// Processes a decoded field block: the head of a response, or its trailers.
-    pub(super) fn fields(&mut self, of: FieldsOf, io: &mut Io<'_, '_, '_, K::Context>) -> Taken {
+    pub(super) fn fields(
+        &mut self,
+        of: FieldBlockInfo,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Taken {
         // Taken out, because handlers are called with it, which may lead to any other method.
         let mut list = std::mem::take(&mut self.space.list);
         let taken = self.fields_of(of, &mut list, io);
@@ -36,17 +40,17 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
 
     fn fields_of(
         &mut self,
-        of: FieldsOf,
+        of: FieldBlockInfo,
         list: &mut FieldList,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) -> Taken {
-        let FieldsOf { stream, is_end } = of;
+        let FieldBlockInfo { stream, is_end } = of;
         if self.is_idle(stream) {
             return Err(Violation::protocol("HEADERS on a stream that was never begun"));
         }
         let Some(at) = self.find_stream(stream) else {
             // They may have been sent before this side reset the stream.
-            if self.forgotten.fields(stream, is_end) {
+            if self.reset_streams.accept_fields(stream, is_end) {
                 return self.count(Nuisance::ControlFrame, io);
             }
             let why = "HEADERS on a stream that is over";
@@ -120,12 +124,12 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         if !is_end || !child.intake.may_end() {
             return Err(of_stream(ErrorCode::ProtocolError));
         }
-        if let Some(error) = trailers_beyond(list, &io.config.limits) {
+        if let Some(error) = exceeded_trailer_limit(list, &io.config.limits) {
             let error = ClientError::Body(BodyError::Trailer(error));
             self.cut(at, error, ErrorCode::ProtocolError, io);
             return self.count(Nuisance::ProvokedReset, io);
         }
-        let trailers = crate::h2::trailers_of(list).map_err(|why| {
+        let trailers = crate::h2::to_trailers(list).map_err(|why| {
             log::debug!("machine {}: {why}", io.scope.token());
             of_stream(ErrorCode::ProtocolError)
         })?;

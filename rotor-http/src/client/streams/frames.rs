@@ -11,7 +11,7 @@ use crate::client::handler::Client;
 use crate::client::io::Io;
 use crate::h2::frame::{FRAME_HEADER_BYTES, Frame, FrameHeader, kind};
 use crate::h2::settings::setting;
-use crate::h2::{ErrorCode, FieldsOf, Nuisance, StreamEvent, Violation, frame_writer};
+use crate::h2::{ErrorCode, FieldBlockInfo, Nuisance, StreamEvent, Violation, frame_writer};
 use crate::semantics::trailers::Trailers;
 use crate::tunnel::Event;
 
@@ -62,17 +62,17 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
                 self.reader
                     .read(fragment, &mut self.space.list, &bounds(io.config))
                     .inspect_err(|violation| Self::note_flood(violation, io.config))?;
-                self.fields(FieldsOf { stream, is_end }, io)
+                self.fields(FieldBlockInfo { stream, is_end }, io)
             }
             Frame::Headers { fragment, is_end, .. } => {
                 let until = io.scope.now() + io.config.limits.head_timeout;
-                self.reader.begin(FieldsOf { stream, is_end }, fragment, until);
+                self.reader.start_block(FieldBlockInfo { stream, is_end }, fragment, until);
                 Ok(())
             }
             Frame::Continuation { fragment, is_last } => {
                 let decoded = self
                     .reader
-                    .go_on(fragment, is_last, &mut self.space.list, &bounds(io.config))
+                    .continue_block(fragment, is_last, &mut self.space.list, &bounds(io.config))
                     .inspect_err(|violation| Self::note_flood(violation, io.config))?;
                 decoded.map_or(Ok(()), |of| self.fields(of, io))
             }
@@ -88,7 +88,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
                 self.settings_changed(change, is_first, io)
             }
             Frame::SettingsAck => {
-                self.settings.end();
+                self.settings.stop();
                 self.count(Nuisance::ControlFrame, io)
             }
             Frame::PushPromise => Err(Violation::protocol("a push that was not allowed")),
@@ -131,22 +131,22 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
         let beyond = "more DATA than the window of the connection allows";
         self.inbound.take(header.len).map_err(|code| Violation::Connection(code, beyond))?;
-        self.bodies.take(header.len, &io.config.limits, io.scope.now());
+        self.bodies.count_frame(header.len, &io.config.limits, io.scope.now());
         let of_stream = |code| Violation::Stream(stream, code);
         let input = &mut *io.transport.input;
         let payload = &input[FRAME_HEADER_BYTES..FRAME_HEADER_BYTES + header.len];
         let Frame::Data { data, is_end } = Frame::read(header, payload)? else { return Ok(()) };
-        let mut nuisance = Nuisance::of_data(data.len(), is_end);
+        let mut nuisance = Nuisance::from_data(data.len(), is_end);
         let Some(at) = self.find_stream(stream) else {
             self.inbound.release(header.len);
-            if !self.forgotten.data(stream, header.len, is_end) {
+            if !self.reset_streams.accept_data(stream, header.len, is_end) {
                 let why = "DATA on a stream that is over";
                 return Err(Violation::Connection(ErrorCode::StreamClosed, why));
             }
             return nuisance.map_or(Ok(()), |nuisance| self.count(nuisance, io));
         };
         let child = &mut self.children[at];
-        child.intake.take(header.len).map_err(of_stream)?;
+        child.intake.count_frame(header.len).map_err(of_stream)?;
         child.state = child
             .state
             .after(StreamEvent::Received { is_end })
@@ -155,9 +155,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         if is_early {
             return Err(of_stream(ErrorCode::ProtocolError));
         }
-        child.intake.count(data.len(), is_end).map_err(of_stream)?;
+        child.intake.count_body(data.len(), is_end).map_err(of_stream)?;
         if let Some(tunnel) = &mut child.tunnel {
-            nuisance = nuisance.filter(|nuisance| !nuisance.is_of_messages());
+            nuisance = nuisance.filter(|nuisance| !nuisance.is_message_frame());
             tunnel.extend(data);
         } else {
             child.input.extend(data);
@@ -230,7 +230,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             return Ok(());
         }
         for child in &mut self.children {
-            child.outbound.change_of_all(change)?;
+            child.outbound.change_or_fail_connection(change)?;
         }
         self.look_at_all(io);
         Ok(())
@@ -242,12 +242,12 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         more: u32,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) -> Taken {
-        let nuisance = Nuisance::of_update(more);
+        let nuisance = Nuisance::from_window_update(more);
         if let Some(nuisance) = nuisance {
             self.count(nuisance, io)?;
         }
         if stream == 0 {
-            self.granted.pass(more, &io.config.limits, io.scope.now());
+            self.granted.count_granted(more, &io.config.limits, io.scope.now());
             if self.frames.grow(more)? {
                 self.look_at_all(io);
             }

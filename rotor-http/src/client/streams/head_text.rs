@@ -31,7 +31,7 @@ pub(super) fn encode(
     let target_end = method_end + 1 + memchr(b' ', first.get(method_end + 1..)?)?;
     let fields_at = first.len() + 2;
     let authority = find(text, b"host:")?;
-    encoder.begin(block);
+    encoder.start_block(block);
     let (method, target) = (&first[..method_end], &first[method_end + 1..target_end]);
     let protocol = find(text, b"upgrade:").filter(|_| asks_protocol);
     let method = if protocol.is_some() { b"CONNECT" } else { method };
@@ -51,7 +51,7 @@ pub(super) fn encode(
     }
     // The head is not complete. The table size update that was encoded before it is still to be
     // sent.
-    encoder.take_back();
+    encoder.discard_block();
     None
 }
 

@@ -42,8 +42,8 @@ use crate::frame_output::{self, FrameOutput};
 use crate::h2::frame::{FrameHeader, PREFACE};
 use crate::h2::settings::{WINDOW_DEFAULT, setting};
 use crate::h2::{
-    BodiesWatch, FieldReader, FieldSpace, Floods, Forgotten, GrantWatch, Ledger, ReceiveWindow,
-    Schedule, SettingsWatch, Violation, frame_writer,
+    BodiesWatch, FieldReader, FieldSpace, FloodBuckets, GrantWatch, Ledger, ReceiveWindow,
+    ResetStreams, Schedule, SettingsWatch, Violation, frame_writer,
 };
 
 /// A connection that speaks HTTP/2.
@@ -61,7 +61,7 @@ pub(super) struct Streams<K: Client, F> {
     /// Streams that have begun, in their order, with the keys of their children.
     streams: Vec<(u32, u32)>,
     schedule: Schedule,
-    floods: Floods,
+    floods: FloodBuckets,
     next_key: u32,
     next_stream: u32,
     /// The number of requests that were begun, and of those that got their response.
@@ -74,7 +74,7 @@ pub(super) struct Streams<K: Client, F> {
     /// The room that the feed was last told.
     room: Option<Room>,
     /// Streams that this side has reset.
-    forgotten: Forgotten,
+    reset_streams: ResetStreams,
     /// Until when the server has to acknowledge our settings.
     settings: SettingsWatch,
     /// Since when no request has been under way.
@@ -136,11 +136,11 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             reader: FieldReader::new(),
             frames: FrameOutput::new(),
             space: FieldSpace::new(),
-            inbound: ReceiveWindow::of_known(WINDOW_DEFAULT, config.connection_window),
+            inbound: ReceiveWindow::with_known(WINDOW_DEFAULT, config.connection_window),
             children: Vec::new(),
             streams: Vec::new(),
             schedule: Schedule::new(),
-            floods: Floods::new(&config.floods, now),
+            floods: FloodBuckets::new(&config.floods, now),
             next_key: 1,
             next_stream: 1,
             begun: 0,
@@ -148,7 +148,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             is_last: io.scope.draining_until().is_some(),
             looks_for_work: true,
             room: None,
-            forgotten: Forgotten::default(),
+            reset_streams: ResetStreams::default(),
             settings: SettingsWatch::begin(config.settings_timeout, now),
             since: now,
             until: Time::NEVER,
@@ -175,7 +175,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     /// Processes the frames that have arrived, and sends what can be sent.
     pub(super) fn advance(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         self.hear(io);
-        self.space.borrow();
+        self.space.acquire();
         let unread = io.transport.input.len();
         let mut frames = 0;
         while frames < BATCH {
@@ -194,7 +194,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         // The stream has counted one call itself.
         io.transport.count_calls(frames.saturating_sub(1));
         self.begun_frame = io.transport.input.len();
-        self.settings.take(unread.saturating_sub(self.begun_frame));
+        self.settings.count(unread.saturating_sub(self.begun_frame));
         self.go_on(io)
     }
 
@@ -231,7 +231,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
 
     /// Begins and sends what is possible, and waits for the next event.
     fn go_on(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
-        self.space.borrow();
+        self.space.acquire();
         loop {
             self.begin_those_that_wait(io);
             self.look_for_work(io);
@@ -254,7 +254,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         if is_over && self.children.iter().all(|child| child.is_left()) {
             return self.close(io);
         }
-        self.space.give_back();
+        self.space.release();
         Flow::Wait(self.wait(io))
     }
 

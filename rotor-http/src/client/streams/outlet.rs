@@ -38,7 +38,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
 
     /// Adds a child to the schedule if it has something that may be sent; otherwise removes it.
     pub(super) fn schedule_child(&mut self, at: usize) {
-        let (outbound, takes_another) = (self.frames.window().octets(), self.takes_another());
+        let (outbound, takes_another) = (self.frames.window().credit(), self.takes_another());
         let child = &mut self.children[at];
         let may_send = if !child.state.is_sending() {
             false
@@ -49,7 +49,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             self.waits_for_stream |= is_ready && !takes_another;
             is_ready && takes_another
         } else if child.body_left() > 0 {
-            child.outbound.octets().min(outbound) > 0
+            child.outbound.credit().min(outbound) > 0
         } else {
             child.is_complete()
         };
@@ -152,7 +152,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             PutData::NoWindow => return true,
             PutData::NoRoom => return false,
         };
-        child.taking.pass(octets, &io.config.limits, io.scope.now());
+        child.taking.count_sent(octets, &io.config.limits, io.scope.now());
         self.sent(at, is_end, is_credited, io);
         true
     }
@@ -165,7 +165,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         io: &Io<'_, '_, '_, K::Context>,
     ) {
         if is_credited {
-            self.floods.sent(1, &io.config.http2_ref().floods);
+            self.floods.allow_for_sent(1, &io.config.http2_ref().floods);
         }
         let child = &mut self.children[at];
         // The stream was open: streams that have ended are not in the schedule.

@@ -113,7 +113,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         if child.state != StreamState::Closed && !self.is_read_closed {
             put(io, &frame_writer::reset(stream, child.code));
             let on_its_way = if child.state.is_receiving() { left } else { 0 };
-            self.forgotten.remember(stream, on_its_way);
+            self.reset_streams.record(stream, on_its_way);
         }
     }
 
@@ -148,20 +148,20 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
 
     /// Measures how fast the server takes data, if its windows hold up what waits for it.
     pub(super) fn watch(&mut self, at: usize, limits: &Limits, now: Time) {
-        let outbound = self.frames.window().octets();
+        let outbound = self.frames.window().credit();
         let child = &mut self.children[at];
         // Another protocol sets deadlines for its server itself.
         let left = if child.tunnel.is_none() { child.body_left() } else { 0 };
-        child.taking.look(left, child.outbound.octets().min(outbound), limits, now);
+        child.taking.update(left, child.outbound.credit().min(outbound), limits, now);
     }
 
     /// Puts off the deadline of a stream that only waits for other streams of its connection.
     pub(super) fn excuse_taking(&mut self, at: usize, limits: &Limits, now: Time) {
-        let shared = self.frames.window().octets();
+        let shared = self.frames.window().credit();
         let child = &mut self.children[at];
-        let (waiting, own) = (child.body_left(), child.outbound.octets());
-        if let Some(until) = self.granted.excuse(waiting, own, shared, limits, now) {
-            child.taking.put_off_to(until);
+        let (waiting, own) = (child.body_left(), child.outbound.credit());
+        if let Some(until) = self.granted.exempt_until(waiting, own, shared, limits, now) {
+            child.taking.extend_until(until);
             if let Some(tunnel) = &mut child.tunnel {
                 tunnel.excuse(until);
                 child.until = tunnel.until(now);

@@ -35,9 +35,9 @@ pub struct HpackDecoder {
 
 /// Whether a literal is added to the table, according to its first byte.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Keep {
-    Indexed,
-    Not,
+enum Indexing {
+    Add,
+    Skip,
 }
 
 impl HpackDecoder {
@@ -64,45 +64,45 @@ impl HpackDecoder {
         bounds: &Bounds,
     ) -> Result<(), HpackError> {
         let (mut at, mut counted, mut updates) = (0, 0, 0);
-        let mut is_begun = false;
+        let mut has_fields = false;
         while let Some(&first) = block.get(at) {
-            let start = list.octets.len();
+            let start = list.bytes.len();
             let room = bounds.decoded_bytes_max.saturating_sub(counted);
             let name_len = if first & 0x80 != 0 {
                 // RFC 7541 §6.1.
                 let index = integer::decode(block, &mut at, 7)?;
-                let (name, value) = self.get(index)?;
+                let (name, value) = self.entry(index)?;
                 if name.len() + value.len() > room {
                     return Err(HpackError::TooLarge);
                 }
-                list.octets.extend_from_slice(name);
-                list.octets.extend_from_slice(value);
+                list.bytes.extend_from_slice(name);
+                list.bytes.extend_from_slice(value);
                 name.len()
             } else if first & 0xe0 == 0x20 {
                 // RFC 7541 §4.2: "at the beginning of the first header block".
                 updates += 1;
                 let size = integer::decode(block, &mut at, 5)?;
-                if is_begun || size > self.table_max || updates > SIZE_UPDATES_MAX {
+                if has_fields || size > self.table_max || updates > SIZE_UPDATES_MAX {
                     return Err(HpackError::TableSize);
                 }
                 self.table.resize(size);
                 continue;
             } else if first & 0xc0 == 0x40 {
-                self.literal(block, &mut at, 6, Keep::Indexed, list, room)?
+                self.decode_literal(block, &mut at, 6, Indexing::Add, list, room)?
             } else {
-                self.literal(block, &mut at, 4, Keep::Not, list, room)?
+                self.decode_literal(block, &mut at, 4, Indexing::Skip, list, room)?
             };
-            is_begun = true;
-            let end = list.octets.len();
+            has_fields = true;
+            let end = list.bytes.len();
             counted += end - start + ENTRY_OVERHEAD;
             if counted > bounds.decoded_bytes_max {
                 return Err(HpackError::TooLarge);
             }
             if counted > bounds.list_bytes_max || list.len() >= bounds.fields_max {
-                list.is_over = true;
+                list.is_truncated = true;
             }
-            if list.is_over {
-                list.octets.truncate(start);
+            if list.is_truncated {
+                list.bytes.truncate(start);
             } else {
                 list.push(start..start + name_len, start + name_len..end);
             }
@@ -111,36 +111,36 @@ impl HpackDecoder {
     }
 
     /// Appends a field that has at least its value in the block. Returns the length of its name.
-    fn literal(
+    fn decode_literal(
         &mut self,
         block: &[u8],
         at: &mut usize,
         bits: u32,
-        keep: Keep,
+        indexing: Indexing,
         list: &mut FieldList,
         room: usize,
     ) -> Result<usize, HpackError> {
-        let start = list.octets.len();
+        let start = list.bytes.len();
         match integer::decode(block, at, bits)? {
-            0 => string(block, at, &mut list.octets, room)?,
+            0 => decode_string(block, at, &mut list.bytes, room)?,
             index => {
-                let (name, _) = self.get(index)?;
+                let (name, _) = self.entry(index)?;
                 if name.len() > room {
                     return Err(HpackError::TooLarge);
                 }
-                list.octets.extend_from_slice(name);
+                list.bytes.extend_from_slice(name);
             }
         }
-        let name_len = list.octets.len() - start;
-        string(block, at, &mut list.octets, room - name_len)?;
-        if keep == Keep::Indexed {
-            let (name, value) = list.octets[start..].split_at(name_len);
+        let name_len = list.bytes.len() - start;
+        decode_string(block, at, &mut list.bytes, room - name_len)?;
+        if indexing == Indexing::Add {
+            let (name, value) = list.bytes[start..].split_at(name_len);
             self.table.insert(name, value);
         }
         Ok(name_len)
     }
 
-    fn get(&self, index: usize) -> Result<(&[u8], &[u8]), HpackError> {
+    fn entry(&self, index: usize) -> Result<(&[u8], &[u8]), HpackError> {
         match index.checked_sub(1).ok_or(HpackError::Index)? {
             at if at < STATIC_ENTRIES => {
                 let (name, value) = STATIC_TABLE[at];
@@ -151,19 +151,24 @@ impl HpackDecoder {
     }
 }
 
-/// Appends a string (RFC 7541 §5.2) of at most `most` bytes.
-fn string(block: &[u8], at: &mut usize, out: &mut Vec<u8>, most: usize) -> Result<(), HpackError> {
+/// Appends a string (RFC 7541 §5.2) of at most `bytes_max` bytes.
+fn decode_string(
+    block: &[u8],
+    at: &mut usize,
+    out: &mut Vec<u8>,
+    bytes_max: usize,
+) -> Result<(), HpackError> {
     let is_coded = block.get(*at).ok_or(HpackError::Truncated)? & 0x80 != 0;
     let len = integer::decode(block, at, 7)?;
-    let octets = block.get(*at..).and_then(|rest| rest.get(..len)).ok_or(HpackError::Truncated)?;
+    let bytes = block.get(*at..).and_then(|rest| rest.get(..len)).ok_or(HpackError::Truncated)?;
     *at += len;
     if is_coded {
-        return huffman::decode(octets, out, most);
+        return huffman::decode(bytes, out, bytes_max);
     }
-    if len > most {
+    if len > bytes_max {
         return Err(HpackError::TooLarge);
     }
-    out.extend_from_slice(octets);
+    out.extend_from_slice(bytes);
     Ok(())
 }
 

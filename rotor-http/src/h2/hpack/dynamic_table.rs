@@ -11,7 +11,7 @@ pub const ENTRY_OVERHEAD: usize = 32;
 #[derive(Debug, Default)]
 pub struct DynamicTable {
     /// The bytes of all entries, the oldest first, after those of some that were evicted.
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     /// The newest entry is the last.
     entries: VecDeque<Entry>,
     /// The size of the entries, as the RFC counts it.
@@ -63,7 +63,7 @@ impl DynamicTable {
     pub fn get(&self, index: usize) -> Option<(&[u8], &[u8])> {
         let at = self.entries.len().checked_sub(index + 1)?;
         let (name, value) = self.entries.get(at)?.range();
-        Some((self.octets.get(name)?, self.octets.get(value)?))
+        Some((self.bytes.get(name)?, self.bytes.get(value)?))
     }
 
     /// Sets the maximum size, and evicts the oldest entries beyond it.
@@ -80,10 +80,10 @@ impl DynamicTable {
         if size > self.size_max {
             return;
         }
-        self.make_room();
-        let start = self.octets.len() as u32;
-        self.octets.extend_from_slice(name);
-        self.octets.extend_from_slice(value);
+        self.compact();
+        let start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(name);
+        self.bytes.extend_from_slice(value);
         // Both lengths fit: the table has fewer than 65,536 bytes.
         self.entries.push_back(Entry { start, name: name.len() as u16, value: value.len() as u16 });
         self.size += size;
@@ -96,21 +96,21 @@ impl DynamicTable {
             self.size -= oldest.size();
         }
         if self.entries.is_empty() {
-            self.octets.clear();
+            self.bytes.clear();
         }
     }
 
     /// Drops the bytes of evicted entries once they exceed the size of the table, so that each byte
     /// is moved only once on average.
-    fn make_room(&mut self) {
+    fn compact(&mut self) {
         let Some(first) = self.entries.front() else { return };
-        let gone = first.start as usize;
-        if gone <= self.size_max {
+        let evicted = first.start as usize;
+        if evicted <= self.size_max {
             return;
         }
-        self.octets.drain(..gone);
+        self.bytes.drain(..evicted);
         for entry in &mut self.entries {
-            entry.start -= gone as u32;
+            entry.start -= evicted as u32;
         }
     }
 }
@@ -128,10 +128,10 @@ mod tests {
     fn the_oldest_go_for_the_newest() {
         // Two entries of 34 octets fit.
         let mut table = DynamicTable::new(70);
-        for (name, held) in [("a", "a"), ("b", "ba"), ("c", "cb"), ("d", "dc")] {
+        for (name, expected) in [("a", "a"), ("b", "ba"), ("c", "cb"), ("d", "dc")] {
             table.insert(name.as_bytes(), b"x");
             let names: String = all(&table).into_iter().map(|(name, _)| name).collect();
-            assert_eq!(names, held);
+            assert_eq!(names, expected);
         }
         assert_eq!(table.size(), 68);
         table.resize(67);
@@ -153,7 +153,7 @@ mod tests {
             let sum: usize = all(&table).iter().map(|(n, v)| n.len() + v.len() + 32).sum();
             assert_eq!(sum, table.size());
         }
-        assert!(table.octets.capacity() <= 4 * 4096, "{}", table.octets.capacity());
+        assert!(table.bytes.capacity() <= 4 * 4096, "{}", table.bytes.capacity());
         assert_eq!(table.get(table.len()), None);
     }
 }

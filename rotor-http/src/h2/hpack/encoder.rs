@@ -16,32 +16,36 @@ pub struct HpackEncoder {
     /// The smallest table size that the peer has allowed.
     table_max: usize,
     /// The peer must be told that the table has become smaller.
-    owes_update: bool,
+    needs_size_update: bool,
     /// The block that was started last tells it so.
-    tells_update: bool,
+    block_has_size_update: bool,
 }
 
 impl HpackEncoder {
     /// Creates an encoder, before the peer's settings have arrived.
     pub fn new() -> HpackEncoder {
-        HpackEncoder { table_max: TABLE_DEFAULT, owes_update: false, tells_update: false }
+        HpackEncoder {
+            table_max: TABLE_DEFAULT,
+            needs_size_update: false,
+            block_has_size_update: false,
+        }
     }
 
     /// Sets the peer's SETTINGS_HEADER_TABLE_SIZE. A smaller table must be acknowledged in the next
     /// block (RFC 7541 §4.2); a larger one is not used.
-    pub fn set_table_max(&mut self, octets: usize) {
-        if octets < self.table_max {
-            self.table_max = octets;
-            self.owes_update = true;
+    pub fn set_table_max(&mut self, bytes: usize) {
+        if bytes < self.table_max {
+            self.table_max = bytes;
+            self.needs_size_update = true;
         }
     }
 
     /// Starts a block.
     #[inline]
-    pub fn begin(&mut self, out: &mut Vec<u8>) {
-        self.tells_update = self.owes_update;
-        if self.owes_update {
-            self.owes_update = false;
+    pub fn start_block(&mut self, out: &mut Vec<u8>) {
+        self.block_has_size_update = self.needs_size_update;
+        if self.needs_size_update {
+            self.needs_size_update = false;
             // The table is empty, so its size can be 0.
             self.table_max = 0;
             integer::encode(out, 0x20, 5, 0);
@@ -49,8 +53,8 @@ impl HpackEncoder {
     }
 
     /// Records that the block that was started last will not be sent.
-    pub(crate) fn take_back(&mut self) {
-        self.owes_update |= self.tells_update;
+    pub(crate) fn discard_block(&mut self) {
+        self.needs_size_update |= self.block_has_size_update;
     }
 
     /// Adds `:status`.
@@ -85,13 +89,13 @@ impl HpackEncoder {
         match method {
             b"GET" => out.push(0x82),
             b"POST" => out.push(0x83),
-            other => named(2, other, out),
+            other => encode_named(2, other, out),
         }
         out.push(if is_secure { 0x87 } else { 0x86 });
-        named(1, authority, out);
+        encode_named(1, authority, out);
         match path {
             b"/" => out.push(0x84),
-            other => named(4, other, out),
+            other => encode_named(4, other, out),
         }
     }
 
@@ -115,7 +119,7 @@ impl HpackEncoder {
 }
 
 /// Encodes a field whose name is in the static table.
-fn named(index: usize, value: &[u8], out: &mut Vec<u8>) {
+fn encode_named(index: usize, value: &[u8], out: &mut Vec<u8>) {
     integer::encode(out, 0, 4, index);
     integer::encode(out, 0, 7, value.len());
     out.extend_from_slice(value);
@@ -147,7 +151,7 @@ mod tests {
             (100, "Set-Cookie", &long),
         ] {
             let mut block = Vec::new();
-            encoder.begin(&mut block);
+            encoder.start_block(&mut block);
             encoder.status(status, &mut block);
             encoder.field(name.as_bytes(), value.as_bytes(), &mut block);
             let mut list = FieldList::new();
@@ -162,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_request_begins_with_its_four_fields() {
-        for (method, is_secure, path, octets) in [
+        for (method, is_secure, path, bytes) in [
             ("GET", false, "/", 3 + 3),
             ("POST", true, "/", 3 + 3),
             ("PATCH", true, "/a", 1 + 7 + 3 + 4),
@@ -170,7 +174,7 @@ mod tests {
             let mut block = Vec::new();
             let own = (method.as_bytes(), b"h", path.as_bytes());
             HpackEncoder::new().request(own.0, is_secure, own.1, own.2, &mut block);
-            assert_eq!(block.len(), octets, "{method}");
+            assert_eq!(block.len(), bytes, "{method}");
             let mut list = FieldList::new();
             HpackDecoder::new(0).decode(&block, &mut list, &BOUNDS).expect("it is well-formed");
             let scheme = if is_secure { "https" } else { "http" };
@@ -185,16 +189,16 @@ mod tests {
     #[test]
     fn a_smaller_table_is_acknowledged_once_and_a_larger_one_never() {
         let mut encoder = HpackEncoder::new();
-        let mut begun = |size: &[usize]| {
+        let mut started = |size: &[usize]| {
             size.iter().for_each(|size| encoder.set_table_max(*size));
             let mut out = Vec::new();
-            encoder.begin(&mut out);
+            encoder.start_block(&mut out);
             out
         };
-        assert_eq!(begun(&[]), []);
-        assert_eq!(begun(&[4096, 65_536]), []);
-        assert_eq!(begun(&[4095, 8192]), [0x20]);
-        assert_eq!(begun(&[]), []);
-        assert_eq!(begun(&[0]), [], "it is that small already");
+        assert_eq!(started(&[]), []);
+        assert_eq!(started(&[4096, 65_536]), []);
+        assert_eq!(started(&[4095, 8192]), [0x20]);
+        assert_eq!(started(&[]), []);
+        assert_eq!(started(&[0]), [], "it is that small already");
     }
 }

@@ -8,15 +8,15 @@ use crate::semantics::fields::{Fields, Span};
 /// Decoded fields. The list is reused for the next block, so its memory is allocated once.
 #[derive(Default)]
 pub struct FieldList {
-    pub(crate) octets: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     pub(crate) spans: Vec<Span>,
-    pub(crate) is_over: bool,
+    pub(crate) is_truncated: bool,
 }
 
 impl FieldList {
     /// Creates an empty list, without memory.
     pub const fn new() -> FieldList {
-        FieldList { octets: Vec::new(), spans: Vec::new(), is_over: false }
+        FieldList { bytes: Vec::new(), spans: Vec::new(), is_truncated: false }
     }
 
     /// Returns the number of fields.
@@ -31,37 +31,37 @@ impl FieldList {
 
     /// Returns whether the block had more fields or bytes than are kept. The list is then the
     /// beginning of the block.
-    pub fn is_over(&self) -> bool {
-        self.is_over
+    pub fn is_truncated(&self) -> bool {
+        self.is_truncated
     }
 
     /// Removes all fields. Keeps the memory, unless it is large.
     pub fn clear(&mut self) {
-        const KEPT_MAX: usize = 4 << 10;
-        self.octets.clear();
+        const RETAINED_BYTES_MAX: usize = 4 << 10;
+        self.bytes.clear();
         self.spans.clear();
-        self.is_over = false;
-        if self.octets.capacity() > KEPT_MAX {
-            self.octets = Vec::new();
+        self.is_truncated = false;
+        if self.bytes.capacity() > RETAINED_BYTES_MAX {
+            self.bytes = Vec::new();
             self.spans = Vec::new();
         }
     }
 
     /// Returns the memory that the list holds, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.octets.capacity() + self.spans.capacity() * size_of::<Span>()
+        self.bytes.capacity() + self.spans.capacity() * size_of::<Span>()
     }
 
     /// Returns all fields in order, including pseudo-fields.
     pub fn fields(&self) -> Fields<'_> {
-        Fields::new(&self.octets, &self.spans)
+        Fields::new(&self.bytes, &self.spans)
     }
 
     /// Adds a field with this name, whose value is in the list already.
     pub(crate) fn push_named(&mut self, name: &[u8], value: Range<usize>) {
-        let start = self.octets.len();
-        self.octets.extend_from_slice(name);
-        self.push(start..self.octets.len(), value);
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(name);
+        self.push(start..self.bytes.len(), value);
     }
 
     pub(crate) fn push(&mut self, name: Range<usize>, value: Range<usize>) {

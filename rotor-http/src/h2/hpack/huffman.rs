@@ -11,14 +11,14 @@ const BITS_MAX: usize = 30;
 
 /// The bytes in the order of their codes, and for each length the first code and its place.
 struct Order {
-    octets: [u8; 256],
+    bytes: [u8; 256],
     first_code: [u32; BITS_MAX + 2],
     first_place: [u16; BITS_MAX + 2],
 }
 
 const fn order() -> Order {
     let mut order =
-        Order { octets: [0; 256], first_code: [0; BITS_MAX + 2], first_place: [0; BITS_MAX + 2] };
+        Order { bytes: [0; 256], first_code: [0; BITS_MAX + 2], first_place: [0; BITS_MAX + 2] };
     let (mut place, mut code, mut bits) = (0, 0, 1);
     while bits <= BITS_MAX {
         code <<= 1;
@@ -26,13 +26,13 @@ const fn order() -> Order {
         order.first_place[bits] = place as u16;
         // Within a length, in the order of codes, each of which is one more than the previous one.
         let mut count = 0;
-        let mut octet = 0;
-        while octet < 256 {
-            if CODES[octet].1 as usize == bits {
-                order.octets[place + (CODES[octet].0 - code) as usize] = octet as u8;
+        let mut byte = 0;
+        while byte < 256 {
+            if CODES[byte].1 as usize == bits {
+                order.bytes[place + (CODES[byte].0 - code) as usize] = byte as u8;
                 count += 1;
             }
-            octet += 1;
+            byte += 1;
         }
         place += count;
         code += count as u32;
@@ -46,58 +46,58 @@ static ORDER: Order = order();
 /// For the next eight bits: the byte and the length of its code, or 0 if the code is longer.
 static SHORT: [(u8, u8); 256] = {
     let mut short = [(0, 0); 256];
-    let mut octet = 0;
-    while octet < 256 {
-        let (code, bits) = CODES[octet];
+    let mut byte = 0;
+    while byte < 256 {
+        let (code, bits) = CODES[byte];
         if bits <= 8 {
             let first = (code as usize) << (8 - bits);
             let mut next = first;
             while next < first + (1 << (8 - bits)) {
-                short[next] = (octet as u8, bits);
+                short[next] = (byte as u8, bits);
                 next += 1;
             }
         }
-        octet += 1;
+        byte += 1;
     }
     short
 };
 
-/// Decodes a string, and appends at most `most` bytes.
+/// Decodes a string, and appends at most `bytes_max` bytes.
 ///
 /// # Errors
 ///
 /// `Huffman`: EOS, or padding that is too long or does not consist of ones; `TooLarge`.
-pub fn decode(input: &[u8], out: &mut Vec<u8>, most: usize) -> Result<(), HpackError> {
-    let end = out.len().saturating_add(most);
+pub fn decode(input: &[u8], out: &mut Vec<u8>, bytes_max: usize) -> Result<(), HpackError> {
+    let end = out.len().saturating_add(bytes_max);
     // The bits that are not used yet are the highest ones.
-    let (mut word, mut held, mut rest) = (0u64, 0u32, input.iter());
+    let (mut word, mut bits_held, mut rest) = (0u64, 0u32, input.iter());
     loop {
-        while held <= 56 {
-            let Some(&octet) = rest.next() else { break };
-            word |= u64::from(octet) << (56 - held);
-            held += 8;
+        while bits_held <= 56 {
+            let Some(&byte) = rest.next() else { break };
+            word |= u64::from(byte) << (56 - bits_held);
+            bits_held += 8;
         }
-        let (octet, bits) = match SHORT[(word >> 56) as usize] {
-            (_, 0) => match long_code(word) {
-                Some(found) if found.1 <= held => found,
+        let (byte, bits) = match SHORT[(word >> 56) as usize] {
+            (_, 0) => match decode_long_code(word) {
+                Some(found) if found.1 <= bits_held => found,
                 // Only padding is that short; or it is EOS, which has more bits.
-                _ if held < 8 => return check_padding(word, held),
+                _ if bits_held < 8 => return check_padding(word, bits_held),
                 _ => return Err(HpackError::Huffman),
             },
-            (octet, bits) if u32::from(bits) <= held => (octet, u32::from(bits)),
-            _ => return check_padding(word, held),
+            (byte, bits) if u32::from(bits) <= bits_held => (byte, u32::from(bits)),
+            _ => return check_padding(word, bits_held),
         };
         if out.len() == end {
             return Err(HpackError::TooLarge);
         }
-        out.push(octet);
+        out.push(byte);
         word <<= bits;
-        held -= bits;
+        bits_held -= bits;
     }
 }
 
 /// Returns the byte for a code of more than eight bits, and the length of the code.
-fn long_code(word: u64) -> Option<(u8, u32)> {
+fn decode_long_code(word: u64) -> Option<(u8, u32)> {
     for bits in 9..=BITS_MAX {
         let code = (word >> (64 - bits)) as u32;
         let nth = code.wrapping_sub(ORDER.first_code[bits]);
@@ -107,7 +107,7 @@ fn long_code(word: u64) -> Option<(u8, u32)> {
         };
         if nth < count {
             let place = usize::from(ORDER.first_place[bits]) + nth as usize;
-            return Some((ORDER.octets[place], bits as u32));
+            return Some((ORDER.bytes[place], bits as u32));
         }
     }
     None
@@ -115,32 +115,32 @@ fn long_code(word: u64) -> Option<(u8, u32)> {
 
 /// Checks the padding. RFC 7541 §5.2: it is the beginning of EOS, and "strictly longer than 7 bits"
 /// is an error.
-fn check_padding(word: u64, held: u32) -> Result<(), HpackError> {
-    let is_padding = held < 8 && word == !(u64::MAX.checked_shr(held).unwrap_or(0));
+fn check_padding(word: u64, bits_held: u32) -> Result<(), HpackError> {
+    let is_padding = bits_held < 8 && word == !(u64::MAX.checked_shr(bits_held).unwrap_or(0));
     if is_padding { Ok(()) } else { Err(HpackError::Huffman) }
 }
 
 /// Returns the encoded length of a string, in bytes.
 #[cfg(test)]
 fn encoded_len(text: &[u8]) -> usize {
-    let bits: usize = text.iter().map(|octet| usize::from(CODES[usize::from(*octet)].1)).sum();
+    let bits: usize = text.iter().map(|byte| usize::from(CODES[usize::from(*byte)].1)).sum();
     bits.div_ceil(8)
 }
 
 /// Encodes a string, and appends it.
 pub fn encode(text: &[u8], out: &mut Vec<u8>) {
-    let (mut word, mut held) = (0u64, 0u32);
-    for octet in text {
-        let (code, bits) = CODES[usize::from(*octet)];
+    let (mut word, mut bits_held) = (0u64, 0u32);
+    for byte in text {
+        let (code, bits) = CODES[usize::from(*byte)];
         word = word << bits | u64::from(code);
-        held += u32::from(bits);
-        while held >= 8 {
-            held -= 8;
-            out.push((word >> held) as u8);
+        bits_held += u32::from(bits);
+        while bits_held >= 8 {
+            bits_held -= 8;
+            out.push((word >> bits_held) as u8);
         }
     }
-    if held > 0 {
-        let padding = 8 - held;
+    if bits_held > 0 {
+        let padding = 8 - bits_held;
         out.push((word << padding) as u8 | ((1u16 << padding) - 1) as u8);
     }
 }
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn the_strings_of_the_rfc_are_read_and_written() {
         // RFC 7541 §C.4, §C.6.
-        for (text, octets) in [
+        for (text, bytes) in [
             (
                 "www.example.com",
                 &[0xf1, 0xe3, 0xc2, 0xe5, 0xf2, 0x3a, 0x6b, 0xa0, 0xab, 0x90, 0xf4, 0xff][..],
@@ -168,10 +168,10 @@ mod tests {
             ("private", &[0xae, 0xc3, 0x77, 0x1a, 0x4b]),
             ("", &[]),
         ] {
-            assert_eq!(decoded(octets).as_deref(), Ok(text.as_bytes()));
+            assert_eq!(decoded(bytes).as_deref(), Ok(text.as_bytes()));
             let mut out = Vec::new();
             encode(text.as_bytes(), &mut out);
-            assert_eq!((out.as_slice(), encoded_len(text.as_bytes())), (octets, octets.len()));
+            assert_eq!((out.as_slice(), encoded_len(text.as_bytes())), (bytes, bytes.len()));
         }
     }
 
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn padding_must_be_short_and_of_ones_and_eos_is_refused() {
-        for (octets, is_good) in [
+        for (bytes, is_good) in [
             (&[0x1f][..], true),                // `a`, then 3 bits of ones
             (&[0x1e], false),                   // a zero in the padding
             (&[0x1f, 0xff], false),             // 11 bits of padding
@@ -199,8 +199,8 @@ mod tests {
             (&[0xff, 0xff, 0xff, 0xfc], false), // EOS, then zeros
             (&[0x1f, 0xff, 0xff, 0xff, 0xff], false),
         ] {
-            let read = decoded(octets);
-            assert_eq!(read.is_ok(), is_good, "{octets:?}: {read:?}");
+            let read = decoded(bytes);
+            assert_eq!(read.is_ok(), is_good, "{bytes:?}: {read:?}");
             assert!(read.is_ok() || read == Err(HpackError::Huffman));
         }
     }
@@ -209,11 +209,11 @@ mod tests {
     fn no_more_is_written_than_may_be() {
         let mut coded = Vec::new();
         encode(&[b'0'; 100], &mut coded);
-        for (most, is_enough) in [(99, false), (100, true), (101, true), (0, false)] {
+        for (bytes_max, is_enough) in [(99, false), (100, true), (101, true), (0, false)] {
             let mut out = Vec::new();
-            let read = decode(&coded, &mut out, most);
-            assert_eq!(read.is_ok(), is_enough, "{most}");
-            assert!(out.len() <= most);
+            let read = decode(&coded, &mut out, bytes_max);
+            assert_eq!(read.is_ok(), is_enough, "{bytes_max}");
+            assert!(out.len() <= bytes_max);
         }
     }
 }

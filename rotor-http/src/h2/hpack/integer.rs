@@ -23,10 +23,10 @@ pub fn decode(input: &[u8], at: &mut usize, bits: u32) -> Result<usize, HpackErr
 
 fn decode_groups(input: &[u8], at: &mut usize, mut value: usize) -> Result<usize, HpackError> {
     for group in 0..GROUPS_MAX {
-        let &octet = input.get(*at).ok_or(HpackError::Truncated)?;
+        let &byte = input.get(*at).ok_or(HpackError::Truncated)?;
         *at += 1;
-        value += usize::from(octet & 0x7f) << (7 * group);
-        if octet & 0x80 == 0 {
+        value += usize::from(byte & 0x7f) << (7 * group);
+        if byte & 0x80 == 0 {
             return Ok(value);
         }
     }
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn the_examples_of_the_rfc_are_read_and_written() {
         // RFC 7541 §C.1.
-        for (value, bits, octets) in [
+        for (value, bits, bytes) in [
             (10, 5, &[10][..]),
             (1337, 5, &[31, 154, 10]),
             (42, 8, &[42]),
@@ -66,10 +66,10 @@ mod tests {
         ] {
             let mut out = Vec::new();
             encode(&mut out, 0, bits, value);
-            assert_eq!(out, octets, "{value}");
+            assert_eq!(out, bytes, "{value}");
             let mut at = 0;
-            assert_eq!(decode(octets, &mut at, bits), Ok(value));
-            assert_eq!(at, octets.len());
+            assert_eq!(decode(bytes, &mut at, bits), Ok(value));
+            assert_eq!(at, bytes.len());
         }
     }
 
@@ -92,10 +92,10 @@ mod tests {
 
     #[test]
     fn one_that_is_too_long_or_too_large_is_refused() {
-        for octets in
+        for bytes in
             [[0x1f, 0x80, 0x80, 0x80, 0x80, 0], [0x1f, 0xff, 0xff, 0xff, 0xff, 0x7f], [0xff; 6]]
         {
-            assert_eq!(decode(&octets, &mut 0, 5), Err(HpackError::Integer), "{octets:?}");
+            assert_eq!(decode(&bytes, &mut 0, 5), Err(HpackError::Integer), "{bytes:?}");
         }
     }
 }

@@ -6,12 +6,12 @@ const GET: &[(&str, &str)] =
 
 fn list(fields: &[(&str, &str)]) -> FieldList {
     let mut block = Vec::new();
-    let octets = |text: &str| text.chars().map(|c| c as u8).collect::<Vec<u8>>();
+    let bytes = |text: &str| text.chars().map(|c| c as u8).collect::<Vec<u8>>();
     for (name, value) in fields {
         // By hand: an encoder would write names in lower case.
         block.extend_from_slice(&[0, name.len() as u8]);
         block.extend_from_slice(name.as_bytes());
-        let value = octets(value);
+        let value = bytes(value);
         crate::h2::hpack::encode_integer(&mut block, 0, 7, value.len());
         block.extend_from_slice(&value);
     }
@@ -161,7 +161,7 @@ fn requests_that_are_answered_and_not_handed_over() {
         assert_eq!(check(&fields).map(|_| ()), Err(Refusal::Status(status)));
     }
     let mut over = list(GET);
-    over.is_over = true;
+    over.is_truncated = true;
     let refusal = CheckedRequest::check(&mut over, &Limits::new(), true).map(|_| ());
     assert_eq!(refusal, Err(Refusal::Status(Status::REQUEST_HEADER_FIELDS_TOO_LARGE)));
 }
@@ -177,7 +177,7 @@ fn who_asks_for_a_protocol_asks_as_in_http1() {
         ("x", "y"),
     ];
     let (request, mut list) = check(&fields).expect("it is well-formed");
-    assert_eq!((request.asks, request.method(&list)), (Asks::Protocol, Method::Get));
+    assert_eq!((request.purpose, request.method(&list)), (StreamPurpose::Protocol, Method::Get));
     assert_eq!(request.target(&list).map(|target| target.path().to_owned()), Some("/chat".into()));
     let all: Vec<_> = list.fields().iter().map(|field| (field.name, field.value)).collect();
     assert_eq!(all, [("x", &b"y"[..]), ("upgrade", b"websocket")]);
@@ -191,7 +191,7 @@ fn who_asks_for_a_protocol_asks_as_in_http1() {
 fn a_tunnel_has_an_authority_and_nothing_else() {
     let fields = [(":method", "CONNECT"), (":authority", "a:443"), ("x", "y")];
     let (request, list) = check(&fields).expect("it is well-formed");
-    assert_eq!((request.asks, request.method(&list)), (Asks::Tunnel, Method::Connect));
+    assert_eq!((request.purpose, request.method(&list)), (StreamPurpose::Tunnel, Method::Connect));
     assert_eq!(
         request.target(&list).map(|target| target.as_str().to_owned()),
         Some("a:443".into())

@@ -1,9 +1,9 @@
 //! Field blocks: requests and trailers, and their limits.
 
 use super::{Streams, Taken};
-use crate::h2::request::Asks;
-use crate::h2::trailers::trailers_beyond;
-use crate::h2::{ErrorCode, FieldBounds, FieldsOf, StreamEvent, Violation};
+use crate::h2::request::StreamPurpose;
+use crate::h2::trailers::exceeded_trailer_limit;
+use crate::h2::{ErrorCode, FieldBlockInfo, FieldBounds, StreamEvent, Violation};
 use crate::semantics::error::BodyError;
 use crate::server::config::ServerConfig;
 use crate::server::counters::Counters;
@@ -21,8 +21,12 @@ impl<S: Server> Streams<S> {
     }
 
     /// Handles a decoded field block: a request, or the trailers of one.
-    pub(super) fn fields(&mut self, of: FieldsOf, io: &mut Io<'_, '_, '_, S::Context>) -> Taken {
-        let FieldsOf { stream, is_end } = of;
+    pub(super) fn fields(
+        &mut self,
+        of: FieldBlockInfo,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Taken {
+        let FieldBlockInfo { stream, is_end } = of;
         let taken = if let Some(at) = self.find(stream) {
             self.trailers(at, is_end, io)
         } else if stream.is_multiple_of(2) {
@@ -31,10 +35,10 @@ impl<S: Server> Streams<S> {
             let taken = self.request(stream, is_end, io);
             if !is_end && self.find(stream).is_none() {
                 // The stream is refused, and the peer does not know that yet.
-                self.forgotten.remember(stream, io.config.http2_ref().stream_window);
+                self.reset_streams.record(stream, io.config.http2_ref().stream_window);
             }
             taken
-        } else if self.forgotten.fields(stream, true) {
+        } else if self.reset_streams.accept_fields(stream, true) {
             // These frames were on their way when we reset the stream.
             Ok(())
         } else {
@@ -54,7 +58,7 @@ impl<S: Server> Streams<S> {
             // results, timing would decide.
             return Err(Violation::Connection(ErrorCode::StreamClosed, BEHIND_THE_END));
         }
-        if child.asks != Asks::Response {
+        if child.purpose != StreamPurpose::Response {
             // RFC 9113 §8.5: a tunnel has DATA, and nothing but DATA.
             return Err(of_stream(ErrorCode::ProtocolError));
         }
@@ -62,11 +66,11 @@ impl<S: Server> Streams<S> {
         if !is_end || !child.intake.may_end() {
             return Err(of_stream(ErrorCode::ProtocolError));
         }
-        if let Some(error) = trailers_beyond(&self.space.list, io.config.limits_ref()) {
+        if let Some(error) = exceeded_trailer_limit(&self.space.list, io.config.limits_ref()) {
             self.step(at, io, |exchange, io| exchange.fail(BodyError::Trailer(error), io));
             return Ok(());
         }
-        let trailers = crate::h2::trailers_of(&self.space.list).map_err(|why| {
+        let trailers = crate::h2::to_trailers(&self.space.list).map_err(|why| {
             log::debug!("machine {}: {why}", io.scope.token());
             of_stream(ErrorCode::ProtocolError)
         })?;

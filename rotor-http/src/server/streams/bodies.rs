@@ -20,27 +20,27 @@ impl<S: Server> Streams<S> {
         }
         let beyond = "more DATA than the window of the connection allows";
         self.inbound.take(header.len).map_err(|code| Violation::Connection(code, beyond))?;
-        self.bodies.take(header.len, io.config.limits_ref(), io.scope.now());
+        self.bodies.count_frame(header.len, io.config.limits_ref(), io.scope.now());
         let of_stream = |code| Violation::Stream(stream, code);
         let input = &mut *io.transport.input;
         let payload = &input[FRAME_HEADER_BYTES..FRAME_HEADER_BYTES + header.len];
         let Frame::Data { data, is_end } = Frame::read(header, payload)? else { return Ok(()) };
         let Some(at) = self.find(stream) else {
             self.inbound.release(header.len);
-            let nuisance = Nuisance::of_data(data.len(), is_end);
-            if !self.forgotten.data(stream, header.len, is_end) {
+            let nuisance = Nuisance::from_data(data.len(), is_end);
+            if !self.reset_streams.accept_data(stream, header.len, is_end) {
                 return Err(of_stream(ErrorCode::StreamClosed));
             }
             return nuisance.map_or(Ok(()), |nuisance| self.count(nuisance, io));
         };
         let child = &mut self.children[at];
-        child.intake.take(header.len).map_err(of_stream)?;
+        child.intake.count_frame(header.len).map_err(of_stream)?;
         child.state = child.state.after(StreamEvent::Received { is_end }).map_err(of_stream)?;
-        child.intake.count(data.len(), is_end).map_err(of_stream)?;
-        let mut nuisance = Nuisance::of_data(data.len(), is_end);
+        child.intake.count_body(data.len(), is_end).map_err(of_stream)?;
+        let mut nuisance = Nuisance::from_data(data.len(), is_end);
         let is_dropped = child.is_answered();
         if let Some(tunnel) = &mut child.tunnel {
-            nuisance = nuisance.filter(|nuisance| !nuisance.is_of_messages());
+            nuisance = nuisance.filter(|nuisance| !nuisance.is_message_frame());
             tunnel.extend(data);
         } else if !is_dropped {
             child.input.extend(data);

@@ -7,7 +7,7 @@ use rotor_stream::{Buf, Output, Transport};
 
 use crate::flow::Wait;
 use crate::h1::response::{Ending, ResponseState};
-use crate::h2::request::Asks;
+use crate::h2::request::StreamPurpose;
 use crate::h2::{ErrorCode, Intake, Priority, ReceiveWindow, SendWindow, StreamState, WindowWatch};
 use crate::limits::Limits;
 use crate::semantics::status::Status;
@@ -27,7 +27,7 @@ pub(super) struct Child<S: Server> {
     /// The protocol of the stream, once it has switched.
     pub(super) tunnel: Option<Box<Tunnel<S::Upgrade>>>,
     /// Whether the request asks for a response, a tunnel or a protocol.
-    pub(super) asks: Asks,
+    pub(super) purpose: StreamPurpose,
     /// The code with which the stream is reset if its response is incomplete.
     pub(super) code: ErrorCode,
     /// The state of the response, once the handler is done.
@@ -116,7 +116,7 @@ impl<S: Server> Child<S> {
     /// The peer would take the page for the beginning of that protocol.
     pub(super) fn is_mistaken(&self) -> bool {
         let status = || self.response().and_then(ResponseState::final_status);
-        self.asks == Asks::Protocol && status().is_some_and(Status::is_success)
+        self.purpose == StreamPurpose::Protocol && status().is_some_and(Status::is_success)
     }
 
     /// Returns how many bytes of the input still count against the windows.

@@ -88,7 +88,7 @@ impl<S: Server> Streams<S> {
     fn excuse_body(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
         let now = io.scope.now();
         if self.phase == Phase::Open {
-            self.bodies.look(io.transport.input, io.config.limits_ref(), now);
+            self.bodies.count_partial(io.transport.input, io.config.limits_ref(), now);
         }
         let (left, unsent) = (self.inbound.left(), io.transport.unsent_len());
         let others = self.bodies.until(left, unsent, io.config.limits_ref(), now);
@@ -165,7 +165,7 @@ impl<S: Server> Streams<S> {
     pub(in crate::server) fn idle_since(&self, input: &[u8]) -> Option<Time> {
         let is_idle = self.phase == Phase::Open
             && self.children.is_empty()
-            && !self.reader.is_under_way()
+            && !self.reader.has_partial_block()
             && input.is_empty();
         is_idle.then_some(self.since)
     }

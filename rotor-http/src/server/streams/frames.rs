@@ -4,7 +4,7 @@ use super::blocks::bounds;
 use super::end::ANNOUNCED;
 use super::{Going, Phase, Streams, Taken, put};
 use crate::h2::frame::{FRAME_HEADER_BYTES, Frame, FrameHeader, PREFACE};
-use crate::h2::{FieldsOf, Nuisance, Priority, Violation, frame_writer};
+use crate::h2::{FieldBlockInfo, Nuisance, Priority, Violation, frame_writer};
 use crate::server::handler::Server;
 use crate::server::io::Io;
 
@@ -66,17 +66,17 @@ impl<S: Server> Streams<S> {
                     .inspect_err(|violation| Self::note_flood(violation, io.config))?;
                 // Consumed before the call, because the frame is not needed any more.
                 io.transport.input.consume(FRAME_HEADER_BYTES + header.len);
-                self.fields(FieldsOf { stream, is_end }, io)
+                self.fields(FieldBlockInfo { stream, is_end }, io)
             }
             Frame::Headers { fragment, is_end, .. } => {
                 let until = io.scope.now() + io.config.limits_ref().head_timeout;
-                self.reader.begin(FieldsOf { stream, is_end }, fragment, until);
+                self.reader.start_block(FieldBlockInfo { stream, is_end }, fragment, until);
                 Ok(())
             }
             Frame::Continuation { fragment, is_last } => {
                 let decoded = self
                     .reader
-                    .go_on(fragment, is_last, &mut self.space.list, &bounds(io.config))
+                    .continue_block(fragment, is_last, &mut self.space.list, &bounds(io.config))
                     .inspect_err(|violation| Self::note_flood(violation, io.config))?;
                 decoded.map_or(Ok(()), |of| self.fields(of, io))
             }
@@ -87,7 +87,7 @@ impl<S: Server> Streams<S> {
                 self.settings_changed(change, io)
             }
             Frame::SettingsAck => {
-                self.settings.end();
+                self.settings.stop();
                 self.count(Nuisance::ControlFrame, io)
             }
             Frame::PushPromise => Err(Violation::protocol("a client does not push")),

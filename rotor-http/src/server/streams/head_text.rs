@@ -34,7 +34,7 @@ pub(super) fn encode(
     // RFC 8441 §5: HTTP/1.1 accepts with 101, HTTP/2 with 200.
     let code = if code == SWITCHING { 200 } else { code };
     let mut at = memchr(b'\n', text)? + 1;
-    encoder.begin(block);
+    encoder.start_block(block);
     encoder.status(code, block);
     while let Some(line) = next_line(text, at) {
         at += line.len() + 2;
@@ -44,7 +44,7 @@ pub(super) fn encode(
         put_field(line, encoder, block);
     }
     // The head is not complete. The table size update before it has still to be sent.
-    encoder.take_back();
+    encoder.discard_block();
     None
 }
 

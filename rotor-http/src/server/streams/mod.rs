@@ -46,8 +46,8 @@ use crate::frame_output::{self, FrameOutput};
 use crate::h2::frame::{FrameHeader, PREFACE, U31_MAX};
 use crate::h2::settings::{WINDOW_DEFAULT, setting};
 use crate::h2::{
-    BodiesWatch, ErrorCode, FieldReader, FieldSpace, Floods, Forgotten, GrantWatch, Ledger,
-    Priority, ReceiveWindow, Schedule, SettingsWatch, Violation, frame_writer,
+    BodiesWatch, ErrorCode, FieldReader, FieldSpace, FloodBuckets, GrantWatch, Ledger, Priority,
+    ReceiveWindow, ResetStreams, Schedule, SettingsWatch, Violation, frame_writer,
 };
 use crate::no_upgrade::is_possible;
 
@@ -71,7 +71,7 @@ pub(super) struct Streams<S: Server> {
     /// an earlier one ends.
     children: Vec<Box<Child<S>>>,
     schedule: Schedule,
-    floods: Floods,
+    floods: FloodBuckets,
     /// The highest stream that the peer has begun.
     last: u32,
     /// The last stream of our latest GOAWAY; none may name a higher one than before (RFC 9113
@@ -80,7 +80,7 @@ pub(super) struct Streams<S: Server> {
     begun: u64,
     age: Age,
     /// Streams that we have reset.
-    forgotten: Forgotten,
+    reset_streams: ResetStreams,
     /// Priorities for streams that have not begun yet.
     wishes: Vec<(u32, Priority)>,
     /// Whether the peer has sent any priority.
@@ -157,15 +157,15 @@ impl<S: Server> Streams<S> {
             reader: FieldReader::new(),
             frames: FrameOutput::new(),
             space: FieldSpace::new(),
-            inbound: ReceiveWindow::of_known(WINDOW_DEFAULT, config.connection_window),
+            inbound: ReceiveWindow::with_known(WINDOW_DEFAULT, config.connection_window),
             children: Vec::new(),
             schedule: Schedule::new(),
-            floods: Floods::new(&config.floods, now),
+            floods: FloodBuckets::new(&config.floods, now),
             last: 0,
             last_said: STREAM_MAX,
             begun: 0,
             age: Age::begin(io.config.limits_ref(), io.scope),
-            forgotten: Forgotten::default(),
+            reset_streams: ResetStreams::default(),
             wishes: Vec::new(),
             says_priorities: false,
             scratch: Output::new(),
@@ -192,7 +192,7 @@ impl<S: Server> Streams<S> {
 
     /// Handles the frames that have arrived, and sends what can be sent.
     pub(super) fn advance(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
-        self.space.borrow();
+        self.space.acquire();
         let unread = io.transport.input.len();
         let mut frames = 0;
         while frames < BATCH {
@@ -211,7 +211,7 @@ impl<S: Server> Streams<S> {
         // The stream has counted one for the call.
         io.transport.count_calls(frames.saturating_sub(1));
         let rest = io.transport.input.len();
-        self.settings.take(unread.saturating_sub(rest));
+        self.settings.count(unread.saturating_sub(rest));
         if rest > 0 || self.reader.until() != Time::NEVER {
             let until = io.scope.now() + io.config.limits_ref().head_timeout;
             self.reader.watch_frame(io.transport.input, frames > 0, until);
@@ -221,7 +221,7 @@ impl<S: Server> Streams<S> {
 
     /// Sends what can be sent, and waits for what is next.
     fn go_on(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
-        self.space.borrow();
+        self.space.acquire();
         self.let_bodies_go_on(io);
         self.give_window(io);
         self.pump(io);
@@ -233,7 +233,7 @@ impl<S: Server> Streams<S> {
         if is_over && self.children.is_empty() {
             return Flow::Done(None);
         }
-        self.space.give_back();
+        self.space.release();
         Flow::Wait(self.wait(io))
     }
 

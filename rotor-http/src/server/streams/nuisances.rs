@@ -12,7 +12,7 @@ impl<S: Server> Streams<S> {
         self.floods.count(nuisance, &io.config.http2_ref().floods, io.scope.now()).inspect_err(
             |_| {
                 let counters = io.config.count();
-                Counters::add(match nuisance.is_of_streams() {
+                Counters::add(match nuisance.is_stream_reset() {
                     true => &counters.reset_floods,
                     false => &counters.frame_floods,
                 });

@@ -41,7 +41,7 @@ impl<S: Server> Streams<S> {
 
     /// Adds a child to the schedule if it has something that may be sent; otherwise removes it.
     pub(super) fn schedule_child(&mut self, at: usize) {
-        let outbound = self.frames.window().octets();
+        let outbound = self.frames.window().credit();
         let child = &mut self.children[at];
         let may_send = if !child.state.is_sending() {
             false
@@ -50,7 +50,7 @@ impl<S: Server> Streams<S> {
             let is_whole = child.is_head_done() || child.ending() == Ending::Unstarted;
             is_whole && !child.output.is_empty()
         } else if child.body_left() > 0 {
-            child.outbound.octets().min(outbound) > 0
+            child.outbound.credit().min(outbound) > 0
         } else {
             child.is_complete()
         };
@@ -110,7 +110,7 @@ impl<S: Server> Streams<S> {
             PutData::NoWindow => return true,
             PutData::NoRoom => return false,
         };
-        child.taking.pass(octets, io.config.limits_ref(), io.scope.now());
+        child.taking.count_sent(octets, io.config.limits_ref(), io.scope.now());
         self.sent(at, is_end, is_credited, io);
         true
     }
@@ -123,7 +123,7 @@ impl<S: Server> Streams<S> {
         io: &Io<'_, '_, '_, S::Context>,
     ) {
         if is_credited {
-            self.floods.sent(1, &io.config.http2_ref().floods);
+            self.floods.allow_for_sent(1, &io.config.http2_ref().floods);
         }
         let child = &mut self.children[at];
         // The stream was open: the schedule has no stream that has ended.
@@ -149,7 +149,7 @@ impl<S: Server> Streams<S> {
             return false;
         };
         let body = self.scratch.len() - head.len;
-        let window = self.frames.window().octets().min(self.frames.peer().initial_window as usize);
+        let window = self.frames.window().credit().min(self.frames.peer().initial_window as usize);
         let block = self.space.block.len();
         if head.is_interim
             || body > window
@@ -157,11 +157,11 @@ impl<S: Server> Streams<S> {
             || block > PAYLOAD_BYTES_MAX
             || block + body + 2 * FRAME_HEADER_BYTES > room
         {
-            self.frames.encoder().take_back();
+            self.frames.encoder().discard_block();
             return false;
         }
         self.scratch.discard(head.len);
-        self.floods.sent(1 + u32::from(body > 0), &io.config.http2_ref().floods);
+        self.floods.allow_for_sent(1 + u32::from(body > 0), &io.config.http2_ref().floods);
         let ends = if body == 0 { flag::END_STREAM } else { 0 };
         let headers = frame_header(block, kind::HEADERS, flag::END_HEADERS | ends, stream);
         if body == 0 {

@@ -11,7 +11,7 @@ use crate::h1::framing::Body;
 use crate::h1::head::RequestHead;
 use crate::h1::request_semantics::RequestSemantics;
 use crate::h1::response::{Ending, ReplyTo, ResponseState};
-use crate::h2::request::{Asks, CheckedRequest, Refusal, is_head};
+use crate::h2::request::{CheckedRequest, Refusal, StreamPurpose, is_head};
 use crate::h2::{ErrorCode, Intake, Nuisance, Priority, StreamState, Violation, WindowWatch};
 use crate::semantics::status::Status;
 use crate::semantics::version::Version;
@@ -32,7 +32,7 @@ struct Begun {
     is_end: bool,
     length: Option<u64>,
     priority: Priority,
-    asks: Asks,
+    purpose: StreamPurpose,
 }
 
 impl<S: Server> Streams<S> {
@@ -80,8 +80,8 @@ impl<S: Server> Streams<S> {
                 return Err(Violation::Stream(stream, ErrorCode::ProtocolError));
             }
             Err(Refusal::Status(status)) => {
-                let (priority, asks) = (Priority::DEFAULT, Asks::Response);
-                let begun = Begun { stream, is_end, length: None, priority, asks };
+                let (priority, purpose) = (Priority::DEFAULT, StreamPurpose::Response);
+                let begun = Begun { stream, is_end, length: None, priority, purpose };
                 self.refuse_with(status, is_head, begun, io);
                 return Ok(());
             }
@@ -91,9 +91,9 @@ impl<S: Server> Streams<S> {
             return Err(Violation::Stream(stream, ErrorCode::ProtocolError));
         }
         self.may_be_followed(io);
-        let asks = request.asks;
-        let priority = self.priority_of(wished.or(request.priority), asks);
-        self.call(request, Begun { stream, is_end, length: None, priority, asks }, io);
+        let purpose = request.purpose;
+        let priority = self.priority_of(wished.or(request.priority), purpose);
+        self.call(request, Begun { stream, is_end, length: None, priority, purpose }, io);
         Ok(())
     }
 
@@ -132,14 +132,14 @@ impl<S: Server> Streams<S> {
         };
         let body = match (begun.is_end, begun.length) {
             // What is sent in a tunnel is not a body.
-            _ if begun.asks != Asks::Response => Body::Empty,
+            _ if begun.purpose != StreamPurpose::Response => Body::Empty,
             (true, _) => Body::Empty,
             (false, Some(length)) if length > 0 => Body::Length(length),
             // Frames mark its end.
             (false, _) => Body::UntilClose,
         };
         let head = RequestHead::framed(request.method(list), target, list.fields());
-        let wants_upgrade = begun.asks == Asks::Protocol;
+        let wants_upgrade = begun.purpose == StreamPurpose::Protocol;
         let terms = RequestSemantics::framed(
             &head,
             authority,
@@ -169,7 +169,7 @@ impl<S: Server> Streams<S> {
         if matches!(next, Ok(Some(Next { step: Step::Finished, .. })))
             && state.ending() == Ending::KeepAlive
             && begun.is_end
-            && begun.asks == Asks::Response
+            && begun.purpose == StreamPurpose::Response
             && !config.is_logged()
             && self.send_at_once(begun.stream, &state, begun.priority, io)
         {
@@ -235,10 +235,10 @@ impl<S: Server> Streams<S> {
         let config = io.config.http2_ref();
         self.children.push(Box::new(Child {
             id: begun.stream,
-            state: StreamState::of_request(begun.is_end),
+            state: StreamState::for_request(begun.is_end),
             exchange: Some(exchange),
             tunnel: None,
-            asks: begun.asks,
+            purpose: begun.purpose,
             code: ErrorCode::InternalError,
             ending: Ending::Unstarted,
             trailers_len: 0,

@@ -150,21 +150,21 @@ impl<S: Server> Streams<S> {
 
     /// Starts the time limit of the peer, if its windows hold up what waits for it.
     pub(super) fn watch(&mut self, at: usize, limits: &Limits, now: Time) {
-        let outbound = self.frames.window().octets();
+        let outbound = self.frames.window().credit();
         let child = &mut self.children[at];
         // Another protocol sets its own deadlines for its peer.
         let left = if child.tunnel.is_none() { child.body_left() } else { 0 };
-        child.taking.look(left, child.outbound.octets().min(outbound), limits, now);
+        child.taking.update(left, child.outbound.credit().min(outbound), limits, now);
     }
 
     /// Puts off the deadline for taking the response if the stream only waits for others of its
     /// connection.
     pub(super) fn excuse_taking(&mut self, at: usize, limits: &Limits, now: Time) {
-        let shared = self.frames.window().octets();
+        let shared = self.frames.window().credit();
         let child = &mut self.children[at];
-        let (waiting, own) = (child.body_left(), child.outbound.octets());
-        if let Some(until) = self.granted.excuse(waiting, own, shared, limits, now) {
-            child.taking.put_off_to(until);
+        let (waiting, own) = (child.body_left(), child.outbound.credit());
+        if let Some(until) = self.granted.exempt_until(waiting, own, shared, limits, now) {
+            child.taking.extend_until(until);
             if let Some(tunnel) = &mut child.tunnel {
                 tunnel.excuse(until);
                 child.until = tunnel.until(now);
@@ -211,7 +211,7 @@ impl<S: Server> Streams<S> {
         self.forget(at, io);
         // If the peer has closed its side, no frame can be on its way.
         if let Some(octets) = left {
-            self.forgotten.remember(stream, octets);
+            self.reset_streams.record(stream, octets);
         }
     }
 }

@@ -17,7 +17,7 @@ impl<S: Server> Streams<S> {
             return Ok(());
         }
         for child in &mut self.children {
-            child.outbound.change_of_all(change)?;
+            child.outbound.change_or_fail_connection(change)?;
         }
         self.look_at_all(io);
         Ok(())
@@ -29,12 +29,12 @@ impl<S: Server> Streams<S> {
         more: u32,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> Taken {
-        let nuisance = Nuisance::of_update(more);
+        let nuisance = Nuisance::from_window_update(more);
         if let Some(nuisance) = nuisance {
             self.count(nuisance, io)?;
         }
         if stream == 0 {
-            self.granted.pass(more, io.config.limits_ref(), io.scope.now());
+            self.granted.count_granted(more, io.config.limits_ref(), io.scope.now());
             if self.frames.grow(more)? {
                 self.look_at_all(io);
             }

@@ -1,7 +1,7 @@
 //! Priorities that the peer has sent, for streams that exist and for those to come.
 
 use super::{Streams, Taken};
-use crate::h2::request::Asks;
+use crate::h2::request::StreamPurpose;
 use crate::h2::{Priority, Violation};
 use crate::server::config::ServerConfig;
 use crate::server::handler::Server;
@@ -37,7 +37,11 @@ impl<S: Server> Streams<S> {
     }
 
     /// Returns the priority of a response, given the one that the peer has sent, if any.
-    pub(super) fn priority_of(&mut self, wished: Option<Priority>, asks: Asks) -> Priority {
+    pub(super) fn priority_of(
+        &mut self,
+        wished: Option<Priority>,
+        purpose: StreamPurpose,
+    ) -> Priority {
         self.says_priorities |= wished.is_some();
         let mut priority = wished.unwrap_or(Priority::DEFAULT);
         // A response that is not incremental waits for the ends of all those that were requested
@@ -45,7 +49,7 @@ impl<S: Server> Streams<S> {
         // another protocol sends is of use at once, whatever it sends later, so it is incremental.
         // And a peer that sends no priority for any request, such as a proxy or a client of gRPC,
         // does not mean the defaults of RFC 9218, but does not implement it.
-        priority.is_incremental |= asks != Asks::Response || !self.says_priorities;
+        priority.is_incremental |= purpose != StreamPurpose::Response || !self.says_priorities;
         priority
     }
 

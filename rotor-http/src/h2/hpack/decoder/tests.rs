@@ -3,7 +3,7 @@ use super::*;
 const BOUNDS: Bounds =
     Bounds { list_bytes_max: 16 << 10, fields_max: 100, decoded_bytes_max: 64 << 10 };
 
-fn octets(hex: &str) -> Vec<u8> {
+fn from_hex(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
     let value = |pair: &[u8]| {
         let text = std::str::from_utf8(pair).expect("digits");
@@ -48,7 +48,7 @@ fn the_requests_of_the_rfc() {
             ),
         ];
         for (block, (fields, size)) in blocks.iter().zip(expected) {
-            assert_eq!(decode(&mut decoder, &octets(block)).as_deref(), Ok(fields));
+            assert_eq!(decode(&mut decoder, &from_hex(block)).as_deref(), Ok(fields));
             assert_eq!(decoder.table().size(), size);
         }
     }
@@ -78,7 +78,7 @@ fn the_responses_of_the_rfc() {
             (last.to_owned(), 215),
         ];
         for (block, (fields, size)) in blocks.iter().zip(expected) {
-            assert_eq!(decode(&mut decoder, &octets(block)), Ok(fields));
+            assert_eq!(decode(&mut decoder, &from_hex(block)), Ok(fields));
             assert_eq!(decoder.table().size(), size);
         }
     }
@@ -98,7 +98,7 @@ fn single_representations_of_the_rfc() {
         ("82", ":method: GET\n", 0),
     ] {
         let mut decoder = HpackDecoder::new(4096);
-        assert_eq!(decode(&mut decoder, &octets(block)).as_deref(), Ok(field));
+        assert_eq!(decode(&mut decoder, &from_hex(block)).as_deref(), Ok(field));
         assert_eq!(decoder.table().len(), entries);
     }
 }
@@ -123,10 +123,10 @@ fn broken_blocks_are_refused_and_none_is_read_beyond_its_end() {
         ("20 20 20 82", HpackError::TableSize),
     ] {
         let mut decoder = HpackDecoder::new(4096);
-        assert_eq!(decode(&mut decoder, &octets(block)), Err(error), "{block}");
+        assert_eq!(decode(&mut decoder, &from_hex(block)), Err(error), "{block}");
     }
     let mut decoder = HpackDecoder::new(4096);
-    assert_eq!(decode(&mut decoder, &octets("20 3fe1 1f 82")).as_deref(), Ok(":method: GET\n"));
+    assert_eq!(decode(&mut decoder, &from_hex("20 3fe1 1f 82")).as_deref(), Ok(":method: GET\n"));
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn what_is_over_is_dropped_and_the_table_stays_in_step() {
     };
     // Each counts 1 + 67 + 32 = 100.
     let block: Vec<u8> = (0..4u8).flat_map(|n| field(&[b'0' + n; 67])).collect();
-    for (list_max, fields_max, kept, is_over) in [
+    for (list_max, fields_max, kept, is_truncated) in [
         (400, 4, 4, false),
         (399, 4, 3, true),
         (400, 3, 3, true),
@@ -148,7 +148,7 @@ fn what_is_over_is_dropped_and_the_table_stays_in_step() {
         let bounds = Bounds { list_bytes_max: list_max, fields_max, decoded_bytes_max: 400 };
         let (mut decoder, mut list) = (HpackDecoder::new(4096), FieldList::new());
         assert_eq!(decoder.decode(&block, &mut list, &bounds), Ok(()));
-        assert_eq!((list.len(), list.is_over()), (kept, is_over), "{bounds:?}");
+        assert_eq!((list.len(), list.is_truncated()), (kept, is_truncated), "{bounds:?}");
         assert_eq!(decoder.table().len(), 4);
         list.clear();
         assert_eq!(decoder.decode(&[0xbe], &mut list, &BOUNDS), Ok(()));
@@ -171,7 +171,7 @@ fn a_bomb_of_references_is_stopped_at_the_bound() {
         HpackDecoder::new(4096).decode(&block, &mut list, &BOUNDS),
         Err(HpackError::TooLarge)
     );
-    assert!(list.octets.capacity() <= 64 << 10, "{}", list.octets.capacity());
+    assert!(list.bytes.capacity() <= 64 << 10, "{}", list.bytes.capacity());
     // Fields of no octets at all count, too.
     let mut decoder = HpackDecoder::new(4096);
     let block = [&[0x40, 0, 0][..], &[0xbe; 10_000]].concat();
