@@ -31,7 +31,7 @@ fn a_machine_that_watches_hears_that_the_connection_is_up() {
             Until::new(move |_| link.is_up())
         });
         add.unwrap();
-        let other = thread::spawn(move || link.set(true));
+        let other = thread::spawn(move || link.set_is_up(true));
         creator.instantiate(()).run().unwrap();
         other.join().unwrap();
     });
@@ -45,7 +45,7 @@ fn the_owner_hears_that_the_connection_is_to_end() {
         let other = link.clone();
         let other = thread::spawn(move || other.close());
         let add = creator.add_machine_with(|scope| {
-            link.own(scope.notifier());
+            link.set_owner(scope.notifier());
             scope.notifier().wakeup();
             Until::new(move |_| link.is_closed())
         });

@@ -24,23 +24,23 @@ use crate::range::clamp;
 /// ```
 #[derive(Clone)]
 pub struct Block {
-    bytes: Shared,
+    bytes: Storage,
     start: usize,
     end: usize,
 }
 
 #[derive(Clone)]
-enum Shared {
+enum Storage {
     Static(&'static [u8]),
-    Counted(Arc<[u8]>),
+    Slice(Arc<[u8]>),
     Vector(Arc<Vec<u8>>),
-    Lent(Arc<Buf>),
+    Pooled(Arc<Buf>),
 }
 
 /// Bytes that are taken from a buffer take its memory along if they fill at least one part in this
 /// many of it; fewer are copied. What waits in an [`Output`](crate::Output) is counted by its
 /// bytes, so this is how many times as much memory it may hold.
-const LENT_PART_MIN: usize = 2;
+const TAKEN_FILL_DIVISOR: usize = 2;
 
 impl Block {
     /// Takes the first `count` bytes of a buffer, or all of them if there are fewer, to pass on
@@ -54,7 +54,7 @@ impl Block {
         let count = count.min(buf.len());
         let left = buf.len() - count;
         // The smaller part is copied. So are a few bytes, which would keep a whole block.
-        if count < left || count < buf.capacity() / LENT_PART_MIN {
+        if count < left || count < buf.capacity() / TAKEN_FILL_DIVISOR {
             let block = Block::from(Arc::<[u8]>::from(&buf[..count]));
             buf.consume(count);
             return block;
@@ -64,7 +64,7 @@ impl Block {
             rest.extend(&buf[count..]);
         }
         let bytes = std::mem::replace(buf, rest);
-        Block { bytes: Shared::Lent(Arc::new(bytes)), start: 0, end: count }
+        Block { bytes: Storage::Pooled(Arc::new(bytes)), start: 0, end: count }
     }
 
     /// Removes bytes at the front.
@@ -76,11 +76,11 @@ impl Block {
     /// shared memory this is the block's share. Static bytes count 0.
     pub(crate) fn held_bytes(&self) -> usize {
         match &self.bytes {
-            Shared::Static(_) => 0,
+            Storage::Static(_) => 0,
             // Bytes shared by a thousand streams count once in total, not a thousand times.
-            Shared::Counted(bytes) => bytes.len() / Arc::strong_count(bytes),
-            Shared::Vector(bytes) => bytes.capacity() / Arc::strong_count(bytes),
-            Shared::Lent(bytes) => bytes.capacity() / Arc::strong_count(bytes),
+            Storage::Slice(bytes) => bytes.len() / Arc::strong_count(bytes),
+            Storage::Vector(bytes) => bytes.capacity() / Arc::strong_count(bytes),
+            Storage::Pooled(bytes) => bytes.capacity() / Arc::strong_count(bytes),
         }
     }
 
@@ -95,10 +95,10 @@ impl std::ops::Deref for Block {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
         let all = match &self.bytes {
-            Shared::Static(bytes) => bytes,
-            Shared::Counted(bytes) => &bytes[..],
-            Shared::Vector(bytes) => &bytes[..],
-            Shared::Lent(bytes) => &bytes[..],
+            Storage::Static(bytes) => bytes,
+            Storage::Slice(bytes) => &bytes[..],
+            Storage::Vector(bytes) => &bytes[..],
+            Storage::Pooled(bytes) => &bytes[..],
         };
         &all[self.start..self.end]
     }
@@ -106,7 +106,7 @@ impl std::ops::Deref for Block {
 
 impl From<&'static [u8]> for Block {
     fn from(bytes: &'static [u8]) -> Block {
-        Block { start: 0, end: bytes.len(), bytes: Shared::Static(bytes) }
+        Block { start: 0, end: bytes.len(), bytes: Storage::Static(bytes) }
     }
 }
 
@@ -118,14 +118,14 @@ impl From<&'static str> for Block {
 
 impl From<Arc<[u8]>> for Block {
     fn from(bytes: Arc<[u8]>) -> Block {
-        Block { start: 0, end: bytes.len(), bytes: Shared::Counted(bytes) }
+        Block { start: 0, end: bytes.len(), bytes: Storage::Slice(bytes) }
     }
 }
 
 /// Does not copy the bytes.
 impl From<Vec<u8>> for Block {
     fn from(bytes: Vec<u8>) -> Block {
-        Block { start: 0, end: bytes.len(), bytes: Shared::Vector(Arc::new(bytes)) }
+        Block { start: 0, end: bytes.len(), bytes: Storage::Vector(Arc::new(bytes)) }
     }
 }
 
@@ -148,7 +148,7 @@ mod tests {
     use crate::buf::BLOCK_BYTES;
 
     #[test]
-    fn blocks_share_their_bytes_and_stay_within_them() {
+    fn slices_share_the_bytes_of_their_block_and_are_clamped_to_it() {
         let block = Block::from(Arc::<[u8]>::from(&b"0123456789"[..]));
         let cases: [(Block, &[u8]); 6] = [
             (block.slice(..), b"0123456789"),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vector_and_a_string_become_blocks_where_they_are() {
+    fn a_vector_or_a_string_becomes_a_block_without_copying() {
         let (bytes, text) = (b"0123456789".to_vec(), "0123456789".to_string());
         for (place, block) in
             [(bytes.as_ptr(), Block::from(bytes)), (text.as_ptr(), Block::from(text))]
@@ -175,8 +175,8 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_taken_from_a_buffer_with_its_memory_if_they_are_most_of_it() {
-        const LEAST: usize = BLOCK_BYTES / LENT_PART_MIN;
+    fn taking_most_of_a_buffer_takes_its_memory_and_taking_less_copies() {
+        const LEAST: usize = BLOCK_BYTES / TAKEN_FILL_DIVISOR;
         for (consumed, held, count, is_copied) in [
             (0, 10_000, 10_000, false),
             (3, 10_000, 20_000, false),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_of_a_buffer_goes_back_with_the_last_part_of_a_block() {
+    fn buffer_memory_returns_to_the_pool_with_the_last_slice_of_a_block() {
         let mut buf = Buf::new();
         buf.extend(&[b'x'; BLOCK_BYTES]);
         let place = buf.as_ptr();

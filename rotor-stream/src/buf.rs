@@ -11,16 +11,16 @@ use std::ops::{Deref, DerefMut, RangeBounds};
 
 pub use self::reading::Filled;
 pub use crate::buffer_pool::BLOCK_BYTES;
-use crate::buffer_pool::{give_back, pooled_block, take_block};
+use crate::buffer_pool::{return_block, take_block, take_pooled_block};
 use crate::range::clamp;
 
 /// A block is given back, and its bytes moved to smaller memory, if they fill at most one part in
 /// this many of it.
-const SHRINK_PART_MIN: usize = 8;
+const SHRINK_FILL_DIVISOR: usize = 8;
 
 /// Bytes are passed on in the memory in which they arrived if they fill at least one part in this
 /// many of it. A read of a message that fills a block has room for four.
-const TAKEN_PART_MIN: usize = 4;
+const FORWARD_FILL_DIVISOR: usize = 4;
 
 /// A queue of bytes, appended at the end and consumed at the front.
 ///
@@ -128,7 +128,7 @@ impl Buf {
     pub fn clear(&mut self) {
         self.start = 0;
         self.end = 0;
-        give_back(std::mem::take(&mut self.memory));
+        return_block(std::mem::take(&mut self.memory));
     }
 
     /// Appends bytes.
@@ -199,9 +199,9 @@ impl Buf {
     /// Takes all bytes together with their memory, and puts `head` before them, into the room that
     /// consumed bytes have left. Returns `None` and changes nothing if copying is better: that room
     /// is too small, or the bytes fill less than a fourth of the memory.
-    pub(crate) fn take_behind(&mut self, head: &[u8]) -> Option<Buf> {
+    pub(crate) fn take_with_head(&mut self, head: &[u8]) -> Option<Buf> {
         let start = self.start.checked_sub(head.len())?;
-        if self.len() < self.memory.len() / TAKEN_PART_MIN {
+        if self.len() < self.memory.len() / FORWARD_FILL_DIVISOR {
             return None;
         }
         self.memory[start..self.start].copy_from_slice(head);
@@ -227,22 +227,22 @@ impl Buf {
     /// this with its own buffers. Call it for other buffers that hold bytes while they wait.
     #[doc(alias = "shrink_to_fit")]
     pub fn shrink(&mut self) {
-        self.shrink_to(SHRINK_PART_MIN);
+        self.shrink_if_sparse(SHRINK_FILL_DIVISOR);
     }
 
-    /// Gives the block back if at most one `part`th of it is filled.
-    pub(crate) fn shrink_to(&mut self, part: usize) {
+    /// Gives the block back if at most one part in `divisor` of it is filled.
+    pub(crate) fn shrink_if_sparse(&mut self, divisor: usize) {
         let len = self.len();
-        let is_little = len <= self.memory.len() / part;
+        let is_sparse = len <= self.memory.len() / divisor;
         // Memory that was shrunk is not shrunk again. Otherwise the bytes would be copied whenever
         // a few of them are consumed.
-        if len == 0 || !is_little || self.memory.len() < BLOCK_BYTES {
+        if len == 0 || !is_sparse || self.memory.len() < BLOCK_BYTES {
             return;
         }
         // 64: the unit in which streams count what they hold.
         let mut small = vec![0; len.next_power_of_two().max(64)].into_boxed_slice();
         small[..len].copy_from_slice(self);
-        give_back(std::mem::replace(&mut self.memory, small));
+        return_block(std::mem::replace(&mut self.memory, small));
         self.start = 0;
         self.end = len;
     }
@@ -251,17 +251,17 @@ impl Buf {
     fn make_room(&mut self, count: usize) {
         // The usual case: the buffer is empty, and the thread has a block.
         if self.memory.is_empty()
-            && let Some(block) = pooled_block(count)
+            && let Some(block) = take_pooled_block(count)
         {
             self.memory = block;
             return;
         }
-        self.make_room_rarer(count);
+        self.make_room_slow(count);
     }
 
     #[cold]
     #[inline(never)]
-    fn make_room_rarer(&mut self, count: usize) {
+    fn make_room_slow(&mut self, count: usize) {
         if self.memory.is_empty() {
             self.memory = take_block(count);
             return;
@@ -276,7 +276,7 @@ impl Buf {
             // Twice as much as before, so that a long message is copied only a few times.
             let mut memory = take_block(needed.max(self.memory.len().saturating_mul(2)));
             memory[..len].copy_from_slice(self);
-            give_back(std::mem::replace(&mut self.memory, memory));
+            return_block(std::mem::replace(&mut self.memory, memory));
         }
         self.start = 0;
         self.end = len;

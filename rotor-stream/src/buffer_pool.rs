@@ -24,12 +24,13 @@ thread_local! {
     /// kernel as it is. It holds data of another connection, so no other reader may get it.
     ///
     /// A thread-local without a destructor is accessed without checking whether the thread ends;
-    /// [`OpenPool`] drops the blocks.
-    static USUAL: ManuallyDrop<UsualBlocks> = const { ManuallyDrop::new(UsualBlocks::closed()) };
+    /// [`PoolCleanup`] drops the blocks.
+    static STANDARD: ManuallyDrop<StandardBlocks> =
+        const { ManuallyDrop::new(StandardBlocks::closed()) };
 }
 
 thread_local! {
-    static OPEN_POOL: OpenPool = const { OpenPool };
+    static POOL_CLEANUP: PoolCleanup = const { PoolCleanup };
 }
 
 thread_local! {
@@ -41,30 +42,30 @@ thread_local! {
     static SCRATCH: Cell<Option<Scratch>> = const { Cell::new(None) };
 }
 
-type UsualBlock = Box<[u8; BLOCK_BYTES]>;
+type StandardBlock = Box<[u8; BLOCK_BYTES]>;
 
 /// The blocks of the usual size that a thread keeps. The block returned last is taken first,
 /// because it is most likely in a cache.
 ///
 /// Cells instead of a vector in a `RefCell`, because two blocks are taken and returned for each
 /// request.
-struct UsualBlocks {
+struct StandardBlocks {
     /// [`CLOSED`] before the first block is returned, and when the thread ends.
     len: Cell<usize>,
-    blocks: [Cell<Option<UsualBlock>>; POOLED_BLOCKS_MAX],
+    blocks: [Cell<Option<StandardBlock>>; POOLED_BLOCKS_MAX],
 }
 
 /// The length of a pool that has no blocks and accepts none.
 const CLOSED: usize = usize::MAX;
 
-impl UsualBlocks {
-    const fn closed() -> UsualBlocks {
+impl StandardBlocks {
+    const fn closed() -> StandardBlocks {
         let blocks = [const { Cell::new(None) }; POOLED_BLOCKS_MAX];
-        UsualBlocks { len: Cell::new(CLOSED), blocks }
+        StandardBlocks { len: Cell::new(CLOSED), blocks }
     }
 
     #[inline(always)]
-    fn take(&self) -> Option<UsualBlock> {
+    fn take(&self) -> Option<StandardBlock> {
         // If the pool is empty or closed, there is no such index.
         let last = self.len.get().wrapping_sub(1);
         let block = self.blocks.get(last)?.take();
@@ -73,7 +74,7 @@ impl UsualBlocks {
     }
 
     #[inline(always)]
-    fn keep(&self, block: UsualBlock) {
+    fn put(&self, block: StandardBlock) {
         let len = self.len.get();
         match self.blocks.get(len) {
             Some(place) => {
@@ -81,27 +82,27 @@ impl UsualBlocks {
                 // The place was empty; dropping its old value would check that.
                 mem::forget(place.replace(Some(block)));
             }
-            None => self.keep_rarer(block),
+            None => self.put_slow(block),
         }
     }
 
     /// Opens the pool; or frees the block, if the pool is full or the thread ends.
     #[cold]
     #[inline(never)]
-    fn keep_rarer(&self, block: UsualBlock) {
-        if self.len.get() == CLOSED && OPEN_POOL.try_with(|_| ()).is_ok() {
+    fn put_slow(&self, block: StandardBlock) {
+        if self.len.get() == CLOSED && POOL_CLEANUP.try_with(|_| ()).is_ok() {
             self.len.set(0);
-            self.keep(block);
+            self.put(block);
         }
     }
 }
 
 /// Frees the blocks of a thread that ends.
-struct OpenPool;
+struct PoolCleanup;
 
-impl Drop for OpenPool {
+impl Drop for PoolCleanup {
     fn drop(&mut self) {
-        let _ = USUAL.try_with(|pool| {
+        let _ = STANDARD.try_with(|pool| {
             while pool.take().is_some() {}
             pool.len.set(CLOSED);
         });
@@ -126,7 +127,7 @@ impl LargeBlocks {
         Some(self.blocks.remove(place))
     }
 
-    fn keep(&mut self, block: Box<[u8]>) {
+    fn put(&mut self, block: Box<[u8]>) {
         if self.bytes + block.len() <= POOLED_LARGE_BYTES_MAX {
             self.bytes += block.len();
             self.blocks.push(block);
@@ -136,17 +137,17 @@ impl LargeBlocks {
 
 /// Returns a block of this thread's pool, if it has one and the block is large enough.
 #[inline(always)]
-pub(crate) fn pooled_block(bytes: usize) -> Option<Box<[u8]>> {
+pub(crate) fn take_pooled_block(bytes: usize) -> Option<Box<[u8]>> {
     if bytes > BLOCK_BYTES {
         return None;
     }
-    let block = USUAL.try_with(|pool| pool.take()).ok().flatten()?;
+    let block = STANDARD.try_with(|pool| pool.take()).ok().flatten()?;
     Some(block)
 }
 
 /// Returns a block for this many bytes: one of this thread's pool, if there is one of that size.
 pub(crate) fn take_block(bytes: usize) -> Box<[u8]> {
-    match pooled_block(bytes) {
+    match take_pooled_block(bytes) {
         Some(block) => block,
         None if bytes > BLOCK_BYTES => take_large(bytes),
         None => new_block(BLOCK_BYTES),
@@ -156,7 +157,7 @@ pub(crate) fn take_block(bytes: usize) -> Box<[u8]> {
 #[cold]
 fn take_large(bytes: usize) -> Box<[u8]> {
     let size = large_size(bytes);
-    pooled_large(size).unwrap_or_else(|| new_block(size))
+    take_pooled_large(size).unwrap_or_else(|| new_block(size))
 }
 
 /// Rounds to one of few sizes, so that a returned block fits later requests.
@@ -165,7 +166,7 @@ pub(crate) fn large_size(bytes: usize) -> usize {
 }
 
 /// Returns a large block of this size, if the thread has one.
-pub(crate) fn pooled_large(size: usize) -> Option<Box<[u8]>> {
+pub(crate) fn take_pooled_large(size: usize) -> Option<Box<[u8]>> {
     LARGE.try_with(|pool| pool.borrow_mut().take(size)).ok().flatten()
 }
 
@@ -176,24 +177,24 @@ fn new_block(bytes: usize) -> Box<[u8]> {
 
 /// Keeps a block for later buffers of this thread, if there is room for one of that size.
 #[inline]
-pub(crate) fn give_back(memory: Box<[u8]>) {
-    match UsualBlock::try_from(memory) {
+pub(crate) fn return_block(memory: Box<[u8]>) {
+    match StandardBlock::try_from(memory) {
         Ok(block) => {
             // On some systems the pool is gone when a thread ends: then the block is freed.
-            let _ = USUAL.try_with(|pool| pool.keep(block));
+            let _ = STANDARD.try_with(|pool| pool.put(block));
         }
         Err(memory) if memory.is_empty() => {}
-        Err(memory) => give_back_unusual(memory),
+        Err(memory) => return_unusual_block(memory),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn give_back_unusual(memory: Box<[u8]>) {
+fn return_unusual_block(memory: Box<[u8]>) {
     // Small blocks are left to the allocator, and the largest are too rare to be kept. If a buffer
     // is dropped while the thread ends, the pool is gone and the memory is freed.
     if (BLOCK_BYTES..=LARGE_BYTES_MAX).contains(&memory.len()) {
-        let _ = LARGE.try_with(|pool| pool.borrow_mut().keep(memory));
+        let _ = LARGE.try_with(|pool| pool.borrow_mut().put(memory));
     }
 }
 
@@ -202,17 +203,17 @@ pub(crate) struct Scratch(Box<[u8]>);
 
 /// How many bytes after the claimed ones are checked: a reader that decrypts in place, for example,
 /// leaves a tag of 16 bytes there.
-const WATCHED_BYTES: usize = 16;
+const GUARD_BYTES: usize = 16;
 
 impl Scratch {
     #[cold]
     fn new() -> Scratch {
-        Scratch(new_block(BLOCK_BYTES + WATCHED_BYTES))
+        Scratch(new_block(BLOCK_BYTES + GUARD_BYTES))
     }
 
     /// Returns the zeroed memory that may be lent to a reader.
     #[inline]
-    pub(crate) fn lent(&mut self) -> &mut [u8] {
+    pub(crate) fn memory(&mut self) -> &mut [u8] {
         &mut self.0[..BLOCK_BYTES]
     }
 
@@ -228,7 +229,7 @@ impl Scratch {
             },
         };
         self.0[..claimed].fill(0);
-        if self.0[claimed..][..WATCHED_BYTES] != [0; WATCHED_BYTES] {
+        if self.0[claimed..][..GUARD_BYTES] != [0; GUARD_BYTES] {
             self.wipe();
         }
     }
@@ -266,39 +267,39 @@ mod tests {
     }
 
     #[test]
-    fn blocks_go_back_to_the_thread_and_are_used_again() {
+    fn returned_blocks_are_reused_by_the_thread_up_to_a_limit() {
         let first = take_block(1);
         let place = first.as_ptr();
-        give_back(first);
+        return_block(first);
         let second = take_block(BLOCK_BYTES);
         assert_eq!((second.as_ptr(), second.len()), (place, BLOCK_BYTES));
         let many: Vec<Box<[u8]>> = (0..POOLED_BLOCKS_MAX + 10).map(|_| take_block(1)).collect();
-        many.into_iter().for_each(give_back);
-        assert_eq!(USUAL.with(|pool| pool.len.get()), POOLED_BLOCKS_MAX);
+        many.into_iter().for_each(return_block);
+        assert_eq!(STANDARD.with(|pool| pool.len.get()), POOLED_BLOCKS_MAX);
     }
 
     #[test]
-    fn large_blocks_are_used_again_up_to_so_many_bytes_and_the_largest_are_not_kept() {
+    fn large_blocks_are_pooled_up_to_a_byte_limit_except_the_largest() {
         let large: Vec<Box<[u8]>> = (0..40).map(|_| take_block(40_000)).collect();
         assert!(large.iter().all(|block| block.len() == 65_536));
-        large.into_iter().for_each(give_back);
+        large.into_iter().for_each(return_block);
         assert_eq!(large_bytes(), POOLED_LARGE_BYTES_MAX);
         let again = take_block(33_000);
         assert_eq!(again.len(), 65_536);
         assert_eq!(large_bytes(), POOLED_LARGE_BYTES_MAX - 65_536);
-        give_back(take_block(LARGE_BYTES_MAX + 1));
+        return_block(take_block(LARGE_BYTES_MAX + 1));
         assert_eq!(large_bytes(), POOLED_LARGE_BYTES_MAX - 65_536);
-        give_back(again);
+        return_block(again);
         assert_eq!(large_bytes(), POOLED_LARGE_BYTES_MAX);
         assert_eq!(take_block(LARGE_BYTES_MAX).len(), LARGE_BYTES_MAX);
     }
 
     #[test]
-    fn the_large_block_that_came_last_goes_first() {
+    fn the_last_returned_large_block_is_reused_first() {
         let (first, last) = (take_block(40_000), take_block(40_000));
         let place = last.as_ptr();
-        give_back(first);
-        give_back(last);
+        return_block(first);
+        return_block(last);
         let again = take_block(40_000);
         assert_eq!(again.as_ptr(), place);
     }

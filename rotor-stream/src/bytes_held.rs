@@ -51,13 +51,13 @@ impl BytesHeld {
     }
 
     /// Adds `more` bytes if they fit; otherwise adds nothing.
-    fn take(&self, more: usize) -> bool {
+    fn acquire(&self, more: usize) -> bool {
         let enlarge = |held: usize| held.checked_add(more).filter(|held| *held <= self.max);
         // `Relaxed`: no other memory depends on the count.
         self.held.fetch_update(Relaxed, Relaxed, enlarge).is_ok()
     }
 
-    fn give_back(&self, fewer: usize) {
+    fn release(&self, fewer: usize) {
         self.held.fetch_sub(fewer, Relaxed);
     }
 
@@ -65,8 +65,8 @@ impl BytesHeld {
     /// changes.
     pub(crate) fn change(&self, before: usize, after: usize) -> Result<(), NoRoom> {
         if after <= before {
-            self.give_back(before - after);
-        } else if !self.take(after - before) {
+            self.release(before - after);
+        } else if !self.acquire(after - before) {
             return Err(NoRoom);
         }
         Ok(())
@@ -136,7 +136,7 @@ impl Drop for Share {
     #[inline]
     fn drop(&mut self) {
         if let Some(total) = &self.total {
-            total.give_back(self.bytes);
+            total.release(self.bytes);
         }
     }
 }
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_is_what_was_taken_and_is_given_back_however_it_ends() {
+    fn a_share_stays_within_the_limit_and_is_released_on_drop_and_panic() {
         let total = BytesHeld::new(100);
         let mut share = Share::NONE;
         for (bytes, is_taken, held) in [
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_gives_back_to_the_total_that_it_has_taken_from() {
+    fn a_share_is_released_to_the_total_it_was_taken_from() {
         let (one, other) = (BytesHeld::new(10), BytesHeld::new(10));
         let mut share = Share::NONE;
         share.set(7, &one).expect("there is room");
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_take_and_give_back_never_pass_the_limit_and_leave_nothing() {
+    fn concurrent_shares_never_exceed_the_limit_and_leave_nothing_held() {
         let total = BytesHeld::new(64);
         std::thread::scope(|scope| {
             for number in 1..=4 {

@@ -82,22 +82,22 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
     }
 
     /// Returns whether the protocol's `create` is still to come.
-    pub(crate) fn is_unopened(&self) -> bool {
+    pub(crate) fn is_opening(&self) -> bool {
         match &self.state {
             State::Connecting { .. } => true,
-            State::Running(stream) => stream.is_unopened(),
+            State::Running(stream) => stream.is_opening(),
         }
     }
 
     /// Prepares the connection for being dropped, which happens next.
     #[cold]
-    pub(crate) fn cut_off(&mut self) {
+    pub(crate) fn reset_if_unsent(&mut self) {
         if let State::Running(stream) = &mut self.state {
-            stream.cut_off();
+            stream.reset_if_unsent();
         }
     }
 
-    fn running<S2, N>(
+    fn handle_running<S2, N>(
         mut stream: Stream<P, S>,
         event: Event<S2>,
         scope: &mut Scope<'_, P::Context>,
@@ -133,13 +133,13 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
                 if attempt.drain_pending {
                     stream.set_drain_pending();
                 }
-                Connect::running(stream, Event::<()>::Ready(events), scope)
+                Connect::handle_running(stream, Event::<()>::Ready(events), scope)
             }
         }
     }
 
     /// Continues an attempt to connect, or ends it.
-    fn on_event_connecting<N>(
+    fn handle_connecting<N>(
         race: Box<HappyEyeballs<S>>,
         mut attempt: Attempt<P>,
         event: Event<ConnectSeed<P, T>>,
@@ -178,9 +178,9 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Machine for Co
         scope: &mut Scope<'_, P::Context>,
     ) -> Response<Self, Self::Seed> {
         match self.state {
-            State::Running(stream) => Connect::running(stream, event, scope),
+            State::Running(stream) => Connect::handle_running(stream, event, scope),
             State::Connecting { race, attempt } => {
-                Connect::on_event_connecting(race, attempt, event, scope)
+                Connect::handle_connecting(race, attempt, event, scope)
             }
         }
     }

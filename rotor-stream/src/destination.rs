@@ -67,7 +67,7 @@ impl<T: 'static> Resolution<T> {
         match self {
             Resolution::Known(target) => Resolution::Known(wrap(target)),
             Resolution::Asked { addresses, port, target } => {
-                let target = ToTarget::new(move |address| wrap(target.of(address)));
+                let target = ToTarget::new(move |address| wrap(target.convert(address)));
                 Resolution::Asked { addresses, port, target }
             }
             Resolution::Failed(error) => Resolution::Failed(error),
@@ -87,7 +87,7 @@ impl<T> ToTarget<T> {
         ToTarget { make: Box::new(make) }
     }
 
-    pub(crate) fn of(&self, address: SocketAddr) -> T {
+    pub(crate) fn convert(&self, address: SocketAddr) -> T {
         (self.make)(address)
     }
 }
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_said_as_its_authority() {
+    fn a_host_is_displayed_as_a_uri_authority() {
         for (name, expected) in [
             ("db.example", "db.example:80"),
             ("10.0.0.7", "10.0.0.7:80"),

@@ -165,7 +165,7 @@ impl StreamError {
 }
 
 /// Returns whether an error of reading means that the connection itself is gone.
-pub(crate) fn is_gone(error: &io::Error) -> bool {
+pub(crate) fn is_connection_lost(error: &io::Error) -> bool {
     // The last four are errors of an established connection that are caused by the retransmission
     // timer, ICMP, or a link that goes down (tcp(7)).
     use io::ErrorKind::*;

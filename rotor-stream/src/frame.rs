@@ -25,7 +25,7 @@ pub enum FrameLength {
 pub struct FrameHead(pub fn(&[u8]) -> FrameLength);
 
 impl FrameHead {
-    pub(crate) fn read(self, input: &[u8]) -> FrameLength {
+    pub(crate) fn read_length(self, input: &[u8]) -> FrameLength {
         (self.0)(input)
     }
 }

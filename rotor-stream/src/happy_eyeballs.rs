@@ -75,7 +75,7 @@ impl<S: StreamSocket> HappyEyeballs<S> {
                     let order = interleave(&addresses);
                     // The next target is popped from the end.
                     let targets =
-                        order.into_iter().rev().map(|ip| target.of(SocketAddr::new(ip, port)));
+                        order.into_iter().rev().map(|ip| target.convert(SocketAddr::new(ip, port)));
                     Race::begin(targets.collect(), scope)
                 }
                 Outcome::Value(Err(error)) => Progress::Fail(Fatal::Resolve(error)),
@@ -101,7 +101,7 @@ impl<S: StreamSocket> Race<S> {
                 // The others are closed: a second one would only cost the peer a connection.
                 Ok(true) => return Progress::Done(self.sockets.swap_remove(index)),
                 Ok(false) => index += 1,
-                Err(error) => self.note_failure(index, error, scope),
+                Err(error) => self.record_failure(index, error, scope),
             }
         }
         self.start_due(scope)
@@ -109,7 +109,7 @@ impl<S: StreamSocket> Race<S> {
 
     /// Handles a failed attempt. The next one begins at once (RFC 8305 §5): the delay only serves
     /// to give the earlier attempt a lead.
-    fn note_failure<C>(&mut self, index: usize, error: io::Error, scope: &Scope<'_, C>) {
+    fn record_failure<C>(&mut self, index: usize, error: io::Error, scope: &Scope<'_, C>) {
         drop(self.sockets.remove(index));
         self.failure = Some(error);
         self.next = scope.now();
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn families_take_turns_and_six_begins() {
+    fn address_families_alternate_and_ipv6_is_first() {
         let parse = |text: &str| -> Vec<IpAddr> {
             text.split_whitespace().map(|word| word.parse().expect("an address")).collect()
         };
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_with_a_thousand_addresses_costs_no_more_than_the_limit() {
+    fn a_host_with_many_addresses_is_limited_to_the_maximum_of_attempts() {
         let many = |count: u16| -> Vec<IpAddr> {
             (0..count).map(|i| IpAddr::from([0, 0, 0, 0, 0, 0, 0, i])).collect()
         };

@@ -39,7 +39,7 @@ pub struct Intent<P> {
 
 pub(crate) enum Next<P> {
     /// With `None` the protocol goes on waiting for what it waited for before.
-    Wait(P, Option<Expected>, Deadline),
+    Wait(P, Option<WaitCondition>, Deadline),
     Done,
     Reset,
     Fail(BoxError),
@@ -93,19 +93,19 @@ pub enum Expectation {
 
 /// What a protocol waits for: something to read, room to write, both, or neither.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Expected {
-    pub(crate) input: Input,
-    pub(crate) flush: Option<Left>,
+pub(crate) struct WaitCondition {
+    pub(crate) input: InputCondition,
+    pub(crate) flush: Option<FlushThreshold>,
 }
 
 /// The number of bytes that may be left to be written. It is stored plus one, so that `None` takes
 /// no extra space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Left(NonZeroUsize);
+pub(crate) struct FlushThreshold(NonZeroUsize);
 
 /// Which input a protocol waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Input {
+pub(crate) enum InputCondition {
     Nothing,
     Bytes(usize),
     Poll,
@@ -123,7 +123,7 @@ pub struct Undecided<P>(P);
 #[must_use = "say until when: `.deadline(t)`, `.keep_deadline()` or `.no_deadline()`"]
 pub struct NeedsDeadline<P> {
     protocol: P,
-    wait: Option<Expected>,
+    wait: Option<WaitCondition>,
 }
 
 impl<P> Intent<P> {
@@ -200,7 +200,7 @@ impl<P> Intent<P> {
         let next = match self.next {
             Next::Wait(protocol, wait, deadline) => {
                 let deadline = if deadline == Deadline::Keep { Deadline::Never } else { deadline };
-                Next::Wait(protocol, Some(wait.unwrap_or(Expected::NOTHING)), deadline)
+                Next::Wait(protocol, Some(wait.unwrap_or(WaitCondition::NOTHING)), deadline)
             }
             other => other,
         };
@@ -247,7 +247,7 @@ impl<P> Intent<P> {
 impl<P> Undecided<P> {
     /// Waits for one thing; [`or`](NeedsDeadline::or) adds another.
     pub fn expect(self, expectation: Expectation) -> NeedsDeadline<P> {
-        NeedsDeadline { protocol: self.0, wait: Some(Expected::NOTHING) }.or(expectation)
+        NeedsDeadline { protocol: self.0, wait: Some(WaitCondition::NOTHING) }.or(expectation)
     }
 
     /// Goes on waiting for what it waited for before.
@@ -261,7 +261,7 @@ impl<P> Undecided<P> {
     #[inline]
     pub fn bytes(self, count: usize) -> NeedsDeadline<P> {
         // Like `expect`, without the work for the other kinds of input.
-        let wait = Expected { input: Input::Bytes(count), flush: None };
+        let wait = WaitCondition { input: InputCondition::Bytes(count), flush: None };
         NeedsDeadline { protocol: self.0, wait: Some(wait) }
     }
 
@@ -318,15 +318,15 @@ impl<P> NeedsDeadline<P> {
     /// A stream waits for at most one kind of input and one flush; a second one of the same kind
     /// replaces the first.
     pub fn or(self, expectation: Expectation) -> NeedsDeadline<P> {
-        let mut wait = self.wait.unwrap_or(Expected::NOTHING);
+        let mut wait = self.wait.unwrap_or(WaitCondition::NOTHING);
         match expectation {
-            Expectation::Bytes(count) => wait.input = Input::Bytes(count),
-            Expectation::Poll => wait.input = Input::Poll,
+            Expectation::Bytes(count) => wait.input = InputCondition::Bytes(count),
+            Expectation::Poll => wait.input = InputCondition::Poll,
             Expectation::Delimiter { offset, bytes, max } => {
-                wait.input = Input::Delimiter { offset, bytes, max };
+                wait.input = InputCondition::Delimiter { offset, bytes, max };
             }
-            Expectation::Frame { head, max } => wait.input = Input::Frame { head, max },
-            Expectation::Flush(left) => wait.flush = Some(Left::of(left)),
+            Expectation::Frame { head, max } => wait.input = InputCondition::Frame { head, max },
+            Expectation::Flush(left) => wait.flush = Some(FlushThreshold::from_bytes(left)),
             Expectation::Sleep => {}
         }
         NeedsDeadline { protocol: self.protocol, wait: Some(wait) }
@@ -365,10 +365,10 @@ impl<P> NeedsDeadline<P> {
     }
 }
 
-impl Left {
+impl FlushThreshold {
     /// Stores the number of bytes. The largest `usize` is stored as one less.
-    pub(crate) fn of(bytes: usize) -> Left {
-        Left(NonZeroUsize::MIN.saturating_add(bytes))
+    pub(crate) fn from_bytes(bytes: usize) -> FlushThreshold {
+        FlushThreshold(NonZeroUsize::MIN.saturating_add(bytes))
     }
 
     #[inline]
@@ -377,8 +377,9 @@ impl Left {
     }
 }
 
-impl Expected {
-    pub(crate) const NOTHING: Expected = Expected { input: Input::Nothing, flush: None };
+impl WaitCondition {
+    pub(crate) const NOTHING: WaitCondition =
+        WaitCondition { input: InputCondition::Nothing, flush: None };
 }
 
 impl<P> fmt::Debug for Intent<P> {
@@ -396,7 +397,7 @@ impl<P> fmt::Debug for Intent<P> {
 mod tests {
     use super::*;
 
-    fn said<P>(intent: &Intent<P>) -> Option<Deadline> {
+    fn deadline_of<P>(intent: &Intent<P>) -> Option<Deadline> {
         match intent.next {
             Next::Wait(_, _, deadline) => Some(deadline),
             Next::Done | Next::Reset | Next::Fail(_) => None,
@@ -404,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_of_saying_the_deadline_says_it() {
+    fn each_deadline_method_sets_its_deadline() {
         let time = Time::from_nanos(7);
         for (intent, deadline) in [
             (Intent::of(()).sleep().deadline(time), Deadline::At(time)),
@@ -414,13 +415,13 @@ mod tests {
             (Intent::of(()).sleep().keep_deadline(), Deadline::Keep),
             (Intent::of(()).sleep().with(Deadline::Keep), Deadline::Keep),
         ] {
-            assert_eq!(said(&intent), Some(deadline));
+            assert_eq!(deadline_of(&intent), Some(deadline));
         }
-        assert_eq!(said(&Intent::<()>::done()), None);
+        assert_eq!(deadline_of(&Intent::<()>::done()), None);
     }
 
     #[test]
-    fn a_second_call_keeps_what_the_first_has_said() {
+    fn and_then_keeps_the_first_wait_and_deadline_unless_replaced() {
         let (one, two) = (Time::from_nanos(1), Time::from_nanos(2));
         let first = || Intent::of('a').bytes(3).or_flush(5).deadline(one);
         for (second, both) in [
@@ -445,10 +446,10 @@ mod tests {
                 "{what}"
             );
         }
-        let untold = |_| -> Intent<char> { panic!("there is nobody to be called") };
-        assert!(matches!(Intent::done().and_then(untold).next, Next::Done));
-        assert!(matches!(Intent::reset().and_then(untold).next, Next::Reset));
-        assert!(matches!(Intent::error("e").and_then(untold).next, Next::Fail(_)));
+        let must_not_be_called = |_| -> Intent<char> { panic!("there is nobody to be called") };
+        assert!(matches!(Intent::done().and_then(must_not_be_called).next, Next::Done));
+        assert!(matches!(Intent::reset().and_then(must_not_be_called).next, Next::Reset));
+        assert!(matches!(Intent::error("e").and_then(must_not_be_called).next, Next::Fail(_)));
         // Neither has said anything: as it was before both.
         let neither = Intent::of('a').keep().keep_deadline();
         let neither = neither.and_then(|a| Intent::of(a).keep().keep_deadline());

@@ -149,7 +149,7 @@ mod tests {
     type Row<'a> = (&'a str, LeastRate, &'a [(u64, u64)], u64);
 
     #[test]
-    fn whole_steps_buy_time_and_none_is_banked() {
+    fn complete_steps_extend_the_deadline_up_to_the_slack() {
         let rows: [Row<'_>; 14] = [
             ("the grace at first", RATE, &[], 5_000),
             ("a step", RATE, &[(10, 1_000)], 6_000),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn exactly_the_rate_is_enough_for_ever_in_pieces_of_any_size() {
+    fn exactly_the_lowest_rate_never_expires_in_pieces_of_any_size() {
         for (piece, every) in [(1, 100), (3, 300), (10, 1_000), (17, 1_700), (40, 4_000)] {
             let mut watch = RateWatch::new(RATE, at(0));
             for number in 1..100_000 {
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_less_in_each_step_uses_the_slack_up() {
+    fn one_byte_less_than_each_step_uses_up_the_slack() {
         let mut watch = RateWatch::new(RATE, at(0));
         let late = (1..).find(|&second| {
             let is_late = watch.until() <= at(second * 1_000);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_does_not_count() {
+    fn put_off_extends_the_deadline_without_banking_time() {
         let mut watch = RateWatch::new(RATE, at(0));
         watch.pass(10, RATE, at(2_000));
         watch.put_off(Duration::from_secs(1_000));
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_time_is_never_reached() {
+    fn deadlines_near_the_maximum_time_saturate_to_never() {
         let late = Time::from_nanos(u64::MAX - 1);
         let mut watch = RateWatch::new(RATE, late);
         assert_eq!(watch.until(), Time::NEVER);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rate_nothing_is_late() {
+    fn a_watch_without_a_rate_never_expires() {
         let none = LeastRate::new(0, SECOND);
         let mut watch = RateWatch::new(none, at(0));
         watch.pass(0, none, at(1));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn haste_never_gives_more_time() {
+    fn hasten_never_extends_the_deadline() {
         let mut watch = RateWatch::new(RATE, at(0));
         watch.hasten(at(7_000));
         assert_eq!(watch.until(), at(5_000));

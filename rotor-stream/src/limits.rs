@@ -72,7 +72,7 @@ pub(crate) struct AbortHook(Option<Arc<dyn Fn(AbortReason) + Send + Sync>>);
 
 impl AbortHook {
     #[cold]
-    pub(crate) fn tell(&self, reason: AbortReason) {
+    pub(crate) fn call(&self, reason: AbortReason) {
         if let Some(hook) = &self.0 {
             hook(reason);
         }
@@ -135,14 +135,17 @@ impl StreamConfig {
     /// Returns this configuration for a stream that had another one. If the abort hook, the total
     /// of held memory or the counters are not set here, those of `before` are kept. If this is the
     /// standard configuration, `before` is returned.
-    pub(crate) fn or_else(self: Arc<Self>, before: &Arc<StreamConfig>) -> Arc<StreamConfig> {
+    pub(crate) fn with_unset_from(
+        self: Arc<Self>,
+        before: &Arc<StreamConfig>,
+    ) -> Arc<StreamConfig> {
         if Arc::ptr_eq(&self, &StreamConfig::standard()) {
             return before.clone();
         }
-        let leaves_open = self.held.is_none() && before.held.is_some()
+        let has_unset = self.held.is_none() && before.held.is_some()
             || self.counts.is_none() && before.counts.is_some()
             || self.on_abort.0.is_none() && before.on_abort.0.is_some();
-        if !leaves_open {
+        if !has_unset {
             return self;
         }
         let mut config = Arc::unwrap_or_clone(self);

@@ -61,11 +61,11 @@ impl Link {
         self.shared.is_closed.load(SeqCst)
     }
 
-    pub(crate) fn own(&self, owner: Notifier) {
+    pub(crate) fn set_owner(&self, owner: Notifier) {
         *self.shared.owner.lock().unwrap_or_else(PoisonError::into_inner) = Some(owner);
     }
 
-    pub(crate) fn set(&self, is_up: bool) {
+    pub(crate) fn set_is_up(&self, is_up: bool) {
         // Machines that have ended are removed here: `wakeup` returns whether the machine exists.
         if self.shared.is_up.swap(is_up, SeqCst) != is_up {
             self.watchers().retain(Notifier::wakeup);
@@ -89,26 +89,26 @@ mod tests {
     use crate::watchers::testing::watchers;
 
     #[test]
-    fn one_that_watches_often_is_kept_and_woken_once() {
+    fn a_repeated_watcher_is_stored_and_woken_once() {
         let (mut instance, notifiers) = watchers(2);
         let link = Link::new();
         for _ in 0..1_000 {
             notifiers.iter().for_each(|notifier| link.watch(notifier.clone()));
         }
         assert_eq!(link.watchers().len(), 2);
-        link.set(true);
+        link.set_is_up(true);
         instance.turn(Some(std::time::Duration::ZERO)).expect("looking never fails");
         assert_eq!(*instance.context(), 2);
     }
 
     #[test]
-    fn equal_machines_of_two_loops_are_both_woken() {
+    fn watchers_with_equal_tokens_in_two_loops_are_both_woken() {
         let (mut one, first) = watchers(1);
         let (mut other, second) = watchers(1);
         assert_eq!(first[0].token(), second[0].token());
         let link = Link::new();
         first.iter().chain(&second).for_each(|notifier| link.watch(notifier.clone()));
-        link.set(true);
+        link.set_is_up(true);
         for instance in [&mut one, &mut other] {
             instance.turn(Some(std::time::Duration::ZERO)).expect("looking never fails");
             assert_eq!(*instance.context(), 1);

@@ -4,7 +4,7 @@ use memchr::{memchr, memchr_iter, memmem};
 
 use crate::buf::Buf;
 use crate::frame::{FrameHead, FrameLength};
-use crate::intent::Input;
+use crate::intent::InputCondition;
 
 /// How long the expected input is, which is now at the beginning of the input buffer.
 ///
@@ -60,50 +60,54 @@ impl Matched {
 
 /// The result of looking for the expected input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Found {
+pub(crate) enum FindResult {
     Match(Matched),
     /// More bytes may complete it.
-    NotYet,
+    Incomplete,
     /// The socket must be polled first.
-    Unpolled,
+    NeedsPoll,
     /// The expected input is not within this many bytes, the most that may be waited for.
-    Never(usize),
+    LimitExceeded(usize),
     /// The existing bytes cannot be the beginning of a frame.
     Malformed,
 }
 
-impl Input {
+impl InputCondition {
     /// Looks for the expected input in `input`. `scanned` says how many of the first bytes are
     /// known not to begin it, and is updated.
     #[inline]
-    pub(crate) fn find(&self, input: &[u8], scanned: &mut usize, input_max: usize) -> Found {
+    pub(crate) fn find(&self, input: &[u8], scanned: &mut usize, input_max: usize) -> FindResult {
         // First, because most protocols wait for a number of bytes.
-        if let Input::Bytes(count) = *self {
+        if let InputCondition::Bytes(count) = *self {
             return match count {
                 // Before the limit, which concerns bytes yet to come: handing out existing bytes
                 // costs nothing.
-                count if input.len() >= count => Found::Match(Matched::new(count, 0)),
-                count if count > input_max => Found::Never(input_max),
-                _ => Found::NotYet,
+                count if input.len() >= count => FindResult::Match(Matched::new(count, 0)),
+                count if count > input_max => FindResult::LimitExceeded(input_max),
+                _ => FindResult::Incomplete,
             };
         }
-        self.find_framed(input, scanned, input_max)
+        self.find_other(input, scanned, input_max)
     }
 
     /// Looks for anything but a number of bytes.
-    fn find_framed(&self, input: &[u8], scanned: &mut usize, input_max: usize) -> Found {
+    fn find_other(&self, input: &[u8], scanned: &mut usize, input_max: usize) -> FindResult {
         match *self {
-            Input::Nothing | Input::Bytes(_) => Found::NotYet,
-            Input::Poll if input.is_empty() => Found::Unpolled,
-            Input::Poll => Found::Match(Matched::NOTHING),
+            InputCondition::Nothing | InputCondition::Bytes(_) => FindResult::Incomplete,
+            InputCondition::Poll if input.is_empty() => FindResult::NeedsPoll,
+            InputCondition::Poll => FindResult::Match(Matched::NOTHING),
             // The usual case between two messages. An empty delimiter, and a maximum of 0, are left
             // to the search.
-            Input::Delimiter { bytes: [_, ..], max: 1.., .. } if input.is_empty() => Found::NotYet,
-            Input::Delimiter { offset, bytes, max } => {
+            InputCondition::Delimiter { bytes: [_, ..], max: 1.., .. } if input.is_empty() => {
+                FindResult::Incomplete
+            }
+            InputCondition::Delimiter { offset, bytes, max } => {
                 find_delimiter(input, offset.max(*scanned), bytes, max.min(input_max), scanned)
             }
-            Input::Frame { .. } if input.is_empty() => Found::NotYet,
-            Input::Frame { head, max } => find_frame(input, head, max.min(input_max), scanned),
+            InputCondition::Frame { .. } if input.is_empty() => FindResult::Incomplete,
+            InputCondition::Frame { head, max } => {
+                find_frame(input, head, max.min(input_max), scanned)
+            }
         }
     }
 }
@@ -115,46 +119,46 @@ fn find_delimiter(
     bytes: &[u8],
     max: usize,
     scanned: &mut usize,
-) -> Found {
+) -> FindResult {
     let within = &input[..input.len().min(max)];
-    if let Some(at) = search(within, from, bytes) {
-        return Found::Match(Matched::new(at, bytes.len()));
+    if let Some(at) = find_bytes(within, from, bytes) {
+        return FindResult::Match(Matched::new(at, bytes.len()));
     }
     // The delimiter may have begun in the last bytes, so these are searched again.
     *scanned = from.max((within.len() + 1).saturating_sub(bytes.len()));
-    if input.len() >= max { Found::Never(max) } else { Found::NotYet }
+    if input.len() >= max { FindResult::LimitExceeded(max) } else { FindResult::Incomplete }
 }
 
 /// Checks whether a frame is complete. Once its length is known, `scanned` stores it, so that the
 /// head is not read again.
-fn find_frame(input: &[u8], head: FrameHead, max: usize, scanned: &mut usize) -> Found {
+fn find_frame(input: &[u8], head: FrameHead, max: usize, scanned: &mut usize) -> FindResult {
     if *scanned == 0 {
-        *scanned = match head.read(input) {
-            FrameLength::Bytes(0) => return Found::Match(Matched::NOTHING),
+        *scanned = match head.read_length(input) {
+            FrameLength::Bytes(0) => return FindResult::Match(Matched::NOTHING),
             FrameLength::Bytes(length) => length,
-            FrameLength::Unknown if input.len() < max => return Found::NotYet,
-            FrameLength::Unknown => return Found::Never(max),
-            FrameLength::Malformed => return Found::Malformed,
+            FrameLength::Unknown if input.len() < max => return FindResult::Incomplete,
+            FrameLength::Unknown => return FindResult::LimitExceeded(max),
+            FrameLength::Malformed => return FindResult::Malformed,
         };
     }
     match *scanned {
-        length if length > max => Found::Never(max),
-        length if length > input.len() => Found::NotYet,
-        length => Found::Match(Matched::new(length, 0)),
+        length if length > max => FindResult::LimitExceeded(max),
+        length if length > input.len() => FindResult::Incomplete,
+        length => FindResult::Match(Matched::new(length, 0)),
     }
 }
 
 /// Delimiters of up to this many bytes are found by their first byte: this needs no preparation,
 /// and each false start costs at most this many comparisons.
-const SHORT_DELIMITER: usize = 8;
+const SHORT_DELIMITER_MAX: usize = 8;
 
 /// Returns the position of `bytes` in `input`, at `from` or later.
 #[inline]
-fn search(input: &[u8], from: usize, bytes: &[u8]) -> Option<usize> {
+fn find_bytes(input: &[u8], from: usize, bytes: &[u8]) -> Option<usize> {
     let rest = input.get(from..)?;
     let at = match bytes {
         [byte] => memchr(*byte, rest),
-        [first, ..] if bytes.len() <= SHORT_DELIMITER => {
+        [first, ..] if bytes.len() <= SHORT_DELIMITER_MAX => {
             let begins = rest.len().checked_sub(bytes.len() - 1)?;
             memchr_iter(*first, &rest[..begins]).find(|at| rest[*at..].starts_with(bytes))
         }
@@ -167,45 +171,49 @@ fn search(input: &[u8], from: usize, bytes: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    const LINE: Input = Input::Delimiter { offset: 0, bytes: b"\r\n", max: 8 };
+    const LINE: InputCondition = InputCondition::Delimiter { offset: 0, bytes: b"\r\n", max: 8 };
 
-    fn find(input: Input, bytes: &[u8]) -> Found {
+    fn find(input: InputCondition, bytes: &[u8]) -> FindResult {
         input.find(bytes, &mut 0, 100)
     }
 
     #[test]
-    fn what_is_waited_for_is_found_not_yet_or_never() {
-        let at = |content, delimiter| Found::Match(Matched::new(content, delimiter));
-        let from = |offset| Input::Delimiter { offset, bytes: b"--", max: 6 };
-        let long = Input::Delimiter { offset: 0, bytes: b"y--long boundary", max: 80 };
+    fn expected_input_is_found_incomplete_or_beyond_its_limit() {
+        let at = |content, delimiter| FindResult::Match(Matched::new(content, delimiter));
+        let from = |offset| InputCondition::Delimiter { offset, bytes: b"--", max: 6 };
+        let long = InputCondition::Delimiter { offset: 0, bytes: b"y--long boundary", max: 80 };
         let cases = [
-            (Input::Nothing, "abc", Found::NotYet),
-            (Input::Poll, "", Found::Unpolled),
-            (Input::Poll, "a", at(0, 0)),
-            (Input::Bytes(0), "", at(0, 0)),
-            (Input::Bytes(2), "a", Found::NotYet),
-            (Input::Bytes(2), "ab", at(2, 0)),
-            (Input::Bytes(2), "abc", at(2, 0)),
-            (Input::Bytes(100), "", Found::NotYet),
-            (Input::Bytes(101), "", Found::Never(100)),
-            (LINE, "", Found::NotYet),
-            (LINE, "\r", Found::NotYet),
+            (InputCondition::Nothing, "abc", FindResult::Incomplete),
+            (InputCondition::Poll, "", FindResult::NeedsPoll),
+            (InputCondition::Poll, "a", at(0, 0)),
+            (InputCondition::Bytes(0), "", at(0, 0)),
+            (InputCondition::Bytes(2), "a", FindResult::Incomplete),
+            (InputCondition::Bytes(2), "ab", at(2, 0)),
+            (InputCondition::Bytes(2), "abc", at(2, 0)),
+            (InputCondition::Bytes(100), "", FindResult::Incomplete),
+            (InputCondition::Bytes(101), "", FindResult::LimitExceeded(100)),
+            (LINE, "", FindResult::Incomplete),
+            (LINE, "\r", FindResult::Incomplete),
             (LINE, "\r\n", at(0, 2)),
             (LINE, "123456\r\n", at(6, 2)),
             (LINE, "123456\r\n\r\n", at(6, 2)),
-            (LINE, "1234567\r", Found::Never(8)),
-            (LINE, "1234567\r\n", Found::Never(8)),
-            (LINE, "12345678", Found::Never(8)),
-            (LINE, "1234567", Found::NotYet),
-            (from(2), "--", Found::NotYet),
+            (LINE, "1234567\r", FindResult::LimitExceeded(8)),
+            (LINE, "1234567\r\n", FindResult::LimitExceeded(8)),
+            (LINE, "12345678", FindResult::LimitExceeded(8)),
+            (LINE, "1234567", FindResult::Incomplete),
+            (from(2), "--", FindResult::Incomplete),
             (from(2), "----", at(2, 2)),
             (from(1), "---", at(1, 2)),
-            (from(9), "abcdefghijk--", Found::Never(6)),
-            (from(9), "abc", Found::NotYet),
-            (long, "--long boundary-long boundar", Found::NotYet),
+            (from(9), "abcdefghijk--", FindResult::LimitExceeded(6)),
+            (from(9), "abc", FindResult::Incomplete),
+            (long, "--long boundary-long boundar", FindResult::Incomplete),
             (long, "--long boundary--long boundary", at(14, 16)),
-            (Input::Delimiter { offset: 0, bytes: b"", max: 8 }, "", at(0, 0)),
-            (Input::Delimiter { offset: 0, bytes: b"\n", max: 0 }, "", Found::Never(0)),
+            (InputCondition::Delimiter { offset: 0, bytes: b"", max: 8 }, "", at(0, 0)),
+            (
+                InputCondition::Delimiter { offset: 0, bytes: b"\n", max: 0 },
+                "",
+                FindResult::LimitExceeded(0),
+            ),
         ];
         for (input, bytes, expected) in cases {
             assert_eq!(find(input, bytes.as_bytes()), expected, "{input:?} in {bytes:?}");
@@ -225,21 +233,21 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_whole_incomplete_too_long_or_none() {
-        let frame = |max| Input::Frame { head: FrameHead(length), max };
-        let whole = |len| Found::Match(Matched::new(len, 0));
-        let cases: [(usize, &[u8], Found); 12] = [
-            (9, b"", Found::NotYet),
-            (9, b"\x02a", Found::NotYet),
+    fn a_frame_is_complete_incomplete_too_long_or_malformed() {
+        let frame = |max| InputCondition::Frame { head: FrameHead(length), max };
+        let whole = |len| FindResult::Match(Matched::new(len, 0));
+        let cases: [(usize, &[u8], FindResult); 12] = [
+            (9, b"", FindResult::Incomplete),
+            (9, b"\x02a", FindResult::Incomplete),
             (9, b"\x02ab", whole(3)),
             (9, b"\x02abc", whole(3)),
-            (9, b"\x08", Found::NotYet),
+            (9, b"\x08", FindResult::Incomplete),
             (9, b"\x0812345678", whole(9)),
-            (9, b"\x09", Found::Never(9)),
-            (9, b"\xfe", Found::NotYet),
-            (1, b"\xfe", Found::Never(1)),
-            (500, b"\x64", Found::Never(100)),
-            (9, b"\xff", Found::Malformed),
+            (9, b"\x09", FindResult::LimitExceeded(9)),
+            (9, b"\xfe", FindResult::Incomplete),
+            (1, b"\xfe", FindResult::LimitExceeded(1)),
+            (500, b"\x64", FindResult::LimitExceeded(100)),
+            (9, b"\xff", FindResult::Malformed),
             (9, b"\0", whole(0)),
         ];
         for (max, bytes, expected) in cases {
@@ -248,33 +256,33 @@ mod tests {
     }
 
     #[test]
-    fn how_long_a_frame_is_is_read_once() {
+    fn the_length_of_a_frame_is_read_once() {
         use std::cell::Cell;
         thread_local!(static READ: Cell<u32> = const { Cell::new(0) });
         let count = |input: &[u8]| {
             READ.set(READ.get() + 1);
             length(input)
         };
-        let frame = Input::Frame { head: FrameHead(count), max: 1_000 };
+        let frame = InputCondition::Frame { head: FrameHead(count), max: 1_000 };
         let bytes = [&[50][..], &[b'x'; 50]].concat();
         let mut scanned = 0;
         for len in 1..bytes.len() {
-            assert_eq!(frame.find(&bytes[..len], &mut scanned, 1_000), Found::NotYet);
+            assert_eq!(frame.find(&bytes[..len], &mut scanned, 1_000), FindResult::Incomplete);
         }
         assert_eq!(
             frame.find(&bytes, &mut scanned, 1_000),
-            Found::Match(Matched::new(bytes.len(), 0))
+            FindResult::Match(Matched::new(bytes.len(), 0))
         );
         assert_eq!(READ.get(), 1);
     }
 
     #[test]
-    fn a_search_goes_on_where_it_stopped() {
-        let input = Input::Delimiter { offset: 0, bytes: b"\r\n\r\n", max: 1_000 };
+    fn a_delimiter_search_resumes_where_it_stopped() {
+        let input = InputCondition::Delimiter { offset: 0, bytes: b"\r\n\r\n", max: 1_000 };
         let text = b"a head: of\r\nsome: lines\r\n\r\n";
         let mut scanned = 0;
         for len in 0..text.len() {
-            assert_eq!(input.find(&text[..len], &mut scanned, 1_000), Found::NotYet);
+            assert_eq!(input.find(&text[..len], &mut scanned, 1_000), FindResult::Incomplete);
             assert!(
                 scanned + 3 >= len,
                 "at most the last three bytes are looked at again: {scanned} of {len}"
@@ -282,12 +290,12 @@ mod tests {
         }
         assert_eq!(
             input.find(text, &mut scanned, 1_000),
-            Found::Match(Matched::new(text.len() - 4, 4))
+            FindResult::Match(Matched::new(text.len() - 4, 4))
         );
     }
 
     #[test]
-    fn matched_parts_are_shown_and_consumed() {
+    fn a_matched_part_is_returned_and_consumed() {
         let mut buf = Buf::new();
         buf.extend(b"line\r\nrest");
         let matched = Matched::new(4, 2);

@@ -18,7 +18,7 @@ const COPIED_BLOCK_MAX: usize = 512;
 /// Bytes between two segments are copied, so that their block of memory is given back, if they fill
 /// at most one part in this many of it. So the waiting bytes hold at most twice their size in
 /// memory.
-const HELD_PART_MIN: usize = 2;
+const SEGMENT_FILL_DIVISOR: usize = 2;
 
 /// What waits to be written to a stream: bytes, shared blocks of bytes and ranges of files, in the
 /// order in which they were added.
@@ -45,29 +45,29 @@ pub struct Output {
     /// Written first; usually this is all.
     bytes: Buf,
     /// Written after that; created when something other than bytes is added.
-    later: Option<Box<Later>>,
-    end: End,
+    later: Option<Box<LaterSegments>>,
+    end: EndState,
 }
 
 /// Whether more may be added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum End {
+pub(crate) enum EndState {
     #[default]
     Open,
     /// The last byte has been added. Once it is written, the socket must be shut down.
-    Wanted,
+    Requested,
     /// The socket has been shut down.
-    Told,
+    ShutDown,
 }
 
 /// The segments after the first bytes; never empty.
-struct Later {
+struct LaterSegments {
     segments: VecDeque<Segment>,
     /// The number of bytes in all segments.
     len: usize,
 }
 
-impl Later {
+impl LaterSegments {
     fn held_bytes(&self) -> usize {
         let held = self.segments.iter().map(|segment| match segment {
             Segment::Bytes(bytes) => bytes.capacity(),
@@ -105,7 +105,7 @@ impl Output {
     /// Returns whether the output has been ended by
     /// [`Transport::shutdown_write`](crate::Transport::shutdown_write).
     pub fn is_ended(&self) -> bool {
-        self.end != End::Open
+        self.end != EndState::Open
     }
 
     /// Adds several pieces of bytes, one after the other, with a single check for room.
@@ -115,14 +115,14 @@ impl Output {
     /// `BrokenPipe` after the output was ended. This is the caller's mistake; nothing is added.
     #[inline(always)]
     pub fn write_pieces(&mut self, pieces: &[&[u8]]) -> io::Result<()> {
-        self.check()?;
+        self.check_open()?;
         if self.later.is_none() {
             self.bytes.extend_pieces(pieces);
         } else {
             pieces
                 .iter()
                 .filter(|piece| !piece.is_empty())
-                .for_each(|piece| self.write_later(piece));
+                .for_each(|piece| self.append_after_segments(piece));
         }
         Ok(())
     }
@@ -153,11 +153,11 @@ impl Output {
     /// `input` keeps its bytes.
     #[doc(alias = "zero-copy")]
     pub fn write_from(&mut self, head: &[u8], input: &mut Buf, count: usize) -> io::Result<()> {
-        self.check()?;
+        self.check_open()?;
         let count = count.min(input.len());
         if count == input.len()
             && self.is_empty()
-            && let Some(bytes) = input.take_behind(head)
+            && let Some(bytes) = input.take_with_head(head)
         {
             self.bytes = bytes;
             return Ok(());
@@ -178,8 +178,8 @@ impl Output {
         if block.len() <= COPIED_BLOCK_MAX {
             return self.write_all(&block);
         }
-        self.check()?;
-        self.push(block.len(), Segment::Block(block));
+        self.check_open()?;
+        self.push_segment(block.len(), Segment::Block(block));
         Ok(())
     }
 
@@ -195,7 +195,7 @@ impl Output {
     /// would wait. These are the caller's mistakes; nothing is added.
     #[doc(alias = "sendfile")]
     pub fn push_file(&mut self, file: Arc<File>, offset: u64, count: usize) -> io::Result<()> {
-        self.check()?;
+        self.check_open()?;
         if self.len().saturating_add(count) > isize::MAX as usize {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -203,7 +203,7 @@ impl Output {
             ));
         }
         if count > 0 {
-            self.push(count, Segment::File { file, offset, left: count });
+            self.push_segment(count, Segment::File { file, offset, left: count });
         }
         Ok(())
     }
@@ -220,11 +220,11 @@ impl Output {
     /// wait in it. These are the caller's mistakes. Bytes moved before the error stay in `other`.
     #[doc(alias = "splice")]
     pub fn move_to(&mut self, other: &mut Output, count: usize) -> io::Result<usize> {
-        other.check()?;
+        other.check_open()?;
         let before = self.len();
         let mut left = count.min(before);
         while left > 0 {
-            let moved = self.move_first(other, left)?;
+            let moved = self.copy_front_to(other, left)?;
             self.consume(moved);
             left -= moved;
         }
@@ -233,7 +233,7 @@ impl Output {
 
     /// Copies at most `most` bytes of the first segment to `other`, and returns how many. They are
     /// not removed here.
-    fn move_first(&self, other: &mut Output, most: usize) -> io::Result<usize> {
+    fn copy_front_to(&self, other: &mut Output, most: usize) -> io::Result<usize> {
         let front = match &self.later {
             Some(later) if self.bytes.is_empty() => later.segments.front(),
             _ => None,
@@ -280,7 +280,7 @@ impl Output {
     /// together hold much.
     #[doc(alias = "shrink_to_fit")]
     pub fn shrink(&mut self) {
-        self.bytes.shrink_to(2);
+        self.bytes.shrink_if_sparse(2);
     }
 
     /// Removes the bytes added last, so that at most `len` bytes wait: for a protocol that takes
@@ -307,11 +307,11 @@ impl Output {
         self.later = None;
     }
 
-    pub(crate) fn end(&self) -> End {
+    pub(crate) fn end_state(&self) -> EndState {
         self.end
     }
 
-    pub(crate) fn set_end(&mut self, end: End) {
+    pub(crate) fn set_end_state(&mut self, end: EndState) {
         self.end = end;
     }
 
@@ -345,28 +345,29 @@ impl Output {
         }
     }
 
-    fn push(&mut self, len: usize, segment: Segment) {
-        let later =
-            self.later.get_or_insert_with(|| Box::new(Later { segments: VecDeque::new(), len: 0 }));
+    fn push_segment(&mut self, len: usize, segment: Segment) {
+        let later = self
+            .later
+            .get_or_insert_with(|| Box::new(LaterSegments { segments: VecDeque::new(), len: 0 }));
         // Nothing more will be added to the bytes before it. A few bytes between two segments must
         // not hold a whole block.
         if let Some(Segment::Bytes(bytes)) = later.segments.back_mut() {
-            bytes.shrink_to(HELD_PART_MIN);
+            bytes.shrink_if_sparse(SEGMENT_FILL_DIVISOR);
         }
         later.len = later.len.saturating_add(len);
         later.segments.push_back(segment);
     }
 
     #[inline]
-    fn check(&self) -> io::Result<()> {
+    fn check_open(&self) -> io::Result<()> {
         match self.end {
-            End::Open => Ok(()),
-            _ => Err(was_ended()),
+            EndState::Open => Ok(()),
+            _ => Err(ended_error()),
         }
     }
 
     #[cold]
-    fn write_later(&mut self, bytes: &[u8]) {
+    fn append_after_segments(&mut self, bytes: &[u8]) {
         let Some(later) = &mut self.later else { return };
         later.len += bytes.len();
         match later.segments.back_mut() {
@@ -381,7 +382,7 @@ impl Output {
 }
 
 #[cold]
-fn was_ended() -> io::Error {
+fn ended_error() -> io::Error {
     io::Error::new(
         io::ErrorKind::BrokenPipe,
         "the output of this stream was ended by shutdown_write",
@@ -400,12 +401,12 @@ impl Write for Output {
     /// `BrokenPipe` after the output was ended. This is the caller's mistake; nothing is added.
     #[inline]
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.check()?;
+        self.check_open()?;
         if self.later.is_none() {
             self.bytes.extend(bytes);
         } else if !bytes.is_empty() {
             // No segment may be empty: writing it would look like a socket that takes nothing.
-            self.write_later(bytes);
+            self.append_after_segments(bytes);
         }
         Ok(())
     }

@@ -75,9 +75,9 @@ impl PeerConnections {
     /// Counts one more connection from an address. Returns `None`, and counts the refusal, if the
     /// peer has the maximum number.
     pub fn enter(self: &Arc<Self>, address: IpAddr) -> Option<PeerPlace> {
-        let peer = self.peer(address);
+        let peer = self.peer_of(address);
         {
-            let mut peers = self.peers();
+            let mut peers = self.lock_peers();
             let count = peers.entry(peer).or_insert(0);
             if *count < self.max {
                 *count += 1;
@@ -90,12 +90,12 @@ impl PeerConnections {
 
     /// Returns how many connections the peer with this address has.
     pub fn of(&self, address: IpAddr) -> u32 {
-        self.peers().get(&self.peer(address)).copied().unwrap_or(0)
+        self.lock_peers().get(&self.peer_of(address)).copied().unwrap_or(0)
     }
 
     /// Returns how many peers have connections.
     pub fn peers_now(&self) -> usize {
-        self.peers().len()
+        self.lock_peers().len()
     }
 
     /// Returns how many connections were refused.
@@ -103,13 +103,13 @@ impl PeerConnections {
         self.refused.load(Relaxed)
     }
 
-    fn peers(&self) -> MutexGuard<'_, BTreeMap<IpAddr, u32>> {
+    fn lock_peers(&self) -> MutexGuard<'_, BTreeMap<IpAddr, u32>> {
         // A poisoned lock is fine: each change is complete.
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the peer with this address: its leading bits.
-    fn peer(&self, address: IpAddr) -> IpAddr {
+    fn peer_of(&self, address: IpAddr) -> IpAddr {
         match address.to_canonical() {
             IpAddr::V4(address) => {
                 let mask = u32::MAX.checked_shl(32 - u32::from(self.prefixes.0)).unwrap_or(0);
@@ -138,7 +138,7 @@ pub struct PeerPlace {
 
 impl Drop for PeerPlace {
     fn drop(&mut self) {
-        let mut peers = self.connections.peers();
+        let mut peers = self.connections.lock_peers();
         if let Some(count) = peers.get_mut(&self.peer) {
             *count -= 1;
             if *count == 0 {
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_has_as_many_as_it_may_and_not_one_more() {
+    fn a_peer_gets_its_maximum_of_connections_and_no_more() {
         let connections = PeerConnections::new(2).share();
         let peer = address("192.0.2.1");
         let one = connections.enter(peer).expect("the first");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_peers_have_in_common_is_the_beginning_of_their_addresses() {
+    fn peers_are_identified_by_their_address_prefix() {
         for (v4, v6, one, other, are_one) in [
             (32, 64, "192.0.2.1", "192.0.2.2", false),
             (24, 64, "192.0.2.1", "192.0.2.254", true),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn none_is_one() {
+    fn a_maximum_of_zero_allows_one_connection() {
         assert!(PeerConnections::new(0).share().enter(address("::1")).is_some());
     }
 }

@@ -180,7 +180,7 @@ impl Default for PersistentConfig {
 
 impl<P: Protocol, T> Plan<P, T> {
     /// Notes whether the protocol exists; after its end the connection may still be flushed.
-    fn note(&mut self, is_up: bool, now: Time) {
+    fn record_is_up(&mut self, is_up: bool, now: Time) {
         if is_up == self.is_up {
             return;
         }
@@ -188,27 +188,27 @@ impl<P: Protocol, T> Plan<P, T> {
         if is_up {
             self.up_since = Some(now);
         }
-        self.link.set(is_up);
+        self.link.set_is_up(is_up);
     }
 
-    fn note_end(&mut self, now: Time) {
+    fn record_end(&mut self, now: Time) {
         let was_stable =
             self.up_since.take().is_some_and(|since| now - since >= self.config.stable_after);
         // This end counts as a failure, too; otherwise there would be no wait.
         self.failures = if was_stable { 1 } else { self.failures.saturating_add(1) };
-        self.note(false, now);
+        self.record_is_up(false, now);
     }
 }
 
 impl<P: Protocol, T> Drop for Plan<P, T> {
     fn drop(&mut self) {
         // Also if the protocol has panicked, so that nobody waits for the link forever.
-        self.link.set(false);
+        self.link.set_is_up(false);
     }
 }
 
 /// The response of a persistent connection.
-type Answered<P, S, T, N> = Response<Persistent<P, S, T>, N>;
+type PersistentResponse<P, S, T, N> = Response<Persistent<P, S, T>, N>;
 
 impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Persistent<P, S, T>
 where
@@ -221,7 +221,7 @@ where
         scope: &mut Scope<'_, C>,
     ) -> Response<Persistent<P, S, T>> {
         let PersistentSeed { destination, seed, config, link } = seed;
-        link.own(scope.notifier());
+        link.set_owner(scope.notifier());
         let plan = Plan {
             destination,
             seed,
@@ -239,18 +239,18 @@ where
     fn connect<N>(
         plan: Box<Plan<P, T>>,
         scope: &mut Scope<'_, P::Context>,
-    ) -> Answered<P, S, T, N> {
+    ) -> PersistentResponse<P, S, T, N> {
         let response: Response<Connect<P, S, T>> =
             Connect::new(&plan.destination, plan.seed.clone(), scope);
-        Persistent::wrap(plan, response, scope)
+        Persistent::wrap_response(plan, response, scope)
     }
 
     /// Turns the response of the stream into one of this machine.
-    fn wrap<N>(
+    fn wrap_response<N>(
         mut plan: Box<Plan<P, T>>,
         response: Response<Connect<P, S, T>>,
         scope: &mut Scope<'_, P::Context>,
-    ) -> Answered<P, S, T, N> {
+    ) -> PersistentResponse<P, S, T, N> {
         let (answer, deadline) = response.into_parts();
         let (stream, again) = match answer {
             Answer::Continue(stream) => (stream, false),
@@ -266,7 +266,7 @@ where
                 return Persistent::back_off(plan, scope);
             }
         };
-        plan.note(stream.is_open(), scope.now());
+        plan.record_is_up(stream.is_open(), scope.now());
         let machine = Persistent { plan, state: State::Running(stream) };
         Response::from_parts(
             if again { Answer::Again(machine) } else { Answer::Continue(machine) },
@@ -277,8 +277,8 @@ where
     fn back_off<N>(
         mut plan: Box<Plan<P, T>>,
         scope: &mut Scope<'_, P::Context>,
-    ) -> Answered<P, S, T, N> {
-        plan.note_end(scope.now());
+    ) -> PersistentResponse<P, S, T, N> {
+        plan.record_end(scope.now());
         // No further connection is wanted.
         if plan.is_draining || plan.link.is_closed() {
             return Response::done();
@@ -290,16 +290,16 @@ where
     }
 
     /// Passes an event to the stream, if there is one.
-    fn hand_down<N>(
+    fn forward_event<N>(
         self,
         event: Event<PersistentSeed<P, T>>,
         scope: &mut Scope<'_, P::Context>,
-    ) -> Answered<P, S, T, N> {
+    ) -> PersistentResponse<P, S, T, N> {
         let Persistent { plan, state } = self;
         match state {
             State::Running(stream) => {
                 let response = stream.handle(event.filter_map(|_| None), scope);
-                Persistent::wrap(plan, response.without_spawn(), scope)
+                Persistent::wrap_response(plan, response.without_spawn(), scope)
             }
             State::BackingOff { until } => {
                 Response::ok(Persistent { plan, state: State::BackingOff { until } })
@@ -329,7 +329,7 @@ where
             // At once, whatever is being connected or written: this is what closing a link means.
             (Event::Wakeup, _) if self.plan.link.is_closed() => {
                 if let State::Running(stream) = &mut self.state {
-                    stream.cut_off();
+                    stream.reset_if_unsent();
                 }
                 return Response::done();
             }
@@ -343,13 +343,13 @@ where
             (Event::Draining(_), state) => {
                 self.plan.is_draining = true;
                 // Output is flushed even if the protocol has ended.
-                if !matches!(state, State::Running(stream) if !stream.is_unopened()) {
+                if !matches!(state, State::Running(stream) if !stream.is_opening()) {
                     return Response::done();
                 }
             }
             _ => {}
         }
-        self.hand_down(event, scope)
+        self.forward_event(event, scope)
     }
 
     fn describe(&self, to: &mut Description) {
@@ -386,7 +386,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_the_ceiling_and_half_of_each_is_random() {
+    fn backoff_doubles_up_to_the_maximum_and_half_of_it_is_random() {
         let config = PersistentConfig::new()
             .backoff_min(Duration::from_millis(100))
             .backoff_max(Duration::from_secs(1));

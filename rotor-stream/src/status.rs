@@ -35,9 +35,9 @@ impl Status {
     /// Replaces the limits.
     #[cold]
     pub(crate) fn set_config(&mut self, config: Arc<StreamConfig>) {
-        let config = config.or_else(&self.config);
+        let config = config.with_unset_from(&self.config);
         // Each total gets back what was taken from it. The new one is used when the stream waits.
-        self.hold_units(0);
+        self.set_held_units(0);
         self.config = config;
     }
 
@@ -49,13 +49,13 @@ impl Status {
 
     /// Sets how many bytes of the total the stream holds. Returns `false` if there is no room for
     /// them.
-    pub(crate) fn hold(&mut self, bytes: usize) -> bool {
+    pub(crate) fn set_held(&mut self, bytes: usize) -> bool {
         let units = units_of(bytes);
-        units == self.held_units || self.hold_units(units)
+        units == self.held_units || self.set_held_units(units)
     }
 
     #[cold]
-    fn hold_units(&mut self, units: u32) -> bool {
+    fn set_held_units(&mut self, units: u32) -> bool {
         let Some(total) = &self.config.held else { return true };
         let bytes = |units| units as usize * UNIT_BYTES;
         let has_room = total.change(bytes(self.held_units), bytes(units)).is_ok();
@@ -71,7 +71,7 @@ impl Drop for Status {
     #[inline]
     fn drop(&mut self) {
         if self.held_units > 0 {
-            self.hold_units(0);
+            self.set_held_units(0);
         }
     }
 }
@@ -83,20 +83,20 @@ pub(crate) struct Flags(u8);
 
 impl Flags {
     /// The last read filled all the room it had.
-    pub(crate) const WAS_FILLED: Flags = Flags(1);
+    pub(crate) const LAST_READ_WAS_FULL: Flags = Flags(1);
     /// A wrapping socket holds bytes that it could not write yet.
     pub(crate) const HOLDS_OUTPUT: Flags = Flags(2);
     /// The output has passed its high-water mark and is not yet down to half of it.
     pub(crate) const IS_GATED: Flags = Flags(4);
     /// An event reported an error that was not fetched yet.
-    pub(crate) const ERROR_TOLD: Flags = Flags(8);
+    pub(crate) const ERROR_REPORTED: Flags = Flags(8);
     /// The loop drains, and there was no protocol to be told.
     pub(crate) const DRAIN_PENDING: Flags = Flags(16);
     /// The protocol collects one message in memory.
     pub(crate) const IS_COLLECTING: Flags = Flags(32);
     /// A read found nothing while a wrapping socket had something to write, which may be the
     /// reason.
-    pub(crate) const READS_BEHIND_WRITE: Flags = Flags(64);
+    pub(crate) const READ_WAITS_FOR_WRITE: Flags = Flags(64);
 
     pub(crate) const NONE: Flags = Flags(0);
 

@@ -11,7 +11,7 @@ use rotor_core::net::StreamSocket;
 
 use crate::buf::Buf;
 use crate::limits::StreamConfig;
-use crate::output::{End, Output};
+use crate::output::{EndState, Output};
 use crate::status::{Flags, Status};
 
 /// A protocol's connection during a call: its input, its output, and what else the socket offers.
@@ -260,9 +260,9 @@ impl<'a> Transport<'a> {
     #[doc(alias = "half-close")]
     #[doc(alias = "SHUT_WR")]
     pub fn shutdown_write(&mut self) {
-        // Not from `Told`: the socket would be shut down twice.
-        if self.output.end() == End::Open {
-            self.output.set_end(End::Wanted);
+        // Not from `ShutDown`: the socket would be shut down twice.
+        if self.output.end_state() == EndState::Open {
+            self.output.set_end_state(EndState::Requested);
         }
     }
 

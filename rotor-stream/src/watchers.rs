@@ -15,7 +15,7 @@ pub(crate) struct Watchers {
 }
 
 /// Up to this length, machines that have ended are not looked for.
-const SWEEP_AT_LEAST: usize = 16;
+const SWEEP_LEN_MIN: usize = 16;
 
 impl Watchers {
     /// Adds a machine, in amortized constant time: ended machines are looked for whenever the
@@ -25,7 +25,7 @@ impl Watchers {
             return;
         }
         self.in_order.push(watcher);
-        if self.in_order.len() > self.sweep_at.max(SWEEP_AT_LEAST) {
+        if self.in_order.len() > self.sweep_at.max(SWEEP_LEN_MIN) {
             self.retain(Notifier::is_alive);
             self.sweep_at = self.in_order.len() * 2;
         }
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_watchers_are_looked_through_for_the_dead_a_few_times_only() {
+    fn adding_many_watchers_sweeps_ended_ones_only_a_few_times() {
         let (instance, notifiers) = watchers(1_000);
         let mut watchers = Watchers::default();
         let mut sweeps = 0;

@@ -9,8 +9,8 @@ use crate::sync::atomic::{AtomicBool, AtomicUsize};
 
 pub(super) struct Connections {
     counts: Arc<Counts>,
-    /// The handle of a connection with which nothing else is kept; all such connections share it.
-    plain: Arc<Kept>,
+    /// The state of guards to which nothing is attached; all of them share it.
+    plain_state: Arc<GuardState>,
 }
 
 struct Counts {
@@ -21,16 +21,16 @@ struct Counts {
     listener: Notifier,
 }
 
-/// The counters of a connection's listener, and what is kept as long as the connection lives.
-/// Behind one pointer, because each slot of a loop has room for it.
-struct Kept {
+/// The counters of a connection's listener, and what is attached to the guard and lives as long as
+/// the connection. Behind one pointer, because each slot of a loop has room for it.
+struct GuardState {
     counts: Arc<Counts>,
-    _beside: Option<Box<dyn Send + Sync>>,
+    _attached: Option<Box<dyn Send + Sync>>,
 }
 
 /// Counts one connection until it is dropped.
-pub(super) struct Counted {
-    kept: Arc<Kept>,
+pub(super) struct ConnectionGuard {
+    state: Arc<GuardState>,
 }
 
 impl Connections {
@@ -41,7 +41,10 @@ impl Connections {
             is_waiting: AtomicBool::new(false),
             listener,
         });
-        Connections { plain: Arc::new(Kept { counts: counts.clone(), _beside: None }), counts }
+        Connections {
+            plain_state: Arc::new(GuardState { counts: counts.clone(), _attached: None }),
+            counts,
+        }
     }
 
     /// Returns whether one more connection is allowed. If not, the listener is woken when a
@@ -59,29 +62,31 @@ impl Connections {
     }
 
     /// Counts one more connection.
-    pub(super) fn add(&self) -> Counted {
+    pub(super) fn add(&self) -> ConnectionGuard {
         self.counts.live.fetch_add(1, SeqCst);
-        Counted { kept: self.plain.clone() }
+        ConnectionGuard { state: self.plain_state.clone() }
     }
 
-    /// Counts one more connection, and keeps `beside` as long as the connection lives.
-    pub(super) fn add_with(&self, beside: impl Send + Sync + 'static) -> Counted {
+    /// Counts one more connection, and keeps `attached` until the guard is dropped.
+    pub(super) fn add_with(&self, attached: impl Send + Sync + 'static) -> ConnectionGuard {
         self.counts.live.fetch_add(1, SeqCst);
-        let beside: Box<dyn Send + Sync> = Box::new(beside);
-        Counted { kept: Arc::new(Kept { counts: self.counts.clone(), _beside: Some(beside) }) }
+        let attached: Box<dyn Send + Sync> = Box::new(attached);
+        ConnectionGuard {
+            state: Arc::new(GuardState { counts: self.counts.clone(), _attached: Some(attached) }),
+        }
     }
 }
 
-impl Counted {
+impl ConnectionGuard {
     /// Returns the listener of the connection.
     pub(super) fn listener(&self) -> Token {
-        self.kept.counts.listener.token()
+        self.state.counts.listener.token()
     }
 }
 
-impl Drop for Counted {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
-        let Counts { live, is_waiting, listener, .. } = &*self.kept.counts;
+        let Counts { live, is_waiting, listener, .. } = &*self.state.counts;
         live.fetch_sub(1, SeqCst);
         // The load comes first: usually the listener does not wait, and a swap would be a locked
         // write for each connection that ends.

@@ -4,7 +4,7 @@ use std::io;
 
 /// Returns whether an error of `accept` concerns one connection, which is gone; the next one may be
 /// fine.
-pub(super) fn is_past(error: &io::Error) -> bool {
+pub(super) fn is_connection_error(error: &io::Error) -> bool {
     use io::ErrorKind::*;
     matches!(
         error.kind(),
@@ -18,7 +18,7 @@ pub(super) fn is_past(error: &io::Error) -> bool {
             | HostUnreachable
             | NetworkUnreachable
             | NetworkDown
-    ) || is_of_network(error)
+    ) || is_pending_network_error(error)
 }
 
 /// Returns whether no descriptor is left: `ENFILE` or `EMFILE`, which have these numbers on every
@@ -30,9 +30,9 @@ pub(super) fn is_out_of_descriptors(error: &io::Error) -> bool {
 /// Returns whether this is a pending error of the new connection, which Linux returns from
 /// `accept`. accept(2) lists these errors and says to treat them like `EAGAIN`.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn is_of_network(error: &io::Error) -> bool {
+fn is_pending_network_error(error: &io::Error) -> bool {
     use rustix::io::Errno;
-    const WAITING: [Errno; 8] = [
+    const PENDING: [Errno; 8] = [
         Errno::NETDOWN,
         Errno::PROTO,
         Errno::NOPROTOOPT,
@@ -42,10 +42,10 @@ fn is_of_network(error: &io::Error) -> bool {
         Errno::OPNOTSUPP,
         Errno::NETUNREACH,
     ];
-    Errno::from_io_error(error).is_some_and(|error| WAITING.contains(&error))
+    Errno::from_io_error(error).is_some_and(|error| PENDING.contains(&error))
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn is_of_network(_: &io::Error) -> bool {
+fn is_pending_network_error(_: &io::Error) -> bool {
     false
 }

@@ -97,7 +97,7 @@ impl InheritedListeners {
     /// The socket is not a listening TCP socket: the process was started with the wrong sockets, or
     /// with a single connection, as inetd and `Accept=yes` do.
     pub fn take_std_tcp(&mut self, index: usize) -> io::Result<Option<std::net::TcpListener>> {
-        self.listeners.take_tcp_listener(index)?.map(listening).transpose()
+        self.listeners.take_tcp_listener(index)?.map(require_listening).transpose()
     }
 
     /// Takes the listener at `index`, counted from 0, as a Unix listener. Returns `None` if there
@@ -111,7 +111,8 @@ impl InheritedListeners {
         index: usize,
         scope: &Scope<'_, C>,
     ) -> io::Result<Option<UnixListener>> {
-        let listener = self.listeners.take_unix_listener(index)?.map(listening).transpose()?;
+        let listener =
+            self.listeners.take_unix_listener(index)?.map(require_listening).transpose()?;
         listener.map(|listener| UnixListener::from_std(listener, scope)).transpose()
     }
 
@@ -150,7 +151,7 @@ impl InheritedListeners {
 
 /// Refuses a socket that does not listen, such as the connection with which inetd starts a process.
 /// `listenfd` checks only the socket's type, and each attempt to accept would fail.
-fn listening<S: AsFd>(socket: S) -> io::Result<S> {
+fn require_listening<S: AsFd>(socket: S) -> io::Result<S> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if !rustix::net::sockopt::socket_acceptconn(&socket)? {
         let message = "the process was started with a socket that does not listen: a connection";

@@ -8,28 +8,28 @@ use rotor_core::net::Listener;
 use rotor_core::{Event, Notifier, Response, Room, Scope, SpawnCause, SpawnError, Time};
 
 use super::config::AcceptConfig;
-use super::connections::{Connections, Counted};
-use super::failure::{is_out_of_descriptors, is_past};
+use super::connections::{ConnectionGuard, Connections};
+use super::failure::{is_connection_error, is_out_of_descriptors};
 use super::seed::{AcceptSeed, Origin};
 use rotor_core::net::Accepted;
 
 /// The minimum time between two warnings of one listener.
-const WARNINGS_EVERY: Duration = Duration::from_secs(1);
+const WARNING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The maximum number of connections that a listener still accepts when the loop drains. 65,536:
 /// more than systems keep in a queue. The queue is in order, so connections from before the drain
 /// are among them, and accepting ends however many new ones arrive.
-const QUEUED_MAX: u32 = 65_536;
+const DRAIN_ACCEPTS_MAX: u32 = 65_536;
 
 /// The maximum number of machines that are asked to make room at once. 64: a full queue of 4,096 is
 /// accepted in about eighty turns, and closing the connections takes only some tenths of a
 /// millisecond per turn.
-const ROOM_MAX: usize = 64;
+const ROOM_REQUEST_MAX: usize = 64;
 
 /// Room is made for one connection, plus one for every this many connections that have got room
 /// since a connection first had to wait. 4: at most a quarter more connections are closed than have
 /// waited, and two hundred waiting connections are accepted within twenty turns.
-const ROOM_PART: usize = 4;
+const ROOM_DIVISOR: usize = 4;
 
 /// ```text
 ///             no slot, limit reached, no descriptor
@@ -57,13 +57,13 @@ pub(super) struct Listening<M: Accepted<L::Socket>, L: Listener> {
     paused_until: Time,
     /// How many connections were accepted since room was first requested; `None` while no
     /// connection waits for room.
-    let_in: Option<usize>,
+    accepted_since_request: Option<usize>,
     /// When room is requested again, if none is made before; `ZERO` if none was requested.
-    asks_again: Time,
+    next_room_request: Time,
     /// Nothing more is logged before this time.
     quiet_until: Time,
     /// While the loop drains: how many more connections are accepted before the address is closed.
-    queued_left: Option<u32>,
+    drain_accepts_left: Option<u32>,
 }
 
 /// The response of a listener.
@@ -87,10 +87,10 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
             has_accepted: false,
             held: None,
             paused_until: Time::ZERO,
-            let_in: None,
-            asks_again: Time::ZERO,
+            accepted_since_request: None,
+            next_room_request: Time::ZERO,
             quiet_until: Time::ZERO,
-            queued_left: None,
+            drain_accepts_left: None,
         }
     }
 
@@ -117,22 +117,25 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
     /// Handles readiness, or a turn that the last response requested.
     fn ready(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> ListeningResponse<M, L> {
         self.is_ready = true;
-        self.begin(scope)
+        self.start_accepting(scope)
     }
 
     /// Handles a wake-up: a slot is free, a connection has ended, or a machine has made room.
     fn wakeup(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> ListeningResponse<M, L> {
         // If room was requested, this may be it: then a descriptor is free too, and the pause need
         // not be waited for.
-        if self.asks_again != Time::ZERO {
-            self.asks_again = Time::ZERO;
+        if self.next_room_request != Time::ZERO {
+            self.next_room_request = Time::ZERO;
             self.paused_until = Time::ZERO;
         }
-        self.begin(scope)
+        self.start_accepting(scope)
     }
 
     /// Begins to accept, with a new budget.
-    fn begin(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> ListeningResponse<M, L> {
+    fn start_accepting(
+        mut self: Box<Self>,
+        scope: &mut Scope<'_, M::Context>,
+    ) -> ListeningResponse<M, L> {
         self.budget = self.config.accept_budget;
         self.has_accepted = false;
         self.accept_more(scope)
@@ -143,7 +146,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
     /// sent its request already, and closing the address would reset it.
     fn draining(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> ListeningResponse<M, L> {
         // A second drain does not begin the count again.
-        self.queued_left.get_or_insert(QUEUED_MAX);
+        self.drain_accepts_left.get_or_insert(DRAIN_ACCEPTS_MAX);
         self.ready(scope)
     }
 
@@ -152,13 +155,13 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         if self.paused_until <= scope.now() {
             self.paused_until = Time::ZERO;
         }
-        if self.asks_again <= scope.now() {
-            self.asks_again = Time::ZERO;
+        if self.next_room_request <= scope.now() {
+            self.next_room_request = Time::ZERO;
             // No room was made meanwhile, so the connections that were let in before say nothing
             // about those that wait now.
-            self.let_in = None;
+            self.accepted_since_request = None;
         }
-        self.begin(scope)
+        self.start_accepting(scope)
     }
 
     /// Accepts the next connection, if there is one and there is room for it.
@@ -170,7 +173,8 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         if let Some(seed) = self.held.take() {
             return self.spawn_or_wait(seed, scope);
         }
-        while self.is_ready && self.paused_until == Time::ZERO && self.queued_left != Some(0) {
+        while self.is_ready && self.paused_until == Time::ZERO && self.drain_accepts_left != Some(0)
+        {
             // Existing connections get their turn before more are accepted.
             if self.budget == 0 && self.has_accepted {
                 return Response::again(self);
@@ -184,39 +188,40 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
             // nothing, and another loop that shares the queue may have room.
             if !scope.has_free_slot() {
                 scope.wake_on_free_slot();
-                self.ask_for_those_who_wait(Room::new(), scope);
+                self.request_room_if_any_wait(Room::new(), scope);
                 break;
             }
             if !self.connections.has_room() {
-                self.ask_for_those_who_wait(Room::new().of_listener(scope.token()), scope);
+                self.request_room_if_any_wait(Room::new().of_listener(scope.token()), scope);
                 break;
             }
             self.budget -= 1;
             match self.listener.accept() {
                 Ok((socket, peer)) => {
                     self.has_accepted = true;
-                    self.let_in = self.let_in.map(|count| count + 1);
-                    self.queued_left = self.queued_left.map(|left| left - 1);
-                    let Some(counted) = self.count(peer) else { continue };
+                    self.accepted_since_request =
+                        self.accepted_since_request.map(|count| count + 1);
+                    self.drain_accepts_left = self.drain_accepts_left.map(|left| left - 1);
+                    let Some(guard) = self.count_connection(peer) else { continue };
                     // The user's `clone` may panic, which must not end the listener.
                     let origin = match scope.guard(|_| self.shared.clone()) {
-                        Ok(shared) => Origin::Accepted { socket, peer, shared, counted },
-                        Err(panicked) => Origin::Broken { socket, panicked },
+                        Ok(shared) => Origin::Accepted { socket, peer, shared, guard },
+                        Err(panicked) => Origin::ClonePanicked { socket, panicked },
                     };
                     return Response::spawn(self, AcceptSeed { origin });
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.queue_is_empty(),
-                Err(error) if is_past(&error) => {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.mark_queue_empty(),
+                Err(error) if is_connection_error(&error) => {
                     log::debug!("a connection was gone before it was accepted: {error}")
                 }
                 // Linux reserves a descriptor before it looks at the queue (accept4(2)), so this
                 // error does not say whether a connection waits.
                 Err(error) if is_out_of_descriptors(&error) && !self.listener.has_waiting() => {
-                    self.queue_is_empty();
+                    self.mark_queue_empty();
                 }
                 Err(error) => {
-                    if is_out_of_descriptors(&error) && self.may_ask_for_room(scope.now()) {
-                        self.ask_for_room(Room::new(), scope);
+                    if is_out_of_descriptors(&error) && self.can_request_room(scope.now()) {
+                        self.request_room(Room::new(), scope);
                     }
                     self.pause(scope.now(), &error);
                 }
@@ -228,7 +233,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
     /// Counts a connection. Returns `None` if its peer has the maximum number; then the connection
     /// is closed silently, because a peer that opens connections without end gets no reply, and no
     /// machine is made for it.
-    fn count(&self, peer: Option<SocketAddr>) -> Option<Counted> {
+    fn count_connection(&self, peer: Option<SocketAddr>) -> Option<ConnectionGuard> {
         match (&self.config.per_peer, peer) {
             (Some(connections), Some(peer)) => {
                 Some(self.connections.add_with(connections.enter(peer.ip())?))
@@ -238,39 +243,39 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
     }
 
     /// Notes that the queue is empty: the next connection causes an edge, and none waits for room.
-    fn queue_is_empty(&mut self) {
+    fn mark_queue_empty(&mut self) {
         self.is_ready = false;
-        self.let_in = None;
-        self.asks_again = Time::ZERO;
+        self.accepted_since_request = None;
+        self.next_room_request = Time::ZERO;
     }
 
     /// Requests room if a connection waits for it, so that no other is closed needlessly.
-    fn ask_for_those_who_wait(&mut self, room: Room, scope: &Scope<'_, M::Context>) {
+    fn request_room_if_any_wait(&mut self, room: Room, scope: &Scope<'_, M::Context>) {
         // First, because polling the queue is a system call.
-        if !self.may_ask_for_room(scope.now()) {
+        if !self.can_request_room(scope.now()) {
             return;
         }
         if self.listener.has_waiting() {
-            self.ask_for_room(room, scope);
+            self.request_room(room, scope);
         } else {
-            self.let_in = None;
+            self.accepted_since_request = None;
         }
     }
 
     /// Returns whether room may be requested: idle connections may be closed for it, and it was not
     /// requested just before.
-    fn may_ask_for_room(&self, now: Time) -> bool {
-        now >= self.asks_again && self.config.idle_min != Duration::MAX
+    fn can_request_room(&self, now: Time) -> bool {
+        now >= self.next_room_request && self.config.idle_min != Duration::MAX
     }
 
     /// Requests room for one waiting connection, and for as many more as are likely to wait with
     /// it. No system reports how many wait, so it is a fraction of those that did wait, which
     /// limits how many are closed needlessly.
-    fn ask_for_room(&mut self, room: Room, scope: &Scope<'_, M::Context>) {
-        let let_in = *self.let_in.get_or_insert(0);
-        let machines = (1 + let_in / ROOM_PART).min(ROOM_MAX);
+    fn request_room(&mut self, room: Room, scope: &Scope<'_, M::Context>) {
+        let accepted_since_request = *self.accepted_since_request.get_or_insert(0);
+        let machines = (1 + accepted_since_request / ROOM_DIVISOR).min(ROOM_REQUEST_MAX);
         scope.ask_for_room(room.machines(machines).idle_min(self.config.idle_min));
-        self.asks_again = scope.now() + self.config.pause;
+        self.next_room_request = scope.now() + self.config.pause;
     }
 
     /// Makes a machine for the held connection, if there is a slot now.
@@ -293,7 +298,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         scope: &mut Scope<'_, M::Context>,
     ) -> ListeningResponse<M, L> {
         scope.wake_on_free_slot();
-        self.ask_for_room(Room::new(), scope);
+        self.request_room(Room::new(), scope);
         self.held = Some(seed);
         self.wait()
     }
@@ -334,10 +339,12 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
     /// edge.
     fn wait(self: Box<Self>) -> ListeningResponse<M, L> {
         // The loop drains, and all connections that had arrived are accepted: close the address.
-        if self.queued_left.is_some_and(|left| left == 0 || !self.is_ready) && self.held.is_none() {
+        if self.drain_accepts_left.is_some_and(|left| left == 0 || !self.is_ready)
+            && self.held.is_none()
+        {
             return Response::done();
         }
-        let until = [self.paused_until, self.asks_again]
+        let until = [self.paused_until, self.next_room_request]
             .into_iter()
             .filter(|time| *time != Time::ZERO)
             .min();
@@ -349,7 +356,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         // A peer that makes its connections fail would otherwise fill the log as fast as it
         // connects.
         if self.quiet_until <= now {
-            self.quiet_until = now + WARNINGS_EVERY;
+            self.quiet_until = now + WARNING_INTERVAL;
             let address =
                 self.local_address().map(|address| format!(" on {address}")).unwrap_or_default();
             log::warn!("listener{address}: {message}");

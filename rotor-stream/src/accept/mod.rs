@@ -18,7 +18,7 @@ use rotor_core::net::{ListenOptions, Listener};
 use rotor_core::{Description, Event, Idle, InPlace, Interest, Machine, Response, Scope};
 
 pub use self::config::AcceptConfig;
-use self::connections::Counted;
+use self::connections::ConnectionGuard;
 pub use self::inherited::InheritedListeners;
 use self::listening::Listening;
 pub use self::seed::AcceptSeed;
@@ -57,14 +57,14 @@ use crate::error::StreamError;
 #[doc(alias = "acceptor")]
 #[doc(alias = "listener")]
 pub struct Accept<M: Accepted<L::Socket>, L: Listener> {
-    part: Part<M, L>,
+    role: Role<M, L>,
 }
 
-enum Part<M: Accepted<L::Socket>, L: Listener> {
+enum Role<M: Accepted<L::Socket>, L: Listener> {
     // Boxed: each slot has the size of the larger variant, and only one of thousands of machines
     // listens.
     Listening(Box<Listening<M, L>>),
-    Connection { machine: M, counted: Option<Counted> },
+    Connection { machine: M, guard: Option<ConnectionGuard> },
 }
 
 impl<M: Accepted<L::Socket>, L: Listener> Accept<M, L> {
@@ -98,27 +98,27 @@ impl<M: Accepted<L::Socket>, L: Listener> Accept<M, L> {
             return Response::error(StreamError::Socket(error));
         }
         let listening = Listening::new(listener, shared, config, scope.notifier());
-        Response::ok(Accept { part: Part::Listening(Box::new(listening)) })
+        Response::ok(Accept { role: Role::Listening(Box::new(listening)) })
     }
 
-    fn of_connection(machine: M, counted: Option<Counted>) -> Accept<M, L> {
-        Accept { part: Part::Connection { machine, counted } }
+    fn from_connection(machine: M, guard: Option<ConnectionGuard>) -> Accept<M, L> {
+        Accept { role: Role::Connection { machine, guard } }
     }
 
     /// Returns the machine of a connection; `None` if this is the listener.
     pub fn connection(&self) -> Option<&M> {
-        match &self.part {
-            Part::Connection { machine, .. } => Some(machine),
-            Part::Listening(_) => None,
+        match &self.role {
+            Role::Connection { machine, .. } => Some(machine),
+            Role::Listening(_) => None,
         }
     }
 
     /// Returns the address of the listener; `None` if this is a connection, or the listener has no
     /// address.
     pub fn local_address(&self) -> Option<SocketAddr> {
-        match &self.part {
-            Part::Listening(listening) => listening.local_address(),
-            Part::Connection { .. } => None,
+        match &self.role {
+            Role::Listening(listening) => listening.local_address(),
+            Role::Connection { .. } => None,
         }
     }
 }
@@ -129,18 +129,18 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
 
     fn create(seed: AcceptSeed<M, L>, scope: &mut Scope<'_, M::Context>) -> Response<Self> {
         match seed.origin {
-            Origin::Accepted { socket, peer, shared, counted } => {
+            Origin::Accepted { socket, peer, shared, guard } => {
                 M::accepted(socket, peer, shared, scope)
-                    .wrap(|machine| Accept::of_connection(machine, Some(counted)))
+                    .wrap(|machine| Accept::from_connection(machine, Some(guard)))
             }
-            Origin::Broken { socket, panicked } => {
+            Origin::ClonePanicked { socket, panicked } => {
                 drop(socket);
                 // Continue the panic as one of the new machine, because the loop counts and reports
                 // those.
                 std::panic::resume_unwind(Box::new(panicked.message().to_string()))
             }
             Origin::Spawned(seed) => {
-                M::create(seed, scope).wrap(|machine| Accept::of_connection(machine, None))
+                M::create(seed, scope).wrap(|machine| Accept::from_connection(machine, None))
             }
         }
     }
@@ -150,13 +150,13 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
         event: Event<Self::Seed>,
         scope: &mut Scope<'_, M::Context>,
     ) -> Response<Self, Self::Seed> {
-        match self.part {
-            Part::Connection { machine, counted } => machine
-                .handle(event.filter_map(AcceptSeed::spawned), scope)
-                .map(|machine| Accept::of_connection(machine, counted), AcceptSeed::from_seed),
-            Part::Listening(listening) => listening
+        match self.role {
+            Role::Connection { machine, guard } => machine
+                .handle(event.filter_map(AcceptSeed::into_spawned), scope)
+                .map(|machine| Accept::from_connection(machine, guard), AcceptSeed::from_seed),
+            Role::Listening(listening) => listening
                 .handle(event, scope)
-                .map(|listening| Accept { part: Part::Listening(listening) }, |seed| seed),
+                .map(|listening| Accept { role: Role::Listening(listening) }, |seed| seed),
         }
     }
 
@@ -166,46 +166,46 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
         event: Event<Self::Seed>,
         scope: &mut Scope<'_, M::Context>,
     ) -> InPlace<Self::Seed> {
-        match &mut self.part {
-            Part::Connection { machine, .. } => machine
-                .handle_in_place(event.filter_map(AcceptSeed::spawned), scope)
+        match &mut self.role {
+            Role::Connection { machine, .. } => machine
+                .handle_in_place(event.filter_map(AcceptSeed::into_spawned), scope)
                 .map(AcceptSeed::from_seed),
             // It is a pointer, so passing it by value costs nothing.
-            Part::Listening(_) => InPlace::Declined(event),
+            Role::Listening(_) => InPlace::Declined(event),
         }
     }
 
     fn idle(&self) -> Option<Idle> {
-        match &self.part {
-            Part::Connection { machine, counted: Some(counted) } => {
-                Some(machine.idle()?.accepted_by(counted.listener()))
+        match &self.role {
+            Role::Connection { machine, guard: Some(guard) } => {
+                Some(machine.idle()?.accepted_by(guard.listener()))
             }
-            Part::Connection { machine, counted: None } => machine.idle(),
+            Role::Connection { machine, guard: None } => machine.idle(),
             // A listener is never idle: if it were closed, no new connection would use the room.
-            Part::Listening(_) => None,
+            Role::Listening(_) => None,
         }
     }
 
     fn describe(&self, to: &mut Description) {
-        match &self.part {
-            Part::Connection { machine, .. } => machine.describe(to),
-            Part::Listening(_) => to.set_state("listening"),
+        match &self.role {
+            Role::Connection { machine, .. } => machine.describe(to),
+            Role::Listening(_) => to.set_state("listening"),
         }
     }
 
     fn type_name(&self) -> &'static str {
-        match &self.part {
-            Part::Connection { machine, .. } => machine.type_name(),
-            Part::Listening(_) => std::any::type_name::<L>(),
+        match &self.role {
+            Role::Connection { machine, .. } => machine.type_name(),
+            Role::Listening(_) => std::any::type_name::<L>(),
         }
     }
 }
 
 impl<M: Accepted<L::Socket>, L: Listener> fmt::Debug for Accept<M, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.part {
-            Part::Listening(_) => "Accept(listening)",
-            Part::Connection { .. } => "Accept(a connection)",
+        f.write_str(match self.role {
+            Role::Listening(_) => "Accept(listening)",
+            Role::Connection { .. } => "Accept(a connection)",
         })
     }
 }

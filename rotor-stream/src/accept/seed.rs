@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use rotor_core::Panicked;
 use rotor_core::net::{Accepted, Listener};
 
-use super::connections::Counted;
+use super::connections::ConnectionGuard;
 
 /// The seed of a machine that serves a listener's connection, or was spawned by such a machine.
 pub struct AcceptSeed<M: Accepted<L::Socket>, L: Listener> {
@@ -19,10 +19,10 @@ pub(super) enum Origin<M: Accepted<L::Socket>, L: Listener> {
         socket: L::Socket,
         peer: Option<SocketAddr>,
         shared: M::Shared,
-        counted: Counted,
+        guard: ConnectionGuard,
     },
     /// An accepted connection, but cloning the shared value for its machine has panicked.
-    Broken {
+    ClonePanicked {
         socket: L::Socket,
         panicked: Panicked,
     },
@@ -37,10 +37,10 @@ impl<M: Accepted<L::Socket>, L: Listener> AcceptSeed<M, L> {
     }
 
     /// Returns the inner seed if the machine of a connection spawned it.
-    pub(super) fn spawned(self) -> Option<M::Seed> {
+    pub(super) fn into_spawned(self) -> Option<M::Seed> {
         match self.origin {
             Origin::Spawned(seed) => Some(seed),
-            Origin::Accepted { .. } | Origin::Broken { .. } => None,
+            Origin::Accepted { .. } | Origin::ClonePanicked { .. } => None,
         }
     }
 }
@@ -48,7 +48,7 @@ impl<M: Accepted<L::Socket>, L: Listener> AcceptSeed<M, L> {
 impl<M: Accepted<L::Socket>, L: Listener> fmt::Debug for AcceptSeed<M, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.origin {
-            Origin::Accepted { .. } | Origin::Broken { .. } => "AcceptSeed(accepted)",
+            Origin::Accepted { .. } | Origin::ClonePanicked { .. } => "AcceptSeed(accepted)",
             Origin::Spawned(_) => "AcceptSeed(spawned)",
         })
     }

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use rotor_core::net::{ReadBuf, StreamSocket, is_plain, read_spare};
 
 use super::Buf;
-use crate::buffer_pool::{BLOCK_BYTES, large_size, pooled_large, with_scratch};
+use crate::buffer_pool::{BLOCK_BYTES, large_size, take_pooled_large, with_scratch};
 
 /// The result of a read: how many bytes arrived, and for how many there was room. If fewer arrived,
 /// the socket may be [empty](rotor_core::net::StreamSocket::short_read_drains).
@@ -43,11 +43,11 @@ impl Buf {
         // A read with no room returns 0, which would look like the end of the stream.
         let room = room.max(1);
         if is_plain::<R>() {
-            self.read_here(reader, room)
+            self.read_direct(reader, room)
         } else if room <= BLOCK_BYTES {
-            self.read_by_scratch(reader, room)
+            self.read_via_scratch(reader, room)
         } else {
-            self.read_filled(reader)
+            self.read_zeroed(reader)
         }
     }
 
@@ -105,7 +105,7 @@ impl Buf {
         Ok(filled.count)
     }
 
-    pub(super) fn read_here<R: Read + 'static>(
+    pub(super) fn read_direct<R: Read + 'static>(
         &mut self,
         reader: &mut R,
         room: usize,
@@ -124,7 +124,7 @@ impl Buf {
     #[cold]
     fn read_large<R: Read + 'static>(&mut self, reader: &mut R, room: usize) -> io::Result<Filled> {
         let size = large_size(room);
-        if let Some(memory) = pooled_large(size) {
+        if let Some(memory) = take_pooled_large(size) {
             self.memory = memory;
             return self.read_into(reader, size);
         }
@@ -143,7 +143,7 @@ impl Buf {
     }
 
     /// Reads into a block, or the rest of one, after filling that with zeros.
-    fn read_filled(&mut self, reader: &mut impl Read) -> io::Result<Filled> {
+    fn read_zeroed(&mut self, reader: &mut impl Read) -> io::Result<Filled> {
         if self.memory.len() - self.end < BLOCK_BYTES {
             self.make_room(BLOCK_BYTES);
         }
@@ -157,7 +157,7 @@ impl Buf {
     fn read_into(&mut self, reader: &mut impl Read, to: usize) -> io::Result<Filled> {
         let room = &mut self.memory[self.end..to];
         let asked = room.len();
-        match checked(reader.read(room), asked) {
+        match check_read_count(reader.read(room), asked) {
             Ok(count) if count > 0 => {
                 self.end += count;
                 Ok(Filled { count, asked })
@@ -172,12 +172,12 @@ impl Buf {
         }
     }
 
-    fn read_by_scratch(&mut self, reader: &mut impl Read, room: usize) -> io::Result<Filled> {
+    fn read_via_scratch(&mut self, reader: &mut impl Read, room: usize) -> io::Result<Filled> {
         let asked = room.max(self.room_left()).min(BLOCK_BYTES);
         with_scratch(|scratch| {
-            let read = checked(reader.read(&mut scratch.lent()[..asked]), asked);
+            let read = check_read_count(reader.read(&mut scratch.memory()[..asked]), asked);
             if let Ok(count) = read {
-                self.extend(&scratch.lent()[..count]);
+                self.extend(&scratch.memory()[..count]);
             }
             scratch.clean(&read);
             read.map(|count| Filled { count, asked })
@@ -192,7 +192,7 @@ impl Buf {
 
 /// Checks that a reader does not claim more bytes than there was room for.
 #[inline(always)]
-fn checked(read: io::Result<usize>, asked: usize) -> io::Result<usize> {
+fn check_read_count(read: io::Result<usize>, asked: usize) -> io::Result<usize> {
     match read {
         Ok(count) if count > asked => {
             Err(io::Error::other("a socket claims to have read more than it was asked for"))

@@ -29,7 +29,7 @@ fn an_empty_buffer_holds_no_memory() {
 }
 
 #[test]
-fn consuming_takes_from_the_front_and_never_too_much() {
+fn consume_removes_from_the_front_and_is_clamped_to_the_length() {
     for (count, left) in [(0, "abc"), (1, "bc"), (2, "c"), (3, ""), (4, ""), (usize::MAX, "")] {
         let mut buf = buf(b"abc");
         buf.consume(count);
@@ -85,7 +85,7 @@ fn long_contents_grow_by_doubling_and_keep_their_order() {
 }
 
 #[test]
-fn pieces_are_appended_in_their_order_whatever_room_there_is() {
+fn pieces_are_appended_in_order_at_any_fill_level() {
     for before in [0, 1, BLOCK_BYTES - 7, BLOCK_BYTES - 6, BLOCK_BYTES - 5, BLOCK_BYTES] {
         let mut buf = buf(&vec![b'x'; before]);
         buf.extend_pieces(&[b"", b"ab", b"", b"cde", b"f"]);
@@ -109,7 +109,7 @@ fn a_queue_that_is_consumed_as_it_is_filled_does_not_grow() {
 }
 
 #[test]
-fn little_is_moved_out_of_a_block_and_much_is_not() {
+fn shrinking_moves_few_bytes_out_of_a_block_and_leaves_many() {
     for (read, len, capacity) in [
         (0, 1, 64),
         (0, 64, 64),
@@ -129,9 +129,9 @@ fn little_is_moved_out_of_a_block_and_much_is_not() {
     }
 }
 
-struct Liar;
+struct OverlongReader;
 
-impl Read for Liar {
+impl Read for OverlongReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         Ok(buffer.len() + 1)
     }
@@ -140,18 +140,18 @@ impl Read for Liar {
 #[test]
 fn a_reader_that_claims_too_much_is_an_error() {
     let mut buf = Buf::new();
-    assert!(buf.read_from(&mut Liar, 1).is_err());
+    assert!(buf.read_from(&mut OverlongReader, 1).is_err());
     assert_eq!(buf.capacity(), 0);
     let filled = buf.read_from(&mut &b"abc"[..], 1).expect("three bytes");
     assert_eq!(filled, Filled { count: 3, asked: BLOCK_BYTES });
-    assert!(buf.read_from(&mut Liar, 1).is_err());
+    assert!(buf.read_from(&mut OverlongReader, 1).is_err());
     assert_eq!(&buf[..], b"abc");
     assert_eq!(buf.read_from(&mut io::empty(), 1).expect("nothing").count, 0);
     assert_eq!(Vec::from(buf), b"abc");
 }
 
 #[test]
-fn a_read_for_which_there_is_no_room_does_not_look_like_an_end() {
+fn a_read_that_asks_for_no_room_still_reads_bytes() {
     for held in [0, 1, BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1, 2 * BLOCK_BYTES] {
         let mut buf = buf(&vec![b'x'; held]);
         assert!(buf.read_from(&mut &b"abc"[..], 0).expect("three bytes").count > 0, "{held}");
@@ -159,7 +159,7 @@ fn a_read_for_which_there_is_no_room_does_not_look_like_an_end() {
 }
 
 #[test]
-fn a_read_is_offered_all_the_room_and_one_that_is_not_the_kernel_s_a_block_at_most() {
+fn kernel_reads_get_all_the_room_and_other_reads_at_most_a_block() {
     const B: usize = BLOCK_BYTES;
     for (held, room, asked, asked_of_others) in [
         (0, 1, B, B),
@@ -173,7 +173,7 @@ fn a_read_is_offered_all_the_room_and_one_that_is_not_the_kernel_s_a_block_at_mo
         for is_here in [true, false] {
             let mut buf = buf(&vec![b'x'; held]);
             let (mut reader, asked) = (&b"abc"[..], if is_here { asked } else { asked_of_others });
-            let read = if is_here { Buf::read_here } else { Buf::read_from };
+            let read = if is_here { Buf::read_direct } else { Buf::read_from };
             let filled = read(&mut buf, &mut reader, room).expect("three bytes");
             assert_eq!((filled.asked, buf.len()), (asked, held + 3), "{held} {room} {is_here}");
             assert_eq!(&buf[held..], b"abc");
@@ -183,17 +183,17 @@ fn a_read_is_offered_all_the_room_and_one_that_is_not_the_kernel_s_a_block_at_mo
 }
 
 /// Claims to have filled what it was lent, of which it has written one byte.
-struct Boaster;
+struct OverclaimingReader;
 
-impl Read for Boaster {
+impl Read for OverclaimingReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         buffer[0] = b'!';
         Ok(buffer.len())
     }
 }
 
-/// What a read of the boaster shows.
-fn is_boast(bytes: &[u8]) -> bool {
+/// Returns whether these are the bytes that a read of an [`OverclaimingReader`] exposes.
+fn is_overclaimed_read(bytes: &[u8]) -> bool {
     bytes[0] == b'!' && bytes[1..].iter().all(|byte| *byte == 0)
 }
 
@@ -201,7 +201,7 @@ fn is_boast(bytes: &[u8]) -> bool {
 const ROOMS: [usize; 2] = [4_096, 4 * BLOCK_BYTES];
 
 #[test]
-fn a_reader_that_claims_more_than_it_wrote_shows_zeros_and_nobody_else_s_bytes() {
+fn a_reader_that_claims_more_than_it_wrote_exposes_only_zeros() {
     for room in ROOMS {
         // What other connections of the thread leave in their blocks.
         for len in [BLOCK_BYTES, 4 * BLOCK_BYTES] {
@@ -210,25 +210,25 @@ fn a_reader_that_claims_more_than_it_wrote_shows_zeros_and_nobody_else_s_bytes()
         let mut buf = Buf::new();
         for round in 0..5 {
             // In a fresh block, in what is left of one, in one that has grown.
-            let filled = buf.read_from(&mut Boaster, room).expect("it never fails");
+            let filled = buf.read_from(&mut OverclaimingReader, room).expect("it never fails");
             assert_eq!(filled.count, filled.asked);
             let last = buf.len() - filled.count;
-            assert!(is_boast(&buf[last..]), "{room} {round}");
+            assert!(is_overclaimed_read(&buf[last..]), "{room} {round}");
             buf.consume(100);
         }
         // Nor what the reader before it has brought.
         buf.clear();
         buf.read_from(&mut io::repeat(b'p'), room).expect("it never ends");
         buf.clear();
-        buf.read_from(&mut Boaster, room).expect("it never fails");
-        assert!(is_boast(&buf), "{room}");
+        buf.read_from(&mut OverclaimingReader, room).expect("it never fails");
+        assert!(is_overclaimed_read(&buf), "{room}");
     }
 }
 
 /// Writes so many bytes, from some place on, and says something else.
-struct Scribbler(std::ops::Range<usize>, fn() -> io::Result<usize>);
+struct ScriptedReader(std::ops::Range<usize>, fn() -> io::Result<usize>);
 
-impl Read for Scribbler {
+impl Read for ScriptedReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         buffer[self.0.clone()].fill(b'p');
         (self.1)()
@@ -236,25 +236,25 @@ impl Read for Scribbler {
 }
 
 #[test]
-fn what_a_reader_wrote_and_did_not_claim_is_not_shown_by_the_next() {
-    let rows: [Scribbler; 7] = [
+fn unclaimed_bytes_of_one_reader_are_not_exposed_by_the_next() {
+    let rows: [ScriptedReader; 7] = [
         // As one does that decrypts in place: more than it claims, right behind that.
-        Scribbler(0..101, || Ok(100)),
-        Scribbler(0..BLOCK_BYTES, || Ok(100)),
-        Scribbler(0..BLOCK_BYTES, || Ok(BLOCK_BYTES - 1)),
-        Scribbler(15..BLOCK_BYTES, || Err(io::ErrorKind::WouldBlock.into())),
-        Scribbler(0..1, || Err(io::ErrorKind::Interrupted.into())),
+        ScriptedReader(0..101, || Ok(100)),
+        ScriptedReader(0..BLOCK_BYTES, || Ok(100)),
+        ScriptedReader(0..BLOCK_BYTES, || Ok(BLOCK_BYTES - 1)),
+        ScriptedReader(15..BLOCK_BYTES, || Err(io::ErrorKind::WouldBlock.into())),
+        ScriptedReader(0..1, || Err(io::ErrorKind::Interrupted.into())),
         // Of one that fails, whatever it has written.
-        Scribbler(5_000..5_001, || Err(io::ErrorKind::InvalidData.into())),
-        Scribbler(5_000..5_001, || Ok(BLOCK_BYTES + 1)),
+        ScriptedReader(5_000..5_001, || Err(io::ErrorKind::InvalidData.into())),
+        ScriptedReader(5_000..5_001, || Ok(BLOCK_BYTES + 1)),
     ];
-    for (row, mut scribbler) in rows.into_iter().enumerate() {
+    for (row, mut reader) in rows.into_iter().enumerate() {
         for room in ROOMS {
             let mut buf = Buf::new();
-            let _ = buf.read_from(&mut scribbler, room);
+            let _ = buf.read_from(&mut reader, room);
             buf.clear();
-            buf.read_from(&mut Boaster, room).expect("it never fails");
-            assert!(is_boast(&buf), "{row} {room}");
+            buf.read_from(&mut OverclaimingReader, room).expect("it never fails");
+            assert!(is_overclaimed_read(&buf), "{row} {room}");
         }
     }
 }
@@ -279,7 +279,7 @@ impl Read for Nested {
 }
 
 #[test]
-fn a_reader_that_reads_in_the_same_way_has_memory_of_its_own() {
+fn a_nested_reader_gets_its_own_scratch_memory() {
     for room in ROOMS {
         let mut buf = Buf::new();
         for _ in 0..3 {
@@ -287,15 +287,15 @@ fn a_reader_that_reads_in_the_same_way_has_memory_of_its_own() {
         }
         assert_eq!(&buf[..], b"(((.)))(((.)))(((.)))", "{room}");
         buf.clear();
-        buf.read_from(&mut Boaster, room).expect("it never fails");
-        assert!(is_boast(&buf), "{room}");
+        buf.read_from(&mut OverclaimingReader, room).expect("it never fails");
+        assert!(is_overclaimed_read(&buf), "{room}");
     }
 }
 
 #[test]
-fn a_reader_that_panics_leaves_nothing_to_the_next() {
-    struct Spills;
-    impl Read for Spills {
+fn bytes_of_a_panicked_reader_are_not_exposed_by_the_next() {
+    struct PanickingReader;
+    impl Read for PanickingReader {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             buffer.fill(b'p');
             panic!("after it has written");
@@ -304,11 +304,11 @@ fn a_reader_that_panics_leaves_nothing_to_the_next() {
     for room in ROOMS {
         let mut buf = Buf::new();
         let spilled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            buf.read_from(&mut Spills, room)
+            buf.read_from(&mut PanickingReader, room)
         }));
         assert!(spilled.is_err() && buf.is_empty());
-        buf.read_from(&mut Boaster, room).expect("it never fails");
-        assert!(is_boast(&buf), "{room}");
+        buf.read_from(&mut OverclaimingReader, room).expect("it never fails");
+        assert!(is_overclaimed_read(&buf), "{room}");
     }
 }
 
@@ -368,7 +368,7 @@ impl StreamSocket for Unseen {
 }
 
 #[test]
-fn a_socket_that_does_not_see_the_memory_reads_into_all_of_it_and_only_what_came_is_shown() {
+fn an_unseen_read_uses_all_the_room_and_exposes_only_received_bytes() {
     // What others had before stays in the memory of this thread.
     drop(buf(&[b'!'; 4 * BLOCK_BYTES]));
     drop(buf(&[b'!'; BLOCK_BYTES]));
@@ -405,7 +405,7 @@ fn a_buffer_is_four_words() {
 }
 
 #[test]
-fn room_that_is_lent_holds_zeros_and_counts_once_it_is_committed() {
+fn lent_room_is_zeroed_and_appended_only_once_committed() {
     let mut other = Buf::new();
     other.extend(&[b's'; BLOCK_BYTES]);
     drop(other);
@@ -430,7 +430,7 @@ fn room_that_is_lent_holds_zeros_and_counts_once_it_is_committed() {
 }
 
 #[test]
-fn a_part_of_a_file_is_appended_and_nothing_else() {
+fn read_file_at_appends_only_the_requested_range() {
     let directory = Directory::create();
     let path = directory.file("text", b"0123456789");
     let file = File::open(&path).expect("it is there");

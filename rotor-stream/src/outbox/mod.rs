@@ -1,7 +1,7 @@
 //! `Outbox`: messages from other machines to the peer of a connection.
 
 mod config;
-mod making;
+mod creation;
 mod queue;
 mod shared;
 mod with_outbox;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rotor_core::{Notifier, Scope};
 
 pub use self::config::{OutboxConfig, OutboxCounters, OutboxFull};
-use self::queue::Pushed;
+use self::queue::PushResult;
 use self::shared::Shared;
 pub use self::with_outbox::{HasOutbox, WithOutbox};
 use crate::block::Block;
@@ -61,8 +61,8 @@ impl Outbox {
     pub fn new<C>(config: OutboxConfig, scope: &Scope<'_, C>) -> Outbox {
         let notifier = scope.notifier();
         let shared = Arc::new(Shared::new(config, notifier));
-        if making::was_made(&shared) {
-            shared.with(|queue, _| queue.is_attended = true);
+        if creation::report_created(&shared) {
+            shared.with(|queue, _| queue.has_consumer = true);
         }
         Outbox { shared }
     }
@@ -87,18 +87,18 @@ impl OutboxSender {
         let message = message.into();
         let pushed = self.shared.with(|queue, config| queue.push(message, config));
         match pushed {
-            Pushed::Behind => Ok(()),
-            Pushed::First => {
+            PushResult::Queued => Ok(()),
+            PushResult::First => {
                 // A machine that is gone has closed its outbox, or will.
                 self.shared.notifier.wakeup();
                 Ok(())
             }
-            Pushed::Full(message) => Err(OutboxError::Full(message)),
-            Pushed::TooLong(message) => Err(OutboxError::TooLong(message)),
-            Pushed::Closed(message) => Err(OutboxError::Closed(message)),
-            Pushed::Ends(message) => {
+            PushResult::Full(message) => Err(OutboxError::Full(message)),
+            PushResult::TooLong(message) => Err(OutboxError::TooLong(message)),
+            PushResult::Closed(message) => Err(OutboxError::Closed(message)),
+            PushResult::EndsConnection(message) => {
                 self.shared.notifier.wakeup();
-                self.shared.tell_of_room();
+                self.shared.notify_room_waiters();
                 Err(OutboxError::Full(message))
             }
         }
@@ -129,7 +129,7 @@ impl OutboxSender {
 
     /// Returns whether the outbox is still open, regardless of whether there is room.
     pub fn is_open(&self) -> bool {
-        self.shared.with(|queue, _| !queue.is_closed && !queue.is_behind)
+        self.shared.with(|queue, _| !queue.is_closed && !queue.is_peer_too_slow)
     }
 
     /// Returns the token of the connection's machine.
@@ -140,17 +140,17 @@ impl OutboxSender {
 
 impl Drop for Outbox {
     fn drop(&mut self) {
-        let is_forgotten = self.shared.with(|queue, _| {
+        let is_unconsumed = self.shared.with(|queue, _| {
             queue.is_closed = true;
-            !queue.is_attended && queue.len() > 0
+            !queue.has_consumer && queue.len() > 0
         });
-        if is_forgotten {
+        if is_unconsumed {
             let token = self.shared.notifier.token();
             log::warn!(
                 "machine {token} has an outbox that nobody sends from: run its protocol in a `WithOutbox`"
             );
         }
-        self.shared.tell_of_room();
+        self.shared.notify_room_waiters();
     }
 }
 

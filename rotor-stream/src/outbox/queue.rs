@@ -16,60 +16,60 @@ pub(super) struct Queue {
     bytes: usize,
     /// The length of the longest message that was refused since there was last room for such
     /// messages.
-    refused: usize,
+    longest_refused: usize,
     /// The machines to wake when there is room; created for the first one.
-    waiting: Option<Box<Watchers>>,
+    room_waiters: Option<Box<Watchers>>,
     /// The connection is about to end because its peer is too slow.
-    pub(super) is_behind: bool,
+    pub(super) is_peer_too_slow: bool,
     /// The protocol has ended.
     pub(super) is_closed: bool,
     /// A `WithOutbox` moves the messages into an output.
-    pub(super) is_attended: bool,
+    pub(super) has_consumer: bool,
 }
 
 /// What happened to a message.
 #[derive(Debug)]
-pub(super) enum Pushed {
+pub(super) enum PushResult {
     /// It is the only one, so the protocol must be woken.
     First,
-    Behind,
+    Queued,
     Full(Block),
     TooLong(Block),
     /// The connection ends because of it.
-    Ends(Block),
+    EndsConnection(Block),
     Closed(Block),
 }
 
 /// What is left after messages were moved into the output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Left {
-    Nothing,
-    Some,
+pub(super) enum FillResult {
+    Emptied,
+    Remaining,
     /// The peer is too slow, and the connection must end.
-    Behind,
+    PeerTooSlow,
 }
 
 impl Queue {
-    pub(super) fn push(&mut self, message: Block, config: &OutboxConfig) -> Pushed {
-        if self.is_closed || self.is_behind {
-            return Pushed::Closed(message);
+    pub(super) fn push(&mut self, message: Block, config: &OutboxConfig) -> PushResult {
+        if self.is_closed || self.is_peer_too_slow {
+            return PushResult::Closed(message);
         }
         if message.len() > config.bytes_max {
             count(&config.counters.refused, 1);
-            return Pushed::TooLong(message);
+            return PushResult::TooLong(message);
         }
         if !self.has_room(message.len(), config) {
             match config.when_full {
                 OutboxFull::Refuse => {
-                    self.refused = self.refused.max(message.len());
+                    self.longest_refused = self.longest_refused.max(message.len());
                     count(&config.counters.refused, 1);
-                    return Pushed::Full(message);
+                    return PushResult::Full(message);
                 }
                 OutboxFull::End => {
                     count(&config.counters.ended, 1);
-                    self.is_behind = true;
+                    self.is_peer_too_slow = true;
                     self.clear();
-                    return Pushed::Ends(message);
+                    return PushResult::EndsConnection(message);
                 }
                 OutboxFull::DropOldest => {
                     while !self.has_room(message.len(), config) && self.pop().is_some() {
@@ -82,7 +82,7 @@ impl Queue {
         self.bytes += message.len();
         self.messages.push_back(message);
         count(&config.counters.sent, 1);
-        if is_first { Pushed::First } else { Pushed::Behind }
+        if is_first { PushResult::First } else { PushResult::Queued }
     }
 
     fn has_room(&self, bytes: usize, config: &OutboxConfig) -> bool {
@@ -105,9 +105,9 @@ impl Queue {
         output: &mut Output,
         is_held: bool,
         config: &OutboxConfig,
-    ) -> io::Result<Left> {
-        if self.is_behind {
-            return Ok(Left::Behind);
+    ) -> io::Result<FillResult> {
+        if self.is_peer_too_slow {
+            return Ok(FillResult::PeerTooSlow);
         }
         if output.is_ended() {
             self.clear();
@@ -118,7 +118,7 @@ impl Queue {
             let Some(message) = self.pop() else { break };
             output.push_block(message)?;
         }
-        Ok(if self.messages.is_empty() { Left::Nothing } else { Left::Some })
+        Ok(if self.messages.is_empty() { FillResult::Emptied } else { FillResult::Remaining })
     }
 
     pub(super) fn clear(&mut self) {
@@ -136,32 +136,32 @@ impl Queue {
 
     /// Adds a machine to be woken when there is room. Returns `false` if there is room now.
     pub(super) fn wait_for_room(&mut self, notifier: &Notifier, config: &OutboxConfig) -> bool {
-        if self.is_roomy(config) {
-            self.refused = 0;
+        if self.should_wake_waiters(config) {
+            self.longest_refused = 0;
             return false;
         }
         // A peer may be slow for its whole life, while many senders come and go.
-        self.waiting.get_or_insert_default().add(notifier.clone());
+        self.room_waiters.get_or_insert_default().add(notifier.clone());
         true
     }
 
     /// Returns the machines to wake now; none before there is room for the refused message.
-    pub(super) fn take_waiting(&mut self, config: &OutboxConfig) -> Vec<Notifier> {
-        if self.waiting.is_none() || !self.is_roomy(config) {
+    pub(super) fn take_room_waiters(&mut self, config: &OutboxConfig) -> Vec<Notifier> {
+        if self.room_waiters.is_none() || !self.should_wake_waiters(config) {
             return Vec::new();
         }
-        self.refused = 0;
-        self.waiting.take().map_or_else(Vec::new, |waiting| waiting.into_vec())
+        self.longest_refused = 0;
+        self.room_waiters.take().map_or_else(Vec::new, |waiting| waiting.into_vec())
     }
 
     /// Returns whether half of the queue is free and the longest refused message fits. A machine
     /// that is woken earlier would be refused again, and would have waited for nothing.
-    fn is_roomy(&self, config: &OutboxConfig) -> bool {
+    fn should_wake_waiters(&self, config: &OutboxConfig) -> bool {
         let is_half_free =
             self.messages.len() <= config.messages_max / 2 && self.bytes <= config.bytes_max / 2;
         self.is_closed
-            || self.is_behind
-            || is_half_free && config.bytes_max - self.bytes >= self.refused
+            || self.is_peer_too_slow
+            || is_half_free && config.bytes_max - self.bytes >= self.longest_refused
     }
 }
 
@@ -172,23 +172,23 @@ mod tests {
 
     fn push(queue: &mut Queue, len: usize, config: &OutboxConfig) -> &'static str {
         match queue.push(Block::from(vec![b'x'; len]), config) {
-            Pushed::First => "first",
-            Pushed::Behind => "behind",
-            Pushed::Full(_) => "full",
-            Pushed::TooLong(_) => "too long",
-            Pushed::Ends(_) => "ends",
-            Pushed::Closed(_) => "closed",
+            PushResult::First => "first",
+            PushResult::Queued => "queued",
+            PushResult::Full(_) => "full",
+            PushResult::TooLong(_) => "too long",
+            PushResult::EndsConnection(_) => "ends",
+            PushResult::Closed(_) => "closed",
         }
     }
 
     #[test]
-    fn both_bounds_hold_to_the_byte_and_to_the_message() {
+    fn the_limits_of_bytes_and_of_messages_are_exact() {
         let config = OutboxConfig::new().bytes_max(10).messages_max(3);
         for (lengths, became) in [
-            (&[10, 0][..], &["first", "behind"][..]),
+            (&[10, 0][..], &["first", "queued"][..]),
             (&[10, 1], &["first", "full"]),
             (&[11], &["too long"]),
-            (&[1, 9, 0, 0], &["first", "behind", "behind", "full"]),
+            (&[1, 9, 0, 0], &["first", "queued", "queued", "full"]),
         ] {
             let mut queue = Queue::default();
             let seen: Vec<_> = lengths.iter().map(|len| push(&mut queue, *len, &config)).collect();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_make_room_for_the_newest() {
+    fn the_oldest_messages_are_dropped_for_the_newest() {
         let config = OutboxConfig::new().bytes_max(10).when_full(OutboxFull::DropOldest);
         let mut queue = Queue::default();
         for len in [4, 4, 2, 7] {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_wait_and_end_are_not_kept() {
+    fn ended_machines_are_removed_from_the_room_waiters() {
         let config = OutboxConfig::new().bytes_max(10);
         let mut queue = Queue::default();
         assert_eq!(
@@ -225,16 +225,16 @@ mod tests {
             drop(ended);
             assert!(lasting.iter().all(|notifier| queue.wait_for_room(notifier, &config)));
         }
-        let kept = queue.waiting.as_ref().map_or(0, |waiting| waiting.len());
+        let kept = queue.room_waiters.as_ref().map_or(0, |waiting| waiting.len());
         assert!(kept < 40, "{kept} are kept, of whom two are there");
         queue.pop();
-        let told = queue.take_waiting(&config);
+        let told = queue.take_room_waiters(&config);
         assert_eq!(told.iter().filter(|told| told.is_alive()).count(), 2);
         drop(instance);
     }
 
     #[test]
-    fn who_is_behind_hears_no_more() {
+    fn a_queue_that_ends_its_connection_accepts_nothing_more() {
         let config = OutboxConfig::new().messages_max(1).when_full(OutboxFull::End);
         let mut queue = Queue::default();
         for became in ["first", "ends", "closed"] {

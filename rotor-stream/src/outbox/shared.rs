@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use rotor_core::Notifier;
 
 use super::config::OutboxConfig;
-use super::queue::{Left, Queue};
+use super::queue::{FillResult, Queue};
 use crate::output::Output;
 use crate::sync::Mutex;
 
@@ -30,10 +30,10 @@ impl Shared {
 
     /// Moves messages into the output up to the limit; none if `is_held`, because the protocol
     /// waits for its output to be written. Wakes machines that wait for room.
-    pub(super) fn fill(&self, output: &mut Output, is_held: bool) -> io::Result<Left> {
+    pub(super) fn fill(&self, output: &mut Output, is_held: bool) -> io::Result<FillResult> {
         let (left, waiting) = self.with(|queue, config| {
             let left = queue.fill(output, is_held, config);
-            (left, queue.take_waiting(config))
+            (left, queue.take_room_waiters(config))
         });
         for notifier in waiting {
             notifier.wakeup();
@@ -44,7 +44,7 @@ impl Shared {
     /// Moves all messages into the output, after the last call of the protocol. Further messages
     /// are refused: the protocol and its outbox may exist for a moment longer, but the queue is not
     /// looked at again.
-    pub(super) fn empty(&self, output: &mut Output) {
+    pub(super) fn move_all_and_close(&self, output: &mut Output) {
         self.with(|queue, _| {
             queue.is_closed = true;
             while let Some(message) = queue.pop() {
@@ -56,8 +56,8 @@ impl Shared {
         });
     }
 
-    pub(super) fn tell_of_room(&self) {
-        for notifier in self.with(|queue, config| queue.take_waiting(config)) {
+    pub(super) fn notify_room_waiters(&self) {
+        for notifier in self.with(|queue, config| queue.take_room_waiters(config)) {
             notifier.wakeup();
         }
     }

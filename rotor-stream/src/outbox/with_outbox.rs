@@ -7,11 +7,11 @@ use std::sync::Arc;
 use rotor_core::{Description, Scope, Time};
 
 use super::Outbox;
-use super::making::outbox_of;
-use super::queue::Left as Unsent;
+use super::creation::capture_outbox;
+use super::queue::FillResult;
 use super::shared::Shared;
 use crate::error::{Exception, Fatal, StreamError};
-use crate::intent::{Expected, Intent, Left, Next};
+use crate::intent::{FlushThreshold, Intent, Next, WaitCondition};
 use crate::limits::StreamConfig;
 use crate::matched::Matched;
 use crate::protocol::Protocol;
@@ -85,14 +85,14 @@ pub trait HasOutbox: Protocol {
 /// ```
 pub struct WithOutbox<P> {
     inner: P,
-    sending: Sending,
+    delivery: Delivery,
 }
 
 /// The part of a [`WithOutbox`] around the protocol.
-struct Sending {
+struct Delivery {
     shared: Arc<Shared>,
     /// What the inner protocol waits for.
-    wait: Expected,
+    wait: WaitCondition,
     /// The inner protocol waits for a flush down to less than half of what messages may fill. No
     /// messages are moved until that is complete, or senders would keep the protocol waiting for
     /// ever.
@@ -103,7 +103,7 @@ impl<P> fmt::Debug for WithOutbox<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WithOutbox")
             .field("protocol", &type_name::<P>())
-            .field("is_held", &self.sending.is_held)
+            .field("is_held", &self.delivery.is_held)
             .finish_non_exhaustive()
     }
 }
@@ -119,14 +119,14 @@ impl<P: HasOutbox> WithOutbox<P> {
         match intent.next {
             Next::Wait(mut inner, wait, deadline) => {
                 let shared = inner.outbox().shared.clone();
-                shared.with(|queue, _| queue.is_attended = true);
-                let sending = Sending { shared, wait: Expected::NOTHING, is_held: false };
+                shared.with(|queue, _| queue.has_consumer = true);
+                let delivery = Delivery { shared, wait: WaitCondition::NOTHING, is_held: false };
                 let next = Next::Wait(inner, wait, deadline);
-                sending.around(Intent { next }, transport)
+                delivery.wrap_intent(Intent { next }, transport)
             }
             Next::Done => {
                 if let Some(shared) = made {
-                    shared.empty(transport.output);
+                    shared.move_all_and_close(transport.output);
                 }
                 Intent::done()
             }
@@ -141,26 +141,26 @@ impl<P: HasOutbox> WithOutbox<P> {
         transport: &mut Transport<'_>,
         call: impl FnOnce(P, &mut Transport<'_>) -> Intent<P>,
     ) -> Intent<Self> {
-        let WithOutbox { inner, sending } = self;
+        let WithOutbox { inner, delivery } = self;
         let intent = call(inner, transport);
-        sending.around(intent, transport)
+        delivery.wrap_intent(intent, transport)
     }
 }
 
-impl Sending {
+impl Delivery {
     /// Wraps an intent of the inner protocol.
-    fn around<P>(
+    fn wrap_intent<P>(
         mut self,
         intent: Intent<P>,
         transport: &mut Transport<'_>,
     ) -> Intent<WithOutbox<P>> {
-        let intent = self.settle(intent, type_name::<P>(), transport);
-        intent.map(|inner| WithOutbox { inner, sending: self })
+        let intent = self.deliver(intent, type_name::<P>(), transport);
+        intent.map(|inner| WithOutbox { inner, delivery: self })
     }
 
     /// Sends the messages that may be sent, and combines what is waited for: what the inner
     /// protocol waits for, and room for the remaining messages. `name` is the type of the protocol.
-    fn settle<T>(
+    fn deliver<T>(
         &mut self,
         intent: Intent<T>,
         name: &'static str,
@@ -169,27 +169,27 @@ impl Sending {
         let (inner, wait, deadline) = match intent.next {
             Next::Wait(inner, wait, deadline) => (inner, wait.unwrap_or(self.wait), deadline),
             Next::Done => {
-                self.shared.empty(transport.output);
+                self.shared.move_all_and_close(transport.output);
                 return Intent::done();
             }
             Next::Reset => return Intent::reset(),
             Next::Fail(error) => return Intent { next: Next::Fail(error) },
         };
         // Half of the limit for messages: when this little is left, more messages are moved.
-        let half = Left::of(self.shared.config.output_max / 2);
-        let waits_for_fewer = wait.flush.is_some_and(|left| left.bytes() < half.bytes());
+        let half = FlushThreshold::from_bytes(self.shared.config.output_max / 2);
+        let needs_pause = wait.flush.is_some_and(|left| left.bytes() < half.bytes());
         // If the protocol was not called for its flush, it still waits for it.
-        let is_held = std::mem::replace(&mut self.is_held, waits_for_fewer) && waits_for_fewer;
+        let is_held = std::mem::replace(&mut self.is_held, needs_pause) && needs_pause;
         self.wait = wait;
-        let mut both = wait;
+        let mut combined = wait;
         match self.shared.fill(transport.output, is_held) {
-            Ok(Unsent::Nothing) => {}
+            Ok(FillResult::Emptied) => {}
             // A flush of the inner protocol takes precedence; it also makes room.
-            Ok(Unsent::Some) => both.flush = Some(wait.flush.unwrap_or(half)),
-            Ok(Unsent::Behind) => return Intent::error(StreamError::Behind(name)),
+            Ok(FillResult::Remaining) => combined.flush = Some(wait.flush.unwrap_or(half)),
+            Ok(FillResult::PeerTooSlow) => return Intent::error(StreamError::Behind(name)),
             Err(error) => return Intent::error(error),
         }
-        Intent { next: Next::Wait(inner, Some(both), deadline) }
+        Intent { next: Next::Wait(inner, Some(combined), deadline) }
     }
 }
 
@@ -206,7 +206,7 @@ impl<P: HasOutbox> Protocol for WithOutbox<P> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Intent<Self> {
-        let (intent, made) = outbox_of(|| P::create(seed, transport, scope));
+        let (intent, made) = capture_outbox(|| P::create(seed, transport, scope));
         WithOutbox::begin(intent, made, transport)
     }
 
@@ -226,7 +226,7 @@ impl<P: HasOutbox> Protocol for WithOutbox<P> {
         scope: &mut Scope<'_, P::Context>,
     ) -> Option<Intent<()>> {
         let intent = self.inner.bytes_read_in_place(matched, transport, scope)?;
-        Some(self.sending.settle(intent, type_name::<P>(), transport))
+        Some(self.delivery.deliver(intent, type_name::<P>(), transport))
     }
 
     fn bytes_flushed(
@@ -235,8 +235,8 @@ impl<P: HasOutbox> Protocol for WithOutbox<P> {
         scope: &mut Scope<'_, P::Context>,
     ) -> Intent<Self> {
         // If the protocol waits for a flush itself, that is the only one.
-        if self.sending.wait.flush.is_some() {
-            self.sending.is_held = false;
+        if self.delivery.wait.flush.is_some() {
+            self.delivery.is_held = false;
             return self.call(transport, |inner, transport| inner.bytes_flushed(transport, scope));
         }
         self.call(transport, |inner, _| Intent::of(inner).keep().keep_deadline())
@@ -286,12 +286,12 @@ impl<P: HasOutbox> Protocol for WithOutbox<P> {
 
     fn idle(&self, input: &[u8]) -> Option<Time> {
         // A message may have arrived for which the machine was not woken yet.
-        let is_empty = self.sending.shared.with(|queue, _| queue.len() == 0);
+        let is_empty = self.delivery.shared.with(|queue, _| queue.len() == 0);
         self.inner.idle(input).filter(|_| is_empty)
     }
 
     fn describe(&self, to: &mut Description) {
-        to.add_held(self.sending.shared.with(|queue, _| queue.bytes()));
+        to.add_held(self.delivery.shared.with(|queue, _| queue.bytes()));
         self.inner.describe(to);
     }
 }

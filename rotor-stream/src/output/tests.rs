@@ -4,7 +4,7 @@ use std::io::IoSlice;
 
 use rotor_test_kit::Directory;
 
-use super::writing::{SLICES_MAX, checked};
+use super::writing::{SLICES_MAX, check_write_count};
 use super::*;
 use crate::testing::{Peer, ScriptedSocket, World, pair};
 
@@ -40,7 +40,7 @@ fn add(output: &mut Output, kind: usize, number: usize, file: &Arc<File>) -> Vec
 }
 
 #[test]
-fn segments_go_out_in_order_whatever_their_kind_and_however_little_is_taken() {
+fn segments_of_all_kinds_are_written_in_order_by_partial_writes() {
     let content: Vec<u8> = (0..1_000).map(|at| (at % 251) as u8).collect();
     let file = file("order", &content);
     for pattern in 0..256 {
@@ -70,7 +70,7 @@ fn segments_go_out_in_order_whatever_their_kind_and_however_little_is_taken() {
 }
 
 #[test]
-fn a_write_takes_no_more_than_it_may_of_whatever_comes_first() {
+fn a_write_is_limited_whatever_kind_of_segment_is_first() {
     let content: Vec<u8> = (0..1_000).map(|at| (at % 251) as u8).collect();
     let file = file("most", &content);
     for pattern in 0..256 {
@@ -91,7 +91,7 @@ fn a_write_takes_no_more_than_it_may_of_whatever_comes_first() {
 }
 
 #[test]
-fn bytes_after_the_last_segment_need_no_list() {
+fn the_segment_list_is_dropped_once_only_bytes_remain() {
     let mut output = Output::new();
     let (mut socket, peer) = socket();
     output.push_block(vec![b'x'; 600]).expect("open");
@@ -103,7 +103,7 @@ fn bytes_after_the_last_segment_need_no_list() {
 }
 
 #[test]
-fn many_blocks_go_out_in_few_writes() {
+fn many_blocks_are_written_in_few_calls() {
     let mut output = Output::new();
     let (mut socket, peer) = socket();
     for _ in 0..160 {
@@ -127,14 +127,14 @@ fn a_file_that_became_shorter_is_an_error() {
 }
 
 #[test]
-fn counts_of_writes_are_checked() {
-    assert_eq!(checked(Ok(3), 3).expect("all"), 3);
-    assert_eq!(checked(Ok(0), 3).expect_err("nothing").kind(), io::ErrorKind::WriteZero);
-    assert!(checked(Ok(4), 3).is_err());
+fn a_write_count_of_zero_or_beyond_the_given_bytes_is_an_error() {
+    assert_eq!(check_write_count(Ok(3), 3).expect("all"), 3);
+    assert_eq!(check_write_count(Ok(0), 3).expect_err("nothing").kind(), io::ErrorKind::WriteZero);
+    assert!(check_write_count(Ok(4), 3).is_err());
 }
 
 #[test]
-fn more_of_a_file_than_can_be_counted_is_refused_and_costs_nothing() {
+fn a_file_range_beyond_isize_max_is_refused_and_adds_nothing() {
     let mut output = Output::new();
     let file = file("counted", b"abc");
     output.write_all(b"a").expect("open");
@@ -147,7 +147,7 @@ fn more_of_a_file_than_can_be_counted_is_refused_and_costs_nothing() {
 }
 
 #[test]
-fn a_place_beyond_all_files_is_not_moved_to_their_beginning() {
+fn a_file_offset_saturates_and_does_not_wrap() {
     let mut output = Output::new();
     output.push_file(file("beyond", b"abc"), u64::MAX - 1, 10).expect("open");
     let mut other = Output::new();
@@ -178,7 +178,7 @@ fn content(mut output: Output) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_moved_goes_out_in_order_wherever_it_is_divided() {
+fn moved_segments_stay_in_order_wherever_they_are_divided() {
     let bytes: Vec<u8> = (0..1_000).map(|at| (at % 251) as u8).collect();
     let file = file("moved", &bytes);
     for pattern in 0..256 {
@@ -207,7 +207,7 @@ fn what_is_moved_goes_out_in_order_wherever_it_is_divided() {
 }
 
 #[test]
-fn a_block_is_moved_with_its_bytes_where_they_are() {
+fn a_block_is_moved_without_copying_its_bytes() {
     let block = vec![b'b'; 2_000];
     let place = block.as_ptr_range();
     let (mut output, mut other) = (Output::new(), Output::new());
@@ -215,22 +215,22 @@ fn a_block_is_moved_with_its_bytes_where_they_are() {
     assert_eq!(output.move_to(&mut other, 1_000).expect("open"), 1_000);
     for part in [&output, &other] {
         let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-        assert_eq!(part.slices(&mut slices, usize::MAX), (1, 1_000));
+        assert_eq!(part.collect_slices(&mut slices, usize::MAX), (1, 1_000));
         assert!(place.contains(&slices[0].as_ptr()));
     }
 }
 
 #[test]
-fn nothing_is_moved_into_an_output_that_was_ended() {
+fn nothing_is_moved_into_an_ended_output() {
     let (mut output, mut other) = (Output::new(), Output::new());
     output.write_all(b"abc").expect("open");
-    other.set_end(End::Wanted);
+    other.set_end_state(EndState::Requested);
     let error = output.move_to(&mut other, 3).expect_err("it was ended");
     assert_eq!((error.kind(), output.len(), other.len()), (io::ErrorKind::BrokenPipe, 3, 0));
 }
 
 #[test]
-fn a_block_that_is_half_empty_is_given_back_and_its_content_stays() {
+fn shrinking_returns_a_half_empty_block_and_keeps_the_content() {
     for (len, held) in [(0, 0), (1, 64), (5_000, 8_192), (8_192, 8_192), (8_193, 16_384)] {
         let mut output = Output::new();
         let bytes: Vec<u8> = (0..len).map(|number| number as u8).collect();
@@ -244,7 +244,7 @@ fn a_block_that_is_half_empty_is_given_back_and_its_content_stays() {
 }
 
 #[test]
-fn what_outputs_share_is_held_by_all_of_them_together() {
+fn a_block_shared_by_outputs_is_counted_once_in_total() {
     let made: [fn() -> (Block, usize); 4] = [
         || (Block::from(Arc::<[u8]>::from(vec![b'x'; 6_000])), 6_000),
         || (Block::from(vec![b'x'; 6_000]), 6_000),
@@ -272,7 +272,7 @@ fn what_outputs_share_is_held_by_all_of_them_together() {
 /// Room consumed, bytes, what else is behind them, what waits in the output; and whether the bytes
 /// stay where they are.
 #[test]
-fn bytes_go_on_from_where_they_are_if_that_is_cheaper() {
+fn received_bytes_are_forwarded_without_copying_if_that_is_cheaper() {
     let cases = [
         (8, 16_384, 0, 0, true),
         (4, 16_380, 0, 0, true),
@@ -302,7 +302,7 @@ fn bytes_go_on_from_where_they_are_if_that_is_cheaper() {
 #[test]
 fn an_ended_output_takes_nothing_from_an_input() {
     let (mut input, mut output) = (Buf::new(), Output::new());
-    output.set_end(End::Wanted);
+    output.set_end_state(EndState::Requested);
     input.extend(&[7; 5000]);
     let error = output.write_from(b"", &mut input, 5000).unwrap_err();
     assert_eq!((error.kind(), input.len()), (io::ErrorKind::BrokenPipe, 5000));

@@ -30,7 +30,7 @@ impl Output {
             return self.write_segments(socket, most);
         }
         let bytes = &self.bytes[..self.bytes.len().min(most)];
-        let count = checked(socket.write(bytes), bytes.len())?;
+        let count = check_write_count(socket.write(bytes), bytes.len())?;
         self.bytes.consume(count);
         Ok(count)
     }
@@ -46,7 +46,7 @@ impl Output {
         if self.later.is_some() || len == 0 || len > most {
             return None;
         }
-        let written = checked(socket.write_last(&self.bytes), len);
+        let written = check_write_count(socket.write_last(&self.bytes), len);
         self.bytes.consume(*written.as_ref().unwrap_or(&0));
         Some(written)
     }
@@ -67,13 +67,13 @@ impl Output {
                         "a file became shorter while it was sent",
                     ));
                 }
-                Ok(count) if count > left => return Err(claimed_too_much()),
+                Ok(count) if count > left => return Err(write_overrun_error()),
                 other => other?,
             },
             None => {
                 let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-                let (used, len) = self.slices(&mut slices, most);
-                checked(socket.write_vectored(&slices[..used]), len)?
+                let (used, len) = self.collect_slices(&mut slices, most);
+                check_write_count(socket.write_vectored(&slices[..used]), len)?
             }
         };
         self.consume(count);
@@ -93,7 +93,7 @@ impl Output {
 
     /// Fills in the first bytes, up to the first file and at most `most` bytes. Returns the numbers
     /// of slices and of bytes.
-    pub(super) fn slices<'a>(
+    pub(super) fn collect_slices<'a>(
         &'a self,
         slices: &mut [IoSlice<'a>; SLICES_MAX],
         most: usize,
@@ -122,17 +122,17 @@ impl Output {
 
 /// Checks that a write took at least 1 byte and no more than it was given.
 #[inline]
-pub(super) fn checked(written: io::Result<usize>, given: usize) -> io::Result<usize> {
+pub(super) fn check_write_count(written: io::Result<usize>, given: usize) -> io::Result<usize> {
     match written {
         Ok(0) => Err(io::Error::new(
             io::ErrorKind::WriteZero,
             "a socket took no byte and did not say why",
         )),
-        Ok(count) if count > given => Err(claimed_too_much()),
+        Ok(count) if count > given => Err(write_overrun_error()),
         other => other,
     }
 }
 
-fn claimed_too_much() -> io::Error {
+fn write_overrun_error() -> io::Error {
     io::Error::other("a socket claims to have written more than it was given")
 }

@@ -24,9 +24,9 @@ pub(super) struct BufferedIo<S> {
     pub(super) output: Output,
     pub(super) status: Status,
     /// Watches how fast waiting output is taken.
-    pub(super) taking: RateWatch,
+    pub(super) write_rate: RateWatch,
     /// Why writing has failed; input that the peer sent before is still delivered.
-    pub(super) broken: Option<io::Error>,
+    pub(super) write_error: Option<io::Error>,
 }
 
 impl<S> BufferedIo<S> {
@@ -49,14 +49,14 @@ impl<S: StreamSocket> BufferedIo<S> {
             input: Buf::new(),
             output: Output::new(),
             status: Status::new(config),
-            taking: RateWatch::NONE,
-            broken: None,
+            write_rate: RateWatch::NONE,
+            write_error: None,
         }
     }
 
     /// Sets the options of a connected socket, and notes that it can be written to. If the system
     /// refuses an option, the connection is kept anyway.
-    pub(super) fn connected(&mut self) {
+    pub(super) fn on_connected(&mut self) {
         // There may be no edge for the room of a new connection.
         self.status.writable = true;
         if self.status.config.nodelay
@@ -69,10 +69,10 @@ impl<S: StreamSocket> BufferedIo<S> {
         {
             log::debug!("SO_KEEPALIVE cannot be set: {error}");
         }
-        self.set_buffers();
+        self.set_buffer_options();
     }
 
-    fn set_buffers(&self) {
+    fn set_buffer_options(&self) {
         let (socket, config) = (&self.socket, &self.status.config);
         let options = [
             ("SO_SNDBUF", config.send_buffer.map(|bytes| socket.set_send_buffer(bytes))),
@@ -88,7 +88,7 @@ impl<S: StreamSocket> BufferedIo<S> {
 
     /// Notes that the handshake has ended: a wrapping socket may have read beyond it, which no
     /// event reports.
-    pub(super) fn handshake_ended(&mut self) {
+    pub(super) fn on_handshake_ended(&mut self) {
         let is_drained = self.is_open() && self.socket.handshake_has_drained();
         self.status.readable &= !is_drained;
         self.status.readable |= self.socket.holds_input();
@@ -96,13 +96,13 @@ impl<S: StreamSocket> BufferedIo<S> {
 
     /// Returns whether calling the handshake would achieve nothing: there was no event since it
     /// emptied the socket, or none at all.
-    pub(super) fn is_drained_for_handshake(&self) -> bool {
+    pub(super) fn is_handshake_blocked(&self) -> bool {
         !self.status.readable && self.socket.handshake_has_drained()
     }
 
     /// Notes that the handshake waits. Returns whether it must be called once more first, because
     /// it stopped after a short read, and an end or an urgent byte follows those bytes.
-    pub(super) fn handshake_waits(&mut self) -> bool {
+    pub(super) fn handshake_needs_retry(&mut self) -> bool {
         if !self.socket.handshake_has_drained() {
             return false;
         }
@@ -122,14 +122,14 @@ impl<S: StreamSocket> BufferedIo<S> {
 
     /// The same for a call within a pass, whose budget the call may use up.
     #[inline]
-    pub(super) fn transport_in<'a>(&'a mut self, pass: &'a mut Pass) -> Transport<'a> {
+    pub(super) fn transport_in_pass<'a>(&'a mut self, pass: &'a mut Pass) -> Transport<'a> {
         let calls = Some(&mut pass.calls_left);
         Transport::new(&mut self.input, &mut self.output, &self.socket, &mut self.status, calls)
     }
 
     /// Notes what an event reports.
     #[inline]
-    pub(super) fn note(&mut self, events: EventSet) {
+    pub(super) fn record_events(&mut self, events: EventSet) {
         if events.is_readable() {
             self.status.readable = !self.status.read_side.has_ended();
             // A wrapping socket may have had to read before it could write.
@@ -140,34 +140,34 @@ impl<S: StreamSocket> BufferedIo<S> {
         // then.
         if events.is_closing() || events.contains(EventSet::URGENT) {
             if events.contains(EventSet::ERROR) {
-                self.status.flags.set(Flags::ERROR_TOLD, true);
+                self.status.flags.set(Flags::ERROR_REPORTED, true);
             }
-            self.note_hang_up();
+            self.mark_hang_up();
         }
     }
 
     /// Returns an error that an event reported, and that no read or write will return because
     /// neither is wanted.
     #[cold]
-    pub(super) fn take_told_error(&mut self) -> Option<io::Error> {
-        if !self.is_error_told() {
+    pub(super) fn take_reported_error(&mut self) -> Option<io::Error> {
+        if !self.has_reported_error() {
             return None;
         }
         // Reading the error clears it (`SO_ERROR`, socket(7)), so it can be read only once.
-        self.status.flags.set(Flags::ERROR_TOLD, false);
+        self.status.flags.set(Flags::ERROR_REPORTED, false);
         self.socket.take_error().ok().flatten()
     }
 
-    pub(super) fn is_error_told(&self) -> bool {
-        self.status.flags.has(Flags::ERROR_TOLD)
+    pub(super) fn has_reported_error(&self) -> bool {
+        self.status.flags.has(Flags::ERROR_REPORTED)
     }
 
     /// Returns whether the protocol may be given input: not while its output is above the mark.
     #[inline]
-    pub(super) fn takes_input(&mut self) -> bool {
+    pub(super) fn can_deliver_input(&mut self) -> bool {
         let is_below = self.output.len() <= self.status.config.output_high_water;
         // The usual case.
-        is_below && !self.status.flags.has(Flags::IS_GATED) || self.takes_input_again()
+        is_below && !self.status.flags.has(Flags::IS_GATED) || self.update_gate()
     }
 
     /// Returns whether the protocol gets no input before more of the output is taken.
@@ -179,7 +179,7 @@ impl<S: StreamSocket> BufferedIo<S> {
     /// Decides the same if the output is above the mark, or was. Input is delivered again at half
     /// of the mark, so that not every few bytes that are written cause one more answer.
     #[cold]
-    fn takes_input_again(&mut self) -> bool {
+    fn update_gate(&mut self) -> bool {
         let mark = self.status.config.output_high_water;
         let limit = if self.status.flags.has(Flags::IS_GATED) { mark / 2 } else { mark };
         let is_gated = self.output.len() > limit;
@@ -195,7 +195,7 @@ impl<S: StreamSocket> BufferedIo<S> {
     /// Returns whether nothing can be read although the protocol may be given input, which only an
     /// event can change.
     #[inline]
-    pub(super) fn is_input_at_rest(&self) -> bool {
+    pub(super) fn is_input_idle(&self) -> bool {
         !self.status.readable
             && !self.status.flags.has(Flags::IS_GATED)
             && self.status.read_side == ReadSide::Open
@@ -204,19 +204,19 @@ impl<S: StreamSocket> BufferedIo<S> {
     /// Gives back memory that an idle stream does not need, and counts the rest. Returns whether
     /// there is room for that; there always is if it is less than before.
     #[inline]
-    pub(super) fn settle(&mut self) -> bool {
+    pub(super) fn account_memory(&mut self) -> bool {
         // The usual case: a buffer without bytes holds no memory.
         let is_empty = self.input.is_empty() && self.output.is_empty();
         if is_empty && self.status.holds_nothing() && self.socket.held_bytes() == 0 {
             return true;
         }
-        self.hold_what_waits()
+        self.account_waiting_buffers()
     }
 
-    fn hold_what_waits(&mut self) -> bool {
+    fn account_waiting_buffers(&mut self) -> bool {
         self.input.shrink();
         let of_socket = self.socket.held_bytes();
-        self.status.hold(self.input.capacity() + self.output.held_bytes() + of_socket)
+        self.status.set_held(self.input.capacity() + self.output.held_bytes() + of_socket)
     }
 
     /// Makes the connection end by a reset when it is dropped, which happens next.
@@ -230,7 +230,7 @@ impl<S: StreamSocket> BufferedIo<S> {
     /// The same if the protocol's output was not all taken: the peer would assume that it was
     /// complete.
     #[cold]
-    pub(super) fn reset_if_cut(&mut self) {
+    pub(super) fn reset_if_unsent(&mut self) {
         if self.has_output() {
             self.reset();
         }

@@ -7,27 +7,27 @@ use rotor_core::net::StreamSocket;
 use rotor_core::{Scope, Time};
 
 use super::buffered_io::BufferedIo;
-use super::buffered_io::reading::Discarded;
+use super::buffered_io::reading::DiscardResult;
 use super::buffered_io::writing::WriteResult;
 use super::flow::Flow;
-use super::open::Open;
+use super::open::OpenProtocol;
 use super::pass::Pass;
 use super::phase::Phase;
 use crate::error::Fatal;
 use crate::least_rate::RateWatch;
 use crate::limits::AbortReason;
-use crate::output::End;
+use crate::output::EndState;
 use crate::protocol::Protocol;
 
 /// Returns what follows from a pass over the protocol.
-pub(super) fn after<P: Protocol, S: StreamSocket>(
-    mut open: Open<P>,
+pub(super) fn next_phase<P: Protocol, S: StreamSocket>(
+    mut open: OpenProtocol<P>,
     flow: Flow<()>,
     io: &mut BufferedIo<S>,
     scope: &mut Scope<'_, P::Context>,
 ) -> Flow<Phase<P>> {
     match flow {
-        Flow::Wait(()) if io.settle() => Flow::Wait(Phase::Open(open)),
+        Flow::Wait(()) if io.account_memory() => Flow::Wait(Phase::Open(open)),
         Flow::Wait(()) => {
             open.fatal(Fatal::NoRoom, scope);
             Flow::Fail(None)
@@ -35,7 +35,7 @@ pub(super) fn after<P: Protocol, S: StreamSocket>(
         // Its memory is counted when it waits, and it does not wait now.
         Flow::Again(()) => Flow::Again(Phase::Open(open)),
         Flow::Done => {
-            if let Some(error) = io.broken.take() {
+            if let Some(error) = io.write_error.take() {
                 // Earlier output is lost, although the connection may still exist, for example if a
                 // file has become shorter. Neither later output nor an ordinary end must follow the
                 // gap.
@@ -57,8 +57,8 @@ pub(super) fn flush_and_close<P: Protocol, S: StreamSocket>(
     io: &mut BufferedIo<S>,
     scope: &Scope<'_, P::Context>,
 ) -> Flow<Phase<P>> {
-    if io.output.end() == End::Open {
-        io.output.set_end(End::Wanted);
+    if io.output.end_state() == EndState::Open {
+        io.output.set_end_state(EndState::Requested);
     }
     let mut pass = Pass::new(&io.status.config);
     let flow = flush(io, &mut pass, scope);
@@ -78,8 +78,8 @@ fn flush<P: Protocol, S: StreamSocket>(
     // Closing a socket with unread input resets the connection, and a reset may overtake our last
     // bytes. So the stream reads on until the peer has ended, too (RFC 9112 §9.6 describes it for
     // HTTP).
-    if io.output.end() == End::Told {
-        io.taking = RateWatch::NONE;
+    if io.output.end_state() == EndState::ShutDown {
+        io.write_rate = RateWatch::NONE;
         return linger(
             io,
             scope.now() + io.status.config.linger_timeout,
@@ -94,7 +94,7 @@ fn flush<P: Protocol, S: StreamSocket>(
     }
     match pass.is_spent(&io.status) {
         true => Flow::Again(Phase::Flushing),
-        false if io.settle() => Flow::Wait(Phase::Flushing),
+        false if io.account_memory() => Flow::Wait(Phase::Flushing),
         false => abort(AbortReason::NoRoom, io),
     }
 }
@@ -126,15 +126,15 @@ pub(super) fn linger<P: Protocol, S: StreamSocket>(
     let discarded = io.discard(&mut pass, &mut left);
     pass.count_bytes(&io.status.config);
     match discarded {
-        Ok(Discarded::TooMuch) => abort(AbortReason::StillSending, io),
+        Ok(DiscardResult::TooMuch) => abort(AbortReason::StillSending, io),
         // The peer has ended its side, or is gone: nothing is left that could be lost.
-        Ok(Discarded::Ended) | Err(_) => Flow::Done,
-        Ok(Discarded::All) if pass.is_spent(&io.status) => {
+        Ok(DiscardResult::Ended) | Err(_) => Flow::Done,
+        Ok(DiscardResult::All) if pass.is_spent(&io.status) => {
             Flow::Again(Phase::Lingering { until, left })
         }
-        Ok(Discarded::All) => {
+        Ok(DiscardResult::All) => {
             // The input is empty, and there is always room for less than before.
-            io.settle();
+            io.account_memory();
             Flow::Wait(Phase::Lingering { until, left })
         }
     }
@@ -158,9 +158,9 @@ pub(super) fn make_room<P: Protocol, S: StreamSocket>(
     io.read_ahead_now();
     // The peer has just sent something, or has left: that is handled, and another connection makes
     // room.
-    if io.input.len() != unread || io.status.read_side.has_ended() || io.broken.is_some() {
+    if io.input.len() != unread || io.status.read_side.has_ended() || io.write_error.is_some() {
         let flow = open.pass(io, scope);
-        return after(open, flow, io, scope);
+        return next_phase(open, flow, io, scope);
     }
     open.fatal(Fatal::MadeRoom, scope);
     io.input.clear();
@@ -172,6 +172,6 @@ pub(super) fn make_room<P: Protocol, S: StreamSocket>(
 /// Drops the connection, and calls the hook that counts this.
 #[cold]
 pub(super) fn abort<P: Protocol, S>(reason: AbortReason, io: &BufferedIo<S>) -> Flow<Phase<P>> {
-    io.status.config.on_abort.tell(reason);
+    io.status.config.on_abort.call(reason);
     Flow::Fail(None)
 }

@@ -8,15 +8,15 @@ use rotor_core::{BoxError, Description, Scope, Time};
 use super::buffered_io::BufferedIo;
 use super::detached::Detached;
 use super::flow::Flow;
-use super::open::Open;
-use super::opening::tell_of_drain;
+use super::open::OpenProtocol;
+use super::opening::notify_drain;
 use crate::buf::Buf;
 #[cfg(doc)]
 use crate::error::Exception;
 use crate::error::Fatal;
 use crate::intent::Intent;
 use crate::limits::{AbortReason, StreamConfig};
-use crate::output::{End, Output};
+use crate::output::{EndState, Output};
 use crate::protocol::Protocol;
 use crate::status::ReadSide;
 
@@ -39,9 +39,9 @@ use crate::status::ReadSide;
 pub struct Layered<P> {
     io: BufferedIo<Detached>,
     /// Absent once the protocol has ended.
-    open: Option<Open<P>>,
+    open: Option<OpenProtocol<P>>,
     /// How many bytes of output were left after the last call.
-    untaken: usize,
+    last_output_len: usize,
     has_failed: bool,
 }
 
@@ -75,13 +75,14 @@ impl<P: Protocol> Layered<P> {
         within: &Arc<StreamConfig>,
         scope: &mut Scope<'_, P::Context>,
     ) -> (Layered<P>, Ran) {
-        let mut io = BufferedIo::new(Detached { is_secure }, P::config(&seed).or_else(within));
+        let mut io =
+            BufferedIo::new(Detached { is_secure }, P::config(&seed).with_unset_from(within));
         io.input = input;
-        let mut layered = Layered { io, open: None, untaken: 0, has_failed: false };
+        let mut layered = Layered { io, open: None, last_output_len: 0, has_failed: false };
         let intent = P::create(seed, &mut layered.io.transport(), scope);
-        let mut open = Open::new();
+        let mut open = OpenProtocol::new();
         let flow = open.begin(intent, &mut layered.io, scope);
-        let ran = layered.follow(open, flow, scope);
+        let ran = layered.apply_flow(open, flow, scope);
         (layered, ran)
     }
 
@@ -102,7 +103,7 @@ impl<P: Protocol> Layered<P> {
     /// it would only move the queue here. After [`Ran::Again`], the input may already hold many
     /// times what the protocol waits for: open a window only after its next turn.
     pub fn wants_input(&self) -> bool {
-        self.open.as_ref().is_some_and(Open::waits_for_input) && !self.io.is_gated()
+        self.open.as_ref().is_some_and(OpenProtocol::waits_for_input) && !self.io.is_gated()
     }
 
     /// Returns the output, which is to be taken from the front ([`Output::move_to`]). Nothing more
@@ -115,7 +116,7 @@ impl<P: Protocol> Layered<P> {
     /// deadline, or when too little of its output was taken. [`Time::NEVER`] if there is neither.
     pub fn deadline(&self) -> Time {
         let own = self.open.as_ref().map_or(Time::NEVER, |open| open.deadline);
-        own.min(self.io.taking.until())
+        own.min(self.io.write_rate.until())
     }
 
     /// Gives the peer until `until` to take output, because the layer holds it back for other
@@ -123,9 +124,9 @@ impl<P: Protocol> Layered<P> {
     ///
     /// It changes nothing if no output waits, or if the peer has more time anyway.
     pub fn excuse(&mut self, until: Time) {
-        let before = self.io.taking.until();
+        let before = self.io.write_rate.until();
         if before < until {
-            self.io.taking.put_off(until - before);
+            self.io.write_rate.put_off(until - before);
         }
     }
 
@@ -161,24 +162,24 @@ impl<P: Protocol> Layered<P> {
 
     /// Reports that the loop drains, until the given time.
     pub fn draining(&mut self, until: Time, scope: &mut Scope<'_, P::Context>) -> Ran {
-        self.call(scope, |protocol, io, scope| tell_of_drain(protocol, until, io, scope))
+        self.call(scope, |protocol, io, scope| notify_drain(protocol, until, io, scope))
     }
 
     /// Handles a [deadline](Layered::deadline) that has passed; does nothing if none has.
     pub fn timeout(&mut self, scope: &mut Scope<'_, P::Context>) -> Ran {
         let now = scope.now();
-        self.count_taken(scope);
-        if self.io.taking.until() <= now && !self.has_failed {
+        self.record_taken(scope);
+        if self.io.write_rate.until() <= now && !self.has_failed {
             match self.open.take() {
                 Some(mut open) => open.fatal(Fatal::FlushTimeout, scope),
-                None => self.io.status.config.on_abort.tell(AbortReason::NotTaken),
+                None => self.io.status.config.on_abort.call(AbortReason::NotTaken),
             }
             return self.fail(None);
         }
         match &mut self.open {
             Some(open) if open.deadline <= now => open.deadline = Time::NEVER,
             Some(_) => return Ran::Waits,
-            None => return self.ended(),
+            None => return self.end_result(),
         }
         self.call(scope, |protocol, io, scope| protocol.timeout(&mut io.transport(), scope))
     }
@@ -202,30 +203,31 @@ impl<P: Protocol> Layered<P> {
         &mut self,
         scope: &mut Scope<'_, P::Context>,
         step: impl FnOnce(
-            &mut Open<P>,
+            &mut OpenProtocol<P>,
             &mut BufferedIo<Detached>,
             &mut Scope<'_, P::Context>,
         ) -> Flow<()>,
     ) -> Ran {
-        self.count_taken(scope);
+        self.record_taken(scope);
         match self.open.take() {
             Some(mut open) => {
                 let flow = step(&mut open, &mut self.io, scope);
-                self.follow(open, flow, scope)
+                self.apply_flow(open, flow, scope)
             }
-            None => self.ended(),
+            None => self.end_result(),
         }
     }
 
     /// Notes how much of the output was taken since the last call.
-    fn count_taken(&mut self, scope: &Scope<'_, P::Context>) {
-        let untaken = self.untaken;
-        self.io.watch(|io| untaken.saturating_sub(io.output.len()), || scope.now());
-        self.untaken = self.io.output.len();
+    fn record_taken(&mut self, scope: &Scope<'_, P::Context>) {
+        let last_output_len = self.last_output_len;
+        self.io
+            .watch_write_rate(|io| last_output_len.saturating_sub(io.output.len()), || scope.now());
+        self.last_output_len = self.io.output.len();
     }
 
     /// Returns how the protocol has ended.
-    fn ended(&self) -> Ran {
+    fn end_result(&self) -> Ran {
         if self.has_failed { Ran::Failed(None) } else { Ran::Done }
     }
 
@@ -235,15 +237,15 @@ impl<P: Protocol> Layered<P> {
     }
 
     /// Returns what follows from a step.
-    fn follow(
+    fn apply_flow(
         &mut self,
-        mut open: Open<P>,
+        mut open: OpenProtocol<P>,
         flow: Flow<()>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Ran {
-        self.untaken = self.io.output.len();
+        self.last_output_len = self.io.output.len();
         match flow {
-            Flow::Wait(()) if self.io.settle() => {
+            Flow::Wait(()) if self.io.account_memory() => {
                 self.open = Some(open);
                 Ran::Waits
             }
@@ -258,16 +260,16 @@ impl<P: Protocol> Layered<P> {
             Flow::Done => {
                 // It will not be read.
                 self.io.input.clear();
-                if self.io.output.end() == End::Open {
-                    self.io.output.set_end(End::Wanted);
+                if self.io.output.end_state() == EndState::Open {
+                    self.io.output.set_end_state(EndState::Requested);
                 }
                 self.io.hasten(scope.now());
                 // Output of the last call is watched from now on.
-                self.io.watch(|_| 0, || scope.now());
-                if self.io.settle() {
+                self.io.watch_write_rate(|_| 0, || scope.now());
+                if self.io.account_memory() {
                     return Ran::Done;
                 }
-                self.io.status.config.on_abort.tell(AbortReason::NoRoom);
+                self.io.status.config.on_abort.call(AbortReason::NoRoom);
                 self.fail(None)
             }
             // The layer decides what the peer sees.

@@ -26,11 +26,11 @@ use rotor_core::{
 };
 
 use self::buffered_io::BufferedIo;
-use self::closing::{abort, after, flush_and_close, linger, make_room};
+use self::closing::{abort, flush_and_close, linger, make_room, next_phase};
 use self::flow::Flow;
 pub use self::layered::{Layered, Ran};
 pub(crate) use self::opening::not_connected;
-use self::opening::{begin, connecting, give_up, handshake, tell_of_drain};
+use self::opening::{abandon_handshake, check_connected, handshake, notify_drain, start_handshake};
 use self::phase::Phase;
 use crate::accept::Accepted;
 use crate::error::{Fatal, StreamError};
@@ -69,8 +69,8 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         if let Err(error) = scope.register(&mut io.socket, Interest::Both) {
             return Response::error(StreamError::Socket(error));
         }
-        let flow = begin(seed, &mut io, scope);
-        answer(io, flow)
+        let flow = start_handshake(seed, &mut io, scope);
+        first_response(io, flow)
     }
 
     /// Makes a stream that connects. When it has connected, the protocol's `create` is called; if
@@ -100,7 +100,10 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         }
         let config = P::config(&seed);
         let until = scope.now() + config.connect_timeout;
-        answer(BufferedIo::new(socket, config), Flow::Wait(Phase::Connecting { seed, until }))
+        first_response(
+            BufferedIo::new(socket, config),
+            Flow::Wait(Phase::Connecting { seed, until }),
+        )
     }
 
     /// Makes a stream on a socket that is registered with this machine and has connected, or is
@@ -114,8 +117,8 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
     /// all of the output, the connection is reset, so that the peer does not mistake the part it
     /// has for everything.
     #[cold]
-    pub(crate) fn cut_off(&mut self) {
-        self.io.reset_if_cut();
+    pub(crate) fn reset_if_unsent(&mut self) {
+        self.io.reset_if_unsent();
     }
 
     /// Returns the socket's own address, if it has one. This costs a system call.
@@ -132,7 +135,7 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
 impl<P: Protocol, S> Stream<P, S> {
     /// Returns whether there is no protocol yet, because the socket is connecting or in its
     /// handshake.
-    pub(crate) fn is_unopened(&self) -> bool {
+    pub(crate) fn is_opening(&self) -> bool {
         matches!(self.phase, Phase::Connecting { .. } | Phase::Handshaking { .. })
     }
 
@@ -171,7 +174,7 @@ impl<P: Protocol, S> Stream<P, S> {
 }
 
 /// Makes the first response of a machine.
-fn answer<P: Protocol, S: StreamSocket, N>(
+fn first_response<P: Protocol, S: StreamSocket, N>(
     io: BufferedIo<S>,
     flow: Flow<Phase<P>>,
 ) -> Response<Stream<P, S>, N> {
@@ -211,8 +214,8 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
         // Made here, not in `on_event`: nearly every event ends here, and a response, which is as
         // large as a seed, would be moved once more.
         match self.on_ready(events, scope) {
-            Ok(until) => InPlace::Handled(waits(until)),
-            Err(flow) => InPlace::Handled(self.on_ready_rarer(flow, scope)),
+            Ok(until) => InPlace::Handled(wait_response(until)),
+            Err(flow) => InPlace::Handled(self.on_ready_slow(flow, scope)),
         }
     }
 
@@ -248,7 +251,7 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
 
 /// Makes the response of a stream that waits, after room for its buffers was found.
 #[inline(always)]
-fn waits<N>(until: Time) -> Response<(), N> {
+fn wait_response<N>(until: Time) -> Response<(), N> {
     Response::from_parts(Answer::Continue(()), Deadline::At(until))
 }
 
@@ -267,15 +270,15 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
     ) -> Response<(), N> {
         match event {
             Event::Ready(events) => match self.on_ready(events, scope) {
-                Ok(until) => waits(until),
-                Err(flow) => self.on_ready_rarer(flow, scope),
+                Ok(until) => wait_response(until),
+                Err(flow) => self.on_ready_slow(flow, scope),
             },
-            rarer => self.on_rarer(rarer, scope),
+            rarer => self.on_other_event(rarer, scope),
         }
     }
 
     #[inline(never)]
-    fn on_rarer<S2, N>(
+    fn on_other_event<S2, N>(
         &mut self,
         event: Event<S2>,
         scope: &mut Scope<'_, P::Context>,
@@ -284,13 +287,13 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
             Event::Timeout => self.on_timeout(scope),
             // Work that a handshake has offloaded is done; no event of the socket will follow.
             Event::Wakeup if matches!(self.phase, Phase::Handshaking { .. }) => {
-                self.on_ready_unopened(scope)
+                self.on_ready_without_protocol(scope)
             }
             Event::Wakeup => self.call(|p, io, scope| p.wakeup(&mut io.transport(), scope), scope),
             Event::Draining(until) => {
                 // Without a protocol nothing can be told yet; it is told after its first call.
-                self.io.set_drain_pending(self.is_unopened());
-                self.call(|p, io, scope| tell_of_drain(p, until, io, scope), scope)
+                self.io.set_drain_pending(self.is_opening());
+                self.call(|p, io, scope| notify_drain(p, until, io, scope), scope)
             }
             // The connection may have become busy since it was chosen.
             Event::MakeRoom if self.idle().is_some() => {
@@ -309,11 +312,11 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         events: EventSet,
         scope: &mut Scope<'_, P::Context>,
     ) -> Result<Time, Option<Flow<()>>> {
-        self.io.note(events);
+        self.io.record_events(events);
         // The usual case.
         let Phase::Open(open) = &mut self.phase else { return Err(None) };
         let flow = open.pass(&mut self.io, scope);
-        open.waits_until(&flow, &mut self.io).ok_or(Some(flow))
+        open.wait_deadline(&flow, &mut self.io).ok_or(Some(flow))
     }
 
     /// Handles a deadline that has passed.
@@ -326,10 +329,10 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
             }
             Phase::Handshaking { seed, until } if until <= now => {
                 not_connected::<P>(seed, Fatal::HandshakeTimeout, scope);
-                give_up(io, scope)
+                abandon_handshake(io, scope)
             }
             // Before the protocol's own deadline: its output would not be taken then either.
-            Phase::Open(mut open) if io.taking.until() <= now => {
+            Phase::Open(mut open) if io.write_rate.until() <= now => {
                 open.fatal(Fatal::FlushTimeout, scope);
                 Flow::Fail(None)
             }
@@ -338,9 +341,9 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
                 open.deadline = Time::NEVER;
                 let flow =
                     open.call(|p, io, scope| p.timeout(&mut io.transport(), scope), io, scope);
-                after(open, flow, io, scope)
+                next_phase(open, flow, io, scope)
             }
-            Phase::Flushing if io.taking.until() <= now => abort(AbortReason::NotTaken, io),
+            Phase::Flushing if io.write_rate.until() <= now => abort(AbortReason::NotTaken, io),
             Phase::Lingering { until, .. } if until <= now => abort(AbortReason::NotEnded, io),
             // The machine was in time after all: the deadline that fired is an older one.
             other => Flow::Wait(other),
@@ -358,38 +361,45 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
             return self.step(|phase, _| Flow::Wait(phase));
         };
         let flow = open.call(call, &mut self.io, scope);
-        match open.waits_until(&flow, &mut self.io) {
+        match open.wait_deadline(&flow, &mut self.io) {
             Some(until) => Response::from_parts(Answer::Continue(()), Deadline::At(until)),
-            None => self.follow(flow, scope),
+            None => self.apply_flow(flow, scope),
         }
     }
 
     /// Handles readiness that did not leave the stream waiting; `flow` is the error of `on_ready`.
-    fn on_ready_rarer<N>(
+    fn on_ready_slow<N>(
         &mut self,
         flow: Option<Flow<()>>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Response<(), N> {
         match flow {
-            Some(flow) => self.follow(flow, scope),
-            None => self.on_ready_unopened(scope),
+            Some(flow) => self.apply_flow(flow, scope),
+            None => self.on_ready_without_protocol(scope),
         }
     }
 
     /// Returns what follows from a pass over the protocol that did not leave it waiting.
     #[inline(never)]
-    fn follow<N>(&mut self, flow: Flow<()>, scope: &mut Scope<'_, P::Context>) -> Response<(), N> {
+    fn apply_flow<N>(
+        &mut self,
+        flow: Flow<()>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Response<(), N> {
         self.step(|phase, io| match phase {
-            Phase::Open(open) => after(open, flow, io, scope),
+            Phase::Open(open) => next_phase(open, flow, io, scope),
             other => Flow::Wait(other),
         })
     }
 
     /// Handles readiness before the protocol is at work, and after its end.
     #[inline(never)]
-    fn on_ready_unopened<N>(&mut self, scope: &mut Scope<'_, P::Context>) -> Response<(), N> {
+    fn on_ready_without_protocol<N>(
+        &mut self,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Response<(), N> {
         self.step(|phase, io| match phase {
-            Phase::Connecting { seed, until } => connecting(seed, until, io, scope),
+            Phase::Connecting { seed, until } => check_connected(seed, until, io, scope),
             Phase::Handshaking { seed, until } => handshake(seed, until, io, scope),
             Phase::Flushing => flush_and_close(io, scope),
             Phase::Lingering { until, left } => linger(io, until, left),
@@ -422,11 +432,11 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
                 return Response::done();
             }
             Flow::Fail(error) => {
-                self.io.reset_if_cut();
+                self.io.reset_if_unsent();
                 return error.map_or_else(Response::done, Response::error);
             }
         };
-        let stalled = self.io.taking.until();
+        let stalled = self.io.write_rate.until();
         let deadline = match &phase {
             Phase::Open(open) => open.deadline.min(stalled),
             Phase::Flushing => stalled,

@@ -12,8 +12,8 @@ use super::buffered_io::writing::WriteResult;
 use super::flow::Flow;
 use super::pass::Pass;
 use crate::error::{Exception, Fatal, StreamError};
-use crate::intent::{Expected, Input, Intent, Left, Next};
-use crate::matched::{Found, Matched};
+use crate::intent::{FlushThreshold, InputCondition, Intent, Next, WaitCondition};
+use crate::matched::{FindResult, Matched};
 use crate::protocol::Protocol;
 
 /// How many times in a row a protocol may be called in one event without changing its input or its
@@ -21,11 +21,11 @@ use crate::protocol::Protocol;
 /// it is in an endless loop.
 const IDLE_CALLS_MAX: u32 = 64;
 
-pub(super) struct Open<P> {
+pub(super) struct OpenProtocol<P> {
     /// Absent during its calls, and after its end. Everything else stays in place meanwhile,
     /// because a machine is large and not moving it saves time.
     protocol: Option<P>,
-    wait: Expected,
+    wait: WaitCondition,
     /// How many of the unread bytes are known not to begin the delimiter; or the length of the
     /// frame, once it is known. 0 after each call of the protocol, which may have consumed bytes,
     /// changed them in place, or begun to wait for something else.
@@ -35,7 +35,7 @@ pub(super) struct Open<P> {
 }
 
 /// The next thing to do; the first three are calls of the protocol.
-enum Due {
+enum Action {
     Read(Matched),
     Flushed,
     Exception(Exception),
@@ -49,24 +49,30 @@ enum Due {
 
 /// The lengths of the buffers when the protocol was called.
 #[derive(Clone, Copy)]
-struct Called {
+struct CallSnapshot {
     unread: usize,
     unwritten: usize,
     /// Whether the call was for a flush.
     is_flushed: bool,
 }
 
-impl Called {
+impl CallSnapshot {
     #[inline(always)]
-    fn with<S>(io: &BufferedIo<S>, is_flushed: bool) -> Called {
-        Called { unread: io.input.len(), unwritten: io.output.len(), is_flushed }
+    fn take<S>(io: &BufferedIo<S>, is_flushed: bool) -> CallSnapshot {
+        CallSnapshot { unread: io.input.len(), unwritten: io.output.len(), is_flushed }
     }
 }
 
-impl<P: Protocol> Open<P> {
-    /// Makes the state of a protocol before its first intent, which [`begin`](Open::begin) takes.
-    pub(super) fn new() -> Open<P> {
-        Open { protocol: None, wait: Expected::NOTHING, scanned: 0, deadline: Time::NEVER }
+impl<P: Protocol> OpenProtocol<P> {
+    /// Makes the state of a protocol before its first intent, which
+    /// [`begin`](OpenProtocol::begin) takes.
+    pub(super) fn new() -> OpenProtocol<P> {
+        OpenProtocol {
+            protocol: None,
+            wait: WaitCondition::NOTHING,
+            scanned: 0,
+            deadline: Time::NEVER,
+        }
     }
 
     /// Starts with the protocol's first intent.
@@ -76,7 +82,7 @@ impl<P: Protocol> Open<P> {
         io: &mut BufferedIo<S>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Flow<()> {
-        match self.go_on(intent) {
+        match self.apply_intent(intent) {
             None => self.pass(io, scope),
             Some(flow) => flow,
         }
@@ -94,7 +100,7 @@ impl<P: Protocol> Open<P> {
         let Some(protocol) = self.protocol.take() else { return Flow::Fail(None) };
         let intent = call(protocol, io, scope);
         self.scanned = 0;
-        match self.go_on(intent) {
+        match self.apply_intent(intent) {
             None => self.pass(io, scope),
             Some(flow) => flow,
         }
@@ -102,15 +108,15 @@ impl<P: Protocol> Open<P> {
 
     /// Applies an intent; returns how the protocol ends if it ends.
     #[inline(always)]
-    fn go_on(&mut self, intent: Intent<P>) -> Option<Flow<()>> {
-        let Open { protocol: place, .. } = self;
+    fn apply_intent(&mut self, intent: Intent<P>) -> Option<Flow<()>> {
+        let OpenProtocol { protocol: place, .. } = self;
         let intent = intent.map(|protocol| *place = Some(protocol));
-        self.wait_for(intent)
+        self.apply_intent_in_place(intent)
     }
 
     /// Does the same when the protocol is in its place already.
     #[inline(always)]
-    fn wait_for(&mut self, intent: Intent<()>) -> Option<Flow<()>> {
+    fn apply_intent_in_place(&mut self, intent: Intent<()>) -> Option<Flow<()>> {
         match intent.next {
             Next::Wait((), wait, deadline) => {
                 if let Some(wait) = wait {
@@ -138,47 +144,47 @@ impl<P: Protocol> Open<P> {
         let mut pass = Pass::new(&io.status.config);
         let mut idle_calls = 0;
         loop {
-            let (intent, called) = match self.due(io, &mut pass, scope) {
-                Due::Read(matched) => {
-                    let called = Called::with(io, false);
+            let (intent, snapshot) = match self.next_action(io, &mut pass, scope) {
+                Action::Read(matched) => {
+                    let snapshot = CallSnapshot::take(io, false);
                     // If the protocol panics, the machine is dropped with it.
                     let Some(protocol) = &mut self.protocol else { return Flow::Fail(None) };
-                    let transport = &mut io.transport_in(&mut pass);
+                    let transport = &mut io.transport_in_pass(&mut pass);
                     if let Some(intent) = protocol.bytes_read_in_place(matched, transport, scope) {
                         // Handled here, since an intent that is merged with those of other calls is
                         // copied.
-                        match self.follow(intent, called, io, &mut pass, &mut idle_calls) {
+                        match self.finish_call(intent, snapshot, io, &mut pass, &mut idle_calls) {
                             None => continue,
                             Some(flow) => return flow,
                         }
                     }
                     let read = |p: P| p.bytes_read(matched, transport, scope);
-                    (self.call_by_value(read), called)
+                    (self.call_by_value(read), snapshot)
                 }
-                Due::Flushed => {
-                    let called = Called::with(io, true);
-                    (self.call_flushed(io, &mut pass, scope), called)
+                Action::Flushed => {
+                    let snapshot = CallSnapshot::take(io, true);
+                    (self.call_flushed(io, &mut pass, scope), snapshot)
                 }
-                Due::Exception(exception) => {
-                    let called = Called::with(io, false);
-                    (self.call_exception(exception, io, &mut pass, scope), called)
+                Action::Exception(exception) => {
+                    let snapshot = CallSnapshot::take(io, false);
+                    (self.call_exception(exception, io, &mut pass, scope), snapshot)
                 }
-                Due::Wait => {
+                Action::Wait => {
                     pass.count_bytes(&io.status.config);
                     return Flow::Wait(());
                 }
-                Due::Again => {
-                    pass.count_bytes_seldom(&io.status.config);
+                Action::Again => {
+                    pass.count_bytes_cold(&io.status.config);
                     return Flow::Again(());
                 }
-                Due::Fail(error) => {
-                    pass.count_bytes_seldom(&io.status.config);
+                Action::Fail(error) => {
+                    pass.count_bytes_cold(&io.status.config);
                     self.fatal(error, scope);
                     return Flow::Fail(None);
                 }
             };
             let Some(intent) = intent else { return Flow::Fail(None) };
-            if let Some(flow) = self.follow(intent, called, io, &mut pass, &mut idle_calls) {
+            if let Some(flow) = self.finish_call(intent, snapshot, io, &mut pass, &mut idle_calls) {
                 return flow;
             }
         }
@@ -186,22 +192,22 @@ impl<P: Protocol> Open<P> {
 
     /// Applies the intent of a call; returns how the protocol ends if it ends.
     #[inline(always)]
-    fn follow<S: StreamSocket>(
+    fn finish_call<S: StreamSocket>(
         &mut self,
         intent: Intent<()>,
-        called: Called,
+        snapshot: CallSnapshot,
         io: &BufferedIo<S>,
         pass: &mut Pass,
         idle_calls: &mut u32,
     ) -> Option<Flow<()>> {
         pass.count_call();
         self.scanned = 0;
-        let has_read = io.input.len() != called.unread;
+        let has_read = io.input.len() != snapshot.unread;
         // What it waited for matters only if it may be waiting for that again.
-        let before = if has_read && !called.is_flushed { None } else { Some(self.wait) };
-        if let Some(flow) = self.wait_for(intent) {
+        let before = if has_read && !snapshot.is_flushed { None } else { Some(self.wait) };
+        if let Some(flow) = self.apply_intent_in_place(intent) {
             self.protocol = None;
-            pass.count_bytes_seldom(&io.status.config);
+            pass.count_bytes_cold(&io.status.config);
             return Some(flow);
         }
         // The usual case: it consumed what it was called for.
@@ -209,14 +215,15 @@ impl<P: Protocol> Open<P> {
             *idle_calls = 0;
             return None;
         };
-        let has_written = io.output.len() != called.unwritten;
+        let has_written = io.output.len() != snapshot.unwritten;
         // A protocol may pass through a few states on the same bytes, but without a limit it could
         // block the loop forever.
         *idle_calls = if has_read || has_written { 0 } else { *idle_calls + 1 };
-        let did_its_part = called.is_flushed && has_written;
-        let stands_still = !did_its_part && self.stands_still(&before, called.is_flushed);
-        (stands_still || *idle_calls > IDLE_CALLS_MAX)
-            .then(|| Flow::Fail(Some(self.no_progress(called.is_flushed).into())))
+        let has_written_after_flush = snapshot.is_flushed && has_written;
+        let repeats_its_wait =
+            !has_written_after_flush && self.repeats_its_wait(&before, snapshot.is_flushed);
+        (repeats_its_wait || *idle_calls > IDLE_CALLS_MAX)
+            .then(|| Flow::Fail(Some(self.no_progress(snapshot.is_flushed).into())))
     }
 
     /// Calls the protocol because a flush is complete. Not inlined, like the next function, to keep
@@ -228,7 +235,7 @@ impl<P: Protocol> Open<P> {
         pass: &mut Pass,
         scope: &mut Scope<'_, P::Context>,
     ) -> Option<Intent<()>> {
-        self.call_by_value(|p| p.bytes_flushed(&mut io.transport_in(pass), scope))
+        self.call_by_value(|p| p.bytes_flushed(&mut io.transport_in_pass(pass), scope))
     }
 
     /// Calls the protocol because its input will not come.
@@ -241,7 +248,7 @@ impl<P: Protocol> Open<P> {
         pass: &mut Pass,
         scope: &mut Scope<'_, P::Context>,
     ) -> Option<Intent<()>> {
-        self.call_by_value(|p| p.exception(exception, &mut io.transport_in(pass), scope))
+        self.call_by_value(|p| p.exception(exception, &mut io.transport_in_pass(pass), scope))
     }
 
     /// Calls the protocol by value; returns `None` after its end.
@@ -254,11 +261,11 @@ impl<P: Protocol> Open<P> {
     /// Returns whether the protocol waits again for what caused the call, so that the same call
     /// would be made forever.
     #[cold]
-    fn stands_still(&self, before: &Expected, is_flushed: bool) -> bool {
+    fn repeats_its_wait(&self, before: &WaitCondition, is_flushed: bool) -> bool {
         if is_flushed {
             self.wait.flush.is_some() && self.wait.flush == before.flush
         } else {
-            self.wait.input != Input::Nothing && self.wait.input == before.input
+            self.wait.input != InputCondition::Nothing && self.wait.input == before.input
         }
     }
 
@@ -266,155 +273,161 @@ impl<P: Protocol> Open<P> {
     fn no_progress(&self, is_flushed: bool) -> StreamError {
         let waits_for = match (is_flushed, self.wait.input) {
             (true, _) => "room to write",
-            (false, Input::Delimiter { .. }) => "a delimiter",
-            (false, Input::Frame { .. }) => "a frame",
+            (false, InputCondition::Delimiter { .. }) => "a delimiter",
+            (false, InputCondition::Frame { .. }) => "a frame",
             (false, _) => "bytes",
         };
         StreamError::NoProgress(type_name::<P>(), waits_for)
     }
 
     /// Reads and writes until the protocol must be called, or nothing more can be done.
-    fn due<S: StreamSocket>(
+    fn next_action<S: StreamSocket>(
         &mut self,
         io: &mut BufferedIo<S>,
         pass: &mut Pass,
         scope: &Scope<'_, P::Context>,
-    ) -> Due {
+    ) -> Action {
         loop {
             // No more output can be written, but input that the peer sent before is still
             // delivered.
-            if io.broken.is_some() {
-                return self.last_due(io, pass);
+            if io.write_error.is_some() {
+                return self.action_after_write_error(io, pass);
             }
             // When a budget is used up, the protocol is not called again, but its output is written
             // now, so that the peer need not wait for the next turn.
             let may_call = !pass.is_spent(&io.status);
             if may_call {
-                if let Some(due) = self.input_due(io, pass, scope) {
-                    return due;
+                if let Some(action) = self.input_action(io, pass, scope) {
+                    return action;
                 }
                 // It is not known how many bytes a wrapping socket holds, so only a flush down to 0
                 // takes them into account.
-                if let Some(left) = self.wait.flush.map(Left::bytes)
+                if let Some(left) = self.wait.flush.map(FlushThreshold::bytes)
                     && io.output.len() <= left
                     && (left > 0 || !io.has_output())
                 {
-                    return Due::Flushed;
+                    return Action::Flushed;
                 }
             }
             match io.write(pass, || scope.now()) {
                 // The usual case: the input was checked before, and no more can be read.
                 WriteResult::Emptied
-                    if may_call && self.wait.flush.is_none() && io.is_input_at_rest() =>
+                    if may_call && self.wait.flush.is_none() && io.is_input_idle() =>
                 {
-                    return self.wait_due(io);
+                    return self.wait_or_fail(io);
                 }
                 // Less output may have allowed input again, or completed a flush.
                 WriteResult::Emptied | WriteResult::Progress => {}
-                WriteResult::Nothing if pass.is_spent(&io.status) => return Due::Again,
-                WriteResult::Nothing => return self.wait_due(io),
+                WriteResult::Nothing if pass.is_spent(&io.status) => return Action::Again,
+                WriteResult::Nothing => return self.wait_or_fail(io),
                 // A reset first appears as an error of writing: input from before it is not lost.
-                WriteResult::Failed(error) => io.break_off(error),
+                WriteResult::Failed(error) => io.record_write_error(error),
             }
         }
     }
 
     /// Returns what the input, or what can be read, makes due.
     #[inline]
-    fn input_due<S: StreamSocket>(
+    fn input_action<S: StreamSocket>(
         &mut self,
         io: &mut BufferedIo<S>,
         pass: &mut Pass,
         scope: &Scope<'_, P::Context>,
-    ) -> Option<Due> {
+    ) -> Option<Action> {
         // Above the high-water mark the peer gets no further answers until it takes those it has.
-        if self.wait.input == Input::Nothing || !io.takes_input() {
+        if self.wait.input == InputCondition::Nothing || !io.can_deliver_input() {
             return None;
         }
         loop {
             let input_max = io.status.config.input_max;
             let exception = match self.wait.input.find(&io.input, &mut self.scanned, input_max) {
-                Found::Match(matched) => {
+                FindResult::Match(matched) => {
                     // A protocol that ends with its input must get all of it.
-                    if io.may_hold_more() && scope.draining_until().is_some() {
+                    if io.may_be_readable() && scope.draining_until().is_some() {
                         io.read_ahead(pass);
                     }
-                    return Some(Due::Read(matched));
+                    return Some(Action::Read(matched));
                 }
-                Found::Never(limit) => Exception::Limit(limit),
-                Found::Malformed => Exception::Malformed,
+                FindResult::LimitExceeded(limit) => Exception::Limit(limit),
+                FindResult::Malformed => Exception::Malformed,
                 // The expected input may be far more than the budget of one event.
-                Found::NotYet | Found::Unpolled if pass.has_read_its_share(&io.status) => {
+                FindResult::Incomplete | FindResult::NeedsPoll
+                    if pass.is_read_budget_spent(&io.status) =>
+                {
                     return None;
                 }
-                Found::NotYet => match io.read(pass) {
-                    ReadResult::Some => continue,
+                FindResult::Incomplete => match io.read(pass) {
+                    ReadResult::Data => continue,
                     ReadResult::Nothing => return None,
                     ReadResult::Ended => io.end_exception(),
                     ReadResult::Failed(error) => Exception::Read(error),
-                    ReadResult::Gone(error) => return Some(Due::Fail(Fatal::Reset(error))),
+                    ReadResult::Lost(error) => return Some(Action::Fail(Fatal::Reset(error))),
                 },
-                Found::Unpolled => match io.poll_read(pass) {
-                    ReadResult::Some | ReadResult::Nothing => {
-                        return Some(Due::Read(Matched::NOTHING));
+                FindResult::NeedsPoll => match io.poll_read(pass) {
+                    ReadResult::Data | ReadResult::Nothing => {
+                        return Some(Action::Read(Matched::NOTHING));
                     }
                     ReadResult::Ended => io.end_exception(),
                     ReadResult::Failed(error) => Exception::Read(error),
-                    ReadResult::Gone(error) => return Some(Due::Fail(Fatal::Reset(error))),
+                    ReadResult::Lost(error) => return Some(Action::Fail(Fatal::Reset(error))),
                 },
             };
-            return Some(Due::Exception(exception));
+            return Some(Action::Exception(exception));
         }
     }
 
     /// Returns what is due on a connection that cannot be written to any more: input, as long as
     /// there is some that the protocol waits for; then the end.
     #[cold]
-    fn last_due<S: StreamSocket>(&mut self, io: &mut BufferedIo<S>, pass: &mut Pass) -> Due {
+    fn action_after_write_error<S: StreamSocket>(
+        &mut self,
+        io: &mut BufferedIo<S>,
+        pass: &mut Pass,
+    ) -> Action {
         // The output will never be taken, and a full one would keep input from being delivered.
         io.output.clear();
-        while self.wait.input != Input::Nothing {
+        while self.wait.input != InputCondition::Nothing {
             if pass.is_spent(&io.status) {
-                return Due::Again;
+                return Action::Again;
             }
             match self.wait.input.find(&io.input, &mut self.scanned, io.status.config.input_max) {
-                Found::Match(matched) => return Due::Read(matched),
+                FindResult::Match(matched) => return Action::Read(matched),
                 // The end of the stream or another error adds nothing: the protocol is told that
                 // writing has failed.
-                Found::NotYet if matches!(io.read(pass), ReadResult::Some) => {}
+                FindResult::Incomplete if matches!(io.read(pass), ReadResult::Data) => {}
                 _ => break,
             }
         }
         // The connection may still exist, for example if a file has become shorter: the peer must
         // not see an ordinary end.
         io.reset();
-        let error = io.broken.take().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into());
-        Due::Fail(Fatal::Write(error))
+        let error = io.write_error.take().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into());
+        Action::Fail(Fatal::Write(error))
     }
 
     /// Waits, unless an event has reported that the connection is gone. A protocol that neither
     /// reads nor writes would not notice that itself.
     #[inline]
-    fn wait_due<S: StreamSocket>(&self, io: &mut BufferedIo<S>) -> Due {
-        if io.is_error_told()
-            && self.wait.input == Input::Nothing
-            && let Some(error) = io.take_told_error()
+    fn wait_or_fail<S: StreamSocket>(&self, io: &mut BufferedIo<S>) -> Action {
+        if io.has_reported_error()
+            && self.wait.input == InputCondition::Nothing
+            && let Some(error) = io.take_reported_error()
         {
-            return Due::Fail(Fatal::Reset(error));
+            return Action::Fail(Fatal::Reset(error));
         }
-        Due::Wait
+        Action::Wait
     }
 
     /// Returns until when the stream waits, if the pass left it waiting and there is room for its
     /// buffers. Memory that it does not need is given back.
     #[inline]
-    pub(super) fn waits_until<S: StreamSocket>(
+    pub(super) fn wait_deadline<S: StreamSocket>(
         &self,
         flow: &Flow<()>,
         io: &mut BufferedIo<S>,
     ) -> Option<Time> {
         let Flow::Wait(()) = flow else { return None };
-        io.settle().then(|| self.deadline.min(io.taking.until()))
+        io.account_memory().then(|| self.deadline.min(io.write_rate.until()))
     }
 
     pub(super) fn protocol(&self) -> Option<&P> {
@@ -423,7 +436,7 @@ impl<P: Protocol> Open<P> {
 
     /// Returns whether the protocol waits for input of any kind.
     pub(super) fn waits_for_input(&self) -> bool {
-        self.wait.input != Input::Nothing
+        self.wait.input != InputCondition::Nothing
     }
 
     /// Returns since when the connection has been idle, according to its protocol.

@@ -6,21 +6,21 @@ use rotor_core::net::StreamSocket;
 use rotor_core::{Scope, Time};
 
 use super::buffered_io::BufferedIo;
-use super::closing::{after, flush_and_close};
+use super::closing::{flush_and_close, next_phase};
 use super::flow::Flow;
-use super::open::Open;
+use super::open::OpenProtocol;
 use super::phase::Phase;
-use crate::error::{Fatal, is_gone};
+use crate::error::{Fatal, is_connection_lost};
 use crate::intent::Intent;
 use crate::protocol::Protocol;
 
 /// Handles a connected socket: does the handshake, then calls the protocol for the first time.
-pub(super) fn begin<P: Protocol, S: StreamSocket>(
+pub(super) fn start_handshake<P: Protocol, S: StreamSocket>(
     seed: P::Seed,
     io: &mut BufferedIo<S>,
     scope: &mut Scope<'_, P::Context>,
 ) -> Flow<Phase<P>> {
-    io.connected();
+    io.on_connected();
     let until = scope.now() + io.status.config.handshake_timeout;
     handshake(seed, until, io, scope)
 }
@@ -31,33 +31,34 @@ pub(super) fn handshake<P: Protocol, S: StreamSocket>(
     io: &mut BufferedIo<S>,
     scope: &mut Scope<'_, P::Context>,
 ) -> Flow<Phase<P>> {
-    if io.is_drained_for_handshake() {
+    if io.is_handshake_blocked() {
         return wait_for_handshake(seed, until, io, scope);
     }
     match run_handshake(io, scope) {
         Ok(()) => {
             // The last bytes of the handshake may have arrived together with the first ones of the
             // protocol.
-            io.handshake_ended();
+            io.on_handshake_ended();
             let intent = P::create(seed, &mut io.transport(), scope);
-            let mut open = Open::new();
+            let mut open = OpenProtocol::new();
             let mut flow = open.begin(intent, io, scope);
             // A protocol that has ended in its first call need not be told.
             if io.drain_pending() && matches!(flow, Flow::Wait(()) | Flow::Again(())) {
                 // A layer may have reported a drain that is not the loop's.
                 let until = scope.draining_until().unwrap_or(scope.now());
-                flow = open.call(|p, io, scope| tell_of_drain(p, until, io, scope), io, scope);
+                flow = open.call(|p, io, scope| notify_drain(p, until, io, scope), io, scope);
             }
-            after(open, flow, io, scope)
+            next_phase(open, flow, io, scope)
         }
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
             wait_for_handshake(seed, until, io, scope)
         }
         Err(error) => {
             // Whether the peer is gone, so that it cannot be told the reason.
-            let is_over = is_gone(&error) || error.kind() == io::ErrorKind::UnexpectedEof;
+            let is_over =
+                is_connection_lost(&error) || error.kind() == io::ErrorKind::UnexpectedEof;
             not_connected::<P>(seed, Fatal::Handshake(error), scope);
-            if is_over { Flow::Fail(None) } else { say_why(io, scope) }
+            if is_over { Flow::Fail(None) } else { report_handshake_failure(io, scope) }
         }
     }
 }
@@ -68,7 +69,7 @@ fn wait_for_handshake<P: Protocol, S: StreamSocket>(
     io: &mut BufferedIo<S>,
     scope: &mut Scope<'_, P::Context>,
 ) -> Flow<Phase<P>> {
-    if io.settle() {
+    if io.account_memory() {
         return Flow::Wait(Phase::Handshaking { seed, until });
     }
     not_connected::<P>(seed, Fatal::NoRoom, scope);
@@ -78,17 +79,21 @@ fn wait_for_handshake<P: Protocol, S: StreamSocket>(
 /// Handles a handshake that took too long. A peer that has not really begun it is told nothing and
 /// does not keep its slot: it has sent no byte whose reset could overtake an answer.
 #[cold]
-pub(super) fn give_up<P: Protocol, S: StreamSocket>(
+pub(super) fn abandon_handshake<P: Protocol, S: StreamSocket>(
     io: &mut BufferedIo<S>,
     scope: &Scope<'_, P::Context>,
 ) -> Flow<Phase<P>> {
-    if io.socket.cancel_handshake() { say_why(io, scope) } else { Flow::Fail(None) }
+    if io.socket.cancel_handshake() {
+        report_handshake_failure(io, scope)
+    } else {
+        Flow::Fail(None)
+    }
 }
 
 /// Makes a wrapping socket tell its peer why the handshake has failed, and closes the connection in
 /// such a way that this message arrives.
 #[cold]
-fn say_why<P: Protocol, S: StreamSocket>(
+fn report_handshake_failure<P: Protocol, S: StreamSocket>(
     io: &mut BufferedIo<S>,
     scope: &Scope<'_, P::Context>,
 ) -> Flow<Phase<P>> {
@@ -99,7 +104,7 @@ fn say_why<P: Protocol, S: StreamSocket>(
 /// Tells the protocol of a drain, after reading all that has arrived: a protocol that waits for a
 /// message ends if there is none.
 #[cold]
-pub(super) fn tell_of_drain<P: Protocol, S: StreamSocket>(
+pub(super) fn notify_drain<P: Protocol, S: StreamSocket>(
     protocol: P,
     until: Time,
     io: &mut BufferedIo<S>,
@@ -120,7 +125,8 @@ fn run_handshake<S: StreamSocket, C>(
     loop {
         match io.socket.handshake(scope) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock && io.handshake_waits() => {}
+            Err(error)
+                if error.kind() == io::ErrorKind::WouldBlock && io.handshake_needs_retry() => {}
             other => return other,
         }
     }
@@ -128,14 +134,14 @@ fn run_handshake<S: StreamSocket, C>(
 
 /// Checks whether the socket has connected.
 #[cold]
-pub(super) fn connecting<P: Protocol, S: StreamSocket>(
+pub(super) fn check_connected<P: Protocol, S: StreamSocket>(
     seed: P::Seed,
     until: Time,
     io: &mut BufferedIo<S>,
     scope: &mut Scope<'_, P::Context>,
 ) -> Flow<Phase<P>> {
     match io.socket.has_connected() {
-        Ok(true) => begin(seed, io, scope),
+        Ok(true) => start_handshake(seed, io, scope),
         // A spurious event.
         Ok(false) => Flow::Wait(Phase::Connecting { seed, until }),
         Err(error) => {

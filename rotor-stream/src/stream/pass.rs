@@ -30,17 +30,17 @@ impl Pass {
 
     #[inline]
     pub(super) fn is_spent(&self, status: &Status) -> bool {
-        self.write_left == 0 || self.calls_left == 0 || self.has_read_its_share(status)
+        self.write_left == 0 || self.calls_left == 0 || self.is_read_budget_spent(status)
     }
 
     #[inline]
-    pub(super) fn has_read_its_share(&self, status: &Status) -> bool {
-        self.read_cost >= status.config.read_budget && self.has_read_all(status)
+    pub(super) fn is_read_budget_spent(&self, status: &Status) -> bool {
+        self.read_cost >= status.config.read_budget && self.is_collect_budget_spent(status)
     }
 
     /// Called only when the usual budget is used up, because few streams collect a message.
     #[cold]
-    fn has_read_all(&self, status: &Status) -> bool {
+    fn is_collect_budget_spent(&self, status: &Status) -> bool {
         !status.flags.has(Flags::IS_COLLECTING) || self.read_cost >= status.config.collect_budget
     }
 
@@ -61,7 +61,7 @@ impl Pass {
 
     /// The same, for passes that end in an unusual way.
     #[cold]
-    pub(super) fn count_bytes_seldom(&self, config: &StreamConfig) {
+    pub(super) fn count_bytes_cold(&self, config: &StreamConfig) {
         self.count_bytes(config);
     }
 

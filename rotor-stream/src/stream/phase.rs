@@ -2,7 +2,7 @@
 
 use rotor_core::Time;
 
-use super::open::Open;
+use super::open::OpenProtocol;
 use crate::protocol::Protocol;
 
 /// ```text
@@ -27,7 +27,7 @@ pub(super) enum Phase<P: Protocol> {
         seed: P::Seed,
         until: Time,
     },
-    Open(Open<P>),
+    Open(OpenProtocol<P>),
     /// The protocol is done; its remaining output is written.
     Flushing,
     /// Our side has ended; waits for the peer to end its side, so that no unread input resets the

@@ -222,7 +222,7 @@ impl<M: Machine> TestLoop<M> {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn note_failure(&self, failure: String) {
+    fn record_failure(&self, failure: String) {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner).push(failure);
     }
 
@@ -275,7 +275,7 @@ impl<P: Protocol, const D: bool> Driver<P, D> {
         });
         // A protocol may end in `create`; then there is no machine.
         if let Err(SpawnError { cause: SpawnCause::Failed(error), .. }) = made {
-            test.note_failure(FailureCause::Error(&error).to_string());
+            test.record_failure(FailureCause::Error(&error).to_string());
         }
         test.settle();
         Driver { test, peer, notifier }

@@ -1,4 +1,4 @@
-//! `End`: what the two ends of a scripted stream share.
+//! `SharedEnd`: what the two ends of a scripted stream share.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use super::memory::{Readiness, Target, World};
 
 /// A handle of the state that both ends share.
 #[derive(Clone)]
-pub(super) struct End {
+pub(super) struct SharedEnd {
     pub(super) world: World,
     pub(super) state: Rc<RefCell<State>>,
 }
@@ -25,7 +25,7 @@ pub(super) struct State {
     /// How many of the incoming bytes are before the urgent one.
     pub(super) urgent_at: Option<usize>,
     /// What follows the incoming bytes.
-    pub(super) after: After,
+    pub(super) after: InputEnd,
     pub(super) read_max: usize,
     pub(super) written: Vec<u8>,
     /// How many more bytes the socket takes.
@@ -42,7 +42,7 @@ pub(super) struct State {
 }
 
 /// What happens just before a read.
-pub(super) type BeforeRead = Box<dyn FnOnce(&End)>;
+pub(super) type BeforeRead = Box<dyn FnOnce(&SharedEnd)>;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Connection {
@@ -52,7 +52,7 @@ pub(super) enum Connection {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum After {
+pub(super) enum InputEnd {
     /// More bytes may follow.
     Open,
     End,
@@ -78,14 +78,18 @@ pub struct Operations {
     pub registrations: usize,
 }
 
-impl End {
-    pub(super) fn new(world: &World, connection: Connection, address: Option<SocketAddr>) -> End {
+impl SharedEnd {
+    pub(super) fn new(
+        world: &World,
+        connection: Connection,
+        address: Option<SocketAddr>,
+    ) -> SharedEnd {
         let state = State {
             registered: None,
             connection,
             incoming: VecDeque::new(),
             urgent_at: None,
-            after: After::Open,
+            after: InputEnd::Open,
             read_max: usize::MAX,
             written: Vec::new(),
             room: usize::MAX,
@@ -98,7 +102,7 @@ impl End {
             address,
             before_read: None,
         };
-        End { world: world.clone(), state: Rc::new(RefCell::new(state)) }
+        SharedEnd { world: world.clone(), state: Rc::new(RefCell::new(state)) }
     }
 
     pub(super) fn with<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
@@ -120,9 +124,9 @@ impl End {
     }
 }
 
-impl End {
+impl SharedEnd {
     /// Decides an attempt to connect according to the target.
-    pub(super) fn settle(&self, target: Target) {
+    pub(super) fn decide(&self, target: Target) {
         self.with(|state| match target {
             Target::Accepts => state.connection = Connection::Connected,
             Target::Hangs => {}
@@ -132,8 +136,8 @@ impl End {
             }
         });
         match target {
-            Target::Accepts => self.world.note_connection(self.clone()),
-            Target::Hangs => self.world.note_hanging(self.clone()),
+            Target::Accepts => self.world.record_connection(self.clone()),
+            Target::Hangs => self.world.record_hanging(self.clone()),
             Target::Fails(_) | Target::FailsAtOnce(_) => {}
         }
     }
@@ -162,10 +166,10 @@ impl State {
             }
         };
         let is_refused = self.connection == Connection::Failed;
-        let is_failed = is_refused || matches!(self.after, After::Error(_));
-        add(!self.incoming.is_empty() || self.after != After::Open, EventSet::READABLE);
+        let is_failed = is_refused || matches!(self.after, InputEnd::Error(_));
+        add(!self.incoming.is_empty() || self.after != InputEnd::Open, EventSet::READABLE);
         add(self.room > 0 || self.write_error.is_some() || is_failed, EventSet::WRITABLE);
-        add(self.after != After::Open || is_refused, EventSet::READ_CLOSED);
+        add(self.after != InputEnd::Open || is_refused, EventSet::READ_CLOSED);
         add(self.write_error.is_some() || is_refused, EventSet::WRITE_CLOSED);
         add(is_failed || self.error.is_some(), EventSet::ERROR);
         add(self.urgent_at.is_some(), EventSet::URGENT);
@@ -192,11 +196,11 @@ impl State {
             return Ok(count);
         }
         match self.after {
-            After::Open => Err(ErrorKind::WouldBlock.into()),
-            After::End => Ok(0),
-            After::Error(kind) => {
+            InputEnd::Open => Err(ErrorKind::WouldBlock.into()),
+            InputEnd::End => Ok(0),
+            InputEnd::Error(kind) => {
                 // The error is reported once (`SO_ERROR`); further reads return the end.
-                self.after = After::End;
+                self.after = InputEnd::End;
                 self.error = None;
                 Err(kind.into())
             }

@@ -30,7 +30,7 @@ pub struct Door {
 #[derive(Default)]
 struct State {
     registered: Option<(Token, Interest)>,
-    waiting: VecDeque<Knock>,
+    waiting: VecDeque<QueuedAccept>,
     accepts: usize,
     polls: usize,
     is_dropped: bool,
@@ -46,7 +46,7 @@ impl Readiness for RefCell<State> {
     }
 }
 
-enum Knock {
+enum QueuedAccept {
     Connection(ScriptedSocket, Option<SocketAddr>),
     Error(io::Error),
 }
@@ -63,24 +63,24 @@ pub fn listener(world: &World) -> (ScriptedListener, Door) {
 impl Door {
     /// Connects: the socket waits to be accepted, with an edge.
     pub fn connect(&self) -> Peer {
-        self.knock_from(None)
+        self.connect_with_address(None)
     }
 
     /// Connects from an address, which the socket reports as that of its peer.
     pub fn connect_from(&self, address: SocketAddr) -> Peer {
-        self.knock_from(Some(address))
+        self.connect_with_address(Some(address))
     }
 
-    fn knock_from(&self, address: Option<SocketAddr>) -> Peer {
+    fn connect_with_address(&self, address: Option<SocketAddr>) -> Peer {
         let (socket, peer) = pair(&self.world);
         peer.end.with(|state| state.address = address);
-        self.knock(Knock::Connection(socket, address));
+        self.queue_accept(QueuedAccept::Connection(socket, address));
         peer
     }
 
     /// Makes an `accept` fail, in order with the connections.
     pub fn fail(&self, error: io::Error) {
-        self.knock(Knock::Error(error));
+        self.queue_accept(QueuedAccept::Error(error));
     }
 
     /// Takes the next connection as another listener of the same queue would, when several loops
@@ -89,8 +89,8 @@ impl Door {
         self.state.borrow_mut().waiting.pop_front().is_some()
     }
 
-    fn knock(&self, knock: Knock) {
-        self.state.borrow_mut().waiting.push_back(knock);
+    fn queue_accept(&self, entry: QueuedAccept) {
+        self.state.borrow_mut().waiting.push_back(entry);
         self.world.report(self.state.clone(), EventSet::READABLE);
     }
 
@@ -156,8 +156,8 @@ impl Listener for ScriptedListener {
         let mut state = self.state.borrow_mut();
         state.accepts += 1;
         match state.waiting.pop_front() {
-            Some(Knock::Connection(socket, address)) => Ok((socket, address)),
-            Some(Knock::Error(error)) => Err(error),
+            Some(QueuedAccept::Connection(socket, address)) => Ok((socket, address)),
+            Some(QueuedAccept::Error(error)) => Err(error),
             None => Err(io::ErrorKind::WouldBlock.into()),
         }
     }

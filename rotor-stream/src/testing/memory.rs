@@ -135,19 +135,19 @@ impl World {
         self.state.targets.borrow().get(address).copied().unwrap_or(refused)
     }
 
-    pub(super) fn note_connection(&self, end: impl Any) {
+    pub(super) fn record_connection(&self, end: impl Any) {
         self.state.accepted.borrow_mut().push(Box::new(end));
     }
 
-    pub(super) fn take_noted_connections<E: Any>(&self) -> Vec<E> {
+    pub(super) fn take_recorded_connections<E: Any>(&self) -> Vec<E> {
         ends(self.state.accepted.take())
     }
 
-    pub(super) fn note_hanging(&self, end: impl Any) {
+    pub(super) fn record_hanging(&self, end: impl Any) {
         self.state.hanging.borrow_mut().push(Box::new(end));
     }
 
-    pub(super) fn take_noted_hanging<E: Any>(&self) -> Vec<E> {
+    pub(super) fn take_recorded_hanging<E: Any>(&self) -> Vec<E> {
         ends(self.state.hanging.take())
     }
 
@@ -181,14 +181,14 @@ impl World {
         !self.state.edges.borrow().is_empty()
     }
 
-    fn is(&self, other: &World) -> bool {
+    fn is_same(&self, other: &World) -> bool {
         Rc::ptr_eq(&self.state, &other.state)
     }
 }
 
 /// Converts the noted ends back to their type.
-fn ends<E: Any>(noted: Vec<Box<dyn Any>>) -> Vec<E> {
-    noted.into_iter().filter_map(|end| end.downcast().ok()).map(|end| *end).collect()
+fn ends<E: Any>(recorded: Vec<Box<dyn Any>>) -> Vec<E> {
+    recorded.into_iter().filter_map(|end| end.downcast().ok()).map(|end| *end).collect()
 }
 
 impl Default for World {
@@ -232,7 +232,7 @@ impl MemoryHandle {
 
     /// Checks that `backend` belongs to this world.
     pub(super) fn check(backend: &dyn BackendHandle, world: &World) -> io::Result<()> {
-        if backend.expect::<MemoryHandle>("a scripted socket")?.world.is(world) {
+        if backend.expect::<MemoryHandle>("a scripted socket")?.world.is_same(world) {
             return Ok(());
         }
         Err(io::Error::new(

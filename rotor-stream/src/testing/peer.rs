@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 
 use rotor_core::EventSet;
 
-use super::end::{After, Connection, End, Operations};
+use super::end::{Connection, InputEnd, Operations, SharedEnd};
 use super::memory::{Target, World};
 
 /// The other end of a scripted socket: the actions of the peer, and what it has received.
@@ -14,7 +14,7 @@ use super::memory::{Target, World};
 /// [`Driver`](super::Driver).
 #[derive(Clone)]
 pub struct Peer {
-    pub(super) end: End,
+    pub(super) end: SharedEnd,
 }
 
 /// The actions of the peer.
@@ -38,13 +38,13 @@ impl Peer {
 
     /// Ends the peer's side, after the bytes it has sent: reads return 0 from then on.
     pub fn end(&self) {
-        self.end.with(|state| state.after = After::End);
+        self.end.with(|state| state.after = InputEnd::End);
         self.end.report(EventSet::READABLE | EventSet::READ_CLOSED);
     }
 
     /// Makes one read fail, after the bytes the peer has sent; then reads return the end.
     pub fn fail_read(&self, kind: ErrorKind) {
-        self.end.with(|state| state.after = After::Error(kind));
+        self.end.with(|state| state.after = InputEnd::Error(kind));
         self.end.report(EventSet::READABLE | EventSet::READ_CLOSED);
     }
 
@@ -52,7 +52,7 @@ impl Peer {
     /// now on.
     pub fn reset(&self) {
         self.end.with(|state| {
-            state.after = After::Error(ErrorKind::ConnectionReset);
+            state.after = InputEnd::Error(ErrorKind::ConnectionReset);
             state.write_error = Some(ErrorKind::BrokenPipe);
             state.error = Some(ErrorKind::ConnectionReset);
         });
@@ -95,7 +95,7 @@ impl Peer {
 
     /// Calls a function just before the machine's next read, for events between two of its calls.
     pub fn before_read(&self, f: impl FnOnce(&Peer) + 'static) {
-        let before = |end: &End| f(&Peer { end: end.clone() });
+        let before = |end: &SharedEnd| f(&Peer { end: end.clone() });
         self.end.with(|state| state.before_read = Some(Box::new(before)));
     }
 
@@ -126,7 +126,7 @@ impl Peer {
     pub fn decide(&self, target: Target) {
         let is_connecting = self.end.with(|state| state.connection == Connection::Connecting);
         assert!(is_connecting, "this attempt to connect was decided before");
-        self.end.settle(target);
+        self.end.decide(target);
         self.end.report_all(EventSet::EMPTY);
     }
 }
@@ -170,13 +170,13 @@ impl World {
     /// Returns the other ends of the connections that machines have made, oldest first; each is
     /// returned once.
     pub fn take_connections(&self) -> Vec<Peer> {
-        peers(self.take_noted_connections())
+        peers(self.take_recorded_connections())
     }
 
     /// Returns the other ends of the hanging attempts to connect, oldest first; each is returned
     /// once. [`Peer::decide`] decides them.
     pub fn take_hanging(&self) -> Vec<Peer> {
-        peers(self.take_noted_hanging())
+        peers(self.take_recorded_hanging())
     }
 }
 
@@ -191,6 +191,6 @@ impl fmt::Debug for Peer {
     }
 }
 
-fn peers(ends: Vec<End>) -> Vec<Peer> {
+fn peers(ends: Vec<SharedEnd>) -> Vec<Peer> {
     ends.into_iter().map(|end| Peer { end }).collect()
 }

@@ -15,7 +15,7 @@ pub struct ScriptedCalls<Q, R> {
     calls: Calls<Q, R>,
     /// The machine that the service wakes, which does nothing, in a loop of its own. A service
     /// lives as long as its machine.
-    _home: TestLoop<Home>,
+    _home: TestLoop<ServiceMachine>,
 }
 
 /// Makes a service for the machine or handler under test, and the calls to it. At most `bound`
@@ -65,11 +65,11 @@ pub struct ScriptedCalls<Q, R> {
 /// assert!(doubler.is_closed());
 /// ```
 pub fn service<Q, R>(bound: usize) -> (Service<Q, R>, ScriptedCalls<Q, R>) {
-    let mut home = TestLoop::<Home>::new(());
+    let mut home = TestLoop::<ServiceMachine>::new(());
     let mut made = None;
     home.add(|scope| {
         made = Some(scope.create_service(bound));
-        Response::ok(Home)
+        Response::ok(ServiceMachine)
     });
     let (service, calls) = made.expect("the machine was made");
     (service, ScriptedCalls { calls, _home: home })
@@ -96,9 +96,9 @@ impl<Q, R> fmt::Debug for ScriptedCalls<Q, R> {
 }
 
 /// The machine of the service.
-struct Home;
+struct ServiceMachine;
 
-impl Machine for Home {
+impl Machine for ServiceMachine {
     type Context = ();
     type Seed = Infallible;
 

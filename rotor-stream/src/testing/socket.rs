@@ -7,7 +7,7 @@ use std::net::{Shutdown, SocketAddr};
 use rotor_core::net::StreamSocket;
 use rotor_core::{BackendHandle, EventSet, Interest, Scope, Source, Token};
 
-use super::end::{Connection, End};
+use super::end::{Connection, SharedEnd};
 use super::memory::{MemoryHandle, Target, World};
 use super::peer::Peer;
 
@@ -17,7 +17,7 @@ use super::peer::Peer;
 /// write until `WouldBlock` gets stuck, and the test shows it. With `SHORT_READ_DRAINS`, a machine
 /// may treat a short read as the sign of an empty socket, as for kernel sockets.
 pub struct Scripted<const SHORT_READ_DRAINS: bool> {
-    end: End,
+    end: SharedEnd,
 }
 
 /// The usual scripted socket, which must be read until `WouldBlock`.
@@ -25,7 +25,7 @@ pub type ScriptedSocket = Scripted<false>;
 
 /// Makes a connected pair: the socket for the machine, the peer for the test.
 pub fn pair<const SHORT_READ_DRAINS: bool>(world: &World) -> (Scripted<SHORT_READ_DRAINS>, Peer) {
-    let end = End::new(world, Connection::Connected, None);
+    let end = SharedEnd::new(world, Connection::Connected, None);
     (Scripted { end: end.clone() }, Peer { end })
 }
 
@@ -78,7 +78,7 @@ impl<const D: bool> Source for Scripted<D> {
         });
         // A kernel reports the result of connecting only after registration.
         if is_connecting {
-            self.end.settle(target.unwrap_or(Target::Hangs));
+            self.end.decide(target.unwrap_or(Target::Hangs));
         }
         self.end.report_all(EventSet::EMPTY);
         Ok(())
@@ -99,7 +99,7 @@ impl<const D: bool> StreamSocket for Scripted<D> {
         if let Target::FailsAtOnce(kind) = world.target_at(target) {
             return Err(kind.into());
         }
-        Ok(Scripted { end: End::new(world, Connection::Connecting, Some(*target)) })
+        Ok(Scripted { end: SharedEnd::new(world, Connection::Connecting, Some(*target)) })
     }
 
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {

@@ -6,7 +6,7 @@ use rotor_core::net::StreamSocket;
 
 use super::BufferedIo;
 use crate::buf::BLOCK_BYTES;
-use crate::error::{Exception, is_gone};
+use crate::error::{Exception, is_connection_lost};
 use crate::status::{Flags, ReadSide};
 use crate::stream::pass::Pass;
 
@@ -20,19 +20,19 @@ const READ_BYTES_LARGE: usize = 4 * BLOCK_BYTES;
 
 /// The result of a read.
 pub(in crate::stream) enum ReadResult {
-    Some,
+    Data,
     /// Nothing can be read for now.
     Nothing,
     /// The end of the stream, in an orderly way or [not](ReadSide::Truncated).
     Ended,
     /// The connection is gone.
-    Gone(io::Error),
+    Lost(io::Error),
     /// Reading has failed; the connection still exists.
     Failed(io::Error),
 }
 
 /// The result of discarding input.
-pub(in crate::stream) enum Discarded {
+pub(in crate::stream) enum DiscardResult {
     /// There is no more for now, or the budget is used up.
     All,
     /// The peer has ended its side.
@@ -95,13 +95,13 @@ impl<S: StreamSocket> BufferedIo<S> {
                     // This is also set if the rest followed at once: after one message of a block
                     // and a header, the next such messages are each read in one call.
                     let was_filled = !is_short || self.input.len() >= BLOCK_BYTES;
-                    self.status.flags.set(Flags::WAS_FILLED, was_filled);
-                    return ReadResult::Some;
+                    self.status.flags.set(Flags::LAST_READ_WAS_FULL, was_filled);
+                    return ReadResult::Data;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.status.readable = false;
-                    let is_behind = self.socket.wants_write();
-                    self.status.flags.set(Flags::READS_BEHIND_WRITE, is_behind);
+                    let waits_for_write = self.socket.wants_write();
+                    self.status.flags.set(Flags::READ_WAITS_FOR_WRITE, waits_for_write);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
@@ -110,8 +110,8 @@ impl<S: StreamSocket> BufferedIo<S> {
                 }
                 Err(error) => {
                     self.end_reading(ReadSide::Ended);
-                    return if is_gone(&error) {
-                        ReadResult::Gone(error)
+                    return if is_connection_lost(&error) {
+                        ReadResult::Lost(error)
                     } else {
                         ReadResult::Failed(error)
                     };
@@ -123,7 +123,7 @@ impl<S: StreamSocket> BufferedIo<S> {
 
     /// Returns whether there may be something to read.
     #[inline]
-    pub(in crate::stream) fn may_hold_more(&self) -> bool {
+    pub(in crate::stream) fn may_be_readable(&self) -> bool {
         self.status.readable
     }
 
@@ -138,11 +138,11 @@ impl<S: StreamSocket> BufferedIo<S> {
     pub(in crate::stream) fn read_ahead(&mut self, pass: &mut Pass) {
         while self.input.len() < self.status.config.input_max {
             match self.read(pass) {
-                ReadResult::Some => {}
+                ReadResult::Data => {}
                 // The next read will find the end again.
                 ReadResult::Nothing | ReadResult::Ended => return,
                 // It is reported after the earlier input has been delivered.
-                ReadResult::Gone(error) => return self.break_off(error),
+                ReadResult::Lost(error) => return self.record_write_error(error),
                 ReadResult::Failed(error) => {
                     return log::debug!("a connection cannot be read from: {error}");
                 }
@@ -163,7 +163,7 @@ impl<S: StreamSocket> BufferedIo<S> {
     /// would be lent more memory than it may hold.
     #[inline]
     fn read_room(&self) -> usize {
-        if self.status.flags.has(Flags::WAS_FILLED) && self.input.is_empty() {
+        if self.status.flags.has(Flags::LAST_READ_WAS_FULL) && self.input.is_empty() {
             READ_BYTES_LARGE
         } else {
             READ_BYTES_MIN
@@ -187,7 +187,7 @@ impl<S: StreamSocket> BufferedIo<S> {
     /// Notes that from now on a short read does not mean that the socket is empty, and that reading
     /// must go on.
     #[cold]
-    pub(super) fn note_hang_up(&mut self) {
+    pub(super) fn mark_hang_up(&mut self) {
         if !self.status.read_side.has_ended() {
             self.status.read_side = ReadSide::HangUpSeen;
             self.status.readable = true;
@@ -199,23 +199,23 @@ impl<S: StreamSocket> BufferedIo<S> {
         &mut self,
         pass: &mut Pass,
         left: &mut u64,
-    ) -> Result<Discarded, io::Error> {
+    ) -> Result<DiscardResult, io::Error> {
         loop {
             self.input.clear();
             // The minimum room is enough for bytes that are discarded.
-            self.status.flags.set(Flags::WAS_FILLED, false);
+            self.status.flags.set(Flags::LAST_READ_WAS_FULL, false);
             // A peer that sends without end gets no larger share of the loop than others.
             if pass.is_spent(&self.status) {
-                return Ok(Discarded::All);
+                return Ok(DiscardResult::All);
             }
             match self.read(pass) {
-                ReadResult::Some => match left.checked_sub(self.input.len() as u64) {
+                ReadResult::Data => match left.checked_sub(self.input.len() as u64) {
                     Some(fewer) => *left = fewer,
-                    None => return Ok(Discarded::TooMuch),
+                    None => return Ok(DiscardResult::TooMuch),
                 },
-                ReadResult::Nothing => return Ok(Discarded::All),
-                ReadResult::Ended => return Ok(Discarded::Ended),
-                ReadResult::Gone(error) | ReadResult::Failed(error) => return Err(error),
+                ReadResult::Nothing => return Ok(DiscardResult::All),
+                ReadResult::Ended => return Ok(DiscardResult::Ended),
+                ReadResult::Lost(error) | ReadResult::Failed(error) => return Err(error),
             }
         }
     }

@@ -9,7 +9,7 @@ use rotor_core::net::StreamSocket;
 
 use super::BufferedIo;
 use crate::least_rate::RateWatch;
-use crate::output::End;
+use crate::output::EndState;
 use crate::status::Flags;
 use crate::stream::pass::Pass;
 
@@ -26,9 +26,9 @@ pub(in crate::stream) enum WriteResult {
 impl<S: StreamSocket> BufferedIo<S> {
     /// Notes that writing has failed: no more output can be written, but there may be input.
     #[cold]
-    pub(in crate::stream) fn break_off(&mut self, error: io::Error) {
-        self.broken = Some(error);
-        self.note_hang_up();
+    pub(in crate::stream) fn record_write_error(&mut self, error: io::Error) {
+        self.write_error = Some(error);
+        self.mark_hang_up();
     }
 
     /// Writes the output, as far as the socket takes it; makes a wrapping socket write what it
@@ -44,7 +44,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         // Until the socket reports that it is full: only then is an edge sure to follow.
         while self.status.writable && !self.output.is_empty() && pass.write_left > 0 {
             if self.socket.wants_read() {
-                progress |= self.may_read_in_passing();
+                progress |= self.mark_readable_during_write();
             }
             match self.output.write_to(&mut self.socket, pass.write_left) {
                 Ok(count) => {
@@ -65,13 +65,13 @@ impl<S: StreamSocket> BufferedIo<S> {
             Err(error) => return WriteResult::Failed(error),
         }
         // Not before the last byte has left a wrapping socket, too, or the end would overtake it.
-        if self.output.end() == End::Wanted && !self.has_output() {
+        if self.output.end_state() == EndState::Requested && !self.has_output() {
             match self.shutdown() {
                 Ok(()) => {}
                 Err(error) => return WriteResult::Failed(error),
             }
         }
-        self.watch(|io| unsent.saturating_sub(io.unsent_len()), now);
+        self.watch_write_rate(|io| unsent.saturating_sub(io.unsent_len()), now);
         match progress {
             false => WriteResult::Nothing,
             true if self.has_output() => WriteResult::Progress,
@@ -82,7 +82,7 @@ impl<S: StreamSocket> BufferedIo<S> {
     /// Notes that a wrapping socket, which reads in order to write, may read more than it needs for
     /// that; no event reports what it holds then. Returns whether something may be there.
     #[cold]
-    fn may_read_in_passing(&mut self) -> bool {
+    fn mark_readable_during_write(&mut self) -> bool {
         self.assume_readable();
         self.status.readable
     }
@@ -94,7 +94,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         pass: &mut Pass,
         now: impl Fn() -> Time,
     ) -> io::Result<()> {
-        if !self.status.writable || self.output.end() != End::Wanted {
+        if !self.status.writable || self.output.end_state() != EndState::Requested {
             return Ok(());
         }
         let unsent = self.unsent_len();
@@ -107,7 +107,7 @@ impl<S: StreamSocket> BufferedIo<S> {
             Some(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
             Some(Err(error)) => return Err(error),
         }
-        self.watch(|io| unsent.saturating_sub(io.unsent_len()), now);
+        self.watch_write_rate(|io| unsent.saturating_sub(io.unsent_len()), now);
         Ok(())
     }
 
@@ -142,9 +142,9 @@ impl<S: StreamSocket> BufferedIo<S> {
         // The socket may have had to write before it could read; no edge reports that it can read
         // now. Its bytes may have been written before the output just now, not only in this flush.
         let may_read =
-            self.status.flags.has(Flags::READS_BEHIND_WRITE) && !self.socket.wants_write();
+            self.status.flags.has(Flags::READ_WAITS_FOR_WRITE) && !self.socket.wants_write();
         if may_read {
-            self.status.flags.set(Flags::READS_BEHIND_WRITE, false);
+            self.status.flags.set(Flags::READ_WAITS_FOR_WRITE, false);
             self.status.readable = !self.status.read_side.has_ended();
         }
         Ok(may_read || held && !self.status.flags.has(Flags::HOLDS_OUTPUT))
@@ -155,7 +155,7 @@ impl<S: StreamSocket> BufferedIo<S> {
     fn shutdown(&mut self) -> io::Result<()> {
         loop {
             match self.socket.shutdown(Shutdown::Write) {
-                Ok(()) => self.output.set_end(End::Told),
+                Ok(()) => self.output.set_end_state(EndState::ShutDown),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.status.flags.set(Flags::HOLDS_OUTPUT, true);
                     self.status.writable = false;
@@ -165,7 +165,7 @@ impl<S: StreamSocket> BufferedIo<S> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 // The peer is gone; reading will report how.
                 Err(error) if error.kind() == io::ErrorKind::NotConnected => {
-                    self.output.set_end(End::Told)
+                    self.output.set_end_state(EndState::ShutDown)
                 }
                 Err(error) => return Err(error),
             }
@@ -175,22 +175,22 @@ impl<S: StreamSocket> BufferedIo<S> {
 
     /// Watches waiting output. `taken` returns how much of it has left since the last call.
     #[inline]
-    pub(in crate::stream) fn watch(
+    pub(in crate::stream) fn watch_write_rate(
         &mut self,
         taken: impl FnOnce(&Self) -> usize,
         now: impl Fn() -> Time,
     ) {
         if !self.has_output() {
-            self.taking = RateWatch::NONE;
+            self.write_rate = RateWatch::NONE;
             return;
         }
-        let rate = self.status.config.flush_rate(self.output.end() == End::Open);
+        let rate = self.status.config.flush_rate(self.output.end_state() == EndState::Open);
         // Begins only now: output that a socket takes at once is not watched.
-        if self.taking == RateWatch::NONE {
-            self.taking = RateWatch::new(rate, now());
+        if self.write_rate == RateWatch::NONE {
+            self.write_rate = RateWatch::new(rate, now());
         } else {
             let taken = taken(self) as u64;
-            self.taking.pass(taken, rate, now());
+            self.write_rate.pass(taken, rate, now());
         }
     }
 
@@ -198,6 +198,6 @@ impl<S: StreamSocket> BufferedIo<S> {
     /// now be taken within [`close_timeout`](crate::StreamConfig::close_timeout), unless it is due
     /// sooner.
     pub(in crate::stream) fn hasten(&mut self, now: Time) {
-        self.taking.hasten(now + self.status.config.close_timeout);
+        self.write_rate.hasten(now + self.status.config.close_timeout);
     }
 }
