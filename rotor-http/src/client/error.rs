@@ -339,7 +339,7 @@ mod tests {
     use crate::h1::HeadError;
 
     #[test]
-    fn every_error_says_whose_fault_it_is_and_what_a_gateway_answers() {
+    fn every_error_has_its_fault_and_gateway_status() {
         let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
         let cause = || Arc::new(refused());
         let shaking =
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_may_have_done_depends_on_what_it_was_sent() {
+    fn the_sent_part_decides_whether_a_request_may_have_been_processed() {
         let exact = |error: ClientError, now, before| {
             let error = error.with_sent(Sent { now, before });
             (format!("{error:?}"), error.may_have_been_processed())

@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_request_holds_is_above_all_its_body() {
+    fn the_held_bytes_of_a_request_are_mostly_its_body() {
         let held = |fetch: Fetch<()>| fetch.held_bytes();
         let small = held(Fetch::get("/").host("example.com"));
         assert!((1..1_000).contains(&small), "{small}");
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_that_redirects_says_where_to() {
+    fn a_redirect_is_resolved_against_the_requested_url() {
         let asked: Url = "http://a/b/c?d".parse().expect("a URL");
         for status in [301, 302, 303, 307, 308] {
             let to = fetched(status, Some(b"../e")).redirect(&asked).expect("it redirects");

@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_comes_apart() {
+    fn a_url_is_split_into_its_parts() {
         for (text, name, port, authority, target) in [
             ("http://a", "a", 80, "a", "/"),
             ("http://a/", "a", 80, "a", "/"),
@@ -273,7 +273,7 @@ mod tests {
     /// The examples of RFC 3986 §5.4, as far as their scheme is one of HTTP and their path a
     /// server's.
     #[test]
-    fn a_reference_is_resolved_where_it_stands() {
+    fn a_reference_is_resolved_against_its_base() {
         let base: Url = "http://a/b/c/d;p?q".parse().expect("a URL");
         for (reference, expected) in [
             ("http://g", "http://g/"),
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_that_leads_nowhere_is_refused() {
+    fn an_invalid_reference_is_rejected() {
         let base: Url = "http://a/b".parse().expect("a URL");
         for (reference, expected) in [
             ("mailto:a@b", UrlError::Scheme),
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused_with_the_reason() {
+    fn an_invalid_url_is_rejected_with_the_reason() {
         for (text, expected) in [
             ("", UrlError::Scheme),
             ("a", UrlError::Scheme),

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_every_length_are_what_the_standard_library_writes() {
+    fn numbers_of_every_length_match_the_standard_library() {
         let powers = (0..20).map(|digits| 10u64.pow(digits));
         let around = powers.flat_map(|power| [power - 1, power, power + 1, power.wrapping_mul(7)]);
         for number in around.chain([u64::MAX - 1, u64::MAX]) {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn every_four_digits_are_right_in_both_halves_of_the_word() {
+    fn every_four_digit_group_is_right_in_both_halves_of_the_word() {
         for four in 0..10_000 {
             for number in [four, 10_000 * four, 10_000 * four + 9_999 - four] {
                 assert_eq!(Number::decimal(number).as_bytes(), number.to_string().as_bytes());

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_framed_by_what_it_announces() {
+    fn a_request_is_framed_by_its_length_and_its_codings() {
         let http11 =
             |lengths: &[&str], codings: &[&str]| request(Version::Http11, lengths, codings);
         assert_eq!(http11(&[], &[]), Ok(Body::Empty));
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_frames_nothing_must_be_well_formed_all_the_same_but_in_front_of_a_tunnel() {
+    fn framing_fields_are_checked_without_a_body_except_before_a_tunnel() {
         let head = |status, method, fields: &FramingFields| {
             let status = Status::new(status).expect("a status");
             body_of(Message::Response { status, method }, Version::Http11, fields)

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn every_head_is_read_whole_and_no_part_of_one_is() {
+    fn only_complete_heads_are_read() {
         for head in HEADS {
             let len = head.windows(4).position(|window| window == b"\r\n\r\n").expect("a head") + 4;
             for end in 0..=head.len() {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_byte_stands_anywhere_the_answer_is_that_of_scanner_and_httparse() {
+    fn the_lexer_agrees_with_scanner_and_httparse_on_any_altered_head() {
         let mut read = 0;
         for head in HEADS {
             for at in 0..head.len() {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn no_limit_is_passed_that_the_scanner_keeps() {
+    fn the_lexer_keeps_the_limits_of_the_scanner() {
         for head in HEADS {
             for n in 0..=80 {
                 for limits in [

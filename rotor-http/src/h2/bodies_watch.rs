@@ -65,7 +65,7 @@ mod tests {
     use crate::h2::frame_writer::frame_header;
 
     #[test]
-    fn each_octet_of_data_counts_once_as_it_comes() {
+    fn each_byte_of_data_counts_once_on_arrival() {
         let second = |number| Time::ZERO + Duration::from_secs(number);
         let limits = Limits::new().body_grace(Duration::from_secs(100)).body_rate_min(1);
         let late = |watch: &BodiesWatch| watch.until(65_535, 0, &limits, second(0));
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn none_is_late_whose_peer_may_not_send_or_may_not_know_that_it_may() {
+    fn no_body_is_late_while_its_peer_may_be_unable_to_send() {
         let second = |number| Time::ZERO + Duration::from_secs(number);
         let limits = Limits::new().body_grace(Duration::from_secs(5)).body_rate_min(100);
         let watch = BodiesWatch::new(&limits, second(0));

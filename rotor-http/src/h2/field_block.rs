@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_has_so_many_octets_and_no_more() {
+    fn a_block_is_limited_in_bytes() {
         for (more, refused) in [(3, None), (4, None), (5, Some(ErrorCode::EnhanceYourCalm))] {
             let mut block = block(6);
             assert_eq!(code(block.push(&vec![b'y'; more], BOUNDS)), refused, "6 and {more}");
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_has_so_many_continuations_however_short() {
+    fn a_block_is_limited_in_continuations_however_short() {
         let mut block = block(0);
         for _ in 0..BOUNDS.continuations_max {
             assert_eq!(code(block.push(b"", BOUNDS)), None);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_there_once_all_of_it_is() {
+    fn a_frame_is_returned_once_it_is_complete() {
         let mut input = frame_header(4, kind::PING, flag::ACK, 0).to_vec();
         input.extend_from_slice(b"pingmore");
         for len in 0..FRAME_HEADER_BYTES + 4 {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_is_too_long_is_refused_by_its_header() {
+    fn an_oversized_frame_is_rejected_by_its_header() {
         let allowed = frame_header(PAYLOAD_BYTES_MAX, kind::DATA, 0, 1);
         assert_eq!(whole_frame(&allowed, None), Ok(None));
         let longer = frame_header(PAYLOAD_BYTES_MAX + 1, kind::DATA, 0, 1);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_its_continuation_comes_into_a_block() {
+    fn only_a_continuation_may_follow_an_incomplete_block() {
         let block = block(1);
         for (kind, stream, may_come) in [
             (kind::CONTINUATION, 5, true),

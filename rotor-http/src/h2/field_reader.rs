@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_the_same_in_one_frame_and_in_several() {
+    fn a_block_decodes_the_same_from_one_frame_and_from_several() {
         let bytes = block(&[("a", "b"), ("c", "d")]);
         let (mut whole, bounds) = (FieldList::new(), bounds());
         assert_eq!(FieldReader::new().read(&bytes, &mut whole, &bounds), Ok(()));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn no_frame_but_its_own_comes_into_a_block() {
+    fn a_frame_that_interrupts_a_block_is_rejected() {
         let mut reader = FieldReader::new();
         let input = frame_header(0, kind::PING, 0, 0);
         assert_eq!(code(reader.whole_frame(&input)), None);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_block_says_whether_it_is_a_flood() {
+    fn an_invalid_block_is_a_compression_error_or_a_flood() {
         let value = "v".repeat(500);
         let large = block(&[("a", &value)]);
         for (bytes, continuations, expected) in [
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_keeps_what_its_bounds_allow_and_decodes_four_times_as_much() {
+    fn a_list_holds_its_bounds_and_decodes_four_times_as_much() {
         // Octets with 32 for each field: 100 are kept and 400 decoded.
         for (len, is_truncated, expected) in [
             (67, false, None),

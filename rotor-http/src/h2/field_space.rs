@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_at_rest_holds_nothing_and_the_next_has_its_memory() {
+    fn released_space_is_empty_and_the_next_user_gets_its_memory() {
         let (mut first, mut second) = (FieldSpace::new(), FieldSpace::new());
         first.acquire();
         first.list.push_named(b"name", 0..0);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn much_memory_is_not_kept() {
+    fn large_memory_is_not_retained() {
         let mut space = FieldSpace::new();
         for (len, is_retained) in [(RETAINED_BYTES_MAX, true), (RETAINED_BYTES_MAX + 1, false)] {
             space.block = Vec::with_capacity(len);

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn white_space_around_a_value_which_no_field_of_http2_may_have_is_not_sent() {
+    fn whitespace_around_a_value_is_not_sent() {
         let (mut encoder, mut block) = (HpackEncoder::new(), Vec::new());
         let text = b"A:   b\r\nC: d \t\r\nE: \t f g \r\nH:  \r\n";
         encode_trailers(text, &mut encoder, &mut block);

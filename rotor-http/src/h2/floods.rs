@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_then_as_time_allows_and_no_more_than_a_burst_is_saved() {
+    fn a_bucket_allows_a_burst_then_its_rate_and_saves_one_burst_at_most() {
         let mut bucket = Bucket::full(RATE, at(0));
         let taken = |bucket: &mut Bucket, millis| {
             (0..100).take_while(|_| bucket.take(1, RATE, at(millis))).count()
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_over_is_not_kept_for_a_second_burst() {
+    fn surplus_tokens_are_not_saved_for_a_second_burst() {
         for (first, then) in [(0, 10), (1, 10), (9, 10), (10, 10)] {
             let mut bucket = Bucket::full(RATE, at(0));
             assert!(bucket.take(first, RATE, at(0)));
@@ -278,14 +278,14 @@ mod tests {
     }
 
     #[test]
-    fn time_is_not_lost_to_those_that_try_often() {
+    fn frequent_attempts_do_not_slow_the_refill() {
         let mut bucket = Bucket::full(RATE, at(0));
         let taken = (0..10_000).filter(|millis| bucket.take(1, RATE, at(*millis))).count();
         assert!((28..=30).contains(&taken), "{taken} in ten seconds");
     }
 
     #[test]
-    fn what_is_sent_gives_back_no_more_than_a_burst() {
+    fn restored_tokens_never_exceed_a_burst() {
         let mut bucket = Bucket::full(RATE, at(0));
         for (back, count) in [(0, 10), (3, 3), (10, 10), (11, 10), (u32::MAX, 10)] {
             bucket.restore(back, RATE);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_data_that_ends_its_stream_and_one_of_enough_octets_are_none() {
+    fn final_and_large_data_frames_are_no_nuisance() {
         use Nuisance::{EmptyData, SmallData, TinyData};
         for (bytes, nuisance) in [
             (0, Some(EmptyData)),
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_grows_by_little_is_one() {
+    fn a_small_window_update_is_a_nuisance() {
         for (bytes, nuisance) in [
             (1, Some(Nuisance::ControlFrame)),
             (1023, Some(Nuisance::ControlFrame)),
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn each_nuisance_counts_where_it_belongs() {
+    fn each_nuisance_counts_in_its_own_bucket() {
         let rate = |burst| Rate { burst, per_second: 0 };
         let limits = FloodLimits {
             resets: rate(3),

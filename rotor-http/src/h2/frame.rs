@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_read_once_all_of_it_is_there_and_the_reserved_bit_is_ignored() {
+    fn a_header_is_read_once_complete_and_its_reserved_bit_is_ignored() {
         let bytes = [1, 2, 3, 4, 5, 0x80, 0, 0, 7, 8];
         for len in 0..9 {
             assert_eq!(FrameHeader::read(&bytes[..len]), None);
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_are_well_formed() {
+    fn well_formed_frames_are_read() {
         let (data, ping) = ([0, 0, 0, 9, 1, 2, 3, 4], *b"12345678");
         for (kind, flags, stream, payload, frame) in [
             (0, 0, 1, &b"ab"[..], Frame::Data { data: b"ab", is_end: false }),
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_are_not() {
+    fn malformed_frames_are_rejected() {
         for (kind, flags, stream, payload, code, costs_stream) in [
             (0, 0, 0, &b""[..], ProtocolError, false),
             (0, 8, 1, b"", FrameSizeError, false),

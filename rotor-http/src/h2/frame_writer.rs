@@ -67,7 +67,7 @@ mod tests {
     use crate::h2::frame::{Frame, FrameHeader};
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_frames_are_read_back() {
         let mut pairs = Vec::new();
         settings(&[(4, 65_536)], &mut pairs);
         let data = *b"01234567";

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_goes_back_to_both_windows_and_what_is_wanted_to_that_of_all() {
+    fn taken_bytes_return_to_both_windows_and_wanted_ones_to_the_shared_one() {
         for (untaken, is_wanted, expected) in [
             (60, false, (0, 0)),
             (40, false, (20, 20)),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_goes_back_twice_and_nothing_stays_behind() {
+    fn every_byte_returns_to_the_shared_window_exactly_once() {
         let (mut intake, mut connection) = (Intake::new(100, None), connection(70));
         intake.count_frame(60).expect("there are as many");
         intake.release(50, true, &mut connection);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_takes_so_much_and_answers_for_what_is_beyond() {
+    fn bytes_beyond_the_window_are_an_error_and_are_still_returned() {
         for (bytes, result) in
             [(99, Ok(())), (100, Ok(())), (101, Err(ErrorCode::FlowControlError))]
         {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_as_long_as_was_announced() {
+    fn a_body_must_have_its_announced_length() {
         const WRONG: Result<(), ErrorCode> = Err(ErrorCode::ProtocolError);
         for (length, pieces, last, may_end) in [
             (None, &[][..], Ok(()), true),

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wishes_are_read_and_the_last_counts() {
+    fn priorities_are_read_and_the_last_member_counts() {
         for (value, urgency, is_incremental) in [
             ("", 3, false),
             ("u=0", 0, false),

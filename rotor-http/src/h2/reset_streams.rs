@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_much_as_was_allowed_may_come_and_nothing_after_its_end() {
+    fn a_reset_stream_receives_up_to_its_window_and_nothing_after_its_end() {
         let mut reset_streams = ResetStreams::default();
         reset_streams.record(1, 10);
         reset_streams.record(3, 10);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_are_not_remembered_for_ever() {
+    fn only_the_latest_reset_streams_are_recorded() {
         let mut reset_streams = ResetStreams::default();
         let count = RESET_STREAMS_MAX as u32;
         (0..=count).for_each(|stream| reset_streams.record(stream, 1));

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_response_is_follows_from_its_fields() {
+    fn a_response_is_classified_by_its_fields() {
         let (get, head) = (Method::Get, Method::Head);
         let long = "x".repeat(9000);
         for (fields, method, is_end, expected) in [

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_urgent_first_then_in_order_or_by_turns() {
+    fn urgent_streams_go_first_then_in_order_or_in_turns() {
         assert_eq!(order(&[(5, 3, false, 2), (3, 3, false, 2), (1, 3, false, 1)]), [1, 3, 3, 5, 5]);
         assert_eq!(order(&[(1, 3, true, 3), (3, 3, true, 2), (5, 3, true, 1)]), [1, 3, 5, 1, 3, 1]);
         assert_eq!(order(&[(1, 7, false, 1), (3, 0, true, 2), (5, 3, false, 1)]), [3, 3, 5, 1]);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_removed_from_where_it_is_and_once() {
+    fn a_stream_is_removed_once_and_only_with_its_own_priority() {
         let mut schedule = Schedule::new();
         let incremental = Priority { urgency: 3, is_incremental: true };
         schedule.insert(1, incremental);

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_each_counts_and_others_are_ignored() {
+    fn the_last_value_of_a_setting_counts_and_unknown_ones_are_ignored() {
         let defaults = PeerSettings::default();
         for (pairs, settings, change) in [
             (&[][..], defaults, 0),

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sends_enough_is_waited_for_and_no_longer_than_that() {
+    fn a_peer_that_sends_enough_gets_more_time_up_to_a_limit() {
         for (least, arrived, expected) in [
             (100, &[(99, 0)][..], &[true][..]),
             (100, &[(100, 0), (199, 0)], &[false, true]),
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_acknowledged_is_not_waited_for() {
+    fn acknowledged_settings_have_no_deadline() {
         let mut watch = SettingsWatch::begin(TIME, Time::ZERO);
         assert_eq!(watch.until(), Time::ZERO + TIME);
         watch.stop();

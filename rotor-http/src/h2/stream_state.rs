@@ -89,7 +89,7 @@ mod tests {
     use StreamState::{Closed, HalfClosedLocal, HalfClosedRemote, Open};
 
     #[test]
-    fn the_table_of_the_rfc() {
+    fn stream_states_follow_the_table_of_the_rfc() {
         let events = [
             Received { is_end: false },
             Received { is_end: true },

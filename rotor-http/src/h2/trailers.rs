@@ -39,7 +39,7 @@ mod tests {
     use crate::h2::hpack::{Bounds, HpackDecoder, HpackEncoder};
 
     #[test]
-    fn fields_are_trailers_unless_they_could_not_stand_in_a_head() {
+    fn fields_are_trailers_unless_they_are_invalid_in_a_head() {
         let bounds = Bounds { list_bytes_max: 4096, fields_max: 9, decoded_bytes_max: 4096 };
         for (name, value, is_good) in [
             ("grpc-status", "0", true),

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_send_window_is_taken_and_changed_and_never_beyond_its_bound() {
+    fn a_send_window_is_taken_and_changed_up_to_its_bound() {
         let mut window = SendWindow::new(10);
         window.take(4);
         assert_eq!(window.credit(), 6);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_peer_is_told_once_half_was_released_or_as_much_as_it_may_still_send() {
+    fn an_update_is_due_at_half_the_window_or_at_the_remaining_credit() {
         let mut window = ReceiveWindow::new(100);
         assert_eq!(window.take(101), Err(ErrorCode::FlowControlError));
         assert_eq!(window.take(50), Ok(()));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_of_which_the_peer_does_not_know_is_owed() {
+    fn a_window_that_the_peer_does_not_know_is_announced() {
         let mut window = ReceiveWindow::with_known(65_535, 1 << 20);
         assert_eq!(window.update(), Some((1 << 20) - 65_535));
         assert_eq!(window.left(), 1 << 20);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_taken_and_released_the_ledger_of_the_peer_agrees() {
+    fn both_sides_agree_after_any_sequence_of_takes_and_releases() {
         let mut window = ReceiveWindow::new(1000);
         let (mut peers, mut held) = (1000u32, 0usize);
         for round in 0..10_000usize {

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_is_timed_while_its_windows_allow_less_than_a_step_of_what_waits() {
+    fn a_peer_is_timed_while_its_windows_allow_less_than_a_step() {
         for (waiting, allowed, is_timed) in [
             (0, 0, false),
             (1, 0, true),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn time_runs_on_for_who_is_held_up_and_anew_for_who_was_not() {
+    fn a_deadline_runs_on_while_blocked_and_starts_anew_after_that() {
         let mut watch = WindowWatch::NONE;
         watch.update(1000, 0, &limits(), second(1));
         watch.update(1000, 50, &limits(), second(5));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_others_has_as_long_as_they_get_on() {
+    fn an_extension_only_moves_a_running_deadline_forward() {
         let mut watch = WindowWatch::NONE;
         watch.extend_until(second(9));
         assert_eq!(watch.until(), Time::NEVER, "nobody was timed");
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_excused_while_its_own_window_is_open_and_that_of_all_is_being_opened() {
+    fn a_stream_with_an_open_window_is_exempt_while_the_shared_one_opens() {
         let mut granted = GrantWatch::new(&limits(), second(0));
         for piece in [50, 50, 99] {
             granted.count_granted(piece, &limits(), second(5));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rate_nobody_is_timed() {
+    fn without_a_rate_no_peer_is_timed() {
         let mut watch = WindowWatch::NONE;
         watch.update(1000, 0, &limits().response_rate_min(0), second(1));
         assert_eq!(watch.until(), Time::NEVER);

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_and_ports_come_apart() {
+    fn hosts_and_ports_are_split() {
         for (text, host, port) in [
             ("a", "a", None),
             ("example.com:8080", "example.com", Some(8080)),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn invalid_authorities_are_rejected() {
         for text in [
             "",
             ":",

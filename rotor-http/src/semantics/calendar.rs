@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn each_day_of_ten_thousand_years_is_the_one_that_another_calendar_says() {
+    fn each_day_of_ten_thousand_years_agrees_with_another_calendar() {
         let mut other = time::Date::from_calendar_date(0, time::Month::January, 1).ok();
         let mut days = Date { year: 0, month: 1, day: 1 }.to_days().expect("there was one");
         while let Some(date) = other {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_day_has_no_number() {
+    fn an_invalid_date_has_no_day_number() {
         for (year, month, day) in [
             (1994, 2, 29),
             (1900, 2, 29),

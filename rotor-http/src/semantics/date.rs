@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn a_formatted_date_is_parsed_back() {
         for second in [0, 1, 951_782_400, EXAMPLE, NOW, 4_102_444_800, LAST_SECOND] {
             assert_eq!(parse_date(&format_date(second), NOW), Some(second));
         }
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_dates_are_none() {
+    fn malformed_dates_are_none() {
         for text in [
             "",
             ",",

@@ -366,7 +366,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_cause_is_kept_and_not_printed_twice() {
+    fn every_cause_is_retained_and_not_printed_twice() {
         let error = RequestError::from(HeadError::TooLarge);
         assert_eq!(error.to_string(), "the head is malformed or too large");
         assert_eq!(error.reason().to_string(), "the head is too large");

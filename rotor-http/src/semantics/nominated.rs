@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_work_grows_with_what_is_nominated_not_with_that_times_the_fields() {
+    fn the_work_grows_with_the_options_not_with_options_times_fields() {
         // As many as fit into a head of 16 KiB with 99 other fields.
         let fields: Vec<String> = (0..99).map(|number| format!("X-{number}")).collect();
         let options: Vec<String> = (0..5_000).map(|number| format!("{number:x}")).collect();

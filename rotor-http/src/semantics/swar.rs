@@ -171,7 +171,7 @@ mod tests {
     use crate::semantics::grammar::parse_decimal;
 
     #[test]
-    fn the_last_digits_are_within_bounds_if_the_number_is_that_they_are_one_by_one() {
+    fn a_range_check_of_digits_agrees_with_parsing_them() {
         let bounds = [(0, 99_999_999), (1, 65_535), (80, 8_080), (7, 7), (99_999_999, 99_999_999)];
         let is_within = |bytes: [u8; 8], digits| {
             bounds.map(|(least, most): (u64, u64)| {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_byte_stands_anywhere_a_run_is_as_long_as_one_looked_at_byte_by_byte() {
+    fn scans_by_words_agree_with_scans_byte_by_byte() {
         for len in 0..=35 {
             for at in 0..len {
                 for byte in 0..=255 {

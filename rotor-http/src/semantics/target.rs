@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_that_does_not_go_with_the_method_is_refused() {
+    fn a_form_that_does_not_match_the_method_is_rejected() {
         for (method, text) in [
             (Method::Get, "*"),
             (Method::Options, "*/x"),

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_weight_is_read_in_thousandths_and_nothing_else_is_one() {
+    fn a_weight_is_parsed_in_thousandths_and_anything_else_is_none() {
         for (text, expected) in [
             ("0", 0),
             ("0.", 0),

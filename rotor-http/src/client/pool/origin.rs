@@ -361,7 +361,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_lacked_is_what_waits_beyond_what_is_on_its_way() {
+    fn a_shortage_is_what_waits_beyond_the_expected_connections() {
         for (waiting, repeated, connecting, woken, lack) in [
             (0, 0, 0, 0, Lack::Nothing),
             (1, 0, 0, 0, Lack::Connection),
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_used_last_is_woken_and_the_one_used_longest_ago_ends() {
+    fn the_most_recently_used_is_woken_and_the_longest_idle_ends() {
         let mut origin: Origin<u32, MemberId> = Origin::new(false);
         for (moment, id) in [(5, 1), (6, 3), (7, 2)] {
             origin.connect(id);

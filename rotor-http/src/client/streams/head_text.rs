@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_encoded_once_it_is_whole_without_what_governs_a_connection() {
+    fn a_complete_head_is_encoded_without_connection_fields() {
         let text =
             b"GET /a?b HTTP/1.1\r\nX-A: b: c\r\nHost: h:1\r\nUpgrade: x\r\nE: \r\nTE: gzip\r\n\
             TE:  Trailers\t \r\nConnection: upgrade\r\n\r\nbody";
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_asks_for_a_protocol_is_a_connect() {
+    fn a_request_for_a_protocol_becomes_an_extended_connect() {
         let text = b"GET /a HTTP/1.1\r\nHost: h\r\nUpgrade: x/1\r\nConnection: upgrade\r\n\r\n";
         assert!(names_one_protocol(text));
         let (mut encoder, mut block) = (HpackEncoder::new(), Vec::new());

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_go_for_the_newest() {
+    fn the_oldest_entries_are_evicted_for_the_newest() {
         // Two entries of 34 octets fit.
         let mut table = DynamicTable::new(70);
         for (name, expected) in [("a", "a"), ("b", "ba"), ("c", "cb"), ("d", "dc")] {
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn after_any_number_of_entries_the_last_are_there_and_memory_is_bounded() {
+    fn the_latest_entries_stay_and_memory_is_bounded() {
         let mut table = DynamicTable::new(4096);
         for round in 0..10_000usize {
             let value = format!("{round}").repeat(round % 7);

@@ -140,7 +140,7 @@ mod tests {
         Bounds { list_bytes_max: 1 << 20, fields_max: 1000, decoded_bytes_max: 1 << 20 };
 
     #[test]
-    fn what_is_encoded_is_decoded_and_touches_no_table() {
+    fn encoded_fields_are_decoded_and_leave_the_table_empty() {
         let mut encoder = HpackEncoder::new();
         let mut decoder = HpackDecoder::new(4096);
         let long = "x".repeat(20_000);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_begins_with_its_four_fields() {
+    fn a_request_starts_with_its_four_pseudo_fields() {
         for (method, is_secure, path, bytes) in [
             ("GET", false, "/", 3 + 3),
             ("POST", true, "/", 3 + 3),

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_octets_a_string_has_it_comes_back() {
+    fn every_string_is_decoded_as_it_was_encoded() {
         for first in 0..=255 {
             for second in 0..=255 {
                 let text = [first, second, first];
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_written_than_may_be() {
+    fn decoding_stops_at_the_output_limit() {
         let mut coded = Vec::new();
         encode(&[b'0'; 100], &mut coded);
         for (bytes_max, is_enough) in [(99, false), (100, true), (101, true), (0, false)] {

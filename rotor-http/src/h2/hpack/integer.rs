@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_written_is_read_whatever_the_flags() {
+    fn every_integer_is_read_back_with_any_flags() {
         for bits in 1..=8 {
             let flags = 0xff_u16.checked_shl(bits).map_or(0, |flags| flags as u8);
             for value in (0..1000).chain([1 << 14, (1 << 21) - 1, 1 << 27]) {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_too_long_or_too_large_is_refused() {
+    fn an_integer_that_is_too_long_or_too_large_is_rejected() {
         for bytes in
             [[0x1f, 0x80, 0x80, 0x80, 0x80, 0], [0x1f, 0xff, 0xff, 0xff, 0xff, 0x7f], [0xff; 6]]
         {

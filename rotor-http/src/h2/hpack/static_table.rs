@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_found_where_it_stands_first_or_not_at_all() {
+    fn a_name_has_the_index_of_its_first_entry_or_none() {
         for (name, _) in STATIC_TABLE {
             if let Some(index) = name_index(name.as_bytes()) {
                 let first = STATIC_TABLE.iter().position(|(own, _)| *own == name);

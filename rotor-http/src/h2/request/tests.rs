@@ -31,7 +31,7 @@ fn with<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
 }
 
 #[test]
-fn the_parts_of_a_request_come_apart() {
+fn a_request_is_split_into_its_parts() {
     let fields =
         [("x", "y"), ("content-length", "7"), ("expect", "100-continue"), ("priority", "u=1")];
     let (request, list) = check(&with(&fields)).expect("it is well-formed");
@@ -46,7 +46,7 @@ fn the_parts_of_a_request_come_apart() {
 }
 
 #[test]
-fn cookies_become_one_where_the_first_stood() {
+fn cookies_are_joined_in_the_place_of_the_first() {
     let fields =
         with(&[("a", "1"), ("cookie", "b=2"), ("c", "3"), ("cookie", "d=4"), ("cookie", "e")]);
     let (_, list) = check(&fields).expect("it is well-formed");
@@ -56,7 +56,7 @@ fn cookies_become_one_where_the_first_stood() {
 
 /// RFC 9113 §8.1.1, and what would be another request for a server of HTTP/1.1 behind.
 #[test]
-fn malformed_requests() {
+fn malformed_requests_are_rejected() {
     let without = |name: &str| -> Vec<_> { GET.iter().copied().filter(|f| f.0 != name).collect() };
     let instead = |name: &'static str, value: &'static str| -> Vec<_> {
         GET.iter().map(|f| if f.0 == name { (name, value) } else { *f }).collect()
@@ -130,7 +130,7 @@ fn malformed_requests() {
 }
 
 #[test]
-fn requests_that_are_well_formed() {
+fn well_formed_requests_are_accepted() {
     for fields in [
         with(&[("te", "trailers"), ("host", "A.example")]),
         with(&[("x", ""), ("y", "caf\u{e9}"), ("cookie", "a")]),
@@ -147,7 +147,7 @@ fn requests_that_are_well_formed() {
 }
 
 #[test]
-fn requests_that_are_answered_and_not_handed_over() {
+fn some_well_formed_requests_get_an_error_status() {
     let long = "x".repeat(9000);
     let path = format!("/{long}");
     for (fields, status) in [
@@ -167,7 +167,7 @@ fn requests_that_are_answered_and_not_handed_over() {
 }
 
 #[test]
-fn who_asks_for_a_protocol_asks_as_in_http1() {
+fn an_extended_connect_becomes_an_upgrade_request_of_http1() {
     let fields = [
         (":method", "CONNECT"),
         (":protocol", "websocket"),
@@ -188,7 +188,7 @@ fn who_asks_for_a_protocol_asks_as_in_http1() {
 }
 
 #[test]
-fn a_tunnel_has_an_authority_and_nothing_else() {
+fn a_tunnel_request_has_an_authority_and_nothing_else() {
     let fields = [(":method", "CONNECT"), (":authority", "a:443"), ("x", "y")];
     let (request, list) = check(&fields).expect("it is well-formed");
     assert_eq!((request.purpose, request.method(&list)), (StreamPurpose::Tunnel, Method::Connect));

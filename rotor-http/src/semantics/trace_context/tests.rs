@@ -12,7 +12,7 @@ fn parse(text: &str) -> Option<String> {
 
 /// What the specification calls valid, with what is passed on of it.
 #[test]
-fn a_good_parent_is_taken() {
+fn a_valid_parent_is_accepted() {
     let good = [
         (format!("00-{TRACE}-{PARENT}-01"), "01"),
         (format!("00-{TRACE}-{PARENT}-00"), "00"),
@@ -31,7 +31,7 @@ fn a_good_parent_is_taken() {
 
 /// The bad values of the specification and of its suite of tests.
 #[test]
-fn a_bad_parent_is_none() {
+fn an_invalid_parent_is_none() {
     let zeros = |len| "0".repeat(len);
     let bad = [
         String::new(),
@@ -82,7 +82,7 @@ fn a_bad_parent_is_none() {
 }
 
 #[test]
-fn a_parent_that_is_cut_anywhere_is_none() {
+fn a_truncated_parent_is_none() {
     let whole = format!("00-{TRACE}-{PARENT}-01");
     for cut in 0..whole.len() {
         assert_eq!(parse(&whole[..cut]), None, "{cut}");
@@ -94,7 +94,7 @@ fn state(lines: &[&str]) -> Option<String> {
 }
 
 #[test]
-fn a_good_state_is_one_list_in_the_order_in_which_it_came() {
+fn a_valid_state_is_joined_into_one_list_in_order() {
     let key = "z".repeat(256);
     let tenant = format!("{}@{}", "t".repeat(241), "v".repeat(14));
     let good = [
@@ -119,7 +119,7 @@ fn a_good_state_is_one_list_in_the_order_in_which_it_came() {
 }
 
 #[test]
-fn one_bad_member_costs_the_whole_state() {
+fn one_invalid_member_invalidates_the_whole_state() {
     let long_key = format!("{}=1", "z".repeat(257));
     let long_tenant = format!("{}@v=1", "t".repeat(242));
     let long_system = format!("t@{}=1", "v".repeat(15));
@@ -155,7 +155,7 @@ fn one_bad_member_costs_the_whole_state() {
 }
 
 #[test]
-fn there_are_so_many_members_and_no_more() {
+fn the_number_of_members_is_limited() {
     let members = |count: usize| {
         let members: Vec<_> =
             (0..count).map(|number| format!("bar{number:02}={number:02}")).collect();
@@ -170,7 +170,7 @@ fn there_are_so_many_members_and_no_more() {
 }
 
 #[test]
-fn where_there_is_no_room_the_large_members_go_first_and_then_the_last() {
+fn a_long_state_drops_large_members_first_and_then_the_last() {
     let large = format!("large={}", "v".repeat(123));
     let at_the_mark = format!("mark={}", "v".repeat(123));
     assert_eq!((large.len(), at_the_mark.len()), (129, 128));
@@ -206,7 +206,7 @@ fn of(fields: &[(&str, &str)]) -> Option<TraceContext> {
 }
 
 #[test]
-fn a_state_goes_with_one_good_parent_only() {
+fn a_state_needs_exactly_one_valid_parent() {
     let parent = format!("00-{TRACE}-{PARENT}-01");
     let context = of(&[("tracestate", "a=1"), ("TraceParent", &parent), ("TRACESTATE", "b=2")]);
     assert_eq!(context.expect("a good one").tracestate(), "a=1,b=2");
@@ -220,7 +220,7 @@ fn a_state_goes_with_one_good_parent_only() {
 }
 
 #[test]
-fn a_child_is_of_the_same_trace_and_a_new_trace_says_that_it_is_random() {
+fn a_child_shares_its_trace_and_a_new_trace_is_marked_random() {
     let (trace, here) =
         (NonZero::new(0xa).expect("not zero"), NonZero::new(0xb).expect("not zero"));
     let begun = TraceContext::begin(trace, here, true);

@@ -140,7 +140,7 @@ fn a_repeated_request_has_a_connection_make_room_when_it_becomes_idle() {
 }
 
 #[test]
-fn at_the_limit_of_all_an_idle_connection_elsewhere_makes_room_and_origins_take_turns() {
+fn at_the_total_limit_an_idle_connection_of_another_origin_makes_room() {
     let mut books = books(9, 2, 9);
     books.add("a", 1, 1).expect("there is room");
     let (_, idle) = connect(&mut books);
@@ -164,7 +164,7 @@ fn at_the_limit_of_all_an_idle_connection_elsewhere_makes_room_and_origins_take_
 }
 
 #[test]
-fn at_the_limit_of_all_who_has_no_connection_is_given_one_of_those_that_a_busy_server_has() {
+fn at_the_total_limit_a_starving_origin_gets_a_connection_of_a_busy_one() {
     let mut books = books(2, 2, 9);
     (1..=6).for_each(|job| books.add("a", job, 1).expect("there is room"));
     let (first, second) = (connect(&mut books).1, connect(&mut books).1);
@@ -195,7 +195,7 @@ fn at_the_limit_of_all_who_has_no_connection_is_given_one_of_those_that_a_busy_s
 }
 
 #[test]
-fn who_loses_its_only_connection_has_its_place_before_those_that_have_others() {
+fn an_origin_that_loses_its_only_connection_gets_the_place_back() {
     let mut books = books(3, 3, 9);
     (1..=9).for_each(|job| books.add("a", job, 1).expect("there is room"));
     let of_a = [(); 3].map(|()| connect(&mut books).1);
@@ -219,7 +219,7 @@ fn who_loses_its_only_connection_has_its_place_before_those_that_have_others() {
 }
 
 #[test]
-fn for_one_that_has_no_connection_one_ends_also_where_several_are_done_before_its_place_is_given() {
+fn only_one_connection_ends_for_a_starving_origin() {
     let mut books = books(4, 4, 9);
     (1..=9).for_each(|job| books.add("a", job, 1).expect("there is room"));
     let of_a = [(); 4].map(|()| connect(&mut books).1);
@@ -235,7 +235,7 @@ fn for_one_that_has_no_connection_one_ends_also_where_several_are_done_before_it
 }
 
 #[test]
-fn where_there_is_no_place_the_one_used_longest_ago_makes_room_and_idle_ones_still_serve() {
+fn without_free_slots_the_longest_idle_makes_room_and_others_still_serve() {
     let mut books = books(9, 9, 9);
     let idle = |books: &mut Books, name| {
         books.add(name, 0, 1).expect("there is room");
@@ -260,7 +260,7 @@ fn where_there_is_no_place_the_one_used_longest_ago_makes_room_and_idle_ones_sti
 }
 
 #[test]
-fn a_connection_that_becomes_idle_makes_room_for_those_that_are_held_up() {
+fn a_connection_that_becomes_idle_makes_room_for_blocked_origins() {
     let mut books = books(9, 1, 9);
     books.add("a", 1, 1).expect("there is room");
     let (_, id) = connect(&mut books);
@@ -275,7 +275,7 @@ fn a_connection_that_becomes_idle_makes_room_for_those_that_are_held_up() {
 }
 
 #[test]
-fn a_failed_connection_costs_the_request_that_waits_longest_and_others_try_anew() {
+fn a_failed_connection_fails_the_oldest_request_and_others_retry() {
     let mut books = books(1, 9, 9);
     books.add("a", 1, 1).expect("there is room");
     books.add("a", 2, 1).expect("there is room");
@@ -291,7 +291,7 @@ fn a_failed_connection_costs_the_request_that_waits_longest_and_others_try_anew(
 }
 
 #[test]
-fn those_that_are_over_are_taken_out_and_what_is_empty_is_forgotten() {
+fn removed_requests_leave_the_queue_and_an_empty_origin_is_dropped() {
     let mut books = books(1, 9, 9);
     for job in 1..=4 {
         books.add("a", job, 1).expect("there is room");
@@ -312,7 +312,7 @@ fn bounded(jobs: usize, bytes: usize) -> Books {
 const SERVERS: [&str; 4] = ["a", "b", "c", "d"];
 
 #[test]
-fn what_waits_is_bounded_over_all_servers_and_so_are_they() {
+fn waiting_requests_and_origins_are_bounded_over_all_servers() {
     let mut books = bounded(3, 1_000);
     for (job, name) in (0..).zip(SERVERS) {
         let expected = if job < 3 { Ok(()) } else { Err(job) };
@@ -325,7 +325,7 @@ fn what_waits_is_bounded_over_all_servers_and_so_are_they() {
 }
 
 #[test]
-fn what_waits_is_bounded_by_its_bytes() {
+fn waiting_requests_are_bounded_by_their_bytes() {
     for (bytes, is_taken) in [(29, true), (30, true), (31, false)] {
         let mut books = bounded(9, 100);
         assert_eq!(books.add("a", 1, 70), Ok(()));
@@ -339,7 +339,7 @@ fn what_waits_is_bounded_by_its_bytes() {
 }
 
 #[test]
-fn room_comes_back_whatever_becomes_of_what_waited() {
+fn room_returns_however_a_waiting_request_leaves() {
     type Goes = fn(&mut Books);
     let goes: [(&str, Goes); 4] = [
         ("taken", |books| {
@@ -369,7 +369,7 @@ fn room_comes_back_whatever_becomes_of_what_waited() {
 }
 
 #[test]
-fn what_is_made_again_is_never_refused() {
+fn a_repeated_request_is_never_rejected() {
     let mut books = bounded(1, 10);
     assert_eq!(books.add("a", 1, 10), Ok(()));
     books.add_repeated("b", 2, 10);

@@ -23,7 +23,7 @@ fn in_steps(
 }
 
 #[test]
-fn a_whole_response_is_that_of_the_steps_or_is_left_to_them() {
+fn a_response_written_at_once_equals_that_of_separate_calls() {
     let usual = ReplyTo { keep_alive: true, ..ReplyTo::unreadable() };
     let replies = [
         usual,

@@ -22,7 +22,7 @@ fn decode(decoder: &mut HpackDecoder, block: &[u8]) -> Result<String, HpackError
 
 /// RFC 7541 §C.3 and §C.4: the same requests, without and with Huffman codes.
 #[test]
-fn the_requests_of_the_rfc() {
+fn the_requests_of_the_rfc_are_decoded() {
     for blocks in [
         [
             "8286 8441 0f77 7777 2e65 7861 6d70 6c65 2e63 6f6d",
@@ -56,7 +56,7 @@ fn the_requests_of_the_rfc() {
 
 /// RFC 7541 §C.5 and §C.6: responses, with a table of 256 octets, out of which entries fall.
 #[test]
-fn the_responses_of_the_rfc() {
+fn the_responses_of_the_rfc_are_decoded() {
     for blocks in [
         [
             "4803 3330 3258 0770 7269 7661 7465 611d 4d6f 6e2c 2032 3120 4f63 7420 3230 3133 2032 303a 3133 3a32 3120 474d 546e 1768 7474 7073 3a2f 2f77 7777 2e65 7861 6d70 6c65 2e63 6f6d",
@@ -85,7 +85,7 @@ fn the_responses_of_the_rfc() {
 }
 
 #[test]
-fn single_representations_of_the_rfc() {
+fn single_representations_of_the_rfc_are_decoded() {
     // RFC 7541 §C.2.
     for (block, field, entries) in [
         (
@@ -104,7 +104,7 @@ fn single_representations_of_the_rfc() {
 }
 
 #[test]
-fn broken_blocks_are_refused_and_none_is_read_beyond_its_end() {
+fn malformed_blocks_are_rejected_and_never_read_past_their_end() {
     for (block, error) in [
         ("80", HpackError::Index),
         ("be", HpackError::Index),
@@ -130,7 +130,7 @@ fn broken_blocks_are_refused_and_none_is_read_beyond_its_end() {
 }
 
 #[test]
-fn what_is_over_is_dropped_and_the_table_stays_in_step() {
+fn fields_over_the_limit_are_dropped_and_the_table_stays_in_step() {
     let field = |value: &[u8]| {
         let mut block = vec![0x40, 1, b'a', value.len() as u8];
         block.extend_from_slice(value);

@@ -7,7 +7,7 @@ fn room(under_way: u32, further: u32) -> Room {
 }
 
 #[test]
-fn an_unknown_server_that_may_take_many_is_connected_to_once() {
+fn an_unknown_server_that_may_multiplex_gets_one_connection() {
     let mut books = books(8, 9, 20);
     (0..10).for_each(|job| assert_eq!(books.add("h2", job, 1), Ok(())));
     let (_, id) = connect(&mut books);
@@ -29,7 +29,7 @@ fn an_unknown_server_that_may_take_many_is_connected_to_once() {
 }
 
 #[test]
-fn a_server_that_may_take_many_and_does_not_is_connected_to_for_each() {
+fn a_server_that_turns_out_serial_gets_a_connection_per_request() {
     for fails in [false, true] {
         let mut books = books(8, 9, 20);
         (0..5).for_each(|job| assert_eq!(books.add("h2", job, 1), Ok(())));
@@ -47,7 +47,7 @@ fn a_server_that_may_take_many_and_does_not_is_connected_to_for_each() {
 }
 
 #[test]
-fn a_connection_that_takes_one_where_others_took_many_leaves_nobody_waiting_for_it() {
+fn a_serial_connection_of_a_multiplexing_server_strands_no_request() {
     // One name, and behind it a server of HTTP/2 beside others of HTTP/1.1.
     let mut books = books(8, 9, 20);
     books.add("h2", 0, 1).expect("there is room");
@@ -65,7 +65,7 @@ fn a_connection_that_takes_one_where_others_took_many_leaves_nobody_waiting_for_
 }
 
 #[test]
-fn a_server_that_takes_one_where_it_took_many_is_connected_to_for_each_from_then_on() {
+fn a_server_that_stops_multiplexing_gets_a_connection_per_request() {
     for goes in [true, false] {
         let mut books = books(8, 20, 20);
         assert_eq!(books.add("h2", 0, 1), Ok(()));
@@ -101,7 +101,7 @@ fn a_server_that_takes_one_where_it_took_many_is_connected_to_for_each_from_then
 }
 
 #[test]
-fn a_server_that_takes_many_where_it_took_one_is_connected_to_once_for_many() {
+fn a_server_that_starts_multiplexing_gets_one_connection_for_many() {
     let mut books = books(8, 20, 20);
     for job in 0..3 {
         assert_eq!(books.add("h2", job, 1), Ok(()));
@@ -123,7 +123,7 @@ fn a_server_that_takes_many_where_it_took_one_is_connected_to_once_for_many() {
 }
 
 #[test]
-fn the_fullest_that_has_room_is_woken_once_and_those_that_are_repeated_go_first() {
+fn the_fullest_with_room_is_woken_once_and_repeated_requests_go_first() {
     let mut books = books(8, 9, 20);
     let make = |books: &mut Books, job| {
         assert_eq!(books.add("h2", job, 1), Ok(()));
@@ -145,7 +145,7 @@ fn the_fullest_that_has_room_is_woken_once_and_those_that_are_repeated_go_first(
 }
 
 #[test]
-fn one_with_something_under_way_never_ends_for_its_place_and_one_without_does() {
+fn only_a_connection_without_requests_ends_to_make_room() {
     let mut books = books(8, 1, 20);
     assert_eq!(books.add("h2", 0, 1), Ok(()));
     let (_, id) = connect(&mut books);
