@@ -30,21 +30,21 @@ use crate::stats::UringStats;
 /// you call the turns of a loop one by one, it is sent in the next turn.
 #[derive(Debug)]
 pub struct Uring {
-    shared: Shared,
+    shared: SharedDriver,
     waker: Arc<Waker>,
 }
 
 /// The handle with which the sockets of io_uring register.
 #[derive(Clone, Debug)]
 pub struct UringHandle {
-    shared: Shared,
+    shared: SharedDriver,
     clock: Clock,
     pool: Option<OffloadPool>,
 }
 
 /// The driver, shared by the backend and its sockets. It ends with the last of them.
 #[derive(Clone)]
-pub(crate) struct Shared(Rc<RefCell<Driver>>);
+pub(crate) struct SharedDriver(Rc<RefCell<Driver>>);
 
 impl Uring {
     /// Opens a ring, for a loop that runs on this thread.
@@ -57,7 +57,10 @@ impl Uring {
         let waker = event().map_err(io::Error::from).map_err(Refused::at(Step::Waker))?;
         let own = waker.try_clone().map_err(Refused::at(Step::Waker))?;
         let driver = Driver::open(config.clone(), own)?;
-        Ok(Uring { shared: Shared(Rc::new(RefCell::new(driver))), waker: Arc::new(Waker(waker)) })
+        Ok(Uring {
+            shared: SharedDriver(Rc::new(RefCell::new(driver))),
+            waker: Arc::new(Waker(waker)),
+        })
     }
 }
 
@@ -102,7 +105,7 @@ impl UringHandle {
         scope.backend().expect(what)
     }
 
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &SharedDriver {
         &self.shared
     }
 }
@@ -129,19 +132,19 @@ impl BackendHandle for UringHandle {
     }
 }
 
-impl Shared {
+impl SharedDriver {
     /// Borrows the driver. It is not borrowed elsewhere, since the driver calls no machine.
     #[inline]
     pub(crate) fn driver(&self) -> RefMut<'_, Driver> {
         self.0.borrow_mut()
     }
 
-    pub(crate) fn is(&self, other: &Shared) -> bool {
+    pub(crate) fn is_same(&self, other: &SharedDriver) -> bool {
         Rc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for SharedDriver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("io_uring")
     }

@@ -3,7 +3,7 @@
 
 /// A read that returns fewer bytes than this lets the kernel deliver data again. 4 KiB: to be
 /// notified first and then read costs a system call, about as much as copying 16 KiB.
-const LITTLE_BYTES: usize = 4 * 1024;
+const SMALL_READ_BYTES: usize = 4 * 1024;
 
 /// For most streams, the kernel delivers what arrives: a message, or part of one. In an upload,
 /// more data arrives than may be unread. The kernel would fill all buffers with it, one after the
@@ -12,37 +12,37 @@ const LITTLE_BYTES: usize = 4 * 1024;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Bulk {
     #[default]
-    Little,
+    Off,
     /// Much data came at once.
-    Much,
-    /// Like `Much`, and the stream was not read since the last notification.
-    Arrived,
+    On,
+    /// Like `On`, and the stream was not read since the last notification.
+    Notified,
 }
 
 impl Bulk {
     /// Called if as much came at once as may be unread.
-    pub(crate) fn note_much(&mut self) {
-        *self = Bulk::Much;
+    pub(crate) fn start(&mut self) {
+        *self = Bulk::On;
     }
 
     /// Called if the kernel reports that there is something to read.
-    pub(crate) fn note_arrival(&mut self) {
-        if *self == Bulk::Much {
-            *self = Bulk::Arrived;
+    pub(crate) fn on_notification(&mut self) {
+        if *self == Bulk::On {
+            *self = Bulk::Notified;
         }
     }
 
     /// Called if a read has returned `count` of `asked` bytes. Only the first read after a
     /// notification shows how much comes at once: the last of several returns the rest.
-    pub(crate) fn note_read(&mut self, count: usize, asked: usize) {
-        if *self == Bulk::Arrived {
-            let is_little = count < asked && count < LITTLE_BYTES;
-            *self = if is_little { Bulk::Little } else { Bulk::Much };
+    pub(crate) fn on_read(&mut self, count: usize, asked: usize) {
+        if *self == Bulk::Notified {
+            let is_little = count < asked && count < SMALL_READ_BYTES;
+            *self = if is_little { Bulk::Off } else { Bulk::On };
         }
     }
 
-    pub(crate) fn is_much(self) -> bool {
-        self != Bulk::Little
+    pub(crate) fn is_on(self) -> bool {
+        self != Bulk::Off
     }
 }
 
@@ -51,30 +51,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_that_got_much_is_read_until_the_first_read_of_an_arrival_brings_little() {
+    fn bulk_mode_ends_when_the_first_read_of_an_arrival_is_small() {
         const LARGE: usize = 64 * 1024;
-        for (reads, is_much) in [
+        for (reads, is_on) in [
             (&[(LARGE, LARGE)][..], true),
-            (&[(LITTLE_BYTES, LARGE)], true),
-            (&[(LITTLE_BYTES - 1, LARGE)], false),
+            (&[(SMALL_READ_BYTES, LARGE)], true),
+            (&[(SMALL_READ_BYTES - 1, LARGE)], false),
             (&[(LARGE, LARGE), (1, LARGE)], true),
             // There may be more.
             (&[(100, 100)], true),
             (&[(0, LARGE)], false),
         ] {
             let mut bulk = Bulk::default();
-            bulk.note_arrival();
-            assert!(!bulk.is_much(), "of little nothing is told that would make it much");
-            bulk.note_read(0, LARGE);
-            bulk.note_much();
+            bulk.on_notification();
+            assert!(!bulk.is_on(), "of little nothing is told that would make it much");
+            bulk.on_read(0, LARGE);
+            bulk.start();
             // Of what came before the kernel was asked to tell.
-            bulk.note_read(1, LARGE);
-            assert!(bulk.is_much());
-            bulk.note_arrival();
+            bulk.on_read(1, LARGE);
+            assert!(bulk.is_on());
+            bulk.on_notification();
             for (count, asked) in reads {
-                bulk.note_read(*count, *asked);
+                bulk.on_read(*count, *asked);
             }
-            assert_eq!(bulk.is_much(), is_much, "{reads:?}");
+            assert_eq!(bulk.is_on(), is_on, "{reads:?}");
         }
     }
 }

@@ -47,10 +47,10 @@ impl Choice {
     /// [`UnknownBackend`] for anything else.
     pub fn from_env() -> Result<Choice, UnknownBackend> {
         let name = env::var_os(BACKEND_VARIABLE).unwrap_or_default();
-        Choice::named(&name.to_string_lossy())
+        Choice::from_name(&name.to_string_lossy())
     }
 
-    fn named(name: &str) -> Result<Choice, UnknownBackend> {
+    fn from_name(name: &str) -> Result<Choice, UnknownBackend> {
         match name {
             "" | "mio" => Ok(Choice::Mio),
             "uring" | "io_uring" => Ok(Choice::Uring),
@@ -106,9 +106,9 @@ mod tests {
             ("uring", Choice::Uring),
             ("io_uring", Choice::Uring),
         ] {
-            assert_eq!(Choice::named(name), Ok(choice));
+            assert_eq!(Choice::from_name(name), Ok(choice));
         }
-        let error = Choice::named("epoll").expect_err("it is none of ours");
+        let error = Choice::from_name("epoll").expect_err("it is none of ours");
         assert!(error.to_string().contains("\"epoll\""), "{error}");
     }
 }

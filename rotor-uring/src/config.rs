@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_are_kept_in_their_bounds_and_the_memory_is_said() {
+    fn settings_are_clamped_and_their_memory_is_computed() {
         let config = UringConfig::new();
         assert_eq!(config.memory_bytes(), 1_024 * 68 + 131_072 + 16 * (65_536 + 16));
         // There are as many completions as submissions at the least.

@@ -12,14 +12,14 @@ use rotor_core::net::{CannotListen, DatagramSocket};
 use rotor_core::{BackendHandle, Interest, Scope, Source, Token};
 
 use crate::backend::UringHandle;
-use crate::driver::Made;
-use crate::member::Member;
+use crate::driver::SocketKind;
+use crate::socket_handle::SocketHandle;
 
 /// A UDP socket on io_uring.
-pub struct UringUdpSocket(Member, net::UdpSocket);
+pub struct UringUdpSocket(SocketHandle, net::UdpSocket);
 
 /// A Unix datagram socket on io_uring.
-pub struct UringUnixDatagram(Member, unix::UnixDatagram);
+pub struct UringUnixDatagram(SocketHandle, unix::UnixDatagram);
 
 const UDP: &str = "a UDP socket of io_uring";
 const UNIX: &str = "a Unix datagram socket of io_uring";
@@ -39,13 +39,16 @@ macro_rules! datagrams {
                 socket.set_nonblocking(true)?;
                 // Two descriptors of one socket: the driver's, which the kernel polls, and ours.
                 let polled = socket.try_clone()?.into();
-                Ok($name(Member::new(polled, Made::Asked, $what, scope)?, socket))
+                Ok($name(SocketHandle::new(polled, SocketKind::Direct, $what, scope)?, socket))
             }
 
             /// Makes a call that sends. If there is no room, an event will report when there is.
-            fn send_by(&self, send: impl FnOnce(&$std) -> io::Result<usize>) -> io::Result<usize> {
+            fn send_with(
+                &self,
+                send: impl FnOnce(&$std) -> io::Result<usize>,
+            ) -> io::Result<usize> {
                 let result = send(&self.1);
-                self.0.driver().called(self.0.id(), &result);
+                self.0.driver().await_room_if_full(self.0.id(), &result);
                 result
             }
         }
@@ -91,7 +94,7 @@ impl DatagramSocket for UringUdpSocket {
     }
 
     fn send_to(&mut self, datagram: &[u8], target: &SocketAddr) -> io::Result<usize> {
-        self.send_by(|socket| socket.send_to(datagram, target))
+        self.send_with(|socket| socket.send_to(datagram, target))
     }
 
     fn connect(&mut self, peer: &SocketAddr) -> io::Result<()> {
@@ -99,7 +102,7 @@ impl DatagramSocket for UringUdpSocket {
     }
 
     fn send(&mut self, datagram: &[u8]) -> io::Result<usize> {
-        self.send_by(|socket| socket.send(datagram))
+        self.send_with(|socket| socket.send(datagram))
     }
 
     fn local_address(&self) -> io::Result<SocketAddr> {
@@ -123,17 +126,17 @@ impl DatagramSocket for UringUnixDatagram {
     }
 
     fn send_to(&mut self, datagram: &[u8], target: &unix::SocketAddr) -> io::Result<usize> {
-        named(target)?;
-        self.send_by(|socket| socket.send_to_addr(datagram, target))
+        check_named(target)?;
+        self.send_with(|socket| socket.send_to_addr(datagram, target))
     }
 
     fn connect(&mut self, peer: &unix::SocketAddr) -> io::Result<()> {
-        named(peer)?;
+        check_named(peer)?;
         self.1.connect_addr(peer)
     }
 
     fn send(&mut self, datagram: &[u8]) -> io::Result<usize> {
-        self.send_by(|socket| socket.send(datagram))
+        self.send_with(|socket| socket.send(datagram))
     }
 
     fn local_address(&self) -> io::Result<unix::SocketAddr> {
@@ -147,7 +150,7 @@ impl DatagramSocket for UringUnixDatagram {
 /// # Errors
 ///
 /// `InvalidInput` if the address has neither.
-fn named(address: &unix::SocketAddr) -> io::Result<()> {
+fn check_named(address: &unix::SocketAddr) -> io::Result<()> {
     if address.is_unnamed() {
         let message = "a Unix datagram is sent to a path or a name; this address has neither";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));

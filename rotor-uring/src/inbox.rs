@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use rotor_core::net::ReadBuf;
 
-use crate::books::Piece;
+use crate::buffer_table::Piece;
 
 /// Pieces of provided buffers; and after a turn, a copy of what is left of them, because a stream
 /// that does not read must not keep a buffer from all others.
@@ -12,12 +12,12 @@ use crate::books::Piece;
 pub(crate) struct Inbox {
     /// Usually the only one.
     first: Option<Piece>,
-    rare: Option<Box<Rare>>,
+    overflow: Option<Box<Overflow>>,
 }
 
 /// What only few streams have.
 #[derive(Default)]
-struct Rare {
+struct Overflow {
     /// Data from before all pieces.
     copied: VecDeque<u8>,
     /// The pieces after the first one.
@@ -27,27 +27,27 @@ struct Rare {
 /// Gives access to the bytes of a piece, and takes the piece back.
 pub(crate) trait Lender {
     fn bytes(&self, piece: &Piece) -> &[u8];
-    fn give_back(&mut self, piece: Piece);
+    fn release(&mut self, piece: Piece);
 }
 
 impl Inbox {
     pub(crate) fn push(&mut self, piece: Piece) {
         match self.first {
             None => self.first = Some(piece),
-            Some(_) => self.rare.get_or_insert_default().pieces.push_back(piece),
+            Some(_) => self.overflow.get_or_insert_default().pieces.push_back(piece),
         }
     }
 
     /// Returns how many bytes are unread.
     pub(crate) fn len(&self) -> usize {
         let first = self.first.as_ref().map_or(0, Piece::len);
-        let Some(rare) = &self.rare else { return first };
-        first + rare.copied.len() + rare.pieces.iter().map(Piece::len).sum::<usize>()
+        let Some(overflow) = &self.overflow else { return first };
+        first + overflow.copied.len() + overflow.pieces.iter().map(Piece::len).sum::<usize>()
     }
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.first.is_none() && self.rare.is_none()
+        self.first.is_none() && self.overflow.is_none()
     }
 
     /// Copies into `buf` what it has room for.
@@ -59,43 +59,47 @@ impl Inbox {
             let count = buf.put_slice(lender.bytes(piece));
             piece.advance(count);
             if piece.len() == 0 {
-                self.drop_first(lender);
+                self.release_first(lender);
             }
         }
     }
 
     #[inline]
     fn read_copied(&mut self, buf: &mut ReadBuf<'_>) {
-        let Some(rare) = &mut self.rare else { return };
-        let (front, back) = rare.copied.as_slices();
+        let Some(overflow) = &mut self.overflow else { return };
+        let (front, back) = overflow.copied.as_slices();
         let count = buf.put_slice(front) + buf.put_slice(back);
-        rare.copied.drain(..count);
-        self.forget_rare();
+        overflow.copied.drain(..count);
+        self.drop_empty_overflow();
     }
 
-    fn drop_first(&mut self, lender: &mut impl Lender) {
-        let next = self.rare.as_mut().and_then(|rare| rare.pieces.pop_front());
+    fn release_first(&mut self, lender: &mut impl Lender) {
+        let next = self.overflow.as_mut().and_then(|overflow| overflow.pieces.pop_front());
         if let Some(piece) = std::mem::replace(&mut self.first, next) {
-            lender.give_back(piece);
+            lender.release(piece);
         }
-        self.forget_rare();
+        self.drop_empty_overflow();
     }
 
-    fn forget_rare(&mut self) {
-        if self.rare.as_ref().is_some_and(|rare| rare.copied.is_empty() && rare.pieces.is_empty()) {
-            self.rare = None;
+    fn drop_empty_overflow(&mut self) {
+        if self
+            .overflow
+            .as_ref()
+            .is_some_and(|overflow| overflow.copied.is_empty() && overflow.pieces.is_empty())
+        {
+            self.overflow = None;
         }
     }
 
     /// Copies what is unread, so that all buffers are given back. Returns how many bytes were
     /// copied.
-    pub(crate) fn keep(&mut self, lender: &mut impl Lender) -> usize {
+    pub(crate) fn copy_out(&mut self, lender: &mut impl Lender) -> usize {
         let mut count = 0;
         while let Some(piece) = &self.first {
             let bytes = lender.bytes(piece);
             count += bytes.len();
-            self.rare.get_or_insert_default().copied.extend(bytes);
-            self.drop_first(lender);
+            self.overflow.get_or_insert_default().copied.extend(bytes);
+            self.release_first(lender);
         }
         count
     }
@@ -103,20 +107,20 @@ impl Inbox {
     /// Discards what is unread.
     pub(crate) fn clear(&mut self, lender: &mut impl Lender) {
         while self.first.is_some() {
-            self.drop_first(lender);
+            self.release_first(lender);
         }
-        self.rare = None;
+        self.overflow = None;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::books::Books;
+    use crate::buffer_table::BufferTable;
 
     /// One buffer that says how often it was handed back.
     struct OneBuffer {
-        books: Books,
+        table: BufferTable,
         bytes: Vec<u8>,
         handed_back: usize,
     }
@@ -125,21 +129,21 @@ mod tests {
         fn bytes(&self, piece: &Piece) -> &[u8] {
             &self.bytes[piece.range()]
         }
-        fn give_back(&mut self, piece: Piece) {
-            self.handed_back += usize::from(self.books.give_back(piece).is_some());
+        fn release(&mut self, piece: Piece) {
+            self.handed_back += usize::from(self.table.release(piece).is_some());
         }
     }
 
     /// An inbox with the text, in pieces of these lengths.
     fn inbox(text: &str, lengths: &[usize]) -> (Inbox, OneBuffer) {
-        let mut books = Books::new(1, text.len() as u32);
+        let mut table = BufferTable::new(1, text.len() as u32);
         let mut inbox = Inbox::default();
         let mut left = text.len();
         for len in lengths {
             left -= len;
-            inbox.push(books.take(0, *len as u32, left > 0).expect("there is room"));
+            inbox.push(table.take(0, *len as u32, left > 0).expect("there is room"));
         }
-        (inbox, OneBuffer { books, bytes: text.as_bytes().to_vec(), handed_back: 0 })
+        (inbox, OneBuffer { table, bytes: text.as_bytes().to_vec(), handed_back: 0 })
     }
 
     fn read(inbox: &mut Inbox, buffer: &mut [u8], lender: &mut OneBuffer) -> usize {
@@ -162,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_out_in_order_however_they_came_in_and_are_read() {
+    fn bytes_are_read_in_order_in_pieces_of_any_size() {
         let text = "0123456789";
         for lengths in [&[10][..], &[1, 9], &[9, 1], &[3, 3, 4], &[1, 1, 1, 1, 1, 5]] {
             for chunk in 1..=11 {
@@ -171,7 +175,7 @@ mod tests {
                     let mut head = vec![0; kept_after];
                     assert_eq!(read(&mut inbox, &mut head, &mut lender), kept_after);
                     assert_eq!(inbox.len(), 10 - kept_after);
-                    assert_eq!(inbox.keep(&mut lender), 10 - kept_after);
+                    assert_eq!(inbox.copy_out(&mut lender), 10 - kept_after);
                     assert_eq!(lender.handed_back, 1, "all buffers are back");
                     let rest = read_all(&mut inbox, &mut lender, chunk);
                     assert_eq!(String::from_utf8_lossy(&head) + &*rest, text);
@@ -185,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_thrown_away_goes_back() {
+    fn cleared_pieces_are_released() {
         for lengths in [&[10][..], &[3, 3, 4]] {
             let (mut inbox, mut lender) = inbox("0123456789", lengths);
             inbox.clear(&mut lender);
@@ -194,10 +198,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_copied_comes_before_what_came_later() {
+    fn copied_bytes_come_before_later_pieces() {
         let (mut inbox, mut lender) = inbox("0123456789", &[4]);
-        inbox.keep(&mut lender);
-        inbox.push(lender.books.take(0, 6, false).expect("there is room"));
+        inbox.copy_out(&mut lender);
+        inbox.push(lender.table.take(0, 6, false).expect("there is room"));
         assert_eq!(read_all(&mut inbox, &mut lender, 3), "0123456789");
     }
 }

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 ///                 a read found nothing, or less than it had room for
 ///        ┌────────────────────────────────────────────────────────────────┐
 ///        │                    too much is unread,                         ▼
-///      Asked ◀── Ending ◀──── or it is deregistered ─────────────────── Given
+///     Direct ◀── Cancelling ◀── or it is deregistered ──────────── Delivering
 ///        ▲  the kernel has let go                                         │
 ///        └────────────────────────────────────────────────────────────────┘
 ///          no buffer left, an end, an error, an interruption
@@ -17,11 +17,11 @@ use rustix::io::Errno;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     /// The kernel has no operation of the socket: a read is a system call.
-    Asked,
+    Direct,
     /// The kernel has an operation, which completes each time that something arrives.
-    Given,
+    Delivering,
     /// The operation is being cancelled, and may still complete.
-    Ending,
+    Cancelling,
 }
 
 /// How the input has ended.
@@ -37,40 +37,40 @@ enum End {
 
 /// What a completion of the operation reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Came {
+pub(crate) enum InputEvent {
     /// Data was delivered.
-    Some,
+    Data,
     /// There is something to read.
-    There,
+    Readable,
     /// The peer has ended its side.
     End,
     /// The operation was cancelled or interrupted, or has ended for a reason that does not concern
     /// the socket.
     Cancelled,
     /// There was no free buffer for the data, which is still in the kernel.
-    Exhausted,
+    NoBuffer,
     /// An error of the socket, by its number.
     Failed(u16),
 }
 
 /// What to do after a completion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Then {
+pub(crate) enum AfterInput {
     /// Tell the machine that it may read.
-    Tell,
+    Notify,
     /// Tell the machine, and submit the operation again.
-    TellAndGive,
+    NotifyAndResubmit,
     /// Tell the machine that the end has come.
-    TellEnd,
+    NotifyEnd,
     /// Tell the machine that the socket has failed.
-    TellError,
+    NotifyError,
 }
 
 /// Where a read finds data when all delivered data has been read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Source {
     /// By a system call.
-    Ask,
+    SystemCall,
     /// Nowhere now; a completion will report when there is some.
     Nothing,
     /// There will be no more.
@@ -85,45 +85,45 @@ pub(crate) struct Intake {
     end: End,
 }
 
-impl Came {
+impl InputEvent {
     /// Converts the result of a receive: a number of bytes, or a negative error.
-    pub(crate) fn of_bytes(result: i32) -> Came {
-        if result == 0 { Came::End } else { Came::of_connections(result) }
+    pub(crate) fn from_receive(result: i32) -> InputEvent {
+        if result == 0 { InputEvent::End } else { InputEvent::from_multishot(result) }
     }
 
     /// Converts the result of a poll that completes once.
-    pub(crate) fn of_poll(result: i32) -> Came {
-        if result >= 0 { Came::There } else { Came::of_connections(result) }
+    pub(crate) fn from_poll(result: i32) -> InputEvent {
+        if result >= 0 { InputEvent::Readable } else { InputEvent::from_multishot(result) }
     }
 
     /// Converts the result of an operation without an end, such as a poll that stays.
-    pub(crate) fn of_connections(result: i32) -> Came {
+    pub(crate) fn from_multishot(result: i32) -> InputEvent {
         if result >= 0 {
-            return Came::Some;
+            return InputEvent::Data;
         }
         match Errno::from_raw_os_error(-result) {
-            Errno::INTR | Errno::AGAIN | Errno::CANCELED => Came::Cancelled,
-            Errno::NOBUFS => Came::Exhausted,
-            error => Came::Failed(u16::try_from(error.raw_os_error()).unwrap_or(u16::MAX)),
+            Errno::INTR | Errno::AGAIN | Errno::CANCELED => InputEvent::Cancelled,
+            Errno::NOBUFS => InputEvent::NoBuffer,
+            error => InputEvent::Failed(u16::try_from(error.raw_os_error()).unwrap_or(u16::MAX)),
         }
     }
 }
 
 impl Intake {
     pub(crate) fn new() -> Intake {
-        Intake { state: State::Asked, end: End::None }
+        Intake { state: State::Direct, end: End::None }
     }
 
     /// Returns where to read when no delivered data is left.
     #[inline]
-    pub(crate) fn source(&mut self) -> Source {
+    pub(crate) fn read_source(&mut self) -> Source {
         if let Some(error) = self.take_error() {
             return Source::Error(error);
         }
         match (self.end, self.state) {
-            (End::None, State::Asked) => Source::Ask,
+            (End::None, State::Direct) => Source::SystemCall,
             // To read while the kernel delivers would change the order of the data.
-            (End::None, State::Given | State::Ending) => Source::Nothing,
+            (End::None, State::Delivering | State::Cancelling) => Source::Nothing,
             _ => Source::End,
         }
     }
@@ -131,42 +131,45 @@ impl Intake {
     /// Begins to deliver, unless the kernel has the operation already or nothing more will come.
     /// Returns whether the operation has to be submitted.
     #[inline]
-    pub(crate) fn give(&mut self) -> bool {
-        let is_new = self.state == State::Asked && self.end == End::None;
+    pub(crate) fn start_delivery(&mut self) -> bool {
+        let is_new = self.state == State::Direct && self.end == End::None;
         if is_new {
-            self.state = State::Given;
+            self.state = State::Delivering;
         }
         is_new
     }
 
     /// Stops delivering for now. Returns whether the operation has to be cancelled.
-    pub(crate) fn take_back(&mut self) -> bool {
-        let is_given = self.state == State::Given;
-        if is_given {
-            self.state = State::Ending;
+    pub(crate) fn stop_delivery(&mut self) -> bool {
+        let was_delivering = self.state == State::Delivering;
+        if was_delivering {
+            self.state = State::Cancelling;
         }
-        is_given
+        was_delivering
     }
 
     /// Handles a completion; `is_last` if it is the operation's last one.
-    pub(crate) fn came(&mut self, came: Came, is_last: bool) -> Then {
+    pub(crate) fn on_completion(&mut self, event: InputEvent, is_last: bool) -> AfterInput {
         let was = self.state;
         if is_last {
-            self.state = State::Asked;
+            self.state = State::Direct;
         }
-        match came {
-            Came::Some if is_last && was == State::Given => {
-                self.state = State::Given;
-                Then::TellAndGive
+        match event {
+            InputEvent::Data if is_last && was == State::Delivering => {
+                self.state = State::Delivering;
+                AfterInput::NotifyAndResubmit
             }
-            Came::Some | Came::There | Came::Cancelled | Came::Exhausted => Then::Tell,
-            Came::End => {
+            InputEvent::Data
+            | InputEvent::Readable
+            | InputEvent::Cancelled
+            | InputEvent::NoBuffer => AfterInput::Notify,
+            InputEvent::End => {
                 self.end = End::Ended;
-                Then::TellEnd
+                AfterInput::NotifyEnd
             }
-            Came::Failed(error) => {
+            InputEvent::Failed(error) => {
                 self.end = End::Failed(error);
-                Then::TellError
+                AfterInput::NotifyError
             }
         }
     }
@@ -184,25 +187,25 @@ impl Intake {
     }
 
     /// Forgets an error. For sockets that go on after an error: their next call reports its own.
-    pub(crate) fn forget_error(&mut self) {
+    pub(crate) fn clear_error(&mut self) {
         self.end = End::None;
     }
 
     /// Called if a system call has found the peer's end.
-    pub(crate) fn note_end(&mut self) {
+    pub(crate) fn set_ended(&mut self) {
         self.end = End::Ended;
     }
 
     /// Whether the kernel has an operation of the socket.
     #[inline]
-    pub(crate) fn is_with_kernel(self) -> bool {
-        self.state != State::Asked
+    pub(crate) fn has_operation(self) -> bool {
+        self.state != State::Direct
     }
 
     /// Whether the next data will be reported without a read that fails with `WouldBlock` first.
     #[inline]
-    pub(crate) fn is_given(self) -> bool {
-        self.state == State::Given
+    pub(crate) fn is_delivering(self) -> bool {
+        self.state == State::Delivering
     }
 }
 
@@ -217,89 +220,97 @@ mod tests {
     }
 
     #[test]
-    fn results_are_understood() {
+    fn results_are_decoded() {
         let cases = [
-            (1, Came::Some, Came::Some),
-            (i32::MAX, Came::Some, Came::Some),
-            (0, Came::End, Came::Some),
-            (-4, Came::Cancelled, Came::Cancelled),
-            (-11, Came::Cancelled, Came::Cancelled),
-            (-125, Came::Cancelled, Came::Cancelled),
-            (-105, Came::Exhausted, Came::Exhausted),
-            (-i32::from(RESET), Came::Failed(RESET), Came::Failed(RESET)),
-            (-24, Came::Failed(24), Came::Failed(24)),
+            (1, InputEvent::Data, InputEvent::Data),
+            (i32::MAX, InputEvent::Data, InputEvent::Data),
+            (0, InputEvent::End, InputEvent::Data),
+            (-4, InputEvent::Cancelled, InputEvent::Cancelled),
+            (-11, InputEvent::Cancelled, InputEvent::Cancelled),
+            (-125, InputEvent::Cancelled, InputEvent::Cancelled),
+            (-105, InputEvent::NoBuffer, InputEvent::NoBuffer),
+            (-i32::from(RESET), InputEvent::Failed(RESET), InputEvent::Failed(RESET)),
+            (-24, InputEvent::Failed(24), InputEvent::Failed(24)),
         ];
         for (result, bytes, connections) in cases {
-            assert_eq!(Came::of_bytes(result), bytes, "{result}");
-            assert_eq!(Came::of_connections(result), connections, "{result}");
-            let polled = if connections == Came::Some { Came::There } else { connections };
-            assert_eq!(Came::of_poll(result), polled, "{result}");
+            assert_eq!(InputEvent::from_receive(result), bytes, "{result}");
+            assert_eq!(InputEvent::from_multishot(result), connections, "{result}");
+            let polled =
+                if connections == InputEvent::Data { InputEvent::Readable } else { connections };
+            assert_eq!(InputEvent::from_poll(result), polled, "{result}");
         }
     }
 
     #[test]
-    fn a_completion_leads_to_what_the_table_says() {
-        use {Came::*, State::*};
+    fn each_completion_leads_to_the_state_and_action_of_the_table() {
+        use {InputEvent::*, State::*};
         let cases = [
-            (Given, Some, false, Given, Then::Tell),
-            (Given, Some, true, Given, Then::TellAndGive),
+            (Delivering, Data, false, Delivering, AfterInput::Notify),
+            (Delivering, Data, true, Delivering, AfterInput::NotifyAndResubmit),
             // Not anew: whoever asks finds the end of it.
-            (Given, There, true, Asked, Then::Tell),
-            (Given, End, true, Asked, Then::TellEnd),
-            (Given, Cancelled, true, Asked, Then::Tell),
-            (Given, Exhausted, true, Asked, Then::Tell),
-            (Given, Failed(RESET), true, Asked, Then::TellError),
-            (Ending, Some, false, Ending, Then::Tell),
+            (Delivering, Readable, true, Direct, AfterInput::Notify),
+            (Delivering, End, true, Direct, AfterInput::NotifyEnd),
+            (Delivering, Cancelled, true, Direct, AfterInput::Notify),
+            (Delivering, NoBuffer, true, Direct, AfterInput::Notify),
+            (Delivering, Failed(RESET), true, Direct, AfterInput::NotifyError),
+            (Cancelling, Data, false, Cancelling, AfterInput::Notify),
             // Not anew: it was to end.
-            (Ending, Some, true, Asked, Then::Tell),
-            (Ending, There, true, Asked, Then::Tell),
-            (Ending, End, true, Asked, Then::TellEnd),
-            (Ending, Cancelled, true, Asked, Then::Tell),
-            (Ending, Exhausted, true, Asked, Then::Tell),
-            (Ending, Failed(RESET), true, Asked, Then::TellError),
+            (Cancelling, Data, true, Direct, AfterInput::Notify),
+            (Cancelling, Readable, true, Direct, AfterInput::Notify),
+            (Cancelling, End, true, Direct, AfterInput::NotifyEnd),
+            (Cancelling, Cancelled, true, Direct, AfterInput::Notify),
+            (Cancelling, NoBuffer, true, Direct, AfterInput::Notify),
+            (Cancelling, Failed(RESET), true, Direct, AfterInput::NotifyError),
         ];
-        for (state, came, is_last, after, then) in cases {
+        for (state, event, is_last, after, action) in cases {
             let mut intake = in_state(state);
-            assert_eq!(intake.came(came, is_last), then, "{state:?} {came:?} {is_last}");
-            assert_eq!(intake.state, after, "{state:?} {came:?} {is_last}");
+            assert_eq!(
+                intake.on_completion(event, is_last),
+                action,
+                "{state:?} {event:?} {is_last}"
+            );
+            assert_eq!(intake.state, after, "{state:?} {event:?} {is_last}");
         }
     }
 
     #[test]
-    fn it_is_asked_only_where_the_kernel_has_nothing_of_it() {
-        for (state, source, is_given, with_kernel) in [
-            (State::Asked, Source::Ask, false, false),
-            (State::Given, Source::Nothing, true, true),
-            (State::Ending, Source::Nothing, false, true),
+    fn a_read_makes_a_system_call_only_without_a_kernel_operation() {
+        for (state, source, is_delivering, has_operation) in [
+            (State::Direct, Source::SystemCall, false, false),
+            (State::Delivering, Source::Nothing, true, true),
+            (State::Cancelling, Source::Nothing, false, true),
         ] {
             let mut intake = in_state(state);
-            assert_eq!(intake.source(), source);
-            assert_eq!((intake.is_given(), intake.is_with_kernel()), (is_given, with_kernel));
+            assert_eq!(intake.read_source(), source);
+            assert_eq!(
+                (intake.is_delivering(), intake.has_operation()),
+                (is_delivering, has_operation)
+            );
         }
     }
 
     #[test]
-    fn it_is_given_once_and_taken_back_once() {
+    fn delivery_starts_once_and_stops_once() {
         let mut intake = Intake::new();
-        assert!(!intake.take_back());
-        assert!(intake.give() && !intake.give());
-        assert!(intake.take_back() && !intake.take_back());
-        assert!(!intake.give(), "before the kernel has let go it would be two");
-        assert_eq!(intake.came(Came::Cancelled, true), Then::Tell);
-        assert!(intake.give());
+        assert!(!intake.stop_delivery());
+        assert!(intake.start_delivery() && !intake.start_delivery());
+        assert!(intake.stop_delivery() && !intake.stop_delivery());
+        assert!(!intake.start_delivery(), "before the kernel has let go it would be two");
+        assert_eq!(intake.on_completion(InputEvent::Cancelled, true), AfterInput::Notify);
+        assert!(intake.start_delivery());
     }
 
     #[test]
-    fn an_error_is_told_once_and_an_end_for_ever() {
-        let mut intake = in_state(State::Given);
-        intake.came(Came::Failed(RESET), true);
-        assert_eq!(intake.source(), Source::Error(i32::from(RESET)));
-        assert_eq!((intake.source(), intake.source()), (Source::End, Source::End));
-        assert!(!intake.give(), "there will be no more");
-        intake.forget_error();
-        assert_eq!((intake.source(), intake.give()), (Source::Ask, true));
+    fn an_error_is_reported_once_and_an_end_always() {
+        let mut intake = in_state(State::Delivering);
+        intake.on_completion(InputEvent::Failed(RESET), true);
+        assert_eq!(intake.read_source(), Source::Error(i32::from(RESET)));
+        assert_eq!((intake.read_source(), intake.read_source()), (Source::End, Source::End));
+        assert!(!intake.start_delivery(), "there will be no more");
+        intake.clear_error();
+        assert_eq!((intake.read_source(), intake.start_delivery()), (Source::SystemCall, true));
         intake = Intake::new();
-        intake.note_end();
-        assert_eq!(intake.source(), Source::End);
+        intake.set_ended();
+        assert_eq!(intake.read_source(), Source::End);
     }
 }

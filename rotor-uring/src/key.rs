@@ -24,9 +24,9 @@ pub(crate) enum Kind {
     Wake = 5,
     /// Polls whether a stream is closed or reset, after its peer has ended its side or while it is
     /// not read; stays until it is cancelled.
-    Gone = 6,
+    Closed = 6,
     /// Polls once whether something has arrived for a stream that receives much.
-    Arrived = 7,
+    ReadableOnce = 7,
 }
 
 const KINDS: [Kind; 8] = [
@@ -36,8 +36,8 @@ const KINDS: [Kind; 8] = [
     Kind::Room,
     Kind::Send,
     Kind::Wake,
-    Kind::Gone,
-    Kind::Arrived,
+    Kind::Closed,
+    Kind::ReadableOnce,
 ];
 
 /// Identifies a slot and its generation.
@@ -79,11 +79,11 @@ impl Key {
     /// The key of the waker's poll.
     pub(crate) const WAKE: Key = Key((Kind::Wake as u64) << (SLOT_BITS + GENERATION_BITS));
 
-    pub(crate) fn from_number(number: u64) -> Key {
+    pub(crate) fn from_user_data(number: u64) -> Key {
         Key(number)
     }
 
-    pub(crate) fn number(self) -> u64 {
+    pub(crate) fn user_data(self) -> u64 {
         self.0
     }
 
@@ -115,12 +115,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_gives_back_what_it_was_made_of() {
+    fn a_key_yields_its_kind_and_id() {
         let last = (1 << GENERATION_BITS) - 1;
         for (slot, generation) in [(0, 0), (1, 2), (u32::MAX, 0), (0, last), (u32::MAX, last)] {
             let id = Id::new(slot, generation);
             for kind in KINDS {
-                let key = Key::from_number(id.key(kind).number());
+                let key = Key::from_user_data(id.key(kind).user_data());
                 assert_eq!((key.kind(), key.id()), (kind, id), "{key:?}");
             }
         }
@@ -128,8 +128,8 @@ mod tests {
     }
 
     #[test]
-    fn generations_go_round_and_a_number_that_nobody_made_is_nobodys() {
+    fn generations_wrap_and_an_unknown_number_is_unwatched() {
         assert_eq!(Id::new(7, 1 << GENERATION_BITS), Id::new(7, 0));
-        assert_eq!(Key::from_number(u64::MAX).kind(), Kind::Unwatched);
+        assert_eq!(Key::from_user_data(u64::MAX).kind(), Kind::Unwatched);
     }
 }

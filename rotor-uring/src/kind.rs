@@ -74,7 +74,7 @@ impl UringKind {
     }
 
     /// Returns the sizes of the ring of a loop with this configuration.
-    fn sizes(&self, config: &Config) -> UringConfig {
+    fn ring_config(&self, config: &Config) -> UringConfig {
         let UringKind(sizes) = self;
         let pool = sizes.pool.clone().unwrap_or_else(|| config.pool().clone());
         let events = sizes.events_max.min(config.events_len());
@@ -87,7 +87,7 @@ impl LoopKind for UringKind {
     type Net = UringInet;
 
     fn open(&self, config: &Config) -> io::Result<Uring> {
-        Ok(Uring::open(&self.sizes(config))?)
+        Ok(Uring::open(&self.ring_config(config))?)
     }
 
     fn take_listener<C>(
@@ -105,15 +105,15 @@ mod tests {
     use rotor_core::OffloadPool;
 
     #[test]
-    fn a_ring_takes_from_its_loop_what_it_is_not_told_itself() {
+    fn a_ring_takes_missing_settings_from_its_loop() {
         let pool_of = |jobs| OffloadPool::builder().jobs_max(jobs).build().expect("it is small");
         let is_of = |sizes: &UringConfig, jobs: &str| format!("{:?}", sizes.pool).contains(jobs);
         let config = Config::new().events_max(7).offload_pool(pool_of(71));
-        let sizes = UringKind::new(&UringConfig::new()).sizes(&config);
+        let sizes = UringKind::new(&UringConfig::new()).ring_config(&config);
         assert_eq!(sizes.events_max, 7);
         assert!(is_of(&sizes, "71 jobs"), "{sizes:?}");
         let told = UringConfig::new().events_max(3).offload_pool(pool_of(31));
-        let sizes = UringKind::new(&told).sizes(&config);
+        let sizes = UringKind::new(&told).ring_config(&config);
         assert_eq!(sizes.events_max, 3);
         assert!(is_of(&sizes, "31 jobs"), "{sizes:?}");
     }

@@ -147,7 +147,7 @@
 #![cfg(target_os = "linux")]
 
 mod backend;
-mod books;
+mod buffer_table;
 mod bulk;
 mod choose;
 mod config;
@@ -164,12 +164,12 @@ mod intake;
 mod key;
 mod kind;
 mod listener;
-mod member;
-mod outgo;
+mod outbox;
 mod refused;
 #[expect(unsafe_code, reason = "the kernel shares memory with us; the crate's page has a table")]
 mod ring;
 mod slots;
+mod socket_handle;
 mod stats;
 mod stream;
 

@@ -12,15 +12,15 @@ use rotor_core::{BackendHandle, Interest, Scope, Source, Token};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::backend::UringHandle;
-use crate::driver::Made;
-use crate::member::Member;
+use crate::driver::SocketKind;
+use crate::socket_handle::SocketHandle;
 use crate::stream::{UringTcpStream, UringUnixStream};
 
 /// A TCP listener on io_uring.
-pub struct UringTcpListener(Member);
+pub struct UringTcpListener(SocketHandle);
 
 /// A Unix listener on io_uring.
-pub struct UringUnixListener(Member);
+pub struct UringUnixListener(SocketHandle);
 
 const TCP: &str = "a TCP listener of io_uring";
 const UNIX: &str = "a Unix listener of io_uring";
@@ -39,7 +39,7 @@ macro_rules! listener {
             pub fn from_std<C>(socket: $std, scope: &Scope<'_, C>) -> io::Result<$name> {
                 UringHandle::of(scope, $what)?;
                 socket.set_nonblocking(true)?;
-                Ok($name(Member::new(socket.into(), Made::Asked, $what, scope)?))
+                Ok($name(SocketHandle::new(socket.into(), SocketKind::Direct, $what, scope)?))
             }
         }
 
@@ -80,13 +80,13 @@ impl Listener for UringTcpListener {
     ) -> io::Result<UringTcpListener> {
         UringHandle::of(scope, TCP)?;
         let socket = listen_inet(address, options).map_err(CannotListen::on(address))?;
-        Ok(UringTcpListener(Member::new(socket.into(), Made::Asked, TCP, scope)?))
+        Ok(UringTcpListener(SocketHandle::new(socket.into(), SocketKind::Direct, TCP, scope)?))
     }
 
     fn accept(&mut self) -> io::Result<(UringTcpStream, Option<SocketAddr>)> {
         let (fd, peer) = self.0.driver().accept(self.0.id())?;
         let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
-        Ok((UringTcpStream::of(self.0.beside(fd, Made::Stream)), peer))
+        Ok((UringTcpStream::from_handle(self.0.on_same_ring(fd, SocketKind::Stream)), peer))
     }
 
     fn has_waiting(&self) -> bool {
@@ -115,7 +115,7 @@ impl Listener for UringUnixListener {
     fn accept(&mut self) -> io::Result<(UringUnixStream, Option<SocketAddr>)> {
         let (fd, _) = self.0.driver().accept(self.0.id())?;
         // The peer's address is at most a path, and usually empty.
-        Ok((UringUnixStream::of(self.0.beside(fd, Made::Stream)), None))
+        Ok((UringUnixStream::from_handle(self.0.on_same_ring(fd, SocketKind::Stream)), None))
     }
 
     fn has_waiting(&self) -> bool {

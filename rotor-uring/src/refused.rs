@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_refused_and_what_to_do_are_said() {
+    fn each_refusal_names_its_cause_and_a_remedy() {
         let of = |step, errno: Errno, disabled| Refused { step, error: errno.into(), disabled };
         let cases = [
             (of(Step::Setup, Errno::PERM, Some(2)), "io_uring_disabled is 2"),

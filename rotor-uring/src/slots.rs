@@ -21,7 +21,7 @@ impl<T> Slots<T> {
 
     /// Reserves address space for `count` values. Unused parts usually take no memory. The table
     /// does not move while it grows, which would leave holes of all its earlier sizes.
-    pub(crate) fn with_room_for(count: usize) -> Slots<T> {
+    pub(crate) fn with_capacity(count: usize) -> Slots<T> {
         Slots { slots: Vec::with_capacity(count), free: Vec::new() }
     }
 
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_finds_its_own_value_and_never_a_later_one() {
+    fn an_id_finds_its_own_value_and_never_a_later_one() {
         let mut slots = Slots::new();
         let (one, two) = (slots.insert("one"), slots.insert("two"));
         assert_eq!((slots.get(one), slots.get(two), slots.len()), (Some(&"one"), Some(&"two"), 2));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generation_goes_round_without_a_gap() {
+    fn a_generation_wraps_around_without_a_gap() {
         let mut slots = Slots::new();
         let first = slots.insert(0);
         slots.slots[0].generation = (1 << 28) - 1;

@@ -14,17 +14,17 @@ use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 
 use crate::backend::UringHandle;
-use crate::driver::Made;
-use crate::member::Member;
+use crate::driver::SocketKind;
+use crate::socket_handle::SocketHandle;
 
 /// A TCP connection on io_uring.
 pub struct UringTcpStream {
-    member: Member,
+    handle: SocketHandle,
 }
 
 /// A Unix stream connection on io_uring.
 pub struct UringUnixStream {
-    member: Member,
+    handle: SocketHandle,
 }
 
 const TCP: &str = "a TCP socket of io_uring";
@@ -43,21 +43,24 @@ macro_rules! stream {
             pub fn from_std<C>(socket: $std, scope: &Scope<'_, C>) -> io::Result<$name> {
                 UringHandle::of(scope, $what)?;
                 socket.set_nonblocking(true)?;
-                let made = match socket.peer_addr() {
-                    Ok(_) => Made::Stream,
-                    Err(_) => Made::Connecting,
+                let kind = match socket.peer_addr() {
+                    Ok(_) => SocketKind::Stream,
+                    Err(_) => SocketKind::Connecting,
                 };
-                Ok($name::of(Member::new(socket.into(), made, $what, scope)?))
+                Ok($name::from_handle(SocketHandle::new(socket.into(), kind, $what, scope)?))
             }
 
             /// Creates the stream that a listener of the same ring has accepted.
-            pub(crate) fn of(member: Member) -> $name {
-                $name { member }
+            pub(crate) fn from_handle(handle: SocketHandle) -> $name {
+                $name { handle }
             }
 
             /// Reads or sets an option of the socket.
-            fn with<T>(&self, call: impl FnOnce(SockRef<'_>) -> io::Result<T>) -> io::Result<T> {
-                self.member.driver().with_fd(self.member.id(), |fd| call(SockRef::from(&fd)))
+            fn with_socket<T>(
+                &self,
+                call: impl FnOnce(SockRef<'_>) -> io::Result<T>,
+            ) -> io::Result<T> {
+                self.handle.driver().with_fd(self.handle.id(), |fd| call(SockRef::from(&fd)))
             }
         }
 
@@ -66,7 +69,7 @@ macro_rules! stream {
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
                 let mut count = 0;
                 let mut buf = ReadBuf::new(buffer, &mut count);
-                self.member.driver().read(self.member.id(), &mut buf)?;
+                self.handle.driver().read(self.handle.id(), &mut buf)?;
                 Ok(count)
             }
         }
@@ -74,11 +77,11 @@ macro_rules! stream {
         impl Write for $name {
             #[inline]
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-                self.member.driver().write(self.member.id(), &[IoSlice::new(bytes)])
+                self.handle.driver().write(self.handle.id(), &[IoSlice::new(bytes)])
             }
 
             fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-                self.member.driver().write(self.member.id(), slices)
+                self.handle.driver().write(self.handle.id(), slices)
             }
 
             /// Does nothing: what was written will be sent, as if the kernel had it.
@@ -95,17 +98,17 @@ macro_rules! stream {
                 token: Token,
                 interest: Interest,
             ) -> io::Result<()> {
-                self.member.register(backend, token, interest, $what)
+                self.handle.register(backend, token, interest, $what)
             }
 
             fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
-                self.member.deregister(backend, $what)
+                self.handle.deregister(backend, $what)
             }
         }
 
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, concat!(stringify!($name), "({:?})"), self.member)
+                write!(f, concat!(stringify!($name), "({:?})"), self.handle)
             }
         }
     };
@@ -120,27 +123,27 @@ const BUFFER_BYTES_MAX: usize = i32::MAX as usize;
 const KEEPALIVE: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(32_767)];
 
 /// The methods of `StreamSocket` that are the same for both types.
-macro_rules! answers {
+macro_rules! shared_methods {
     () => {
         const READS_UNSEEN: bool = true;
 
         #[inline]
         fn read_unseen(&mut self, buf: &mut ReadBuf<'_>) -> io::Result<()> {
-            self.member.driver().read(self.member.id(), buf)
+            self.handle.driver().read(self.handle.id(), buf)
         }
 
         /// Sends our end after everything that was written; if that fails, the next read reports
         /// it.
         fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
-            self.member.driver().shutdown(self.member.id(), how)
+            self.handle.driver().shutdown(self.handle.id(), how)
         }
 
         fn take_error(&self) -> io::Result<Option<io::Error>> {
-            self.member.driver().take_error(self.member.id())
+            self.handle.driver().take_error(self.handle.id())
         }
 
         fn is_connected(&self) -> bool {
-            self.with(|socket| socket.peer_addr()).is_ok()
+            self.with_socket(|socket| socket.peer_addr()).is_ok()
         }
 
         /// Registering reports what arrived before.
@@ -150,24 +153,24 @@ macro_rules! answers {
 
         #[inline]
         fn short_read_drains(&self) -> bool {
-            self.member.driver().is_drained(self.member.id())
+            self.handle.driver().is_drained(self.handle.id())
         }
 
         fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
-            self.with(|socket| socket.set_send_buffer_size(bytes.min(BUFFER_BYTES_MAX)))
+            self.with_socket(|socket| socket.set_send_buffer_size(bytes.min(BUFFER_BYTES_MAX)))
         }
 
         fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
-            self.with(|socket| socket.set_recv_buffer_size(bytes.min(BUFFER_BYTES_MAX)))
+            self.with_socket(|socket| socket.set_recv_buffer_size(bytes.min(BUFFER_BYTES_MAX)))
         }
 
         fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
-            let sent = self.member.driver().send_by(self.member.id(), |fd| {
+            let sent = self.handle.driver().send_with(self.handle.id(), |fd| {
                 rotor_core::net::send_file_by_kernel(fd, file, offset, count)
             });
             match sent {
                 Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-                    read_and_write(self, file, offset, count)
+                    copy_file_chunk(self, file, offset, count)
                 }
                 other => other,
             }
@@ -187,24 +190,24 @@ impl StreamSocket for UringTcpStream {
         socket.set_nonblocking(true)?;
         // An urgent byte stays in its place among the others.
         socket.set_out_of_band_inline(true)?;
-        let made = begin(&socket, &(*target).into())?;
-        Ok(UringTcpStream::of(Member::new(socket.into(), made, TCP, scope)?))
+        let kind = start_connect(&socket, &(*target).into())?;
+        Ok(UringTcpStream::from_handle(SocketHandle::new(socket.into(), kind, TCP, scope)?))
     }
 
     fn peer_address(&self) -> Option<SocketAddr> {
-        self.with(|socket| socket.peer_addr()).ok()?.as_socket()
+        self.with_socket(|socket| socket.peer_addr()).ok()?.as_socket()
     }
 
     fn local_address(&self) -> Option<SocketAddr> {
-        self.with(|socket| socket.local_addr()).ok()?.as_socket()
+        self.with_socket(|socket| socket.local_addr()).ok()?.as_socket()
     }
 
     fn set_nodelay(&self, yes: bool) -> io::Result<()> {
-        self.with(|socket| socket.set_tcp_nodelay(yes))
+        self.with_socket(|socket| socket.set_tcp_nodelay(yes))
     }
 
     fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
-        self.with(|socket| match idle {
+        self.with_socket(|socket| match idle {
             Some(idle) => {
                 let idle = idle.clamp(KEEPALIVE[0], KEEPALIVE[1]);
                 socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(idle))
@@ -214,14 +217,14 @@ impl StreamSocket for UringTcpStream {
     }
 
     fn reset(&mut self) -> io::Result<()> {
-        self.member.driver().reset(self.member.id())
+        self.handle.driver().reset(self.handle.id())
     }
 
     fn set_unsent_max(&self, bytes: u32) -> io::Result<()> {
-        self.with(|socket| socket.set_tcp_notsent_lowat(bytes))
+        self.with_socket(|socket| socket.set_tcp_notsent_lowat(bytes))
     }
 
-    answers!();
+    shared_methods!();
 }
 
 impl StreamSocket for UringUnixStream {
@@ -231,8 +234,8 @@ impl StreamSocket for UringUnixStream {
         UringHandle::of(scope, UNIX)?;
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         socket.set_nonblocking(true)?;
-        let made = begin(&socket, &SockAddr::unix(target)?)?;
-        Ok(UringUnixStream::of(Member::new(socket.into(), made, UNIX, scope)?))
+        let kind = start_connect(&socket, &SockAddr::unix(target)?)?;
+        Ok(UringUnixStream::from_handle(SocketHandle::new(socket.into(), kind, UNIX, scope)?))
     }
 
     fn peer_address(&self) -> Option<SocketAddr> {
@@ -244,16 +247,16 @@ impl StreamSocket for UringUnixStream {
         None
     }
 
-    answers!();
+    shared_methods!();
 }
 
 /// Begins to connect, and returns the state of the connection.
-fn begin(socket: &Socket, target: &SockAddr) -> io::Result<Made> {
+fn start_connect(socket: &Socket, target: &SockAddr) -> io::Result<SocketKind> {
     match socket.connect(target) {
-        Ok(()) => Ok(Made::Connecting),
+        Ok(()) => Ok(SocketKind::Connecting),
         // In progress (connect(2)): an event will report the result.
         Err(error) if Errno::from_io_error(&error) == Some(Errno::INPROGRESS) => {
-            Ok(Made::Connecting)
+            Ok(SocketKind::Connecting)
         }
         Err(error) => Err(error),
     }
@@ -262,7 +265,7 @@ fn begin(socket: &Socket, target: &SockAddr) -> io::Result<Made> {
 /// How many bytes of a file are copied at a time if the kernel cannot send it by itself.
 const FILE_CHUNK: usize = 16 * 1024;
 
-fn read_and_write(
+fn copy_file_chunk(
     socket: &mut impl Write,
     file: &File,
     offset: u64,

@@ -1,15 +1,15 @@
 //! `Driver`: the sockets of a ring, and its turn: what was written is submitted, what has arrived
 //! is passed to the sockets, and their machines are told.
 
-mod asking;
-mod completing;
+mod completions;
+mod direct;
 mod socket;
 mod spare;
+mod stream_buffers;
 mod streams;
 #[cfg(test)]
 mod tests;
 mod turn;
-mod work;
 
 use std::collections::VecDeque;
 use std::io;
@@ -34,15 +34,15 @@ pub(crate) struct Driver {
     /// Sockets that were written to in this turn.
     written: Vec<Id>,
     /// Sockets to which data was delivered in this turn.
-    given: Vec<Id>,
+    delivered: Vec<Id>,
     /// Streams whose peer has ended its side since the end of the last turn.
     ended: Vec<Id>,
     /// Streams that have or may have input which the kernel does not deliver.
     unread: Vec<Id>,
     /// Sockets whose machines have to be told of what they hold already.
-    holding: Vec<Id>,
+    unreported: Vec<Id>,
     /// Events for the next wait, which came during the turn.
-    late: Ready,
+    late_events: Ready,
     /// Dropped streams that are still sending, and until when they may. In order, because all get
     /// the same time.
     lingering: VecDeque<(Time, Id)>,
@@ -58,16 +58,16 @@ pub(crate) struct Driver {
 const SOCKETS: usize = 65_536;
 
 /// How often a driver that ends looks for completions at most, for each socket.
-const SETTLES_MAX: usize = 64;
+const FLUSHES_MAX: usize = 64;
 
 /// The kind of a new socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Made {
+pub(crate) enum SocketKind {
     Stream,
     /// A stream that may not be connected yet.
     Connecting,
     /// A listener or a datagram socket.
-    Asked,
+    Direct,
 }
 
 impl Driver {
@@ -75,13 +75,13 @@ impl Driver {
         let ring = Ring::open(&config)?;
         let mut driver = Driver {
             ring,
-            sockets: Slots::with_room_for(SOCKETS),
+            sockets: Slots::with_capacity(SOCKETS),
             written: Vec::new(),
-            given: Vec::new(),
+            delivered: Vec::new(),
             ended: Vec::new(),
             unread: Vec::new(),
-            holding: Vec::new(),
-            late: Ready::new(),
+            unreported: Vec::new(),
+            late_events: Ready::new(),
             lingering: VecDeque::new(),
             has_more: false,
             spare: Spare::new(),
@@ -118,9 +118,9 @@ impl Driver {
     }
 
     /// Takes over a socket.
-    pub(crate) fn insert(&mut self, fd: OwnedFd, made: Made) -> Id {
-        let mut socket = Socket::new(fd, made != Made::Asked);
-        socket.is_connecting = made == Made::Connecting;
+    pub(crate) fn insert(&mut self, fd: OwnedFd, kind: SocketKind) -> Id {
+        let mut socket = Socket::new(fd, kind != SocketKind::Direct);
+        socket.is_connecting = kind == SocketKind::Connecting;
         socket.awaits_room = socket.is_connecting;
         self.sockets.insert(socket)
     }
@@ -136,22 +136,22 @@ impl Driver {
     }
 
     pub(crate) fn register(&mut self, id: Id, token: Token, interest: Interest) -> io::Result<()> {
-        let Some(socket) = self.sockets.get_mut(id) else { return Err(gone()) };
+        let Some(socket) = self.sockets.get_mut(id) else { return Err(not_connected()) };
         if socket.token().is_some() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         socket.register(token);
-        socket.note_interest(interest);
+        socket.set_interest(interest);
         // If it is connecting, its machine has to hear of the result in any case.
         let polls_room =
             (interest.is_writable() || socket.is_connecting) && mem::take(&mut socket.awaits_room);
-        if socket.holds_something() {
-            self.holding.push(id);
+        if socket.has_unreported_input() {
+            self.unreported.push(id);
         }
         if socket.is_stream && socket.intake.has_ended() {
             self.ended.push(id);
         }
-        self.give(id);
+        self.deliver_input(id);
         if polls_room {
             self.poll_room(id);
         }
@@ -159,57 +159,57 @@ impl Driver {
     }
 
     pub(crate) fn deregister(&mut self, id: Id) -> io::Result<()> {
-        let Some(socket) = self.sockets.get_mut(id) else { return Err(gone()) };
+        let Some(socket) = self.sockets.get_mut(id) else { return Err(not_connected()) };
         if !socket.deregister() {
             return Err(io::ErrorKind::NotFound.into());
         }
         socket.awaits_room |= socket.polls_room;
-        if socket.polls_gone {
+        if socket.polls_closed {
             // Nobody would hear what it reports now. The next machine of the stream gets a new
             // poll.
-            self.ring.cancel(id.key(Kind::Gone));
+            self.ring.cancel(id.key(Kind::Closed));
         }
-        self.take_back(id);
+        self.stop_input(id);
         Ok(())
     }
 
     /// Makes the kernel deliver the input of a socket if its machine wants it; otherwise the stream
     /// is only watched for its end.
-    fn give(&mut self, id: Id) {
+    fn deliver_input(&mut self, id: Id) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        if !socket.is_in_use() {
+        if !socket.wants_input() {
             return;
         }
         if !socket.reads {
             self.unread.push(id);
-        } else if socket.intake.give() {
-            self.hand_over(id);
+        } else if socket.intake.start_delivery() {
+            self.submit_input(id);
         }
     }
 
     /// Submits the operation for the input of a socket.
-    fn hand_over(&mut self, id: Id) {
+    fn submit_input(&mut self, id: Id) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        socket.given_in = self.ring.stats().enters as u32;
-        socket.was_given = true;
-        socket.is_polled = socket.bulk.is_much();
+        socket.enters_at_input = self.ring.stats().enters as u32;
+        socket.had_operation = true;
+        socket.input_is_poll = socket.bulk.is_on();
         let Some(fd) = socket.fd() else { return };
-        match socket.kind() {
+        match socket.input_operation() {
             Kind::Receive => self.ring.receive(fd, id),
-            Kind::Arrived => self.ring.poll(fd, Watch::Arrived(id)),
+            Kind::ReadableOnce => self.ring.poll(fd, Watch::ReadableOnce(id)),
             _ => self.ring.poll(fd, Watch::Readable(id)),
         }
     }
 
     /// Stops the delivery of input. Returns whether there was an operation to cancel.
-    fn take_back(&mut self, id: Id) -> bool {
+    fn stop_input(&mut self, id: Id) -> bool {
         let Some(socket) = self.sockets.get_mut(id) else { return false };
-        let was_given = socket.intake.take_back();
-        if was_given {
-            let key = id.key(socket.kind());
+        let was_delivering = socket.intake.stop_delivery();
+        if was_delivering {
+            let key = id.key(socket.input_operation());
             self.ring.cancel(key);
         }
-        was_given
+        was_delivering
     }
 
     /// Makes sure that the machine of a full socket is told when there is room.
@@ -228,7 +228,7 @@ impl Driver {
             return;
         }
         socket.polls_room = true;
-        socket.was_given = true;
+        socket.had_operation = true;
         if let Some(fd) = socket.fd.as_ref() {
             self.ring.poll(fd.as_fd(), Watch::Room(id));
         }
@@ -238,18 +238,18 @@ impl Driver {
     /// side, or the machine does not read what is there.
     fn watch_end(&mut self, id: Id) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        if socket.polls_gone || socket.is_dropped || socket.token().is_none() {
+        if socket.polls_closed || socket.is_dropped || socket.token().is_none() {
             return;
         }
         let Some(fd) = socket.fd.as_ref() else { return };
-        self.ring.poll(fd.as_fd(), Watch::Gone(id));
-        (socket.polls_gone, socket.was_given) = (true, true);
+        self.ring.poll(fd.as_fd(), Watch::Closed(id));
+        (socket.polls_closed, socket.had_operation) = (true, true);
     }
 
     /// Adds an event for a socket's machine.
-    fn tell(&mut self, id: Id, events: EventSet, ready: &mut Ready) {
+    fn notify(&mut self, id: Id, events: EventSet, ready: &mut Ready) {
         if let Some(socket) = self.sockets.get_mut(id) {
-            socket.tell(events, ready);
+            socket.notify(events, ready);
         }
     }
 
@@ -258,17 +258,17 @@ impl Driver {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         socket.is_dropped = true;
         socket.deregister();
-        if let Some(work) = &mut socket.work {
-            work.inbox.clear(&mut self.ring);
+        if let Some(buffers) = &mut socket.buffers {
+            buffers.inbox.clear(&mut self.ring);
         }
         if socket.polls_room {
             self.ring.cancel(id.key(Kind::Room));
         }
-        if socket.polls_gone {
-            self.ring.cancel(id.key(Kind::Gone));
+        if socket.polls_closed {
+            self.ring.cancel(id.key(Kind::Closed));
         }
         let lingers = socket.has_unsent();
-        self.take_back(id);
+        self.stop_input(id);
         if lingers {
             self.linger(id);
         } else {
@@ -295,35 +295,35 @@ impl Driver {
         match socket.fd.take() {
             // Together with the others of the turn, and after the operations that the kernel still
             // has.
-            Some(fd) if is_stream && socket.was_given => self.ring.close(fd),
+            Some(fd) if is_stream && socket.had_operation => self.ring.close(fd),
             Some(fd) => {
                 // An address must be free as soon as its socket was dropped.
-                if socket.was_given {
-                    self.settle();
+                if socket.had_operation {
+                    self.flush_submissions();
                 }
                 drop(fd);
             }
             None => {}
         }
-        self.forget(id);
+        self.remove_if_unused(id);
     }
 
-    /// Takes back the `Work` of a stream that has nothing to do.
-    fn put_to_rest(&mut self, id: Id) {
-        if let Some(work) = self.sockets.get_mut(id).and_then(Socket::rest) {
-            self.spare.give_work(work);
+    /// Takes back the `StreamBuffers` of a stream that has nothing to do.
+    fn recycle_idle_buffers(&mut self, id: Id) {
+        if let Some(buffers) = self.sockets.get_mut(id).and_then(Socket::take_idle_buffers) {
+            self.spare.recycle_buffers(buffers);
         }
     }
 
     /// Frees the slot, if nothing uses the socket any more.
-    fn forget(&mut self, id: Id) {
-        if self.sockets.get(id).is_some_and(Socket::is_forgotten) {
+    fn remove_if_unused(&mut self, id: Id) {
+        if self.sockets.get(id).is_some_and(Socket::is_unused) {
             self.sockets.remove(id);
         }
     }
 
     /// Stops dropped streams whose time to send has passed.
-    fn end_lingering(&mut self) {
+    fn expire_lingering(&mut self) {
         if self.lingering.is_empty() {
             return;
         }
@@ -334,7 +334,7 @@ impl Driver {
             self.lingering.pop_front();
             let Some(socket) = self.sockets.get_mut(id) else { continue };
             self.ring.stats().lingered_too_long += 1;
-            let sending = socket.work.as_mut().and_then(|work| work.outgo.give_up());
+            let sending = socket.buffers.as_mut().and_then(|buffers| buffers.outbox.abandon());
             match sending {
                 Some(key) => self.ring.cancel(key),
                 None => self.close(id),
@@ -352,17 +352,20 @@ impl Drop for Driver {
         // Usually two or three times; more often if the completion queue is small, because data that
         // arrived for dropped sockets comes first. A used waker then completes each time, so there
         // is a limit.
-        for _ in 0..=SETTLES_MAX * self.sockets.len() {
+        for _ in 0..=FLUSHES_MAX * self.sockets.len() {
             let completed = self.ring.stats().completed;
-            self.settle();
+            self.flush_submissions();
             if self.ring.stats().completed == completed {
                 break;
             }
         }
-        self.sockets.values().filter(|socket| socket.has_unsent()).for_each(Socket::cut_off);
+        self.sockets
+            .values()
+            .filter(|socket| socket.has_unsent())
+            .for_each(Socket::set_reset_on_close);
     }
 }
 
-fn gone() -> io::Error {
+fn not_connected() -> io::Error {
     io::ErrorKind::NotConnected.into()
 }

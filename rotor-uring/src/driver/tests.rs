@@ -9,14 +9,14 @@ use rustix::event::{EventfdFlags, eventfd};
 use super::*;
 
 #[test]
-fn a_stream_that_sends_for_long_keeps_none_in_mind_of_those_that_were_dropped_after_it() {
+fn finished_streams_behind_a_slow_sender_leave_the_linger_list() {
     let waker = eventfd(0, EventfdFlags::NONBLOCK).expect("there are descriptors");
     let Ok(mut driver) = Driver::open(UringConfig::new(), waker) else { return };
     let mut ready = Ready::new();
     let mut dropped = |driver: &mut Driver, count: usize| {
         let (own, peer) = UnixStream::pair().expect("there are descriptors");
         own.set_nonblocking(true).expect("it can be");
-        let id = driver.insert(own.into(), Made::Stream);
+        let id = driver.insert(own.into(), SocketKind::Stream);
         driver.register(id, Token::from_usize(1), Interest::Both).expect("it is new");
         for _ in 0..count {
             // No more than it has room for.
@@ -38,11 +38,11 @@ fn a_stream_that_sends_for_long_keeps_none_in_mind_of_those_that_were_dropped_af
 }
 
 #[test]
-fn a_stream_whose_rest_is_read_in_a_later_turn_keeps_nothing_for_it() {
+fn a_stream_frees_its_buffers_once_its_data_is_read() {
     let waker = eventfd(0, EventfdFlags::NONBLOCK).expect("there are descriptors");
     let Ok(mut driver) = Driver::open(UringConfig::new(), waker) else { return };
     let (own, mut peer) = UnixStream::pair().expect("there are descriptors");
-    let id = driver.insert(own.into(), Made::Stream);
+    let id = driver.insert(own.into(), SocketKind::Stream);
     driver.register(id, Token::from_usize(1), Interest::Both).expect("it is new");
     let mut ready = Ready::new();
     driver.wait(Some(Time::ZERO), &mut ready).expect("it goes on");
@@ -53,7 +53,7 @@ fn a_stream_whose_rest_is_read_in_a_later_turn_keeps_nothing_for_it() {
     // The end of the turn: what is unread is kept.
     driver.wait(Some(Time::ZERO), &mut ready).expect("it goes on");
     let is_at_work =
-        |driver: &Driver| driver.sockets.get(id).is_some_and(|socket| socket.work.is_some());
+        |driver: &Driver| driver.sockets.get(id).is_some_and(|socket| socket.buffers.is_some());
     let mut bytes = [0; 4];
     for (count, is_left) in [(4, true), (1, false)] {
         assert!(is_at_work(&driver));
@@ -66,11 +66,11 @@ fn a_stream_whose_rest_is_read_in_a_later_turn_keeps_nothing_for_it() {
 }
 
 #[test]
-fn what_a_stream_holds_for_who_has_it_next_is_not_slept_on() {
+fn a_wait_does_not_block_while_a_stream_holds_unreported_data() {
     let waker = eventfd(0, EventfdFlags::NONBLOCK).expect("there are descriptors");
     let Ok(mut driver) = Driver::open(UringConfig::new(), waker) else { return };
     let (own, mut peer) = UnixStream::pair().expect("there are descriptors");
-    let id = driver.insert(own.into(), Made::Stream);
+    let id = driver.insert(own.into(), SocketKind::Stream);
     driver.register(id, Token::from_usize(1), Interest::Both).expect("it is new");
     let wait = |driver: &mut Driver| {
         let mut ready = Ready::new();
@@ -82,22 +82,22 @@ fn what_a_stream_holds_for_who_has_it_next_is_not_slept_on() {
     while wait(&mut driver).is_empty() {}
     driver.deregister(id).expect("it is registered");
     (0..5).for_each(|_| drop(wait(&mut driver)));
-    assert_eq!(driver.wait_for(None), Wait::Forever);
+    assert_eq!(driver.choose_wait(None), Wait::Forever);
     driver.register(id, Token::from_usize(2), Interest::Both).expect("it is not");
-    assert_eq!(driver.wait_for(None), Wait::Poll);
+    assert_eq!(driver.choose_wait(None), Wait::Poll);
     assert_eq!(wait(&mut driver), [(Token::from_usize(2), EventSet::READABLE)]);
-    assert_eq!(driver.wait_for(None), Wait::Forever);
+    assert_eq!(driver.choose_wait(None), Wait::Forever);
 }
 
 #[test]
-fn a_stream_is_watched_for_its_end_where_it_is_left_unread_and_not_in_the_midst_of_reading() {
+fn a_stream_is_polled_for_its_end_only_while_it_is_left_unread() {
     let waker = eventfd(0, EventfdFlags::NONBLOCK).expect("there are descriptors");
     let config = UringConfig::new().unread_bytes_max(4_096);
     let Ok(mut driver) = Driver::open(config, waker) else { return };
     for goes_to_sleep in [false, true] {
         let (own, mut peer) = UnixStream::pair().expect("there are descriptors");
         own.set_nonblocking(true).expect("it can be");
-        let id = driver.insert(own.into(), Made::Stream);
+        let id = driver.insert(own.into(), SocketKind::Stream);
         driver.register(id, Token::from_usize(1), Interest::Both).expect("it is new");
         peer.write_all(&[7; 50_000]).expect("it fits");
         let read_some = |driver: &mut Driver| {
@@ -107,7 +107,7 @@ fn a_stream_is_watched_for_its_end_where_it_is_left_unread_and_not_in_the_midst_
         };
         let wait = |driver: &mut Driver, until| {
             driver.wait(Some(until), &mut Ready::new()).expect("it goes on");
-            driver.sockets.get(id).map(|socket| (socket.is_left_unread(), socket.polls_gone))
+            driver.sockets.get(id).map(|socket| (socket.is_left_unread(), socket.polls_closed))
         };
         while wait(&mut driver, Time::ZERO) != Some((true, false)) {
             read_some(&mut driver);
@@ -127,11 +127,11 @@ fn a_stream_is_watched_for_its_end_where_it_is_left_unread_and_not_in_the_midst_
 }
 
 /// Eight streams of the driver, by their other ends.
-fn peers_of_eight(driver: &mut Driver) -> Vec<UnixStream> {
+fn add_eight_streams(driver: &mut Driver) -> Vec<UnixStream> {
     let peer_of = |number| {
         let (own, peer) = UnixStream::pair().expect("there are descriptors");
         own.set_nonblocking(true).expect("it can be");
-        let id = driver.insert(own.into(), Made::Stream);
+        let id = driver.insert(own.into(), SocketKind::Stream);
         driver.register(id, Token::from_usize(number), Interest::Both).expect("it is new");
         peer
     };
@@ -139,7 +139,7 @@ fn peers_of_eight(driver: &mut Driver) -> Vec<UnixStream> {
 }
 
 #[test]
-fn a_waker_whose_poll_found_the_queue_of_completions_full_wakes_the_next_time_too() {
+fn the_waker_works_after_the_completion_queue_was_full() {
     let waker = eventfd(0, EventfdFlags::NONBLOCK).expect("there are descriptors");
     let writer = waker.try_clone().expect("there are descriptors");
     let config = UringConfig::new().submissions(1).completions(2);
@@ -151,7 +151,7 @@ fn a_waker_whose_poll_found_the_queue_of_completions_full_wakes_the_next_time_to
         driver.ring.stats().completed
     };
     let wake = || rustix::io::write(&writer, &1_u64.to_ne_bytes()).expect("it has room");
-    let mut peers = peers_of_eight(&mut driver);
+    let mut peers = add_eight_streams(&mut driver);
     wait(&mut driver, 50);
     for _ in 0..3 {
         peers.iter_mut().for_each(|peer| peer.write_all(b"x").expect("it fits"));
@@ -164,11 +164,11 @@ fn a_waker_whose_poll_found_the_queue_of_completions_full_wakes_the_next_time_to
 }
 
 #[test]
-fn what_the_kernel_keeps_beside_a_full_queue_of_completions_is_more_to_come() {
+fn overflowed_completions_count_as_more_to_come() {
     let waker = eventfd(0, EventfdFlags::NONBLOCK).expect("there are descriptors");
     let config = UringConfig::new().submissions(1).completions(2);
     let Ok(mut driver) = Driver::open(config, waker) else { return };
-    let mut peers = peers_of_eight(&mut driver);
+    let mut peers = add_eight_streams(&mut driver);
     let mut ready = Ready::new();
     (0..50).for_each(|_| driver.wait(Some(Time::ZERO), &mut ready).expect("it goes on"));
     ready.clear();
@@ -183,25 +183,25 @@ fn what_the_kernel_keeps_beside_a_full_queue_of_completions_is_more_to_come() {
 }
 
 #[test]
-fn a_loop_that_sleeps_is_awake_when_the_time_of_a_dropped_stream_is_over() {
+fn a_wait_ends_at_the_deadline_of_a_lingering_stream() {
     let waker = eventfd(0, EventfdFlags::NONBLOCK).expect("there are descriptors");
     let linger = std::time::Duration::from_secs(60);
     let Ok(mut driver) = Driver::open(UringConfig::new().linger(linger), waker) else { return };
     let (own, _reads_nothing) = UnixStream::pair().expect("there are descriptors");
     own.set_nonblocking(true).expect("it can be");
-    let id = driver.insert(own.into(), Made::Stream);
+    let id = driver.insert(own.into(), SocketKind::Stream);
     driver.register(id, Token::from_usize(1), Interest::Both).expect("it is new");
     for _ in 0..1_000 {
         // No more than it has room for.
         let _taken = driver.write(id, &[IoSlice::new(&[7; 10_000])]);
         driver.wait(Some(Time::ZERO), &mut Ready::new()).expect("it goes on");
     }
-    assert_eq!(driver.wait_for(None), Wait::Forever);
+    assert_eq!(driver.choose_wait(None), Wait::Forever);
     driver.drop_socket(id);
     driver.wait(Some(Time::ZERO), &mut Ready::new()).expect("it goes on");
     let later = driver.clock.now() + 2 * linger;
     for until in [None, Some(later)] {
-        let wait = driver.wait_for(until);
+        let wait = driver.choose_wait(until);
         assert!(matches!(wait, Wait::AtMost(time) if time <= linger), "{wait:?}");
     }
 }

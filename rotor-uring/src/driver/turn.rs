@@ -11,44 +11,47 @@ use crate::key::Id;
 use crate::ring::Wait;
 
 /// After a call with at least this many completions, the kernel may have left others.
-const REST_FROM: usize = 16;
+const FULL_BATCH_MIN: usize = 16;
 
 impl Driver {
     /// Waits: ends the previous turn, and begins the next one.
     pub(crate) fn wait(&mut self, until: Option<Time>, ready: &mut Ready) -> io::Result<()> {
         self.end_turn();
-        let wait = self.wait_for(until);
+        let wait = self.choose_wait(until);
         self.watch_unread(wait);
         self.ring.enter(wait)?;
-        if !self.late.is_empty() || !self.holding.is_empty() {
-            self.tell_what_is_known(ready);
+        if !self.late_events.is_empty() || !self.unreported.is_empty() {
+            self.report_pending_events(ready);
         }
         self.take_completions(ready)?;
         self.has_more = self.ring.has_completions();
-        self.end_lingering();
+        self.expire_lingering();
         Ok(())
     }
 
     /// Reports what arrived during the previous turn, and what sockets hold already.
     #[cold]
-    fn tell_what_is_known(&mut self, ready: &mut Ready) {
-        ready.append(&mut self.late);
-        for id in mem::take(&mut self.holding) {
-            self.tell(id, EventSet::READABLE, ready);
+    fn report_pending_events(&mut self, ready: &mut Ready) {
+        ready.append(&mut self.late_events);
+        for id in mem::take(&mut self.unreported) {
+            self.notify(id, EventSet::READABLE, ready);
         }
     }
 
     /// Submits, during a turn, what waits for its end. What completes by that is passed to the
     /// sockets at once; otherwise a read would miss data that the kernel has already delivered. The
     /// machines are told when the turn ends.
-    pub(super) fn settle(&mut self) {
-        let mut late = Ready::new();
-        let settled = self.ring.enter(Wait::Again).and_then(|()| self.take_completions(&mut late));
-        if let Err(error) = settled {
+    pub(super) fn flush_submissions(&mut self) {
+        let mut late_events = Ready::new();
+        let flushed = self
+            .ring
+            .enter(Wait::RunTaskWork)
+            .and_then(|()| self.take_completions(&mut late_events));
+        if let Err(error) = flushed {
             // The next wait fails with the same error, and ends the loop.
             log::debug!("a ring does not take what it is handed: {error}");
         }
-        self.late.append(&mut late);
+        self.late_events.append(&mut late_events);
     }
 
     /// Takes what has completed. The kernel does only a limited amount of work in one call and
@@ -59,27 +62,27 @@ impl Driver {
         loop {
             let before = left;
             while left > 0
-                && let Some(completion) = self.ring.take()
+                && let Some(completion) = self.ring.next_completion()
             {
                 left -= 1;
                 if let Some(completion) = completion {
-                    self.complete(completion, ready);
+                    self.handle_completion(completion, ready);
                 }
             }
-            if before - left < REST_FROM || left == 0 {
+            if before - left < FULL_BATCH_MIN || left == 0 {
                 return Ok(());
             }
-            self.ring.enter(Wait::Again)?;
+            self.ring.enter(Wait::RunTaskWork)?;
         }
     }
 
-    pub(super) fn wait_for(&mut self, until: Option<Time>) -> Wait {
+    pub(super) fn choose_wait(&mut self, until: Option<Time>) -> Wait {
         while let Some((_, id)) = self.lingering.front()
             && self.sockets.get(*id).is_none()
         {
             self.lingering.pop_front();
         }
-        let is_known = !self.holding.is_empty() || !self.late.is_empty();
+        let is_known = !self.unreported.is_empty() || !self.late_events.is_empty();
         let is_poll = until == Some(Time::ZERO) || self.has_more || is_known;
         let until = match (until, self.lingering.front()) {
             _ if is_poll => return Wait::Poll,
@@ -107,25 +110,25 @@ impl Driver {
             self.watch_end(id);
         }
         self.ended = ended;
-        let mut given = mem::take(&mut self.given);
-        for id in given.drain(..) {
+        let mut delivered = mem::take(&mut self.delivered);
+        for id in delivered.drain(..) {
             let Some(socket) = self.sockets.get_mut(id) else { continue };
-            socket.is_noted = false;
-            if let Some(work) = socket.rest() {
-                self.spare.give_work(work);
+            socket.is_listed = false;
+            if let Some(buffers) = socket.take_idle_buffers() {
+                self.spare.recycle_buffers(buffers);
                 continue;
             }
-            let Some(work) = &mut socket.work else { continue };
-            if work.inbox.is_empty() {
+            let Some(buffers) = &mut socket.buffers else { continue };
+            if buffers.inbox.is_empty() {
                 continue;
             }
-            let copied = work.inbox.keep(&mut self.ring);
+            let copied = buffers.inbox.copy_out(&mut self.ring);
             self.ring.stats().bytes_copied += copied as u64;
-            if work.inbox.len() >= self.config.unread_bytes_max {
+            if buffers.inbox.len() >= self.config.unread_bytes_max {
                 self.hold_back(id);
             }
         }
-        self.given = given;
+        self.delivered = delivered;
     }
 
     /// Polls for the end of streams that their machines leave unread, since machines on other loops
@@ -141,20 +144,20 @@ impl Driver {
         unread.retain(|id| {
             let socket = self.sockets.get_mut(*id).filter(|socket| socket.is_left_unread());
             let Some(socket) = socket else { return false };
-            let goes_on = wait == Wait::Poll && socket.given_in == enters;
-            if goes_on {
+            let is_being_read = wait == Wait::Poll && socket.enters_at_input == enters;
+            if is_being_read {
                 // Counts for this turn only: the next one may make no call either.
-                socket.given_in = enters.wrapping_sub(1);
+                socket.enters_at_input = enters.wrapping_sub(1);
             } else {
                 self.watch_end(*id);
             }
-            goes_on
+            is_being_read
         });
         self.unread = unread;
     }
 
     fn hold_back(&mut self, id: Id) {
-        if self.take_back(id) {
+        if self.stop_input(id) {
             self.ring.stats().held_back += 1;
         }
     }

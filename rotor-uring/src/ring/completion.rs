@@ -1,6 +1,6 @@
 //! `Completion`: what the kernel reports about an operation, and the memory that it gives back.
 
-use crate::books::Piece;
+use crate::buffer_table::Piece;
 use crate::key::Key;
 
 /// What the kernel reports about an operation.
@@ -11,11 +11,11 @@ pub(crate) struct Completion {
     pub(crate) result: i32,
     /// No further completion of the operation follows.
     pub(crate) is_last: bool,
-    pub(crate) carried: Carried,
+    pub(crate) payload: Payload,
 }
 
 /// What a completion gives back.
-pub(crate) enum Carried {
+pub(crate) enum Payload {
     Nothing,
     /// Received bytes.
     Piece(Piece),

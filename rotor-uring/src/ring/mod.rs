@@ -23,9 +23,9 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
-pub(crate) use self::completion::{Carried, Completion};
-use self::provided::{GROUP, Provided};
-use crate::books::Piece;
+pub(crate) use self::completion::{Completion, Payload};
+use self::provided::{GROUP, ProvidedBuffers};
+use crate::buffer_table::Piece;
 use crate::inbox::Lender;
 use crate::key::{Id, Key, Kind};
 use crate::slots::Slots;
@@ -34,9 +34,9 @@ use crate::stats::UringStats;
 /// `MSG_WAITALL`: send(2) has no such flag; with io_uring, a send goes on after a part was sent.
 const WAIT_ALL: u32 = 0x100;
 /// How long the end of a ring waits for the kernel each time.
-const END_PATIENCE: Duration = Duration::from_millis(50);
+const END_WAIT: Duration = Duration::from_millis(50);
 /// How often the end of a ring waits for the kernel at most.
-const END_TRIES: u32 = 40;
+const END_ATTEMPTS_MAX: u32 = 40;
 
 /// How long to wait for a completion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,7 +44,7 @@ pub(crate) enum Wait {
     /// Do not wait.
     Poll,
     /// Do not wait, but let the kernel do work that it has left over.
-    Again,
+    RunTaskWork,
     AtMost(Duration),
     Forever,
 }
@@ -57,28 +57,28 @@ pub(crate) enum Watch {
     /// Each time that the socket has something to read, or urgent data.
     Readable(Id),
     /// Once: something has arrived for the stream.
-    Arrived(Id),
+    ReadableOnce(Id),
     /// Once: the socket has room.
     Room(Id),
     /// Both sides have ended, or the socket has failed, which the kernel always reports. It also
     /// reports, likewise unasked, that the peer has ended its side.
-    Gone(Id),
+    Closed(Id),
 }
 
 pub(crate) struct Ring {
     // The first field: it is closed before the memory that it refers to is freed.
     ring: IoUring,
-    held: Held,
+    kernel: KernelState,
     /// Operations for which the submission queue had no room, in order.
     backlog: VecDeque<squeue::Entry>,
 }
 
 /// The memory that the kernel has meanwhile.
-struct Held {
+struct KernelState {
     /// Present until the ring ends.
-    provided: Option<Provided>,
+    provided: Option<ProvidedBuffers>,
     /// The memory of sends.
-    sends: Slots<InFlight>,
+    sends: Slots<InFlightSend>,
     /// Submitted operations whose last completion was not taken yet.
     outstanding: usize,
     /// The kernel has accepted a call; before that it has none of our memory.
@@ -86,26 +86,26 @@ struct Held {
     stats: UringStats,
 }
 
-struct InFlight {
+struct InFlightSend {
     memory: Vec<u8>,
     from: usize,
     owner: Id,
 }
 
 impl Ring {
-    fn new(ring: IoUring, provided: Provided) -> Ring {
-        let held = Held {
+    fn new(ring: IoUring, provided: ProvidedBuffers) -> Ring {
+        let kernel = KernelState {
             provided: Some(provided),
             sends: Slots::new(),
             outstanding: 0,
             was_entered: false,
             stats: UringStats::default(),
         };
-        Ring { ring, held, backlog: VecDeque::new() }
+        Ring { ring, kernel, backlog: VecDeque::new() }
     }
 
     pub(crate) fn stats(&mut self) -> &mut UringStats {
-        &mut self.held.stats
+        &mut self.kernel.stats
     }
 
     /// Submits a multishot receive into provided buffers.
@@ -120,9 +120,9 @@ impl Ring {
         let (events, stays, key) = match watch {
             Watch::Waker => (PollFlags::IN, true, Key::WAKE),
             Watch::Readable(id) => (PollFlags::IN | PollFlags::PRI, true, id.key(Kind::Readable)),
-            Watch::Arrived(id) => (PollFlags::IN, false, id.key(Kind::Arrived)),
+            Watch::ReadableOnce(id) => (PollFlags::IN, false, id.key(Kind::ReadableOnce)),
             Watch::Room(id) => (PollFlags::OUT, false, id.key(Kind::Room)),
-            Watch::Gone(id) => (PollFlags::empty(), true, id.key(Kind::Gone)),
+            Watch::Closed(id) => (PollFlags::empty(), true, id.key(Kind::Closed)),
         };
         let events = u32::from(events.bits());
         let entry = opcode::PollAdd::new(Fd(fd.as_raw_fd()), events).multi(stays).build();
@@ -145,7 +145,7 @@ impl Ring {
         let flags = (SendFlags::NOSIGNAL.bits() | WAIT_ALL) as i32;
         let entry =
             opcode::Send::new(Fd(socket.as_raw_fd()), bytes.as_ptr(), len).flags(flags).build();
-        let key = self.held.sends.insert(InFlight { memory, from, owner }).key(Kind::Send);
+        let key = self.kernel.sends.insert(InFlightSend { memory, from, owner }).key(Kind::Send);
         // SAFETY: the bytes stay where they are, since moving a vector does not move its
         // allocation, and nothing changes or frees them: they are in `sends` until the last
         // completion.
@@ -155,7 +155,7 @@ impl Ring {
 
     /// Asks the kernel to end an operation, which then still completes.
     pub(crate) fn cancel(&mut self, key: Key) {
-        let entry = opcode::AsyncCancel::new(key.number()).build();
+        let entry = opcode::AsyncCancel::new(key.user_data()).build();
         // SAFETY: it uses no memory.
         unsafe { self.push(entry.flags(squeue::Flags::SKIP_SUCCESS), Key::UNWATCHED) }
     }
@@ -175,22 +175,22 @@ impl Ring {
     /// Until the last completion was taken, the memory that the operation names must stay, and
     /// nobody else may write to it (or, if the kernel writes to it, read it).
     unsafe fn push(&mut self, entry: squeue::Entry, key: Key) {
-        let entry = entry.user_data(key.number());
-        self.held.stats.submitted += 1;
+        let entry = entry.user_data(key.user_data());
+        self.kernel.stats.submitted += 1;
         if key != Key::UNWATCHED {
-            self.held.outstanding += 1;
+            self.kernel.outstanding += 1;
         }
         // SAFETY: as the caller promises.
         if self.backlog.is_empty() && unsafe { self.ring.submission().push(&entry) }.is_ok() {
             return;
         }
-        self.held.stats.submissions_overflowed += 1;
+        self.kernel.stats.submissions_overflowed += 1;
         self.backlog.push_back(entry);
     }
 
     /// Moves waiting operations into the queue, as far as there is room. Returns whether none is
     /// left.
-    fn refill(&mut self) -> bool {
+    fn flush_backlog(&mut self) -> bool {
         if self.backlog.is_empty() {
             return true;
         }
@@ -214,12 +214,12 @@ impl Ring {
     /// wants its completions taken first are not errors.
     pub(crate) fn enter(&mut self, wait: Wait) -> io::Result<()> {
         loop {
-            if let Some(provided) = &mut self.held.provided {
+            if let Some(provided) = &mut self.kernel.provided {
                 provided.publish();
             }
-            let is_last = self.refill();
+            let is_last = self.flush_backlog();
             let result = self.enter_once(if is_last { wait } else { Wait::Poll });
-            self.held.was_entered |= result.is_ok();
+            self.kernel.was_entered |= result.is_ok();
             match result {
                 Ok(()) if is_last => return Ok(()),
                 Ok(()) => {}
@@ -237,13 +237,13 @@ impl Ring {
                 return Ok(());
             }
         }
-        self.held.stats.enters += 1;
+        self.kernel.stats.enters += 1;
         let submitter = self.ring.submitter();
         let result = match wait {
             Wait::Poll => submitter.submit_and_wait(0),
             // A wait of no time: a call that waits does all work that is left, whether the flag is
             // set or not.
-            Wait::Again => {
+            Wait::RunTaskWork => {
                 submitter.submit_with_args(1, &SubmitArgs::new().timespec(&Timespec::new()))
             }
             Wait::Forever => submitter.submit_and_wait(1),
@@ -258,27 +258,27 @@ impl Ring {
     /// Whether the kernel has completions for us, in the queue or in its own memory.
     pub(crate) fn has_completions(&mut self) -> bool {
         let is_over = self.ring.submission().cq_overflow();
-        self.held.stats.completions_overflowed += u64::from(is_over);
+        self.kernel.stats.completions_overflowed += u64::from(is_over);
         is_over || !self.ring.completion().is_empty()
     }
 
     /// Takes the next completion; `Some(None)` for one that concerns nobody.
     #[inline]
-    pub(crate) fn take(&mut self) -> Option<Option<Completion>> {
+    pub(crate) fn next_completion(&mut self) -> Option<Option<Completion>> {
         let entry = self.ring.completion().next()?;
-        Some(self.held.understand(&entry))
+        Some(self.kernel.decode(&entry))
     }
 
     /// Takes all completions, and what they give back.
-    fn take_all(&mut self) {
-        while self.take().is_some() {}
+    fn discard_completions(&mut self) {
+        while self.next_completion().is_some() {}
     }
 
     /// Submits what waits, cancels all operations, and waits until the kernel has let go.
-    fn end(&mut self) {
+    fn shut_down(&mut self) {
         // This also sends what was written in the last turn.
-        let mut tries = END_TRIES;
-        while self.held.outstanding > 0 && tries > 0 {
+        let mut tries = END_ATTEMPTS_MAX;
+        while self.kernel.outstanding > 0 && tries > 0 {
             tries -= 1;
             if self.enter(Wait::Poll).is_err() {
                 break;
@@ -287,11 +287,11 @@ impl Ring {
             // themselves.
             let all = self.ring.submitter().register_sync_cancel(None, CancelBuilder::any());
             log::trace!("a ring ends: {all:?}");
-            self.take_all();
-            if self.held.outstanding > 0 && self.enter(Wait::AtMost(END_PATIENCE)).is_err() {
+            self.discard_completions();
+            if self.kernel.outstanding > 0 && self.enter(Wait::AtMost(END_WAIT)).is_err() {
                 break;
             }
-            self.take_all();
+            self.discard_completions();
         }
         if self.enter(Wait::Poll).is_err() {
             log::debug!("a ring has ended with operations that were not handed over");
@@ -299,9 +299,9 @@ impl Ring {
     }
 }
 
-impl Held {
-    fn understand(&mut self, entry: &cqueue::Entry) -> Option<Completion> {
-        let (mut key, result) = (Key::from_number(entry.user_data()), entry.result());
+impl KernelState {
+    fn decode(&mut self, entry: &cqueue::Entry) -> Option<Completion> {
+        let (mut key, result) = (Key::from_user_data(entry.user_data()), entry.result());
         let is_last = !cqueue::more(entry.flags());
         self.stats.completed += 1;
         if key.kind() == Kind::Unwatched {
@@ -309,32 +309,32 @@ impl Held {
             return None;
         }
         self.outstanding = self.outstanding.saturating_sub(usize::from(is_last));
-        let carried = match key.kind() {
-            Kind::Receive => self.piece(entry),
+        let payload = match key.kind() {
+            Kind::Receive => self.take_piece(entry),
             Kind::Send => {
                 let Some(sent) = self.sends.remove(key.id()) else {
                     self.stats.stale += 1;
                     return None;
                 };
                 key = sent.owner.key(Kind::Send);
-                Carried::Memory(sent.memory, sent.from)
+                Payload::Memory(sent.memory, sent.from)
             }
-            _ => Carried::Nothing,
+            _ => Payload::Nothing,
         };
-        Some(Completion { key, result, is_last, carried })
+        Some(Completion { key, result, is_last, payload })
     }
 
-    fn piece(&mut self, entry: &cqueue::Entry) -> Carried {
-        let Some(buffer) = cqueue::buffer_select(entry.flags()) else { return Carried::Nothing };
+    fn take_piece(&mut self, entry: &cqueue::Entry) -> Payload {
+        let Some(buffer) = cqueue::buffer_select(entry.flags()) else { return Payload::Nothing };
         let len = u32::try_from(entry.result()).unwrap_or(0);
-        let goes_on = cqueue::buffer_more(entry.flags());
-        let taken = self.provided.as_mut().and_then(|own| own.take(buffer, len, goes_on));
+        let has_more = cqueue::buffer_more(entry.flags());
+        let taken = self.provided.as_mut().and_then(|own| own.take(buffer, len, has_more));
         taken.map_or_else(
             || {
                 self.stats.stale += 1;
-                Carried::Nothing
+                Payload::Nothing
             },
-            Carried::Piece,
+            Payload::Piece,
         )
     }
 }
@@ -342,26 +342,26 @@ impl Held {
 impl Lender for Ring {
     #[inline]
     fn bytes(&self, piece: &Piece) -> &[u8] {
-        self.held.provided.as_ref().map_or(&[], |provided| provided.bytes(piece))
+        self.kernel.provided.as_ref().map_or(&[], |provided| provided.bytes(piece))
     }
 
-    fn give_back(&mut self, piece: Piece) {
-        if let Some(provided) = &mut self.held.provided {
-            provided.give_back(piece);
+    fn release(&mut self, piece: Piece) {
+        if let Some(provided) = &mut self.kernel.provided {
+            provided.release(piece);
         }
     }
 }
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        self.end();
-        if self.held.outstanding > 0 && self.held.was_entered {
+        self.shut_down();
+        if self.kernel.outstanding > 0 && self.kernel.was_entered {
             log::error!(
                 "the kernel did not let go of {} operations of a ring: their memory is not freed",
-                self.held.outstanding
+                self.kernel.outstanding
             );
-            mem::forget(self.held.provided.take());
-            mem::forget(mem::replace(&mut self.held.sends, Slots::new()));
+            mem::forget(self.kernel.provided.take());
+            mem::forget(mem::replace(&mut self.kernel.sends, Slots::new()));
         }
     }
 }

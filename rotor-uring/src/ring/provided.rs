@@ -1,4 +1,4 @@
-//! `Provided`: the buffers that the kernel fills, and the ring through which it gets them.
+//! `ProvidedBuffers`: the buffers that the kernel fills, and the ring through which it gets them.
 
 use std::io;
 use std::mem::size_of;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use io_uring::{IoUring, types::BufRingEntry};
 
 use super::region::Region;
-use crate::books::{Books, Piece};
+use crate::buffer_table::{BufferTable, Piece};
 use crate::inbox::Lender;
 
 /// The only buffer group of a ring.
@@ -21,11 +21,11 @@ const INCREMENTAL: u16 = 2;
 /// The kernel reads the entries of the ring between its head and the tail that we publish, and
 /// writes into the buffers that they name. It writes into a buffer only after the bytes that it has
 /// reported as filled, and no more once it has reported that the buffer is done. So, by the
-/// [`Books`], the owner of a [`Piece`] has its bytes exclusively.
-pub(super) struct Provided {
+/// [`BufferTable`], the owner of a [`Piece`] has its bytes exclusively.
+pub(super) struct ProvidedBuffers {
     entries: Region,
     memory: Region,
-    books: Books,
+    buffer_table: BufferTable,
     count: u16,
     buffer_bytes: u32,
     /// The position after the last entry.
@@ -36,13 +36,13 @@ pub(super) struct Provided {
     is_incremental: bool,
 }
 
-impl Provided {
-    pub(super) fn new(count: u16, buffer_bytes: u32) -> io::Result<Provided> {
+impl ProvidedBuffers {
+    pub(super) fn new(count: u16, buffer_bytes: u32) -> io::Result<ProvidedBuffers> {
         let bytes = usize::from(count) * buffer_bytes as usize;
-        Ok(Provided {
+        Ok(ProvidedBuffers {
             entries: Region::new(usize::from(count) * size_of::<BufRingEntry>())?,
             memory: Region::new(bytes)?,
-            books: Books::new(count, buffer_bytes),
+            buffer_table: BufferTable::new(count, buffer_bytes),
             count,
             buffer_bytes,
             tail: 0,
@@ -71,7 +71,7 @@ impl Provided {
             }
         }
         for buffer in 0..self.count {
-            self.give(buffer);
+            self.enqueue(buffer);
         }
         self.publish();
         Ok(())
@@ -79,7 +79,7 @@ impl Provided {
 
     /// Puts a buffer that nobody reads into the next entry. The kernel sees it once the tail is
     /// published.
-    fn give(&mut self, buffer: u16) {
+    fn enqueue(&mut self, buffer: u16) {
         let at = usize::from(self.tail & (self.count - 1)) * size_of::<BufRingEntry>();
         let memory = self.memory.address(usize::from(buffer) * self.buffer_bytes as usize);
         let (Some(entry), Some(memory)) = (self.entries.address(at), memory) else { return };
@@ -117,12 +117,12 @@ impl Provided {
     /// goes on with that buffer, though some versions do not say so (Linux 6.12 to 6.19, if a read
     /// meets the end of a file; axboe/liburing#1545, #1553). If the buffer were given a second
     /// time, it would be filled from two places.
-    pub(super) fn take(&mut self, buffer: u16, len: u32, goes_on: bool) -> Option<Piece> {
-        self.books.take(buffer, len, goes_on || self.is_incremental && len == 0)
+    pub(super) fn take(&mut self, buffer: u16, len: u32, has_more: bool) -> Option<Piece> {
+        self.buffer_table.take(buffer, len, has_more || self.is_incremental && len == 0)
     }
 }
 
-impl Lender for Provided {
+impl Lender for ProvidedBuffers {
     #[inline]
     fn bytes(&self, piece: &Piece) -> &[u8] {
         let (start, range) = (piece.buffer() * self.buffer_bytes as usize, piece.range());
@@ -131,9 +131,9 @@ impl Lender for Provided {
         unsafe { self.memory.slice(start + range.start, start + range.end) }
     }
 
-    fn give_back(&mut self, piece: Piece) {
-        if let Some(buffer) = self.books.give_back(piece) {
-            self.give(buffer);
+    fn release(&mut self, piece: Piece) {
+        if let Some(buffer) = self.buffer_table.release(piece) {
+            self.enqueue(buffer);
         }
     }
 }
@@ -143,14 +143,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_that_nothing_was_put_into_is_given_back_only_where_it_was_used_up() {
+    fn an_incremental_buffer_is_not_requeued_after_an_empty_completion() {
         for (is_incremental, len, is_given) in
             [(true, 0, 0), (true, 1, 1), (false, 0, 1), (false, 1, 1)]
         {
-            let mut provided = Provided::new(2, 256).expect("there is memory");
+            let mut provided = ProvidedBuffers::new(2, 256).expect("there is memory");
             provided.is_incremental = is_incremental;
             let piece = provided.take(0, len, false).expect("it is with the kernel");
-            provided.give_back(piece);
+            provided.release(piece);
             assert_eq!(provided.tail, is_given, "{is_incremental} {len}");
         }
     }

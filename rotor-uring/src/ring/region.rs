@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_outside_of_a_region_is_lent() {
+    fn no_bytes_outside_a_region_are_accessible() {
         let region = Region::new(10).expect("there is memory");
         // SAFETY: no kernel knows this memory.
         let slice = |from, to| unsafe { region.slice(from, to) }.len();

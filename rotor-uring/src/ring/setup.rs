@@ -6,7 +6,7 @@ use io_uring::{IoUring, Probe, opcode};
 use rustix::io::Errno;
 
 use super::Ring;
-use super::provided::Provided;
+use super::provided::ProvidedBuffers;
 use crate::config::UringConfig;
 use crate::refused::{Refused, Step};
 
@@ -38,7 +38,7 @@ impl Ring {
             .build(config.submissions)
             .map_err(Refused::at(Step::Setup))?;
         check(&ring)?;
-        let mut provided = Provided::new(config.buffers, config.buffer_bytes)
+        let mut provided = ProvidedBuffers::new(config.buffers, config.buffer_bytes)
             .map_err(Refused::at(Step::Memory))?;
         provided.register(&ring).map_err(Refused::at(Step::Buffers))?;
         Ok(Ring::new(ring, provided))

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use crate::config::UringConfig;
 use crate::inbox::Lender;
 use crate::key::{Id, Kind};
-use crate::ring::{Carried, Completion, Ring, Wait};
+use crate::ring::{Completion, Payload, Ring, Wait};
 use crate::slots::Slots;
 
 /// The members, each with a socket to read from and one to write to.
@@ -46,20 +46,20 @@ impl Joined {
         self.pass_on(self.first.expect("there are members"));
         while left > 0 {
             self.ring.enter(Wait::Forever).expect("it waits");
-            while let Some(completion) = self.ring.take() {
-                let Some(Completion { key, result, is_last, carried }) = completion else {
+            while let Some(completion) = self.ring.next_completion() {
+                let Some(Completion { key, result, is_last, payload }) = completion else {
                     continue;
                 };
-                match carried {
-                    Carried::Piece(piece) => {
-                        self.ring.give_back(piece);
+                match payload {
+                    Payload::Piece(piece) => {
+                        self.ring.release(piece);
                         left -= 1;
                         if left > 0 {
                             self.pass_on(key.id());
                         }
                     }
-                    Carried::Memory(memory, _) => self.spare.push(memory),
-                    Carried::Nothing => assert!(result >= 0, "a socket broke: {result}"),
+                    Payload::Memory(memory, _) => self.spare.push(memory),
+                    Payload::Nothing => assert!(result >= 0, "a socket broke: {result}"),
                 }
                 if is_last && key.kind() == Kind::Receive {
                     self.receive(key.id());

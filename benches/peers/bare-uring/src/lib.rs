@@ -13,8 +13,8 @@ mod answer;
 #[path = "../../bare-loop/src/requests.rs"]
 mod requests;
 
-#[path = "../../../../rotor-uring/src/books.rs"]
-mod books;
+#[path = "../../../../rotor-uring/src/buffer_table.rs"]
+mod buffer_table;
 #[path = "../../../../rotor-uring/src/config.rs"]
 mod config;
 #[path = "../../../../rotor-uring/src/inbox.rs"]

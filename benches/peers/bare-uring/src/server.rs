@@ -13,7 +13,7 @@ use crate::config::UringConfig;
 use crate::inbox::Lender;
 use crate::key::{Id, Kind};
 use crate::requests::Requests;
-use crate::ring::{Carried, Completion, Ring, Wait, Watch};
+use crate::ring::{Completion, Payload, Ring, Wait, Watch};
 use crate::slots::Slots;
 
 /// The longest request head held in pieces, in bytes, as in `bare-loop`.
@@ -36,7 +36,7 @@ pub fn serve() -> Result<(), Box<dyn Error>> {
     contract::announce(server.listener.local_addr()?)?;
     loop {
         server.ring.enter(Wait::Forever)?;
-        while let Some(completion) = server.ring.take() {
+        while let Some(completion) = server.ring.next_completion() {
             if let Some(completion) = completion {
                 server.complete(completion)?;
             }
@@ -65,7 +65,7 @@ struct Connection {
 
 impl Server {
     fn complete(&mut self, completion: Completion) -> io::Result<()> {
-        let Completion { key, result, is_last, carried } = completion;
+        let Completion { key, result, is_last, payload } = completion;
         match key.kind() {
             Kind::Wake => {
                 if is_last {
@@ -73,8 +73,8 @@ impl Server {
                 }
                 return self.accept();
             }
-            Kind::Receive => self.received(key.id(), result, is_last, carried),
-            Kind::Send => self.sent(key.id(), result, carried),
+            Kind::Receive => self.received(key.id(), result, is_last, payload),
+            Kind::Send => self.sent(key.id(), result, payload),
             _ => {}
         }
         Ok(())
@@ -110,14 +110,14 @@ impl Server {
         self.ring.receive(socket.as_fd(), id);
     }
 
-    fn received(&mut self, id: Id, result: i32, is_last: bool, carried: Carried) {
+    fn received(&mut self, id: Id, result: i32, is_last: bool, payload: Payload) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.is_receiving = !is_last;
         let mut is_too_long = false;
-        if let Carried::Piece(piece) = carried {
+        if let Payload::Piece(piece) = payload {
             connection.owed += connection.requests.take(self.ring.bytes(&piece));
             is_too_long = connection.requests.begun_bytes() > HEAD_BYTES_MAX;
-            self.ring.give_back(piece);
+            self.ring.release(piece);
         }
         // If no buffer was free, the receive is repeated.
         let has_ended = result <= 0 && result != -rustix::io::Errno::NOBUFS.raw_os_error();
@@ -151,8 +151,8 @@ impl Server {
         self.ring.send(socket.as_fd(), memory, from, id);
     }
 
-    fn sent(&mut self, id: Id, result: i32, carried: Carried) {
-        let Carried::Memory(memory, from) = carried else { return };
+    fn sent(&mut self, id: Id, result: i32, payload: Payload) {
+        let Payload::Memory(memory, from) = payload else { return };
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.is_sending = false;
         let left = memory.len() - from;

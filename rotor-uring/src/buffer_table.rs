@@ -1,5 +1,5 @@
-//! `Books`: how much of each provided buffer the kernel has filled, and how many pieces of it are
-//! still in use.
+//! `BufferTable`: how much of each provided buffer the kernel has filled, and how many pieces of it
+//! are still in use.
 
 use std::ops::Range;
 
@@ -13,8 +13,8 @@ pub(crate) struct Piece {
 }
 
 /// The state of all buffers of a ring.
-pub(crate) struct Books {
-    buffers: Vec<Book>,
+pub(crate) struct BufferTable {
+    buffers: Vec<BufferState>,
     size: u32,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Books {
 ///        └───────────────────────────────────────────────────┘
 /// ```
 #[derive(Clone, Default)]
-struct Book {
+struct BufferState {
     /// How many bytes the kernel has filled.
     filled: u32,
     /// The pieces that were not given back yet.
@@ -58,32 +58,32 @@ impl Piece {
     }
 }
 
-impl Books {
+impl BufferTable {
     /// Creates the state of that many buffers of `size` bytes, all with the kernel.
-    pub(crate) fn new(buffers: u16, size: u32) -> Books {
-        Books { buffers: vec![Book::default(); usize::from(buffers)], size }
+    pub(crate) fn new(buffers: u16, size: u32) -> BufferTable {
+        BufferTable { buffers: vec![BufferState::default(); usize::from(buffers)], size }
     }
 
     /// Records that the kernel has put `len` bytes into a buffer, and whether it goes on filling
     /// it. Returns `None` if that is impossible: there is no such buffer, or it holds fewer bytes.
-    pub(crate) fn take(&mut self, buffer: u16, len: u32, goes_on: bool) -> Option<Piece> {
-        let book = self.buffers.get_mut(usize::from(buffer)).filter(|book| !book.is_done)?;
-        let from = book.filled;
+    pub(crate) fn take(&mut self, buffer: u16, len: u32, has_more: bool) -> Option<Piece> {
+        let state = self.buffers.get_mut(usize::from(buffer)).filter(|state| !state.is_done)?;
+        let from = state.filled;
         let to = from.checked_add(len).filter(|to| *to <= self.size)?;
-        book.filled = to;
-        book.pieces += 1;
-        book.is_done = !goes_on;
+        state.filled = to;
+        state.pieces += 1;
+        state.is_done = !has_more;
         Some(Piece { buffer, from, to })
     }
 
     /// Takes a piece back. Returns the number of its buffer if that can be given to the kernel now.
-    pub(crate) fn give_back(&mut self, piece: Piece) -> Option<u16> {
-        let book = self.buffers.get_mut(usize::from(piece.buffer))?;
-        book.pieces -= 1;
-        if book.pieces > 0 || !book.is_done {
+    pub(crate) fn release(&mut self, piece: Piece) -> Option<u16> {
+        let state = self.buffers.get_mut(usize::from(piece.buffer))?;
+        state.pieces -= 1;
+        if state.pieces > 0 || !state.is_done {
             return None;
         }
-        *book = Book::default();
+        *state = BufferState::default();
         Some(piece.buffer)
     }
 }
@@ -97,43 +97,43 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_that_is_taken_whole_goes_back_with_its_piece() {
-        let mut books = Books::new(2, 100);
-        let piece = books.take(1, 40, false).expect("it is with the kernel");
+    fn a_buffer_used_in_one_piece_returns_with_it() {
+        let mut table = BufferTable::new(2, 100);
+        let piece = table.take(1, 40, false).expect("it is with the kernel");
         assert_eq!(range(&piece), (1, 0, 40));
-        assert_eq!(books.take(1, 1, false), None, "it is not with the kernel");
-        assert_eq!(books.give_back(piece), Some(1));
-        assert!(books.take(1, 100, false).is_some());
+        assert_eq!(table.take(1, 1, false), None, "it is not with the kernel");
+        assert_eq!(table.release(piece), Some(1));
+        assert!(table.take(1, 100, false).is_some());
     }
 
     #[test]
-    fn a_buffer_that_is_filled_bit_by_bit_goes_back_when_it_is_full_and_nobody_reads_in_it() {
-        let mut books = Books::new(1, 100);
-        let first = books.take(0, 30, true).expect("there is room");
-        assert_eq!(books.give_back(first), None, "the kernel goes on to fill it");
-        let second = books.take(0, 30, true).expect("there is room");
-        let third = books.take(0, 40, false).expect("there is room");
+    fn a_buffer_used_in_parts_returns_with_its_last_piece() {
+        let mut table = BufferTable::new(1, 100);
+        let first = table.take(0, 30, true).expect("there is room");
+        assert_eq!(table.release(first), None, "the kernel goes on to fill it");
+        let second = table.take(0, 30, true).expect("there is room");
+        let third = table.take(0, 40, false).expect("there is room");
         assert_eq!((range(&second), range(&third)), ((0, 30, 60), (0, 60, 100)));
-        assert_eq!(books.give_back(third), None, "somebody reads in it");
-        assert_eq!(books.give_back(second), Some(0));
-        assert_eq!(books.take(0, 1, true).map(|piece| range(&piece)), Some((0, 0, 1)));
+        assert_eq!(table.release(third), None, "somebody reads in it");
+        assert_eq!(table.release(second), Some(0));
+        assert_eq!(table.take(0, 1, true).map(|piece| range(&piece)), Some((0, 0, 1)));
     }
 
     #[test]
-    fn what_no_kernel_says_is_nothing() {
+    fn impossible_completions_are_rejected() {
         for (buffer, len, is_right) in
             [(0, 100, true), (0, 101, false), (1, 1, false), (0, u32::MAX, false), (0, 0, true)]
         {
-            assert_eq!(Books::new(1, 100).take(buffer, len, false).is_some(), is_right);
+            assert_eq!(BufferTable::new(1, 100).take(buffer, len, false).is_some(), is_right);
         }
-        let mut books = Books::new(1, 100);
-        let _first = books.take(0, 99, true);
-        assert_eq!(books.take(0, 2, true), None);
-        assert!(books.take(0, 1, true).is_some());
+        let mut table = BufferTable::new(1, 100);
+        let _first = table.take(0, 99, true);
+        assert_eq!(table.take(0, 2, true), None);
+        assert!(table.take(0, 1, true).is_some());
     }
 
     #[test]
-    fn a_piece_is_used_up_from_its_beginning_and_no_further_than_its_end() {
+    fn a_piece_advances_no_further_than_its_end() {
         let mut piece = Piece { buffer: 0, from: 10, to: 15 };
         for (count, left) in [(0, 5), (2, 3), (3, 0), (1, 0), (usize::MAX, 0)] {
             piece.advance(count);

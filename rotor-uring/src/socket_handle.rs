@@ -1,4 +1,4 @@
-//! `Member`: a machine's handle of a socket, with the id by which the driver knows it.
+//! `SocketHandle`: a machine's handle of a socket, with the id by which the driver knows it.
 
 use std::cell::RefMut;
 use std::fmt;
@@ -7,33 +7,33 @@ use std::os::fd::OwnedFd;
 
 use rotor_core::{BackendHandle, Interest, Scope, Token};
 
-use crate::backend::{Shared, UringHandle};
-use crate::driver::{Driver, Made};
+use crate::backend::{SharedDriver, UringHandle};
+use crate::driver::{Driver, SocketKind};
 use crate::key::Id;
 
 /// A socket of a ring. Dropping it closes the socket.
-pub(crate) struct Member {
-    shared: Shared,
+pub(crate) struct SocketHandle {
+    shared: SharedDriver,
     id: Id,
 }
 
-impl Member {
+impl SocketHandle {
     /// Passes a socket to the loop's ring; error messages call it `what`.
     pub(crate) fn new<C>(
         fd: OwnedFd,
-        made: Made,
+        kind: SocketKind,
         what: &str,
         scope: &Scope<'_, C>,
-    ) -> io::Result<Member> {
+    ) -> io::Result<SocketHandle> {
         let shared = UringHandle::of(scope, what)?.shared().clone();
-        let id = shared.driver().insert(fd, made);
-        Ok(Member { shared, id })
+        let id = shared.driver().insert(fd, kind);
+        Ok(SocketHandle { shared, id })
     }
 
     /// Passes a socket to the same ring.
-    pub(crate) fn beside(&self, fd: OwnedFd, made: Made) -> Member {
-        let id = self.shared.driver().insert(fd, made);
-        Member { shared: self.shared.clone(), id }
+    pub(crate) fn on_same_ring(&self, fd: OwnedFd, kind: SocketKind) -> SocketHandle {
+        let id = self.shared.driver().insert(fd, kind);
+        SocketHandle { shared: self.shared.clone(), id }
     }
 
     #[inline]
@@ -53,19 +53,19 @@ impl Member {
         interest: Interest,
         what: &str,
     ) -> io::Result<()> {
-        self.check(backend, what)?;
+        self.check_ring(backend, what)?;
         self.driver().register(self.id, token, interest)
     }
 
     pub(crate) fn deregister(&self, backend: &dyn BackendHandle, what: &str) -> io::Result<()> {
-        self.check(backend, what)?;
+        self.check_ring(backend, what)?;
         self.driver().deregister(self.id)
     }
 
     /// A socket works only with the ring that it was made for, whose operations refer to it.
-    fn check(&self, backend: &dyn BackendHandle, what: &str) -> io::Result<()> {
+    fn check_ring(&self, backend: &dyn BackendHandle, what: &str) -> io::Result<()> {
         let handle: &UringHandle = backend.expect(what)?;
-        if handle.shared().is(&self.shared) {
+        if handle.shared().is_same(&self.shared) {
             return Ok(());
         }
         let message = format!("{what} of one io_uring cannot be used on a loop of another");
@@ -73,13 +73,13 @@ impl Member {
     }
 }
 
-impl Drop for Member {
+impl Drop for SocketHandle {
     fn drop(&mut self) {
         self.driver().drop_socket(self.id);
     }
 }
 
-impl fmt::Debug for Member {
+impl fmt::Debug for SocketHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.id.fmt(f)
     }

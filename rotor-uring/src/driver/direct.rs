@@ -21,23 +21,24 @@ impl Driver {
     /// its descriptor before it looks. So after a connection was accepted, this first checks
     /// whether there is another (doc/decisions/0108).
     pub(crate) fn accept(&mut self, id: Id) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
-        let looks = self.sockets.get_mut(id).is_some_and(|socket| mem::take(&mut socket.looks));
-        if looks && !self.has_waiting(id) {
+        let checks_backlog =
+            self.sockets.get_mut(id).is_some_and(|socket| mem::take(&mut socket.checks_backlog));
+        if checks_backlog && !self.has_waiting(id) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let mut accepted = self.accept_now(id);
+        let mut accepted = self.accept_direct(id);
         if accepted.as_ref().is_err_and(is_out_of_descriptors) {
             // Streams that were dropped in this turn still have their descriptors.
-            self.settle();
-            accepted = self.accept_now(id);
+            self.flush_submissions();
+            accepted = self.accept_direct(id);
         }
         if let Some(socket) = self.sockets.get_mut(id) {
-            socket.looks = accepted.is_ok();
+            socket.checks_backlog = accepted.is_ok();
         }
         accepted
     }
 
-    fn accept_now(&mut self, id: Id) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
+    fn accept_direct(&mut self, id: Id) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
         self.ring.stats().direct_calls += 1;
         // Non-blocking, since sendfile(2) has no flag for that.
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -54,7 +55,7 @@ impl Driver {
 
     /// Called after a system call that sends a datagram. If there was no room, its machine will be
     /// told when there is.
-    pub(crate) fn called(&mut self, id: Id, result: &io::Result<usize>) {
+    pub(crate) fn await_room_if_full(&mut self, id: Id, result: &io::Result<usize>) {
         if matches!(result, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
             self.await_room(id);
         }
