@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_finds_its_own_value_and_never_a_later_one() {
+    fn an_id_finds_its_own_value_and_never_a_later_one() {
         let mut slots = Slots::new();
         let (one, two) = (slots.insert("one"), slots.insert("two"));
         assert_eq!((slots.get(one), slots.get(two), slots.len()), (Some(&"one"), Some(&"two"), 2));

@@ -65,7 +65,7 @@ fn a_stream_that_was_dropped_sends_what_it_had_taken() {
 }
 
 #[test]
-fn what_was_written_before_a_loop_ends_leaves_all_the_same() {
+fn bytes_written_before_a_loop_ends_are_sent() {
     let mut rig = Rig::new();
     let (mut server, mut client) = rig.pair();
     rig.pass(Duration::from_secs(1));

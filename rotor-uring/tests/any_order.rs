@@ -86,20 +86,20 @@ struct World {
     address: SocketAddr,
     connections: Vec<Connection>,
     /// Of servers that were dropped, to be read to their end.
-    left: Vec<(TcpStream, Direction)>,
+    unfinished: Vec<(TcpStream, Direction)>,
 }
 
 impl World {
     fn open(rig: Rig, seed: u64) -> World {
         let (mut rig, random) = (rig, fastrand::Rng::with_seed(seed));
         let (listener, address) = rig.listen();
-        World { rig, random, listener, address, connections: Vec::new(), left: Vec::new() }
+        World { rig, random, listener, address, connections: Vec::new(), unfinished: Vec::new() }
     }
 
     fn step(&mut self) {
         let what = self.random.u32(0..100);
         if self.connections.is_empty() || what < 6 {
-            return self.begin();
+            return self.add_connection();
         }
         if what < 40 {
             return self.rig.turns(1);
@@ -127,14 +127,14 @@ impl World {
             91..94 => drop(self.rig.listen()),
             94..97 => {
                 let one = self.connections.swap_remove(index);
-                self.left.push((one.client, one.from));
+                self.unfinished.push((one.client, one.from));
             }
             97 => drop(self.connections.swap_remove(index)),
             _ => drop(one.server.take_error()),
         }
     }
 
-    fn begin(&mut self) {
+    fn add_connection(&mut self) {
         if self.connections.len() == CONNECTIONS_MAX {
             return;
         }
@@ -149,7 +149,7 @@ impl World {
     }
 
     /// Each connection in turn: its machine, which waits for events, hears of all that comes and of room.
-    fn wait_for_edges(&mut self) {
+    fn check_events(&mut self) {
         for one in &mut self.connections {
             if !one.is_registered {
                 self.rig.register(&mut one.server);
@@ -157,7 +157,7 @@ impl World {
             }
             // As a machine that has read until there was nothing.
             while one.to.read(&mut one.server, BYTES_MAX) {}
-            self.rig.told();
+            self.rig.take_events();
             let is_tried = !one.to.has_ended && one.to.write(&mut one.client, 10);
             if is_tried && !one.to.is_shut {
                 await_event(&mut self.rig, EventSet::READABLE);
@@ -166,18 +166,19 @@ impl World {
             if one.from.is_shut {
                 continue;
             }
-            self.rig.told();
+            self.rig.take_events();
             let mut is_told = false;
             self.rig.until(|rig| {
                 one.from.read(&mut one.client, BYTES_MAX);
-                is_told |= rig.told().iter().any(|events| events.contains(EventSet::WRITABLE));
+                is_told |=
+                    rig.take_events().iter().any(|events| events.contains(EventSet::WRITABLE));
                 is_told
             });
         }
     }
 
     /// All that was written arrives, and its end; then nobody is left.
-    fn end(mut self, base: usize) {
+    fn finish(mut self, base: usize) {
         for mut one in self.connections.drain(..) {
             let _over = one.client.shutdown(Shutdown::Write);
             self.rig.until(|_| {
@@ -193,7 +194,7 @@ impl World {
                 from.read == from.written
             });
         }
-        for (mut client, mut from) in self.left.drain(..) {
+        for (mut client, mut from) in self.unfinished.drain(..) {
             from.has_ended = false;
             self.rig.until(|_| {
                 while from.read(&mut client, BYTES_MAX) {}
@@ -207,11 +208,11 @@ impl World {
 }
 
 fn await_event(rig: &mut Rig, wanted: EventSet) {
-    rig.until(|rig| rig.told().iter().any(|events| events.contains(wanted)));
+    rig.until(|rig| rig.take_events().iter().any(|events| events.contains(wanted)));
 }
 
 #[test]
-fn whatever_is_done_in_whatever_order_no_byte_no_edge_and_no_socket_is_lost() {
+fn random_operations_lose_no_byte_no_event_and_no_socket() {
     let seeds = std::env::var("ROTOR_URING_SEEDS").ok().and_then(|text| text.parse().ok());
     let long = UringConfig::new().linger(Duration::from_secs(60));
     let small =
@@ -224,8 +225,8 @@ fn whatever_is_done_in_whatever_order_no_byte_no_edge_and_no_socket_is_lost() {
             let mut world = World::open(rig, seed);
             let tried = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 (0..STEPS).for_each(|_| world.step());
-                world.wait_for_edges();
-                world.end(base);
+                world.check_events();
+                world.finish(base);
             }));
             if let Err(panic) = tried {
                 eprintln!("seed {seed}, {name}");

@@ -13,7 +13,7 @@ use rotor_core::net::StreamSocket;
 use rotor_uring::{UringConfig, UringTcpStream};
 
 /// Written until neither the kernel nor the stream takes more; and how much that was, in bytes.
-fn filled(rig: &mut Rig) -> (UringTcpStream, TcpStream, usize) {
+fn fill_stream(rig: &mut Rig) -> (UringTcpStream, TcpStream, usize) {
     let (mut server, client) = rig.pair();
     server.set_send_buffer(4_096).expect("it can be");
     let (text, mut taken) = (text(16 << 20), 0);
@@ -29,7 +29,7 @@ fn filled(rig: &mut Rig) -> (UringTcpStream, TcpStream, usize) {
 }
 
 /// What a client hears that reads on until there is no more.
-fn heard(mut client: TcpStream) -> (Vec<u8>, Result<(), ErrorKind>) {
+fn read_to_end(mut client: TcpStream) -> (Vec<u8>, Result<(), ErrorKind>) {
     client.set_nonblocking(false).expect("it can be");
     client.set_read_timeout(Some(Duration::from_secs(60))).expect("it is not zero");
     let mut got = Vec::new();
@@ -38,32 +38,32 @@ fn heard(mut client: TcpStream) -> (Vec<u8>, Result<(), ErrorKind>) {
 }
 
 #[test]
-fn what_a_stream_had_no_time_to_send_ends_by_a_reset() {
+fn a_stream_whose_linger_time_ends_is_reset() {
     let Some(mut rig) = Rig::open(&UringConfig::new().linger(Duration::ZERO)) else { return };
     let base = rig.stats().sockets;
-    let (server, client, taken) = filled(&mut rig);
+    let (server, client, taken) = fill_stream(&mut rig);
     drop(server);
     rig.until(|rig| rig.stats().sockets == base);
     // It is closed with the next wait.
     rig.turn();
     assert_eq!(rig.stats().lingered_too_long, 1);
-    let (got, end) = heard(client);
+    let (got, end) = read_to_end(client);
     assert!(got.len() < taken, "{taken} bytes came");
     assert_eq!(end, Err(ErrorKind::ConnectionReset), "behind {} of {taken} bytes", got.len());
 }
 
 #[test]
-fn what_a_loop_that_ends_cannot_send_ends_by_a_reset() {
+fn a_loop_that_ends_resets_streams_with_unsent_bytes() {
     let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
-    let (server, client, taken) = filled(&mut rig);
+    let (server, client, taken) = fill_stream(&mut rig);
     drop((server, rig));
-    let (got, end) = heard(client);
+    let (got, end) = read_to_end(client);
     assert!(got.len() < taken, "{taken} bytes came");
     assert_eq!(end, Err(ErrorKind::ConnectionReset), "behind {} of {taken} bytes", got.len());
 }
 
 #[test]
-fn what_has_left_ends_in_order_also_where_the_time_was_over_before_that_was_heard_of() {
+fn a_sent_stream_ends_in_order_although_its_linger_time_is_over() {
     // One completion in a turn: the others are there when the time of their streams is over.
     let config = UringConfig::new().events_max(1).linger(Duration::ZERO);
     let Some(mut rig) = Rig::open(&config) else { return };
@@ -76,6 +76,6 @@ fn what_has_left_ends_in_order_also_where_the_time_was_over_before_that_was_hear
     rig.until(|rig| rig.stats().sockets == base);
     rig.turn();
     for client in clients {
-        assert_eq!(heard(client), (b"farewell".to_vec(), Ok(())));
+        assert_eq!(read_to_end(client), (b"farewell".to_vec(), Ok(())));
     }
 }

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 #[test]
-fn the_descriptor_of_a_stream_that_was_dropped_in_this_turn_is_there_for_the_next_one() {
+fn the_descriptor_of_a_dropped_stream_is_free_in_the_same_turn() {
     let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
     let limit = Rlimit { current: Some(128), ..getrlimit(Resource::Nofile) };
     setrlimit(Resource::Nofile, limit).expect("it is lower");

@@ -122,14 +122,14 @@ fn accept(rig: &mut Rig, listener: &mut UringTcpListener) -> UringTcpStream {
 }
 
 /// How many rounds a loop has; then there is another one, as each registration leaves a machine in it.
-const ROUNDS_OF_A_LOOP: usize = 1_000;
+const ROUNDS_PER_LOOP: usize = 1_000;
 
 #[test]
-fn a_connection_that_is_dropped_at_any_step_is_forgotten_and_leaves_the_others_alone() {
+fn a_connection_dropped_at_any_step_frees_its_socket() {
     for config in [UringConfig::new().linger(Duration::from_millis(1)), small()] {
-        for first in (0..rounds()).step_by(ROUNDS_OF_A_LOOP) {
+        for first in (0..rounds()).step_by(ROUNDS_PER_LOOP) {
             let Some(mut rig) = Rig::open(&config) else { return };
-            churn(&mut rig, first..rounds().min(first + ROUNDS_OF_A_LOOP));
+            churn(&mut rig, first..rounds().min(first + ROUNDS_PER_LOOP));
         }
     }
 }
@@ -156,28 +156,28 @@ fn churn(rig: &mut Rig, rounds: Range<usize>) {
         }
         its_peer.write_all(&text(5_000)).expect("it fits");
         assert!(rig.read(&mut witness, Some(5_000)) == text(5_000));
-        rig.told();
+        rig.take_events();
     }
     rig.until(|rig| rig.stats().sockets == base);
     assert_eq!(rig.stats().stale, 0);
 }
 
 /// How many connections a batch has.
-const AT_ONCE: usize = 100;
+const BATCH_SIZE: usize = 100;
 
 #[test]
-fn many_connections_at_once_come_and_go_and_leave_nothing_behind() {
+fn many_short_connections_leave_no_sockets() {
     let count = std::env::var("ROTOR_CHURN_MANY").ok().and_then(|text| text.parse().ok());
-    let batches = count.unwrap_or(2_000) / AT_ONCE;
+    let batches = count.unwrap_or(2_000) / BATCH_SIZE;
     for config in [UringConfig::new().linger(Duration::from_millis(1)), small()] {
         let Some(mut rig) = Rig::open(&config) else { return };
         let (mut witness, mut its_peer) = rig.pair();
         let base = rig.stats().sockets;
         for batch in 0..batches / 2 {
-            come_and_go(&mut rig, batch);
+            run_batch(&mut rig, batch);
             its_peer.write_all(&[7; 100]).expect("it fits");
             assert_eq!(rig.read(&mut witness, Some(100)), [7; 100]);
-            rig.told();
+            rig.take_events();
         }
         rig.until(|rig| rig.stats().sockets == base);
         assert_eq!(rig.stats().stale, 0);
@@ -186,7 +186,7 @@ fn many_connections_at_once_come_and_go_and_leave_nothing_behind() {
 
 /// A batch: each connection has come to another point when it is dropped, by the one side first or by the
 /// other. By Unix sockets, as ports would run out.
-fn come_and_go(rig: &mut Rig, batch: usize) {
+fn run_batch(rig: &mut Rig, batch: usize) {
     let mut pairs: Vec<_> = rig.with(|scope| {
         let pair = |_| {
             let (own, peer) = UnixStream::pair().expect("descriptors are left");
@@ -194,7 +194,7 @@ fn come_and_go(rig: &mut Rig, batch: usize) {
             scope.register(&mut own, Interest::Both).expect("of this backend");
             (own, peer)
         };
-        (0..AT_ONCE).map(pair).collect()
+        (0..BATCH_SIZE).map(pair).collect()
     });
     rig.turns(batch % 2);
     for (number, (own, peer)) in pairs.iter_mut().enumerate() {
@@ -222,7 +222,7 @@ fn come_and_go(rig: &mut Rig, batch: usize) {
 }
 
 #[test]
-fn a_loop_may_end_with_operations_of_every_kind_under_way() {
+fn a_loop_can_end_with_operations_of_every_kind_in_flight() {
     for round in 0..rounds().min(6) {
         for config in [UringConfig::new(), small()] {
             let Some(mut rig) = Rig::open(&config) else { return };
@@ -246,7 +246,7 @@ fn a_loop_may_end_with_operations_of_every_kind_under_way() {
 }
 
 #[test]
-fn what_was_written_before_a_loop_ends_leaves_all_the_same() {
+fn bytes_written_before_a_loop_ends_are_sent() {
     let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
     let (mut server, mut client) = rig.pair();
     rig.turn();
@@ -259,7 +259,7 @@ fn what_was_written_before_a_loop_ends_leaves_all_the_same() {
 }
 
 #[test]
-fn what_was_written_behind_what_the_kernel_had_leaves_too_when_the_loop_ends() {
+fn bytes_queued_behind_a_send_are_sent_when_the_loop_ends() {
     for completions in [2, 64] {
         let config = UringConfig::new().events_max(1).submissions(2).completions(completions);
         let Some(mut rig) = Rig::open(&config) else { return };

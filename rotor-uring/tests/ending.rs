@@ -14,9 +14,9 @@ use rotor_core::{EventSet, Interest};
 use rotor_uring::{UringConfig, UringTcpStream};
 
 /// What is told in so many turns, or as soon as something is.
-fn told(rig: &mut Rig) -> Option<EventSet> {
+fn next_event(rig: &mut Rig) -> Option<EventSet> {
     for _ in 0..2_000 {
-        if let Some(events) = rig.told().first() {
+        if let Some(events) = rig.take_events().first() {
             return Some(*events);
         }
         rig.instance.turn(Some(std::time::Duration::from_millis(1))).expect("the loop goes on");
@@ -25,7 +25,7 @@ fn told(rig: &mut Rig) -> Option<EventSet> {
 }
 
 #[test]
-fn a_reset_behind_an_end_is_told() {
+fn a_reset_after_an_end_is_reported() {
     // With what is unread copied, and where a socket is asked.
     for config in [UringConfig::new(), UringConfig::new().unread_bytes_max(1)] {
         let Some(mut rig) = Rig::open(&config) else { return };
@@ -36,16 +36,16 @@ fn a_reset_behind_an_end_is_told() {
         server.write_all(b"an answer").expect("it fits");
         rig.until(|_| not_yet(client.peek(&mut [0; 9])) == Some(9));
         rig.turns(3);
-        rig.told();
+        rig.take_events();
         // It has not read the answer, so its kernel resets.
         drop(client);
-        let events = told(&mut rig).expect("its machine hears of it");
+        let events = next_event(&mut rig).expect("its machine hears of it");
         let expected = EventSet::ERROR | EventSet::READ_CLOSED | EventSet::WRITE_CLOSED;
         assert!(events.contains(expected), "{events:?}");
         assert!(server.take_error().expect("it can be asked").is_some());
         assert_eq!(server.read(&mut [0; 9]).ok(), Some(0), "the end came in order");
         rig.turns(3);
-        assert!(rig.told().is_empty(), "it is told once");
+        assert!(rig.take_events().is_empty(), "it is told once");
         drop(server);
         rig.until(|rig| rig.stats().sockets <= 1);
         assert_eq!(rig.stats().stale, 0);
@@ -53,7 +53,7 @@ fn a_reset_behind_an_end_is_told() {
 }
 
 #[test]
-fn a_reset_that_came_when_nobody_had_the_stream_is_told_to_whoever_has_it_next() {
+fn a_reset_during_deregistration_is_reported_to_the_next_machine() {
     let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
     // When it is handed on, and the reset comes: in turns.
     for (before, after) in [(0, 0), (3, 0), (0, 3), (3, 3)] {
@@ -66,12 +66,12 @@ fn a_reset_that_came_when_nobody_had_the_stream_is_told_to_whoever_has_it_next()
         rig.with(|scope| scope.deregister(&mut server)).expect("it was registered");
         drop(client);
         rig.turns(after);
-        rig.told();
+        rig.take_events();
         rig.register(&mut server);
         // That there is an end to be read, and what came behind it.
         let gone = EventSet::ERROR | EventSet::READ_CLOSED | EventSet::WRITE_CLOSED;
-        let events = told(&mut rig).expect("there is an end");
-        let events = if events.contains(gone) { Some(events) } else { told(&mut rig) };
+        let events = next_event(&mut rig).expect("there is an end");
+        let events = if events.contains(gone) { Some(events) } else { next_event(&mut rig) };
         assert!(events.is_some_and(|events| events.contains(gone)), "{events:?}");
         drop(server);
         rig.until(|rig| rig.stats().sockets == 0);
@@ -80,7 +80,7 @@ fn a_reset_that_came_when_nobody_had_the_stream_is_told_to_whoever_has_it_next()
 }
 
 #[test]
-fn streams_that_are_dropped_half_closed_leave_nothing_behind() {
+fn half_closed_streams_leave_no_sockets_when_dropped() {
     let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
     for turns in 0..6 {
         let (mut server, client) = rig.pair();
@@ -100,7 +100,7 @@ fn streams_that_are_dropped_half_closed_leave_nothing_behind() {
 }
 
 #[test]
-fn both_sides_end_behind_what_was_written() {
+fn a_shutdown_of_both_sides_follows_the_written_bytes() {
     let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
     let (mut server, mut client) = rig.pair();
     rig.turn();
@@ -112,14 +112,14 @@ fn both_sides_end_behind_what_was_written() {
 }
 
 #[test]
-fn an_error_that_a_receive_was_told_of_is_the_sockets_once() {
+fn an_error_of_a_receive_is_taken_once() {
     let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
     let (mut server, client) = rig.pair();
     rig.turn();
     server.write_all(b"unread").expect("it is taken");
     rig.until(|_| not_yet(client.peek(&mut [0; 6])) == Some(6));
     drop(client);
-    rig.until(|rig| rig.told().iter().any(|events| events.contains(EventSet::ERROR)));
+    rig.until(|rig| rig.take_events().iter().any(|events| events.contains(EventSet::ERROR)));
     let errors = [(); 2].map(|()| server.take_error().expect("it can be asked"));
     let kinds = errors.map(|error| error.map(|error| error.kind()));
     assert_eq!(kinds, [Some(std::io::ErrorKind::ConnectionReset), None]);
@@ -127,7 +127,7 @@ fn an_error_that_a_receive_was_told_of_is_the_sockets_once() {
 }
 
 #[test]
-fn who_connects_hears_of_it_and_of_what_comes_also_where_it_only_reads() {
+fn a_read_only_machine_is_notified_of_connect_and_input() {
     let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
     let door = TcpListener::bind(("127.0.0.1", 0)).expect("a port is free");
     let address = door.local_addr().expect("it is bound");
@@ -136,15 +136,15 @@ fn who_connects_hears_of_it_and_of_what_comes_also_where_it_only_reads() {
         scope.register(&mut stream, Interest::Readable).expect("of this backend");
         stream
     });
-    assert!(told(&mut rig).is_some());
+    assert!(next_event(&mut rig).is_some());
     let (mut peer, _) = door.accept().expect("it has connected");
     peer.write_all(b"hello").expect("it fits");
-    assert!(told(&mut rig).is_some_and(|events| events.is_readable()));
+    assert!(next_event(&mut rig).is_some_and(|events| events.is_readable()));
     assert_eq!(rig.read(&mut stream, Some(5)), b"hello");
 }
 
 #[test]
-fn a_file_goes_behind_what_was_written_in_the_same_turn() {
+fn a_file_follows_the_bytes_written_in_the_same_turn() {
     let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
     let (mut server, mut client) = rig.pair();
     let program = std::env::current_exe().and_then(std::fs::File::open).expect("it runs");

@@ -14,7 +14,7 @@ use rotor_core::{Config, EventSet, Interest, Loop};
 use rotor_uring::{UringConfig, UringUdpSocket};
 
 #[test]
-fn without_a_free_buffer_a_socket_is_asked_and_nothing_is_lost() {
+fn a_socket_without_a_free_buffer_is_read_by_system_calls() {
     let Some(mut rig) = Rig::open(&UringConfig::new().buffers(1, 256)) else { return };
     let mut pairs: Vec<_> = (0..3).map(|_| rig.pair()).collect();
     let text = text(10_000);
@@ -37,7 +37,7 @@ fn without_a_free_buffer_a_socket_is_asked_and_nothing_is_lost() {
 }
 
 #[test]
-fn what_is_not_read_in_its_turn_keeps_no_buffer_and_is_read_later() {
+fn unread_bytes_leave_their_buffer_when_the_turn_ends() {
     let Some(mut rig) = Rig::open(&UringConfig::new().buffers(1, 4_096)) else { return };
     let (mut idle, mut its_peer) = rig.pair();
     its_peer.write_all(b"for later").expect("it fits");
@@ -57,7 +57,7 @@ fn what_is_not_read_in_its_turn_keeps_no_buffer_and_is_read_later() {
 }
 
 #[test]
-fn a_stream_that_is_not_read_is_given_no_more_than_the_mark_and_a_rest() {
+fn delivery_to_an_unread_stream_stops_at_the_maximum() {
     let config = UringConfig::new().unread_bytes_max(4_096);
     let Some(mut rig) = Rig::open(&config) else { return };
     let (mut server, mut client) = rig.pair();
@@ -82,7 +82,7 @@ fn a_stream_that_is_not_read_is_given_no_more_than_the_mark_and_a_rest() {
 }
 
 #[test]
-fn more_operations_than_a_queue_takes_go_in_order_and_all_complete() {
+fn operations_beyond_the_queue_size_complete_in_order() {
     let config = UringConfig::new().submissions(1).completions(2);
     let Some(mut rig) = Rig::open(&config) else { return };
     let mut pairs: Vec<_> = (0..40).map(|_| rig.pair()).collect();
@@ -100,7 +100,7 @@ fn more_operations_than_a_queue_takes_go_in_order_and_all_complete() {
 }
 
 #[test]
-fn rings_of_every_size_that_can_be_asked_for_carry_the_same() {
+fn rings_of_all_sizes_transfer_the_same_bytes() {
     let (small, large) = (UringConfig::new(), UringConfig::new());
     for config in [
         small.submissions(0).completions(0).buffers(0, 0).events_max(0).unread_bytes_max(0),
@@ -124,7 +124,7 @@ fn rings_of_every_size_that_can_be_asked_for_carry_the_same() {
 /// So where a loop runs, its operations do: there is no thread beside it that one would have to keep to
 /// the same processors (`IORING_REGISTER_IOWQ_AFF`, io_uring_register(2)).
 #[test]
-fn no_operation_is_done_by_a_thread_of_the_kernels() {
+fn no_operation_runs_on_a_kernel_worker_thread() {
     let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
     for _ in 0..10 {
         let (mut server, mut client) = rig.pair();
@@ -153,16 +153,16 @@ fn no_operation_is_done_by_a_thread_of_the_kernels() {
 }
 
 #[test]
-fn a_turn_takes_so_many_completions_and_the_next_one_the_others() {
+fn a_turn_takes_at_most_events_max_completions() {
     let Some(mut rig) = Rig::open(&UringConfig::new().events_max(3)) else { return };
     let mut pairs: Vec<_> = (0..20).map(|_| rig.pair()).collect();
     rig.turns(10);
-    rig.told();
+    rig.take_events();
     for (_, client) in &mut pairs {
         client.write_all(b"x").expect("it fits");
     }
     rig.turn();
-    let first = rig.told().len();
+    let first = rig.take_events().len();
     assert!((1..=3).contains(&first), "{first}");
     for (server, _) in &mut pairs {
         assert_eq!(rig.read(server, Some(1)), b"x");
@@ -170,7 +170,7 @@ fn a_turn_takes_so_many_completions_and_the_next_one_the_others() {
 }
 
 #[test]
-fn connections_that_the_machine_does_not_take_wait_with_the_system() {
+fn unaccepted_connections_stay_in_the_systems_backlog() {
     let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
     let (mut listener, address) = rig.listen();
     rig.turn();
@@ -184,21 +184,21 @@ fn connections_that_the_machine_does_not_take_wait_with_the_system() {
     assert!(not_yet(listener.accept()).is_none() && !listener.has_waiting());
     // And the next one is told of.
     rig.turns(2);
-    rig.told();
+    rig.take_events();
     let _last = connect(address);
-    rig.until(|rig| rig.told().iter().any(|events| events.is_readable()));
+    rig.until(|rig| rig.take_events().iter().any(|events| events.is_readable()));
     drop(rig.accept(&mut listener));
 }
 
 #[test]
-fn behind_a_connection_no_call_is_made_that_finds_none_and_the_next_one_is_told_of() {
+fn accepting_makes_no_call_that_finds_no_connection() {
     let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
     let (mut listener, address) = rig.listen();
     for count in [1, 1, 3, 1] {
         rig.turns(2);
-        rig.told();
+        rig.take_events();
         let _clients: Vec<_> = (0..count).map(|_| connect(address)).collect();
-        rig.until(|rig| rig.told().iter().any(|events| events.is_readable()));
+        rig.until(|rig| rig.take_events().iter().any(|events| events.is_readable()));
         let calls = rig.stats().direct_calls;
         // On loopback whoever has connected is in the queue.
         let taken = (0..).map_while(|_| not_yet(listener.accept())).count();
@@ -207,7 +207,7 @@ fn behind_a_connection_no_call_is_made_that_finds_none_and_the_next_one_is_told_
 }
 
 #[test]
-fn a_peer_that_takes_little_at_a_time_gets_all_and_then_the_end() {
+fn a_slow_peer_gets_all_bytes_and_then_the_end() {
     let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
     let (mut server, mut client) = rig.pair();
     server.set_send_buffer(4_096).expect("it can be");
@@ -235,7 +235,7 @@ fn a_peer_that_takes_little_at_a_time_gets_all_and_then_the_end() {
 }
 
 #[test]
-fn a_stream_that_was_dropped_sends_what_it_had_taken_and_no_longer_than_it_may() {
+fn a_dropped_stream_sends_its_bytes_until_its_linger_time_ends() {
     for (linger, is_kept) in [(Duration::from_secs(60), true), (Duration::ZERO, false)] {
         let Some(mut rig) = Rig::open(&UringConfig::new().linger(linger)) else { return };
         let base = rig.stats().sockets;
@@ -259,7 +259,7 @@ fn a_stream_that_was_dropped_sends_what_it_had_taken_and_no_longer_than_it_may()
 }
 
 #[test]
-fn a_socket_is_of_one_ring_and_registered_once() {
+fn a_socket_belongs_to_one_ring_and_registers_once() {
     let config = UringConfig::new();
     let (Some(mut rig), Some(mut other)) = (Rig::open(&config), Rig::open(&config)) else {
         return;
@@ -285,21 +285,21 @@ fn a_socket_is_of_one_ring_and_registered_once() {
 }
 
 #[test]
-fn what_came_while_a_stream_was_not_registered_is_told_when_it_is() {
+fn bytes_that_arrive_while_deregistered_are_reported_on_registration() {
     let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
     let (mut server, mut client) = rig.pair();
     rig.turn();
     client.write_all(b"hello").expect("it fits");
     rig.with(|scope| scope.deregister(&mut server)).expect("it is registered");
     rig.turns(3);
-    rig.told();
+    rig.take_events();
     rig.register(&mut server);
-    rig.until(|rig| rig.told().iter().any(|events| events.contains(EventSet::READABLE)));
+    rig.until(|rig| rig.take_events().iter().any(|events| events.contains(EventSet::READABLE)));
     assert_eq!(rig.read(&mut server, Some(5)), b"hello");
 }
 
 #[test]
-fn room_that_came_while_a_stream_was_not_registered_is_told_when_it_is() {
+fn room_gained_while_deregistered_is_reported_on_registration() {
     let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
     // Through the ring, and by calls, with a poll for room.
     for len in [10_000, 20_000] {
@@ -318,15 +318,15 @@ fn room_that_came_while_a_stream_was_not_registered_is_told_when_it_is() {
         rig.with(|scope| scope.deregister(&mut server)).expect("it is registered");
         rig.read(&mut client, Some(taken));
         rig.turns(5);
-        rig.told();
+        rig.take_events();
         rig.register(&mut server);
-        rig.until(|rig| rig.told().iter().any(|events| events.contains(EventSet::WRITABLE)));
+        rig.until(|rig| rig.take_events().iter().any(|events| events.contains(EventSet::WRITABLE)));
         assert!(not_yet(server.write(&text)).is_some());
     }
 }
 
 #[test]
-fn a_listener_and_a_socket_of_datagrams_hear_of_what_comes_after_they_were_registered_anew() {
+fn listeners_and_datagram_sockets_get_events_after_reregistering() {
     let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
     let (mut listener, address) = rig.listen();
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -346,19 +346,19 @@ fn a_listener_and_a_socket_of_datagrams_hear_of_what_comes_after_they_were_regis
     rig.turns(3);
     assert!(not_yet(listener.accept()).is_none());
     assert!(not_yet(datagrams.receive_from(&mut [0; 9])).is_none());
-    rig.told();
+    rig.take_events();
     let _client = connect(address);
-    rig.until(|rig| rig.told().iter().any(|events| events.is_readable()));
+    rig.until(|rig| rig.take_events().iter().any(|events| events.is_readable()));
     drop(rig.accept(&mut listener));
     rig.turns(3);
-    rig.told();
+    rig.take_events();
     send_datagram(b"hello", theirs);
-    rig.until(|rig| rig.told().iter().any(|events| events.is_readable()));
+    rig.until(|rig| rig.take_events().iter().any(|events| events.is_readable()));
     assert_eq!(not_yet(datagrams.receive_from(&mut [0; 9])).map(|(len, _)| len), Some(5));
 }
 
 #[test]
-fn what_stood_in_the_kernel_is_read_before_the_first_wait_and_nothing_of_it_twice() {
+fn bytes_in_the_kernel_are_read_once_before_the_first_wait() {
     let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
     let (mut listener, address) = rig.listen();
     let mut client = connect(address);
@@ -376,19 +376,19 @@ fn what_stood_in_the_kernel_is_read_before_the_first_wait_and_nothing_of_it_twic
 }
 
 #[test]
-fn a_read_into_no_room_takes_nothing_and_does_not_say_that_there_is_nothing() {
+fn a_read_into_an_empty_buffer_leaves_the_bytes_in_place() {
     let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
     let (mut server, mut client) = rig.pair();
     rig.turns(2);
     client.write_all(b"hello").expect("it fits");
-    rig.until(|rig| rig.told().iter().any(|events| events.is_readable()));
+    rig.until(|rig| rig.take_events().iter().any(|events| events.is_readable()));
     assert_eq!(not_yet(server.read(&mut [])), Some(0));
     assert_eq!(rig.read(&mut server, Some(5)), b"hello");
     assert_eq!(not_yet(server.read(&mut [])), None, "as recv(2)");
 }
 
 #[test]
-fn a_stream_that_gets_much_reads_it_from_the_kernel_until_little_comes() {
+fn a_bulk_stream_is_read_by_system_calls_until_a_small_read() {
     let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
     let (mut server, mut client) = rig.pair();
     let text = text(8 << 20);

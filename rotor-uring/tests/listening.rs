@@ -12,7 +12,7 @@ use rotor_core::net::{CannotListen, ListenOptions, Listener};
 use rotor_uring::{UringConfig, UringUnixListener};
 
 #[test]
-fn a_unix_listener_has_the_mode_that_was_asked_for_and_no_path_twice() {
+fn a_unix_listener_has_the_requested_mode_and_an_exclusive_path() {
     let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
     let place = std::env::temp_dir().join(format!("rotor-uring-listening-{}", std::process::id()));
     fs::create_dir(&place).expect("it is new");

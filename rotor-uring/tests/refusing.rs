@@ -42,7 +42,7 @@ const REGISTER: i64 = 427;
 const LIMITED: &str = "ROTOR_TEST_LIMITED";
 
 #[test]
-fn what_a_seccomp_filter_forbids_runs_on_mio_and_one_line_says_why() {
+fn a_ring_forbidden_by_seccomp_falls_back_to_mio_and_logs_why() {
     // Where there is no ring without our filter the line may be of that: another filter forbids it
     // already, the sysctl is at 1 or 2, or the kernel is too old.
     let no_ring = Uring::open(&UringConfig::new()).err();
@@ -67,9 +67,9 @@ fn what_a_seccomp_filter_forbids_runs_on_mio_and_one_line_says_why() {
 }
 
 #[test]
-fn a_kind_that_is_refused_is_none_and_one_line_says_why() {
+fn a_refused_kind_is_none_and_logs_why() {
     let ask = |choice| {
-        collect_lines();
+        clear_lines();
         (UringKind::chosen(choice, &UringConfig::new()).is_some(), LINES.take())
     };
     assert_eq!(ask(Choice::Mio), (false, Vec::new()), "it was not asked for");
@@ -82,7 +82,7 @@ fn a_kind_that_is_refused_is_none_and_one_line_says_why() {
 }
 
 #[test]
-fn where_nothing_is_forbidden_it_is_as_was_chosen_and_no_line_is_logged() {
+fn an_allowed_choice_is_used_and_logs_nothing() {
     assert_eq!(run(Choice::Mio, &UringConfig::new()).0.expect("mio is there"), "mio");
     let (name, lines) = run(Choice::Uring, &UringConfig::new());
     match (name.expect("a loop is there").as_str(), &lines[..]) {
@@ -94,9 +94,9 @@ fn where_nothing_is_forbidden_it_is_as_was_chosen_and_no_line_is_logged() {
 
 #[test]
 fn without_memory_for_its_buffers_the_program_runs_on_mio() {
-    limited("without_memory_for_its_buffers_the_program_runs_on_mio", |error| {
+    run_limited("without_memory_for_its_buffers_the_program_runs_on_mio", |error| {
         // The ring itself is made; the gigabyte of buffers is not.
-        limit(Resource::As, address_space() + (256 << 20));
+        set_limit(Resource::As, address_space() + (256 << 20));
         let config = UringConfig::new().buffers(1_024, 1 << 20);
         assert_eq!(error(&config), Some(Errno::NOMEM));
         let (name, lines) = run(Choice::Uring, &config);
@@ -106,11 +106,11 @@ fn without_memory_for_its_buffers_the_program_runs_on_mio() {
 }
 
 #[test]
-fn without_descriptors_what_was_opened_is_closed_again() {
-    limited("without_descriptors_what_was_opened_is_closed_again", |error| {
+fn a_ring_without_descriptors_closes_what_it_opened() {
+    run_limited("a_ring_without_descriptors_closes_what_it_opened", |error| {
         // Those below are in use, all of them, also where some were inherited: the lowest that is free
         // is given out.
-        limit(Resource::Nofile, u64::MAX);
+        set_limit(Resource::Nofile, u64::MAX);
         let highest = highest_descriptor();
         if getrlimit(Resource::Nofile).current.is_some_and(|most| most < highest + 5) {
             return eprintln!("skipped: RLIMIT_NOFILE leaves no room");
@@ -120,14 +120,14 @@ fn without_descriptors_what_was_opened_is_closed_again() {
         // The waker and its copy are opened, the ring is not. Rings of other tests may leave the user no
         // memory to lock.
         for free in 0..3 {
-            limit(Resource::Nofile, first + free);
+            set_limit(Resource::Nofile, first + free);
             let refused = error(&UringConfig::new());
             let is_right = matches!(refused, Some(Errno::MFILE | Errno::NOMEM));
             assert!(is_right, "{free}: {refused:?}");
-            limit(Resource::Nofile, first + 10);
+            set_limit(Resource::Nofile, first + 10);
             assert_eq!(next_descriptor(false), first, "{free}");
         }
-        limit(Resource::Nofile, first + 3);
+        set_limit(Resource::Nofile, first + 3);
         let refused = error(&UringConfig::new());
         assert!(matches!(refused, None | Some(Errno::NOMEM)), "three suffice: {refused:?}");
     });
@@ -135,8 +135,8 @@ fn without_descriptors_what_was_opened_is_closed_again() {
 
 #[test]
 fn without_memory_to_lock_the_program_runs_on_mio() {
-    limited("without_memory_to_lock_the_program_runs_on_mio", |error| {
-        limit(Resource::Memlock, 0);
+    run_limited("without_memory_to_lock_the_program_runs_on_mio", |error| {
+        set_limit(Resource::Memlock, 0);
         // Whoever has it may lock what he likes.
         let mut own = capabilities(None).expect("they are read");
         own.effective.remove(CapabilitySet::IPC_LOCK);
@@ -179,7 +179,7 @@ type Open = dyn Fn(&UringConfig) -> Option<Errno>;
 
 /// Runs this test once more, in a process of its own, and there what it does, with a way to ask
 /// with which error the system refuses a ring.
-fn limited(name: &str, test: fn(&Open)) {
+fn run_limited(name: &str, test: fn(&Open)) {
     let open = |config: &UringConfig| {
         let refused = Uring::open(config).err()?;
         Some(Errno::from_io_error(refused.error()).expect("it is the system's"))
@@ -201,7 +201,7 @@ fn limited(name: &str, test: fn(&Open)) {
 }
 
 /// Sets the limit that is obeyed, as far as one may; that of whoever may raise it stays.
-fn limit(resource: Resource, to: u64) {
+fn set_limit(resource: Resource, to: u64) {
     let maximum = getrlimit(resource).maximum;
     let current = Some(maximum.map_or(to, |most| most.min(to)));
     setrlimit(resource, Rlimit { current, maximum }).expect("it is no more than one may have");
@@ -235,13 +235,13 @@ fn next_descriptor(is_kept: bool) -> u64 {
 
 /// The name of the loop that a program runs on, and what was logged of it.
 fn run(choice: Choice, config: &UringConfig) -> (io::Result<String>, Vec<String>) {
-    collect_lines();
+    clear_lines();
     let name = choose(choice, config, OneEcho);
     (name, LINES.take())
 }
 
 /// From here on this thread's lines are kept, beginning with none.
-fn collect_lines() {
+fn clear_lines() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
         log::set_logger(&Lines).expect("no other was installed");

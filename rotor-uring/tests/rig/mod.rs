@@ -67,7 +67,7 @@ impl Rig {
         self.handle.stats()
     }
 
-    pub(crate) fn told(&mut self) -> Told {
+    pub(crate) fn take_events(&mut self) -> Told {
         std::mem::take(self.instance.context_mut())
     }
 
