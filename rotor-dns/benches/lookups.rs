@@ -19,12 +19,12 @@ use rotor_core::net::Inet;
 use rotor_core::{Compose2, Config, Future, Infallible, Loop, Machine, Outcome, Response, Scope};
 use rotor_dns::{Dns, Kind, LookupResult, Question, ResolvConf, Resolver, ResolverConfig};
 
-/// How many lookups are under way at a time.
-const UNDER_WAY: usize = 16;
+/// How many lookups are in flight at a time.
+const IN_FLIGHT: usize = 16;
 
 struct Context {
     dns: Dns,
-    begun: usize,
+    started: usize,
     ended: usize,
     failed: usize,
     lookups: usize,
@@ -52,11 +52,11 @@ impl Machine for Asker {
             }
             scope.ended += 1;
         }
-        while self.0.len() < UNDER_WAY && scope.begun < scope.lookups {
-            let number = if scope.is_new { scope.begun } else { 0 };
+        while self.0.len() < IN_FLIGHT && scope.started < scope.lookups {
+            let number = if scope.is_new { scope.started } else { 0 };
             let name = format!("h{number}.example").parse().expect("a name");
             self.0.extend(scope.dns.records().ask(Question { name, kind: Kind::A }, scope).ok());
-            scope.begun += 1;
+            scope.started += 1;
         }
         if scope.ended == scope.lookups {
             scope.stop_loop();
@@ -88,12 +88,12 @@ fn main() {
             .expect("a slot is free");
         let dns = dns.expect("made above");
         let mut instance =
-            creator.instantiate(Context { dns, begun: 0, ended: 0, failed: 0, lookups, is_new });
-        let begun = Instant::now();
+            creator.instantiate(Context { dns, started: 0, ended: 0, failed: 0, lookups, is_new });
+        let started = Instant::now();
         instance.run().expect("the loop is sound");
-        let each = begun.elapsed().as_nanos() / lookups.max(1) as u128;
+        let each = started.elapsed().as_nanos() / lookups.max(1) as u128;
         let Context { ended, failed, .. } = instance.into_context();
-        println!("{what}: {ended} lookups, {failed} failed, {each} ns each, {UNDER_WAY} under way");
+        println!("{what}: {ended} lookups, {failed} failed, {each} ns each, {IN_FLIGHT} in flight");
         assert_eq!((ended, failed), (lookups, 0));
     }
 }

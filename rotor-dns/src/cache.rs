@@ -6,7 +6,7 @@ use std::time::Duration;
 use rotor_core::Time;
 
 use crate::error::LookupError;
-use crate::held::held_by;
+use crate::held_bytes::reply_held_bytes;
 use crate::record::Question;
 use crate::result::LookupResult;
 
@@ -32,23 +32,24 @@ pub const CACHED_BYTES_MAX: usize = 64 << 10;
 
 /// The memory that the two trees take for a reply: three times its entries in them, since a node
 /// may be only five elevenths full, and has others above it.
-const PLACES: usize = 3 * (size_of::<(Question, Kept)>() + size_of::<(Time, Question)>());
+const TREE_BYTES: usize =
+    3 * (size_of::<(Question, CachedReply)>() + size_of::<(Time, Question)>());
 
 /// Replies by question, each until its expiry, within a limit of bytes. If there is no room, the
 /// reply that would expire first is dropped.
 #[derive(Debug)]
 pub(crate) struct Cache {
-    replies: BTreeMap<Question, Kept>,
+    replies: BTreeMap<Question, CachedReply>,
     by_expiry: BTreeSet<(Time, Question)>,
     bytes: usize,
     bytes_max: usize,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct CachedReply {
     /// How long the reply was to be kept, and until when.
-    good_for: Duration,
-    until: Time,
+    valid_for: Duration,
+    expires_at: Time,
     reply: LookupResult,
     bytes: usize,
 }
@@ -60,62 +61,62 @@ impl Cache {
 
     /// Returns the reply that is valid at `now`.
     pub(crate) fn find(&self, question: &Question, now: Time) -> Option<&LookupResult> {
-        let kept = self.replies.get(question)?;
+        let cached = self.replies.get(question)?;
         // An expired reply stays until another one needs its room, so a lookup changes nothing.
-        (kept.until > now).then_some(&kept.reply)
+        (cached.expires_at > now).then_some(&cached.reply)
     }
 
     /// Keeps a reply for as long as it is valid. A reply that is too large, or valid for no time,
     /// is not kept.
-    pub(crate) fn keep(
+    pub(crate) fn insert(
         &mut self,
         question: Question,
         reply: LookupResult,
-        good_for: Duration,
+        valid_for: Duration,
         now: Time,
     ) {
-        let good_for = good_for.min(if reply.is_ok() { TTL_MAX } else { NEGATIVE_TTL_MAX });
+        let valid_for = valid_for.min(if reply.is_ok() { TTL_MAX } else { NEGATIVE_TTL_MAX });
         // A newer reply replaces the older one, even if it is not kept itself.
-        self.forget(&question);
-        let behind = held_by(&reply);
-        let bytes = PLACES + question.name.held() + behind;
-        if good_for.is_zero() || behind > CACHED_BYTES_MAX || bytes > self.bytes_max {
+        self.remove(&question);
+        let heap_bytes = reply_held_bytes(&reply);
+        let bytes = TREE_BYTES + question.name.held_bytes() + heap_bytes;
+        if valid_for.is_zero() || heap_bytes > CACHED_BYTES_MAX || bytes > self.bytes_max {
             return;
         }
         while self.bytes_max - self.bytes < bytes {
             // The reply that would expire first is worth least. Uses are not recorded, so that a
             // hit changes nothing.
             let Some((_, first)) = self.by_expiry.first().cloned() else { break };
-            self.forget(&first);
+            self.remove(&first);
         }
-        let until = now + good_for;
+        let expires_at = now + valid_for;
         self.bytes += bytes;
-        self.by_expiry.insert((until, question.clone()));
-        self.replies.insert(question, Kept { good_for, until, reply, bytes });
+        self.by_expiry.insert((expires_at, question.clone()));
+        self.replies.insert(question, CachedReply { valid_for, expires_at, reply, bytes });
     }
 
     /// Keeps a failure of servers, longer each time that it is repeated; other failures are not
     /// kept.
-    pub(crate) fn keep_failure(&mut self, question: Question, error: LookupError, now: Time) {
-        if !error.is_of_servers() {
+    pub(crate) fn insert_failure(&mut self, question: Question, error: LookupError, now: Time) {
+        if !error.is_server_failure() {
             return;
         }
-        let good_for = match self.replies.get(&question) {
+        let valid_for = match self.replies.get(&question) {
             // A failure that expired long ago says nothing about this one.
-            Some(Kept { reply: Err(before), good_for, until, .. })
-                if before.is_of_servers() && now < *until + FAILURE_MAX =>
+            Some(CachedReply { reply: Err(before), valid_for, expires_at, .. })
+                if before.is_server_failure() && now < *expires_at + FAILURE_MAX =>
             {
-                (*good_for * 2).min(FAILURE_MAX)
+                (*valid_for * 2).min(FAILURE_MAX)
             }
             _ => FAILURE_MIN,
         };
-        self.keep(question, Err(error), good_for, now);
+        self.insert(question, Err(error), valid_for, now);
     }
 
-    fn forget(&mut self, question: &Question) {
-        if let Some(kept) = self.replies.remove(question) {
-            self.bytes -= kept.bytes;
-            self.by_expiry.remove(&(kept.until, question.clone()));
+    fn remove(&mut self, question: &Question) {
+        if let Some(cached) = self.replies.remove(question) {
+            self.bytes -= cached.bytes;
+            self.by_expiry.remove(&(cached.expires_at, question.clone()));
         }
     }
 
@@ -154,10 +155,10 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_is_known_until_its_time_and_not_at_it() {
+    fn a_reply_is_found_until_it_expires() {
         let mut cache = Cache::new(1 << 20);
-        cache.keep(question("a"), found("a"), Duration::from_secs(5), at(10));
-        cache.keep(question("b"), none("b"), Duration::from_secs(5), at(10));
+        cache.insert(question("a"), found("a"), Duration::from_secs(5), at(10));
+        cache.insert(question("b"), none("b"), Duration::from_secs(5), at(10));
         let last = at(15) - Duration::from_nanos(1);
         for name in ["a", "b"] {
             assert!(cache.find(&question(name), last).is_some());
@@ -167,15 +168,15 @@ mod tests {
     }
 
     #[test]
-    fn times_to_live_have_a_ceiling_and_none_is_not_kept() {
+    fn lifetimes_are_capped_and_a_zero_lifetime_is_not_cached() {
         let mut cache = Cache::new(1 << 20);
-        cache.keep(question("a"), found("a"), Duration::from_secs(u32::MAX.into()), at(0));
+        cache.insert(question("a"), found("a"), Duration::from_secs(u32::MAX.into()), at(0));
         assert!(cache.find(&question("a"), at(86_399)).is_some());
         assert!(cache.find(&question("a"), at(86_400)).is_none());
-        cache.keep(question("b"), none("b"), Duration::from_secs(u32::MAX.into()), at(0));
+        cache.insert(question("b"), none("b"), Duration::from_secs(u32::MAX.into()), at(0));
         assert!(cache.find(&question("b"), at(3_599)).is_some());
         assert!(cache.find(&question("b"), at(3_600)).is_none());
-        cache.keep(question("c"), found("c"), Duration::ZERO, at(0));
+        cache.insert(question("c"), found("c"), Duration::ZERO, at(0));
         assert!(cache.find(&question("c"), at(0)).is_none());
     }
 
@@ -184,36 +185,36 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_kept_longer_each_time_and_no_longer_than_its_ceiling() {
+    fn a_repeated_failure_is_cached_longer_up_to_the_limit() {
         let mut cache = Cache::new(1 << 20);
         let mut now = at(100);
         for (seconds, error) in
             [(1, failed()), (2, LookupError::Timeout), (4, failed()), (8, failed()), (8, failed())]
         {
-            cache.keep_failure(question("a"), error, now);
+            cache.insert_failure(question("a"), error, now);
             let end = now + Duration::from_secs(seconds);
             let known = |time| cache.find(&question("a"), time).is_some();
             assert!(known(end - Duration::from_nanos(1)) && !known(end), "{seconds} s");
             now = end;
         }
-        assert_eq!((cache.len(), cache.by_expiry.len(), cache.bytes), (1, 1, failure()));
+        assert_eq!((cache.len(), cache.by_expiry.len(), cache.bytes), (1, 1, failure_bytes()));
     }
 
     #[test]
-    fn a_failure_is_the_first_one_again_behind_a_reply_and_after_some_time() {
+    fn a_reply_or_enough_time_resets_the_failure_lifetime() {
         type Between = fn(&mut Cache);
         let cases: [(Between, Duration, u64); 4] = [
             (|_| {}, FAILURE_MAX - Duration::from_nanos(1), 2),
             (|_| {}, FAILURE_MAX, 1),
-            (|cache| cache.keep(question("a"), found("a"), FAILURE_MAX, at(0)), FAILURE_MAX, 1),
-            (|cache| cache.keep(question("a"), none("a"), FAILURE_MIN, at(0)), FAILURE_MIN, 1),
+            (|cache| cache.insert(question("a"), found("a"), FAILURE_MAX, at(0)), FAILURE_MAX, 1),
+            (|cache| cache.insert(question("a"), none("a"), FAILURE_MIN, at(0)), FAILURE_MIN, 1),
         ];
         for (number, (between, later, seconds)) in cases.into_iter().enumerate() {
             let mut cache = Cache::new(1 << 20);
-            cache.keep_failure(question("a"), failed(), at(0));
+            cache.insert_failure(question("a"), failed(), at(0));
             between(&mut cache);
             let again = at(0) + FAILURE_MIN + later;
-            cache.keep_failure(question("a"), failed(), again);
+            cache.insert_failure(question("a"), failed(), again);
             let end = again + Duration::from_secs(seconds);
             let known = |time| cache.find(&question("a"), time).is_some();
             assert!(known(end - Duration::from_nanos(1)) && !known(end), "number {number}");
@@ -221,38 +222,40 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_servers_failure_is_not_kept() {
+    fn local_failures_are_not_cached() {
         let network = LookupError::Network(Arc::new(std::io::ErrorKind::NotConnected.into()));
         let mut cache = Cache::new(1 << 20);
         for error in [network, LookupError::NoSlot, LookupError::NoServer, LookupError::Lost] {
-            cache.keep_failure(question("a"), error, at(0));
+            cache.insert_failure(question("a"), error, at(0));
             assert_eq!(cache.len(), 0);
         }
         let mut cache = Cache::new(0);
-        cache.keep_failure(question("a"), failed(), at(0));
+        cache.insert_failure(question("a"), failed(), at(0));
         assert_eq!(cache.len(), 0, "there is no cache");
     }
 
-    fn failure() -> usize {
-        PLACES + question("a").name.held()
+    fn failure_bytes() -> usize {
+        TREE_BYTES + question("a").name.held_bytes()
     }
 
     /// What a reply with one address for a name of one letter takes.
-    fn one() -> usize {
-        PLACES + question("a").name.held() + held_by(&found("a"))
+    fn reply_bytes() -> usize {
+        TREE_BYTES + question("a").name.held_bytes() + reply_held_bytes(&found("a"))
     }
 
     #[test]
-    fn the_bound_holds_to_the_byte_and_what_would_expire_first_goes_first() {
-        for (bytes_max, expected) in [(3 * one() - 1, 2), (3 * one(), 3), (3 * one() + 1, 3)] {
+    fn the_byte_limit_is_exact_and_the_first_to_expire_is_evicted() {
+        for (bytes_max, expected) in
+            [(3 * reply_bytes() - 1, 2), (3 * reply_bytes(), 3), (3 * reply_bytes() + 1, 3)]
+        {
             let mut cache = Cache::new(bytes_max);
             for (name, seconds) in [("a", 30), ("b", 10), ("c", 20), ("d", 40)] {
-                cache.keep(question(name), found(name), Duration::from_secs(seconds), at(0));
+                cache.insert(question(name), found(name), Duration::from_secs(seconds), at(0));
                 assert!(cache.bytes <= bytes_max);
             }
             assert_eq!(
                 (cache.len(), cache.by_expiry.len(), cache.bytes),
-                (expected, expected, expected * one())
+                (expected, expected, expected * reply_bytes())
             );
             assert!(cache.find(&question("b"), at(1)).is_none());
             let last = &["c", "a", "d"][3 - expected..];
@@ -264,49 +267,52 @@ mod tests {
     }
 
     #[test]
-    fn a_new_reply_takes_the_place_of_the_old_one() {
-        let mut cache = Cache::new(2 * one());
+    fn a_new_reply_replaces_the_old_one() {
+        let mut cache = Cache::new(2 * reply_bytes());
         for (name, reply) in
             [("a", found("a")), ("b", found("b")), ("a", none("a")), ("a", found("a"))]
         {
-            cache.keep(question(name), reply.clone(), Duration::from_secs(50), at(0));
+            cache.insert(question(name), reply.clone(), Duration::from_secs(50), at(0));
             assert_eq!(cache.find(&question(name), at(1)).map(Result::is_ok), Some(reply.is_ok()));
         }
-        assert_eq!((cache.len(), cache.by_expiry.len(), cache.bytes), (2, 2, 2 * one()));
+        assert_eq!((cache.len(), cache.by_expiry.len(), cache.bytes), (2, 2, 2 * reply_bytes()));
         // Also one that is not to be kept: what was known is not so any more.
-        cache.keep(question("a"), found("a"), Duration::ZERO, at(0));
-        assert_eq!((cache.len(), cache.by_expiry.len(), cache.bytes), (1, 1, one()));
+        cache.insert(question("a"), found("a"), Duration::ZERO, at(0));
+        assert_eq!((cache.len(), cache.by_expiry.len(), cache.bytes), (1, 1, reply_bytes()));
     }
 
     #[test]
-    fn what_does_not_fit_is_not_kept_and_pushes_nothing_out() {
-        let large = |behind: usize| {
+    fn an_oversized_reply_is_not_cached_and_evicts_nothing() {
+        let large = |heap_bytes: usize| {
             let text = |length| Data::Txt(vec![vec![b'x'; length].into()]);
             let answer = |data| {
                 Ok(Arc::new(RecordSet { name: question("l").name, data, ttl: Duration::ZERO }))
             };
-            let rest = held_by(&answer(vec![text(1_000)])) - 1_000;
-            answer(vec![text(behind - rest)])
+            let rest = reply_held_bytes(&answer(vec![text(1_000)])) - 1_000;
+            answer(vec![text(heap_bytes - rest)])
         };
         // An allocation counts in steps of 16 bytes.
-        for (behind, is_kept) in [
+        for (heap_bytes, is_kept) in [
             (CACHED_BYTES_MAX - 16, true),
             (CACHED_BYTES_MAX, true),
             (CACHED_BYTES_MAX + 16, false),
         ] {
-            let reply = large(behind);
-            assert_eq!(held_by(&reply), behind);
+            let reply = large(heap_bytes);
+            assert_eq!(reply_held_bytes(&reply), heap_bytes);
             let mut cache = Cache::new(1 << 20);
-            cache.keep(question("a"), found("a"), Duration::from_secs(1), at(0));
-            cache.keep(question("l"), reply, Duration::from_secs(9), at(0));
-            assert_eq!(cache.find(&question("l"), at(0)).is_some(), is_kept, "{behind}");
+            cache.insert(question("a"), found("a"), Duration::from_secs(1), at(0));
+            cache.insert(question("l"), reply, Duration::from_secs(9), at(0));
+            assert_eq!(cache.find(&question("l"), at(0)).is_some(), is_kept, "{heap_bytes}");
             assert!(cache.find(&question("a"), at(0)).is_some());
         }
-        for (bytes_max, is_kept) in
-            [(0, false), (one() - 1, false), (one(), true), (one() + 1, true)]
-        {
+        for (bytes_max, is_kept) in [
+            (0, false),
+            (reply_bytes() - 1, false),
+            (reply_bytes(), true),
+            (reply_bytes() + 1, true),
+        ] {
             let mut cache = Cache::new(bytes_max);
-            cache.keep(question("a"), found("a"), Duration::from_secs(9), at(0));
+            cache.insert(question("a"), found("a"), Duration::from_secs(9), at(0));
             assert_eq!(
                 (cache.len(), cache.bytes > 0),
                 (usize::from(is_kept), is_kept),

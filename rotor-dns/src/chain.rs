@@ -51,11 +51,11 @@ pub(crate) fn follow(
             records.iter().filter(|r| r.owner == chain.end && r.data.kind() == question.kind)
         {
             // Counted before it is copied: a message of 64 KiB can refer to megabytes of names.
-            held += size_of::<Data>() + record.data.held();
+            held += size_of::<Data>() + record.data.held_bytes();
             if held > ANSWER_BYTES_MAX {
                 return Err(Excess::Bytes);
             }
-            chain.ttl = least(chain.ttl, record.ttl);
+            chain.ttl = min_ttl(chain.ttl, record.ttl);
             chain.data.push(record.data.clone());
         }
         // An alias that was asked for is the answer, not a step to it (RFC 1034 §3.6.2).
@@ -76,12 +76,12 @@ pub(crate) fn follow(
             return Err(Excess::Aliases);
         }
         chain.hops += 1;
-        chain.ttl = least(chain.ttl, ttl);
+        chain.ttl = min_ttl(chain.ttl, ttl);
         chain.end = target.clone();
     }
 }
 
-pub(crate) fn least(known: Option<Duration>, other: Duration) -> Option<Duration> {
+pub(crate) fn min_ttl(known: Option<Duration>, other: Duration) -> Option<Duration> {
     Some(known.map_or(other, |ttl| ttl.min(other)))
 }
 
@@ -105,12 +105,12 @@ mod tests {
         record(owner, seconds, Data::Cname(name(target)))
     }
 
-    fn asked(text: &str) -> Question {
+    fn question(text: &str) -> Question {
         Question { name: name(text), kind: Kind::A }
     }
 
     #[test]
-    fn only_what_the_chain_leads_to_is_taken() {
+    fn records_outside_the_alias_chain_are_ignored() {
         let records = [
             address("evil.example", 9, 66),
             alias("b.example", 30, "c.example"),
@@ -119,7 +119,7 @@ mod tests {
             address("c.example", 50, 2),
             alias("d.example", 1, "evil.example"),
         ];
-        let chain = follow(&asked("a.example"), &records, 8).expect("a short chain");
+        let chain = follow(&question("a.example"), &records, 8).expect("a short chain");
         assert_eq!((chain.end.as_str(), chain.hops), ("c.example", 2));
         assert_eq!(chain.data, [Data::A([192, 0, 2, 1].into()), Data::A([192, 0, 2, 2].into())]);
         assert_eq!(chain.ttl, Some(Duration::from_secs(30)));
@@ -134,18 +134,18 @@ mod tests {
             records
         };
         for count in [0, 1, 7, 8] {
-            let chain = follow(&asked("n0"), &long(count), CHAIN_MAX).expect("not too long");
+            let chain = follow(&question("n0"), &long(count), CHAIN_MAX).expect("not too long");
             assert_eq!((chain.hops, chain.data.len()), (count, 1));
         }
-        assert_eq!(follow(&asked("n0"), &long(9), CHAIN_MAX), Err(Excess::Aliases));
+        assert_eq!(follow(&question("n0"), &long(9), CHAIN_MAX), Err(Excess::Aliases));
     }
 
     #[test]
-    fn an_answer_may_take_so_many_bytes_and_no_more() {
+    fn an_answer_over_the_byte_limit_is_refused() {
         let addresses = ANSWER_BYTES_MAX / size_of::<Data>();
         for (count, is_fine) in [(addresses - 1, true), (addresses, true), (addresses + 1, false)] {
             let records = vec![address("a", 5, 1); count];
-            let followed = follow(&asked("a"), &records, CHAIN_MAX);
+            let followed = follow(&question("a"), &records, CHAIN_MAX);
             assert_eq!(
                 followed.map(|chain| chain.data.len()),
                 is_fine.then_some(count).ok_or(Excess::Bytes)
@@ -154,22 +154,22 @@ mod tests {
         // What is not asked for does not count.
         let mut records = vec![address("b", 5, 1); addresses + 1];
         records.push(address("a", 5, 1));
-        assert!(follow(&asked("a"), &records, CHAIN_MAX).is_ok());
+        assert!(follow(&question("a"), &records, CHAIN_MAX).is_ok());
         // 64 KiB of empty strings are a megabyte.
-        let question = Question { kind: Kind::Txt, ..asked("a") };
+        let question = Question { kind: Kind::Txt, ..question("a") };
         let strings = record("a", 5, Data::Txt(vec![[][..].into(); 65_000]));
         assert_eq!(follow(&question, &[strings], CHAIN_MAX), Err(Excess::Bytes));
     }
 
     #[test]
-    fn a_circle_is_a_chain_that_is_too_long() {
+    fn an_alias_cycle_exceeds_the_chain_limit() {
         let records = [alias("a", 5, "b"), alias("b", 5, "a")];
-        assert_eq!(follow(&asked("a"), &records, CHAIN_MAX), Err(Excess::Aliases));
-        assert_eq!(follow(&asked("a"), &[alias("a", 5, "a")], CHAIN_MAX), Err(Excess::Aliases));
+        assert_eq!(follow(&question("a"), &records, CHAIN_MAX), Err(Excess::Aliases));
+        assert_eq!(follow(&question("a"), &[alias("a", 5, "a")], CHAIN_MAX), Err(Excess::Aliases));
     }
 
     #[test]
-    fn an_alias_that_is_asked_for_is_not_followed() {
+    fn a_requested_alias_record_is_not_followed() {
         let question = Question { name: name("a"), kind: Kind::Cname };
         let chain =
             follow(&question, &[alias("a", 5, "b"), alias("b", 5, "c")], 8).expect("none followed");
@@ -179,8 +179,8 @@ mod tests {
     #[test]
     fn a_chain_may_end_without_records() {
         let chain =
-            follow(&asked("a"), &[alias("a", 5, "b"), address("c", 5, 1)], 8).expect("short");
+            follow(&question("a"), &[alias("a", 5, "b"), address("c", 5, 1)], 8).expect("short");
         assert_eq!((chain.end.as_str(), chain.hops, chain.data.len()), ("b", 1, 0));
-        assert_eq!(follow(&asked("a"), &[], 8).expect("short").ttl, None);
+        assert_eq!(follow(&question("a"), &[], 8).expect("short").ttl, None);
     }
 }

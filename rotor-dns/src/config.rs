@@ -9,7 +9,7 @@ use crate::hosts::Hosts;
 use crate::resolv_conf::ResolvConf;
 
 /// The port of name servers (RFC 1035 §4.2).
-const PORT: u16 = 53;
+const DNS_PORT: u16 = 53;
 
 /// The settings of a [`Resolver`](crate::Resolver).
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ impl ResolverConfig {
     /// Creates a configuration with these servers, names and options, the defaults for the rest,
     /// and no hosts file.
     pub fn new(conf: ResolvConf) -> ResolverConfig {
-        let servers = conf.servers.iter().map(|ip| SocketAddr::new(*ip, PORT)).collect();
+        let servers = conf.servers.iter().map(|ip| SocketAddr::new(*ip, DNS_PORT)).collect();
         let config = ResolverConfig {
             servers: Vec::new(),
             conf,
@@ -47,10 +47,10 @@ impl ResolverConfig {
     /// as empty. A word that is not UTF-8, for example in a comment, is ignored. Call this while
     /// the loop is set up, since it reads files. Later changes of the files have no effect.
     pub fn system() -> ResolverConfig {
-        ResolverConfig::of_files(Path::new("/etc/resolv.conf"), Path::new("/etc/hosts"))
+        ResolverConfig::from_files(Path::new("/etc/resolv.conf"), Path::new("/etc/hosts"))
     }
 
-    fn of_files(conf: &Path, hosts: &Path) -> ResolverConfig {
+    fn from_files(conf: &Path, hosts: &Path) -> ResolverConfig {
         // Not `read_to_string`: a single letter in another encoding would make it fail for the
         // whole file.
         let read = |path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
@@ -61,7 +61,7 @@ impl ResolverConfig {
     /// Sets the servers, with their ports. They replace those of the `resolv.conf`, which are asked
     /// at port 53. `0.0.0.0` and `::` mean this machine, as in a `resolv.conf`.
     pub fn servers(mut self, servers: Vec<SocketAddr>) -> ResolverConfig {
-        self.servers = servers.into_iter().map(whence_it_answers).collect();
+        self.servers = servers.into_iter().map(unspecified_to_loopback).collect();
         self
     }
 
@@ -135,7 +135,7 @@ impl ResolverConfig {
 
 /// Returns the address from which the answers of a server come. The system takes the unspecified
 /// address as this machine, whose answers come from another address.
-fn whence_it_answers(mut server: SocketAddr) -> SocketAddr {
+fn unspecified_to_loopback(mut server: SocketAddr) -> SocketAddr {
     match server.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => server.set_ip(Ipv4Addr::LOCALHOST.into()),
         IpAddr::V6(ip) if ip.is_unspecified() => server.set_ip(Ipv6Addr::LOCALHOST.into()),
@@ -151,14 +151,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_letter_of_another_encoding_costs_its_word_and_nothing_else() {
+    fn only_the_word_with_a_foreign_encoding_is_skipped() {
         let directory = Directory::create();
         let (conf, hosts) = (directory.join("resolv.conf"), directory.join("hosts"));
         // `ü` in ISO 8859-1.
         fs::write(&conf, b"# f\xFCr alle\nnameserver 192.0.2.53\n").expect("it can be written");
         fs::write(&hosts, b"10.0.0.1 one k\xFCche two # K\xFCche\n").expect("it can be written");
-        let config = ResolverConfig::of_files(&conf, &hosts);
-        assert_eq!(config.servers, [SocketAddr::from(([192, 0, 2, 53], PORT))]);
+        let config = ResolverConfig::from_files(&conf, &hosts);
+        assert_eq!(config.servers, [SocketAddr::from(([192, 0, 2, 53], DNS_PORT))]);
         for (name, count) in [("one", 1), ("two", 1), ("kche", 0)] {
             let known = config.hosts.addresses(&name.parse().expect("a name"));
             assert_eq!(known.len(), count, "{name}");
@@ -166,20 +166,20 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_not_there_count_as_empty() {
+    fn missing_files_count_as_empty() {
         let directory = Directory::create();
         let nothing = directory.join("nothing");
-        let config = ResolverConfig::of_files(&nothing, &nothing);
-        assert_eq!(config.servers, [SocketAddr::from(([127, 0, 0, 1], PORT))]);
+        let config = ResolverConfig::from_files(&nothing, &nothing);
+        assert_eq!(config.servers, [SocketAddr::from(([127, 0, 0, 1], DNS_PORT))]);
     }
 
     #[test]
-    fn a_server_at_no_address_is_asked_at_this_machine() {
+    fn an_unspecified_server_address_is_replaced_by_loopback() {
         for (said, asked) in [("0.0.0.0", "127.0.0.1"), ("::", "::1"), ("192.0.2.53", "192.0.2.53")]
         {
             let conf = ResolvConf::parse(&format!("nameserver {said}"));
             let asked: IpAddr = asked.parse().expect("an address");
-            assert_eq!(ResolverConfig::new(conf).servers, [SocketAddr::new(asked, PORT)]);
+            assert_eq!(ResolverConfig::new(conf).servers, [SocketAddr::new(asked, DNS_PORT)]);
         }
     }
 }

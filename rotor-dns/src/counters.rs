@@ -62,20 +62,20 @@ rotor_core::__rotor_counters! {
 
 impl DnsCounters {
     /// Returns the counter for a lookup of records with this result.
-    pub(crate) fn of_records(&self, result: &LookupResult) -> &AtomicU64 {
-        result.as_ref().map_or_else(|error| self.of_error(error), |_| &self.found)
+    pub(crate) fn for_records(&self, result: &LookupResult) -> &AtomicU64 {
+        result.as_ref().map_or_else(|error| self.for_error(error), |_| &self.found)
     }
 
     /// Returns the counter for a lookup of addresses with this result.
-    pub(crate) fn of_addresses(&self, result: &ResolveResult) -> &AtomicU64 {
+    pub(crate) fn for_addresses(&self, result: &ResolveResult) -> &AtomicU64 {
         let cause = match result {
             Ok(_) => return &self.found,
             Err(error) => error.source().and_then(|cause| cause.downcast_ref()),
         };
-        cause.map_or(&self.failed, |error| self.of_error(error))
+        cause.map_or(&self.failed, |error| self.for_error(error))
     }
 
-    fn of_error(&self, error: &LookupError) -> &AtomicU64 {
+    fn for_error(&self, error: &LookupError) -> &AtomicU64 {
         match error {
             LookupError::Timeout => &self.timed_out,
             LookupError::Name(_) => &self.invalid_names,
@@ -85,7 +85,7 @@ impl DnsCounters {
     }
 
     /// Returns the counter for a try that failed with this error.
-    pub(crate) fn of_failed_try(&self, error: &LookupError) -> &AtomicU64 {
+    pub(crate) fn for_failed_try(&self, error: &LookupError) -> &AtomicU64 {
         match error {
             LookupError::Timeout => &self.silent,
             LookupError::Server(..) => &self.server_faults,
@@ -105,7 +105,7 @@ mod tests {
     use crate::name::{Name, NameError};
 
     #[test]
-    fn each_error_is_a_kind_of_end_and_most_are_a_kind_of_try() {
+    fn each_error_maps_to_a_lookup_counter_and_a_try_counter() {
         let name: Name = "example".parse().expect("a name");
         let server = ([192, 0, 2, 1], 53).into();
         let table = [
@@ -126,13 +126,13 @@ mod tests {
                 counters.iter().find(|(_, count)| *count > 0).map(|(name, _)| name)
             };
             let as_records = count(|counters, error| {
-                DnsCounters::add(counters.of_records(&Err(error.clone())));
+                DnsCounters::add(counters.for_records(&Err(error.clone())));
             });
             let as_addresses = count(|counters, error| {
-                DnsCounters::add(counters.of_addresses(&Err(resolve_error(error.clone()))));
+                DnsCounters::add(counters.for_addresses(&Err(resolve_error(error.clone()))));
             });
             assert_eq!((as_records, as_addresses), (Some(end), Some(end)), "{error:?}");
-            let as_try = count(|counters, error| DnsCounters::add(counters.of_failed_try(error)));
+            let as_try = count(|counters, error| DnsCounters::add(counters.for_failed_try(error)));
             assert_eq!(as_try, Some(of_try), "{error:?}");
         }
     }

@@ -121,7 +121,7 @@ quick_error! {
 
 impl LookupError {
     /// Returns whether the servers were asked, and failed.
-    pub(crate) fn is_of_servers(&self) -> bool {
+    pub(crate) fn is_server_failure(&self) -> bool {
         matches!(self, LookupError::Server(..) | LookupError::Timeout)
     }
 

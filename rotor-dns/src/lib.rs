@@ -89,7 +89,7 @@ mod counters;
 mod dns;
 mod error;
 mod frame;
-mod held;
+mod held_bytes;
 mod hosts;
 mod lookup;
 mod message;

@@ -21,24 +21,24 @@ const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
 pub const ADDRESSES_MAX: usize = 256;
 
 /// The result for one family: addresses, or why there are none.
-type Family = Result<Box<[IpAddr]>, LookupError>;
+type FamilyResult = Result<Box<[IpAddr]>, LookupError>;
 
 /// Identifies a lookup; also the part number by which the resolver is woken for this lookup alone.
 pub(crate) type LookupId = u32;
 
 /// A lookup, and the port of its caller.
 pub(crate) enum Lookup {
-    Records { question: Question, port: Port<LookupResult>, until: Time },
-    Addresses { search: Search, port: Port<ResolveResult>, until: Time },
+    Records { question: Question, port: Port<LookupResult>, deadline: Time },
+    Addresses { search: Search, port: Port<ResolveResult>, deadline: Time },
 }
 
 /// The names to try for a host, and the results for the current one.
 pub(crate) struct Search {
     /// The names that follow, the next one last.
-    left: Vec<Name>,
+    remaining: Vec<Name>,
     name: Name,
-    six: Option<Family>,
-    four: Option<Family>,
+    ipv6: Option<FamilyResult>,
+    ipv4: Option<FamilyResult>,
     /// Since when there are addresses of one family.
     found_since: Option<Time>,
 }
@@ -72,8 +72,8 @@ impl Lookup {
     /// Returns when the lookup must be looked at.
     pub(crate) fn deadline(&self) -> Time {
         match self {
-            Lookup::Records { until, .. } => *until,
-            Lookup::Addresses { until, search, .. } => search.deadline().min(*until),
+            Lookup::Records { deadline, .. } => *deadline,
+            Lookup::Addresses { deadline, search, .. } => search.deadline().min(*deadline),
         }
     }
 }
@@ -84,7 +84,7 @@ impl Search {
         // The next one is popped from the end.
         candidates.reverse();
         let name = candidates.pop()?;
-        Some(Search { left: candidates, name, six: None, four: None, found_since: None })
+        Some(Search { remaining: candidates, name, ipv6: None, ipv4: None, found_since: None })
     }
 
     pub(crate) fn name(&self) -> &Name {
@@ -96,13 +96,13 @@ impl Search {
     }
 
     /// Records a reply; a reply for an earlier candidate is ignored.
-    pub(crate) fn note(&mut self, question: &Question, reply: &LookupResult, now: Time) {
+    pub(crate) fn record_reply(&mut self, question: &Question, reply: &LookupResult, now: Time) {
         // Both families of a candidate are known before the next one is asked for, so there should
         // be no such reply. If there was one, its addresses would be those of another host.
         if question.name != self.name {
             return;
         }
-        let place = if question.kind == Kind::Aaaa { &mut self.six } else { &mut self.four };
+        let place = if question.kind == Kind::Aaaa { &mut self.ipv6 } else { &mut self.ipv4 };
         *place = Some(match reply {
             Ok(answer) => Ok(addresses(&answer.data).take(ADDRESSES_MAX).collect()),
             Err(error) => Err(error.clone()),
@@ -115,37 +115,37 @@ impl Search {
 
     /// Returns the addresses that are known when the lookup's time ends, if there are any: those of
     /// one family that are still waiting for the other.
-    pub(crate) fn found_in_time(&self) -> Option<Arc<[IpAddr]>> {
+    pub(crate) fn known_addresses(&self) -> Option<Arc<[IpAddr]>> {
         self.found_since?;
-        Some(self.six.iter().chain(&self.four).flatten().flatten().copied().collect())
+        Some(self.ipv6.iter().chain(&self.ipv4).flatten().flatten().copied().collect())
     }
 
     /// Returns the next step.
     pub(crate) fn next_step(&mut self, now: Time) -> SearchStep {
         let is_late = self.deadline() <= now;
-        let (six, four) = match (&self.six, &self.four) {
-            (Some(six), Some(four)) => (Some(six), Some(four)),
+        let (ipv6, ipv4) = match (&self.ipv6, &self.ipv4) {
+            (Some(ipv6), Some(ipv4)) => (Some(ipv6), Some(ipv4)),
             // One family is enough to connect: the other one has had its delay (RFC 8305 §3).
-            (six, four) if is_late => (six.as_ref(), four.as_ref()),
+            (ipv6, ipv4) if is_late => (ipv6.as_ref(), ipv4.as_ref()),
             _ => return SearchStep::Wait,
         };
         let found: Arc<[IpAddr]> =
-            six.into_iter().chain(four).flatten().flatten().copied().collect();
+            ipv6.into_iter().chain(ipv4).flatten().flatten().copied().collect();
         if !found.is_empty() {
             return SearchStep::Done(Ok(found));
         }
-        let errors = || six.into_iter().chain(four).filter_map(|family| family.as_ref().err());
+        let errors = || ipv6.into_iter().chain(ipv4).filter_map(|family| family.as_ref().err());
         // A failure of a server does not show that the name is missing, and the next candidate may
         // be another host.
         if let Some(failed) = errors().find(|error| !error.is_negative()) {
             return SearchStep::Done(Err(resolve_error(failed.clone())));
         }
-        if let Some(next) = self.left.pop() {
+        if let Some(next) = self.remaining.pop() {
             *self = Search {
-                left: std::mem::take(&mut self.left),
+                remaining: std::mem::take(&mut self.remaining),
                 name: next,
-                six: None,
-                four: None,
+                ipv6: None,
+                ipv4: None,
                 found_since: None,
             };
             return SearchStep::Ask;
@@ -181,7 +181,7 @@ mod tests {
     use crate::record::RecordSet;
 
     #[test]
-    fn a_host_has_so_many_addresses_of_a_family_and_no_more() {
+    fn addresses_beyond_the_limit_of_a_family_are_dropped() {
         let name: Name = "a.example".parse().expect("a name");
         for (count, expected) in [
             (ADDRESSES_MAX - 1, ADDRESSES_MAX - 1),
@@ -194,7 +194,7 @@ mod tests {
             {
                 let answer =
                     RecordSet { name: name.clone(), data: vec![data; count], ttl: Duration::ZERO };
-                search.note(
+                search.record_reply(
                     &Question { name: name.clone(), kind },
                     &Ok(Arc::new(answer)),
                     Time::ZERO,
@@ -203,8 +203,8 @@ mod tests {
             let SearchStep::Done(Ok(found)) = search.next_step(Time::ZERO) else {
                 panic!("both are there")
             };
-            let six = found.iter().filter(|address| address.is_ipv6()).count();
-            assert_eq!((six, found.len()), (expected, 2 * expected), "{count} of each");
+            let ipv6 = found.iter().filter(|address| address.is_ipv6()).count();
+            assert_eq!((ipv6, found.len()), (expected, 2 * expected), "{count} of each");
         }
     }
 }

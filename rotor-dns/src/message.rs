@@ -12,7 +12,7 @@ use domain::base::{
 };
 use domain::rdata::{A, Aaaa, Cname, Mx, Ptr, Soa, Srv, Txt};
 
-use crate::chain::{self, Excess, least};
+use crate::chain::{self, Excess, min_ttl};
 use crate::error::ServerFault;
 use crate::record::{Data, Kind, Question, Record};
 
@@ -20,9 +20,9 @@ use crate::record::{Data, Kind, Question, Record};
 /// (dnsflagday.net/2020).
 const EDNS_PAYLOAD: u16 = 1232;
 /// Where the question begins, after the header (RFC 1035 §4.1.1).
-const HEADER: usize = 12;
+const HEADER_BYTES: usize = 12;
 /// The fields after the name of a question: type and class.
-const TYPE_AND_CLASS: usize = 4;
+const TYPE_AND_CLASS_BYTES: usize = 4;
 
 /// A query as it is sent.
 #[derive(Debug)]
@@ -48,16 +48,16 @@ pub(crate) enum Match {
 
 /// The content of an answer.
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) enum Decoded {
+pub(crate) enum DecodedAnswer {
     /// The server truncated the answer (the TC bit): ask over TCP.
     Truncated,
     /// The records of the requested kind.
     Found { end: crate::name::Name, data: Vec<Data>, ttl: Duration },
-    /// The name does not exist (`is_no_name`), or has no such records; `ttl` is how long that is
+    /// The name does not exist (`is_nxdomain`), or has no such records; `ttl` is how long that is
     /// valid.
-    None { is_no_name: bool, ttl: Option<Duration> },
+    None { is_nxdomain: bool, ttl: Option<Duration> },
     /// The chain leads to a name about which the answer says nothing more: ask for that name.
-    Onward { end: crate::name::Name, hops: usize, ttl: Duration },
+    PartialChain { end: crate::name::Name, hops: usize, ttl: Duration },
 }
 
 impl QueryMessage {
@@ -79,7 +79,7 @@ impl QueryMessage {
         // Recursion is desired: a stub does not walk the tree from the root itself.
         builder.header_mut().set_rd(true);
         let mut builder = builder.question();
-        let question_end = HEADER + name.len() + TYPE_AND_CLASS;
+        let question_end = HEADER_BYTES + name.len() + TYPE_AND_CLASS_BYTES;
         builder.push((name, rtype(question.kind), Class::IN)).ok()?;
         let mut builder = builder.additional();
         // Not by default: servers that do not support it have to be asked twice (RFC 6891 §7), and
@@ -102,7 +102,7 @@ impl QueryMessage {
     /// Returns whether `message` is an answer to this query. The question is compared byte by byte:
     /// it is the first name of a message, so it cannot be compressed.
     pub(crate) fn matches(&self, message: &[u8]) -> Match {
-        let Some(head) = message.get(..HEADER) else { return Match::No };
+        let Some(head) = message.get(..HEADER_BYTES) else { return Match::No };
         // QR is set, and the opcode is that of a query (RFC 1035 §4.1.1).
         let is_response_to_query = head[2] & 0b1111_1000 == 0b1000_0000;
         if head[..2] != self.bytes[..2] || !is_response_to_query {
@@ -113,8 +113,8 @@ impl QueryMessage {
             [0, 1] => {}
             _ => return Match::No,
         }
-        let Some(question) = message.get(HEADER..self.question_end) else { return Match::No };
-        let ours = &self.bytes[HEADER..self.question_end];
+        let Some(question) = message.get(HEADER_BYTES..self.question_end) else { return Match::No };
+        let ours = &self.bytes[HEADER_BYTES..self.question_end];
         match question {
             question if question == ours => Match::Exact,
             // The only difference is the case of letters: lengths of labels are below 64, and the
@@ -126,7 +126,7 @@ impl QueryMessage {
 
     /// Returns whether an answer to this query, with a question or without one, says that the
     /// server does not support EDNS: a format error (RFC 6891 §7), or "not implemented".
-    pub(crate) fn is_refused_for_edns(&self, message: &[u8]) -> bool {
+    pub(crate) fn is_edns_refusal(&self, message: &[u8]) -> bool {
         let code = message.get(3).map(|byte| byte & 0b0000_1111);
         let codes = [Rcode::FORMERR, Rcode::NOTIMP].map(|code| Some(code.to_int()));
         self.has_edns && codes.contains(&code)
@@ -150,14 +150,14 @@ pub(crate) fn decode(
     question: &Question,
     bytes: &[u8],
     hops_max: usize,
-) -> Result<Decoded, ServerFault> {
+) -> Result<DecodedAnswer, ServerFault> {
     let message = Message::from_slice(bytes).map_err(|_| ServerFault::Malformed)?;
     // The records may be incomplete, so they are not used (RFC 2181 §9).
     let header = message.header();
     if header.tc() {
-        return Ok(Decoded::Truncated);
+        return Ok(DecodedAnswer::Truncated);
     }
-    let is_no_name = match header.rcode() {
+    let is_nxdomain = match header.rcode() {
         Rcode::NOERROR => false,
         Rcode::NXDOMAIN => true,
         other => return Err(ServerFault::Code(other.to_int())),
@@ -169,22 +169,22 @@ pub(crate) fn decode(
         Excess::Bytes => ServerFault::TooLarge,
     })?;
     if let (false, Some(ttl)) = (chain.data.is_empty(), chain.ttl) {
-        return Ok(Decoded::Found { end: chain.end, data: chain.data, ttl });
+        return Ok(DecodedAnswer::Found { end: chain.end, data: chain.data, ttl });
     }
     let negative = negative_ttl(authority).map_err(|_| ServerFault::Malformed)?;
     match chain.ttl {
         // The answer has neither "no such name" nor an authority for "no such records": the server
         // stopped in the middle of the chain.
-        Some(ttl) if !is_no_name && negative.is_none() => {
-            Ok(Decoded::Onward { end: chain.end, hops: chain.hops, ttl })
+        Some(ttl) if !is_nxdomain && negative.is_none() => {
+            Ok(DecodedAnswer::PartialChain { end: chain.end, hops: chain.hops, ttl })
         }
         // The answer is empty, and says nothing about the name.
-        None if !is_no_name && negative.is_none() && !header.ra() && !header.aa() => {
+        None if !is_nxdomain && negative.is_none() && !header.ra() && !header.aa() => {
             Err(ServerFault::NoRecursion)
         }
         ttl => {
-            let ttl = negative.and_then(|negative| least(ttl, negative));
-            Ok(Decoded::None { is_no_name, ttl })
+            let ttl = negative.and_then(|negative| min_ttl(ttl, negative));
+            Ok(DecodedAnswer::None { is_nxdomain, ttl })
         }
     }
 }
@@ -205,10 +205,10 @@ fn records(mut answers: Section<'_>) -> Result<(Vec<Record>, Option<Section<'_>>
             Rtype::AAAA => parsed.to_record::<Aaaa>()?.map(|r| Data::Aaaa(r.data().addr())),
             Rtype::CNAME => parsed
                 .to_record::<Cname<ParsedName<&[u8]>>>()?
-                .map(|r| Data::Cname(name_of(r.data().cname()))),
+                .map(|r| Data::Cname(to_name(r.data().cname()))),
             Rtype::SRV => parsed.to_record::<Srv<ParsedName<&[u8]>>>()?.map(|r| {
                 let srv = r.data();
-                let target = name_of(srv.target());
+                let target = to_name(srv.target());
                 Data::Srv {
                     priority: srv.priority(),
                     weight: srv.weight(),
@@ -221,22 +221,22 @@ fn records(mut answers: Section<'_>) -> Result<(Vec<Record>, Option<Section<'_>>
                 .map(|r| Data::Txt(r.data().iter().map(Box::from).collect())),
             Rtype::MX => parsed.to_record::<Mx<ParsedName<&[u8]>>>()?.map(|r| {
                 let mx = r.data();
-                Data::Mx { preference: mx.preference(), exchange: name_of(mx.exchange()) }
+                Data::Mx { preference: mx.preference(), exchange: to_name(mx.exchange()) }
             }),
             Rtype::PTR => parsed
                 .to_record::<Ptr<ParsedName<&[u8]>>>()?
-                .map(|r| Data::Ptr(name_of(r.data().ptrdname()))),
+                .map(|r| Data::Ptr(to_name(r.data().ptrdname()))),
             _ => None,
         };
         if let Some(data) = data {
-            let owner = name_of(&parsed.owner());
+            let owner = to_name(&parsed.owner());
             records.push(Record { owner, ttl: parsed.ttl().into_duration(), data });
         }
     }
     Ok((records, answers.next_section()?))
 }
 
-fn name_of(name: &ParsedName<&[u8]>) -> crate::name::Name {
+fn to_name(name: &ParsedName<&[u8]>) -> crate::name::Name {
     crate::name::Name::from_wire(name.iter().map(Label::as_slice))
 }
 
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_the_id_the_bits_and_the_question() {
+    fn an_answer_matches_by_id_flags_and_question() {
         let query = query(false);
         let cases: [(&[(usize, u8)], Match); 9] = [
             (&[], Match::Exact),
@@ -292,18 +292,18 @@ mod tests {
         for length in 0..whole.len() {
             assert_eq!(query.matches(&whole[..length]), Match::No, "{length} bytes");
         }
-        let head = &answer(&query, &[(5, 0)])[..HEADER];
+        let head = &answer(&query, &[(5, 0)])[..HEADER_BYTES];
         assert_eq!(query.matches(head), Match::NoQuestion, "nothing behind the head");
-        assert_eq!(query.matches(&head[..HEADER - 1]), Match::No);
+        assert_eq!(query.matches(&head[..HEADER_BYTES - 1]), Match::No);
     }
 
     #[test]
-    fn a_format_error_or_not_implemented_is_for_the_extension_where_there_was_one() {
+    fn format_error_and_not_implemented_refuse_edns_only_if_it_was_used() {
         for code in 0..16 {
             let is_refusal = |edns| {
                 let query = query(edns);
                 [&[(3, 0x80 | code)][..], &[(3, 0x80 | code), (5, 0)]]
-                    .map(|changes| query.is_refused_for_edns(&answer(&query, changes)))
+                    .map(|changes| query.is_edns_refusal(&answer(&query, changes)))
             };
             assert_eq!(is_refusal(true), [[1, 4].contains(&code); 2], "code {code}");
             assert_eq!(is_refusal(false), [false; 2], "code {code}");
@@ -319,58 +319,56 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_another_class_is_none() {
+    fn a_record_of_another_class_is_ignored() {
         let question = Question { name: "a.example".parse().expect("a name"), kind: Kind::A };
         let mut message = answer_of(Rtype::A, &[192, 0, 2, 1]);
         let decoded = decode(&question, &message, 8);
-        assert!(matches!(decoded, Ok(Decoded::Found { .. })), "{decoded:?}");
+        assert!(matches!(decoded, Ok(DecodedAnswer::Found { .. })), "{decoded:?}");
         // Behind the question, the pointer to it, the type.
         let class = query(false).question_end + 5;
         assert_eq!(std::mem::replace(&mut message[class], 3), 1);
         let decoded = decode(&question, &message, 8);
-        assert_eq!(decoded, Ok(Decoded::None { is_no_name: false, ttl: None }));
+        assert_eq!(decoded, Ok(DecodedAnswer::None { is_nxdomain: false, ttl: None }));
     }
 
     #[test]
-    fn the_root_is_a_dot() {
+    fn the_root_name_is_a_single_dot() {
         let question = |kind| Question { name: "a.example".parse().expect("a name"), kind };
         // RFC 2782: there is no such service here.
         let none = answer_of(Rtype::SRV, &[0; 7]);
-        let Ok(Decoded::Found { data, .. }) = decode(&question(Kind::Srv), &none, 8) else {
+        let Ok(DecodedAnswer::Found { data, .. }) = decode(&question(Kind::Srv), &none, 8) else {
             panic!("it has a record")
         };
         let [Data::Srv { target, .. }] = &data[..] else { panic!("{data:?}") };
         assert_eq!(target.as_str(), ".");
         // As a name like any other it can be asked for.
         let alias = answer_of(Rtype::CNAME, &[0]);
-        let Ok(Decoded::Onward { end, .. }) = decode(&question(Kind::A), &alias, 8) else {
+        let Ok(DecodedAnswer::PartialChain { end, .. }) = decode(&question(Kind::A), &alias, 8)
+        else {
             panic!("it leads on")
         };
         let next = QueryMessage::new(&Question { name: end, kind: Kind::A }, 1, || true, false);
-        assert_eq!(&next.expect("it fits").bytes()[HEADER..], [0, 0, 1, 0, 1]);
+        assert_eq!(&next.expect("it fits").bytes()[HEADER_BYTES..], [0, 0, 1, 0, 1]);
     }
 
     #[test]
-    fn each_octet_of_a_name_is_written_as_its_query_reads_it() {
-        for octet in 0..=255u8 {
-            let target = [1, octet, 7, b'e', b'x', b'a', b'm', b'p', b'l', b'e', 0];
+    fn each_byte_of_a_name_survives_the_round_trip_through_text() {
+        for byte in 0..=255u8 {
+            let target = [1, byte, 7, b'e', b'x', b'a', b'm', b'p', b'l', b'e', 0];
             let alias = answer_of(Rtype::CNAME, &target);
             let question =
                 Question { name: "a.example".parse().expect("a name"), kind: Kind::Cname };
-            let Ok(Decoded::Found { data, .. }) = decode(&question, &alias, 8) else {
+            let Ok(DecodedAnswer::Found { data, .. }) = decode(&question, &alias, 8) else {
                 panic!("it has a record")
             };
             let [Data::Cname(name)] = &data[..] else { panic!("{data:?}") };
             let question = Question { name: name.clone(), kind: Kind::A };
             let query = QueryMessage::new(&question, 1, || false, false).expect("it fits");
-            let asked = &query.bytes()[HEADER..HEADER + target.len()];
-            assert_eq!(asked, target.to_ascii_lowercase(), "{octet}: {name}");
+            let asked = &query.bytes()[HEADER_BYTES..HEADER_BYTES + target.len()];
+            assert_eq!(asked, target.to_ascii_lowercase(), "{byte}: {name}");
             // One that can be typed is the same as text.
-            let typed = format!("{}.example", char::from(octet)).parse::<crate::name::Name>();
-            assert!(
-                octet == b'.' || typed.is_err() || typed.as_ref() == Ok(name),
-                "{octet}: {name}"
-            );
+            let typed = format!("{}.example", char::from(byte)).parse::<crate::name::Name>();
+            assert!(byte == b'.' || typed.is_err() || typed.as_ref() == Ok(name), "{byte}: {name}");
         }
     }
 }

@@ -87,7 +87,7 @@ impl Name {
         let domain = match address.to_canonical() {
             IpAddr::V4(address) => {
                 let octets = address.octets().into_iter().rev();
-                octets.for_each(|octet| text.push_str(&format!("{octet}.")));
+                octets.for_each(|byte| text.push_str(&format!("{byte}.")));
                 "in-addr.arpa"
             }
             IpAddr::V6(address) => {
@@ -110,7 +110,7 @@ impl Name {
             if !text.is_empty() {
                 text.push(b'.');
             }
-            label.iter().for_each(|octet| push_octet(*octet, &mut text));
+            label.iter().for_each(|byte| push_escaped(*byte, &mut text));
         }
         if text.is_empty() {
             text.push(b'.');
@@ -124,15 +124,15 @@ impl Name {
     }
 }
 
-fn push_octet(octet: u8, text: &mut Vec<u8>) {
-    match octet {
-        b' ' | b'.' | b'\\' => text.extend_from_slice(&[b'\\', octet]),
+fn push_escaped(byte: u8, text: &mut Vec<u8>) {
+    match byte {
+        b' ' | b'.' | b'\\' => text.extend_from_slice(&[b'\\', byte]),
         // Case has no meaning (RFC 4343), and servers repeat the case of the question, which is
         // random.
-        b'!'..=b'~' => text.push(octet.to_ascii_lowercase()),
+        b'!'..=b'~' => text.push(byte.to_ascii_lowercase()),
         _ => {
             let digit = |value: u8| b'0' + value % 10;
-            let digits = [b'\\', digit(octet / 100), digit(octet / 10), digit(octet)];
+            let digits = [b'\\', digit(byte / 100), digit(byte / 10), digit(byte)];
             text.extend_from_slice(&digits);
         }
     }
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_hold_to_the_byte() {
+    fn the_length_limits_of_names_and_labels_are_exact() {
         let label = |length| "a".repeat(length);
         assert!(label(63).parse::<Name>().is_ok());
         assert_eq!(label(64).parse::<Name>(), Err(NameError::TooLong));
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_a_name_for_its_names() {
+    fn an_address_has_a_reverse_lookup_name() {
         let cases = [
             ("192.0.2.1", "1.2.0.192.in-addr.arpa"),
             ("255.10.0.200", "200.0.10.255.in-addr.arpa"),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_colon_is_no_host() {
+    fn a_text_with_a_colon_is_not_a_host() {
         let cases = [
             ("example.org", Ok(())),
             ("_a.50%.example", Ok(())),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_refused() {
+    fn malformed_names_are_refused() {
         for text in ["", ".", "..", ".a", "a..b", "a.."] {
             assert_eq!(text.parse::<Name>(), Err(NameError::Empty), "{text:?}");
         }

@@ -10,17 +10,17 @@ use std::time::Duration;
 use rotor_core::net::{DatagramSocket, Net, StreamSocket};
 use rotor_core::{Description, Response, Scope, Sender, Time};
 
-use crate::chain::{CHAIN_MAX, least};
+use crate::chain::{CHAIN_MAX, min_ttl};
 use crate::config::ResolverConfig;
 use crate::counters::DnsCounters;
 use crate::error::{LookupError, ServerFault};
-use crate::message::{self, Decoded, Match, QueryMessage};
+use crate::message::{self, DecodedAnswer, Match, QueryMessage};
 use crate::record::{Question, RecordSet};
 use crate::resolv_conf::{ATTEMPTS_MAX, TIMEOUT_MAX};
 use crate::result::QueryResult;
-use crate::special::Special;
+use crate::special::SpecialName;
 use crate::tcp::Tcp;
-use crate::unguessable::{bind, query_message};
+use crate::unguessable::{bind_random_port, query_message};
 
 /// How many datagrams are received before the other machines of the loop get their turn.
 const DATAGRAMS_PER_EVENT: u32 = 32;
@@ -40,46 +40,46 @@ pub(crate) struct QuerySeed {
     pub(crate) without_edns: BTreeSet<SocketAddr>,
     pub(crate) config: Arc<ResolverConfig>,
     pub(crate) counters: Arc<DnsCounters>,
-    pub(crate) report: Report,
+    pub(crate) report: ReportSender,
 }
 
 /// The one message from a query to its resolver. If it is dropped without a result, it reports that
 /// there will be none.
-pub(crate) struct Report {
+pub(crate) struct ReportSender {
     question: Question,
     without_edns: Option<SocketAddr>,
-    sender: Option<Sender<Reported>>,
+    sender: Option<Sender<QueryReport>>,
 }
 
-pub(crate) struct Reported {
+pub(crate) struct QueryReport {
     pub(crate) question: Question,
     pub(crate) result: QueryResult,
     /// A server that has refused EDNS, and answered without it.
     pub(crate) without_edns: Option<SocketAddr>,
 }
 
-impl Report {
-    pub(crate) fn new(question: Question, sender: Sender<Reported>) -> Report {
-        Report { question, without_edns: None, sender: Some(sender) }
+impl ReportSender {
+    pub(crate) fn new(question: Question, sender: Sender<QueryReport>) -> ReportSender {
+        ReportSender { question, without_edns: None, sender: Some(sender) }
     }
 
     pub(crate) fn send(mut self, result: QueryResult) {
-        self.give(result);
+        self.send_once(result);
     }
 
-    fn give(&mut self, result: QueryResult) {
+    fn send_once(&mut self, result: QueryResult) {
         // The mailbox has room for one message from each query. If the resolver is gone, there is
         // nobody to tell.
         if let Some(sender) = self.sender.take() {
             let (question, without_edns) = (self.question.clone(), self.without_edns);
-            let _ = sender.send(Reported { question, result, without_edns });
+            let _ = sender.send(QueryReport { question, result, without_edns });
         }
     }
 }
 
-impl Drop for Report {
+impl Drop for ReportSender {
     fn drop(&mut self) {
-        self.give(QueryResult::failed(LookupError::Lost));
+        self.send_once(QueryResult::failed(LookupError::Lost));
     }
 }
 
@@ -94,7 +94,7 @@ impl Drop for Report {
 pub(crate) struct Query<N: Net> {
     seed: QuerySeed,
     /// What is asked now: the question, or the end of a chain that an answer did not complete.
-    asked: Question,
+    current_question: Question,
     hops_left: usize,
     chain_ttl: Option<Duration>,
     /// How many times a server was asked.
@@ -102,10 +102,10 @@ pub(crate) struct Query<N: Net> {
     /// The servers that have told this query that they do not support EDNS.
     without_edns: BTreeSet<SocketAddr>,
     /// The servers that have answered in another case, and not over TCP since.
-    change_case: BTreeSet<SocketAddr>,
+    case_changers: BTreeSet<SocketAddr>,
     channel: Channel<N>,
     query: QueryMessage,
-    until: Time,
+    deadline: Time,
     /// Why the tries so far have failed, if any has.
     failure: Option<LookupError>,
 }
@@ -148,23 +148,23 @@ where
     N::Datagram: DatagramSocket<Address = SocketAddr>,
     N::Stream: StreamSocket<Target = SocketAddr>,
 {
-    pub(crate) fn begin<C>(seed: QuerySeed, scope: &Scope<'_, C>) -> Response<Query<N>> {
-        let asked = seed.question.clone();
-        let Some(query) = query_message(&asked, false, false, scope) else {
+    pub(crate) fn start<C>(seed: QuerySeed, scope: &Scope<'_, C>) -> Response<Query<N>> {
+        let current_question = seed.question.clone();
+        let Some(query) = query_message(&current_question, false, false, scope) else {
             seed.report
                 .send(QueryResult::failed(LookupError::Name(crate::name::NameError::TooLong)));
             return Response::done();
         };
         let mut query = Query {
-            asked,
+            current_question,
             hops_left: CHAIN_MAX,
             chain_ttl: None,
             tries: 0,
             without_edns: BTreeSet::new(),
-            change_case: BTreeSet::new(),
+            case_changers: BTreeSet::new(),
             channel: Channel::None,
             query,
-            until: Time::NEVER,
+            deadline: Time::NEVER,
             failure: None,
             seed,
         };
@@ -176,11 +176,11 @@ where
         let step = match &mut self.channel {
             // A late event of a socket that has been closed.
             Channel::None => Step::Wait,
-            Channel::Udp { .. } => self.datagrams(),
+            Channel::Udp { .. } => self.receive_datagrams(),
             Channel::Tcp(tcp) => match tcp.poll() {
                 Ok(None) => Step::Wait,
-                Ok(Some(message)) => self.tcp_message(&message),
-                Err(_) => Step::Fail(self.at_fault(ServerFault::Closed)),
+                Ok(Some(message)) => self.handle_tcp_message(&message),
+                Err(_) => Step::Fail(self.server_error(ServerFault::Closed)),
             },
         };
         self.run(step, scope)
@@ -188,8 +188,11 @@ where
 
     pub(crate) fn timeout<C, M>(self, scope: &Scope<'_, C>) -> Response<Query<N>, M> {
         // A deadline that comes early belongs to an earlier try.
-        let step =
-            if self.until <= scope.now() { Step::Fail(LookupError::Timeout) } else { Step::Wait };
+        let step = if self.deadline <= scope.now() {
+            Step::Fail(LookupError::Timeout)
+        } else {
+            Step::Wait
+        };
         self.run(step, scope)
     }
 
@@ -211,11 +214,11 @@ where
     /// Returns how long a server has. The field is public, and only `parse` keeps it within its
     /// range. With no limit, each server that does not answer would occupy one of the `queries_max`
     /// queries.
-    fn patience(&self) -> Duration {
+    fn server_timeout(&self) -> Duration {
         self.seed.config.conf.timeout.min(TIMEOUT_MAX)
     }
 
-    fn at_fault(&self, fault: ServerFault) -> LookupError {
+    fn server_error(&self, fault: ServerFault) -> LookupError {
         self.server().map_or(LookupError::NoServer, |server| LookupError::Server(server, fault))
     }
 
@@ -224,12 +227,12 @@ where
         loop {
             step = match step {
                 Step::Wait => {
-                    let until = self.until;
-                    return Response::ok(self).deadline(until);
+                    let deadline = self.deadline;
+                    return Response::ok(self).deadline(deadline);
                 }
                 Step::Again => {
-                    let until = self.until;
-                    return Response::again(self).deadline(until);
+                    let deadline = self.deadline;
+                    return Response::again(self).deadline(deadline);
                 }
                 Step::Done(result) => {
                     self.seed.report.send(result);
@@ -237,28 +240,28 @@ where
                 }
                 Step::UseTcp => {
                     DnsCounters::add(&self.seed.counters.tries_over_tcp);
-                    self.open_tcp(scope)
+                    self.ask_over_tcp(scope)
                 }
                 Step::WithoutEdns => {
                     DnsCounters::add(&self.seed.counters.tries_without_edns);
                     self.without_edns.extend(self.server());
-                    self.open(scope)
+                    self.ask_server(scope)
                 }
-                Step::Follow(end) => match Special::of(&end.name) {
+                Step::Follow(end) => match SpecialName::classify(&end.name) {
                     // No server is asked about these names, even if a server's answer leads to
                     // them.
                     Some(special) => {
                         let ttl = self.chain_ttl.unwrap_or_default();
                         let reply = special.reply(&self.seed.question.name, end, ttl);
-                        Step::Done(QueryResult { reply, good_for: Some(ttl) })
+                        Step::Done(QueryResult { reply, valid_for: Some(ttl) })
                     }
                     None => {
-                        self.asked = end;
-                        self.open(scope)
+                        self.current_question = end;
+                        self.ask_server(scope)
                     }
                 },
                 Step::Fail(error) => {
-                    self.note(error);
+                    self.record_failure(error);
                     self.try_next(scope)
                 }
             };
@@ -281,16 +284,16 @@ where
         }
         self.tries += 1;
         DnsCounters::add(&self.seed.counters.tries);
-        self.open(scope)
+        self.ask_server(scope)
     }
 
     /// Keeps the failure that says most; of equal ones the last.
-    fn note(&mut self, error: LookupError) {
+    fn record_failure(&mut self, error: LookupError) {
         match self.server() {
-            Some(server) => log::debug!("asking {server} for {:?}: {error}", self.asked),
-            None => log::debug!("asking for {:?}: {error}", self.asked),
+            Some(server) => log::debug!("asking {server} for {:?}: {error}", self.current_question),
+            None => log::debug!("asking for {:?}: {error}", self.current_question),
         }
-        DnsCounters::add(self.seed.counters.of_failed_try(&error));
+        DnsCounters::add(self.seed.counters.for_failed_try(&error));
         // An error from one server says more than that there is no way to another one.
         if self.failure.as_ref().is_none_or(|known| error.weight() >= known.weight()) {
             self.failure = Some(error);
@@ -298,26 +301,26 @@ where
     }
 
     /// Asks the server whose turn it is, with a new id from a new port.
-    fn open<C>(&mut self, scope: &Scope<'_, C>) -> Step {
+    fn ask_server<C>(&mut self, scope: &Scope<'_, C>) -> Step {
         let config = &self.seed.config;
         let Some(server) = self.server() else { return Step::Fail(LookupError::NoServer) };
         let knows_edns =
             ![&self.seed.without_edns, &self.without_edns].iter().any(|it| it.contains(&server));
         let edns = config.conf.edns0 && knows_edns;
         // The server changed the case in an earlier round, and TCP failed as well.
-        let mixed_case = config.mixed_case && !self.change_case.contains(&server);
+        let mixed_case = config.mixed_case && !self.case_changers.contains(&server);
         // Each try has a new id and new letters, so what a forger has seen of the last try is
         // worthless.
-        let Some(query) = query_message(&self.asked, mixed_case, edns, scope) else {
-            return Step::Fail(self.at_fault(ServerFault::Malformed));
+        let Some(query) = query_message(&self.current_question, mixed_case, edns, scope) else {
+            return Step::Fail(self.server_error(ServerFault::Malformed));
         };
         self.query = query;
         // `options use-vc` of resolv.conf(5).
         if config.conf.tcp_only {
             return Step::UseTcp;
         }
-        self.until = scope.now() + self.patience();
-        match bind::<Dgram<N>, C>(server, scope) {
+        self.deadline = scope.now() + self.server_timeout();
+        match bind_random_port::<Dgram<N>, C>(server, scope) {
             Ok((socket, is_connected)) => {
                 self.channel = Channel::Udp { socket, is_connected, is_sent: false, forgeries: 0 };
                 self.send(server)
@@ -326,10 +329,10 @@ where
         }
     }
 
-    fn open_tcp<C>(&mut self, scope: &Scope<'_, C>) -> Step {
+    fn ask_over_tcp<C>(&mut self, scope: &Scope<'_, C>) -> Step {
         let Some(server) = self.server() else { return Step::Fail(LookupError::NoServer) };
         // The time starts again: the datagrams may have used all of it.
-        self.until = scope.now() + self.patience();
+        self.deadline = scope.now() + self.server_timeout();
         match Tcp::<N::Stream>::connect(server, self.query.bytes(), scope) {
             Ok(tcp) => {
                 self.channel = Channel::Tcp(tcp);
@@ -350,24 +353,24 @@ where
                 Step::Wait
             }
             // The next event means that there is room, and then the query is sent.
-            Err(error) if is_retry(&error) => Step::Wait,
-            Err(error) => Step::Fail(self.datagrams_failed(error)),
+            Err(error) if is_transient(&error) => Step::Wait,
+            Err(error) => Step::Fail(self.datagram_error(error)),
         }
     }
 
     /// Interprets an error of a datagram socket: it is about the way to the server, or about this
     /// system.
-    fn datagrams_failed(&self, error: io::Error) -> LookupError {
+    fn datagram_error(&self, error: io::Error) -> LookupError {
         match error.kind() {
             // An ICMP message, which the system reports because the socket is connected to the
             // server: no need to wait.
-            io::ErrorKind::ConnectionRefused => self.at_fault(ServerFault::PortClosed),
+            io::ErrorKind::ConnectionRefused => self.server_error(ServerFault::PortClosed),
             _ => LookupError::Network(Arc::new(error)),
         }
     }
 
     /// Receives datagrams until one of them is the answer.
-    fn datagrams(&mut self) -> Step {
+    fn receive_datagrams(&mut self) -> Step {
         let Some(server) = self.server() else { return Step::Wait };
         if matches!(self.channel, Channel::Udp { is_sent: false, .. }) {
             let step = self.send(server);
@@ -384,23 +387,23 @@ where
                 Ok(received) => received,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Step::Wait,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Step::Fail(self.datagrams_failed(error)),
+                Err(error) => return Step::Fail(self.datagram_error(error)),
             };
             let message = &buffer[..length];
             // A datagram that arrived before the socket was connected to the server may be from
             // anybody.
             let matched = if from == server { self.query.matches(message) } else { Match::No };
             match matched {
-                Match::Exact => return self.decide(message),
+                Match::Exact => return self.handle_answer(message),
                 // Either the server changes the case, or somebody has guessed the rest. Over TCP, a
                 // forger would have to guess the sequence numbers as well.
                 Match::OtherCase => {
-                    self.change_case.insert(server);
+                    self.case_changers.insert(server);
                     return Step::UseTcp;
                 }
                 // The server could not even read the question. A forger gains nothing by this: the
                 // same question is sent again, from another port.
-                Match::NoQuestion if self.query.is_refused_for_edns(message) => {
+                Match::NoQuestion if self.query.is_edns_refusal(message) => {
                     return Step::WithoutEdns;
                 }
                 Match::NoQuestion | Match::No => {
@@ -419,62 +422,66 @@ where
         Step::Again
     }
 
-    fn tcp_message(&mut self, message: &[u8]) -> Step {
+    fn handle_tcp_message(&mut self, message: &[u8]) -> Step {
         let matched = self.query.matches(message);
         if let Some(server) = self.server().filter(|_| matched != Match::No) {
             // The server has TCP, so it does not matter if it changes the case.
-            self.change_case.remove(&server);
+            self.case_changers.remove(&server);
         }
         match matched {
             // Nobody else can have sent this, so the case does not matter.
-            Match::Exact | Match::OtherCase => self.decide(message),
-            Match::NoQuestion if self.query.is_refused_for_edns(message) => Step::WithoutEdns,
-            Match::NoQuestion | Match::No => Step::Fail(self.at_fault(ServerFault::OtherQuestion)),
+            Match::Exact | Match::OtherCase => self.handle_answer(message),
+            Match::NoQuestion if self.query.is_edns_refusal(message) => Step::WithoutEdns,
+            Match::NoQuestion | Match::No => {
+                Step::Fail(self.server_error(ServerFault::OtherQuestion))
+            }
         }
     }
 
     /// Interprets an answer to the right question from the right server.
-    fn decide(&mut self, message: &[u8]) -> Step {
+    fn handle_answer(&mut self, message: &[u8]) -> Step {
         let is_tcp = matches!(self.channel, Channel::Tcp(_));
-        if self.query.is_refused_for_edns(message) {
+        if self.query.is_edns_refusal(message) {
             return Step::WithoutEdns;
         }
-        let decoded = message::decode(&self.asked, message, self.hops_left);
+        let decoded = message::decode(&self.current_question, message, self.hops_left);
         if decoded.is_ok() {
             // If the question without EDNS fails as well, the server has shown nothing about EDNS.
             self.seed.report.without_edns =
                 self.server().filter(|server| self.without_edns.contains(server));
         }
         match decoded {
-            Err(fault) => Step::Fail(self.at_fault(fault)),
+            Err(fault) => Step::Fail(self.server_error(fault)),
             // RFC 7766 §5: TCP carries the whole answer, and asking again would give the same.
-            Ok(Decoded::Truncated) if is_tcp => Step::Fail(self.at_fault(ServerFault::Truncated)),
-            Ok(Decoded::Truncated) => Step::UseTcp,
-            Ok(Decoded::Found { end, data, ttl }) => {
+            Ok(DecodedAnswer::Truncated) if is_tcp => {
+                Step::Fail(self.server_error(ServerFault::Truncated))
+            }
+            Ok(DecodedAnswer::Truncated) => Step::UseTcp,
+            Ok(DecodedAnswer::Found { end, data, ttl }) => {
                 let ttl = self.chain_ttl.map_or(ttl, |chain| chain.min(ttl));
                 let answer = RecordSet { name: end, data, ttl };
-                Step::Done(QueryResult { reply: Ok(Arc::new(answer)), good_for: Some(ttl) })
+                Step::Done(QueryResult { reply: Ok(Arc::new(answer)), valid_for: Some(ttl) })
             }
-            Ok(Decoded::None { is_no_name, ttl }) => {
+            Ok(DecodedAnswer::None { is_nxdomain, ttl }) => {
                 let name = self.seed.question.name.clone();
-                let error = if is_no_name {
+                let error = if is_nxdomain {
                     LookupError::NoSuchName(name)
                 } else {
                     LookupError::NoRecords(name)
                 };
-                let good_for = ttl.map(|ttl| self.chain_ttl.map_or(ttl, |chain| chain.min(ttl)));
-                Step::Done(QueryResult { reply: Err(error), good_for })
+                let valid_for = ttl.map(|ttl| self.chain_ttl.map_or(ttl, |chain| chain.min(ttl)));
+                Step::Done(QueryResult { reply: Err(error), valid_for })
             }
             // All answers are parts of one chain, so hops and lifetimes accumulate.
-            Ok(Decoded::Onward { end, hops, ttl }) => {
+            Ok(DecodedAnswer::PartialChain { end, hops, ttl }) => {
                 self.hops_left -= hops;
-                self.chain_ttl = least(self.chain_ttl, ttl);
-                Step::Follow(Question { name: end, kind: self.asked.kind })
+                self.chain_ttl = min_ttl(self.chain_ttl, ttl);
+                Step::Follow(Question { name: end, kind: self.current_question.kind })
             }
         }
     }
 }
 
-fn is_retry(error: &io::Error) -> bool {
+fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

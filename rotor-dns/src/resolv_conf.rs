@@ -84,9 +84,9 @@ impl ResolvConf {
                     }
                 }
                 // Of these two, the last one in the file is used (resolv.conf(5)).
-                Some("domain") => conf.search = names(words.take(1)),
-                Some("search") => conf.search = names(words),
-                Some("options") => words.for_each(|option| conf.option(option)),
+                Some("domain") => conf.search = parse_names(words.take(1)),
+                Some("search") => conf.search = parse_names(words),
+                Some("options") => words.for_each(|option| conf.apply_option(option)),
                 _ => {}
             }
         }
@@ -97,7 +97,7 @@ impl ResolvConf {
         conf
     }
 
-    fn option(&mut self, option: &str) {
+    fn apply_option(&mut self, option: &str) {
         let (name, value) = option.split_once(':').unwrap_or((option, ""));
         let value = value.parse::<u64>().ok();
         match (name, value) {
@@ -138,7 +138,7 @@ impl ResolvConf {
     }
 }
 
-fn names<'a>(words: impl Iterator<Item = &'a str>) -> Vec<Name> {
+fn parse_names<'a>(words: impl Iterator<Item = &'a str>) -> Vec<Name> {
     words.filter_map(|word| word.parse().ok()).take(SEARCH_MAX).collect()
 }
 
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_is_taken_or_passed_over() {
+    fn every_line_is_applied_or_ignored() {
         let text = "# comment\n; comment\nnameserver 192.0.2.1\nnameserver nonsense\nnameserver 2001:db8::1\n\
                     nameserver fe80::1%eth0\ndomain old.example\nsearch a.example  b.example.\tbad..name\n\
                     options ndots:3 timeout:7 attempts:4 rotate edns0 use-vc unknown:9\nsortlist 1.2.3.4\nnameserver\n";
@@ -164,14 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_said_means_the_defaults() {
+    fn missing_options_keep_their_defaults() {
         for text in ["", "garbage\n", "options ndots: timeout:x\n", "nameserver\n"] {
             assert_eq!(ResolvConf::parse(text), ResolvConf::default(), "{text:?}");
         }
     }
 
     #[test]
-    fn numbers_are_brought_into_their_range() {
+    fn out_of_range_numbers_are_clamped() {
         let cases = [
             ("ndots:15", 15, 5, 2),
             ("ndots:16", 15, 5, 2),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dots_decide_what_is_tried_first() {
+    fn the_number_of_dots_decides_which_candidate_is_first() {
         let conf = ResolvConf::parse("search a.example b.example\noptions ndots:2");
         let cases: [(&str, &[&str]); 5] = [
             ("host", &["host.a.example", "host.b.example", "host"]),

@@ -46,15 +46,15 @@ where
     }
 
     /// Returns the response of the stub: the next query to spawn, or its next deadline.
-    fn settle(
+    fn respond(
         mut stub: Box<StubResolver>,
         is_closed: bool,
         now: Time,
     ) -> Response<Self, ResolverSeed> {
-        if stub.is_over(is_closed) {
+        if stub.is_finished(is_closed) {
             return Response::done();
         }
-        let (deadline, next) = (stub.deadline(), stub.next_query(now));
+        let (deadline, next) = (stub.deadline(), stub.take_next_query(now));
         let resolver = Resolver { role: Role::Stub(stub), context: PhantomData };
         match next {
             // Only one query for each response: `spawned` or `spawn_error` asks for the next one.
@@ -63,7 +63,7 @@ where
         }
     }
 
-    fn query<M>(response: Response<Query<N>, M>) -> Response<Self, M> {
+    fn wrap_query<M>(response: Response<Query<N>, M>) -> Response<Self, M> {
         let wrap = |query| Resolver { role: Role::Query(Box::new(query)), context: PhantomData };
         response.map(wrap, |seed| seed)
     }
@@ -78,20 +78,20 @@ where
     type Seed = ResolverSeed;
 
     fn create(seed: ResolverSeed, scope: &mut Scope<'_, C>) -> Response<Self> {
-        Resolver::query(Query::begin(*seed.0, scope))
+        Resolver::wrap_query(Query::start(*seed.0, scope))
     }
 
     fn ready(self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, ResolverSeed> {
         match self.role {
             // The stub has no socket, so the event can only be spurious.
             Role::Stub(_) => Response::keep(self),
-            Role::Query(query) => Resolver::query(query.ready(scope)),
+            Role::Query(query) => Resolver::wrap_query(query.ready(scope)),
         }
     }
 
     fn spawned(self, scope: &mut Scope<'_, C>) -> Response<Self, ResolverSeed> {
         match self.role {
-            Role::Stub(stub) => Resolver::settle(stub, false, scope.now()),
+            Role::Stub(stub) => Resolver::respond(stub, false, scope.now()),
             Role::Query(_) => Response::keep(self),
         }
     }
@@ -106,7 +106,7 @@ where
             seed.report.send(QueryResult::failed(LookupError::NoSlot));
         }
         match self.role {
-            Role::Stub(stub) => Resolver::settle(stub, false, scope.now()),
+            Role::Stub(stub) => Resolver::respond(stub, false, scope.now()),
             Role::Query(_) => Response::keep(self),
         }
     }
@@ -117,9 +117,9 @@ where
                 stub.timeout(scope.now());
                 // The lookups that timed out have made room for others.
                 let is_closed = stub.wakeup(scope);
-                Resolver::settle(stub, is_closed, scope.now())
+                Resolver::respond(stub, is_closed, scope.now())
             }
-            Role::Query(query) => Resolver::query(query.timeout(scope)),
+            Role::Query(query) => Resolver::wrap_query(query.timeout(scope)),
         }
     }
 
@@ -127,7 +127,7 @@ where
         match self.role {
             Role::Stub(mut stub) => {
                 let is_closed = stub.wakeup(scope);
-                Resolver::settle(stub, is_closed, scope.now())
+                Resolver::respond(stub, is_closed, scope.now())
             }
             Role::Query(_) => Response::keep(self),
         }
@@ -145,7 +145,7 @@ where
             Role::Stub(mut stub) => {
                 // Machines that are still at work may still ask.
                 stub.is_draining = !scope.wait_for_others();
-                Resolver::settle(stub, false, scope.now())
+                Resolver::respond(stub, false, scope.now())
             }
             // Somebody may wait for the query, and its own deadlines limit it anyway.
             Role::Query(_) => Response::keep(self),

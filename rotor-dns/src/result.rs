@@ -15,11 +15,11 @@ pub type LookupResult = Result<Arc<RecordSet>, LookupError>;
 #[derive(Clone, Debug)]
 pub(crate) struct QueryResult {
     pub(crate) reply: LookupResult,
-    pub(crate) good_for: Option<Duration>,
+    pub(crate) valid_for: Option<Duration>,
 }
 
 impl QueryResult {
     pub(crate) fn failed(error: LookupError) -> QueryResult {
-        QueryResult { reply: Err(error), good_for: None }
+        QueryResult { reply: Err(error), valid_for: None }
     }
 }

@@ -17,12 +17,12 @@ use crate::dns::Dns;
 use crate::error::LookupError;
 use crate::lookup::{Lookup, LookupId, Search, SearchStep, resolve_error};
 use crate::name::{Name, check_host};
-use crate::query::{QuerySeed, Report, Reported};
+use crate::query::{QueryReport, QuerySeed, ReportSender};
 use crate::questions::Questions;
 use crate::record::{Kind, Question};
 use crate::result::LookupResult;
-use crate::special::Special;
-use crate::without_edns::WithoutEdns;
+use crate::special::SpecialName;
+use crate::without_edns::NonEdnsServers;
 
 /// How many lookups of each kind are started before the other machines of the loop get their turn.
 const LOOKUPS_PER_EVENT: usize = 64;
@@ -32,8 +32,8 @@ pub(crate) struct StubResolver {
     counters: Arc<DnsCounters>,
     records: Calls<Question, LookupResult>,
     hosts: Calls<HostName, ResolveResult>,
-    reports: Mailbox<Reported>,
-    reporter: Sender<Reported>,
+    reports: Mailbox<QueryReport>,
+    report_sender: Sender<QueryReport>,
     cache: Cache,
     // Sorted, like all maps here: the order of a hash map differs from run to run, in a simulation
     // as well.
@@ -42,15 +42,15 @@ pub(crate) struct StubResolver {
     /// The deadlines of the lookups, in order.
     deadlines: BTreeSet<(Time, LookupId)>,
     questions: Questions,
-    without_edns: WithoutEdns,
+    without_edns: NonEdnsServers,
     queries: usize,
     /// How many queries were started. With `rotate` it selects the first server.
-    begun: usize,
+    queries_started: usize,
     pub(crate) is_draining: bool,
 }
 
 /// What is known about a host without asking a server.
-enum Known {
+enum LocalResolution {
     Addresses(Arc<[IpAddr]>),
     /// The host has no addresses, or the text is not a name.
     Error(LookupError),
@@ -63,7 +63,7 @@ impl StubResolver {
         let (records, record_calls) = scope.create_service(config.lookups_max);
         let (addresses, hosts) = scope.create_service(config.lookups_max);
         // Each query sends one message, so the mailbox is never full.
-        let (reporter, reports) = scope.create_mailbox(config.queries_max);
+        let (report_sender, reports) = scope.create_mailbox(config.queries_max);
         let counters = Arc::<DnsCounters>::default();
         let stub = StubResolver {
             counters: counters.clone(),
@@ -72,21 +72,21 @@ impl StubResolver {
             records: record_calls,
             hosts,
             reports,
-            reporter,
+            report_sender,
             lookups: BTreeMap::new(),
             last_id: 0,
             deadlines: BTreeSet::new(),
             questions: Questions::default(),
-            without_edns: WithoutEdns::default(),
+            without_edns: NonEdnsServers::default(),
             queries: 0,
-            begun: 0,
+            queries_started: 0,
             is_draining: false,
         };
         (Dns { records, addresses, counters }, stub)
     }
 
     /// Returns whether nobody waits, and either nobody can ask any more or the loop ends.
-    pub(crate) fn is_over(&mut self, is_closed: bool) -> bool {
+    pub(crate) fn is_finished(&mut self, is_closed: bool) -> bool {
         self.lookups.is_empty() && (self.is_draining || is_closed)
     }
 
@@ -100,25 +100,27 @@ impl StubResolver {
         // Part 0 is the resolver itself, not a lookup.
         scope.woken_parts().for_each(|id| self.drop_if_cancelled(id));
         // Before new lookups, because these reports end some lookups and so make room for others.
-        while let Some(Reported { question, result, without_edns }) = self.reports.receive() {
+        while let Some(QueryReport { question, result, without_edns }) = self.reports.receive() {
             self.queries = self.queries.saturating_sub(1);
             if let Some(server) = without_edns {
-                self.without_edns.note(server, now);
+                self.without_edns.insert(server, now);
             }
-            let (reply, good_for) = (&result.reply, result.good_for);
-            match (good_for, reply) {
-                (Some(good_for), _) => {
-                    self.cache.keep(question.clone(), reply.clone(), good_for, now)
+            let (reply, valid_for) = (&result.reply, result.valid_for);
+            match (valid_for, reply) {
+                (Some(valid_for), _) => {
+                    self.cache.insert(question.clone(), reply.clone(), valid_for, now)
                 }
-                (None, Err(error)) => self.cache.keep_failure(question.clone(), error.clone(), now),
+                (None, Err(error)) => {
+                    self.cache.insert_failure(question.clone(), error.clone(), now)
+                }
                 (None, Ok(_)) => {}
             }
-            self.replied(&question, reply, now);
+            self.deliver_reply(&question, reply, now);
         }
-        self.receive(scope)
+        self.receive_calls(scope)
     }
 
-    fn receive<C>(&mut self, scope: &mut Scope<'_, C>) -> bool {
+    fn receive_calls<C>(&mut self, scope: &mut Scope<'_, C>) -> bool {
         let mut closed = [false; 2];
         for _ in 0..LOOKUPS_PER_EVENT {
             if self.lookups.len() >= self.config.lookups_max {
@@ -131,11 +133,11 @@ impl StubResolver {
             }
             if let Ok(call) = record {
                 let (question, port) = call.into_parts();
-                self.begin_records(question, port, scope);
+                self.start_records_lookup(question, port, scope);
             }
             if let Ok(call) = host {
                 let (host, port) = call.into_parts();
-                self.begin_addresses(&host, port, scope);
+                self.start_addresses_lookup(&host, port, scope);
             }
         }
         // There may be more; the other machines get their turn first.
@@ -150,64 +152,68 @@ impl StubResolver {
         {
             self.deadlines.remove(&(time, id));
             match self.lookups.remove(&id) {
-                Some(Lookup::Records { question, port, until }) if until <= now => {
-                    self.questions.forget(&question, id);
-                    self.set_records(port, Err(LookupError::Timeout));
+                Some(Lookup::Records { question, port, deadline }) if deadline <= now => {
+                    self.questions.remove_waiter(&question, id);
+                    self.finish_records(port, Err(LookupError::Timeout));
                 }
-                Some(Lookup::Addresses { search, port, until }) if until <= now => {
-                    self.forget_name(search.name(), id);
+                Some(Lookup::Addresses { search, port, deadline }) if deadline <= now => {
+                    self.forget_search(search.name(), id);
                     let too_late = || resolve_error(LookupError::Timeout);
-                    self.set_addresses(port, search.found_in_time().ok_or_else(too_late));
+                    self.finish_addresses(port, search.known_addresses().ok_or_else(too_late));
                 }
                 // There is time left: this was the delay for the other family (RFC 8305 §3).
-                Some(Lookup::Addresses { search, port, until }) => {
-                    self.advance(id, search, port, until, now)
+                Some(Lookup::Addresses { search, port, deadline }) => {
+                    self.advance_search(id, search, port, deadline, now)
                 }
-                Some(lookup) => self.keep(id, lookup),
+                Some(lookup) => self.insert_lookup(id, lookup),
                 None => {}
             }
         }
     }
 
-    fn begin_records<C>(
+    fn start_records_lookup<C>(
         &mut self,
         question: Question,
         port: Port<LookupResult>,
         scope: &mut Scope<'_, C>,
     ) {
         let (id, now) = (self.next_id(), scope.now());
-        let known = Special::of(&question.name)
+        let known = SpecialName::classify(&question.name)
             .map(|special| special.reply(&question.name, question.clone(), TTL_MAX));
-        match known.or_else(|| self.ask(&question, id, now)) {
-            Some(reply) => self.set_records(port, reply),
+        match known.or_else(|| self.cached_or_ask(&question, id, now)) {
+            Some(reply) => self.finish_records(port, reply),
             None => {
-                let until = now + self.config.lookup_timeout;
-                self.keep(id, Lookup::Records { question, port, until });
-                self.hear_of_its_end(id, scope);
+                let deadline = now + self.config.lookup_timeout;
+                self.insert_lookup(id, Lookup::Records { question, port, deadline });
+                self.watch_cancellation(id, scope);
             }
         }
     }
 
-    fn begin_addresses<C>(
+    fn start_addresses_lookup<C>(
         &mut self,
         host: &HostName,
         port: Port<ResolveResult>,
         scope: &mut Scope<'_, C>,
     ) {
-        let mut search = match self.known(host) {
-            Known::Search(search) => search,
-            Known::Addresses(addresses) => return self.set_addresses(port, Ok(addresses)),
-            Known::Error(error) => return self.set_addresses(port, Err(resolve_error(error))),
+        let mut search = match self.resolve_locally(host) {
+            LocalResolution::Search(search) => search,
+            LocalResolution::Addresses(addresses) => {
+                return self.finish_addresses(port, Ok(addresses));
+            }
+            LocalResolution::Error(error) => {
+                return self.finish_addresses(port, Err(resolve_error(error)));
+            }
         };
         let (id, now) = (self.next_id(), scope.now());
-        self.ask_both(id, &mut search, now);
-        self.advance(id, search, port, now + self.config.lookup_timeout, now);
-        self.hear_of_its_end(id, scope);
+        self.ask_both_families(id, &mut search, now);
+        self.advance_search(id, search, port, now + self.config.lookup_timeout, now);
+        self.watch_cancellation(id, scope);
     }
 
     /// Has the resolver woken for this lookup alone if it is cancelled while it waits, so that no
     /// walk over all lookups is needed.
-    fn hear_of_its_end<C>(&mut self, id: LookupId, scope: &mut Scope<'_, C>) {
+    fn watch_cancellation<C>(&mut self, id: LookupId, scope: &mut Scope<'_, C>) {
         if let Some(lookup) = self.lookups.get(&id) {
             lookup.on_cancel(scope.part(id).notifier());
             // It may have been cancelled before.
@@ -217,33 +223,35 @@ impl StubResolver {
 
     /// Returns what is known without a server: addresses as text, this machine, the hosts file;
     /// otherwise the names to look up.
-    fn known(&self, host: &str) -> Known {
+    fn resolve_locally(&self, host: &str) -> LocalResolution {
         if let Ok(address) = host.parse::<IpAddr>() {
-            return Known::Addresses([address].into());
+            return LocalResolution::Addresses([address].into());
         }
         let (candidates, name) = match (self.config.conf.candidates(host), host.parse::<Name>()) {
             (Ok(candidates), Ok(name)) => (candidates, name),
-            (Err(error), _) | (_, Err(error)) => return Known::Error(error.into()),
+            (Err(error), _) | (_, Err(error)) => return LocalResolution::Error(error.into()),
         };
         // The file has priority over the servers, as with `hosts: files dns` in nsswitch.conf(5).
         let in_file = self.config.hosts.addresses(&name);
         if !in_file.is_empty() {
-            return Known::Addresses(in_file.into());
+            return LocalResolution::Addresses(in_file.into());
         }
-        match Special::of(&name) {
-            Some(Special::ThisMachine) => {
+        match SpecialName::classify(&name) {
+            Some(SpecialName::Localhost) => {
                 let this_machine = [Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
-                return Known::Addresses(this_machine.into());
+                return LocalResolution::Addresses(this_machine.into());
             }
-            Some(Special::Nowhere) => return Known::Error(LookupError::NoSuchName(name)),
+            Some(SpecialName::NonExistent) => {
+                return LocalResolution::Error(LookupError::NoSuchName(name));
+            }
             None => {}
         }
         if let Err(error) = check_host(host) {
-            return Known::Error(error.into());
+            return LocalResolution::Error(error.into());
         }
         match Search::new(candidates) {
-            Some(search) => Known::Search(search),
-            None => Known::Error(LookupError::NoSuchName(name)),
+            Some(search) => LocalResolution::Search(search),
+            None => LocalResolution::Error(LookupError::NoSuchName(name)),
         }
     }
 
@@ -257,70 +265,75 @@ impl StubResolver {
         }
     }
 
-    fn ask_both(&mut self, id: LookupId, search: &mut Search, now: Time) {
+    fn ask_both_families(&mut self, id: LookupId, search: &mut Search, now: Time) {
         // AAAA first (RFC 8305 §3).
         for kind in [Kind::Aaaa, Kind::A] {
             let question = Question { name: search.name().clone(), kind };
-            if let Some(reply) = self.ask(&question, id, now) {
-                search.note(&question, &reply, now);
+            if let Some(reply) = self.cached_or_ask(&question, id, now) {
+                search.record_reply(&question, &reply, now);
             }
         }
     }
 
     /// Returns what is known; otherwise has the question asked for this lookup too.
-    fn ask(&mut self, question: &Question, id: LookupId, now: Time) -> Option<LookupResult> {
+    fn cached_or_ask(
+        &mut self,
+        question: &Question,
+        id: LookupId,
+        now: Time,
+    ) -> Option<LookupResult> {
         if let Some(reply) = self.cache.find(question, now) {
             DnsCounters::add(&self.counters.cached);
             return Some(reply.clone());
         }
-        if self.questions.want(question, id) {
+        if self.questions.add_waiter(question, id) {
             DnsCounters::add(&self.counters.shared);
         }
         None
     }
 
-    fn keep(&mut self, id: LookupId, lookup: Lookup) {
+    fn insert_lookup(&mut self, id: LookupId, lookup: Lookup) {
         self.deadlines.insert((lookup.deadline(), id));
         self.lookups.insert(id, lookup);
     }
 
-    fn take(&mut self, id: LookupId) -> Option<Lookup> {
+    fn remove_lookup(&mut self, id: LookupId) -> Option<Lookup> {
         let lookup = self.lookups.remove(&id)?;
         self.deadlines.remove(&(lookup.deadline(), id));
         Some(lookup)
     }
 
     /// Passes a reply to all lookups that wait for it.
-    fn replied(&mut self, question: &Question, reply: &LookupResult, now: Time) {
-        for id in self.questions.answered(question) {
-            match self.take(id) {
-                Some(Lookup::Records { port, .. }) => self.set_records(port, reply.clone()),
-                Some(Lookup::Addresses { mut search, port, until }) => {
-                    search.note(question, reply, now);
-                    self.advance(id, search, port, until, now);
+    fn deliver_reply(&mut self, question: &Question, reply: &LookupResult, now: Time) {
+        for id in self.questions.take_waiters(question) {
+            match self.remove_lookup(id) {
+                Some(Lookup::Records { port, .. }) => self.finish_records(port, reply.clone()),
+                Some(Lookup::Addresses { mut search, port, deadline }) => {
+                    search.record_reply(question, reply, now);
+                    self.advance_search(id, search, port, deadline, now);
                 }
                 None => {}
             }
         }
     }
 
-    fn advance(
+    fn advance_search(
         &mut self,
         id: LookupId,
         mut search: Search,
         port: Port<ResolveResult>,
-        until: Time,
+        deadline: Time,
         now: Time,
     ) {
         loop {
             match search.next_step(now) {
                 SearchStep::Wait => {
-                    return self.keep(id, Lookup::Addresses { search, port, until });
+                    return self.insert_lookup(id, Lookup::Addresses { search, port, deadline });
                 }
-                SearchStep::Ask => self.ask_both(id, &mut search, now),
+                SearchStep::Ask => self.ask_both_families(id, &mut search, now),
                 SearchStep::Done(resolved) => {
-                    self.forget_name(&search.name().clone(), id);
-                    return self.set_addresses(port, resolved);
+                    self.forget_search(&search.name().clone(), id);
+                    return self.finish_addresses(port, resolved);
                 }
             }
         }
@@ -331,56 +344,56 @@ impl StubResolver {
             return;
         }
         DnsCounters::add(&self.counters.given_up);
-        match self.take(id) {
-            Some(Lookup::Records { question, .. }) => self.questions.forget(&question, id),
-            Some(Lookup::Addresses { search, .. }) => self.forget_name(search.name(), id),
+        match self.remove_lookup(id) {
+            Some(Lookup::Records { question, .. }) => self.questions.remove_waiter(&question, id),
+            Some(Lookup::Addresses { search, .. }) => self.forget_search(search.name(), id),
             None => {}
         }
     }
 
-    fn forget_name(&mut self, name: &Name, id: LookupId) {
+    fn forget_search(&mut self, name: &Name, id: LookupId) {
         // Of the current candidate: the questions for earlier ones have been answered.
         for kind in [Kind::Aaaa, Kind::A] {
-            self.questions.forget(&Question { name: name.clone(), kind }, id);
+            self.questions.remove_waiter(&Question { name: name.clone(), kind }, id);
         }
     }
 
     /// Returns the next query, if there is one and it may begin.
-    pub(crate) fn next_query(&mut self, now: Time) -> Option<QuerySeed> {
+    pub(crate) fn take_next_query(&mut self, now: Time) -> Option<QuerySeed> {
         if self.queries >= self.config.queries_max {
             return None;
         }
-        let question = self.questions.begin_next()?;
+        let question = self.questions.start_next()?;
         let mut servers = self.config.servers.clone();
         // `rotate` (resolv.conf(5)) spreads the load: without it the second server gets only the
         // questions at which the first has failed.
         if self.config.conf.rotate && !servers.is_empty() {
-            let first = self.begun % servers.len();
+            let first = self.queries_started % servers.len();
             servers.rotate_left(first);
         }
         self.queries += 1;
         DnsCounters::add(&self.counters.asked);
-        self.begun = self.begun.wrapping_add(1);
-        let report = Report::new(question.clone(), self.reporter.clone());
-        let without_edns = self.without_edns.known(now);
+        self.queries_started = self.queries_started.wrapping_add(1);
+        let report = ReportSender::new(question.clone(), self.report_sender.clone());
+        let without_edns = self.without_edns.valid_at(now);
         let (config, counters) = (self.config.clone(), self.counters.clone());
         Some(QuerySeed { question, servers, without_edns, config, counters, report })
     }
 
     /// Ends a lookup of records.
-    fn set_records(&self, port: Port<LookupResult>, result: LookupResult) {
-        let counter = self.counters.of_records(&result);
-        self.count_end(counter, port.set(result).is_ok());
+    fn finish_records(&self, port: Port<LookupResult>, result: LookupResult) {
+        let counter = self.counters.for_records(&result);
+        self.count_outcome(counter, port.set(result).is_ok());
     }
 
     /// Ends a lookup of addresses.
-    fn set_addresses(&self, port: Port<ResolveResult>, result: ResolveResult) {
-        let counter = self.counters.of_addresses(&result);
-        self.count_end(counter, port.set(result).is_ok());
+    fn finish_addresses(&self, port: Port<ResolveResult>, result: ResolveResult) {
+        let counter = self.counters.for_addresses(&result);
+        self.count_outcome(counter, port.set(result).is_ok());
     }
 
-    fn count_end(&self, counter: &AtomicU64, has_waited: bool) {
-        DnsCounters::add(if has_waited { counter } else { &self.counters.given_up });
+    fn count_outcome(&self, counter: &AtomicU64, was_delivered: bool) {
+        DnsCounters::add(if was_delivered { counter } else { &self.counters.given_up });
     }
 
     pub(crate) fn describe(&self, to: &mut Description) {

@@ -54,7 +54,7 @@ pub struct SystemResolver<C> {
 struct Job {
     name: HostName,
     found: Future<io::Result<Vec<IpAddr>>>,
-    waiting: Vec<Call<HostName, ResolveResult>>,
+    waiters: Vec<Call<HostName, ResolveResult>>,
 }
 
 impl<C> SystemResolver<C> {
@@ -73,14 +73,14 @@ impl<C> SystemResolver<C> {
         (service, Response::ok(resolver))
     }
 
-    fn collect(&mut self) {
-        for Job { name, found, mut waiting } in std::mem::take(&mut self.jobs) {
+    fn deliver_finished(&mut self) {
+        for Job { name, found, mut waiters } in std::mem::take(&mut self.jobs) {
             let resolved = match found.take() {
                 Outcome::Pending(found) => {
-                    waiting.retain(|call| !call.is_cancelled());
+                    waiters.retain(|call| !call.is_cancelled());
                     // Dropping the future drops a job that no thread has begun.
-                    if !waiting.is_empty() {
-                        self.jobs.push(Job { name, found, waiting });
+                    if !waiters.is_empty() {
+                        self.jobs.push(Job { name, found, waiters });
                     }
                     continue;
                 }
@@ -88,19 +88,19 @@ impl<C> SystemResolver<C> {
                 Outcome::Value(Err(error)) => Err(ResolveError::Failed(Arc::new(error))),
                 Outcome::Lost(lost) => Err(ResolveError::Failed(Arc::new(lost))),
             };
-            for call in waiting {
+            for call in waiters {
                 let _nobody_waits = call.answer(resolved.clone());
             }
         }
     }
 
     /// Starts a lookup. Returns whether the call waits now.
-    fn begin(&mut self, call: Call<HostName, ResolveResult>, scope: &Scope<'_, C>) -> bool {
+    fn start_lookup(&mut self, call: Call<HostName, ResolveResult>, scope: &Scope<'_, C>) -> bool {
         let name = call.request().clone();
         // One thread for equal names: otherwise many lookups of a slow name would occupy all
         // threads.
         if let Some(job) = self.jobs.iter_mut().find(|job| job.name == name) {
-            job.waiting.push(call);
+            job.waiters.push(call);
             return true;
         }
         // The system would accept a zone, which the answer cannot contain.
@@ -109,9 +109,9 @@ impl<C> SystemResolver<C> {
             return false;
         }
         let asked = name.clone();
-        match scope.offload(move || addresses(&asked)) {
+        match scope.offload(move || resolve_blocking(&asked)) {
             Ok(found) => {
-                self.jobs.push(Job { name, found, waiting: vec![call] });
+                self.jobs.push(Job { name, found, waiters: vec![call] });
                 true
             }
             // The pool is full. The caller is told now, because nothing would wake this machine
@@ -125,7 +125,7 @@ impl<C> SystemResolver<C> {
 }
 
 /// Looks up a name. Blocks: runs on another thread.
-fn addresses(name: &str) -> io::Result<Vec<IpAddr>> {
+fn resolve_blocking(name: &str) -> io::Result<Vec<IpAddr>> {
     let found = match name.parse::<IpAddr>() {
         Ok(address) => vec![address],
         // A port is required; it is discarded.
@@ -139,13 +139,13 @@ impl<C> Machine for SystemResolver<C> {
     type Seed = Infallible;
 
     fn wakeup(mut self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
-        self.collect();
+        self.deliver_finished();
         let mut is_closed = false;
-        let mut under_way: usize = self.jobs.iter().map(|job| job.waiting.len()).sum();
+        let mut in_flight: usize = self.jobs.iter().map(|job| job.waiters.len()).sum();
         // A lookup that ends makes room, and wakes this machine.
-        while self.jobs.len() < JOBS_MAX && under_way < self.lookups_max {
+        while self.jobs.len() < JOBS_MAX && in_flight < self.lookups_max {
             match self.calls.try_receive() {
-                Ok(call) => under_way += usize::from(self.begin(call, scope)),
+                Ok(call) => in_flight += usize::from(self.start_lookup(call, scope)),
                 Err(error) => {
                     is_closed = error == ReceiveError::Closed;
                     break;

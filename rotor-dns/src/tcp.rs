@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use rotor_core::net::StreamSocket;
 use rotor_core::{Interest, Scope};
 
-use crate::frame::{Frame, framed};
+use crate::frame::{Frame, with_length_prefix};
 
 /// How many bytes are read at a time.
 const CHUNK: usize = 4096;
@@ -30,7 +30,7 @@ impl<S: StreamSocket<Target = SocketAddr>> Tcp<S> {
         Ok(Tcp {
             socket,
             is_connected: false,
-            query: framed(query),
+            query: with_length_prefix(query),
             written: 0,
             answer: Frame::default(),
         })

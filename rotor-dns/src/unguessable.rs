@@ -12,14 +12,14 @@ use crate::record::Question;
 
 /// The first port that needs no privilege, and the number of ports from there on.
 const PORT_FIRST: u16 = 1024;
-const PORTS: u64 = 65_536 - PORT_FIRST as u64;
+const PORT_COUNT: u64 = 65_536 - PORT_FIRST as u64;
 /// How many random ports are tried before the system chooses one.
 const PORT_TRIES: u32 = 8;
 
 /// Encodes a query. All that a forger has to guess, except for the port, comes from secure random
 /// numbers.
 pub(crate) fn query_message<C>(
-    asked: &Question,
+    question: &Question,
     mixed_case: bool,
     edns: bool,
     scope: &Scope<'_, C>,
@@ -33,13 +33,13 @@ pub(crate) fn query_message<C>(
         left -= 1;
         mixed_case && (bits >> left) & 1 == 1
     };
-    QueryMessage::new(asked, id, case, edns)
+    QueryMessage::new(question, id, case, edns)
 }
 
 /// Opens a socket on a random port and connects it to the server; also returns whether that was
 /// possible. If it was, the system discards what others send, and reports at once if nothing
 /// listens at the server's port.
-pub(crate) fn bind<D: DatagramSocket<Address = SocketAddr>, C>(
+pub(crate) fn bind_random_port<D: DatagramSocket<Address = SocketAddr>, C>(
     server: SocketAddr,
     scope: &Scope<'_, C>,
 ) -> io::Result<(D, bool)> {
@@ -51,7 +51,7 @@ pub(crate) fn bind<D: DatagramSocket<Address = SocketAddr>, C>(
     let mut bound = Err(io::ErrorKind::AddrInUse.into());
     // Random, and not the system's next one, which a forger would know (RFC 5452 §9.2).
     for attempt in 0..=PORT_TRIES {
-        let random = PORT_FIRST + (u64::from_be_bytes(scope.secure_random()) % PORTS) as u16;
+        let random = PORT_FIRST + (u64::from_be_bytes(scope.secure_random()) % PORT_COUNT) as u16;
         // In the end, the system's choice: a port that can be guessed is better than no answer at
         // all.
         let port = if attempt < PORT_TRIES { random } else { 0 };

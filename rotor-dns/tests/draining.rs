@@ -17,7 +17,7 @@ struct Context {
 /// Asks once it is told of the drain, and ends with the answer.
 enum Asker {
     Idle,
-    Waits(Future<ResolveResult>),
+    Waiting(Future<ResolveResult>),
 }
 
 impl Machine for Asker {
@@ -28,15 +28,15 @@ impl Machine for Asker {
         // Told again, it goes on waiting.
         let Asker::Idle = self else { return Response::keep(self) };
         match scope.addresses.ask("127.0.0.1".into(), scope) {
-            Ok(future) => Response::ok(Asker::Waits(future)),
+            Ok(future) => Response::ok(Asker::Waiting(future)),
             Err(_) => Response::done(),
         }
     }
 
     fn wakeup(self, scope: &mut Scope<'_, Context>) -> Response<Self, Infallible> {
-        let Asker::Waits(future) = self else { return Response::keep(self) };
+        let Asker::Waiting(future) = self else { return Response::keep(self) };
         match future.take() {
-            Outcome::Pending(future) => return Response::ok(Asker::Waits(future)),
+            Outcome::Pending(future) => return Response::ok(Asker::Waiting(future)),
             Outcome::Value(found) => scope.found.push(found),
             Outcome::Lost(_) => {}
         }
@@ -53,7 +53,7 @@ rotor_compose! {
 }
 
 #[test]
-fn who_asks_in_a_drain_is_answered_and_then_the_resolver_ends() {
+fn a_lookup_during_a_drain_is_answered_before_the_resolver_ends() {
     for of_system in [false, true] {
         let mut creator = Loop::new(&Config::new()).expect("a loop");
         // It is told of the drain first: it was there first.

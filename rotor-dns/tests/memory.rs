@@ -29,7 +29,7 @@ use wire::{A, SRV, TXT, asked, found, name, record};
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// What the simulation and the test harness may take beside.
-const BESIDE: usize = 32 << 10;
+const OVERHEAD: usize = 32 << 10;
 
 fn take_turns() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
@@ -37,7 +37,7 @@ fn take_turns() -> MutexGuard<'static, ()> {
 }
 
 /// Bytes that are held now.
-fn live() -> usize {
+fn live_bytes() -> usize {
     let stats = ALLOCATOR.stats();
     stats.bytes_allocated - stats.bytes_deallocated
 }
@@ -71,12 +71,12 @@ impl Stage {
         Stage { sim, served, dns: dns.expect("it is up") }
     }
 
-    fn begin(&self, text: &str, kind: Kind) -> BlockingReply<LookupResult> {
+    fn start_lookup(&self, text: &str, kind: Kind) -> BlockingReply<LookupResult> {
         let question = Question { name: text.parse().expect("a name"), kind };
         self.dns.records().ask_from_thread(question).expect("there is room")
     }
 
-    fn pass(&mut self, time: Duration) {
+    fn run_for(&mut self, time: Duration) {
         self.sim.run_for(time).expect("nothing goes wrong by itself");
         // What the server has seen is not the resolver's.
         self.served.queries.take();
@@ -86,8 +86,8 @@ impl Stage {
     /// Looks names up, one after the other; what comes of it is dropped.
     fn look_up(&mut self, texts: impl Iterator<Item = String>, kind: Kind) {
         for text in texts {
-            let reply = self.begin(&text, kind);
-            self.pass(Duration::from_millis(200));
+            let reply = self.start_lookup(&text, kind);
+            self.run_for(Duration::from_millis(200));
             assert!(reply.is_ready(), "{text} is still open");
         }
     }
@@ -119,7 +119,7 @@ fn addresses(query: &[u8]) -> Vec<u8> {
     longest(query, &[], &record(&ASKED, A, WEEK, &[192, 0, 2, 1]))
 }
 
-fn kept_addresses(query: &[u8]) -> Vec<u8> {
+fn cacheable_addresses(query: &[u8]) -> Vec<u8> {
     found(query, &vec![record(&ASKED, A, WEEK, &[192, 0, 2, 1]); 2_000])
 }
 
@@ -134,7 +134,7 @@ fn long_names(query: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn long_replies_do_not_fill_the_memory() {
+fn long_replies_stay_within_the_cache_limit() {
     /// Half of what the six replies take that are just short enough to be kept.
     const LIMIT: usize = 192 << 10;
     let _turn = take_turns();
@@ -143,44 +143,44 @@ fn long_replies_do_not_fill_the_memory() {
         ("empty strings", Kind::Txt, empty_strings),
         ("small records", Kind::Txt, small_records),
         ("addresses", Kind::A, addresses),
-        ("as many addresses as are kept", Kind::A, kept_addresses),
+        ("as many addresses as are kept", Kind::A, cacheable_addresses),
         ("long names", Kind::Srv, long_names),
     ];
     for (what, kind, script) in scripts {
         let set = |config: ResolverConfig| config.cache_bytes_max(LIMIT);
         let mut stage = Stage::new(move |query| vec![script(query)], "options use-vc", set);
         stage.look_up(["warms.up".to_owned()].into_iter(), kind);
-        let before = live();
+        let before = live_bytes();
         stage.look_up((0..6).map(|number| format!("h{number}.example")), kind);
-        let grown = live().saturating_sub(before);
-        assert!(grown <= LIMIT + BESIDE, "{what}: {grown} bytes more");
+        let grown = live_bytes().saturating_sub(before);
+        assert!(grown <= LIMIT + OVERHEAD, "{what}: {grown} bytes more");
     }
 }
 
 #[test]
-fn what_is_given_up_while_it_waits_for_its_turn_is_not_held() {
+fn cancelled_queued_lookups_hold_no_memory() {
     let _turn = take_turns();
     let mut stage = Stage::new(|_| vec![], "", |config| config.queries_max(1));
-    let _holds_the_turn = stage.begin("silent.example", Kind::A);
-    stage.pass(Duration::from_millis(1));
+    let _holds_the_turn = stage.start_lookup("silent.example", Kind::A);
+    stage.run_for(Duration::from_millis(1));
     let mut before = 0;
     for round in 0..21 {
         let given_up: Vec<_> = (0..500)
-            .map(|number| stage.begin(&format!("h{number}.r{round}.example"), Kind::A))
+            .map(|number| stage.start_lookup(&format!("h{number}.r{round}.example"), Kind::A))
             .collect();
-        stage.pass(Duration::from_millis(1));
+        stage.run_for(Duration::from_millis(1));
         drop(given_up);
-        stage.pass(Duration::from_millis(1));
+        stage.run_for(Duration::from_millis(1));
         if round == 0 {
-            before = live();
+            before = live_bytes();
         }
     }
-    let grown = live().saturating_sub(before);
-    assert!(grown <= BESIDE, "{grown} bytes more for 10,000 questions");
+    let grown = live_bytes().saturating_sub(before);
+    assert!(grown <= OVERHEAD, "{grown} bytes more for 10,000 questions");
 }
 
 #[test]
-fn ordinary_replies_take_what_is_counted() {
+fn ordinary_replies_take_the_memory_that_is_counted() {
     let _turn = take_turns();
     const LIMIT: usize = 64 << 10;
     let script = |query: &[u8]| {
@@ -189,14 +189,14 @@ fn ordinary_replies_take_what_is_counted() {
     };
     let mut stage = Stage::new(script, "", |config| config.cache_bytes_max(LIMIT));
     stage.look_up(["warms.up".to_owned()].into_iter(), Kind::A);
-    let before = live();
+    let before = live_bytes();
     // In an order that is none, so that nodes of trees are split anywhere.
     let texts = |salt: usize| {
         (0..300).map(move |n: usize| format!("h{}.example", (n * 7_919 + salt) % 9_973))
     };
     for salt in [0, 4_000] {
         stage.look_up(texts(salt), Kind::A);
-        let grown = live().saturating_sub(before);
+        let grown = live_bytes().saturating_sub(before);
         assert!((LIMIT / 2..=LIMIT).contains(&grown), "{grown} bytes more");
     }
 }

@@ -7,7 +7,7 @@ use rotor_dns::SystemResolver;
 use rotor_stream::ResolveError;
 
 #[test]
-fn equal_names_and_others_are_answered_and_then_it_ends() {
+fn every_name_is_answered_and_then_the_resolver_ends() {
     let mut creator = Loop::<SystemResolver<()>>::new(&Config::new()).expect("a loop");
     let mut addresses = None;
     let added = creator.add_machine_with(|scope| {
@@ -38,7 +38,7 @@ fn equal_names_and_others_are_answered_and_then_it_ends() {
 }
 
 #[test]
-fn equal_names_beyond_the_bound_are_handed_back() {
+fn lookups_beyond_the_limit_are_handed_back() {
     // The one thread is busy until the test says so; the job behind it waits.
     let (hold, held) = std::sync::mpsc::channel::<()>();
     // Kept: a job whose future was dropped before it began is not run.
@@ -71,7 +71,7 @@ fn equal_names_beyond_the_bound_are_handed_back() {
 }
 
 #[test]
-fn a_pool_without_room_leaves_nobody_waiting() {
+fn a_full_pool_leaves_no_lookup_waiting() {
     let config = Config::new().offload_pool(OffloadPool::new(1, 1));
     let mut creator = Loop::<SystemResolver<()>>::new(&config).expect("a loop");
     let addresses =
@@ -95,7 +95,7 @@ fn a_pool_without_room_leaves_nobody_waiting() {
 }
 
 #[test]
-fn equal_names_that_wait_are_one_job() {
+fn waiting_lookups_of_one_name_share_a_job() {
     // Room for one job that runs and one that waits: sixteen would not find any.
     let config = Config::new().offload_pool(OffloadPool::new(1, 1));
     let mut creator = Loop::<SystemResolver<()>>::new(&config).expect("a loop");

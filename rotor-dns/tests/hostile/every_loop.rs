@@ -50,19 +50,19 @@ impl<L: OnLoop> Stage<L> {
         Stage { rig, served, dns: dns.expect("made above") }
     }
 
-    fn begin(&self, text: &str) -> BlockingReply<LookupResult> {
+    fn start_lookup(&self, text: &str) -> BlockingReply<LookupResult> {
         let name = text.parse().expect("a name");
         self.dns.records().ask_from_thread(Question { name, kind: Kind::A }).expect("there is room")
     }
 
-    fn end<T>(&mut self, reply: BlockingReply<T>) -> T {
+    fn wait_for<T>(&mut self, reply: BlockingReply<T>) -> T {
         self.rig.until(|_| reply.is_ready());
         reply.wait().expect("none goes unanswered")
     }
 
     fn look_up(&mut self, text: &str) -> LookupResult {
-        let reply = self.begin(text);
-        self.end(reply)
+        let reply = self.start_lookup(text);
+        self.wait_for(reply)
     }
 
     /// How many queries came.
@@ -100,42 +100,43 @@ fn is_right(reply: &LookupResult) -> bool {
     reply.as_ref().is_ok_and(|answer| answer.data == [Data::A([192, 0, 2, 1].into())])
 }
 
-fn right(query: &[u8]) -> Vec<u8> {
+fn right_answer(query: &[u8]) -> Vec<u8> {
     found(query, &[address("www.example", 1)])
 }
 
-on_every_loop!(equal_questions_are_asked_once_and_the_answer_is_remembered);
-fn equal_questions_are_asked_once_and_the_answer_is_remembered<L: OnLoop>() {
-    let mut stage = Stage::<L>::new(|query, _| vec![right(query)]);
-    let replies: Vec<_> = (0..100).map(|_| stage.begin("WWW.example.")).collect();
+on_every_loop!(equal_questions_are_asked_once_and_the_answer_is_cached);
+fn equal_questions_are_asked_once_and_the_answer_is_cached<L: OnLoop>() {
+    let mut stage = Stage::<L>::new(|query, _| vec![right_answer(query)]);
+    let replies: Vec<_> = (0..100).map(|_| stage.start_lookup("WWW.example.")).collect();
     for reply in replies {
-        assert!(is_right(&stage.end(reply)));
+        assert!(is_right(&stage.wait_for(reply)));
     }
     assert!(is_right(&stage.look_up("www.example")));
     assert_eq!(stage.queries(), 1);
 }
 
-on_every_loop!(an_answer_that_is_too_long_for_a_datagram_is_asked_for_over_a_stream);
-fn an_answer_that_is_too_long_for_a_datagram_is_asked_for_over_a_stream<L: OnLoop>() {
-    let mut stage =
-        Stage::<L>::new(|query, is_tcp| vec![if is_tcp { right(query) } else { truncated(query) }]);
+on_every_loop!(an_answer_too_long_for_a_datagram_is_fetched_over_tcp);
+fn an_answer_too_long_for_a_datagram_is_fetched_over_tcp<L: OnLoop>() {
+    let mut stage = Stage::<L>::new(|query, is_tcp| {
+        vec![if is_tcp { right_answer(query) } else { truncated(query) }]
+    });
     assert!(is_right(&stage.look_up("www.example")));
     assert_eq!(stage.queries(), 2);
 }
 
-on_every_loop!(what_is_no_answer_to_the_question_is_not_heard);
-fn what_is_no_answer_to_the_question_is_not_heard<L: OnLoop>() {
+on_every_loop!(datagrams_that_do_not_match_the_query_are_ignored);
+fn datagrams_that_do_not_match_the_query_are_ignored<L: OnLoop>() {
     let mut stage = Stage::<L>::new(|query, _| {
         let mut forged = found(query, &[address("www.example", 66)]);
         forged[0] ^= 0x55;
         let other = found(&[&query[..13], b"WWX", &query[16..]].concat(), &[]);
-        vec![forged, b"noise".to_vec(), other, right(query)]
+        vec![forged, b"noise".to_vec(), other, right_answer(query)]
     });
     assert!(is_right(&stage.look_up("www.example")));
 }
 
-on_every_loop!(a_chain_that_breaks_off_is_followed_by_asking_on);
-fn a_chain_that_breaks_off_is_followed_by_asking_on<L: OnLoop>() {
+on_every_loop!(an_incomplete_alias_chain_is_followed_with_more_queries);
+fn an_incomplete_alias_chain_is_followed_with_more_queries<L: OnLoop>() {
     let mut stage = Stage::<L>::new(|query, _| {
         vec![match asked(query).0.as_str() {
             "www.example" => found(query, &[alias("www.example", "a.example")]),
@@ -147,8 +148,8 @@ fn a_chain_that_breaks_off_is_followed_by_asking_on<L: OnLoop>() {
     assert_eq!(stage.queries(), 2);
 }
 
-on_every_loop!(both_families_and_the_search_list_are_asked);
-fn both_families_and_the_search_list_are_asked<L: OnLoop>() {
+on_every_loop!(both_address_families_and_the_search_list_are_queried);
+fn both_address_families_and_the_search_list_are_queried<L: OnLoop>() {
     const SIX: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
     let script = |query: &[u8], _| {
         vec![match asked(query) {
@@ -162,14 +163,14 @@ fn both_families_and_the_search_list_are_asked<L: OnLoop>() {
     let conf = ResolvConf::parse("search a.example b.example");
     let mut stage = Stage::<L>::with(script, conf, Duration::from_secs(30));
     let asked = stage.dns.addresses().ask_from_thread("www".into()).expect("there is room");
-    let addresses = stage.end(asked).expect("it is in the second domain");
+    let addresses = stage.wait_for(asked).expect("it is in the second domain");
     let texts: Vec<_> = addresses.iter().map(|address| address.to_string()).collect();
     assert_eq!(texts, ["2001:db8::1", "192.0.2.1"]);
     assert_eq!(stage.queries(), 4);
 }
 
-on_every_loop!(a_server_that_says_nothing_is_given_up);
-fn a_server_that_says_nothing_is_given_up<L: OnLoop>() {
+on_every_loop!(a_silent_server_times_out);
+fn a_silent_server_times_out<L: OnLoop>() {
     let conf = ResolvConf::default();
     let mut stage = Stage::<L>::with(|_, _| Vec::new(), conf, Duration::from_millis(100));
     let reply = stage.look_up("www.example");

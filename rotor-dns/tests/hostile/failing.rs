@@ -10,15 +10,17 @@ use rotor_stream::{HasResolver, ResolveError};
 
 use crate::scripted::{Act, Server};
 use crate::wire::{self, A, alias, asked, found, name, record, reply, truncated};
-use crate::{PATIENCE, SHORT, config, fault, host, is_right, one, question, records, right, start};
+use crate::{
+    PATIENCE, SHORT, config, fault, host, is_right, one, question, records, right_answer, start,
+};
 
 #[test]
-fn a_server_whose_port_is_closed_is_passed_over_at_once() {
+fn a_server_with_a_closed_port_is_skipped_at_once() {
     // Its port is taken, and it hears nobody but itself.
     let deaf = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port is free");
     let closed = deaf.local_addr().expect("it is bound");
     deaf.connect(closed).expect("there is such an address");
-    let server = Server::start(|query, _| vec![Act::Send(right(query))]);
+    let server = Server::start(|query, _| vec![Act::Send(right_answer(query))]);
     // A server that is taken for a silent one gets all the time that the lookup has.
     let servers = [closed, server.address];
     let reply = records(config(&servers, PATIENCE), &[question("www.example", Kind::A)]).remove(0);
@@ -26,13 +28,13 @@ fn a_server_whose_port_is_closed_is_passed_over_at_once() {
 }
 
 #[test]
-fn truncation_leads_to_tcp_however_the_answer_is_cut() {
+fn truncation_leads_to_tcp_in_any_segmentation() {
     for is_dribbled in [false, true] {
         let server = Server::start(move |query, is_tcp| {
             if !is_tcp {
                 return vec![Act::Send(truncated(query))];
             }
-            let message = right(query);
+            let message = right_answer(query);
             let framed = [&(message.len() as u16).to_be_bytes()[..], &message].concat();
             vec![if is_dribbled { Act::Dribble(framed) } else { Act::Send(message) }]
         });
@@ -42,15 +44,15 @@ fn truncation_leads_to_tcp_however_the_answer_is_cut() {
 }
 
 #[test]
-fn what_a_server_does_wrong_is_its_fault() {
-    type Wrong = fn(&[u8]) -> Vec<Act>;
-    let over_tcp: [(Wrong, ServerFault); 4] = [
+fn each_kind_of_wrong_answer_is_reported_as_a_server_fault() {
+    type WrongAnswer = fn(&[u8]) -> Vec<Act>;
+    let over_tcp: [(WrongAnswer, ServerFault); 4] = [
         (|query| vec![Act::Send(truncated(query))], ServerFault::Truncated),
         (|_| vec![], ServerFault::Closed),
-        (|query| vec![Act::Dribble(right(query)[..7].to_vec())], ServerFault::Closed),
+        (|query| vec![Act::Dribble(right_answer(query)[..7].to_vec())], ServerFault::Closed),
         (
             |query| {
-                let mut message = right(query);
+                let mut message = right_answer(query);
                 message[0] ^= 1;
                 vec![Act::Send(message)]
             },
@@ -63,17 +65,17 @@ fn what_a_server_does_wrong_is_its_fault() {
         );
         assert_eq!(fault(one(&server, PATIENCE)), expected);
     }
-    let by_datagram: [(Wrong, ServerFault); 8] = [
+    let by_datagram: [(WrongAnswer, ServerFault); 8] = [
         (|query| vec![Act::Send(reply(query, 2, &[], &[]))], ServerFault::Code(2)),
         (|query| vec![Act::Send(reply(query, 5, &[], &[]))], ServerFault::Code(5)),
         // A record is announced, and none or half of one is there.
         (
-            |query| vec![Act::Send(right(query)[..wire::question_end(query)].to_vec())],
+            |query| vec![Act::Send(right_answer(query)[..wire::question_end(query)].to_vec())],
             ServerFault::Malformed,
         ),
         (
             |query| {
-                let message = right(query);
+                let message = right_answer(query);
                 vec![Act::Send(message[..message.len() - 1].to_vec())]
             },
             ServerFault::Malformed,
@@ -113,7 +115,7 @@ fn link(number: u8) -> String {
 }
 
 #[test]
-fn a_server_that_is_silent_or_never_ends_costs_its_time_and_no_more() {
+fn a_silent_or_endless_server_costs_only_its_timeout() {
     let silent = Server::start(|_, _| vec![]);
     assert!(matches!(one(&silent, SHORT), Err(LookupError::Timeout)));
     let endless = Server::start(|query, is_tcp| {
@@ -146,8 +148,8 @@ fn in_time(servers: [&Server; 2], is_good: impl Fn(&LookupResult) -> bool) {
 }
 
 #[test]
-fn the_next_server_is_asked_when_one_is_of_no_use() {
-    let good = Server::start(|query, _| vec![Act::Send(right(query))]);
+fn the_next_server_is_asked_after_a_silent_or_failing_one() {
+    let good = Server::start(|query, _| vec![Act::Send(right_answer(query))]);
     let silent = Server::start(|_, _| vec![]);
     let failing = Server::start(|query, _| vec![Act::Send(reply(query, 2, &[], &[]))]);
     for bad in [&silent, &failing] {
@@ -161,7 +163,7 @@ fn the_next_server_is_asked_when_one_is_of_no_use() {
 }
 
 #[test]
-fn that_there_is_no_way_to_one_server_does_not_hide_what_another_one_said() {
+fn an_unreachable_server_does_not_hide_the_fault_of_another() {
     let failing = Server::start(|query, _| vec![Act::Send(reply(query, 5, &[], &[]))]);
     // The system lets nobody send there who has not asked for it.
     let everybody = std::net::SocketAddr::from(([255; 4], 53));
@@ -176,9 +178,9 @@ fn that_there_is_no_way_to_one_server_does_not_hide_what_another_one_said() {
 }
 
 #[test]
-fn one_family_does_not_wait_for_a_server_that_is_silent_about_the_other() {
+fn one_family_is_returned_if_the_server_is_silent_about_the_other() {
     let server = Server::start(|query, _| match asked(query).1 {
-        A => vec![Act::Send(right(query))],
+        A => vec![Act::Send(right_answer(query))],
         _ => vec![],
     });
     let (dns, mut instance) = start::<Inet>(config(&[server.address], PATIENCE));
@@ -193,10 +195,10 @@ fn one_family_does_not_wait_for_a_server_that_is_silent_about_the_other() {
 }
 
 #[test]
-fn a_server_that_fails_does_not_send_us_to_another_host() {
+fn a_server_failure_does_not_continue_the_search_list() {
     let server = Server::start(|query, _| match asked(query).0.as_str() {
         "www.a.example" => vec![Act::Send(reply(query, 2, &[], &[]))],
-        _ => vec![Act::Send(right(query))],
+        _ => vec![Act::Send(right_answer(query))],
     });
     let mut conf = ResolvConf::parse("search a.example b.example");
     conf.attempts = 1;
@@ -205,7 +207,7 @@ fn a_server_that_fails_does_not_send_us_to_another_host() {
 }
 
 #[test]
-fn a_loop_without_a_slot_for_a_query_says_so() {
+fn a_loop_without_a_slot_for_a_query_is_an_error() {
     let config = config(&[([127, 0, 0, 1], 53).into()], PATIENCE);
     let limits = rotor_core::Config::new().machines_max(1);
     let mut creator = rotor_core::Loop::<Resolver<Inet, ()>>::new(&limits).expect("a loop");

@@ -10,11 +10,11 @@ use rotor_dns::{Kind, LookupResult};
 
 use crate::scripted::{Act, Server};
 use crate::wire::{AAAA, address, found};
-use crate::{PATIENCE, config, is_right, one, question, records, right, run_on};
+use crate::{PATIENCE, config, is_right, one, question, records, right_answer, run_on};
 
 #[test]
 fn answers_that_do_not_match_are_ignored() {
-    type Spoil = fn(Vec<u8>) -> Act;
+    type Forge = fn(Vec<u8>) -> Act;
     let other_id = |mut message: Vec<u8>| {
         message[1] ^= 1;
         Act::Send(message)
@@ -41,7 +41,7 @@ fn answers_that_do_not_match_are_ignored() {
         message[28] = 3;
         Act::Send(message)
     };
-    let spoilt: [(&str, Spoil); 8] = [
+    let forgeries: [(&str, Forge); 8] = [
         ("another id", other_id),
         ("another name", other_name),
         ("another type", other_type),
@@ -52,11 +52,11 @@ fn answers_that_do_not_match_are_ignored() {
         ("nearly nothing", |message| Act::Send(message[..11].to_vec())),
     ];
     #[cfg(target_os = "linux")]
-    let spoilt = [&spoilt[..], &[("another address", Act::SendFromNextAddress)]].concat();
-    for (what, spoil) in spoilt {
+    let forgeries = [&forgeries[..], &[("another address", Act::SendFromNextAddress)]].concat();
+    for (what, forge) in forgeries {
         let server = Server::start(move |query, _| {
             let forged = found(query, &[address("www.example", 66)]);
-            vec![spoil(forged), Act::Send(right(query))]
+            vec![forge(forged), Act::Send(right_answer(query))]
         });
         let reply = one(&server, PATIENCE);
         assert!(is_right(&reply), "{what}: {reply:?}");
@@ -65,10 +65,10 @@ fn answers_that_do_not_match_are_ignored() {
 }
 
 #[test]
-fn a_flood_of_forgeries_leads_to_tcp() {
+fn a_flood_of_forged_answers_leads_to_tcp() {
     let server = Server::start(|query, is_tcp| {
         if is_tcp {
-            return vec![Act::Send(right(query))];
+            return vec![Act::Send(right_answer(query))];
         }
         let forged = |id: u8| {
             let mut message = found(query, &[address("www.example", 66)]);
@@ -84,7 +84,7 @@ fn a_flood_of_forgeries_leads_to_tcp() {
 #[test]
 fn a_server_that_changes_the_case_is_asked_over_tcp() {
     let server = Server::start(|query, _| {
-        let mut message = right(query);
+        let mut message = right_answer(query);
         message[12..25].make_ascii_lowercase();
         vec![Act::Send(message)]
     });
@@ -95,9 +95,9 @@ fn a_server_that_changes_the_case_is_asked_over_tcp() {
 }
 
 /// Sockets for datagrams that cannot be tied to a peer: the trait's defaults.
-struct Untied(UdpSocket);
+struct UnconnectedSocket(UdpSocket);
 
-impl Source for Untied {
+impl Source for UnconnectedSocket {
     fn register(
         &mut self,
         backend: &dyn BackendHandle,
@@ -112,11 +112,11 @@ impl Source for Untied {
     }
 }
 
-impl DatagramSocket for Untied {
+impl DatagramSocket for UnconnectedSocket {
     type Address = SocketAddr;
 
-    fn bind<C>(address: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<Untied> {
-        UdpSocket::bind(address, scope).map(Untied)
+    fn bind<C>(address: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<UnconnectedSocket> {
+        UdpSocket::bind(address, scope).map(UnconnectedSocket)
     }
 
     fn receive_from(&mut self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
@@ -132,23 +132,23 @@ impl DatagramSocket for Untied {
     }
 }
 
-struct UntiedNet;
+struct UnconnectedNet;
 
-impl Net for UntiedNet {
+impl Net for UnconnectedNet {
     type Stream = TcpStream;
     type Listener = TcpListener;
-    type Datagram = Untied;
+    type Datagram = UnconnectedSocket;
 }
 
 #[test]
-fn strangers_are_not_heard_where_the_system_does_not_see_to_it_either() {
+fn datagrams_of_strangers_are_ignored_on_an_unconnected_socket() {
     let server = Server::start(|query, _| {
-        let mut forged = right(query);
+        let mut forged = right_answer(query);
         *forged.last_mut().expect("not empty") = 66;
-        vec![Act::SendFromElsewhere(forged), Act::Send(right(query))]
+        vec![Act::SendFromElsewhere(forged), Act::Send(right_answer(query))]
     });
     let config = config(&[server.address], PATIENCE);
-    let reply = run_on::<UntiedNet, _>(config, |dns| {
+    let reply = run_on::<UnconnectedNet, _>(config, |dns| {
         dns.records().ask_from_thread(question("www.example", Kind::A)).expect("there is room")
     });
     let reply = reply.wait().expect("none goes unanswered");
@@ -157,7 +157,7 @@ fn strangers_are_not_heard_where_the_system_does_not_see_to_it_either() {
 
 #[test]
 fn ids_ports_and_cases_differ_from_query_to_query() {
-    let server = Server::start(|query, _| vec![Act::Send(right(query))]);
+    let server = Server::start(|query, _| vec![Act::Send(right_answer(query))]);
     for _ in 0..8 {
         assert!(is_right(&one(&server, PATIENCE)));
     }
@@ -172,8 +172,8 @@ fn ids_ports_and_cases_differ_from_query_to_query() {
 }
 
 #[test]
-fn cases_stay_as_they_are_where_that_is_wanted() {
-    let server = Server::start(|query, _| vec![Act::Send(right(query))]);
+fn names_stay_in_lower_case_if_mixed_case_is_off() {
+    let server = Server::start(|query, _| vec![Act::Send(right_answer(query))]);
     let config = config(&[server.address], PATIENCE).mixed_case(false);
     for number in 0..4 {
         let name = format!("letters{number}.example");

@@ -102,13 +102,13 @@ fn fault(reply: LookupResult) -> ServerFault {
     }
 }
 
-fn right(query: &[u8]) -> Vec<u8> {
+fn right_answer(query: &[u8]) -> Vec<u8> {
     found(query, &[address("www.example", 1)])
 }
 
 #[test]
-fn a_server_at_no_address_is_the_one_on_this_machine() {
-    let server = Server::start(|query, _| vec![Act::Send(right(query))]);
+fn a_server_at_an_unspecified_address_is_on_this_machine() {
+    let server = Server::start(|query, _| vec![Act::Send(right_answer(query))]);
     let nowhere = SocketAddr::from(([0, 0, 0, 0], server.address.port()));
     let replies = records(config(&[nowhere], SHORT), &[question("www.example", Kind::A)]);
     assert!(is_right(&replies[0]), "{:?}", replies[0]);
@@ -116,7 +116,7 @@ fn a_server_at_no_address_is_the_one_on_this_machine() {
 
 #[test]
 fn equal_questions_are_asked_once() {
-    let server = Server::start(|query, _| vec![Act::Send(right(query))]);
+    let server = Server::start(|query, _| vec![Act::Send(right_answer(query))]);
     let questions = vec![question("WWW.example.", Kind::A); 100];
     let replies = records(config(&[server.address], PATIENCE), &questions);
     assert!(replies.len() == 100 && replies.iter().all(is_right));
@@ -144,7 +144,7 @@ fn equal_questions_are_asked_once() {
 }
 
 #[test]
-fn a_chain_that_breaks_off_is_followed_by_asking_on() {
+fn an_incomplete_alias_chain_is_followed_with_more_queries() {
     let server = Server::start(|query, _| {
         let message = match asked(query).0.as_str() {
             "www.example" => {
@@ -168,7 +168,7 @@ fn a_chain_that_breaks_off_is_followed_by_asking_on() {
 }
 
 #[test]
-fn records_of_every_kind_come_whole() {
+fn records_of_every_kind_are_decoded_completely() {
     let server = Server::start(|query, _| {
         let (host, kind) = asked(query);
         let data = match kind {
@@ -209,7 +209,7 @@ fn records_of_every_kind_come_whole() {
 }
 
 #[test]
-fn both_families_and_the_search_list_are_asked() {
+fn both_address_families_and_the_search_list_are_queried() {
     let server = Server::start(|query, _| {
         let message = match asked(query) {
             (host, AAAA) if host == "www.b.example" => found(
@@ -240,7 +240,7 @@ fn both_families_and_the_search_list_are_asked() {
 }
 
 #[test]
-fn without_a_server_there_is_an_error_and_local_names_still_have_addresses() {
+fn only_local_names_resolve_without_a_server() {
     let none = || config(&[], PATIENCE);
     let replies = records(none(), &[question("www.example", Kind::A)]);
     assert!(matches!(replies[0], Err(LookupError::NoServer)));

@@ -10,48 +10,51 @@ use rotor_stream::{HasResolver, ResolveError};
 
 use crate::machine::Served;
 use crate::wire::{self, AAAA, address, alias, asked, found, reply, truncated};
-use crate::{SECOND, Stage, none, outcome, right, serve, silent};
+use crate::{SECOND, Stage, negative_answer, outcome, right_answer, serve, silent};
 
 #[test]
-fn servers_are_asked_in_turn_as_often_as_was_said() {
+fn servers_are_asked_in_turn_for_the_set_number_of_attempts() {
     let mut conf = ResolvConf::default();
     (conf.timeout, conf.attempts) = (2 * SECOND, 3);
     let mut stage = Stage::new(vec![silent(), silent()], conf, |config| config);
-    let reply = stage.begin("www.example");
+    let reply = stage.start_lookup("www.example");
     for (first, second) in [(1, 0), (0, 1), (1, 0), (0, 1), (1, 0), (0, 1)] {
         assert!(!reply.is_ready());
-        stage.pass(SECOND);
-        assert_eq!((stage.seen(0).len(), stage.seen(1).len()), (first, second));
-        stage.pass(SECOND + Duration::from_millis(1));
+        stage.run_for(SECOND);
+        assert_eq!((stage.names_asked(0).len(), stage.names_asked(1).len()), (first, second));
+        stage.run_for(SECOND + Duration::from_millis(1));
     }
-    stage.pass(Duration::from_millis(20));
+    stage.run_for(Duration::from_millis(20));
     assert!(matches!(outcome(reply), Err(LookupError::Timeout)));
-    stage.pass(60 * SECOND);
-    assert_eq!((stage.seen(0).len(), stage.seen(1).len()), (0, 0));
+    stage.run_for(60 * SECOND);
+    assert_eq!((stage.names_asked(0).len(), stage.names_asked(1).len()), (0, 0));
 }
 
 #[test]
-fn rotation_begins_each_lookup_with_the_next_server() {
+fn rotation_starts_each_lookup_at_the_next_server() {
     for (rotate, expected) in [(true, [2, 2, 2]), (false, [6, 0, 0])] {
         let mut conf = ResolvConf::default();
         conf.rotate = rotate;
-        let mut stage =
-            Stage::new(vec![serve(right), serve(right), serve(right)], conf, |config| config);
+        let mut stage = Stage::new(
+            vec![serve(right_answer), serve(right_answer), serve(right_answer)],
+            conf,
+            |config| config,
+        );
         for number in 0..6 {
             assert!(stage.look_up(&format!("h{number}.example")).is_ok());
         }
-        assert_eq!([0, 1, 2].map(|server| stage.seen(server).len()), expected);
+        assert_eq!([0, 1, 2].map(|server| stage.names_asked(server).len()), expected);
     }
 }
 
 #[test]
-fn a_server_that_is_not_there_costs_no_time() {
+fn a_server_with_a_closed_port_costs_no_time() {
     // The first host, and a port of it where nobody takes questions.
     fn server(port: u16) -> SocketAddr {
         SocketAddr::from(([10, 0, 0, 1], port))
     }
     let second = |config: ResolverConfig| config.servers(vec![server(54), server(53)]);
-    let mut stage = Stage::new(vec![serve(right)], ResolvConf::default(), second);
+    let mut stage = Stage::new(vec![serve(right_answer)], ResolvConf::default(), second);
     // In a second, far less than the 5 that a silent server gets.
     assert!(stage.look_up("www.example").is_ok());
     let alone = |config: ResolverConfig| config.servers(vec![server(54)]);
@@ -62,12 +65,12 @@ fn a_server_that_is_not_there_costs_no_time() {
 
 /// What it says of itself are bits of the fourth octet, and of the third.
 #[test]
-fn a_server_that_looks_up_nothing_for_others_is_passed_over() {
+fn a_server_without_recursion_is_skipped() {
     let saying = |authority: bool, recursion: bool, records: &'static [u8]| {
         serve(move |query| {
             let mut message = match records {
                 [] => reply(query, 0, &[], &[]),
-                _ => none(query, 0, 60, 60),
+                _ => negative_answer(query, 0, 60, 60),
             };
             message[2] |= if authority { 4 } else { 0 };
             message[3] &= if recursion { 0xff } else { 0x7f };
@@ -80,7 +83,7 @@ fn a_server_that_looks_up_nothing_for_others_is_passed_over() {
         (true, false, b"", true),
         (false, false, b"SOA", true),
     ] {
-        let servers = vec![saying(authority, recursion, records), serve(right)];
+        let servers = vec![saying(authority, recursion, records), serve(right_answer)];
         let mut stage = Stage::new(servers, ResolvConf::default(), |config| config);
         let what = format!("{authority} {recursion} {records:?}");
         let reply = stage.look_up("www.example");
@@ -93,9 +96,10 @@ fn a_server_that_looks_up_nothing_for_others_is_passed_over() {
 }
 
 #[test]
-fn room_for_long_answers_is_said_when_that_is_wanted() {
+fn edns_announces_its_payload_size_only_if_enabled() {
     for (options, expected) in [("", None), ("options edns0", Some([0, 0, 41, 0x04, 0xd0]))] {
-        let mut stage = Stage::new(vec![serve(right)], ResolvConf::parse(options), |config| config);
+        let mut stage =
+            Stage::new(vec![serve(right_answer)], ResolvConf::parse(options), |config| config);
         assert!(stage.look_up("www.example").is_ok());
         let query = stage.servers[0].queries.take().remove(0);
         // The root's name, OPT, 1,232 octets (RFC 6891 §6.1.2).
@@ -110,7 +114,7 @@ fn has_edns(query: &[u8]) -> bool {
 }
 
 /// That a query is not understood, with its question or without.
-fn not_understood(query: &[u8], code: u8, with_question: bool) -> Vec<u8> {
+fn refusal_of(query: &[u8], code: u8, with_question: bool) -> Vec<u8> {
     let mut message = reply(query, code, &[], &[]);
     if !with_question {
         message.truncate(12);
@@ -120,29 +124,29 @@ fn not_understood(query: &[u8], code: u8, with_question: bool) -> Vec<u8> {
 }
 
 #[test]
-fn a_server_that_does_not_know_the_extension_is_asked_without_it() {
+fn a_server_that_refuses_edns_is_asked_without_it() {
     for (code, with_question, is_tcp) in
         [(1, true, false), (1, false, false), (4, true, false), (1, true, true), (4, false, true)]
     {
         let old = Served::new(move |query, _, _| {
-            let refusal = || not_understood(query, code, with_question);
-            vec![if has_edns(query) { refusal() } else { right(query) }]
+            let refusal = || refusal_of(query, code, with_question);
+            vec![if has_edns(query) { refusal() } else { right_answer(query) }]
         });
         let options = if is_tcp { "options edns0 use-vc" } else { "options edns0" };
-        let servers = vec![old, serve(right)];
+        let servers = vec![old, serve(right_answer)];
         let mut stage = Stage::new(servers, ResolvConf::parse(options), |config| config);
         let what = format!("code {code}, its question {with_question}, over TCP {is_tcp}");
         assert!(stage.look_up("www.example").is_ok(), "{what}");
         let queries = stage.servers[0].queries.take();
         assert_eq!(queries.iter().map(|query| has_edns(query)).collect::<Vec<_>>(), [true, false]);
-        assert!(stage.seen(1).is_empty(), "{what}: the first one knows");
+        assert!(stage.names_asked(1).is_empty(), "{what}: the first one knows");
     }
 }
 
 #[test]
-fn that_a_server_does_not_know_the_extension_is_remembered_for_a_quarter_of_an_hour() {
+fn a_refusal_of_edns_is_remembered_for_fifteen_minutes() {
     let old = Served::new(|query, _, _| {
-        vec![if has_edns(query) { not_understood(query, 1, false) } else { right(query) }]
+        vec![if has_edns(query) { refusal_of(query, 1, false) } else { right_answer(query) }]
     });
     let mut stage = Stage::new(vec![old], ResolvConf::parse("options edns0"), |config| config);
     let ask = |stage: &mut Stage, name: &str| {
@@ -151,19 +155,19 @@ fn that_a_server_does_not_know_the_extension_is_remembered_for_a_quarter_of_an_h
     };
     assert_eq!(ask(&mut stage, "a.example"), [true, false]);
     assert_eq!(ask(&mut stage, "b.example"), [false], "known");
-    stage.pass(14 * 60 * SECOND);
+    stage.run_for(14 * 60 * SECOND);
     assert_eq!(ask(&mut stage, "c.example"), [false], "which makes it known for no longer");
-    stage.pass(60 * SECOND);
+    stage.run_for(60 * SECOND);
     assert_eq!(ask(&mut stage, "d.example"), [true, false], "it may have been replaced");
     assert_eq!(ask(&mut stage, "e.example"), [false]);
 }
 
 #[test]
-fn a_server_that_understands_nothing_says_nothing_of_the_extension() {
+fn a_server_that_also_fails_without_edns_is_not_marked() {
     // For the names of one domain, and whatever is asked of it with the extension or without.
     let broken = serve(|query| {
         let is_broken = asked(query).0.ends_with("broken.example");
-        if is_broken { not_understood(query, 1, true) } else { right(query) }
+        if is_broken { refusal_of(query, 1, true) } else { right_answer(query) }
     });
     let conf = ResolvConf::parse("options edns0 attempts:1");
     let mut stage = Stage::new(vec![broken], conf, |config| config);
@@ -175,40 +179,39 @@ fn a_server_that_understands_nothing_says_nothing_of_the_extension() {
 }
 
 #[test]
-fn a_server_that_understands_nothing_is_asked_without_the_extension_and_then_no_more() {
+fn a_server_that_also_fails_without_edns_is_not_asked_again() {
     for with_question in [true, false] {
-        let server = serve(move |query| not_understood(query, 1, with_question));
+        let server = serve(move |query| refusal_of(query, 1, with_question));
         let conf = ResolvConf::parse("options edns0 attempts:2 timeout:1");
-        let mut stage = Stage::new(vec![server, serve(right)], conf, |config| config);
-        let reply = stage.begin("www.example");
-        stage.pass(3 * SECOND);
+        let mut stage = Stage::new(vec![server, serve(right_answer)], conf, |config| config);
+        let reply = stage.start_lookup("www.example");
+        stage.run_for(3 * SECOND);
         assert!(outcome(reply).is_ok());
-        assert_eq!((stage.seen(0).len(), stage.seen(1).len()), (2, 1));
+        assert_eq!((stage.names_asked(0).len(), stage.names_asked(1).len()), (2, 1));
     }
 }
 
 #[test]
-fn that_a_question_cannot_be_read_is_nobodys_answer_where_it_was_plain() {
+fn a_format_error_without_question_is_ignored_if_edns_was_not_used() {
     // Somebody could have guessed the id and the port, and not the letters.
-    let server = Served::new(|query, _, _| vec![not_understood(query, 1, false), right(query)]);
+    let server = Served::new(|query, _, _| vec![refusal_of(query, 1, false), right_answer(query)]);
     let mut stage = Stage::new(vec![server], ResolvConf::default(), |config| config);
     assert!(stage.look_up("www.example").is_ok());
-    assert_eq!(stage.seen(0).len(), 1);
+    assert_eq!(stage.names_asked(0).len(), 1);
 }
 
 #[test]
-fn what_the_servers_know_is_known_for_each_of_them_and_in_the_second_round() {
+fn edns_refusals_are_tracked_per_server_and_across_rounds() {
     // Both are silent once they are asked without it, or at all.
-    let old =
-        Served::new(
-            |query, _, _| {
-                if has_edns(query) { vec![not_understood(query, 4, true)] } else { vec![] }
-            },
-        );
+    let old = Served::new(
+        |query, _, _| {
+            if has_edns(query) { vec![refusal_of(query, 4, true)] } else { vec![] }
+        },
+    );
     let conf = ResolvConf::parse("options edns0 attempts:2 timeout:1");
     let mut stage = Stage::new(vec![old, silent()], conf, |config| config);
-    let reply = stage.begin("www.example");
-    stage.pass(6 * SECOND);
+    let reply = stage.start_lookup("www.example");
+    stage.run_for(6 * SECOND);
     assert!(matches!(outcome(reply), Err(LookupError::Timeout)));
     let asked = |server: usize| {
         stage.servers[server].queries.take().iter().map(|q| has_edns(q)).collect::<Vec<_>>()
@@ -217,11 +220,11 @@ fn what_the_servers_know_is_known_for_each_of_them_and_in_the_second_round() {
 }
 
 #[test]
-fn an_edge_that_nothing_caused_does_not_end_an_attempt_over_tcp() {
+fn a_spurious_edge_does_not_end_an_attempt_over_tcp() {
     for seed in 0..20 {
         // The datagram's socket was registered with the same token as the one over TCP.
         let server = Served::new(|query, is_tcp, _| {
-            vec![if is_tcp { right(query) } else { truncated(query) }]
+            vec![if is_tcp { right_answer(query) } else { truncated(query) }]
         });
         let conf = ResolvConf::parse("options attempts:1");
         let mut stage = Stage::with_seeds(seed, 1, vec![server], conf, |config| config);
@@ -230,61 +233,57 @@ fn an_edge_that_nothing_caused_does_not_end_an_attempt_over_tcp() {
             Network::new().latency(Duration::from_millis(400)..Duration::from_millis(500)),
         );
         stage.sim.set_faults(Faults::none().set(Fault::SpuriousEdge, 1.0));
-        let reply = stage.begin("www.example");
-        stage.pass(4 * SECOND);
+        let reply = stage.start_lookup("www.example");
+        stage.run_for(4 * SECOND);
         assert!(outcome(reply).is_ok(), "seed {seed}");
     }
 }
 
 #[test]
-fn a_server_is_asked_once_where_the_configuration_says_not_at_all() {
+fn zero_attempts_count_as_one() {
     let mut conf = ResolvConf::default();
     conf.attempts = 0;
-    let mut stage = Stage::new(vec![serve(right)], conf, |config| config);
+    let mut stage = Stage::new(vec![serve(right_answer)], conf, |config| config);
     assert!(stage.look_up("www.example").is_ok());
-    assert_eq!(stage.seen(0), ["www.example"]);
+    assert_eq!(stage.names_asked(0), ["www.example"]);
 }
 
 #[test]
-fn a_server_is_asked_five_times_where_the_configuration_says_beyond_all_numbers() {
+fn too_many_attempts_count_as_five() {
     let mut conf = ResolvConf::default();
     (conf.timeout, conf.attempts) = (SECOND, usize::MAX);
     let mut stage = Stage::new(vec![silent(), silent()], conf, |config| config);
-    let reply = stage.begin("www.example");
-    stage.pass(11 * SECOND);
+    let reply = stage.start_lookup("www.example");
+    stage.run_for(11 * SECOND);
     assert!(matches!(outcome(reply), Err(LookupError::Timeout)));
-    assert_eq!([0, 1].map(|server| stage.seen(server).len()), [5, 5]);
+    assert_eq!([0, 1].map(|server| stage.names_asked(server).len()), [5, 5]);
 }
 
 #[test]
-fn a_silent_server_has_half_a_minute_where_the_configuration_says_for_ever() {
-    let server =
-        Served::new(
-            |query, _, _| {
-                if asked(query).0 == "none.example" { vec![] } else { vec![right(query)] }
-            },
-        );
+fn an_endless_server_timeout_counts_as_thirty_seconds() {
+    let server = Served::new(|query, _, _| {
+        if asked(query).0 == "none.example" { vec![] } else { vec![right_answer(query)] }
+    });
     let mut conf = ResolvConf::default();
     (conf.timeout, conf.attempts) = (Duration::MAX, 1);
     let mut stage = Stage::new(vec![server], conf, |config| config.queries_max(1));
-    let silent = stage.begin("none.example");
-    stage.pass(29 * SECOND);
-    let waits = stage.begin("www.example");
+    let silent = stage.start_lookup("none.example");
+    stage.run_for(29 * SECOND);
+    let waits = stage.start_lookup("www.example");
     assert!(matches!(outcome(silent), Err(LookupError::Timeout)));
     // The one query that there may be is over, and the next has its turn.
-    stage.pass(2 * SECOND);
+    stage.run_for(2 * SECOND);
     assert!(outcome(waits).is_ok());
 }
 
 #[test]
-fn the_addresses_of_one_family_are_no_timeout_however_short_the_time() {
-    let silent_for_six = || {
-        Served::new(
-            |query, _, _| {
-                if asked(query).1 == wire::AAAA { vec![] } else { vec![right(query)] }
-            },
-        )
-    };
+fn addresses_of_one_family_are_returned_when_the_lookup_times_out() {
+    let silent_for_six =
+        || {
+            Served::new(|query, _, _| {
+                if asked(query).1 == wire::AAAA { vec![] } else { vec![right_answer(query)] }
+            })
+        };
     // Less than what one family waits for the other (RFC 8305 §3).
     let short = |config: ResolverConfig| config.lookup_timeout(Duration::from_millis(40));
     let mut stage = Stage::new(vec![silent_for_six()], ResolvConf::default(), short);
@@ -295,22 +294,22 @@ fn the_addresses_of_one_family_are_no_timeout_however_short_the_time() {
 }
 
 #[test]
-fn tcp_from_the_start_sends_no_datagram() {
+fn tcp_only_sends_no_datagram() {
     let mut stage =
-        Stage::new(vec![serve(right)], ResolvConf::parse("options use-vc"), |config| config);
+        Stage::new(vec![serve(right_answer)], ResolvConf::parse("options use-vc"), |config| config);
     assert!(stage.look_up("www.example").is_ok());
-    assert_eq!((stage.servers[0].ports.take().len(), stage.seen(0).len()), (0, 1));
+    assert_eq!((stage.servers[0].ports.take().len(), stage.names_asked(0).len()), (0, 1));
 }
 
 #[test]
-fn a_server_that_is_silent_over_tcp_has_its_time_and_no_more() {
+fn a_server_that_is_silent_over_tcp_costs_only_its_timeout() {
     let conf = ResolvConf::parse("options use-vc timeout:2 attempts:1");
-    let mut stage = Stage::new(vec![silent(), serve(right)], conf, |config| config);
-    let reply = stage.begin("www.example");
-    stage.pass(2 * SECOND - SECOND / 10);
+    let mut stage = Stage::new(vec![silent(), serve(right_answer)], conf, |config| config);
+    let reply = stage.start_lookup("www.example");
+    stage.run_for(2 * SECOND - SECOND / 10);
     assert!(!reply.is_ready());
-    assert_eq!((stage.seen(0).len(), stage.seen(1).len()), (1, 0));
-    stage.pass(SECOND);
+    assert_eq!((stage.names_asked(0).len(), stage.names_asked(1).len()), (1, 0));
+    stage.run_for(SECOND);
     assert!(outcome(reply).is_ok());
 }
 
@@ -331,39 +330,40 @@ fn eight_aliases_in_one_answer_are_followed_and_a_ninth_is_not() {
 }
 
 #[test]
-fn a_truncated_answer_is_asked_for_over_tcp() {
-    let server =
-        Served::new(|query, is_tcp, _| vec![if is_tcp { right(query) } else { truncated(query) }]);
+fn a_truncated_answer_is_fetched_over_tcp() {
+    let server = Served::new(|query, is_tcp, _| {
+        vec![if is_tcp { right_answer(query) } else { truncated(query) }]
+    });
     let mut stage = Stage::new(vec![server], ResolvConf::default(), |config| config);
     assert!(stage.look_up("www.example").is_ok());
-    assert_eq!(stage.seen(0).len(), 2);
+    assert_eq!(stage.names_asked(0).len(), 2);
 }
 
 #[test]
-fn an_answer_that_is_truncated_over_tcp_too_is_not_asked_for_again() {
+fn an_answer_truncated_over_tcp_too_is_not_requested_again() {
     let mut stage =
         Stage::new(vec![serve(truncated)], ResolvConf::parse("options attempts:1"), |config| {
             config
         });
     let reply = stage.look_up("www.example");
     assert!(matches!(reply, Err(LookupError::Server(_, ServerFault::Truncated))), "{reply:?}");
-    assert_eq!(stage.seen(0).len(), 2);
+    assert_eq!(stage.names_asked(0).len(), 2);
 }
 
 #[test]
-fn that_one_family_has_no_addresses_hurries_nobody_to_answer_for_the_other() {
+fn a_negative_answer_for_one_family_starts_no_resolution_delay() {
     // Of the first round, the answer for the one that has some is lost.
     let lost = Cell::new(false);
     let server = Served::new(move |query, _, _| match asked(query).1 {
-        AAAA => vec![none(query, 0, 60, 60)],
+        AAAA => vec![negative_answer(query, 0, 60, 60)],
         _ if !lost.replace(true) => vec![],
-        _ => vec![right(query)],
+        _ => vec![right_answer(query)],
     });
     let conf = ResolvConf::parse("options timeout:1 attempts:2");
     let mut stage = Stage::new(vec![server], conf, |config| config);
     let reply = stage.dns.addresses().ask_from_thread("www.example".into()).expect("room");
-    stage.pass(SECOND / 2);
+    stage.run_for(SECOND / 2);
     assert!(!reply.is_ready());
-    stage.pass(SECOND);
+    stage.run_for(SECOND);
     assert_eq!(outcome(reply).expect("it has one").len(), 1);
 }

@@ -4,13 +4,13 @@ use rotor_dns::ResolvConf;
 
 use crate::machine::Served;
 use crate::wire::{asked, found};
-use crate::{SECOND, Stage, outcome, right, serve, silent, wire};
+use crate::{SECOND, Stage, outcome, right_answer, serve, silent, wire};
 
 #[test]
-fn ids_ports_and_cases_come_from_the_secure_source_and_no_other() {
+fn ids_ports_and_cases_come_only_from_the_secure_source() {
     let marks = |seed, fast| {
         let mut stage =
-            Stage::with_seeds(seed, fast, vec![serve(right)], ResolvConf::default(), |c| c);
+            Stage::with_seeds(seed, fast, vec![serve(right_answer)], ResolvConf::default(), |c| c);
         for text in ["a.long.name.example", "another.long.name.example"] {
             assert!(stage.look_up(text).is_ok());
         }
@@ -32,8 +32,8 @@ fn ids_ports_and_cases_come_from_the_secure_source_and_no_other() {
 }
 
 #[test]
-fn ids_ports_and_cases_are_spread_over_all_there_are() {
-    let mut stage = Stage::of(right);
+fn ids_ports_and_cases_are_spread_over_the_whole_range() {
+    let mut stage = Stage::of(right_answer);
     for number in 100..300 {
         assert!(stage.look_up(&format!("h{number}.example")).is_ok());
     }
@@ -62,11 +62,11 @@ fn ids_ports_and_cases_are_spread_over_all_there_are() {
 }
 
 #[test]
-fn each_try_has_an_id_a_port_and_a_case_of_its_own() {
+fn each_try_has_its_own_id_port_and_case() {
     let mut stage =
         Stage::new(vec![silent()], ResolvConf::parse("options attempts:5"), |config| config);
-    let reply = stage.begin("eighteen-letters-long.example");
-    stage.pass(30 * SECOND);
+    let reply = stage.start_lookup("eighteen-letters-long.example");
+    stage.run_for(30 * SECOND);
     assert!(outcome(reply).is_err());
     let queries = stage.servers[0].queries.take();
     let distinct = |mut of: Vec<Vec<u8>>| {
@@ -82,18 +82,18 @@ fn each_try_has_an_id_a_port_and_a_case_of_its_own() {
 }
 
 #[test]
-fn a_server_that_changes_letters_and_answers_nothing_over_tcp_is_asked_in_small_ones_at_last() {
+fn a_case_changing_server_without_tcp_is_asked_in_lower_case_at_last() {
     for (attempts, is_answered) in [(1, false), (2, true)] {
         let script = |query: &[u8], is_tcp: bool, _| {
-            let mut message = right(query);
+            let mut message = right_answer(query);
             message[12..wire::question_end(query)].make_ascii_lowercase();
             if is_tcp { vec![] } else { vec![message] }
         };
         let mut conf = ResolvConf::default();
         (conf.timeout, conf.attempts) = (SECOND, attempts);
         let mut stage = Stage::new(vec![Served::new(script)], conf, |config| config);
-        let reply = stage.begin("a.long.name.example");
-        stage.pass(3 * SECOND);
+        let reply = stage.start_lookup("a.long.name.example");
+        stage.run_for(3 * SECOND);
         assert_eq!(outcome(reply).is_ok(), is_answered, "{attempts}");
         let queries = stage.servers[0].queries.take();
         let is_mixed = |query: &Vec<u8>| query[12..].iter().any(u8::is_ascii_uppercase);
@@ -104,11 +104,11 @@ fn a_server_that_changes_letters_and_answers_nothing_over_tcp_is_asked_in_small_
 
 /// It answers there with an alias alone, so that another question has to be asked.
 #[test]
-fn a_server_that_changes_letters_and_answers_over_tcp_is_never_asked_in_small_ones() {
+fn a_case_changing_server_with_tcp_is_never_asked_in_lower_case() {
     let script = |query: &[u8], _, _| {
         let is_alias = asked(query).0 == "the.first.name.example";
         let alias = wire::alias("the.first.name.example", "the.other.name.example");
-        let mut message = if is_alias { found(query, &[alias]) } else { right(query) };
+        let mut message = if is_alias { found(query, &[alias]) } else { right_answer(query) };
         message[12..wire::question_end(query)].make_ascii_lowercase();
         vec![message]
     };

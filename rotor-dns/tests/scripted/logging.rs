@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use log::{LevelFilter, Log, Metadata, Record};
 use rotor_dns::ResolvConf;
 
-use crate::{SECOND, Stage, right, serve, silent};
+use crate::{SECOND, Stage, right_answer, serve, silent};
 
 thread_local! {
     /// Of the test on this thread: there is one logger for a process.
@@ -29,13 +29,13 @@ impl Log for Lines {
 }
 
 #[test]
-fn the_log_says_which_server_was_silent() {
+fn the_log_names_the_silent_server() {
     log::set_logger(&Lines).expect("the first logger");
     log::set_max_level(LevelFilter::Debug);
     let conf = ResolvConf::parse("options timeout:1 attempts:1");
-    let mut stage = Stage::new(vec![silent(), serve(right)], conf, |config| config);
-    let reply = stage.begin("www.example");
-    stage.pass(2 * SECOND);
+    let mut stage = Stage::new(vec![silent(), serve(right_answer)], conf, |config| config);
+    let reply = stage.start_lookup("www.example");
+    stage.run_for(2 * SECOND);
     drop(reply);
     let first = stage.sim.address(stage.hosts[0]);
     let lines = LINES.take();

@@ -88,30 +88,30 @@ impl Stage {
         Stage::new(vec![serve(script)], ResolvConf::default(), |config| config)
     }
 
-    fn pass(&mut self, time: Duration) {
+    fn run_for(&mut self, time: Duration) {
         self.sim.run_for(time).expect("nothing goes wrong by itself");
     }
 
-    fn begin(&self, text: &str) -> BlockingReply<LookupResult> {
+    fn start_lookup(&self, text: &str) -> BlockingReply<LookupResult> {
         self.dns.records().ask_from_thread(question(text)).expect("there is room")
     }
 
     /// A lookup that ends within a second, in which nothing else happens.
     fn look_up(&mut self, text: &str) -> LookupResult {
-        let reply = self.begin(text);
-        self.pass(SECOND);
+        let reply = self.start_lookup(text);
+        self.run_for(SECOND);
         outcome(reply)
     }
 
     fn host(&mut self, text: &str) -> ResolveResult {
         let reply =
             self.dns.addresses().ask_from_thread(HostName::from(text)).expect("there is room");
-        self.pass(SECOND);
+        self.run_for(SECOND);
         outcome(reply)
     }
 
     /// The names that a server was asked for since the last time, in their order.
-    fn seen(&self, server: usize) -> Vec<String> {
+    fn names_asked(&self, server: usize) -> Vec<String> {
         self.servers[server].queries.take().iter().map(|query| asked(query).0).collect()
     }
 }
@@ -134,16 +134,16 @@ fn silent() -> Served {
 }
 
 /// Answers with an address that is good for a minute.
-fn right(query: &[u8]) -> Vec<u8> {
+fn right_answer(query: &[u8]) -> Vec<u8> {
     found(query, &[address(&asked(query).0, 1)])
 }
 
-fn lasting(query: &[u8], ttl: u32) -> Vec<u8> {
+fn answer_with_ttl(query: &[u8], ttl: u32) -> Vec<u8> {
     found(query, &[record(&name(&asked(query).0), wire::A, ttl, &[192, 0, 2, 1])])
 }
 
 /// "There is none", good for the less of two times.
-fn none(query: &[u8], code: u8, ttl: u32, minimum: u32) -> Vec<u8> {
+fn negative_answer(query: &[u8], code: u8, ttl: u32, minimum: u32) -> Vec<u8> {
     let mut data = [name("ns.example"), name("admin.example")].concat();
     [1, 3600, 600, 86_400, minimum]
         .iter()
@@ -152,31 +152,34 @@ fn none(query: &[u8], code: u8, ttl: u32, minimum: u32) -> Vec<u8> {
 }
 
 #[test]
-fn a_lookup_that_is_given_up_harms_no_other() {
-    let mut stage = Stage::of(right);
-    let (first, second, third) =
-        (stage.begin("www.example"), stage.begin("www.example"), stage.begin("www.example"));
+fn a_cancelled_lookup_does_not_affect_others() {
+    let mut stage = Stage::of(right_answer);
+    let (first, second, third) = (
+        stage.start_lookup("www.example"),
+        stage.start_lookup("www.example"),
+        stage.start_lookup("www.example"),
+    );
     drop(first);
-    stage.pass(Duration::from_micros(50)); // on its way
+    stage.run_for(Duration::from_micros(50)); // on its way
     drop(third);
-    stage.pass(SECOND);
+    stage.run_for(SECOND);
     assert!(outcome(second).is_ok());
-    assert_eq!(stage.seen(0).len(), 1);
+    assert_eq!(stage.names_asked(0).len(), 1);
 }
 
 #[test]
-fn a_lookup_that_is_given_up_before_it_is_looked_at_is_asked_of_nobody() {
-    let mut stage = Stage::new(vec![serve(right)], ResolvConf::default(), |config| config);
+fn a_lookup_cancelled_before_it_starts_sends_no_query() {
+    let mut stage = Stage::new(vec![serve(right_answer)], ResolvConf::default(), |config| config);
     let host = |stage: &Stage| stage.dns.addresses().ask_from_thread("www.example".into());
-    drop((stage.begin("www.example"), host(&stage).expect("there is room")));
-    stage.pass(SECOND);
-    assert_eq!(stage.seen(0), [""; 0]);
+    drop((stage.start_lookup("www.example"), host(&stage).expect("there is room")));
+    stage.run_for(SECOND);
+    assert_eq!(stage.names_asked(0), [""; 0]);
     assert!(stage.look_up("www.example").is_ok());
 }
 
 /// Without an end if each one that gives up had the others looked at.
 #[test]
-fn a_great_many_give_up_one_by_one_and_leave_room() {
+fn many_lookups_cancelled_one_by_one_free_their_room() {
     const MANY: usize = 20_000;
     let conf = ResolvConf::parse("options timeout:30 attempts:1");
     let mut stage = Stage::new(vec![silent()], conf, |config| {
@@ -187,130 +190,127 @@ fn a_great_many_give_up_one_by_one_and_leave_room() {
     // The service has room for as many again: where they kept theirs, the third would be refused.
     for _ in 0..3 {
         for number in 0..MANY {
-            replies.push(stage.begin(&format!("h{number}.example")));
+            replies.push(stage.start_lookup(&format!("h{number}.example")));
             if number % 64 == 0 {
-                stage.pass(moment);
+                stage.run_for(moment);
             }
         }
-        stage.pass(moment);
+        stage.run_for(moment);
         // Each in a turn of its own.
         for reply in replies.drain(..) {
             drop(reply);
-            stage.pass(moment);
+            stage.run_for(moment);
         }
     }
-    stage.pass(SECOND);
-    assert_eq!(stage.seen(0), ["h0.example"], "the one that was asked at once");
+    stage.run_for(SECOND);
+    assert_eq!(stage.names_asked(0), ["h0.example"], "the one that was asked at once");
 }
 
 #[test]
-fn a_question_that_is_under_way_serves_who_comes_after_its_asker_has_gone() {
-    let mut stage = Stage::of(right);
+fn a_query_in_flight_serves_lookups_after_its_caller_cancelled() {
+    let mut stage = Stage::of(right_answer);
     stage.sim.set_network(Network::new().latency(SECOND / 10..SECOND / 5));
-    let given_up = stage.begin("www.example");
-    stage.pass(Duration::from_millis(10));
+    let given_up = stage.start_lookup("www.example");
+    stage.run_for(Duration::from_millis(10));
     drop(given_up);
-    stage.pass(Duration::from_millis(10));
+    stage.run_for(Duration::from_millis(10));
     assert!(stage.look_up("www.example").is_ok());
-    assert_eq!(stage.seen(0).len(), 1);
+    assert_eq!(stage.names_asked(0).len(), 1);
 }
 
 #[test]
-fn what_nobody_waits_for_is_not_asked_or_not_in_vain() {
-    let server =
-        Served::new(
-            |query, _, _| {
-                if asked(query).0 == "none.example" { vec![] } else { vec![right(query)] }
-            },
-        );
+fn a_cancelled_question_is_not_asked_or_its_answer_is_cached() {
+    let server = Served::new(|query, _, _| {
+        if asked(query).0 == "none.example" { vec![] } else { vec![right_answer(query)] }
+    });
     let mut stage = Stage::new(vec![server], ResolvConf::default(), |config| config.queries_max(1));
-    let (holds, waits) = (stage.begin("none.example"), stage.begin("waits.example"));
-    stage.pass(SECOND);
+    let (holds, waits) = (stage.start_lookup("none.example"), stage.start_lookup("waits.example"));
+    stage.run_for(SECOND);
     drop(waits);
-    stage.pass(30 * SECOND);
+    stage.run_for(30 * SECOND);
     assert!(matches!(outcome(holds), Err(LookupError::Timeout)));
-    assert!(stage.seen(0).iter().all(|name| name == "none.example"));
+    assert!(stage.names_asked(0).iter().all(|name| name == "none.example"));
     // One that is asked already is remembered.
-    let given_up = stage.begin("www.example");
-    stage.pass(Duration::from_micros(50));
+    let given_up = stage.start_lookup("www.example");
+    stage.run_for(Duration::from_micros(50));
     drop(given_up);
-    stage.pass(SECOND);
+    stage.run_for(SECOND);
     assert!(stage.look_up("www.example").is_ok());
-    assert_eq!(stage.seen(0), ["www.example"]);
+    assert_eq!(stage.names_asked(0), ["www.example"]);
 }
 
 #[test]
-fn a_lookup_ends_in_its_time_however_many_servers_are_silent() {
+fn a_lookup_times_out_however_many_servers_are_silent() {
     let mut stage = Stage::new(vec![silent(), silent()], ResolvConf::default(), |config| {
         config.lookup_timeout(7 * SECOND)
     });
-    let reply = stage.begin("www.example");
-    stage.pass(7 * SECOND - Duration::from_millis(1));
+    let reply = stage.start_lookup("www.example");
+    stage.run_for(7 * SECOND - Duration::from_millis(1));
     assert!(!reply.is_ready());
-    stage.pass(Duration::from_millis(10));
+    stage.run_for(Duration::from_millis(10));
     assert!(matches!(outcome(reply), Err(LookupError::Timeout)));
 }
 
 #[test]
-fn beyond_the_bound_a_question_is_handed_back() {
+fn a_question_beyond_the_limit_is_handed_back() {
     let mut stage =
         Stage::new(vec![silent()], ResolvConf::default(), |config| config.lookups_max(2));
     let mut replies: Vec<_> =
-        (0..2).map(|number| stage.begin(&format!("h{number}.example"))).collect();
-    stage.pass(SECOND);
-    replies.extend((2..4).map(|number| stage.begin(&format!("h{number}.example"))));
-    stage.pass(SECOND);
+        (0..2).map(|number| stage.start_lookup(&format!("h{number}.example"))).collect();
+    stage.run_for(SECOND);
+    replies.extend((2..4).map(|number| stage.start_lookup(&format!("h{number}.example"))));
+    stage.run_for(SECOND);
     let refused = stage.dns.records().ask_from_thread(question("h4.example"));
     assert!(
         matches!(refused, Err(SendError::Full(question)) if question.name.as_str() == "h4.example")
     );
     // Those that waited have their turn, and their time.
-    stage.pass(60 * SECOND);
-    assert_eq!(stage.seen(0).len(), 8);
+    stage.run_for(60 * SECOND);
+    assert_eq!(stage.names_asked(0).len(), 8);
     for reply in replies {
         assert!(matches!(outcome(reply), Err(LookupError::Timeout)));
     }
 }
 
 #[test]
-fn who_waits_for_room_has_it_as_soon_as_those_before_are_out_of_time() {
+fn a_waiting_lookup_starts_as_soon_as_earlier_ones_time_out() {
     let conf = ResolvConf::parse("options timeout:30 attempts:1");
     let mut stage =
         Stage::new(vec![silent()], conf, |config| config.lookups_max(1).lookup_timeout(2 * SECOND));
-    let first = stage.begin("h0.example");
-    stage.pass(SECOND / 10);
-    let second = stage.begin("h1.example");
-    stage.pass(SECOND);
-    assert_eq!(stage.seen(0), ["h0.example"]);
-    stage.pass(SECOND);
+    let first = stage.start_lookup("h0.example");
+    stage.run_for(SECOND / 10);
+    let second = stage.start_lookup("h1.example");
+    stage.run_for(SECOND);
+    assert_eq!(stage.names_asked(0), ["h0.example"]);
+    stage.run_for(SECOND);
     assert!(matches!(outcome(first), Err(LookupError::Timeout)));
-    assert_eq!(stage.seen(0), ["h1.example"]);
-    stage.pass(2 * SECOND);
+    assert_eq!(stage.names_asked(0), ["h1.example"]);
+    stage.run_for(2 * SECOND);
     assert!(matches!(outcome(second), Err(LookupError::Timeout)));
 }
 
 #[test]
-fn a_loop_that_drains_answers_those_who_wait() {
-    let server =
-        Served::new(
-            |query, _, _| {
-                if asked(query).0 == "none.example" { vec![] } else { vec![right(query)] }
-            },
-        );
+fn a_draining_loop_answers_the_waiting_lookups() {
+    let server = Served::new(|query, _, _| {
+        if asked(query).0 == "none.example" { vec![] } else { vec![right_answer(query)] }
+    });
     let mut stage = Stage::new(vec![server], ResolvConf::default(), |config| config);
-    let (found, waits) = (stage.begin("www.example"), stage.begin("none.example"));
-    stage.pass(Duration::from_micros(50));
+    let (found, waits) = (stage.start_lookup("www.example"), stage.start_lookup("none.example"));
+    stage.run_for(Duration::from_micros(50));
     stage.sim.drain(stage.resolver, 60 * SECOND).expect("nothing is left");
     assert!(outcome(found).is_ok());
     assert!(matches!(outcome(waits), Err(LookupError::Timeout)));
 }
 
 #[test]
-fn names_are_tried_as_the_dots_and_the_list_say() {
+fn candidates_are_tried_in_the_order_of_ndots_and_search_list() {
     let mut conf = ResolvConf::parse("search a.example b.example\noptions ndots:2");
     conf.attempts = 1;
-    let stage =
-        || Stage::new(vec![serve(|query| none(query, 3, 60, 60))], conf.clone(), |config| config);
+    let stage = || {
+        Stage::new(vec![serve(|query| negative_answer(query, 3, 60, 60))], conf.clone(), |config| {
+            config
+        })
+    };
     for (text, expected) in [
         ("www", ["www.a.example", "www.b.example", "www"]),
         ("www.x", ["www.x.a.example", "www.x.b.example", "www.x"]),
@@ -318,19 +318,19 @@ fn names_are_tried_as_the_dots_and_the_list_say() {
     ] {
         let mut stage = stage();
         assert!(matches!(stage.host(text), Err(ResolveError::NotFound(_))));
-        let mut seen = stage.seen(0);
+        let mut seen = stage.names_asked(0);
         seen.dedup(); // for both families
         assert_eq!(seen, expected, "{text}");
     }
     let mut stage = stage();
     assert!(stage.host("www.").is_err());
-    assert_eq!(stage.seen(0), ["www", "www"], "a name with a dot at its end is complete");
+    assert_eq!(stage.names_asked(0), ["www", "www"], "a name with a dot at its end is complete");
 }
 
 #[test]
-fn the_hosts_file_comes_first_and_asks_nobody() {
+fn the_hosts_file_comes_first_and_sends_no_query() {
     let conf = ResolvConf::parse("search a.example");
-    let mut stage = Stage::new(vec![serve(right)], conf, |config| {
+    let mut stage = Stage::new(vec![serve(right_answer)], conf, |config| {
         config.hosts(Hosts::parse("192.0.2.9 printer.a.example printer\n2001:db8::9 printer"))
     });
     let addresses = stage.host("Printer").expect("it is in the file");
@@ -338,13 +338,13 @@ fn the_hosts_file_comes_first_and_asks_nobody() {
         addresses.iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["192.0.2.9", "2001:db8::9"]
     );
-    assert!(stage.seen(0).is_empty());
+    assert!(stage.names_asked(0).is_empty());
 }
 
 #[test]
-fn a_port_or_a_zone_is_asked_of_nobody() {
+fn a_host_with_a_port_or_a_zone_sends_no_query() {
     let conf = ResolvConf::parse("search a.example");
-    let mut stage = Stage::new(vec![serve(right)], conf, |config| {
+    let mut stage = Stage::new(vec![serve(right_answer)], conf, |config| {
         config.hosts(Hosts::parse("192.0.2.9 by:file"))
     });
     for (host, expected) in [
@@ -363,37 +363,37 @@ fn a_port_or_a_zone_is_asked_of_nobody() {
     }
     assert!(stage.host("2001:db8::1").is_ok());
     assert!(stage.host("by:file").is_ok(), "whoever needs such a name writes it down");
-    assert!(stage.seen(0).is_empty());
+    assert!(stage.names_asked(0).is_empty());
 }
 
 #[test]
-fn names_that_are_not_for_dns_are_asked_of_nobody() {
+fn special_use_hosts_send_no_query() {
     for host in ["invalid", "a.invalid.", "onion", "Example.Onion", "localhost", "a.localhost."] {
-        let mut stage = Stage::of(right);
+        let mut stage = Stage::of(right_answer);
         let is_known = matches!(stage.host(host), Ok(found) if found.len() == 2);
         assert_eq!(is_known, host.contains("localhost"), "{host}");
-        assert!(stage.seen(0).is_empty(), "{host}");
+        assert!(stage.names_asked(0).is_empty(), "{host}");
     }
     for host in ["notonion", "onion.example", "my-localhost", "xinvalid"] {
-        let mut stage = Stage::of(right);
+        let mut stage = Stage::of(right_answer);
         let _whatever = stage.host(host);
-        assert_eq!(stage.seen(0), [host, host]);
+        assert_eq!(stage.names_asked(0), [host, host]);
     }
     // Whoever knows such a name otherwise writes it down.
     let hosts = |config: ResolverConfig| config.hosts(Hosts::parse("192.0.2.9 a.onion"));
-    let mut stage = Stage::new(vec![serve(right)], ResolvConf::default(), hosts);
+    let mut stage = Stage::new(vec![serve(right_answer)], ResolvConf::default(), hosts);
     assert!(stage.host("a.onion").is_ok());
 }
 
 #[test]
-fn no_server_hears_of_records_of_names_whose_meaning_is_fixed() {
-    let mut stage = Stage::of(right);
+fn record_lookups_of_special_use_names_send_no_query() {
+    let mut stage = Stage::of(right_answer);
     let mut look_up = |name: &str, kind| {
         let question = Question { name: name.parse().expect("a name"), kind };
         let reply = stage.dns.records().ask_from_thread(question).expect("there is room");
-        stage.pass(SECOND);
+        stage.run_for(SECOND);
         let data = outcome(reply).map(|answer| (answer.name.to_string(), answer.data.clone()));
-        (data, stage.seen(0).len())
+        (data, stage.names_asked(0).len())
     };
     let here = [
         (Kind::A, Some(Data::A([127, 0, 0, 1].into()))),
@@ -422,15 +422,15 @@ fn no_server_hears_of_records_of_names_whose_meaning_is_fixed() {
 }
 
 #[test]
-fn an_alias_of_a_name_whose_meaning_is_fixed_is_followed_by_no_question() {
+fn an_alias_to_a_special_use_name_sends_no_further_query() {
     for (target, expected) in [("a.localhost", Some([127, 0, 0, 1])), ("example.onion", None)] {
         let mut stage =
             Stage::of(move |query: &[u8]| found(query, &[wire::alias(&asked(query).0, target)]));
         let question = Question { name: "www.example".parse().expect("a name"), kind: Kind::A };
         let reply = stage.dns.records().ask_from_thread(question).expect("there is room");
-        stage.pass(SECOND);
+        stage.run_for(SECOND);
         let data = outcome(reply).ok().map(|answer| answer.data.clone());
         assert_eq!(data, expected.map(|address| vec![Data::A(address.into())]), "{target}");
-        assert_eq!(stage.seen(0), ["www.example"]);
+        assert_eq!(stage.names_asked(0), ["www.example"]);
     }
 }

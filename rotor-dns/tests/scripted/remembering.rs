@@ -8,78 +8,80 @@ use rotor_sim::Network;
 
 use crate::machine::Served;
 use crate::wire::{self, address, asked, found, name, record, reply};
-use crate::{SECOND, Stage, lasting, none, outcome, right, serve, silent};
+use crate::{
+    SECOND, Stage, answer_with_ttl, negative_answer, outcome, right_answer, serve, silent,
+};
 
 #[test]
-fn what_is_known_is_not_asked_until_its_time_is_over() {
-    let mut stage = Stage::of(right);
+fn a_cached_answer_is_used_until_it_expires() {
+    let mut stage = Stage::of(right_answer);
     for _ in 0..50 {
         assert!(stage.look_up("www.example").is_ok());
     }
-    assert_eq!(stage.seen(0).len(), 1);
-    stage.pass(11 * SECOND);
+    assert_eq!(stage.names_asked(0).len(), 1);
+    stage.run_for(11 * SECOND);
     assert!(stage.look_up("WWW.example.").is_ok());
-    assert_eq!(stage.seen(0), ["www.example"]);
+    assert_eq!(stage.names_asked(0), ["www.example"]);
 }
 
 #[test]
-fn what_is_good_for_no_time_is_asked_each_time() {
-    let mut stage = Stage::of(|query| lasting(query, 0));
+fn an_answer_with_a_zero_ttl_is_not_cached() {
+    let mut stage = Stage::of(|query| answer_with_ttl(query, 0));
     for _ in 0..3 {
         assert!(stage.look_up("www.example").is_ok());
     }
-    assert_eq!(stage.seen(0).len(), 3);
+    assert_eq!(stage.names_asked(0).len(), 3);
 }
 
 #[test]
-fn there_is_none_holds_for_the_less_of_both_times_of_its_authority() {
+fn a_negative_answer_lives_for_the_smaller_of_soa_ttl_and_minimum() {
     for (code, ttl, minimum) in [(3, 3600, 10), (3, 10, 3600), (0, 3600, 10), (0, 10, 3600)] {
-        let mut stage = Stage::of(move |query| none(query, code, ttl, minimum));
+        let mut stage = Stage::of(move |query| negative_answer(query, code, ttl, minimum));
         // Each look takes a second: the last one begins in the tenth.
         for _ in 0..10 {
             let reply = stage.look_up("www.example");
             let is_no_name = matches!(reply, Err(LookupError::NoSuchName(_)));
             assert!(is_no_name == (code == 3) && reply.is_err(), "{code}: {reply:?}");
         }
-        assert_eq!(stage.seen(0).len(), 1, "code {code}, {ttl} s and {minimum} s");
-        stage.pass(SECOND);
+        assert_eq!(stage.names_asked(0).len(), 1, "code {code}, {ttl} s and {minimum} s");
+        stage.run_for(SECOND);
         assert!(stage.look_up("www.example").is_err());
-        assert_eq!(stage.seen(0).len(), 1, "code {code}, {ttl} s and {minimum} s");
+        assert_eq!(stage.names_asked(0).len(), 1, "code {code}, {ttl} s and {minimum} s");
     }
     let mut stage = Stage::of(|query| reply(query, 3, &[], &[]));
     for _ in 0..3 {
         assert!(matches!(stage.look_up("www.example"), Err(LookupError::NoSuchName(_))));
     }
-    assert_eq!(stage.seen(0).len(), 3, "without an authority it is not remembered");
+    assert_eq!(stage.names_asked(0).len(), 3, "without an authority it is not remembered");
 }
 
 #[test]
-fn what_expires_first_makes_room() {
+fn the_reply_that_expires_first_makes_room() {
     let ttl = |query: &[u8]| if asked(query).0 == "short.example" { 20 } else { 600 };
-    let server = serve(move |query| lasting(query, ttl(query)));
+    let server = serve(move |query| answer_with_ttl(query, ttl(query)));
     let mut stage =
         Stage::new(vec![server], ResolvConf::default(), |config| config.cache_bytes_max(1_400));
     for text in ["one.example", "short.example", "two.example"] {
         assert!(stage.look_up(text).is_ok());
     }
-    stage.seen(0);
+    stage.names_asked(0);
     for text in ["one.example", "two.example", "short.example"] {
         assert!(stage.look_up(text).is_ok());
     }
-    assert_eq!(stage.seen(0), ["short.example"]);
+    assert_eq!(stage.names_asked(0), ["short.example"]);
 }
 
 #[test]
-fn what_is_found_by_asking_on_holds_for_the_least_time_of_its_chain() {
+fn a_chain_over_several_queries_lives_for_its_shortest_ttl() {
     let short = |query: &[u8]| {
         let target = name("end.example");
         match asked(query).0.as_str() {
-            "end.example" => lasting(query, 60),
+            "end.example" => answer_with_ttl(query, 60),
             "none.example" => found(
                 query,
                 &[record(&name("none.example"), wire::CNAME, 10, &name("nobody.example"))],
             ),
-            "nobody.example" => none(query, 3, 60, 60),
+            "nobody.example" => negative_answer(query, 3, 60, 60),
             host => found(query, &[record(&name(host), wire::CNAME, 10, &target)]),
         }
     };
@@ -88,47 +90,47 @@ fn what_is_found_by_asking_on_holds_for_the_least_time_of_its_chain() {
         let reply = stage.look_up(text);
         assert_eq!(reply.is_ok(), expected, "{reply:?}");
         assert!(reply.as_ref().map_or(true, |answer| answer.ttl == 10 * SECOND), "{reply:?}");
-        assert_eq!(stage.seen(0).len(), 2);
-        stage.pass(8 * SECOND);
+        assert_eq!(stage.names_asked(0).len(), 2);
+        stage.run_for(8 * SECOND);
         stage.look_up(text).ok();
-        assert!(stage.seen(0).is_empty(), "{text}: known for ten seconds");
-        stage.pass(SECOND);
+        assert!(stage.names_asked(0).is_empty(), "{text}: known for ten seconds");
+        stage.run_for(SECOND);
         assert_eq!(stage.look_up(text).is_ok(), expected);
-        assert_eq!(stage.seen(0).len(), 2, "{text}: and no longer");
+        assert_eq!(stage.names_asked(0).len(), 2, "{text}: and no longer");
     }
 }
 
 #[test]
-fn an_alias_bounds_the_time_of_all_that_is_found_behind_it() {
+fn the_ttl_of_an_alias_limits_the_records_behind_it() {
     let link = |from: &str, ttl, to: &str| record(&name(from), wire::CNAME, ttl, &name(to));
     let mut stage = Stage::of(move |query| match asked(query).0.as_str() {
         "www.example" => found(query, &[link("www.example", 10, "a.example")]),
         "a.example" => found(query, &[link("a.example", 30, "b.example")]),
-        _ => lasting(query, 60),
+        _ => answer_with_ttl(query, 60),
     });
     let answer = stage.look_up("www.example").expect("there is one");
-    assert_eq!((answer.ttl, stage.seen(0).len()), (10 * SECOND, 3));
+    assert_eq!((answer.ttl, stage.names_asked(0).len()), (10 * SECOND, 3));
 }
 
 #[test]
-fn there_is_none_behind_an_alias_holds_no_longer_than_the_alias() {
+fn a_negative_answer_behind_an_alias_expires_with_the_alias() {
     for code in [0, 3] {
         let mut stage = Stage::of(move |query| {
             let target = record(&name("www.example"), wire::CNAME, 10, &name("nobody.example"));
             reply(query, code, &[target], &[wire::authority(3600)])
         });
         assert!(stage.look_up("www.example").is_err());
-        stage.pass(8 * SECOND);
+        stage.run_for(8 * SECOND);
         assert!(stage.look_up("www.example").is_err());
-        assert_eq!(stage.seen(0).len(), 1, "code {code}: known for ten seconds");
-        stage.pass(SECOND);
+        assert_eq!(stage.names_asked(0).len(), 1, "code {code}: known for ten seconds");
+        stage.run_for(SECOND);
         assert!(stage.look_up("www.example").is_err());
-        assert_eq!(stage.seen(0).len(), 1, "code {code}: and no longer");
+        assert_eq!(stage.names_asked(0).len(), 1, "code {code}: and no longer");
     }
 }
 
 #[test]
-fn a_failure_holds_for_a_second_and_longer_each_time_that_it_comes_again() {
+fn a_failure_is_cached_for_a_second_and_longer_when_repeated() {
     let conf = ResolvConf::parse("options attempts:1");
     let failing = || serve(|query| reply(query, 2, &[], &[]));
     let mut stage = Stage::new(vec![failing(), failing()], conf, |config| config);
@@ -138,16 +140,17 @@ fn a_failure_holds_for_a_second_and_longer_each_time_that_it_comes_again() {
             let reply = stage.look_up("www.example");
             assert!(matches!(reply, Err(LookupError::Server(..))), "{reply:?}");
         }
-        assert_eq!((stage.seen(0).len(), stage.seen(1).len()), (1, 1), "{seconds} s");
+        assert_eq!((stage.names_asked(0).len(), stage.names_asked(1).len()), (1, 1), "{seconds} s");
     }
 }
 
 #[test]
-fn a_server_that_is_mended_is_asked_when_the_failure_is_over() {
+fn a_repaired_server_is_asked_after_the_failure_expires() {
     let is_mended = Rc::new(Cell::new(false));
     let mended = is_mended.clone();
-    let server =
-        serve(move |query| if mended.get() { right(query) } else { reply(query, 5, &[], &[]) });
+    let server = serve(
+        move |query| if mended.get() { right_answer(query) } else { reply(query, 5, &[], &[]) },
+    );
     let mut stage = Stage::new(vec![server], ResolvConf::default(), |config| config);
     assert!(stage.look_up("www.example").is_err());
     is_mended.set(true);
@@ -157,17 +160,17 @@ fn a_server_that_is_mended_is_asked_when_the_failure_is_over() {
 }
 
 #[test]
-fn silence_of_all_servers_is_known_and_that_a_lookup_was_short_of_time_is_not() {
+fn silence_of_all_servers_is_cached_but_a_lookup_timeout_is_not() {
     let conf = ResolvConf::parse("options attempts:1 timeout:2");
     let mut stage = Stage::new(vec![silent()], conf.clone(), |config| config);
-    let reply = stage.begin("www.example");
-    stage.pass(2 * SECOND + SECOND / 10);
+    let reply = stage.start_lookup("www.example");
+    stage.run_for(2 * SECOND + SECOND / 10);
     assert!(matches!(outcome(reply), Err(LookupError::Timeout)));
-    let known = stage.begin("www.example");
-    stage.pass(SECOND / 10);
+    let known = stage.start_lookup("www.example");
+    stage.run_for(SECOND / 10);
     assert!(matches!(outcome(known), Err(LookupError::Timeout)));
-    assert_eq!(stage.seen(0).len(), 1);
-    let slow = Served::new(|query, _, _| vec![right(query)]);
+    assert_eq!(stage.names_asked(0).len(), 1);
+    let slow = Served::new(|query, _, _| vec![right_answer(query)]);
     let mut stage = Stage::new(vec![slow], conf, |config| config.lookup_timeout(SECOND / 2));
     stage.sim.set_network(Network::new().latency(SECOND / 3..SECOND * 2 / 5));
     assert!(matches!(stage.look_up("www.example"), Err(LookupError::Timeout)));
@@ -175,20 +178,20 @@ fn silence_of_all_servers_is_known_and_that_a_lookup_was_short_of_time_is_not() 
 }
 
 #[test]
-fn without_a_cache_a_failure_is_not_known_either() {
+fn failures_are_not_cached_without_a_cache() {
     let server = serve(|query| reply(query, 2, &[], &[]));
     let conf = ResolvConf::parse("options attempts:1");
     let mut stage = Stage::new(vec![server], conf, |config| config.cache_bytes_max(0));
     for _ in 0..3 {
         assert!(stage.look_up("www.example").is_err());
     }
-    assert_eq!(stage.seen(0).len(), 3);
+    assert_eq!(stage.names_asked(0).len(), 3);
 }
 
 #[test]
-fn records_that_were_not_asked_for_are_not_remembered() {
+fn unrequested_records_are_not_cached() {
     let mut stage = Stage::of(|query| match asked(query).0.as_str() {
-        "bank.example" => right(query),
+        "bank.example" => right_answer(query),
         host => {
             let forged = address("bank.example", 66);
             let mut message =
@@ -201,5 +204,5 @@ fn records_that_were_not_asked_for_are_not_remembered() {
     assert!(stage.look_up("www.example").is_ok_and(|answer| answer.data.len() == 1));
     let bank = stage.look_up("bank.example").expect("its own");
     assert_eq!(bank.data, [Data::A([192, 0, 2, 1].into())]);
-    assert_eq!(stage.seen(0), ["www.example", "bank.example"]);
+    assert_eq!(stage.names_asked(0), ["www.example", "bank.example"]);
 }
