@@ -11,7 +11,7 @@ use rotor_core::Time;
 use rotor_stream::{Block, Buf, Share};
 
 use crate::body_watch::BodyWatch;
-use crate::collected::Collected;
+use crate::collected::CollectedBytes;
 use crate::h1::body::BodyDecoder;
 use crate::h1::framing::Body;
 use crate::limits::Limits;
@@ -22,22 +22,22 @@ use crate::semantics::trailers::Trailers;
 /// The body of one message, while it is received.
 ///
 /// ```text
-///            announce(body)              ask(mode)                     next(), finish()
-///   Expected ─────────────▶ Announced ─────────────▶ Whole | Decoding ─────────────────▶ Ended
-///                              │                       ▲  │ hold()                        ▲
-///                              │                       └──┘ ask()                         │
-///                              └── no body; nobody wants it: rest(), skip_rest() ─────────┘
+///            announce(body)         start_or_resume(mode)                 next(), finish()
+///   Expected ─────────────▶ Announced ──────────────▶ Whole | Decoding ─────────────────▶ Ended
+///                              │                        ▲  │ hold()                        ▲
+///                              │                        └──┘ start_or_resume()             │
+///                              └── no body; nobody wants it: take_rest(), skip_rest() ─────┘
 /// ```
 pub(crate) struct BodyReceiver {
     body: Body,
     state: State,
-    is_asked: bool,
+    is_requested: bool,
     /// The handler wants no more for now.
     is_held: bool,
     /// The body is stored for the handler, which takes all available blocks at once.
     #[cfg(feature = "body")]
     is_stored: bool,
-    framed: Framed,
+    frame_state: FrameState,
     /// The trailers that the last frame brought, or, after the end of the body, those that its
     /// handler has not been told of yet. Few messages have any, and a stream should stay small, so
     /// they are boxed.
@@ -49,9 +49,9 @@ pub(crate) struct BodyReceiver {
 
 /// What marks the end of the body.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Framed {
+enum FrameState {
     /// The body itself (HTTP/1.1).
-    No,
+    Unframed,
     /// The frames in which it arrives (HTTP/2). The input contains only the bytes of the body, and
     /// more frames will follow.
     Open,
@@ -67,24 +67,24 @@ enum State {
     /// The body of this length is handed over from the input, once it has arrived completely.
     Whole(usize),
     /// Boxed, like the next variant: handlers that wait have received their body, or have none.
-    Decoding(Box<Decoding>),
+    Decoding(Box<DecodingBody>),
     /// With collected bytes that have not been handed over yet.
-    Ended(Option<Box<Collected>>),
+    Ended(Option<Box<CollectedBytes>>),
 }
 
 /// A body that is taken piece by piece.
-struct Decoding {
+struct DecodingBody {
     decoder: BodyDecoder,
     mode: RecvMode,
     /// The bytes that were collected for the handler.
-    collected: Collected,
+    collected: CollectedBytes,
     /// How many bytes may have to be collected at most: the whole body, or a piece.
     collected_max: usize,
 }
 
 /// What can be done with the input.
 #[derive(Debug)]
-pub(crate) enum Received {
+pub(crate) enum ReceiveOutcome {
     /// Nothing before this many bytes are unread in all; with `None`, nothing of the body is
     /// wanted.
     Wait(Option<usize>),
@@ -103,7 +103,7 @@ pub(crate) enum Received {
 }
 
 /// The position of the bytes to hand over. When the handler has got them, pass this to
-/// [`BodyReceiver::handed_over`].
+/// [`BodyReceiver::discard_part`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Nothing,
@@ -118,11 +118,11 @@ impl BodyReceiver {
         BodyReceiver {
             body: Body::Empty,
             state: State::Expected,
-            is_asked: false,
+            is_requested: false,
             is_held: false,
             #[cfg(feature = "body")]
             is_stored: false,
-            framed: Framed::No,
+            frame_state: FrameState::Unframed,
             trailers: None,
             waiting: Share::NONE,
             watch: BodyWatch::NONE,
@@ -133,22 +133,22 @@ impl BodyReceiver {
     /// been checked against the frames by the time that the body ends.
     pub(crate) fn framed(body: Body) -> BodyReceiver {
         let mut receiver = BodyReceiver::announced(body);
-        receiver.framed = match body {
-            Body::Empty => Framed::Ended,
-            _ => Framed::Open,
+        receiver.frame_state = match body {
+            Body::Empty => FrameState::Ended,
+            _ => FrameState::Open,
         };
         receiver
     }
 
     /// Records that the last frame has arrived, and its bytes are in the input.
     pub(crate) fn frames_ended(&mut self, trailers: Trailers) {
-        self.framed = Framed::Ended;
+        self.frame_state = FrameState::Ended;
         self.trailers = (!trailers.is_empty()).then(|| Box::new(trailers));
     }
 
     /// Returns whether the body arrives in frames.
     pub(crate) fn is_framed(&self) -> bool {
-        self.framed != Framed::No
+        self.frame_state != FrameState::Unframed
     }
 
     /// Creates a receiver for the body that a head has announced.
@@ -169,13 +169,13 @@ impl BodyReceiver {
         self.body
     }
 
-    pub(crate) fn is_expected(&self) -> bool {
+    pub(crate) fn awaits_head(&self) -> bool {
         matches!(self.state, State::Expected)
     }
 
     /// Returns whether there is a body that nobody has requested yet.
     #[inline]
-    pub(crate) fn is_unasked(&self) -> bool {
+    pub(crate) fn is_unrequested(&self) -> bool {
         matches!(self.state, State::Announced)
     }
 
@@ -187,14 +187,14 @@ impl BodyReceiver {
 
     /// Returns whether the whole body has arrived on a connection of its own. Whatever arrives next
     /// is another request, or the peer's end.
-    pub(crate) fn is_behind(&self) -> bool {
+    pub(crate) fn has_ended_unframed(&self) -> bool {
         matches!(self.state, State::Ended(_)) && !self.is_framed()
     }
 
     /// Returns whether the handler has requested the body.
     #[cfg(feature = "body")]
-    pub(crate) fn is_asked(&self) -> bool {
-        self.is_asked
+    pub(crate) fn is_requested(&self) -> bool {
+        self.is_requested
     }
 
     /// Continues after [`hold`](BodyReceiver::hold).
@@ -214,7 +214,7 @@ impl BodyReceiver {
     /// # Errors
     ///
     /// `TooLarge`: the announced length is greater than the handler or the limits allow.
-    pub(crate) fn ask(
+    pub(crate) fn start_or_resume(
         &mut self,
         mode: RecvMode,
         now: Time,
@@ -222,7 +222,7 @@ impl BodyReceiver {
     ) -> Result<bool, BodyError> {
         // Even if there is nothing else to do: after `hold` this is the only purpose of the call.
         self.is_held = false;
-        if self.is_expected() || std::mem::replace(&mut self.is_asked, true) {
+        if self.awaits_head() || std::mem::replace(&mut self.is_requested, true) {
             return Ok(false);
         }
         #[cfg(feature = "body")]
@@ -258,10 +258,10 @@ impl BodyReceiver {
                 State::Whole(length as usize)
             }
             (body, mode) => {
-                let body = self.decoded_as(body, bytes_max)?;
+                let body = self.decoder_body(body, bytes_max)?;
                 let decoder = BodyDecoder::new(body, bytes_max, limits)?;
-                let collected = Collected::NOTHING;
-                State::Decoding(Box::new(Decoding { decoder, mode, collected, collected_max }))
+                let collected = CollectedBytes::EMPTY;
+                State::Decoding(Box::new(DecodingBody { decoder, mode, collected, collected_max }))
             }
         };
         Ok(true)
@@ -274,7 +274,7 @@ impl BodyReceiver {
     }
 
     /// Returns how the decoder finds the end: in frames, nothing follows the body.
-    fn decoded_as(&self, body: Body, bytes_max: u64) -> Result<Body, BodyError> {
+    fn decoder_body(&self, body: Body, bytes_max: u64) -> Result<Body, BodyError> {
         match body {
             Body::Length(length) if self.is_framed() && length > bytes_max => {
                 Err(BodyError::TooLarge)
@@ -307,22 +307,22 @@ impl BodyReceiver {
         else {
             return self.framed_trailers();
         };
-        let Decoding { decoder, collected, .. } = *decoding;
+        let DecodingBody { decoder, collected, .. } = *decoding;
         // The handler may live on for long, and needs no room for further pieces.
         self.state = State::Ended((!collected.is_empty()).then(|| Box::new(collected)));
-        match self.framed {
-            Framed::Ended => self.framed_trailers(),
+        match self.frame_state {
+            FrameState::Ended => self.framed_trailers(),
             _ => decoder.into_trailers(),
         }
     }
 
     /// Records that the body has ended, and that its handler must be told so later.
-    pub(crate) fn owe_end(&mut self, trailers: Trailers) {
+    pub(crate) fn set_pending_end(&mut self, trailers: Trailers) {
         self.trailers = Some(Box::new(trailers));
     }
 
     /// Returns the trailers of a body that has ended, if its handler has not been told of the end.
-    pub(crate) fn take_owed_end(&mut self) -> Option<Trailers> {
+    pub(crate) fn take_pending_end(&mut self) -> Option<Trailers> {
         let has_ended = matches!(self.state, State::Ended(_));
         self.trailers.take_if(|_| has_ended).map(|trailers| *trailers)
     }
@@ -333,7 +333,7 @@ impl BodyReceiver {
 
     /// Gives up the body, which nobody wants any more. Returns a decoder for the rest of it, or
     /// `None` if nothing is left.
-    pub(crate) fn rest(&mut self, limits: &Limits) -> Option<BodyDecoder> {
+    pub(crate) fn take_rest(&mut self, limits: &Limits) -> Option<BodyDecoder> {
         let decoder = match std::mem::replace(&mut self.state, State::Ended(None)) {
             State::Expected | State::Ended(_) => return None,
             // This limit allows any length.
@@ -349,10 +349,10 @@ impl BodyReceiver {
     /// it had arrived; if not, it is not known where the next message begins.
     pub(crate) fn skip_rest(&mut self, input: &mut Buf, limits: &Limits) -> bool {
         // Before the head has arrived it is not known whether there is a body.
-        if self.is_expected() {
+        if self.awaits_head() {
             return false;
         }
-        let Some(mut decoder) = self.rest(limits) else { return true };
+        let Some(mut decoder) = self.take_rest(limits) else { return true };
         loop {
             // After invalid framing it is not known where the next message begins.
             let Ok(decoded) = decoder.decode(input) else { return false };
@@ -367,8 +367,8 @@ impl BodyReceiver {
     }
 
     /// Gives the peer this much more time.
-    pub(crate) fn put_off(&mut self, time: Duration) {
-        self.watch.put_off(time);
+    pub(crate) fn extend_deadline(&mut self, time: Duration) {
+        self.watch.extend_deadline(time);
     }
 
     /// Returns the time by which more of the body must have arrived, of which `unread` bytes are in

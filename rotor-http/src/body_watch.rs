@@ -44,7 +44,7 @@ impl BodyWatch {
     }
 
     /// Gives the peer this much more time.
-    pub(crate) fn put_off(&mut self, time: Duration) {
+    pub(crate) fn extend_deadline(&mut self, time: Duration) {
         self.watch.put_off(time);
     }
 
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn time_in_which_we_take_nothing_in_does_not_count() {
+    fn time_in_which_no_input_is_taken_does_not_count() {
         let limits = Limits::new().body_grace(Duration::from_secs(5)).body_rate_min(1);
         let mut watch = BodyWatch::begin(&limits, second(0));
         assert_eq!(watch.deadline(), second(5));
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_come_is_counted_once_and_buys_no_more_than_the_grace() {
+    fn each_byte_counts_once_and_gains_no_more_than_the_grace() {
         let limits = Limits::new().body_grace(Duration::from_secs(5)).body_rate_min(100);
         let mut watch = BodyWatch::begin(&limits, second(0));
         for now in 1..4 {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rate_and_before_it_was_asked_for_a_body_is_never_late() {
+    fn a_body_without_a_rate_or_not_yet_requested_is_never_late() {
         let limits = Limits::new().body_rate_min(0);
         let mut watch = BodyWatch::begin(&limits, second(0));
         watch.update(1, false, &limits, second(1_000));

@@ -52,7 +52,7 @@ impl<D, F> Flow<D, F> {
 
     /// Makes this step next if there may be more to do; otherwise returns the flow unchanged.
     #[inline]
-    pub(crate) fn and_again(self, step: impl FnOnce() -> Flow<D, F>) -> Flow<D, F> {
+    pub(crate) fn on_again(self, step: impl FnOnce() -> Flow<D, F>) -> Flow<D, F> {
         match self {
             Flow::Again => step(),
             flow => flow,
@@ -78,13 +78,13 @@ enum Input {
     /// A poll of the socket, for bytes that have arrived by now, if any.
     Poll,
     /// What was waited for before, with the same condition for the output.
-    AsBefore,
+    Unchanged,
 }
 
 impl Wait {
     /// Waits for what was waited for before, until the same deadline.
-    pub(crate) const AS_BEFORE: Wait =
-        Wait { input: Input::AsBefore, flush: None, deadline: Deadline::Keep };
+    pub(crate) const UNCHANGED: Wait =
+        Wait { input: Input::Unchanged, flush: None, deadline: Deadline::Keep };
 
     /// Waits for this many unread bytes in all; with `None`, for no input at all.
     #[inline]
@@ -131,7 +131,7 @@ impl Wait {
             Input::None => intent.sleep(),
             Input::Poll => intent.poll(),
             // Nothing may be added: only the stream knows what was waited for.
-            Input::AsBefore => return intent.keep().with(self.deadline),
+            Input::Unchanged => return intent.keep().with(self.deadline),
         };
         let waiting = match self.flush {
             Some(left) => waiting.or_flush(left),
@@ -150,8 +150,8 @@ mod tests {
     type Step = Flow<char, &'static str>;
 
     #[test]
-    fn a_batch_ends_with_the_first_step_that_is_not_again_or_leaves_the_rest_for_later() {
-        let wait = Flow::Wait(Wait::AS_BEFORE);
+    fn a_batch_ends_at_the_first_other_flow_or_at_its_limit() {
+        let wait = Flow::Wait(Wait::UNCHANGED);
         for (agains, last, ended, steps) in [
             (0, Flow::Done('d'), Flow::Done('d'), 1),
             (1, Flow::Fail("f"), Flow::Fail("f"), 2),
@@ -170,13 +170,13 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_next_is_done_if_there_may_be_more_to_do() {
-        let wait = Flow::Wait(Wait::AS_BEFORE);
+    fn the_next_step_is_made_only_after_again() {
+        let wait = Flow::Wait(Wait::UNCHANGED);
         for (first, is_made) in
             [(Flow::Again, true), (wait, false), (Flow::Done('d'), false), (Flow::Fail("f"), false)]
         {
             let mut made = false;
-            let flow: Step = first.and_again(|| {
+            let flow: Step = first.on_again(|| {
                 made = true;
                 Flow::Done('n')
             });
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_told_to_wait_for_just_that() {
+    fn a_wait_becomes_the_matching_intent() {
         let at = Deadline::At(Time::from_nanos(7));
         let of = || Intent::of(());
         for (wait, intent) in [
@@ -197,7 +197,7 @@ mod tests {
             (Wait::input(Some(3), at).or_flush(Some(0)), of().bytes(3).or_flush(0).with(at)),
             (Wait::input(Some(3), at).or_flush(None), of().bytes(3).with(at)),
             (Wait::poll(Deadline::Keep), of().poll().keep_deadline()),
-            (Wait::AS_BEFORE, of().keep().keep_deadline()),
+            (Wait::UNCHANGED, of().keep().keep_deadline()),
         ] {
             assert_eq!(format!("{:?}", wait.intent(())), format!("{intent:?}"), "{wait:?}");
         }

@@ -69,16 +69,16 @@ impl FrameOutput {
     /// # Errors
     ///
     /// The window is too large: the peer's fault, which ends the connection.
-    pub(crate) fn grow(&mut self, octets: u32) -> Result<bool, Violation> {
+    pub(crate) fn grow(&mut self, bytes: u32) -> Result<bool, Violation> {
         let was_shut = self.window.credit() == 0;
-        self.window.change_or_fail_connection(i64::from(octets))?;
+        self.window.change_or_fail_connection(i64::from(bytes))?;
         Ok(was_shut)
     }
 
     /// Takes bytes of DATA that were written from the window, which must allow them.
     #[inline]
-    pub(crate) fn take(&mut self, octets: usize) {
-        self.window.take(octets);
+    pub(crate) fn take(&mut self, bytes: usize) {
+        self.window.take(bytes);
     }
 
     /// Returns the encoder for the next block. A block that is not written must be [taken
@@ -90,7 +90,7 @@ impl FrameOutput {
 
     /// Returns whether the block that was just encoded may be written now. If not, it has been
     /// taken back.
-    pub(crate) fn fits(&mut self, block: &[u8], room: usize, output: &Output) -> bool {
+    pub(crate) fn fits_or_take_back(&mut self, block: &[u8], room: usize, output: &Output) -> bool {
         let fits = output.is_empty() || block.len() + FRAME_HEADER_BYTES <= room;
         if !fits {
             self.encoder.discard_block();
@@ -119,7 +119,7 @@ impl FrameOutput {
     /// is no room for the trailers.
     pub(crate) fn put_end(
         &mut self,
-        Trailing { waiting, trailers, block }: Trailing<'_>,
+        TrailerOutput { waiting, trailers, block }: TrailerOutput<'_>,
         stream: u32,
         room: usize,
         output: &mut Output,
@@ -129,7 +129,7 @@ impl FrameOutput {
             return true;
         }
         encode_trailers(waiting.front(), &mut self.encoder, block);
-        if !self.fits(block, room, output) {
+        if !self.fits_or_take_back(block, room, output) {
             return false;
         }
         waiting.discard(trailers);
@@ -139,29 +139,38 @@ impl FrameOutput {
 
     /// Writes one DATA frame, as large as the windows and the room allow.
     #[inline(always)]
-    pub(crate) fn put_data(&mut self, data: Data<'_>, room: usize, output: &mut Output) -> PutData {
+    pub(crate) fn put_data(
+        &mut self,
+        data: Data<'_>,
+        room: usize,
+        output: &mut Output,
+    ) -> DataOutcome {
         let Data { stream, body, left, is_all, window } = data;
         let allowed = left.min(PAYLOAD_BYTES_MAX).min(window.credit()).min(self.window.credit());
         if allowed == 0 {
-            return PutData::NoWindow;
+            return DataOutcome::NoWindow;
         }
-        let octets = allowed.min(room.saturating_sub(FRAME_HEADER_BYTES));
-        if octets < allowed.min(CUT_MIN) {
-            return PutData::NoRoom;
+        let bytes = allowed.min(room.saturating_sub(FRAME_HEADER_BYTES));
+        if bytes < allowed.min(SPLIT_MIN) {
+            return DataOutcome::NoRoom;
         }
-        let is_end = is_all && octets == left;
+        let is_end = is_all && bytes == left;
         let flags = if is_end { flag::END_STREAM } else { 0 };
-        put(output, &frame_header(octets, kind::DATA, flags, stream));
-        let moved = body.move_to(output, octets);
-        debug_assert!(moved.is_ok_and(|moved| moved == octets), "as many as there are");
-        window.take(octets);
-        self.window.take(octets);
-        PutData::Sent(SentData { octets, is_end, is_credited: octets == left || octets >= CUT_MIN })
+        put(output, &frame_header(bytes, kind::DATA, flags, stream));
+        let moved = body.move_to(output, bytes);
+        debug_assert!(moved.is_ok_and(|moved| moved == bytes), "as many as there are");
+        window.take(bytes);
+        self.window.take(bytes);
+        DataOutcome::Sent(SentData {
+            bytes,
+            is_end,
+            is_credited: bytes == left || bytes >= SPLIT_MIN,
+        })
     }
 }
 
 /// What is sent after a body.
-pub(crate) struct Trailing<'a> {
+pub(crate) struct TrailerOutput<'a> {
     /// The output in which the trailers wait, at the front.
     pub(crate) waiting: &'a mut Output,
     /// The number of their bytes.
@@ -171,7 +180,7 @@ pub(crate) struct Trailing<'a> {
 }
 
 /// No frame of fewer bytes is written only because there is no room for more.
-pub(crate) const CUT_MIN: usize = 1024;
+pub(crate) const SPLIT_MIN: usize = 1024;
 
 /// The part of a body to send.
 pub(crate) struct Data<'a> {
@@ -187,7 +196,7 @@ pub(crate) struct Data<'a> {
 
 /// The outcome of [`FrameOutput::put_data`].
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) enum PutData {
+pub(crate) enum DataOutcome {
     Sent(SentData),
     /// Another stream has used the rest of the connection's window. This stream returns to the
     /// schedule once there is more.
@@ -198,7 +207,7 @@ pub(crate) enum PutData {
 /// A DATA frame that was written.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct SentData {
-    pub(crate) octets: usize,
+    pub(crate) bytes: usize,
     /// Whether it has ended the stream.
     pub(crate) is_end: bool,
     /// Whether the peer gets an allowance of control frames for it. It does not for small pieces
@@ -232,7 +241,7 @@ mod tests {
         waiting.write_all(b"X: y\r\nZ: w\r\n").expect("it is open");
         put(&mut output, b"before");
         let mut end = |waiting: &mut Output, trailers, room, output: &mut Output| {
-            frames.put_end(Trailing { waiting, trailers, block: &mut block }, 5, room, output)
+            frames.put_end(TrailerOutput { waiting, trailers, block: &mut block }, 5, room, output)
         };
         // A literal name, a literal value, and what each begins with; the header of the frame.
         let needed = 2 * 5 + FRAME_HEADER_BYTES;
@@ -249,9 +258,9 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_was_smaller_for_a_moment_is_acknowledged() {
+    fn a_temporarily_smaller_table_is_acknowledged() {
         // RFC 7541 §4.2: the smallest of several sizes has to be signalled, though the last counts.
-        let size = |octets: u32| [&[0, 1][..], &octets.to_be_bytes()].concat();
+        let size = |bytes: u32| [&[0, 1][..], &bytes.to_be_bytes()].concat();
         for (sizes, expected) in [
             (vec![size(4096)], &b""[..]),
             (vec![size(100)], &[0x20]),
@@ -267,15 +276,15 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_without_trailers_ends_by_an_empty_data_whatever_the_room() {
+    fn a_stream_without_trailers_ends_with_an_empty_data_frame_in_any_room() {
         let (mut waiting, mut output, mut block) = (Output::new(), Output::new(), Vec::new());
-        let trailing = Trailing { waiting: &mut waiting, trailers: 0, block: &mut block };
+        let trailing = TrailerOutput { waiting: &mut waiting, trailers: 0, block: &mut block };
         assert!(FrameOutput::new().put_end(trailing, 5, 0, &mut output));
         assert_eq!(output.front(), frame_header(0, kind::DATA, flag::END_STREAM, 5));
     }
 
     #[test]
-    fn a_block_is_cut_into_frames_of_the_peers_size() {
+    fn a_block_is_split_into_frames_of_the_peers_maximum_size() {
         let mut frames = FrameOutput::new();
         let (size, ends, whole) = (1 << 14, flag::END_STREAM, flag::END_HEADERS);
         for (len, cut) in [
@@ -315,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_does_not_fit_is_taken_back_and_an_empty_output_takes_any() {
+    fn a_block_that_does_not_fit_is_taken_back_unless_the_output_is_empty() {
         let (mut frames, mut output) = (FrameOutput::new(), Output::new());
         // A smaller table, which the next block has to acknowledge.
         assert_eq!(frames.apply(&[0, 1, 0, 0, 0, 0]), Ok(0));
@@ -326,7 +335,7 @@ mod tests {
             let mut block = Vec::new();
             frames.encoder().start_block(&mut block);
             assert_eq!(block, [0x20], "it was taken back before, or not written");
-            assert_eq!(frames.fits(&block, room, &output), fits, "{room}");
+            assert_eq!(frames.fits_or_take_back(&block, room, &output), fits, "{room}");
             if is_empty {
                 frames.encoder().discard_block();
             }
@@ -334,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_of_the_connection_grows_and_says_whether_it_was_shut() {
+    fn growing_the_connection_window_reports_whether_it_was_empty() {
         let mut frames = FrameOutput::new();
         assert_eq!(frames.grow(1), Ok(false));
         frames.take(65_536);
@@ -350,29 +359,29 @@ mod tests {
         assert_eq!(frames.stream_window().credit(), 7);
     }
 
-    /// Puts a frame of a body of `len` octets. Returns what became of it, what is left of both
+    /// Puts a frame of a body of `len` bytes. Returns what became of it, what is left of both
     /// windows, and what was written.
     fn data(
         len: usize,
         windows: (u32, u32),
         room: usize,
         is_all: bool,
-    ) -> (PutData, usize, usize, Vec<u8>) {
+    ) -> (DataOutcome, usize, usize, Vec<u8>) {
         let (mut body, mut output) = (Output::new(), Output::new());
         body.write_all(&vec![b'x'; len]).expect("it is open");
         let mut window = SendWindow::new(windows.0);
         let mut frames = FrameOutput { window: SendWindow::new(windows.1), ..FrameOutput::new() };
         let data = Data { stream: 7, body: &mut body, left: len, is_all, window: &mut window };
         let put = frames.put_data(data, room, &mut output);
-        let octets = if let PutData::Sent(sent) = &put { sent.octets } else { 0 };
-        assert_eq!(body.len(), len - octets);
+        let bytes = if let DataOutcome::Sent(sent) = &put { sent.bytes } else { 0 };
+        assert_eq!(body.len(), len - bytes);
         (put, window.credit(), frames.window.credit(), output.front().to_vec())
     }
 
     #[test]
-    fn data_is_as_large_as_what_is_there_both_windows_and_the_room_allow() {
+    fn a_data_frame_is_limited_by_the_body_both_windows_and_the_room() {
         let sent =
-            |octets, is_end, is_credited| PutData::Sent(SentData { octets, is_end, is_credited });
+            |bytes, is_end, is_credited| DataOutcome::Sent(SentData { bytes, is_end, is_credited });
         let most = 1 << 16;
         let payload = PAYLOAD_BYTES_MAX;
         let header = FRAME_HEADER_BYTES;
@@ -386,28 +395,28 @@ mod tests {
             (2000, (1024, most), 5000, true, sent(1024, false, true)),
             (payload, (most, most), payload + header, true, sent(payload, true, true)),
             (payload + 1, (most, most), 2 * payload, true, sent(payload, false, true)),
-            (10, (0, 100), 100, true, PutData::NoWindow),
-            (10, (100, 0), 100, true, PutData::NoWindow),
-            (10, (0, 0), 0, true, PutData::NoWindow),
+            (10, (0, 100), 100, true, DataOutcome::NoWindow),
+            (10, (100, 0), 100, true, DataOutcome::NoWindow),
+            (10, (0, 0), 0, true, DataOutcome::NoWindow),
             (10, (100, 100), 10 + header, true, sent(10, true, true)),
-            (10, (100, 100), 9 + header, true, PutData::NoRoom),
-            (10, (100, 100), 0, true, PutData::NoRoom),
-            (2000, (most, most), CUT_MIN + header, true, sent(CUT_MIN, false, true)),
-            (2000, (most, most), CUT_MIN - 1 + header, true, PutData::NoRoom),
+            (10, (100, 100), 9 + header, true, DataOutcome::NoRoom),
+            (10, (100, 100), 0, true, DataOutcome::NoRoom),
+            (2000, (most, most), SPLIT_MIN + header, true, sent(SPLIT_MIN, false, true)),
+            (2000, (most, most), SPLIT_MIN - 1 + header, true, DataOutcome::NoRoom),
         ] {
             let case = (len, windows, room, is_all);
             let (put, window, shared, frame) = data(len, windows, room, is_all);
             assert_eq!(put, expected, "{case:?}");
-            let PutData::Sent(SentData { octets, is_end, .. }) = put else {
+            let DataOutcome::Sent(SentData { bytes, is_end, .. }) = put else {
                 assert!(frame.is_empty(), "{case:?}");
                 assert_eq!((window, shared), (windows.0 as usize, windows.1 as usize), "{case:?}");
                 continue;
             };
-            let left = (windows.0 as usize - octets, windows.1 as usize - octets);
+            let left = (windows.0 as usize - bytes, windows.1 as usize - bytes);
             assert_eq!((window, shared), left, "{case:?}");
             let ends = if is_end { flag::END_STREAM } else { 0 };
-            assert_eq!(frame.len(), header + octets, "{case:?}");
-            assert_eq!(frame[..header], frame_header(octets, kind::DATA, ends, 7), "{case:?}");
+            assert_eq!(frame.len(), header + bytes, "{case:?}");
+            assert_eq!(frame[..header], frame_header(bytes, kind::DATA, ends, 7), "{case:?}");
         }
     }
 }

@@ -172,26 +172,25 @@ impl Limits {
     /// arrive: one second, or the grace if that is less.
     pub(crate) fn body_step(&self) -> (u64, Duration) {
         let time = self.body_grace.min(Duration::from_secs(1));
-        (octets_in(self.body_rate_min, time), time)
+        (bytes_in(self.body_rate_min, time), time)
     }
 
     /// Returns how many bytes a peer must send at least in this time, while it sends a body.
     #[cfg_attr(not(feature = "http2"), expect(dead_code, reason = "of settings"))]
-    pub(crate) fn body_octets_in(&self, time: Duration) -> u64 {
-        octets_in(self.body_rate_min, time)
+    pub(crate) fn body_bytes_in(&self, time: Duration) -> u64 {
+        bytes_in(self.body_rate_min, time)
     }
 
     /// Returns how many bytes of a response a peer must take in each `response_grace`.
     pub(crate) fn response_step(&self) -> usize {
-        usize::try_from(octets_in(self.response_rate_min, self.response_grace))
-            .unwrap_or(usize::MAX)
+        usize::try_from(bytes_in(self.response_rate_min, self.response_grace)).unwrap_or(usize::MAX)
     }
 }
 
 /// Returns how many bytes this rate makes in this time: at least one, unless the rate is 0.
-fn octets_in(rate: u64, time: Duration) -> u64 {
-    let octets = u128::from(rate).saturating_mul(time.as_millis()) / 1000;
-    u64::try_from(octets).unwrap_or(u64::MAX).max(u64::from(rate > 0))
+fn bytes_in(rate: u64, time: Duration) -> u64 {
+    let bytes = u128::from(rate).saturating_mul(time.as_millis()) / 1000;
+    u64::try_from(bytes).unwrap_or(u64::MAX).max(u64::from(rate > 0))
 }
 
 impl Default for Limits {
@@ -205,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_is_a_step_and_a_time_and_none_is_none() {
+    fn a_rate_becomes_a_number_of_bytes_and_a_time() {
         let second = Duration::from_secs(1);
         for (rate, grace, expected) in [
             (1024, second * 5, (1024, second)),

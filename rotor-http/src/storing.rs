@@ -1,4 +1,4 @@
-//! `Storing`: a body that is stored as one value, for a handler of a server or a client.
+//! `BodyStorer`: a body that is stored as one value, for a handler of a server or a client.
 
 use std::sync::Arc;
 
@@ -12,44 +12,44 @@ use crate::recv_mode::RecvMode;
 use crate::semantics::error::BodyError;
 
 /// A body that is being stored, and what its exchange has to remember of it.
-pub(crate) struct Storing {
+pub(crate) struct BodyStorer {
     collector: Collector,
     /// The handler wants no more for now, whatever the state of the disk.
     pub(crate) is_held_by_handler: bool,
     /// The peer has not been told yet to send the body (100 Continue).
-    pub(crate) owes_continue: bool,
+    pub(crate) is_continue_pending: bool,
 }
 
 /// The limits of a body that its handler wants stored.
 #[derive(Clone, Copy)]
-pub(crate) struct Wanted {
+pub(crate) struct StoreLimits {
     ram_max: usize,
     max: u64,
 }
 
-impl Wanted {
-    pub(crate) fn of(mode: RecvMode) -> Option<Wanted> {
+impl StoreLimits {
+    pub(crate) fn of(mode: RecvMode) -> Option<StoreLimits> {
         match mode {
-            RecvMode::Stored { ram_max, max } => Some(Wanted { ram_max, max }),
+            RecvMode::Stored { ram_max, max } => Some(StoreLimits { ram_max, max }),
             _ => None,
         }
     }
 }
 
-impl Storing {
+impl BodyStorer {
     /// Begins to store a body of which nothing has been taken yet.
     ///
     /// # Errors
     ///
     /// `TooLarge` if the announced length is; `NoRoom` if the quota of all bodies is used up.
     pub(crate) fn begin<C>(
-        wanted: Wanted,
+        wanted: StoreLimits,
         announced: Body,
         spool: Option<&Spool>,
         limits: &Limits,
         memory: &Arc<BytesHeld>,
         scope: &Scope<'_, C>,
-    ) -> Result<Storing, BodyError> {
+    ) -> Result<BodyStorer, BodyError> {
         let in_memory_max = usize::try_from(limits.buffered_body_bytes_max).unwrap_or(usize::MAX);
         let expected = Expected {
             ram_max: wanted.ram_max.min(in_memory_max),
@@ -61,12 +61,12 @@ impl Storing {
             },
             memory: memory.clone(),
         };
-        let collector = Collector::begin(spool, expected, scope).map_err(not_stored)?;
-        Ok(Storing { collector, is_held_by_handler: false, owes_continue: false })
+        let collector = Collector::begin(spool, expected, scope).map_err(to_body_error)?;
+        Ok(BodyStorer { collector, is_held_by_handler: false, is_continue_pending: false })
     }
 
     /// Returns whether the peer has to wait.
-    pub(crate) fn holds(&self) -> bool {
+    pub(crate) fn must_hold(&self) -> bool {
         self.is_held_by_handler || !self.collector.takes_more()
     }
 
@@ -76,7 +76,7 @@ impl Storing {
     }
 
     /// Adds the next part of the body; `is_end` if it is the last one.
-    pub(crate) fn came<C>(
+    pub(crate) fn add_blocks<C>(
         &mut self,
         blocks: Vec<Block>,
         is_end: bool,
@@ -84,23 +84,23 @@ impl Storing {
     ) -> Result<Progress, BodyError> {
         let mut progress = Progress::Hold;
         for block in blocks {
-            progress = self.collector.add(block, scope).map_err(not_stored)?;
+            progress = self.collector.add(block, scope).map_err(to_body_error)?;
         }
         if is_end {
-            progress = self.collector.end(scope).map_err(not_stored)?;
+            progress = self.collector.end(scope).map_err(to_body_error)?;
         }
         Ok(progress)
     }
 
     /// Continues after the machine was woken, perhaps by a thread that has written something.
     pub(crate) fn poll<C>(&mut self, scope: &Scope<'_, C>) -> Result<Progress, BodyError> {
-        self.collector.poll(scope).map_err(not_stored)
+        self.collector.poll(scope).map_err(to_body_error)
     }
 }
 
 /// Logs a failure for which the peer is not responsible, and returns what the peer is told.
-fn not_stored(error: SpoolError) -> BodyError {
-    let (told, cause) = match &error {
+fn to_body_error(error: SpoolError) -> BodyError {
+    let (reported, cause) = match &error {
         SpoolError::TooLarge => return BodyError::TooLarge,
         SpoolError::NoRoom => return BodyError::NoRoom,
         SpoolError::DiskFull(cause) => (BodyError::DiskFull, cause.to_string()),
@@ -110,5 +110,5 @@ fn not_stored(error: SpoolError) -> BodyError {
         _ => (BodyError::Disk, String::new()),
     };
     log::warn!("a body is not stored: {error}: {cause}");
-    told
+    reported
 }

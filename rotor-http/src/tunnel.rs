@@ -3,9 +3,9 @@
 //! clients.
 //!
 //! ```text
-//!   agreed ─▶ Waits ◀──▶ Again ─▶ Done ─▶ all sent, then END_STREAM ─▶ (none)
-//!               │                         input that still arrives is dropped
-//!               └─ RST_STREAM, failed, panicked, late: RST_STREAM(CANCEL | INTERNAL_ERROR)
+//!   agreed ─▶ Waiting ◀──▶ Again ─▶ Done ─▶ all sent, then END_STREAM ─▶ (none)
+//!                │                          input that still arrives is dropped
+//!                └─ RST_STREAM, failed, panicked, late: RST_STREAM(CANCEL | INTERNAL_ERROR)
 //! ```
 
 use std::any::type_name;
@@ -28,7 +28,7 @@ pub(crate) struct Tunnel<P> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Progress {
     /// The protocol waits for something to happen.
-    Waits,
+    Waiting,
     /// There is more to do once others had their turn.
     Again,
     /// The protocol is done; the rest of its output must be sent.
@@ -47,7 +47,7 @@ pub(crate) enum Event {
     Wakeup,
     /// The loop drains, until this time.
     Draining(Time),
-    /// The time that [`until`](Tunnel::until) has returned has come.
+    /// The time that [`wake_time`](Tunnel::wake_time) has returned has come.
     Due,
 }
 
@@ -57,7 +57,7 @@ impl<P: Protocol> Tunnel<P> {
     /// # Errors
     ///
     /// The code with which the stream must be reset.
-    pub(crate) fn begin(
+    pub(crate) fn start(
         seed: P::Seed,
         input: Buf,
         is_secure: bool,
@@ -65,12 +65,12 @@ impl<P: Protocol> Tunnel<P> {
         scope: &mut Scope<'_, P::Context>,
     ) -> Result<Box<Tunnel<P>>, ErrorCode> {
         let begun = scope.guard(|scope| Layered::begin(seed, input, is_secure, within, scope));
-        let (layered, ran) = begun.map_err(|panicked| note_panic::<P>(&panicked))?;
-        let mut tunnel = Box::new(Tunnel { layered, progress: Progress::Waits });
-        tunnel.follow(ran, scope)?;
+        let (layered, ran) = begun.map_err(|panicked| log_panic::<P>(&panicked))?;
+        let mut tunnel = Box::new(Tunnel { layered, progress: Progress::Waiting });
+        tunnel.record_progress(ran, scope)?;
         if let Some(until) = scope.draining_until() {
             // The tunnel did not exist yet when the others were told.
-            tunnel.tell(Event::Draining(until), scope)?;
+            tunnel.notify(Event::Draining(until), scope)?;
         }
         Ok(tunnel)
     }
@@ -80,7 +80,7 @@ impl<P: Protocol> Tunnel<P> {
     /// # Errors
     ///
     /// The tunnel has ended and must be dropped; the stream must be reset with this code.
-    pub(crate) fn tell(
+    pub(crate) fn notify(
         &mut self,
         event: Event,
         scope: &mut Scope<'_, P::Context>,
@@ -94,26 +94,30 @@ impl<P: Protocol> Tunnel<P> {
             Event::Due if is_again => layered.pass(scope),
             Event::Due => layered.timeout(scope),
         });
-        let ran = ran.map_err(|panicked| note_panic::<P>(&panicked))?;
-        self.follow(ran, scope)
+        let ran = ran.map_err(|panicked| log_panic::<P>(&panicked))?;
+        self.record_progress(ran, scope)
     }
 
     /// Tells the protocol that the stream has ended. This is the last call, in the scope of the
     /// stream's part.
-    pub(crate) fn lost(self, kind: ErrorKind, scope: &mut Scope<'_, P::Context>) {
+    pub(crate) fn stream_lost(self, kind: ErrorKind, scope: &mut Scope<'_, P::Context>) {
         let lost = scope.guard(|scope| self.layered.lost(Fatal::Reset(kind.into()), scope));
         if let Err(panicked) = lost {
-            note_panic::<P>(&panicked);
+            log_panic::<P>(&panicked);
         }
     }
 
-    fn follow(&mut self, ran: Ran, scope: &Scope<'_, P::Context>) -> Result<(), ErrorCode> {
+    fn record_progress(
+        &mut self,
+        ran: Ran,
+        scope: &Scope<'_, P::Context>,
+    ) -> Result<(), ErrorCode> {
         self.progress = match ran {
-            Ran::Waits => Progress::Waits,
+            Ran::Waits => Progress::Waiting,
             Ran::Again => Progress::Again,
             Ran::Done => Progress::Done,
             Ran::Failed(error) => {
-                note_failure(error, scope);
+                log_failure(error, scope);
                 // RFC 8441 §5: CANCEL corresponds to the reset of a TCP connection.
                 return Err(ErrorCode::Cancel);
             }
@@ -122,12 +126,12 @@ impl<P: Protocol> Tunnel<P> {
     }
 
     /// Returns when [`Event::Due`] must be passed.
-    pub(crate) fn until(&self, now: Time) -> Time {
+    pub(crate) fn wake_time(&self, now: Time) -> Time {
         if self.progress == Progress::Again { now } else { self.layered.deadline() }
     }
 
     /// Gives the peer time until then, because other streams go first.
-    pub(crate) fn excuse(&mut self, until: Time) {
+    pub(crate) fn exempt_until(&mut self, until: Time) {
         self.layered.excuse(until);
     }
 
@@ -141,7 +145,7 @@ impl<P: Protocol> Tunnel<P> {
         self.layered.output()
     }
 
-    /// Adds input; call `tell` with [`Event::Pass`] or the end afterwards.
+    /// Adds input; call `notify` with [`Event::Pass`] or the end afterwards.
     pub(crate) fn extend(&mut self, data: &[u8]) {
         // Otherwise nobody would read it.
         if !self.is_done() {
@@ -163,26 +167,26 @@ impl<P: Protocol> Tunnel<P> {
     /// input, it is 0, however long the input is: the protocol's own limit applies then. If only
     /// the protocol's share of the event is used up, the input may contain many times what it waits
     /// for.
-    pub(crate) fn untaken(&mut self) -> usize {
-        let waits_for_more = self.progress == Progress::Waits && self.layered.wants_input();
+    pub(crate) fn unreleased_bytes(&mut self) -> usize {
+        let waits_for_more = self.progress == Progress::Waiting && self.layered.wants_input();
         if waits_for_more { 0 } else { self.layered.input().len() }
     }
 }
 
-fn note_panic<P>(panicked: &Panicked) -> ErrorCode {
+fn log_panic<P>(panicked: &Panicked) -> ErrorCode {
     log::error!("the protocol {} on a stream {panicked}", type_name::<P>());
     ErrorCode::InternalError
 }
 
-fn note_failure<C>(error: Option<BoxError>, scope: &Scope<'_, C>) {
+fn log_failure<C>(error: Option<BoxError>, scope: &Scope<'_, C>) {
     if let Some(error) = error {
-        let (level, error) = (level_of(&*error), with_causes(&*error));
+        let (level, error) = (log_level(&*error), with_causes(&*error));
         log::log!(level, "machine {}: a protocol on a stream has failed: {error}", scope.token());
     }
 }
 
 /// A failure that a client can cause on any number of streams is not an error of ours.
-fn level_of(error: &(dyn Error + 'static)) -> Level {
+fn log_level(error: &(dyn Error + 'static)) -> Level {
     match error.downcast_ref::<StreamError>() {
         Some(error) if error.is_peers_doing() => Level::Debug,
         _ => Level::Error,
@@ -196,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_peer_has_done_is_no_error_of_ours() {
+    fn failures_caused_by_the_peer_are_logged_at_debug_level() {
         let socket = || std::io::Error::from(ErrorKind::Other);
         for (error, level) in [
             (BoxError::from(StreamError::Exception(Exception::EndOfStream)), Level::Debug),
@@ -208,7 +212,7 @@ mod tests {
             (socket().into(), Level::Error),
             ("as it says".into(), Level::Error),
         ] {
-            assert_eq!(level_of(&*error), level, "{error:?}");
+            assert_eq!(log_level(&*error), level, "{error:?}");
         }
     }
 }

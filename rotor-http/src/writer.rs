@@ -29,11 +29,11 @@ impl Writer<'_> {
     }
 
     pub(crate) fn push_block(&mut self, block: Block) {
-        ended(self.0.push_block(block));
+        check_written(self.0.push_block(block));
     }
 
     pub(crate) fn push_file(&mut self, file: Arc<File>, offset: u64, count: usize) {
-        ended(self.0.push_file(file, offset, count));
+        check_written(self.0.push_file(file, offset, count));
     }
 
     /// Appends a body: its blocks are shared, a file is sent by the kernel.
@@ -47,13 +47,13 @@ impl Writer<'_> {
         }
         body.blocks().for_each(|block| self.push_block(block.clone()));
         if !body.is_in_memory() {
-            self.push_read(body);
+            self.push_by_reading(body);
         }
     }
 
     /// Reads a spool's file that is in memory, which only tests have.
     #[cfg(feature = "body")]
-    fn push_read(&mut self, body: &rotor_body::Body) {
+    fn push_by_reading(&mut self, body: &rotor_body::Body) {
         let mut bytes = Vec::new();
         let read = std::io::Read::read_to_end(&mut body.reader(), &mut bytes);
         debug_assert!(read.is_ok(), "memory can be read");
@@ -64,18 +64,18 @@ impl Writer<'_> {
 impl Sink for Writer<'_> {
     #[inline]
     fn put(&mut self, bytes: &[u8]) {
-        ended(self.0.write_all(bytes));
+        check_written(self.0.write_all(bytes));
     }
 
     #[inline(always)]
     fn put_all(&mut self, pieces: &[&[u8]]) {
-        ended(self.0.write_pieces(pieces));
+        check_written(self.0.write_pieces(pieces));
     }
 }
 
 /// Checks a write in debug builds. The output refuses bytes only after the connection has ended it,
 /// and from then on no handler is called.
 #[inline]
-fn ended(result: std::io::Result<()>) {
+fn check_written(result: std::io::Result<()>) {
     debug_assert!(result.is_ok(), "a message was written after the end of the output");
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rotor_stream::{Block, Buf, BytesHeld, NoRoom};
 
-use super::{BodyReceiver, Framed, Part, Received, State};
+use super::{BodyReceiver, FrameState, Part, ReceiveOutcome, State};
 use crate::limits::Limits;
 use crate::recv_mode::RecvMode;
 use crate::semantics::error::BodyError;
@@ -24,39 +24,40 @@ impl BodyReceiver {
         input: &mut Buf,
         limits: &Limits,
         total: &Arc<BytesHeld>,
-    ) -> Result<Received, BodyError> {
+    ) -> Result<ReceiveOutcome, BodyError> {
         // New bytes stay in the input, and then with the peer: this is the backpressure.
         if self.is_held {
-            return Ok(Received::Wait(None));
+            return Ok(ReceiveOutcome::Wait(None));
         }
         let (mut decoded, mode) = match &mut self.state {
             State::Expected | State::Announced | State::Ended(_) => {
-                return Ok(Received::Wait(None));
+                return Ok(ReceiveOutcome::Wait(None));
             }
             State::Whole(length) => {
                 let length = *length;
-                return self.next_of_whole(length, input, limits, total);
+                return self.next_whole(length, input, limits, total);
             }
             State::Decoding(decoding) => (decoding.decoder.decode(input)?, decoding.mode),
         };
-        decoded.is_end |= self.framed == Framed::Ended && decoded.consumed() == input.len();
+        decoded.is_end |=
+            self.frame_state == FrameState::Ended && decoded.consumed() == input.len();
         // Framing without data is removed, so that it does not fill the input.
         if decoded.needs_input() {
             input.consume(decoded.skip);
-            return Ok(Received::Wait(Some(input.len() + 1)));
+            return Ok(ReceiveOutcome::Wait(Some(input.len() + 1)));
         }
         // First, because the collected bytes may be the last part; then nothing more is collected.
         let trailers = decoded.is_end.then(|| self.end());
         let range = decoded.skip..decoded.consumed();
-        let is_put_aside = trailers.is_none()
+        let is_collected = trailers.is_none()
             && match mode {
                 RecvMode::Buffered(_) => true,
                 RecvMode::Progressive(min) => self.collected().len() + decoded.data < min,
                 _ => false,
             };
-        if is_put_aside {
-            self.put_aside(range, input, total)?;
-            return Ok(Received::Again);
+        if is_collected {
+            self.collect(range, input, total)?;
+            return Ok(ReceiveOutcome::Again);
         }
         #[cfg(feature = "body")]
         if self.is_stored && trailers.is_none() {
@@ -64,26 +65,26 @@ impl BodyReceiver {
         }
         if mode == RecvMode::Blocks && !range.is_empty() {
             input.consume(range.start);
-            return Ok(Received::Block(Block::take_from(input, range.len()), trailers));
+            return Ok(ReceiveOutcome::Block(Block::take_from(input, range.len()), trailers));
         }
         let part = match (self.collected().is_empty(), range.is_empty()) {
             (true, false) => Part::Input(range),
             // There are no new bytes, or they belong to those that were collected.
             (true, true) | (false, _) => {
-                self.put_aside(range, input, total)?;
+                self.collect(range, input, total)?;
                 self.collected_part()
             }
         };
         Ok(match mode {
-            RecvMode::Buffered(_) => Received::Whole(part),
-            _ => Received::Piece(part, trailers),
+            RecvMode::Buffered(_) => ReceiveOutcome::Whole(part),
+            _ => ReceiveOutcome::Piece(part, trailers),
         })
     }
 
     /// Takes the first data, whose range is known, and all data of the body that follows it in the
     /// input. The input's memory is taken once, however many chunks are in it.
     #[cfg(feature = "body")]
-    fn next_blocks(&mut self, first: Range<usize>, input: &mut Buf) -> Received {
+    fn next_blocks(&mut self, first: Range<usize>, input: &mut Buf) -> ReceiveOutcome {
         let (mut at, mut data, mut is_end) = (first.end, first.len(), false);
         let mut ranges = vec![first];
         if let State::Decoding(decoding) = &mut self.state {
@@ -110,28 +111,28 @@ impl BodyReceiver {
             input.consume(at);
             vec![Block::from(bytes)]
         };
-        Received::Blocks(blocks, is_end.then(|| self.end()))
+        ReceiveOutcome::Blocks(blocks, is_end.then(|| self.end()))
     }
 
     /// Checks whether a body of this length has arrived. It is handed over from the input.
-    fn next_of_whole(
+    fn next_whole(
         &mut self,
         length: usize,
         input: &Buf,
         limits: &Limits,
         total: &Arc<BytesHeld>,
-    ) -> Result<Received, BodyError> {
+    ) -> Result<ReceiveOutcome, BodyError> {
         let unread = input.len();
         // In frames, nothing is certain before the last one: they may contain more bytes, or fewer.
-        if unread >= length && self.framed != Framed::Open {
+        if unread >= length && self.frame_state != FrameState::Open {
             // A handler that wants the whole body at once does not get its trailers.
             let _unseen: Trailers = self.end();
             let part = if length == 0 { Part::Nothing } else { Part::Input(0..length) };
-            return Ok(Received::Whole(part));
+            return Ok(ReceiveOutcome::Whole(part));
         }
         // The bytes wait in the input, and count as if they were collected. Otherwise bodies of a
         // little less than the input's capacity would not count at all.
-        self.waiting.set(kept_of(input), total).map_err(|NoRoom| BodyError::NoRoom)?;
+        self.waiting.set(retained_bytes_max(input), total).map_err(|NoRoom| BodyError::NoRoom)?;
         // The watch must be told of each step, not only of the end. Otherwise a peer that sends
         // slowly would be noticed too late.
         let (step, _) = limits.body_step();
@@ -140,7 +141,7 @@ impl BodyReceiver {
             Ok(0) | Err(_) => length,
             Ok(step) => unread.saturating_add(step).min(length),
         };
-        Ok(Received::Wait(Some(next)))
+        Ok(ReceiveOutcome::Wait(Some(next)))
     }
 
     /// Ends the body when the peer sends no more and the whole input has been decoded. Returns the
@@ -149,10 +150,10 @@ impl BodyReceiver {
     /// # Errors
     ///
     /// `Truncated`: the body is incomplete.
-    pub(crate) fn finish(&mut self) -> Result<Received, BodyError> {
+    pub(crate) fn finish(&mut self) -> Result<ReceiveOutcome, BodyError> {
         let mode = match &mut self.state {
             State::Expected | State::Announced | State::Ended(_) => {
-                return Ok(Received::Wait(None));
+                return Ok(ReceiveOutcome::Wait(None));
             }
             // If it was complete, `next` would have handed it over.
             State::Whole(_) => return Err(BodyError::Truncated),
@@ -164,13 +165,13 @@ impl BodyReceiver {
         let trailers = self.end();
         let part = self.collected_part();
         Ok(match mode {
-            RecvMode::Buffered(_) => Received::Whole(part),
-            _ => Received::Piece(part, Some(trailers)),
+            RecvMode::Buffered(_) => ReceiveOutcome::Whole(part),
+            _ => ReceiveOutcome::Piece(part, Some(trailers)),
         })
     }
 
     /// Returns the bytes to hand over.
-    pub(crate) fn octets<'a>(&'a self, part: &Part, input: &'a Buf) -> &'a [u8] {
+    pub(crate) fn part_bytes<'a>(&'a self, part: &Part, input: &'a Buf) -> &'a [u8] {
         match part {
             Part::Nothing => &[],
             Part::Input(range) => &input[range.clone()],
@@ -179,7 +180,7 @@ impl BodyReceiver {
     }
 
     /// Drops a part that the handler has got.
-    pub(crate) fn handed_over(&mut self, part: Part, input: &mut Buf) {
+    pub(crate) fn discard_part(&mut self, part: Part, input: &mut Buf) {
         match part {
             Part::Nothing => {}
             Part::Input(range) => input.consume(range.end),
@@ -193,7 +194,7 @@ impl BodyReceiver {
         }
     }
 
-    fn put_aside(
+    fn collect(
         &mut self,
         range: Range<usize>,
         input: &mut Buf,
@@ -236,6 +237,6 @@ const FRAMING_PART_MIN: usize = 8;
 
 /// Returns the most memory that an input keeps while it waits. A stream that is idle moves input
 /// that fills less than an eighth of its block to a smaller place.
-fn kept_of(input: &Buf) -> usize {
+fn retained_bytes_max(input: &Buf) -> usize {
     if input.is_empty() { 0 } else { input.capacity().min(input.len().saturating_mul(8).max(64)) }
 }

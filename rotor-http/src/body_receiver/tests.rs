@@ -15,30 +15,30 @@ fn total() -> Arc<BytesHeld> {
     BytesHeld::new(1 << 20)
 }
 
-fn asked(body: Body, mode: RecvMode, limits: &Limits) -> BodyReceiver {
+fn requested(body: Body, mode: RecvMode, limits: &Limits) -> BodyReceiver {
     let mut receiver = BodyReceiver::announced(body);
-    assert_eq!(receiver.ask(mode, Time::ZERO, limits), Ok(true), "it begins");
+    assert_eq!(receiver.start_or_resume(mode, Time::ZERO, limits), Ok(true), "it begins");
     receiver
 }
 
 /// What a handler is shown of a body that comes in these parts: "W:" whole, "P:" a piece, "B:" a
 /// block, "E" the end; and the error that ended it, or what is left of the input.
-fn shown(body: Body, mode: RecvMode, parts: &[&[u8]], closes: bool) -> Vec<String> {
+fn deliveries(body: Body, mode: RecvMode, parts: &[&[u8]], closes: bool) -> Vec<String> {
     let (limits, total) = (Limits::new(), total());
-    let mut receiver = asked(body, mode, &limits);
+    let mut receiver = requested(body, mode, &limits);
     let (mut input, mut seen) = (Buf::new(), Vec::new());
     let mut needed = 0;
     for part in parts {
         input.extend(part);
         while input.len() >= needed {
             match receiver.next(&mut input, &limits, &total) {
-                Ok(Received::Again) => {}
-                Ok(Received::Wait(Some(bytes))) => {
+                Ok(ReceiveOutcome::Again) => {}
+                Ok(ReceiveOutcome::Wait(Some(bytes))) => {
                     assert!(bytes > input.len(), "it would be called in vain");
                     needed = bytes;
                 }
-                Ok(Received::Wait(None)) => needed = usize::MAX,
-                Ok(received) => note(&mut receiver, received, &mut input, &mut seen),
+                Ok(ReceiveOutcome::Wait(None)) => needed = usize::MAX,
+                Ok(received) => record(&mut receiver, received, &mut input, &mut seen),
                 Err(error) => {
                     seen.push(format!("{error:?}"));
                     return seen;
@@ -48,8 +48,8 @@ fn shown(body: Body, mode: RecvMode, parts: &[&[u8]], closes: bool) -> Vec<Strin
     }
     if closes {
         match receiver.finish() {
-            Ok(Received::Wait(None)) => {}
-            Ok(received) => note(&mut receiver, received, &mut input, &mut seen),
+            Ok(ReceiveOutcome::Wait(None)) => {}
+            Ok(received) => record(&mut receiver, received, &mut input, &mut seen),
             Err(error) => seen.push(format!("{error:?}")),
         }
     }
@@ -60,26 +60,31 @@ fn shown(body: Body, mode: RecvMode, parts: &[&[u8]], closes: bool) -> Vec<Strin
     seen
 }
 
-fn note(receiver: &mut BodyReceiver, received: Received, input: &mut Buf, seen: &mut Vec<String>) {
+fn record(
+    receiver: &mut BodyReceiver,
+    received: ReceiveOutcome,
+    input: &mut Buf,
+    seen: &mut Vec<String>,
+) {
     let (kind, part, trailers) = match received {
-        Received::Whole(part) => ("W", part, None),
-        Received::Piece(part, trailers) => ("P", part, trailers),
-        Received::Block(block, trailers) => {
+        ReceiveOutcome::Whole(part) => ("W", part, None),
+        ReceiveOutcome::Piece(part, trailers) => ("P", part, trailers),
+        ReceiveOutcome::Block(block, trailers) => {
             seen.push(format!("B:{}", block.escape_ascii()));
             ("B", Part::Nothing, trailers)
         }
         #[cfg(feature = "body")]
-        Received::Blocks(blocks, trailers) => {
+        ReceiveOutcome::Blocks(blocks, trailers) => {
             seen.extend(blocks.iter().map(|block| format!("B:{}", block.escape_ascii())));
             ("B", Part::Nothing, trailers)
         }
         other => panic!("{other:?}"),
     };
-    let octets = receiver.octets(&part, input).escape_ascii().to_string();
+    let octets = receiver.part_bytes(&part, input).escape_ascii().to_string();
     if kind == "W" || part != Part::Nothing {
         seen.push(format!("{kind}:{octets}"));
     }
-    receiver.handed_over(part, input);
+    receiver.discard_part(part, input);
     if trailers.is_some() {
         assert!(!receiver.is_receiving());
         seen.push("E".to_owned());
@@ -90,7 +95,7 @@ fn note(receiver: &mut BodyReceiver, received: Received, input: &mut Buf, seen: 
 type Row<'a> = (Body, RecvMode, &'a [&'a [u8]], &'a [&'a str]);
 
 #[test]
-fn a_body_is_handed_over_as_its_handler_asked_for_it() {
+fn a_body_is_handed_over_in_the_requested_mode() {
     let (whole, pieces) = (RecvMode::Buffered(100), RecvMode::Progressive);
     let rows: [Row<'_>; 17] = [
         (Body::Empty, whole, &[b"next"], &["W:", "left next"]),
@@ -127,7 +132,7 @@ fn a_body_is_handed_over_as_its_handler_asked_for_it() {
         (Body::UntilClose, pieces(3), &[b"ab", b"cd", b"e"], &["P:abcd", "left "]),
     ];
     for (body, mode, parts, expected) in rows {
-        assert_eq!(shown(body, mode, parts, false), expected, "{body:?} {mode:?}");
+        assert_eq!(deliveries(body, mode, parts, false), expected, "{body:?} {mode:?}");
     }
 }
 
@@ -136,7 +141,7 @@ const STORED: RecvMode = RecvMode::Stored { ram_max: 100, max: 100 };
 
 #[test]
 #[cfg(feature = "body")]
-fn all_chunks_that_have_come_of_a_stored_body_are_taken_with_their_memory_unless_they_are_small() {
+fn large_chunks_of_a_stored_body_are_shared_and_small_ones_copied() {
     let limits = Limits::new();
     let of_chunks = |size: usize, count: usize| {
         let chunk = format!("{size:x}\r\n{}\r\n", "x".repeat(size));
@@ -144,11 +149,11 @@ fn all_chunks_that_have_come_of_a_stored_body_are_taken_with_their_memory_unless
     };
     // The memory of 16 KiB, lent and shared; of what is copied, one piece.
     for (size, count, blocks) in [(5_000, 3, 3), (40, 300, 1), (60, 200, 200), (1, 2_000, 1)] {
-        let mut receiver = asked(Body::Chunked, STORED, &limits);
+        let mut receiver = requested(Body::Chunked, STORED, &limits);
         let mut input = Buf::new();
         input.extend(&of_chunks(size, count));
         match receiver.next(&mut input, &limits, &total()) {
-            Ok(Received::Blocks(taken, Some(_))) => {
+            Ok(ReceiveOutcome::Blocks(taken, Some(_))) => {
                 assert_eq!(taken.len(), blocks, "{size}");
                 assert_eq!(taken.iter().map(|block| block.len()).sum::<usize>(), size * count);
                 assert!(taken.iter().all(|block| block.iter().all(|octet| *octet == b'x')));
@@ -161,14 +166,14 @@ fn all_chunks_that_have_come_of_a_stored_body_are_taken_with_their_memory_unless
 
 #[test]
 #[cfg(feature = "body")]
-fn what_came_before_an_error_is_taken_first() {
+fn data_before_a_framing_error_is_handed_over_first() {
     let rows: [(&[u8], &[&str]); 3] = [
         (b"3\r\nabc\r\n2\r\ndeX", &["B:abc", "B:de", "LineEnd"]),
         (b"3\r\nabc\r\nx", &["B:abc", "ChunkSize"]),
         (b"2\r\nab\r\n1\r\nc\r\n0\r\n\r\n", &["B:ab", "B:c", "E", "left "]),
     ];
     for (input, expected) in rows {
-        let seen = shown(Body::Chunked, STORED, &[input], false);
+        let seen = deliveries(Body::Chunked, STORED, &[input], false);
         let joined = |lines: &[&str]| lines.concat().replace("B:", "");
         let seen: Vec<&str> = seen.iter().map(String::as_str).collect();
         assert_eq!(joined(&seen), joined(expected), "{seen:?}");
@@ -176,7 +181,7 @@ fn what_came_before_an_error_is_taken_first() {
 }
 
 #[test]
-fn however_a_body_is_cut_the_handler_gets_the_same_octets() {
+fn the_handler_gets_the_same_bytes_however_a_body_is_split() {
     let modes = [
         RecvMode::Buffered(100),
         RecvMode::Progressive(1),
@@ -197,18 +202,22 @@ fn however_a_body_is_cut_the_handler_gets_the_same_octets() {
         for mode in modes {
             for cut in 0..=octets.len() {
                 let (one, two) = octets.split_at(cut);
-                let seen = shown(body, mode, &[one, two], true);
+                let seen = deliveries(body, mode, &[one, two], true);
                 assert_eq!(joined(&seen), "abcdefg", "{body:?} {mode:?} cut at {cut}: {seen:?}");
                 assert_eq!(seen.last().map(String::as_str), Some("left "), "{seen:?}");
             }
             let single: Vec<&[u8]> = octets.chunks(1).collect();
-            assert_eq!(joined(&shown(body, mode, &single, true)), "abcdefg", "{body:?} {mode:?}");
+            assert_eq!(
+                joined(&deliveries(body, mode, &single, true)),
+                "abcdefg",
+                "{body:?} {mode:?}"
+            );
         }
     }
 }
 
 #[test]
-fn the_end_of_the_connection_ends_a_body_that_has_no_other_end_and_breaks_all_others() {
+fn the_end_of_the_connection_completes_only_a_body_until_close() {
     let (whole, pieces) = (RecvMode::Buffered(100), RecvMode::Progressive(3));
     let rows: [Row<'_>; 8] = [
         (Body::UntilClose, whole, &[b"ab", b"cd"], &["W:abcd", "left "]),
@@ -221,12 +230,12 @@ fn the_end_of_the_connection_ends_a_body_that_has_no_other_end_and_breaks_all_ot
         (Body::Chunked, whole, &[b"2\r\nab\r\n0\r\n"], &["Truncated", "left "]),
     ];
     for (body, mode, parts, expected) in rows {
-        assert_eq!(shown(body, mode, parts, true), expected, "{body:?} {mode:?}");
+        assert_eq!(deliveries(body, mode, parts, true), expected, "{body:?} {mode:?}");
     }
 }
 
 #[test]
-fn nothing_is_wanted_before_it_was_asked_for_nor_while_it_is_held_off() {
+fn no_input_is_wanted_before_the_body_is_requested_or_while_it_is_held() {
     let (limits, total) = (Limits::new(), total());
     let mut input = Buf::new();
     input.extend(b"abc");
@@ -235,17 +244,25 @@ fn nothing_is_wanted_before_it_was_asked_for_nor_while_it_is_held_off() {
         (format!("{received:?}"), input.len())
     };
     let mut receiver = BodyReceiver::expected();
-    assert_eq!(receiver.ask(RecvMode::Progressive(1), Time::ZERO, &limits), Ok(false), "too early");
+    assert_eq!(
+        receiver.start_or_resume(RecvMode::Progressive(1), Time::ZERO, &limits),
+        Ok(false),
+        "too early"
+    );
     assert_eq!(next(&mut receiver), ("Wait(None)".to_owned(), 3));
     receiver.announce(Body::Length(5));
     assert_eq!(next(&mut receiver), ("Wait(None)".to_owned(), 3));
-    assert!(receiver.is_unasked() && !receiver.is_receiving());
+    assert!(receiver.is_unrequested() && !receiver.is_receiving());
     receiver.hold();
-    assert_eq!(receiver.ask(RecvMode::Progressive(1), Time::ZERO, &limits), Ok(true));
+    assert_eq!(receiver.start_or_resume(RecvMode::Progressive(1), Time::ZERO, &limits), Ok(true));
     receiver.hold();
     assert_eq!(next(&mut receiver), ("Wait(None)".to_owned(), 3));
-    assert!(!receiver.is_unasked() && !receiver.is_receiving());
-    assert_eq!(receiver.ask(RecvMode::Blocks, Time::ZERO, &limits), Ok(false), "it had begun");
+    assert!(!receiver.is_unrequested() && !receiver.is_receiving());
+    assert_eq!(
+        receiver.start_or_resume(RecvMode::Blocks, Time::ZERO, &limits),
+        Ok(false),
+        "it had begun"
+    );
     assert!(receiver.is_receiving());
     assert_eq!(
         next(&mut receiver).0,
@@ -255,7 +272,7 @@ fn nothing_is_wanted_before_it_was_asked_for_nor_while_it_is_held_off() {
 }
 
 #[test]
-fn a_body_beyond_what_the_handler_takes_is_refused_by_its_announcement() {
+fn an_announced_length_above_the_limits_is_refused() {
     let limits = Limits::new().buffered_body_bytes_max(10);
     for (length, mode, is_taken) in [
         (9, RecvMode::Buffered(9), true),
@@ -266,13 +283,13 @@ fn a_body_beyond_what_the_handler_takes_is_refused_by_its_announcement() {
         (1 << 40, RecvMode::Blocks, true),
     ] {
         let mut receiver = BodyReceiver::announced(Body::Length(length));
-        let asked = receiver.ask(mode, Time::ZERO, &limits);
-        assert_eq!(asked.is_ok(), is_taken, "{length} {mode:?}");
+        let requested = receiver.start_or_resume(mode, Time::ZERO, &limits);
+        assert_eq!(requested.is_ok(), is_taken, "{length} {mode:?}");
     }
 }
 
 #[test]
-fn what_waits_and_what_is_put_aside_counts_and_is_refused_at_the_total() {
+fn waiting_and_collected_bytes_count_towards_the_total() {
     let limits = Limits::new();
     let in_input = INPUT_BYTES_MAX;
     for (body, mode, holds) in [
@@ -285,7 +302,7 @@ fn what_waits_and_what_is_put_aside_counts_and_is_refused_at_the_total() {
     ] {
         for max in [1 << 20, 1_000] {
             let total = BytesHeld::new(max);
-            let mut receiver = asked(body, mode, &limits);
+            let mut receiver = requested(body, mode, &limits);
             let mut input = Buf::new();
             if body == Body::Chunked {
                 input.extend(b"ffff\r\n");
@@ -302,7 +319,7 @@ fn what_waits_and_what_is_put_aside_counts_and_is_refused_at_the_total() {
 }
 
 #[test]
-fn what_is_left_of_a_body_is_skipped_if_all_of_it_has_come() {
+fn the_rest_of_a_body_is_skipped_only_if_it_has_all_arrived() {
     let limits = Limits::new();
     let rows: [(Body, &[u8], bool, &[u8]); 8] = [
         (Body::Empty, b"", true, b""),
@@ -320,7 +337,8 @@ fn what_is_left_of_a_body_is_skipped_if_all_of_it_has_come() {
             input.extend(octets);
             let mut receiver = BodyReceiver::announced(body);
             if let Some(mode) = mode {
-                let _ = receiver.ask(mode, Time::ZERO, &limits).expect("within the limits");
+                let _ =
+                    receiver.start_or_resume(mode, Time::ZERO, &limits).expect("within the limits");
             }
             assert_eq!(receiver.skip_rest(&mut input, &limits), is_whole, "{body:?} {mode:?}");
             if is_whole {
@@ -333,7 +351,7 @@ fn what_is_left_of_a_body_is_skipped_if_all_of_it_has_come() {
 }
 
 #[test]
-fn what_is_left_is_known_before_and_after_it_was_asked_for() {
+fn the_rest_is_known_before_and_after_the_body_is_requested() {
     let (limits, total) = (Limits::new(), total());
     for (body, mode, left) in [
         (Body::Empty, None, None),
@@ -347,19 +365,19 @@ fn what_is_left_is_known_before_and_after_it_was_asked_for() {
         let mut input = Buf::new();
         input.extend(b"abcd");
         if let Some(mode) = mode {
-            let _ = receiver.ask(mode, Time::ZERO, &limits).expect("within the limits");
+            let _ = receiver.start_or_resume(mode, Time::ZERO, &limits).expect("within the limits");
             let _ = receiver.next(&mut input, &limits, &total).expect("it is a body");
         }
-        let rest = receiver.rest(&limits);
+        let rest = receiver.take_rest(&limits);
         assert_eq!(rest.map(|decoder| decoder.left()), left, "{body:?} {mode:?}");
-        assert!(receiver.rest(&limits).is_none(), "it is said once");
+        assert!(receiver.take_rest(&limits).is_none(), "it is said once");
     }
 }
 
 #[test]
-fn time_in_which_nothing_is_taken_in_does_not_count() {
+fn time_without_reading_does_not_count_against_the_peer() {
     let limits = Limits::new().body_grace(Duration::from_secs(5)).body_rate_min(1);
-    let mut receiver = asked(Body::Length(100), RecvMode::Progressive(1), &limits);
+    let mut receiver = requested(Body::Length(100), RecvMode::Progressive(1), &limits);
     let mut input = Buf::new();
     assert_eq!(receiver.deadline(0, false, &limits, second(0)), second(5));
     input.extend(b"abc");
@@ -371,22 +389,22 @@ fn time_in_which_nothing_is_taken_in_does_not_count() {
     );
     receiver.hold();
     assert_eq!(receiver.deadline(0, false, &limits, second(6)), Time::NEVER);
-    assert_eq!(receiver.ask(RecvMode::Progressive(1), second(16), &limits), Ok(false));
+    assert_eq!(receiver.start_or_resume(RecvMode::Progressive(1), second(16), &limits), Ok(false));
     assert_eq!(receiver.deadline(0, false, &limits, second(16)), second(18));
     assert_eq!(receiver.deadline(0, true, &limits, second(17)), Time::NEVER, "the output waits");
     assert_eq!(receiver.deadline(0, false, &limits, second(100)), second(101));
 }
 
 #[test]
-fn a_whole_body_that_waits_in_the_input_is_timed_by_what_is_there() {
+fn a_buffered_body_in_the_input_is_timed_by_its_unread_bytes() {
     let limits = Limits::new().body_grace(Duration::from_secs(5)).body_rate_min(1);
-    let mut receiver = asked(Body::Length(100), RecvMode::Buffered(100), &limits);
+    let mut receiver = requested(Body::Length(100), RecvMode::Buffered(100), &limits);
     assert_eq!(receiver.deadline(0, false, &limits, second(0)), second(5));
     assert_eq!(receiver.deadline(3, false, &limits, second(4)), second(8));
     let mut input = Buf::new();
     input.extend(b"abc");
     let (step, _) = limits.body_step();
     let received = receiver.next(&mut input, &limits, &total()).expect("it is a body");
-    let Received::Wait(Some(needed)) = received else { panic!("{received:?}") };
+    let ReceiveOutcome::Wait(Some(needed)) = received else { panic!("{received:?}") };
     assert_eq!(needed, 3 + step as usize, "to be told of each step");
 }

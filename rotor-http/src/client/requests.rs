@@ -143,7 +143,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
     /// Follows a step of the exchange, then processes further input.
     fn follow_on(&mut self, flow: Exchanged<K>, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         let flow = self.follow(flow, io);
-        flow.and_again(|| self.advance(io))
+        flow.on_again(|| self.advance(io))
     }
 
     /// Does with the connection what a step of the exchange requires.
@@ -318,7 +318,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
             }
             State::Polling(_) => Wait::poll(deadline),
             // The steps of the exchange set what it waits for.
-            State::Exchange(_) => Wait::AS_BEFORE,
+            State::Exchange(_) => Wait::UNCHANGED,
         })
     }
 
@@ -327,7 +327,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
     pub(super) fn wait_for_turn(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Wait {
         match &mut self.state {
             State::Exchange(exchange) => exchange.wait(Some(io.transport.input.len().min(1)), io),
-            State::Idle(_) | State::Polling(_) => Wait::AS_BEFORE,
+            State::Idle(_) | State::Polling(_) => Wait::UNCHANGED,
         }
     }
 }

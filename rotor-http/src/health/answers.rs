@@ -117,7 +117,7 @@ impl Health {
             let status = Status::METHOD_NOT_ALLOWED;
             return Some(response.reply_with(status, allow, "text/plain", b""));
         }
-        let status = if report.is_well() { Status::OK } else { Status::SERVICE_UNAVAILABLE };
+        let status = if report.is_ok() { Status::OK } else { Status::SERVICE_UNAVAILABLE };
         let fields: &[(&str, &[u8])] = &[("Cache-Control", b"no-store")];
         let body = report.json();
         Some(response.reply_with(status, fields, "application/json", body.as_bytes()))

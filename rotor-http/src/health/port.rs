@@ -44,24 +44,24 @@ impl Health {
     // every program that uses HTTP (decision 54).
     #[inline]
     pub fn serve_at(&self, address: SocketAddr) -> io::Result<HealthPort> {
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let health = self.clone();
         let serve = move || match open(health, address) {
             Ok((mut port, address)) => {
                 // The caller is still waiting for this.
-                let _is_awaited = tell.send(Ok((address, port.handle())));
-                drop(tell);
+                let _is_awaited = sender.send(Ok((address, port.handle())));
+                drop(sender);
                 if let Err(error) = port.run() {
                     log::error!("probes are not answered any more: {error}");
                 }
             }
             Err(error) => {
-                let _is_awaited = tell.send(Err(error));
+                let _is_awaited = sender.send(Err(error));
             }
         };
         let thread = Builder::new().name("health".into()).spawn(serve)?;
         let (address, handle) =
-            told.recv().unwrap_or_else(|_| Err(io::Error::other("its thread panicked")))?;
+            receiver.recv().unwrap_or_else(|_| Err(io::Error::other("its thread panicked")))?;
         Ok(HealthPort { address, handle, thread: Some(thread) })
     }
 }

@@ -13,13 +13,13 @@ impl Report {
         self.reasons.push(reason);
     }
 
-    pub(super) fn is_well(&self) -> bool {
+    pub(super) fn is_ok(&self) -> bool {
         self.reasons.is_empty()
     }
 
     /// Returns `{"status":"ok"}`, or the reasons as JSON.
     pub(super) fn json(&self) -> String {
-        if self.is_well() {
+        if self.is_ok() {
             return "{\"status\":\"ok\"}\n".into();
         }
         let mut json = String::from("{\"status\":\"unavailable\",\"reasons\":[");
@@ -54,11 +54,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_well_is_a_list_of_strings() {
+    fn failure_reasons_are_a_list_of_json_strings() {
         let mut report = Report::default();
         assert_eq!(report.json(), "{\"status\":\"ok\"}\n");
         report.add("a \"b\" \\ c\n".into());
-        assert!(!report.is_well());
+        assert!(!report.is_ok());
         report.add("é".into());
         let reasons = r#"["a \"b\" \\ c\u000a","é"]"#;
         assert_eq!(

@@ -55,7 +55,7 @@ pub(super) struct Exchange<S: Server> {
     counters: Option<Arc<Counters>>,
     /// The body, while it is being stored for the handler.
     #[cfg(feature = "body")]
-    storing: Option<Box<crate::storing::Storing>>,
+    storing: Option<Box<crate::storing::BodyStorer>>,
 }
 
 /// The result of a step of an exchange. `Done`: the handler is done, and the connection may switch
@@ -177,7 +177,7 @@ impl<S: Server> Exchange<S> {
             Some(Handler::Own(handler)) => handler,
             Some(later) => {
                 self.handler = Some(later);
-                self.body.handed_over(part, io.transport.input);
+                self.body.discard_part(part, io.transport.input);
                 return Flow::Again;
             }
             None => return Flow::Wait(self.wait(None, io)),
@@ -200,7 +200,7 @@ impl<S: Server> Exchange<S> {
             self.renew_deadline(io);
             let flow =
                 self.run(Part::Nothing, io, |_, response, scope| later(waits, response, scope));
-            return flow.and_again(|| self.tell_what_came(io));
+            return flow.on_again(|| self.tell_what_came(io));
         }
         self.tell(event, io)
     }
@@ -216,14 +216,14 @@ impl<S: Server> Exchange<S> {
         // The writer has no clock, and the head may be written in this call.
         config.renew_date(scope);
         let Transport { input, output, .. } = &mut **transport;
-        let octets = self.body.octets(&part, input);
+        let octets = self.body.part_bytes(&part, input);
         // Once the handler has asked for the body, it is read to its end, so another request can
         // follow.
-        let closes = self.body.is_unasked() && self.announced().must_close(config.limits_ref());
+        let closes = self.body.is_unrequested() && self.announced().must_close(config.limits_ref());
         let next = self.outgoing.with_response(output, config, closes, |response| {
             scope.guard(|scope| call(octets, response, scope))
         });
-        self.body.handed_over(part, input);
+        self.body.discard_part(part, input);
         self.apply(next, io)
     }
 
@@ -283,7 +283,7 @@ impl<S: Server> Exchange<S> {
                 if let Err(error) = self.begin_storing(mode, io) {
                     return self.fail(error, io);
                 }
-                match self.body.ask(mode, io.scope.now(), io.config.limits_ref()) {
+                match self.body.start_or_resume(mode, io.scope.now(), io.config.limits_ref()) {
                     Ok(begins) => {
                         io.transport.set_collecting(self.is_collecting());
                         // Only the first time: a handler that goes on after `hold` asks again.
@@ -322,7 +322,7 @@ impl<S: Server> Exchange<S> {
         #[cfg(feature = "body")]
         if self.storing.is_some() && !matches!(self.handler, Some(Handler::Later(_))) {
             // Two wake-ups may have been merged into one, so the handler is woken in any case.
-            return self.poll_storing(io).and_again(|| {
+            return self.poll_storing(io).on_again(|| {
                 self.tell_waiting(RequestEvent::Wakeup, io, |later, r, s| later.wakeup(r, s))
             });
         }
@@ -333,7 +333,7 @@ impl<S: Server> Exchange<S> {
     /// received, and nothing after it.
     #[inline]
     pub(super) fn awaits_end(&self, unread: usize) -> bool {
-        self.peer_end == PeerEnd::Awaited && unread == 0 && self.body.is_behind()
+        self.peer_end == PeerEnd::Awaited && unread == 0 && self.body.has_ended_unframed()
     }
 
     /// Handles the peer's end, after a whole request.
@@ -384,11 +384,11 @@ impl<S: Server> Exchange<S> {
         let flow = self.poll_storing(io);
         #[cfg(not(feature = "body"))]
         let flow = Flow::Again;
-        let flow = flow.and_again(|| {
-            let end = self.body.take_owed_end();
+        let flow = flow.on_again(|| {
+            let end = self.body.take_pending_end();
             self.give_end(end, io)
         });
-        flow.and_again(|| self.tell_owed_end(io)).and_again(|| self.tell_owed_drain(io))
+        flow.on_again(|| self.tell_owed_end(io)).on_again(|| self.tell_owed_drain(io))
     }
 
     /// Tells the handler of its peer's end, if that is still to be told and nothing waits in its

@@ -58,12 +58,12 @@ impl Announced {
     #[inline]
     pub(super) fn rest(self, body: &mut BodyReceiver, now: Time, config: &ServerConfig) -> Rest {
         let limits = config.limits_ref();
-        if body.is_unasked() && self.expects_continue {
+        if body.is_unrequested() && self.expects_continue {
             // The peer waits for `100 Continue`, and may as well send its next request: the next
             // bytes could be either (RFC 9110 §10.1.1).
             return Rest::TooMuch;
         }
-        let Some(decoder) = body.rest(limits) else { return Rest::Nothing };
+        let Some(decoder) = body.take_rest(limits) else { return Rest::Nothing };
         // This also covers the current chunk, whose size says how much of it is still to come.
         if decoder.left() > limits.drained_body_bytes_max {
             return Rest::TooMuch;

@@ -55,7 +55,7 @@ impl<K: Client> Exchange<K> {
         !self.request.is_done()
             && io.transport.output.is_empty()
             && self.continue_until.is_none()
-            && self.body.is_expected()
+            && self.body.awaits_head()
     }
 
     /// Returns whether the server has the whole request, as far as is known here.
@@ -110,6 +110,6 @@ impl<K: Client> Exchange<K> {
 
     /// Returns until when the head of the response must have arrived.
     fn head_deadline(&self) -> Time {
-        if self.body.is_expected() { self.head_until.unwrap_or(Time::NEVER) } else { Time::NEVER }
+        if self.body.awaits_head() { self.head_until.unwrap_or(Time::NEVER) } else { Time::NEVER }
     }
 }

@@ -46,7 +46,7 @@ impl<K: Client> Exchange<K> {
             // RFC 9110 §9.2.2: a client does not automatically repeat other methods.
             && self.request.is_idempotent()
             // Once the server has begun to respond, it has the request.
-            && self.body.is_expected()
+            && self.body.awaits_head()
             && self.reader.is_idle()
             && self.interim == 0
     }

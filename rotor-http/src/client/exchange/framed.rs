@@ -46,7 +46,7 @@ impl<K: Client> Exchange<K> {
 
     /// Returns whether the head of the response is still to come.
     pub(in crate::client) fn is_expected(&self) -> bool {
-        self.body.is_expected()
+        self.body.awaits_head()
     }
 
     /// Passes on the head of a response, final or interim. `answers_upgrade` is whether the request
@@ -90,7 +90,7 @@ impl<K: Client> Exchange<K> {
         let late = self.body_deadline(io);
         let is_late = late <= io.scope.now();
         if is_late && until > late {
-            self.body.put_off(until - late);
+            self.body.extend_deadline(until - late);
         }
         is_late
     }
@@ -105,7 +105,7 @@ impl<K: Client> Exchange<K> {
             let error = error.kind().into();
             return Flow::Fail(ClientError::Lost(Fatal::Reset(error)));
         }
-        if !self.body.is_expected() {
+        if !self.body.awaits_head() {
             return Flow::Fail(ClientError::of_body(BodyError::Truncated));
         }
         if self.may_repeat() {
@@ -143,7 +143,7 @@ impl<K: Client> Exchange<K> {
         &mut self,
         config: &ClientConfig,
     ) -> Option<Box<Job<K>>> {
-        let is_unanswered = self.body.is_expected() && self.interim == 0;
+        let is_unanswered = self.body.awaits_head() && self.interim == 0;
         if !is_unanswered || !self.request.is_idempotent() {
             return None;
         }
@@ -158,7 +158,7 @@ impl<K: Client> Exchange<K> {
         scope: &mut rotor_core::Scope<'_, K::Context>,
     ) -> Option<Box<Job<K>>> {
         // A server that has begun to respond has processed the request, whatever it says now.
-        let is_unseen = self.body.is_expected() && self.interim == 0;
+        let is_unseen = self.body.awaits_head() && self.interim == 0;
         self.sent.now &= !is_unseen;
         // RFC 9113 §8.7: whatever its method. Parts that were written earlier cannot be sent again.
         let may_repeat = is_unseen && self.refusals < REFUSALS_MAX && self.was_written_at_once;

@@ -65,7 +65,7 @@ pub(super) struct Exchange<K: Client> {
     was_written_at_once: bool,
     /// The response's body, while it is being stored for the handler.
     #[cfg(feature = "body")]
-    storing: Option<Box<crate::storing::Storing>>,
+    storing: Option<Box<crate::storing::BodyStorer>>,
 }
 
 /// How a step of an exchange ends. `Fail` contains the reason why there is no complete response,
@@ -154,10 +154,10 @@ impl<K: Client> Exchange<K> {
             self.watch_unstarted(io)
         } else if self.body.is_held() {
             Flow::Wait(self.wait(None, io))
-        } else if self.body.is_expected() && self.request.is_framed() {
+        } else if self.body.awaits_head() && self.request.is_framed() {
             // The head of the response comes in a frame of its own.
             Flow::Wait(self.wait(None, io))
-        } else if self.body.is_expected() {
+        } else if self.body.awaits_head() {
             self.read_head(io)
         } else {
             self.read_body(io)
@@ -196,11 +196,11 @@ impl<K: Client> Exchange<K> {
     ) -> Exchanged<K> {
         let Some(handler) = self.handler.take() else { return Flow::Wait(self.wait(None, io)) };
         let Transport { input, output, .. } = &mut *io.transport;
-        let octets = self.body.octets(&part, input);
+        let octets = self.body.part_bytes(&part, input);
         let mut request =
             Request::new(&mut self.request, output, io.config.limits.output_high_water);
         let next = io.scope.guard(|scope| method(handler, octets, &mut request, scope));
-        self.body.handed_over(part, input);
+        self.body.discard_part(part, input);
         self.apply(next, io)
     }
 
@@ -246,7 +246,7 @@ impl<K: Client> Exchange<K> {
                 if let Err(error) = self.begin_storing(mode, io) {
                     return Flow::Fail(ClientError::of_body(error));
                 }
-                match self.body.ask(mode, io.scope.now(), &io.config.limits) {
+                match self.body.start_or_resume(mode, io.scope.now(), &io.config.limits) {
                     Ok(_) => {
                         io.transport.set_collecting(self.is_collecting());
                         #[cfg(feature = "body")]
@@ -304,7 +304,7 @@ impl<K: Client> Exchange<K> {
         #[cfg(feature = "body")]
         if self.storing.is_some() {
             // Two wake-ups may have been merged, so the handler is called in any case.
-            return self.poll_storing(io).and_again(|| self.call(io, K::wakeup));
+            return self.poll_storing(io).on_again(|| self.call(io, K::wakeup));
         }
         self.call(io, K::wakeup)
     }

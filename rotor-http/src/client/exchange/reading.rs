@@ -4,7 +4,7 @@ use rotor_core::{Panicked, Scope};
 use rotor_stream::{Exception, Fatal, Output, Transport};
 
 use super::{Exchange, Exchanged};
-use crate::body_receiver::{BodyReceiver, Part, Received};
+use crate::body_receiver::{BodyReceiver, Part, ReceiveOutcome};
 use crate::client::config::ClientConfig;
 use crate::client::error::ClientError;
 use crate::client::handler::{Client, Next};
@@ -128,39 +128,39 @@ impl<K: Client> Exchange<K> {
 
     fn give_received(
         &mut self,
-        received: Received,
+        received: ReceiveOutcome,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) -> Exchanged<K> {
         match received {
-            Received::Again => Flow::Again,
-            Received::Wait(input) => Flow::Wait(self.wait(input, io)),
-            Received::Whole(part) => {
+            ReceiveOutcome::Again => Flow::Again,
+            ReceiveOutcome::Wait(input) => Flow::Wait(self.wait(input, io)),
+            ReceiveOutcome::Whole(part) => {
                 io.transport.set_collecting(false);
                 self.give(part, io, K::response_received)
             }
             #[cfg(feature = "body")]
-            Received::Piece(_, trailers) if self.storing.is_some() => {
+            ReceiveOutcome::Piece(_, trailers) if self.storing.is_some() => {
                 self.store(Vec::new(), trailers.is_some(), io)
             }
             #[cfg(feature = "body")]
-            Received::Block(block, trailers) if self.storing.is_some() => {
+            ReceiveOutcome::Block(block, trailers) if self.storing.is_some() => {
                 self.store(vec![block], trailers.is_some(), io)
             }
             #[cfg(feature = "body")]
-            Received::Blocks(blocks, trailers) => self.store(blocks, trailers.is_some(), io),
-            Received::Piece(part, trailers) => {
+            ReceiveOutcome::Blocks(blocks, trailers) => self.store(blocks, trailers.is_some(), io),
+            ReceiveOutcome::Piece(part, trailers) => {
                 let flow = match part {
                     // Only the end has come, for which there is another call.
                     Part::Nothing => Flow::Again,
                     part => self.give(part, io, K::response_chunk),
                 };
-                flow.and_again(|| self.give_end(trailers, io))
+                flow.on_again(|| self.give_end(trailers, io))
             }
-            Received::Block(block, trailers) => {
+            ReceiveOutcome::Block(block, trailers) => {
                 let flow = self.call(io, |handler, request, scope| {
                     handler.response_block(block, request, scope)
                 });
-                flow.and_again(|| self.give_end(trailers, io))
+                flow.on_again(|| self.give_end(trailers, io))
             }
         }
     }
@@ -185,7 +185,7 @@ impl<K: Client> Exchange<K> {
         if let Exception::Read(error) = exception {
             return Flow::Fail(ClientError::Lost(Fatal::Reset(error)));
         }
-        if self.body.is_expected() {
+        if self.body.awaits_head() {
             // If part of a head has arrived, the server has begun to process the request.
             if self.may_repeat() && io.transport.input.is_empty() {
                 return self.end_by_repeating(io.config.count());

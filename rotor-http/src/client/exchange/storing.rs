@@ -1,4 +1,4 @@
-//! The storing of a response's body. Received data goes to the [`Storing`], and the handler gets
+//! The storing of a response's body. Received data goes to the [`BodyStorer`], and the handler gets
 //! the complete body.
 
 use rotor_body::Progress;
@@ -11,7 +11,7 @@ use crate::client::io::Io;
 use crate::flow::Flow;
 use crate::recv_mode::RecvMode;
 use crate::semantics::error::BodyError;
-use crate::storing::{Storing, Wanted};
+use crate::storing::{BodyStorer, StoreLimits};
 
 impl<K: Client> Exchange<K> {
     /// Begins to store the body, if that is the mode for which the handler asks, and the body has
@@ -25,12 +25,13 @@ impl<K: Client> Exchange<K> {
         mode: RecvMode,
         io: &Io<'_, '_, '_, K::Context>,
     ) -> Result<(), BodyError> {
-        let is_new = !self.body.is_asked() && !self.body.is_expected();
-        let Some(wanted) = Wanted::of(mode).filter(|_| is_new) else { return Ok(()) };
+        let is_new = !self.body.is_requested() && !self.body.awaits_head();
+        let Some(wanted) = StoreLimits::of(mode).filter(|_| is_new) else { return Ok(()) };
         let Io { scope, config, .. } = io;
         let announced = self.body.body();
         let (limits, memory) = (&config.limits, config.bodies());
-        let storing = Storing::begin(wanted, announced, config.spool_ref(), limits, memory, scope)?;
+        let storing =
+            BodyStorer::begin(wanted, announced, config.spool_ref(), limits, memory, scope)?;
         self.storing = Some(Box::new(storing));
         Ok(())
     }
@@ -39,7 +40,7 @@ impl<K: Client> Exchange<K> {
     pub(super) fn wait_for_disk(&mut self) {
         if let Some(storing) = &mut self.storing {
             storing.is_held_by_handler = false;
-            if storing.holds() {
+            if storing.must_hold() {
                 self.body.hold();
             }
         }
@@ -60,7 +61,7 @@ impl<K: Client> Exchange<K> {
         io: &mut Io<'_, '_, '_, K::Context>,
     ) -> Exchanged<K> {
         let Some(storing) = &mut self.storing else { return Flow::Again };
-        let progress = storing.came(blocks, is_end, io.scope);
+        let progress = storing.add_blocks(blocks, is_end, io.scope);
         self.follow_storing(progress, io)
     }
 

@@ -62,7 +62,7 @@ impl<K: Client> Child<K> {
             is_scheduled: false,
             intake: Intake::new(config.http2_ref().stream_window, None),
             outbound,
-            wait: Wait::AS_BEFORE,
+            wait: Wait::UNCHANGED,
             until: Time::NEVER,
             taking: WindowWatch::NONE,
             code: ErrorCode::Cancel,
@@ -147,7 +147,7 @@ impl<K: Client> Child<K> {
     /// Returns how many bytes of the input still count against the windows.
     pub(super) fn untaken(&mut self) -> usize {
         match &mut self.tunnel {
-            Some(tunnel) => tunnel.untaken(),
+            Some(tunnel) => tunnel.unreleased_bytes(),
             None => self.input.len(),
         }
     }

@@ -76,7 +76,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     /// Returns whether our settings should have been acknowledged by now.
     fn is_settings_late(&mut self, now: Time, io: &Io<'_, '_, '_, K::Context>) -> bool {
         let time = io.config.http2_ref().settings_timeout;
-        let least = io.config.limits.body_octets_in(time);
+        let least = io.config.limits.body_bytes_in(time);
         self.settings.is_late(io.transport.input.len(), least, time, now)
     }
 

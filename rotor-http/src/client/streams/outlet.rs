@@ -8,7 +8,7 @@ use crate::client::exchange::Exchange;
 use crate::client::feed::Feed;
 use crate::client::handler::Client;
 use crate::client::io::Io;
-use crate::frame_output::{Data, PutData, SentData, Trailing, room};
+use crate::frame_output::{Data, DataOutcome, SentData, TrailerOutput, room};
 use crate::h2::StreamEvent;
 use crate::no_upgrade::is_possible;
 use crate::tunnel::Event;
@@ -94,7 +94,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             return self.send_body(at, stream, left, room, io);
         }
         let trailing =
-            Trailing { waiting: &mut child.output, trailers, block: &mut self.space.block };
+            TrailerOutput { waiting: &mut child.output, trailers, block: &mut self.space.block };
         if !self.frames.put_end(trailing, stream, room, io.transport.output) {
             return false;
         }
@@ -115,7 +115,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             debug_assert!(false, "a head that is written is whole");
             return true;
         };
-        if !self.frames.fits(&self.space.block, room, io.transport.output) {
+        if !self.frames.fits_or_take_back(&self.space.block, room, io.transport.output) {
             return false;
         }
         child.output.discard(len);
@@ -147,12 +147,12 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let (body, window) = child.body_and_window();
         let data = Data { stream, body, left, is_all, window };
         let put = self.frames.put_data(data, room, io.transport.output);
-        let SentData { octets, is_end, is_credited } = match put {
-            PutData::Sent(sent) => sent,
-            PutData::NoWindow => return true,
-            PutData::NoRoom => return false,
+        let SentData { bytes, is_end, is_credited } = match put {
+            DataOutcome::Sent(sent) => sent,
+            DataOutcome::NoWindow => return true,
+            DataOutcome::NoRoom => return false,
         };
-        child.taking.count_sent(octets, &io.config.limits, io.scope.now());
+        child.taking.count_sent(bytes, &io.config.limits, io.scope.now());
         self.sent(at, is_end, is_credited, io);
         true
     }

@@ -27,7 +27,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         first: impl FnOnce(&mut Exchange<K>, &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K>,
     ) {
         let flow = self.children[at].step(io.scope, io.config, |exchange, io| {
-            first(exchange, io).and_again(|| Flow::batch(|| exchange.receive(io)))
+            first(exchange, io).on_again(|| Flow::batch(|| exchange.receive(io)))
         });
         let child = &mut self.children[at];
         match flow {
@@ -163,8 +163,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         if let Some(until) = self.granted.exempt_until(waiting, own, shared, limits, now) {
             child.taking.extend_until(until);
             if let Some(tunnel) = &mut child.tunnel {
-                tunnel.excuse(until);
-                child.until = tunnel.until(now);
+                tunnel.exempt_until(until);
+                child.until = tunnel.wake_time(now);
             }
         }
     }

@@ -18,7 +18,7 @@ impl<K: Client> Child<K> {
     /// Tells the protocol, if there is one, that its stream is over.
     pub(super) fn lose_tunnel(&mut self, kind: ErrorKind, scope: &mut Scope<'_, K::Context>) {
         if let Some(tunnel) = self.tunnel.take() {
-            tunnel.lost(kind, &mut scope.part(self.key));
+            tunnel.stream_lost(kind, &mut scope.part(self.key));
         }
     }
 
@@ -42,7 +42,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let input = std::mem::take(&mut child.input);
         let (is_secure, within) = (io.transport.is_secure(), io.config.stream_config());
         let mut part = io.scope.part(child.key);
-        match Tunnel::begin(seed, input, is_secure, &within, &mut part) {
+        match Tunnel::start(seed, input, is_secure, &within, &mut part) {
             Ok(tunnel) => child.tunnel = Some(tunnel),
             Err(code) => return self.end_tunnel(at, code, io),
         }
@@ -64,7 +64,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let child = &mut self.children[at];
         let has_ended = !child.state.is_sending();
         let Some(tunnel) = &mut child.tunnel else { return };
-        match tunnel.tell(event, &mut io.scope.part(child.key)) {
+        match tunnel.notify(event, &mut io.scope.part(child.key)) {
             Ok(()) if tunnel.is_done() && has_ended => {
                 if !child.state.is_receiving() {
                     return self.drop_exchange(at, io);
@@ -72,7 +72,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
                 // What the server still sends is read and dropped for this time.
                 child.until = child.until.min(io.scope.now() + io.config.limits.shutdown_timeout);
             }
-            Ok(()) => child.until = tunnel.until(io.scope.now()),
+            Ok(()) => child.until = tunnel.wake_time(io.scope.now()),
             Err(code) => {
                 child.tunnel = None;
                 return self.end_tunnel(at, code, io);

@@ -56,7 +56,7 @@ impl<S: Server> Exchange<S> {
         let late = self.body_deadline(io);
         let is_late = late <= io.scope.now();
         if is_late && until > late {
-            self.body.put_off(until - late);
+            self.body.extend_deadline(until - late);
         }
         is_late
     }

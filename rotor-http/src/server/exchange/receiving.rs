@@ -1,7 +1,7 @@
 //! Receiving a body, and passing it to the handler.
 
 use super::{Exchange, Exchanged, Handler};
-use crate::body_receiver::{Part, Received};
+use crate::body_receiver::{Part, ReceiveOutcome};
 use crate::flow::Flow;
 use crate::semantics::trailers::Trailers;
 use crate::server::handler::Server;
@@ -18,9 +18,9 @@ impl<S: Server> Exchange<S> {
         let received = self.body.next(io.transport.input, config.limits_ref(), config.bodies());
         match received {
             Err(error) => self.fail(error, io),
-            Ok(Received::Again) => Flow::Again,
-            Ok(Received::Wait(input)) => Flow::Wait(self.wait(input, io)),
-            Ok(Received::Whole(part)) => {
+            Ok(ReceiveOutcome::Again) => Flow::Again,
+            Ok(ReceiveOutcome::Wait(input)) => Flow::Wait(self.wait(input, io)),
+            Ok(ReceiveOutcome::Whole(part)) => {
                 // Before the call, because the handler may switch protocols in it (RFC 9110 §7.8).
                 self.outgoing.request_ended();
                 io.transport.set_collecting(false);
@@ -30,16 +30,18 @@ impl<S: Server> Exchange<S> {
                 })
             }
             #[cfg(feature = "body")]
-            Ok(Received::Piece(_, trailers)) if self.storing.is_some() => {
+            Ok(ReceiveOutcome::Piece(_, trailers)) if self.storing.is_some() => {
                 self.store(Vec::new(), trailers.as_ref(), io)
             }
             #[cfg(feature = "body")]
-            Ok(Received::Block(block, trailers)) if self.storing.is_some() => {
+            Ok(ReceiveOutcome::Block(block, trailers)) if self.storing.is_some() => {
                 self.store(vec![block], trailers.as_ref(), io)
             }
             #[cfg(feature = "body")]
-            Ok(Received::Blocks(blocks, trailers)) => self.store(blocks, trailers.as_ref(), io),
-            Ok(Received::Piece(part, trailers)) => {
+            Ok(ReceiveOutcome::Blocks(blocks, trailers)) => {
+                self.store(blocks, trailers.as_ref(), io)
+            }
+            Ok(ReceiveOutcome::Piece(part, trailers)) => {
                 self.renew_deadline(io);
                 // Before the last piece is handed over, because a handler may switch protocols in
                 // that call.
@@ -53,13 +55,13 @@ impl<S: Server> Exchange<S> {
                 };
                 // If the handler finished on the last piece, it is gone, and the end is not
                 // reported.
-                flow.and_again(|| self.give_end(trailers, io))
+                flow.on_again(|| self.give_end(trailers, io))
             }
-            Ok(Received::Block(block, trailers)) => {
+            Ok(ReceiveOutcome::Block(block, trailers)) => {
                 self.renew_deadline(io);
                 self.note_end(trailers.as_ref());
                 let flow = self.tell(RequestEvent::Block(block), io);
-                flow.and_again(|| self.give_end(trailers, io))
+                flow.on_again(|| self.give_end(trailers, io))
             }
         }
     }
@@ -81,7 +83,7 @@ impl<S: Server> Exchange<S> {
     ) -> Exchanged<S> {
         let Some(trailers) = trailers else { return Flow::Again };
         if let Some(Handler::Later(_)) = self.handler {
-            self.body.owe_end(trailers);
+            self.body.set_pending_end(trailers);
             return Flow::Again;
         }
         self.tell(RequestEvent::End(&trailers), io)

@@ -1,8 +1,8 @@
-//! A body that is stored for its handler: its parts go to the [`Storing`], and the handler gets the
-//! body when it is complete.
+//! A body that is stored for its handler: its parts go to the [`BodyStorer`], and the handler gets
+//! the body when it is complete.
 //!
 //! ```text
-//!   recv(Stored) ─▶ begin ─▶ (the file is open) ─▶ 100 ─▶ came.. ─▶ (all is written) ─▶ request_stored
+//!   recv(Stored) ─▶ begin ─▶ (the file is open) ─▶ 100 ─▶ store.. ─▶ (all is written) ─▶ request_stored
 //!                                                          ▲  │ hold
 //!                                                          └──┘ wake-up
 //! ```
@@ -18,7 +18,7 @@ use crate::semantics::trailers::Trailers;
 use crate::server::handler::Server;
 use crate::server::io::Io;
 use crate::server::request_event::RequestEvent;
-use crate::storing::{Storing, Wanted};
+use crate::storing::{BodyStorer, StoreLimits};
 
 impl<S: Server> Exchange<S> {
     /// Begins to store the body, if the handler asks for it in this mode.
@@ -31,27 +31,28 @@ impl<S: Server> Exchange<S> {
         mode: RecvMode,
         io: &Io<'_, '_, '_, S::Context>,
     ) -> Result<(), BodyError> {
-        let Some(wanted) = Wanted::of(mode).filter(|_| !self.body.is_asked()) else {
+        let Some(wanted) = StoreLimits::of(mode).filter(|_| !self.body.is_requested()) else {
             return Ok(());
         };
         let Io { scope, config, .. } = io;
         let (limits, memory) = (config.limits_ref(), config.bodies());
         let announced = self.body.body();
-        let storing = Storing::begin(wanted, announced, config.spool_ref(), limits, memory, scope)?;
+        let storing =
+            BodyStorer::begin(wanted, announced, config.spool_ref(), limits, memory, scope)?;
         self.storing = Some(Box::new(storing));
         Ok(())
     }
 
     /// Called when the body was asked for. Returns whether the peer is to be sent `100 Continue`;
     /// `None` if the disk is not ready yet, in which case that is sent later.
-    pub(super) fn ask_disk(&mut self, owes_continue: bool) -> Option<bool> {
-        let Some(storing) = &mut self.storing else { return Some(owes_continue) };
+    pub(super) fn ask_disk(&mut self, is_continue_pending: bool) -> Option<bool> {
+        let Some(storing) = &mut self.storing else { return Some(is_continue_pending) };
         storing.is_held_by_handler = false;
-        storing.owes_continue |= owes_continue;
-        if !storing.holds() {
+        storing.is_continue_pending |= is_continue_pending;
+        if !storing.must_hold() {
             // The disk may have become ready while the handler held the body. Then `100 Continue`
             // has still to be sent.
-            return Some(std::mem::take(&mut storing.owes_continue));
+            return Some(std::mem::take(&mut storing.is_continue_pending));
         }
         self.body.hold();
         None
@@ -74,7 +75,7 @@ impl<S: Server> Exchange<S> {
         self.renew_deadline(io);
         self.note_end(trailers);
         let Some(storing) = &mut self.storing else { return Flow::Again };
-        let progress = storing.came(blocks, trailers.is_some(), io.scope);
+        let progress = storing.add_blocks(blocks, trailers.is_some(), io.scope);
         self.follow_storing(progress, io)
     }
 
@@ -115,14 +116,14 @@ impl<S: Server> Exchange<S> {
         if storing.is_held_by_handler {
             return;
         }
-        let owes_continue = std::mem::take(&mut storing.owes_continue);
+        let is_continue_pending = std::mem::take(&mut storing.is_continue_pending);
         if self.body.is_held() {
             // The handler has made progress, so its time begins anew.
             self.renew_deadline(io);
             self.body.release();
         }
         // A peer that is sending already does not wait (RFC 9110 §10.1.1).
-        if owes_continue && io.transport.input.is_empty() {
+        if is_continue_pending && io.transport.input.is_empty() {
             self.outgoing.send_continue(io.transport.output);
         }
     }

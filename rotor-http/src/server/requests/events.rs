@@ -80,7 +80,7 @@ impl<S: Server> Requests<S> {
 
     pub(in crate::server) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
         // Otherwise the wake-up was meant for the handler of an earlier request.
-        let State::Exchange(exchange) = &mut self.state else { return Flow::Wait(Wait::AS_BEFORE) };
+        let State::Exchange(exchange) = &mut self.state else { return Flow::Wait(Wait::UNCHANGED) };
         let flow = exchange.wakeup(io);
         self.follow_on(flow, io)
     }
@@ -95,12 +95,12 @@ impl<S: Server> Requests<S> {
         match &mut self.state {
             // The peer does not read its responses, and requests that it pipelined have not been
             // read yet.
-            State::Head(_) if io.is_gated() => Flow::Wait(Wait::AS_BEFORE),
+            State::Head(_) if io.is_gated() => Flow::Wait(Wait::UNCHANGED),
             // The peer does not know that the connection ends: its next request may be on its way.
             State::Head(_) if is_blank(io.transport.input) => self.idle(io),
             // A request has begun to arrive, or will be found after the body that is dropped. Its
             // response has `Connection: close`.
-            State::Head(_) | State::Unwanted(_) => Flow::Wait(Wait::AS_BEFORE),
+            State::Head(_) | State::Unwanted(_) => Flow::Wait(Wait::UNCHANGED),
             State::Exchange(exchange) => {
                 // Before the call, so that a head that is written in it has `Connection: close`. A
                 // head that was written before has promised that a request may follow; then the
@@ -152,7 +152,7 @@ impl<S: Server> Requests<S> {
                 match self.follow(flow, io) {
                     // The handler has responded, and no other request can come.
                     Flow::Again if matches!(self.state, State::Head(_)) => Flow::Done(None),
-                    flow => flow.and_again(|| self.advance(io)),
+                    flow => flow.on_again(|| self.advance(io)),
                 }
             }
             // A truncated head gets no response, because no peer waits for one.

@@ -40,7 +40,7 @@ impl<S: Server> Requests<S> {
                 let limits = io.config.limits_ref();
                 // The response has `Connection: close` because of such a body, so the body is
                 // counted here.
-                let is_left = body.is_unasked() && announced.is_too_long(limits);
+                let is_left = body.is_unrequested() && announced.is_too_long(limits);
                 return self.finish_oddly(outgoing, is_left, ending, upgrade.is_some(), io);
             }
         }

@@ -177,7 +177,7 @@ impl<S: Server> Requests<S> {
             Err(panicked) => Err(panicked),
         };
         let mut exchange = Exchange::new(outgoing, announced, io.config);
-        match exchange.apply(next, io).and_again(|| exchange.begun(io)) {
+        match exchange.apply(next, io).on_again(|| exchange.begun(io)) {
             Flow::Done(upgrade) => {
                 let Exchange { outgoing, body, .. } = &mut exchange;
                 self.finish(outgoing, announced, body, upgrade, io)

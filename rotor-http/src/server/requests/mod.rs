@@ -258,7 +258,7 @@ impl<S: Server> Requests<S> {
     /// Applies the result of a step of the exchange, then does what else can be done.
     fn follow_on(&mut self, flow: Exchanged<S>, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
         let flow = self.follow(flow, io);
-        flow.and_again(|| self.advance(io))
+        flow.on_again(|| self.advance(io))
     }
 
     /// Applies the result of a step of the exchange to the connection.

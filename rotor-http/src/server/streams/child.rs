@@ -122,7 +122,7 @@ impl<S: Server> Child<S> {
     /// Returns how many bytes of the input still count against the windows.
     pub(super) fn untaken(&mut self) -> usize {
         match &mut self.tunnel {
-            Some(tunnel) => tunnel.untaken(),
+            Some(tunnel) => tunnel.unreleased_bytes(),
             None => self.input.len(),
         }
     }

@@ -77,7 +77,7 @@ impl<S: Server> Streams<S> {
     /// Returns whether our settings should have been acknowledged by now.
     fn is_settings_late(&mut self, now: Time, io: &Io<'_, '_, '_, S::Context>) -> bool {
         let time = io.config.http2_ref().settings_timeout;
-        let least = io.config.limits_ref().body_octets_in(time);
+        let least = io.config.limits_ref().body_bytes_in(time);
         self.settings.is_late(io.transport.input.len(), least, time, now)
     }
 

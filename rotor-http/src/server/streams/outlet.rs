@@ -3,7 +3,7 @@
 
 use super::Streams;
 use super::head_text::encode;
-use crate::frame_output::{Data, PutData, SentData, Trailing, room};
+use crate::frame_output::{Data, DataOutcome, SentData, TrailerOutput, room};
 use crate::h1::response::{Ending, ResponseState};
 use crate::h2::frame::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX, flag, kind};
 use crate::h2::frame_writer::frame_header;
@@ -78,7 +78,7 @@ impl<S: Server> Streams<S> {
                 // The head is not complete yet; the schedule gets the child back once it is.
                 return true;
             };
-            if !self.frames.fits(&self.space.block, room, io.transport.output) {
+            if !self.frames.fits_or_take_back(&self.space.block, room, io.transport.output) {
                 return false;
             }
             child.output.discard(head.len);
@@ -93,8 +93,11 @@ impl<S: Server> Streams<S> {
         }
         let left = child.body_left();
         if left == 0 {
-            let trailing =
-                Trailing { waiting: &mut child.output, trailers, block: &mut self.space.block };
+            let trailing = TrailerOutput {
+                waiting: &mut child.output,
+                trailers,
+                block: &mut self.space.block,
+            };
             if !self.frames.put_end(trailing, stream, room, io.transport.output) {
                 return false;
             }
@@ -105,12 +108,12 @@ impl<S: Server> Streams<S> {
         let (body, window) = child.body_and_window();
         let data = Data { stream, body, left, is_all, window };
         let put = self.frames.put_data(data, room, io.transport.output);
-        let SentData { octets, is_end, is_credited } = match put {
-            PutData::Sent(sent) => sent,
-            PutData::NoWindow => return true,
-            PutData::NoRoom => return false,
+        let SentData { bytes, is_end, is_credited } = match put {
+            DataOutcome::Sent(sent) => sent,
+            DataOutcome::NoWindow => return true,
+            DataOutcome::NoRoom => return false,
         };
-        child.taking.count_sent(octets, io.config.limits_ref(), io.scope.now());
+        child.taking.count_sent(bytes, io.config.limits_ref(), io.scope.now());
         self.sent(at, is_end, is_credited, io);
         true
     }

@@ -268,7 +268,7 @@ fn begin_exchange<S: Server>(
     io: &mut Io<'_, '_, '_, S::Context>,
 ) -> Exchanged<S> {
     match next {
-        Ok(Some(next)) => exchange.apply(Ok(next), io).and_again(|| exchange.begun(io)),
+        Ok(Some(next)) => exchange.apply(Ok(next), io).on_again(|| exchange.begun(io)),
         Err(panicked) => exchange.apply(Err(panicked), io),
         Ok(None) => {
             Counters::add(&io.config.count().refused);

@@ -28,7 +28,7 @@ impl<S: Server> Streams<S> {
         let room = self.room(at, io.config);
         let flow = self.children[at].step(io.scope, io.config, |exchange, io| {
             exchange.outgoing.room_max = room;
-            first(exchange, io).and_again(|| Flow::batch(|| exchange.receive(io)))
+            first(exchange, io).on_again(|| Flow::batch(|| exchange.receive(io)))
         });
         let child = &mut self.children[at];
         let flow = match child.is_mistaken() {
@@ -166,8 +166,8 @@ impl<S: Server> Streams<S> {
         if let Some(until) = self.granted.exempt_until(waiting, own, shared, limits, now) {
             child.taking.extend_until(until);
             if let Some(tunnel) = &mut child.tunnel {
-                tunnel.excuse(until);
-                child.until = tunnel.until(now);
+                tunnel.exempt_until(until);
+                child.until = tunnel.wake_time(now);
             }
         }
     }

@@ -17,7 +17,7 @@ impl<S: Server> Child<S> {
     /// Tells the protocol that its stream is over, if there is one.
     pub(super) fn lose_tunnel(&mut self, kind: ErrorKind, scope: &mut Scope<'_, S::Context>) {
         if let Some(tunnel) = self.tunnel.take() {
-            tunnel.lost(kind, &mut scope.part(self.id));
+            tunnel.stream_lost(kind, &mut scope.part(self.id));
         }
     }
 
@@ -45,7 +45,7 @@ impl<S: Server> Streams<S> {
         let input = std::mem::take(&mut child.input);
         let (is_secure, within) = (io.transport.is_secure(), io.config.stream());
         let mut part = io.scope.part(child.id);
-        match Tunnel::begin(seed, input, is_secure, &within, &mut part) {
+        match Tunnel::start(seed, input, is_secure, &within, &mut part) {
             Ok(tunnel) => child.tunnel = Some(tunnel),
             Err(code) => child.end_tunnel(code, io.config),
         }
@@ -71,10 +71,10 @@ impl<S: Server> Streams<S> {
     fn tell_tunnel(&mut self, at: usize, event: Event, io: &mut Io<'_, '_, '_, S::Context>) {
         let child = &mut self.children[at];
         let Some(tunnel) = &mut child.tunnel else { return };
-        match tunnel.tell(event, &mut io.scope.part(child.id)) {
+        match tunnel.notify(event, &mut io.scope.part(child.id)) {
             // The peer has everything: from here on its time limit is that after a response.
             Ok(()) if tunnel.is_done() && child.state == StreamState::HalfClosedLocal => {}
-            Ok(()) => child.until = tunnel.until(io.scope.now()),
+            Ok(()) => child.until = tunnel.wake_time(io.scope.now()),
             Err(code) => child.end_tunnel(code, io.config),
         }
     }
