@@ -59,7 +59,7 @@ pub(super) struct Chunked {
     /// Created when a trailer field begins; most bodies have none.
     trailer: Option<Box<TrailerReader>>,
     /// Whether the CR of an empty trailer section has been seen.
-    ended: bool,
+    has_trailer_cr: bool,
 }
 
 impl Chunked {
@@ -75,7 +75,7 @@ impl Chunked {
             extension_max: saturate(limits.extension_bytes_max),
             trailer_limits: TrailerLimits::from_limits(limits),
             trailer: None,
-            ended: false,
+            has_trailer_cr: false,
         }
     }
 
@@ -221,9 +221,9 @@ impl Chunked {
     fn trailer_byte(&mut self, byte: u8) -> Result<Phase, BodyError> {
         if self.trailer.is_none() {
             // Without trailer fields, the usual case, no memory is allocated.
-            match (self.ended, byte) {
+            match (self.has_trailer_cr, byte) {
                 (false, b'\r') => {
-                    self.ended = true;
+                    self.has_trailer_cr = true;
                     return Ok(Phase::Trailer);
                 }
                 (true, b'\n') => return Ok(Phase::Done),

@@ -24,7 +24,7 @@ impl ConnectionOptions {
     }
 
     /// RFC 9112 §9.3: `close` has priority; otherwise 1.1 persists, and 1.0 only with `keep-alive`.
-    pub(super) fn persist(self, version: Version) -> bool {
+    pub(super) fn is_persistent(self, version: Version) -> bool {
         !self.close && (version >= Version::Http11 || self.keep_alive)
     }
 }

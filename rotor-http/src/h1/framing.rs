@@ -152,21 +152,21 @@ pub fn body_of(
         //    Here the fields frame nothing. But they may do so where the message is passed on or
         //    stored, so fields that could not frame a body are refused all the same.
         if method == Method::Head || status.forbids_body() {
-            return announced(message, version, fields).map(|_| Body::Empty);
+            return announced_body(message, version, fields).map(|_| Body::Empty);
         }
     }
-    announced(message, version, fields)
+    announced_body(message, version, fields)
 }
 
 /// Returns the length that the fields announce, for a message that may have a body.
 #[inline]
-fn announced(
+fn announced_body(
     message: Message<'_>,
     version: Version,
     fields: &FramingFields,
 ) -> Result<Body, FramingError> {
     match (fields.coding, fields.length) {
-        (Coding::Absent, length) => without_coding(message, length),
+        (Coding::Absent, length) => body_without_coding(message, length),
         // §6.1: "A server or client that receives an HTTP/1.0 message containing a
         // Transfer-Encoding header field MUST treat the message as if the framing is faulty".
         _ if version == Version::Http10 => Err(FramingError::CodingInHttp10),
@@ -190,7 +190,7 @@ fn announced(
 }
 
 #[inline]
-fn without_coding(message: Message<'_>, length: Length) -> Result<Body, FramingError> {
+fn body_without_coding(message: Message<'_>, length: Length) -> Result<Body, FramingError> {
     match length {
         // 5. "If a message is received without Transfer-Encoding and with an invalid Content-Length
         //    header field, then the message framing is invalid and the recipient MUST treat it as

@@ -263,7 +263,7 @@ impl HeadReader {
             return Err(HeadError::FieldName.into());
         }
         // All versions have the same length, so the position of the code is fixed (RFC 9112 §4).
-        let code = &input[Version::OCTETS + 1..Version::OCTETS + 4];
+        let code = &input[Version::BYTES + 1..Version::BYTES + 4];
         let code = grammar::parse_decimal(code).and_then(|code| u16::try_from(code).ok());
         let status = code.and_then(Status::new).ok_or(HeadError::StatusLine)?;
         // RFC 9112 §4: "A client SHOULD ignore the reason-phrase content", so bytes beyond ASCII in

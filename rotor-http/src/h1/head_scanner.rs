@@ -69,7 +69,7 @@ pub(super) struct HeadScanner {
     phase: Phase,
     /// An error is final: the scanner's state within the failed part is not reliable.
     failed: Option<HeadError>,
-    version: [u8; Version::OCTETS],
+    version: [u8; Version::BYTES],
     parsed_version: Version,
 }
 
@@ -86,7 +86,7 @@ impl HeadScanner {
             empty_lines: 0,
             phase,
             failed: None,
-            version: [0; Version::OCTETS],
+            version: [0; Version::BYTES],
             parsed_version: Version::Http11,
         }
     }

@@ -26,7 +26,7 @@ pub(super) enum Phase {
 /// What has been set about the length of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
-    Unsaid,
+    Unset,
     /// A message with this status has no body, even if a length was set (304).
     Empty,
     /// This many bytes are left.
@@ -52,7 +52,7 @@ impl MessageState {
     pub(super) const fn new(sends_body: bool) -> MessageState {
         MessageState {
             phase: Phase::Start,
-            framing: Framing::Unsaid,
+            framing: Framing::Unset,
             sends_body,
             has_upgrade: false,
         }
@@ -94,7 +94,7 @@ impl MessageState {
     /// Checks that the length has not been set yet.
     pub(super) fn expect_length(&self) -> Result<(), MessageError> {
         self.expect_fields()?;
-        if self.framing == Framing::Unsaid { Ok(()) } else { Err(MessageError::LengthTwice) }
+        if self.framing == Framing::Unset { Ok(()) } else { Err(MessageError::LengthTwice) }
     }
 
     fn expect_body(&self) -> Result<(), MessageError> {
@@ -137,16 +137,21 @@ impl MessageState {
 
     /// Ends the fields with `Connection` (if one is needed), then `last`.
     #[inline]
-    pub(super) fn put_end(&mut self, out: &mut impl Sink, connection: Connection, last: &[u8]) {
+    pub(super) fn put_fields_end(
+        &mut self,
+        out: &mut impl Sink,
+        connection: ConnectionField,
+        last: &[u8],
+    ) {
         // RFC 9110 §7.8: a sender of `Upgrade` must name it in `Connection`, or a proxy would pass
         // it on.
         let connection: &[u8] = match (connection, self.has_upgrade) {
-            (Connection::Unsaid, false) => b"",
-            (Connection::Unsaid, true) => b"Connection: upgrade\r\n",
-            (Connection::Close, false) => b"Connection: close\r\n",
-            (Connection::Close, true) => b"Connection: close, upgrade\r\n",
-            (Connection::KeepAlive, false) => b"Connection: keep-alive\r\n",
-            (Connection::KeepAlive, true) => b"Connection: keep-alive, upgrade\r\n",
+            (ConnectionField::Absent, false) => b"",
+            (ConnectionField::Absent, true) => b"Connection: upgrade\r\n",
+            (ConnectionField::Close, false) => b"Connection: close\r\n",
+            (ConnectionField::Close, true) => b"Connection: close, upgrade\r\n",
+            (ConnectionField::KeepAlive, false) => b"Connection: keep-alive\r\n",
+            (ConnectionField::KeepAlive, true) => b"Connection: keep-alive, upgrade\r\n",
         };
         if !connection.is_empty() {
             out.put(connection);
@@ -158,16 +163,16 @@ impl MessageState {
     /// Does the same for a request with `TE`, which is named in `Connection` as well (RFC 9110
     /// §10.1.4).
     #[cold]
-    pub(super) fn put_end_with_te(
+    pub(super) fn put_fields_end_with_te(
         &mut self,
         out: &mut impl Sink,
-        connection: Connection,
+        connection: ConnectionField,
         last: &[u8],
     ) {
         let persists: &[u8] = match connection {
-            Connection::Unsaid => b"",
-            Connection::Close => b"close, ",
-            Connection::KeepAlive => b"keep-alive, ",
+            ConnectionField::Absent => b"",
+            ConnectionField::Close => b"close, ",
+            ConnectionField::KeepAlive => b"keep-alive, ",
         };
         let upgrade: &[u8] = if self.has_upgrade { b"upgrade, " } else { b"" };
         out.put_all(&[b"Connection: ", persists, upgrade, b"TE\r\n", last, b"\r\n"]);
@@ -273,8 +278,8 @@ impl MessageState {
 
 /// The options that `Connection` contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Connection {
-    Unsaid,
+pub(super) enum ConnectionField {
+    Absent,
     Close,
     KeepAlive,
 }

@@ -1,6 +1,6 @@
 //! `RequestState`: the state of a request that a client is writing.
 
-use super::message::{self, Connection, Framing, MessageState, Phase};
+use super::message::{self, ConnectionField, Framing, MessageState, Phase};
 use super::sink::Sink;
 use crate::semantics::authority::Authority;
 use crate::semantics::error::MessageError;
@@ -218,7 +218,7 @@ impl RequestState {
         if !self.has_host {
             return Err(MessageError::HostMissing);
         }
-        if self.message.framing == Framing::Unsaid {
+        if self.message.framing == Framing::Unset {
             // RFC 9110 §8.6: a server that expects a body of POST or PUT is told that there is
             // none.
             if self.expects_body {
@@ -232,11 +232,12 @@ impl RequestState {
         self.expects_continue &= !matches!(self.message.framing, Framing::Length(0));
         // Only now is it known whether there is a body.
         let expect: &[u8] = if self.expects_continue { b"Expect: 100-continue\r\n" } else { b"" };
-        let connection = if self.keep_alive { Connection::Unsaid } else { Connection::Close };
+        let connection =
+            if self.keep_alive { ConnectionField::Absent } else { ConnectionField::Close };
         if self.has_te {
-            self.message.put_end_with_te(out, connection, expect);
+            self.message.put_fields_end_with_te(out, connection, expect);
         } else {
-            self.message.put_end(out, connection, expect);
+            self.message.put_fields_end(out, connection, expect);
         }
         Ok(())
     }

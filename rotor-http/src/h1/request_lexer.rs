@@ -88,7 +88,7 @@ fn target(window: &[u8], at: usize, bytes_max: usize) -> Option<(&str, usize)> {
 /// Returns the version, and the position of the first field line. Other versions are rare.
 #[inline]
 fn version(window: &[u8], at: usize) -> Option<(Version, usize)> {
-    let line: &[u8; Version::OCTETS + 2] = window.get(at..)?.first_chunk()?;
+    let line: &[u8; Version::BYTES + 2] = window.get(at..)?.first_chunk()?;
     let (&name, end) = line.split_first_chunk()?;
     // As a word: the compiler compares arrays byte by byte.
     let version = match u64::from_ne_bytes(name) {
@@ -99,7 +99,7 @@ fn version(window: &[u8], at: usize) -> Option<(Version, usize)> {
     if end != b"\r\n" {
         return None;
     }
-    Some((version, at + Version::OCTETS + 2))
+    Some((version, at + Version::BYTES + 2))
 }
 
 /// Returns one field line, and the position of the next one.

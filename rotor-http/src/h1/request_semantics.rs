@@ -77,7 +77,7 @@ impl<'a> RequestSemantics<'a> {
         let is_http11 = version >= Version::Http11;
         Ok(RequestSemantics {
             body,
-            keep_alive: options.persist(version),
+            keep_alive: options.is_persistent(version),
             // RFC 9110 §10.1.1: "A server that receives a 100-continue expectation in an HTTP/1.0
             // request MUST ignore that expectation."
             expects_continue: expects_continue && is_http11 && body != Body::Empty,

@@ -3,7 +3,7 @@
 
 mod whole;
 
-use super::message::{self, Connection, Framing, MessageState, Phase};
+use super::message::{self, ConnectionField, Framing, MessageState, Phase};
 use super::sink::Sink;
 use crate::semantics::date::DateCache;
 use crate::semantics::error::MessageError;
@@ -275,7 +275,7 @@ impl ResponseState {
     }
 
     /// Returns whether the head was written, and did not announce that the connection closes.
-    pub(crate) fn has_promised_more(&self) -> bool {
+    pub(crate) fn has_promised_keep_alive(&self) -> bool {
         self.reply.keep_alive && self.message.is_head_done()
     }
 
@@ -308,9 +308,9 @@ impl ResponseState {
         if needs_upgrade && !self.message.has_upgrade {
             return Err(MessageError::UpgradeMissing(self.status));
         }
-        let is_unsaid = self.message.framing == Framing::Unsaid;
+        let is_unset = self.message.framing == Framing::Unset;
         let is_reset = self.status == Status::RESET_CONTENT;
-        if is_unsaid && !self.forbids_body() && !is_reset {
+        if is_unset && !self.forbids_body() && !is_reset {
             return Err(MessageError::LengthMissing);
         }
         // After the checks: a call that is refused has written nothing.
@@ -319,25 +319,25 @@ impl ResponseState {
         }
         // 205 has no content but is framed like other responses (RFC 9110 §15.3.6), so it needs a
         // length.
-        if is_unsaid && is_reset && !self.forbids_body() {
+        if is_unset && is_reset && !self.forbids_body() {
             self.message.put_length(out, 0);
-        } else if is_unsaid {
+        } else if is_unset {
             self.message.framing = Framing::Empty;
         }
         let connection = match self.reply.version {
             // 101 has `Connection: upgrade` because of its Upgrade; the ends of a tunnel decide
             // when it closes.
-            _ if self.switches() => Connection::Unsaid,
+            _ if self.switches() => ConnectionField::Absent,
             // RFC 9113 §8.2.2: HTTP/2 has no such field.
-            Version::Http2 => Connection::Unsaid,
-            _ if !self.reply.keep_alive => Connection::Close,
+            Version::Http2 => ConnectionField::Absent,
+            _ if !self.reply.keep_alive => ConnectionField::Close,
             // RFC 9112 §9.3: a peer of 1.0 expects the connection to close unless it is told
             // otherwise.
-            Version::Http10 => Connection::KeepAlive,
-            Version::Http11 => Connection::Unsaid,
+            Version::Http10 => ConnectionField::KeepAlive,
+            Version::Http11 => ConnectionField::Absent,
         };
         let date = date.filter(|_| !self.has_date).map_or(&b""[..], DateCache::line);
-        self.message.put_end(out, connection, date);
+        self.message.put_fields_end(out, connection, date);
         Ok(())
     }
 
@@ -428,7 +428,7 @@ impl ResponseState {
 
     /// Returns whether the response is incomplete, but the peer would take it as complete if the
     /// connection ended regularly.
-    pub(crate) fn would_seem_complete(&self) -> bool {
+    pub(crate) fn appears_complete_at_close(&self) -> bool {
         self.message.phase == Phase::Body
             && self.message.framing == Framing::UntilClose
             && self.sends_body()

@@ -51,8 +51,8 @@ pub(super) fn fast_response<'a>(
     let (code, reason, version) = (response.code?, response.reason?, version_of(response.version));
     spans.extend(response.headers.iter().map(|field| span_of(field, window)).take(FAST_CAPACITY));
     // RFC 9110 §15: the first digit is at least 1; httparse accepts any three digits.
-    let is_sure = code >= 100 && are_lines_sure(&window[..len], spans, limits.field_bytes_max);
-    is_sure.then_some(FastResponse { version, code, reason, len })
+    let is_valid = code >= 100 && are_lines_valid(&window[..len], spans, limits.field_bytes_max);
+    is_valid.then_some(FastResponse { version, code, reason, len })
 }
 
 fn version_of(minor: Option<u8>) -> Version {
@@ -63,7 +63,7 @@ fn version_of(minor: Option<u8>) -> Version {
 /// has checked that there is no other CR. So it is enough to look for one before each LF that
 /// httparse has accepted as a line end.
 #[inline]
-fn are_lines_sure(head: &[u8], fields: &[Span], field_bytes_max: usize) -> bool {
+fn are_lines_valid(head: &[u8], fields: &[Span], field_bytes_max: usize) -> bool {
     let Some(mut end) = head.len().checked_sub(2) else { return false };
     let ends_with_cr_lf = |end: usize| end >= 2 && head.get(end - 2) == Some(&b'\r');
     if head[end] != b'\r' {

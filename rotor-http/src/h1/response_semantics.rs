@@ -61,7 +61,7 @@ impl ResponseSemantics {
             framing.is_any() && (status.is_informational() || status == Status::NO_CONTENT);
         Ok(ResponseSemantics {
             body,
-            keep_alive: options.persist(version)
+            keep_alive: options.is_persistent(version)
                 && body != Body::UntilClose
                 && !is_switch
                 && !is_tunnel

@@ -24,7 +24,7 @@ impl<'a> Authority<'a> {
         // The fast path, for nearly all hosts: letters, digits, dots, hyphens.
         let mut host_len = swar::host_len(text);
         if text.get(host_len).is_some_and(|&end| end != b':') {
-            host_len = odd_host_len(text)?;
+            host_len = special_host_len(text)?;
         }
         if host_len == 0 {
             return None;
@@ -78,7 +78,7 @@ fn ends_with_port(text: &[u8], digits: usize) -> bool {
 /// Returns the length of a host that is an IPv6 address in brackets or contains percent-encoded
 /// bytes.
 #[cold]
-fn odd_host_len(text: &[u8]) -> Option<usize> {
+fn special_host_len(text: &[u8]) -> Option<usize> {
     if text[0] == b'[' {
         let end = text.iter().position(|&byte| byte == b']')?;
         let address = str::from_utf8(&text[1..end]).ok()?;

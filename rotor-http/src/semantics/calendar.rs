@@ -46,8 +46,8 @@ impl Date {
     /// Returns how many days after 1 January 1970 the date is; `None` if there is no such date.
     pub(crate) fn to_days(self) -> Option<i64> {
         let Date { year, month, day } = self;
-        let may_be = (0..=9999).contains(&year) && (1..=12).contains(&month);
-        if !may_be || !(1..=31).contains(&day) {
+        let is_in_range = (0..=9999).contains(&year) && (1..=12).contains(&month);
+        if !is_in_range || !(1..=31).contains(&day) {
             return None;
         }
         // Counted from March, January and February are the last two months of the year before.

@@ -26,7 +26,9 @@ use super::weight::parse_weight;
 #[doc(alias = "content negotiation")]
 pub fn coding_weight<'a>(lines: impl Iterator<Item = &'a [u8]>, coding: &str) -> u16 {
     let (mut this, mut others, mut identity) = (None, None, None);
-    for (name, weight) in lines.flat_map(|line| line.split(|&b| b == b',')).filter_map(element) {
+    for (name, weight) in
+        lines.flat_map(|line| line.split(|&b| b == b',')).filter_map(parse_element)
+    {
         let place = match name {
             _ if is_named(name, coding) => &mut this,
             b"*" => &mut others,
@@ -48,7 +50,7 @@ fn is_named(name: &[u8], coding: &str) -> bool {
 }
 
 /// Returns a coding and its weight.
-fn element(element: &[u8]) -> Option<(&[u8], u16)> {
+fn parse_element(element: &[u8]) -> Option<(&[u8], u16)> {
     let mut parts = element.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
     let name = parts.next().filter(|name| !name.is_empty())?;
     let weight = match parts.next() {

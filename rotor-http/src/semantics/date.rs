@@ -62,22 +62,27 @@ pub fn parse_date(text: &[u8], now: i64) -> Option<i64> {
 fn parse_fixdate(text: &[u8]) -> Option<i64> {
     let is_shaped = has_shape(text, b"___, __ ___ ____ ________ GMT");
     is_shaped.then_some(())?;
-    weekday(&text[..3], 3)?;
-    seconds(number(text, 12..16)?, month(&text[8..11])?, number(text, 5..7)?, &text[17..25])
+    check_weekday(&text[..3], 3)?;
+    to_unix_seconds(
+        parse_number(text, 12..16)?,
+        parse_month(&text[8..11])?,
+        parse_number(text, 5..7)?,
+        &text[17..25],
+    )
 }
 
 /// `Sunday, 06-Nov-94 08:49:37 GMT`
 fn parse_rfc850(text: &[u8], comma: usize, now: i64) -> Option<i64> {
     // The length of the weekday's name varies, so the shape is counted from the comma.
-    weekday(&text[..comma], usize::MAX)?;
+    check_weekday(&text[..comma], usize::MAX)?;
     let rest = &text[comma..];
     has_shape(rest, b", __-___-__ ________ GMT").then_some(())?;
     // Outside these bounds there is no year from which to take the century.
     let now = now.clamp(0, LAST_SECOND);
     let this_year = Date::from_days(now / DAY_SECONDS).year;
     let in_century = |century: i64| {
-        let year = century + number(rest, 9..11)?;
-        seconds(year, month(&rest[5..8])?, number(rest, 2..4)?, &rest[12..20])
+        let year = century + parse_number(rest, 9..11)?;
+        to_unix_seconds(year, parse_month(&rest[5..8])?, parse_number(rest, 2..4)?, &rest[12..20])
     };
     let century = this_year / 100 * 100;
     let date = in_century(century)?;
@@ -89,10 +94,10 @@ fn parse_rfc850(text: &[u8], comma: usize, now: i64) -> Option<i64> {
 /// `Sun Nov  6 08:49:37 1994`
 fn parse_asctime(text: &[u8]) -> Option<i64> {
     has_shape(text, b"___ ___ __ ________ ____").then_some(())?;
-    weekday(&text[..3], 3)?;
+    check_weekday(&text[..3], 3)?;
     // asctime pads a day of one digit with a space.
-    let day = if text[8] == b' ' { number(text, 9..10)? } else { number(text, 8..10)? };
-    seconds(number(text, 20..24)?, month(&text[4..7])?, day, &text[11..19])
+    let day = if text[8] == b' ' { parse_number(text, 9..10)? } else { parse_number(text, 8..10)? };
+    to_unix_seconds(parse_number(text, 20..24)?, parse_month(&text[4..7])?, day, &text[11..19])
 }
 
 /// Returns whether the text has the length of the shape, and its characters wherever the shape is
@@ -102,29 +107,29 @@ fn has_shape(text: &[u8], shape: &[u8]) -> bool {
         && text.iter().zip(shape).all(|(byte, shape)| *shape == b'_' || byte == shape)
 }
 
-fn number(text: &[u8], range: Range<usize>) -> Option<i64> {
+fn parse_number(text: &[u8], range: Range<usize>) -> Option<i64> {
     super::grammar::parse_decimal(&text[range]).and_then(|number| i64::try_from(number).ok())
 }
 
 /// Checks the name of a weekday, of which the first `len` letters are used. Whether it is the right
 /// weekday for the date is not checked.
-fn weekday(text: &[u8], len: usize) -> Option<()> {
+fn check_weekday(text: &[u8], len: usize) -> Option<()> {
     WEEKDAYS.iter().any(|name| &name.as_bytes()[..len.min(name.len())] == text).then_some(())
 }
 
 /// Returns the number of a month, starting with 1.
-fn month(text: &[u8]) -> Option<i64> {
+fn parse_month(text: &[u8]) -> Option<i64> {
     let index = MONTHS.iter().position(|name| name.as_bytes() == text)?;
     Some(index as i64 + 1)
 }
 
 /// Returns a date with a clock time `hh:mm:ss` in seconds since 1970. A leap second counts as the
 /// second before it.
-fn seconds(year: i64, month: i64, day: i64, clock: &[u8]) -> Option<i64> {
+fn to_unix_seconds(year: i64, month: i64, day: i64, clock: &[u8]) -> Option<i64> {
     has_shape(clock, b"__:__:__").then_some(())?;
     let days = Date { year, month, day }.to_days()?;
-    let (hour, minute) = (number(clock, 0..2)?, number(clock, 3..5)?);
-    let second = match number(clock, 6..8)? {
+    let (hour, minute) = (parse_number(clock, 0..2)?, parse_number(clock, 3..5)?);
+    let second = match parse_number(clock, 6..8)? {
         // RFC 9110 §5.6.7 allows 60 for a leap second, which does not exist in seconds since 1970.
         60 => 59,
         second => second,

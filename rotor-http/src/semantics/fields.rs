@@ -121,8 +121,8 @@ impl<'a> Fields<'a> {
 
     /// Returns the values of all fields with this name.
     pub fn get_all<'n>(&self, name: &'n str) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
-        let is_it = move |own: &[u8]| own.eq_ignore_ascii_case(name.as_bytes());
-        self.iter_bytes().filter(move |(own, _)| is_it(own)).map(|(_, value)| value)
+        let has_name = move |own: &[u8]| own.eq_ignore_ascii_case(name.as_bytes());
+        self.iter_bytes().filter(move |(own, _)| has_name(own)).map(|(_, value)| value)
     }
 
     /// Returns the elements of the comma-separated list that all fields with this name form

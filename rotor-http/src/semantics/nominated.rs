@@ -37,7 +37,7 @@ impl<'a> Nominated<'a> {
             return Nominated { names: Vec::new() };
         }
         let names = fields.iter_bytes().map(|(name, _)| name).collect();
-        Nominated { names: named(names, options, compare) }
+        Nominated { names: select_named(names, options, compare) }
     }
 
     /// Returns whether the message has a nominated field with this name. The case is ignored.
@@ -47,7 +47,7 @@ impl<'a> Nominated<'a> {
 }
 
 /// Returns the names that are among the options, sorted.
-fn named<'a>(
+fn select_named<'a>(
     mut names: Vec<&'a [u8]>,
     options: impl Iterator<Item = &'a [u8]>,
     mut compare: impl FnMut(&[u8], &[u8]) -> Ordering,
@@ -86,13 +86,13 @@ impl fmt::Debug for Nominated<'_> {
 mod tests {
     use super::*;
 
-    const fn octets(text: &str) -> &[u8] {
+    const fn bytes(text: &str) -> &[u8] {
         text.as_bytes()
     }
 
     #[test]
     fn a_field_is_nominated_by_its_whole_name_in_any_case() {
-        let names = ["Host", "X-Hop", "x-hop", "Cookie", "X-Ho", "X-Hop2"].map(octets);
+        let names = ["Host", "X-Hop", "x-hop", "Cookie", "X-Ho", "X-Hop2"].map(bytes);
         for (options, expected) in [
             (&["close"][..], &[][..]),
             (&["x-HOP"], &["x-hop"]),
@@ -100,7 +100,8 @@ mod tests {
             (&["x-hop2", "x-ho"], &["x-ho", "x-hop2"]),
             (&[], &[]),
         ] {
-            let found = named(names.to_vec(), options.iter().map(|option| octets(option)), compare);
+            let found =
+                select_named(names.to_vec(), options.iter().map(|option| bytes(option)), compare);
             let found: Vec<String> =
                 found.iter().map(|name| String::from_utf8_lossy(name).to_lowercase()).collect();
             assert_eq!(found, expected, "{options:?}");
@@ -113,9 +114,9 @@ mod tests {
         let fields: Vec<String> = (0..99).map(|number| format!("X-{number}")).collect();
         let options: Vec<String> = (0..5_000).map(|number| format!("{number:x}")).collect();
         let mut comparisons = 0;
-        let found = named(
-            fields.iter().map(|field| octets(field)).collect(),
-            options.iter().map(|option| octets(option)),
+        let found = select_named(
+            fields.iter().map(|field| bytes(field)).collect(),
+            options.iter().map(|option| bytes(option)),
             |one, other| {
                 comparisons += 1;
                 compare(one, other)

@@ -84,7 +84,7 @@ impl TraceContext {
         if parents.next().is_some() {
             return None;
         }
-        context.state = state_of(fields.get_all("tracestate")).unwrap_or_default();
+        context.state = join_members(fields.get_all("tracestate")).unwrap_or_default();
         Some(context)
     }
 
@@ -93,7 +93,7 @@ impl TraceContext {
     /// If its version is above 00 and it begins like a value of version 00, that part is used.
     pub fn parse(traceparent: &[u8]) -> Option<TraceContext> {
         let (head, more) = traceparent.split_at_checked(PARENT_LEN)?;
-        let [version, trace, parent, flags] = parts(head)?;
+        let [version, trace, parent, flags] = split_parts(head)?;
         let version = hexadecimal(version)?;
         let is_good = match version {
             0 => more.is_empty(),
@@ -156,7 +156,7 @@ impl TraceContext {
 }
 
 /// Splits a value into version, trace, parent and flags, if the dashes are where they must be.
-fn parts(head: &[u8]) -> Option<[&[u8]; 4]> {
+fn split_parts(head: &[u8]) -> Option<[&[u8]; 4]> {
     let dashes = [head.get(2)?, head.get(35)?, head.get(52)?];
     if dashes.iter().any(|&&dash| dash != b'-') {
         return None;
@@ -178,7 +178,7 @@ fn hexadecimal(digits: &[u8]) -> Option<u128> {
 
 /// Joins all fields with this name into one list, shortened to what is passed on. Returns `None` if
 /// a member is malformed, or if there are too many.
-fn state_of<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<Box<str>> {
+fn join_members<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<Box<str>> {
     let mut members: Vec<&str> = Vec::new();
     for member in lines.flat_map(|line| line.split(|&byte| byte == b',')) {
         let member = member.trim_ascii();

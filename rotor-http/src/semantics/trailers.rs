@@ -42,7 +42,7 @@ impl Trailers {
     pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
         self.lines
             .split(|&byte| byte == b'\n')
-            .filter_map(field_of)
+            .filter_map(parse_line)
             // Here, and not on receipt: that would need the whole name of a field that may never be
             // read.
             .filter(|field| is_allowed(field.name))
@@ -61,7 +61,7 @@ impl fmt::Debug for Trailers {
 }
 
 /// Splits a line that the scanner has accepted, without its LF.
-fn field_of(line: &[u8]) -> Option<Field<'_>> {
+fn parse_line(line: &[u8]) -> Option<Field<'_>> {
     let line = line.strip_suffix(b"\r")?;
     let colon = line.iter().position(|&byte| byte == b':')?;
     let name = std::str::from_utf8(&line[..colon]).ok()?;

@@ -21,7 +21,7 @@ pub enum Version {
 
 impl Version {
     /// The length of `HTTP/1.1` in bytes.
-    pub(crate) const OCTETS: usize = 8;
+    pub(crate) const BYTES: usize = 8;
 
     /// Parses an `HTTP-version` (RFC 9112 §2.3): `"HTTP/" DIGIT "." DIGIT`, and nothing else.
     #[inline]

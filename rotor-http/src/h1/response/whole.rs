@@ -16,7 +16,7 @@ impl ResponseState {
     ///
     /// The bytes are the same as those of the separate calls.
     #[inline]
-    pub(crate) fn put_whole(
+    pub(crate) fn try_put_whole(
         &mut self,
         out: &mut impl Sink,
         status: Status,

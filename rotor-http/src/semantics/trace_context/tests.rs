@@ -1,6 +1,6 @@
 use std::num::NonZero;
 
-use super::{MEMBERS_MAX, STATE_BYTES_MAX, TraceContext, state_of};
+use super::{MEMBERS_MAX, STATE_BYTES_MAX, TraceContext, join_members};
 use crate::semantics::fields::{Fields, Span};
 
 const TRACE: &str = "12345678901234567890123456789012";
@@ -90,7 +90,7 @@ fn a_truncated_parent_is_none() {
 }
 
 fn state(lines: &[&str]) -> Option<String> {
-    state_of(lines.iter().map(|line| line.as_bytes())).map(String::from)
+    join_members(lines.iter().map(|line| line.as_bytes())).map(String::from)
 }
 
 #[test]

@@ -105,7 +105,7 @@ impl<S: Server> Requests<S> {
                 // Before the call, so that a head that is written in it has `Connection: close`. A
                 // head that was written before has promised that a request may follow; then the
                 // response to that one has it.
-                if !exchange.outgoing.state.has_promised_more() {
+                if !exchange.outgoing.state.has_promised_keep_alive() {
                     exchange.outgoing.state.close();
                 }
                 let flow = exchange.drain(until, io);

@@ -107,6 +107,10 @@ impl<S: Server> Requests<S> {
     ) -> Served<S> {
         outgoing.error_page::<S>(status, None, io);
         outgoing.end(io.scope, io.config);
-        if outgoing.state.would_seem_complete() { Flow::Fail(CutOff) } else { Flow::Done(None) }
+        if outgoing.state.appears_complete_at_close() {
+            Flow::Fail(CutOff)
+        } else {
+            Flow::Done(None)
+        }
     }
 }

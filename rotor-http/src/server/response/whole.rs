@@ -72,7 +72,7 @@ impl Response<'_> {
         {
             let Response { state, output, config, .. } = self;
             let date = config.date();
-            if state.put_whole(&mut Writer(output), status, content_type, body, &date) {
+            if state.try_put_whole(&mut Writer(output), status, content_type, body, &date) {
                 return Ok(());
             }
         }

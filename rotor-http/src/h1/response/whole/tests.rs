@@ -41,7 +41,7 @@ fn a_response_written_at_once_equals_that_of_separate_calls() {
                 for body in [&b""[..], b"Hello, World!"] {
                     let (mut state, mut out) = (ResponseState::new(reply), Vec::new());
                     let date = DateCache::new(784_111_777);
-                    if state.put_whole(&mut out, status, content_type, body, &date) {
+                    if state.try_put_whole(&mut out, status, content_type, body, &date) {
                         assert_eq!(
                             Some(out),
                             in_steps(ResponseState::new(reply), status, content_type, body)
@@ -63,5 +63,5 @@ fn a_response_written_at_once_equals_that_of_separate_calls() {
     assert!(whole >= 30 * 16, "{whole}");
     let mut begun = ResponseState::new(usual);
     begun.status(&mut Vec::new(), Status::OK).expect("the first status");
-    assert!(!begun.put_whole(&mut Vec::new(), Status::OK, "a/b", b"", &DateCache::new(0)));
+    assert!(!begun.try_put_whole(&mut Vec::new(), Status::OK, "a/b", b"", &DateCache::new(0)));
 }
