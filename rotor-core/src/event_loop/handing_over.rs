@@ -3,8 +3,8 @@
 use std::io;
 
 use super::LoopInstance;
-use super::handing::{Closes, Relay};
 use super::handle::Exit;
+use super::relay::{Relay, RelayGuard};
 use crate::backend::Backend;
 use crate::machine::Machine;
 
@@ -79,18 +79,18 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         }
         let blocking = self.core_mut().enable_blocking();
         let relay = Relay::new(self.environment.clone(), self.control.clone(), blocking);
-        self.relay = Some(Closes(relay));
-        self.run = Some(LoopInstance::run_by_threads);
+        self.relay = Some(RelayGuard(relay));
+        self.run = Some(LoopInstance::run_on_threads);
         self
     }
 
     /// What `run` does if other threads run the loop.
-    pub(super) fn run_by_threads(&mut self) -> io::Result<Exit>
+    pub(super) fn run_on_threads(&mut self) -> io::Result<Exit>
     where
         M: Machine<Seed: Send, Context: Send> + Send + 'static,
         B: Backend<Handle: Send + Sync> + Send + 'static,
     {
-        let relay = self.relay.as_ref().map(|closes| closes.0.clone());
+        let relay = self.relay.as_ref().map(|guard| guard.0.clone());
         let (Some(relay), Some(baton)) = (relay, self.baton.take()) else {
             return Err(io::Error::other("the loop is with other threads"));
         };

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::core::Core;
-use super::handing::{Baton, Closes, Open, Own, Rest, pulled_turn};
 use super::handle::{Control, Exit, LoopHandle};
+use super::relay::{Baton, LocalCell, LoopState, RelayGuard, SharedCell, take_pulled_turn};
 use super::run_queue::Wait;
 use super::{Broadcast, Machines};
 use crate::backend::Backend;
@@ -42,17 +42,17 @@ pub struct LoopInstance<M: Machine, B: Backend = Mio> {
     pub(super) control: Arc<Control>,
     /// What `run` does if the loop can be handed over: compiled where the trait bounds for that are
     /// known.
-    pub(super) run: Option<Run<M, B>>,
-    pub(super) relay: Option<Closes<M, B>>,
+    pub(super) run: Option<RunFn<M, B>>,
+    pub(super) relay: Option<RelayGuard<M, B>>,
     /// What `turn` does if each turn is to run on another thread.
     #[cfg(rotor_handed)]
-    pub(super) turn: Option<Turn<M, B>>,
+    pub(super) turn: Option<TurnFn<M, B>>,
 }
 
-type Run<M, B> = fn(&mut LoopInstance<M, B>) -> io::Result<Exit>;
+type RunFn<M, B> = fn(&mut LoopInstance<M, B>) -> io::Result<Exit>;
 
 #[cfg(rotor_handed)]
-type Turn<M, B> = fn(&mut LoopInstance<M, B>, Wait) -> io::Result<Option<Exit>>;
+type TurnFn<M, B> = fn(&mut LoopInstance<M, B>, Wait) -> io::Result<Option<Exit>>;
 
 impl<M: Machine, B: Backend> LoopInstance<M, B> {
     /// Takes turns until the loop ends, and returns why it ended.
@@ -77,18 +77,18 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         }
         let _watched = self.core_mut().watch();
         loop {
-            if let Some(exit) = self.one_turn(Wait::AtPace)? {
+            if let Some(exit) = self.take_turn(Wait::AtPace)? {
                 return Ok(exit);
             }
         }
     }
 
     pub(super) fn core(&self) -> &Core<M, B> {
-        &self.baton.as_ref().expect(HERE).rest.core
+        &self.baton.as_ref().expect(NOT_RUNNING).loop_state.core
     }
 
     pub(super) fn core_mut(&mut self) -> &mut Core<M, B> {
-        &mut self.baton.as_mut().expect(HERE).rest.core
+        &mut self.baton.as_mut().expect(NOT_RUNNING).loop_state.core
     }
 
     /// Takes one turn. Returns why the loop has ended, or `None` if it has not.
@@ -100,30 +100,30 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     ///
     /// Fails as [`run`](LoopInstance::run) does.
     pub fn turn(&mut self, max_wait: Option<Duration>) -> io::Result<Option<Exit>> {
-        let ended = self.one_turn(Wait::AtMost(max_wait))?;
+        let ended = self.take_turn(Wait::AtMost(max_wait))?;
         // From now on the embedding code sleeps on the descriptor: wake-ups must reach it.
         self.environment.wakes.try_sleep();
         Ok(ended)
     }
 
-    fn one_turn(&mut self, wait: Wait) -> io::Result<Option<Exit>> {
+    fn take_turn(&mut self, wait: Wait) -> io::Result<Option<Exit>> {
         #[cfg(rotor_handed)]
         if let Some(turn) = self.turn {
             return turn(self, wait);
         }
         let LoopInstance { baton, environment, control, .. } = self;
         let ended = if cfg!(any(rotor_pulled, rotor_taking)) {
-            let baton_now = baton.take().expect(HERE);
+            let baton_now = baton.take().expect(NOT_RUNNING);
             let (back, ended) = if cfg!(rotor_taking) {
-                pulled_turn::<M, B, Open<M, B>>(baton_now, &**environment, control, wait)
+                take_pulled_turn::<M, B, SharedCell<M, B>>(baton_now, &**environment, control, wait)
             } else {
-                pulled_turn::<M, B, Own<M, B>>(baton_now, &**environment, control, wait)
+                take_pulled_turn::<M, B, LocalCell<M, B>>(baton_now, &**environment, control, wait)
             };
             *baton = back;
             ended
         } else {
-            let Baton { rest, context } = baton.as_mut().expect(HERE);
-            let Rest { core, repeated, .. } = &mut **rest;
+            let Baton { loop_state, context } = baton.as_mut().expect(NOT_RUNNING);
+            let LoopState { core, repeated, .. } = &mut **loop_state;
             core.turn(context, &**environment, repeated, control, wait)
         };
         if !matches!(ended, Ok(None))
@@ -139,8 +139,8 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     /// work, or if the backend may have more events than the last turn took. `None` means that the
     /// loop waits for events only.
     pub fn next_deadline(&self) -> Option<Time> {
-        let Baton { rest, .. } = self.baton.as_ref().expect(HERE);
-        rest.core.next_deadline(&*self.environment, &rest.repeated, &self.control)
+        let Baton { loop_state, .. } = self.baton.as_ref().expect(NOT_RUNNING);
+        loop_state.core.next_deadline(&*self.environment, &loop_state.repeated, &self.control)
     }
 
     /// Returns the loop's time: the result of the last reading of its clock.
@@ -157,10 +157,10 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     /// used.
     pub fn spawn(&mut self, seed: M::Seed) -> Result<Token, SpawnError<M::Seed>> {
         let LoopInstance { baton, environment, .. } = self;
-        let Baton { rest, context } = baton.as_mut().expect(HERE);
+        let Baton { loop_state, context } = baton.as_mut().expect(NOT_RUNNING);
         // The caller may have been busy since the last turn.
         environment.refresh_now();
-        rest.core.create(context, &**environment, seed)
+        loop_state.core.create(context, &**environment, seed)
     }
 
     /// Adds the machine that the closure creates, with the machine's scope. The loop reads its
@@ -174,9 +174,9 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         make: impl FnOnce(&mut Scope<'_, M::Context>) -> Response<M>,
     ) -> Result<Token, SpawnError<Infallible>> {
         let LoopInstance { baton, environment, .. } = self;
-        let Baton { rest, context } = baton.as_mut().expect(HERE);
+        let Baton { loop_state, context } = baton.as_mut().expect(NOT_RUNNING);
         environment.refresh_now();
-        rest.core.make(&**environment, |token| {
+        loop_state.core.make(&**environment, |token| {
             make(&mut Scope::new(context, &**environment, token, Woken::default()))
         })
     }
@@ -192,9 +192,9 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         wrap: impl FnOnce(P) -> M,
         make: impl FnOnce(&mut Scope<'_, M::Context>) -> Result<(V, Response<P>), BoxError>,
     ) -> Result<V, SpawnError<Infallible>> {
-        let mut beside = None;
-        self.add_machine_with(|scope| set_apart(make(scope), wrap, &mut beside))?;
-        Ok(beside.expect("a machine was made, so there was no error"))
+        let mut value_slot = None;
+        self.add_machine_with(|scope| split_off_value(make(scope), wrap, &mut value_slot))?;
+        Ok(value_slot.expect("a machine was made, so there was no error"))
     }
 
     /// Calls `f` every `period`, between handlers, when every machine is in its slot. The first
@@ -210,7 +210,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     ) {
         let period = period.max(TICK);
         let now = self.environment.refresh_now();
-        self.baton.as_mut().expect(HERE).rest.repeated.add(period, now, Box::new(f));
+        self.baton.as_mut().expect(NOT_RUNNING).loop_state.repeated.add(period, now, Box::new(f));
     }
 
     /// Returns a handle that stops or drains the loop from any thread.
@@ -238,25 +238,25 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
 
     /// Returns the context.
     pub fn context(&self) -> &M::Context {
-        &self.baton.as_ref().expect(HERE).context
+        &self.baton.as_ref().expect(NOT_RUNNING).context
     }
 
     /// Returns the context for changes between turns.
     pub fn context_mut(&mut self) -> &mut M::Context {
-        &mut self.baton.as_mut().expect(HERE).context
+        &mut self.baton.as_mut().expect(NOT_RUNNING).context
     }
 
     /// Ends the loop and returns its context. The machines are dropped first, and the functions of
     /// their [`AtEnd`](crate::AtEnd) values have been applied to the context.
     pub fn into_context(mut self) -> M::Context {
-        *self.end().expect(HERE)
+        *self.take_context().expect(NOT_RUNNING)
     }
 
     /// Drops everything but the context: the machines, also those whose late answers wait.
-    fn end(&mut self) -> Option<Box<M::Context>> {
+    fn take_context(&mut self) -> Option<Box<M::Context>> {
         let baton = self.baton.take()?;
-        if let Some(Closes(relay)) = &self.relay {
-            relay.close_late();
+        if let Some(RelayGuard(relay)) = &self.relay {
+            relay.close_late_answers();
         }
         Some(baton.into_context())
     }
@@ -265,12 +265,12 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
 /// Drops the machines while there is still a context for the functions of their `AtEnd` values.
 impl<M: Machine, B: Backend> Drop for LoopInstance<M, B> {
     fn drop(&mut self) {
-        drop(self.end());
+        drop(self.take_context());
     }
 }
 
 /// The baton is absent only while `run` has it, and `run` borrows the loop.
-const HERE: &str = "nobody reaches a loop while it runs";
+const NOT_RUNNING: &str = "nobody reaches a loop while it runs";
 
 /// The descriptor that becomes readable when there is something to do, for embedding the loop in
 /// another one.
@@ -286,15 +286,15 @@ impl<M: Machine, B: Backend> fmt::Debug for LoopInstance<M, B> {
     }
 }
 
-/// Wraps the machine of the constructor's response, and stores the other value in `beside`.
-pub(super) fn set_apart<P, M, V>(
+/// Wraps the machine of the constructor's response, and stores the other value in `value_slot`.
+pub(super) fn split_off_value<P, M, V>(
     made: Result<(V, Response<P>), BoxError>,
     wrap: impl FnOnce(P) -> M,
-    beside: &mut Option<V>,
+    value_slot: &mut Option<V>,
 ) -> Response<M> {
     match made {
         Ok((value, machine)) => {
-            *beside = Some(value);
+            *value_slot = Some(value);
             machine.wrap(wrap)
         }
         Err(error) => Response::error(error),

@@ -25,9 +25,6 @@ mod closures;
 mod core;
 mod dispatch;
 mod drain;
-#[cfg(rotor_handed)]
-mod going_round;
-mod handing;
 mod handing_over;
 mod handle;
 mod instance;
@@ -35,12 +32,15 @@ mod invariants;
 mod kept;
 mod longest_idle;
 mod machines;
+mod relay;
 mod room_search;
 mod run_queue;
 mod scheduler;
 mod set_up;
 mod slots;
 mod taking_over;
+#[cfg(rotor_handed)]
+mod thread_rotation;
 
 pub use adding::{AddError, Adding};
 pub use broadcast::{Broadcast, PostError};

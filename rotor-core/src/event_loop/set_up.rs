@@ -7,10 +7,10 @@ use std::io;
 use std::sync::Arc;
 
 use super::core::Core;
-use super::handing::{Baton, Rest};
 use super::handle::{Control, LoopHandle};
-use super::instance::{LoopInstance, set_apart};
+use super::instance::{LoopInstance, split_off_value};
 use super::kept::Kept;
+use super::relay::{Baton, LoopState};
 use crate::backend::Backend;
 use crate::config::Config;
 use crate::environment::Environment;
@@ -174,9 +174,9 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         wrap: impl FnOnce(P) -> M,
         make: impl FnOnce(&mut EarlyScope<'_>) -> Result<(V, Response<P>), BoxError>,
     ) -> Result<V, SpawnError<Infallible>> {
-        let mut beside = None;
-        self.add_machine_with(|scope| set_apart(make(scope), wrap, &mut beside))?;
-        Ok(beside.expect("a machine was made, so there was no error"))
+        let mut value_slot = None;
+        self.add_machine_with(|scope| split_off_value(make(scope), wrap, &mut value_slot))?;
+        Ok(value_slot.expect("a machine was made, so there was no error"))
     }
 
     /// Ends the set-up and adds the context. From now on the loop can run.
@@ -188,7 +188,7 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         self.into_instance(context)
     }
 
-    /// Does the same for a loop that changes its thread in every turn; see `handing/going_round.rs`.
+    /// Does the same for a loop that changes its thread in every turn; see `relay/thread_rotation.rs`.
     #[cfg(rotor_handed)]
     #[allow(missing_docs, reason = "nobody but this crate's tests sees it")]
     pub fn instantiate(self, context: M::Context) -> LoopInstance<M, B>
@@ -196,7 +196,7 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         M: Machine<Seed: Send, Context: Send> + Send + 'static,
         B: Backend<Handle: Send + Sync> + Send + 'static,
     {
-        self.into_instance(context).going_round()
+        self.into_instance(context).rotating_threads()
     }
 
     fn into_instance(self, context: M::Context) -> LoopInstance<M, B>
@@ -205,7 +205,8 @@ impl<M: Machine, B: Backend> Loop<M, B> {
     {
         let Loop { environment, core, control } = self;
         environment.set_ends::<M::Context>(core.posts().clone());
-        let baton = Baton { rest: Box::new(Rest::new(*core)), context: Box::new(context) };
+        let baton =
+            Baton { loop_state: Box::new(LoopState::new(*core)), context: Box::new(context) };
         LoopInstance {
             baton: Some(baton),
             environment,

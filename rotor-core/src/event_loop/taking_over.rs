@@ -1,7 +1,7 @@
 //! `LoopInstance::taking_over`.
 
 use super::LoopInstance;
-use super::handing::{Closes, Relay};
+use super::relay::{Relay, RelayGuard};
 use crate::backend::Backend;
 use crate::blocking::SharedContext;
 use crate::machine::Machine;
@@ -115,9 +115,9 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         }
         let blocking = self.core_mut().enable_blocking();
         let (environment, control) = (self.environment.clone(), self.control.clone());
-        let relay = Relay::taking(environment, control, blocking, M::Context::clone);
-        self.relay = Some(Closes(relay));
-        self.run = Some(LoopInstance::run_by_threads);
+        let relay = Relay::with_takeover(environment, control, blocking, M::Context::clone);
+        self.relay = Some(RelayGuard(relay));
+        self.run = Some(LoopInstance::run_on_threads);
         self
     }
 
@@ -128,7 +128,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         M: Machine<Seed: Send, Context: Send> + Send + 'static,
         B: Backend<Handle: Send + Sync> + Send + 'static,
     {
-        let relay = self.relay.as_ref().map(|closes| std::sync::Arc::downgrade(&closes.0));
+        let relay = self.relay.as_ref().map(|guard| std::sync::Arc::downgrade(&guard.0));
         move || {
             let relay = relay.as_ref().and_then(std::sync::Weak::upgrade);
             relay.is_some_and(|relay| {

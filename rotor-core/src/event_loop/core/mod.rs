@@ -166,7 +166,7 @@ impl<M: Machine, B> Drop for Core<M, B> {
 }
 
 /// Asserts at compile time that the core is `Send` if the machines, seeds and backend are. The
-/// threads of `handing` require the same of the rest of a loop.
+/// threads of `relay` require the same of the rest of a loop.
 const fn _is_send_where_its_parts_are<M: Machine<Seed: Send> + Send, B: Send>() {
     const fn is_send<T: Send>() {}
     is_send::<Core<M, B>>();

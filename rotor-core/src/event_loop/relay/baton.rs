@@ -8,21 +8,21 @@ use crate::machine::Machine;
 
 /// Everything of a loop that moves from thread to thread.
 pub(in crate::event_loop) struct Baton<M: Machine, B: Backend> {
-    pub(in crate::event_loop) rest: Box<Rest<M, B>>,
+    pub(in crate::event_loop) loop_state: Box<LoopState<M, B>>,
     pub(in crate::event_loop) context: Box<M::Context>,
 }
 
 impl<M: Machine, B: Backend> Baton<M, B> {
     /// Runs the functions of `AtEnd` values that were dropped since closures were run.
     pub(in crate::event_loop) fn run_ends(&mut self) {
-        self.rest.core.posts().run_ends(&mut self.context);
+        self.loop_state.core.posts().run_ends(&mut self.context);
     }
 
     /// Drops the machines, and everything but the context.
     pub(in crate::event_loop) fn into_context(self) -> Box<M::Context> {
-        let Baton { rest, mut context } = self;
-        let posts = rest.core.posts().clone();
-        drop(rest);
+        let Baton { loop_state, mut context } = self;
+        let posts = loop_state.core.posts().clone();
+        drop(loop_state);
         posts.run_ends(&mut context);
         posts.close_ends();
         context
@@ -30,7 +30,7 @@ impl<M: Machine, B: Backend> Baton<M, B> {
 }
 
 /// Everything but the context, which is lent to handlers.
-pub(in crate::event_loop) struct Rest<M: Machine, B: Backend> {
+pub(in crate::event_loop) struct LoopState<M: Machine, B: Backend> {
     // The first field, so that the machines are dropped while everything else still exists.
     pub(in crate::event_loop) core: Core<M, B>,
     pub(in crate::event_loop) repeated: Repeated<M>,
@@ -47,11 +47,11 @@ pub(in crate::event_loop) struct Rest<M: Machine, B: Backend> {
     pub(in crate::event_loop) is_one_turn: bool,
 }
 
-impl<M: Machine, B: Backend> Rest<M, B> {
-    pub(in crate::event_loop) fn new(core: Core<M, B>) -> Rest<M, B> {
+impl<M: Machine, B: Backend> LoopState<M, B> {
+    pub(in crate::event_loop) fn new(core: Core<M, B>) -> LoopState<M, B> {
         let (progress, sections) = (Progress::default(), SectionTimes::default());
         let (repeated, is_watched) = (Repeated::new(), false);
-        Rest {
+        LoopState {
             core,
             repeated,
             progress,

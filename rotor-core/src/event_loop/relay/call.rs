@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::berth::Berth;
+use super::state_cell::StateCell;
 use crate::backend::Backend;
 use crate::event::{Event, InPlace};
 use crate::event_loop::dispatch::Terms;
@@ -11,98 +11,99 @@ use crate::machine::Machine;
 use crate::response::{Answer, Deadline, Response};
 use crate::scope::{AnyEnvironment, Scope};
 
-/// The result of applying a response, with the guard of the rest of the loop if that is here.
-pub(super) enum Applied<G, M: Machine> {
+/// The result of applying a response, with the guard of the loop's state if that is here.
+pub(super) enum ApplyOutcome<G, M: Machine> {
     Done(G),
     /// The machine must be told the result of its spawn: that is the next call.
-    Again(G, M),
+    CallAgain(G, M),
     /// The loop is no longer here: the thread that has it applies the response.
     Late(Response<M, M::Seed>),
 }
 
 /// What is needed to apply the response to a call, once the handler has let go of it.
-pub(super) struct Applies<'a, 'c, M: Machine, P> {
-    pub(super) berth: &'a P,
+pub(super) struct ResponseApplier<'a, 'c, M: Machine, P> {
+    pub(super) state_cell: &'a P,
     pub(super) terms: &'c mut Terms<M>,
     pub(super) context: &'c mut Option<Box<M::Context>>,
     pub(super) environment: &'c AnyEnvironment,
     pub(super) woke_itself: &'c Cell<bool>,
 }
 
-/// The result of a call, with the guard of the rest of the loop if that is here.
-pub(super) enum Called<G, M: Machine> {
+/// The result of a call, with the guard of the loop's state if that is here.
+pub(super) enum CallOutcome<G, M: Machine> {
     Done(G),
     /// The response is applied by the thread that has the loop.
     Late(Response<M, M::Seed>),
 }
 
 /// Calls the machine in `$lifted`, and calls it again with the result of each spawn. Evaluates to a
-/// [`Called`] with the next guard of the berth; the guard in `$rest` is dropped.
+/// [`CallOutcome`] with the next guard of the state cell; the guard in `$loop_state` is dropped.
 ///
 /// Calls differ only in how the scope is made. As a function with a closure for that, this cost 118
 /// instructions for each event (of a machine of 48 bytes, by value), because machine and response
 /// are copied once more. So it is a macro.
 macro_rules! call_lifted {
     (
-        $lifted:ident, $rest:ident, $berth:ident, $terms:ident, $context:ident, $environment:ident,
+        $lifted:ident, $loop_state:ident, $state_cell:ident, $terms:ident, $context:ident, $environment:ident,
         $woke_itself:ident, { $($before:tt)* } $scope:expr
     ) => {
         loop {
             let event = $terms.take_event();
-            drop($rest);
+            drop($loop_state);
             $($before)*
             let scope = &mut $scope;
             let in_place = call_in_place(&mut $lifted, event, scope);
             // Never `None`: it was lifted for this.
-            let Some(machine) = $lifted else { break Called::Done($berth.lock()) };
+            let Some(machine) = $lifted else { break CallOutcome::Done($state_cell.lock()) };
             let applied = match in_place {
                 Ok(deadline) => {
-                    let (berth, terms, context) = ($berth, &mut *$terms, &mut *$context);
+                    let (state_cell, terms, context) = ($state_cell, &mut *$terms, &mut *$context);
                     let (environment, woke_itself) = ($environment, &*$woke_itself);
-                    let applies = Applies { berth, terms, context, environment, woke_itself };
-                    applies.goes_on(machine, deadline)
+                    let applier = ResponseApplier { state_cell, terms, context, environment, woke_itself };
+                    applier.goes_on(machine, deadline)
                 }
                 Err(response) => {
                     let response = call_by_value(machine, response, scope);
-                    let (berth, terms, context) = ($berth, &mut *$terms, &mut *$context);
+                    let (state_cell, terms, context) = ($state_cell, &mut *$terms, &mut *$context);
                     let (environment, woke_itself) = ($environment, &*$woke_itself);
-                    let applies = Applies { berth, terms, context, environment, woke_itself };
-                    applies.answered(response)
+                    let applier = ResponseApplier { state_cell, terms, context, environment, woke_itself };
+                    applier.answered(response)
                 }
             };
             match applied {
-                Applied::Done(there) => break Called::Done(there),
-                Applied::Again(there, machine) => ($rest, $lifted) = (there, Some(machine)),
-                Applied::Late(response) => break Called::Late(response),
+                ApplyOutcome::Done(state) => break CallOutcome::Done(state),
+                ApplyOutcome::CallAgain(state, machine) => ($loop_state, $lifted) = (state, Some(machine)),
+                ApplyOutcome::Late(response) => break CallOutcome::Late(response),
             }
         }
     };
 }
 pub(super) use call_lifted;
 
-/// Each method locks the berth again, and applies a response.
-impl<'a, M: Machine, P> Applies<'a, '_, M, P> {
+/// Each method locks the state cell again, and applies a response.
+impl<'a, M: Machine, P> ResponseApplier<'a, '_, M, P> {
     /// Applies the usual response, to continue.
     #[inline(always)]
     pub(super) fn goes_on<B: Backend>(
         self,
         machine: M,
         deadline: Deadline,
-    ) -> Applied<P::Guard<'a>, M>
+    ) -> ApplyOutcome<P::Guard<'a>, M>
     where
-        P: Berth<M, B>,
+        P: StateCell<M, B>,
     {
-        let mut rest = self.berth.lock();
-        let (Some(there), Some(context)) = (rest.as_mut(), self.context.as_deref_mut()) else {
-            return Applied::Late(Response { answer: Answer::Continue(machine), deadline });
+        let mut loop_state = self.state_cell.lock();
+        let (Some(state), Some(context)) = (loop_state.as_mut(), self.context.as_deref_mut())
+        else {
+            return ApplyOutcome::Late(Response { answer: Answer::Continue(machine), deadline });
         };
-        if P::IS_OPEN && self.woke_itself.take() {
+        if P::IS_SHARED && self.woke_itself.take() {
             self.environment.note_woke_itself();
         }
         let answer = (machine, deadline);
-        match there.core.goes_on(self.terms, context, self.environment, answer) {
-            Some(machine) => Applied::Again(rest, machine),
-            None => Applied::Done(rest),
+        match state.core.goes_on(self.terms, context, self.environment, answer) {
+            Some(machine) => ApplyOutcome::CallAgain(loop_state, machine),
+            None => ApplyOutcome::Done(loop_state),
         }
     }
 
@@ -110,20 +111,21 @@ impl<'a, M: Machine, P> Applies<'a, '_, M, P> {
     pub(super) fn answered<B: Backend>(
         self,
         response: Response<M, M::Seed>,
-    ) -> Applied<P::Guard<'a>, M>
+    ) -> ApplyOutcome<P::Guard<'a>, M>
     where
-        P: Berth<M, B>,
+        P: StateCell<M, B>,
     {
-        let mut rest = self.berth.lock();
-        let (Some(there), Some(context)) = (rest.as_mut(), self.context.as_deref_mut()) else {
-            return Applied::Late(response);
+        let mut loop_state = self.state_cell.lock();
+        let (Some(state), Some(context)) = (loop_state.as_mut(), self.context.as_deref_mut())
+        else {
+            return ApplyOutcome::Late(response);
         };
-        if P::IS_OPEN && self.woke_itself.take() {
+        if P::IS_SHARED && self.woke_itself.take() {
             self.environment.note_woke_itself();
         }
-        match there.core.answered(self.terms, context, self.environment, response) {
-            Some(machine) => Applied::Again(rest, machine),
-            None => Applied::Done(rest),
+        match state.core.answered(self.terms, context, self.environment, response) {
+            Some(machine) => ApplyOutcome::CallAgain(loop_state, machine),
+            None => ApplyOutcome::Done(loop_state),
         }
     }
 }

@@ -4,8 +4,8 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::baton::Baton;
-use super::berth::Berth;
-use super::given::Given;
+use super::state_cell::StateCell;
+use super::thread_work::ThreadWork;
 use crate::backend::Backend;
 use crate::blocking::{Parker, ThreadProbe};
 use crate::machine::Machine;
@@ -13,17 +13,22 @@ use crate::machine::Machine;
 /// The state of one thread; it is not sent to others.
 pub(super) struct Worker<M: Machine, B: Backend, P> {
     /// Where the thread waits to get the loop back.
-    pub(super) seat: Arc<Parker<Baton<M, B>>>,
+    pub(super) loop_parker: Arc<Parker<Baton<M, B>>>,
     /// Where the thread is parked.
-    pub(super) parked: Arc<Parker<Given<M, B>>>,
+    pub(super) work_parker: Arc<Parker<ThreadWork<M, B>>>,
     /// Where the loop is while the thread runs it.
-    pub(super) berth: P,
+    pub(super) state_cell: P,
     probe: OnceCell<ThreadProbe>,
 }
 
-impl<M: Machine, B: Backend, P: Berth<M, B>> Worker<M, B, P> {
-    pub(super) fn new(parked: Arc<Parker<Given<M, B>>>) -> Worker<M, B, P> {
-        Worker { seat: Parker::new(), parked, berth: P::empty(), probe: OnceCell::new() }
+impl<M: Machine, B: Backend, P: StateCell<M, B>> Worker<M, B, P> {
+    pub(super) fn new(work_parker: Arc<Parker<ThreadWork<M, B>>>) -> Worker<M, B, P> {
+        Worker {
+            loop_parker: Parker::new(),
+            work_parker,
+            state_cell: P::empty(),
+            probe: OnceCell::new(),
+        }
     }
 
     /// Returns the watchdog's access to this thread. The system is called for it once, and only if
@@ -35,9 +40,9 @@ impl<M: Machine, B: Backend, P: Berth<M, B>> Worker<M, B, P> {
 
 /// How long a thread exists for its loop.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stays {
+pub(super) enum ThreadLifetime {
     /// The thread belongs to the caller of `run`, and is not counted.
-    ForThis,
+    CallerOwned,
     /// Until the thread has not been needed for a while.
-    WhileOfUse,
+    WhileUsed,
 }

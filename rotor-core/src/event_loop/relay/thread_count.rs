@@ -10,31 +10,31 @@ use crate::sync::Mutex;
 pub(super) struct ThreadCount {
     /// Whenever the lock is free, all but one of them are taken from the budget: whichever thread
     /// ends, one is given back if others remain.
-    now: Mutex<usize>,
+    count: Mutex<usize>,
     counts: Arc<BlockCounts>,
     budget: Arc<ThreadBudget>,
 }
 
 impl ThreadCount {
     pub(super) fn new(counts: Arc<BlockCounts>, budget: Arc<ThreadBudget>) -> ThreadCount {
-        ThreadCount { now: Mutex::new(0), counts, budget }
+        ThreadCount { count: Mutex::new(0), counts, budget }
     }
 
     /// Counts one more thread, if that is allowed.
-    pub(super) fn begin(&self) -> bool {
-        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
-        if *now > 0 && !self.budget.try_acquire() {
+    pub(super) fn try_add(&self) -> bool {
+        let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        if *count > 0 && !self.budget.try_acquire() {
             return false;
         }
-        *now += 1;
+        *count += 1;
         self.counts.thread_started();
         true
     }
 
-    pub(super) fn end(&self) {
-        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
-        *now -= 1;
-        if *now > 0 {
+    pub(super) fn remove(&self) {
+        let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        *count -= 1;
+        if *count > 0 {
             self.budget.release();
         }
         self.counts.thread_ended();
@@ -47,17 +47,17 @@ mod tests {
     use crate::blocking::Blocking;
 
     #[test]
-    fn one_is_free_whichever_ends_and_all_others_are_of_the_budget() {
+    fn all_threads_but_one_are_taken_from_the_budget() {
         let budget = Blocking::new().threads_max(1).thread_budget();
-        let count = ThreadCount::new(Arc::default(), budget.clone());
+        let threads = ThreadCount::new(Arc::default(), budget.clone());
         for _ in 0..2 {
-            assert!(count.begin() && count.begin() && !count.begin());
+            assert!(threads.try_add() && threads.try_add() && !threads.try_add());
             assert!(!budget.try_acquire(), "it is spent");
-            count.end();
+            threads.remove();
             assert!(budget.try_acquire(), "one is back");
-            assert!(!count.begin(), "another loop has it");
+            assert!(!threads.try_add(), "another loop has it");
             budget.release();
-            count.end();
+            threads.remove();
         }
         assert!(budget.try_acquire() && !budget.try_acquire());
     }

@@ -11,24 +11,24 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use super::berth::Berth;
-use super::drive::Held;
-use super::hand::Hand;
+use super::drive::DriveState;
+use super::loop_hand_over::LoopHandOver;
+use super::state_cell::StateCell;
 use super::{Baton, Relay};
 use crate::backend::Backend;
 use crate::machine::Machine;
 
 /// The error by which a loop ends that was to take one turn.
 #[derive(Debug)]
-pub(in crate::event_loop) struct OneTurn;
+pub(in crate::event_loop) struct OneTurnError;
 
-impl fmt::Display for OneTurn {
+impl fmt::Display for OneTurnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("it was to take one turn")
     }
 }
 
-impl Error for OneTurn {}
+impl Error for OneTurnError {}
 
 impl<M, B> Relay<M, B>
 where
@@ -36,56 +36,58 @@ where
     B: Backend<Handle: Send + Sync> + Send + 'static,
 {
     /// Lets another thread take the next turn. Returns `None` if the loop is no longer here.
-    pub(super) fn turn_goes_round<'a, P: Berth<M, B>>(
+    pub(super) fn pass_next_turn<'a, P: StateCell<M, B>>(
         self: &Arc<Self>,
-        held: &mut Held<M>,
-        mut rest: P::Guard<'a>,
+        drive_state: &mut DriveState<M>,
+        mut loop_state: P::Guard<'a>,
     ) -> Option<P::Guard<'a>>
     where
         B: 'a,
     {
-        let there = rest.take()?;
-        if there.is_one_turn {
-            self.end_with(held, Some(there), Err(io::Error::other(OneTurn)));
+        let state = loop_state.take()?;
+        if state.is_one_turn {
+            self.end_loop(drive_state, Some(state), Err(io::Error::other(OneTurnError)));
             return None;
         }
-        match self.pass(Baton { rest: there, context: held.context.take()? }) {
+        match self.pass_on(Baton { loop_state: state, context: drive_state.context.take()? }) {
             Ok(()) => None,
-            Err(Baton { rest: there, context }) => {
-                *rest = Some(there);
-                held.context = Some(context);
-                Some(rest)
+            Err(Baton { loop_state: state, context }) => {
+                *loop_state = Some(state);
+                drive_state.context = Some(context);
+                Some(loop_state)
             }
         }
     }
 }
 
-impl<M, B, P: Berth<M, B>> Hand<'_, M, B, P>
+impl<M, B, P: StateCell<M, B>> LoopHandOver<'_, M, B, P>
 where
     M: Machine<Seed: Send, Context: Send> + Send + 'static,
     B: Backend<Handle: Send + Sync> + Send + 'static,
 {
     /// Gives the loop to another thread, and gets it back.
-    pub(super) fn goes_round(&self, own: &mut Option<Box<M::Context>>) {
+    pub(super) fn round_trip(&self, own: &mut Option<Box<M::Context>>) {
         let Some(context) = own.take() else { return };
-        let Some(mut rest) = self.worker.berth.lock().take() else { return *own = Some(context) };
-        let (environment, callee) = (&*self.relay.environment, self.terms.callee);
-        rest.core.dispatch_mut().leave(callee);
-        let woke_itself = environment.take_woke_itself();
-        self.relay.line.push_front(&self.worker.seat);
-        let given = match self.relay.line.give_to_parked(Baton { rest, context }) {
-            Ok(()) => Ok(()),
-            Err(baton) => self.relay.start(baton),
+        let Some(mut loop_state) = self.worker.state_cell.lock().take() else {
+            return *own = Some(context);
         };
-        let Baton { mut rest, context } = match given {
-            Ok(()) => self.worker.seat.wait().expect("a loop that runs is not closed"),
+        let (environment, callee) = (&*self.relay.environment, self.terms.callee);
+        loop_state.core.dispatch_mut().leave(callee);
+        let woke_itself = environment.take_woke_itself();
+        self.relay.thread_queue.push_front(&self.worker.loop_parker);
+        let given = match self.relay.thread_queue.give_to_parked(Baton { loop_state, context }) {
+            Ok(()) => Ok(()),
+            Err(baton) => self.relay.start_thread(baton),
+        };
+        let Baton { mut loop_state, context } = match given {
+            Ok(()) => self.worker.loop_parker.wait().expect("a loop that runs is not closed"),
             Err(baton) => {
-                self.relay.line.remove(&self.worker.seat);
+                self.relay.thread_queue.remove(&self.worker.loop_parker);
                 baton
             }
         };
-        self.relay.runs_here(self.worker);
-        rest.core.come_back(environment, &mut rest.progress, callee);
+        self.relay.set_running_thread(self.worker);
+        loop_state.core.come_back(environment, &mut loop_state.progress, callee);
         if woke_itself {
             environment.note_woke_itself();
         }
@@ -93,6 +95,6 @@ where
             environment.waiters.begin_wakeup(callee.token);
         }
         *own = Some(context);
-        *self.worker.berth.lock() = Some(rest);
+        *self.worker.state_cell.lock() = Some(loop_state);
     }
 }

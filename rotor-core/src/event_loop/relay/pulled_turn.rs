@@ -5,9 +5,11 @@
 use std::cell::Cell;
 use std::io;
 
-use super::baton::{Baton, Rest};
-use super::berth::Berth;
-use super::call::{Applied, Applies, Called, call_by_value, call_in_place, call_lifted};
+use super::baton::{Baton, LoopState};
+use super::call::{
+    ApplyOutcome, CallOutcome, ResponseApplier, call_by_value, call_in_place, call_lifted,
+};
+use super::state_cell::StateCell;
 use crate::backend::Backend;
 use crate::event_loop::core::Next;
 use crate::event_loop::dispatch::Terms;
@@ -19,21 +21,21 @@ use crate::scope::{AnyEnvironment, Scope};
 
 /// Takes one turn, as [`Core::turn`](crate::event_loop::core::Core::turn) does, and returns the
 /// baton.
-pub(in crate::event_loop) fn pulled_turn<M: Machine, B: Backend, P: Berth<M, B>>(
-    Baton { rest, context }: Baton<M, B>,
+pub(in crate::event_loop) fn take_pulled_turn<M: Machine, B: Backend, P: StateCell<M, B>>(
+    Baton { loop_state, context }: Baton<M, B>,
     environment: &AnyEnvironment,
     control: &Control,
     wait: Wait,
 ) -> (Option<Baton<M, B>>, io::Result<Option<Exit>>) {
-    let berth = P::empty();
-    *berth.lock() = Some(rest);
+    let state_cell = P::empty();
+    *state_cell.lock() = Some(loop_state);
     let mut context = Some(context);
     let ended = loop {
-        match guard(|| calls(&berth, &mut context, environment, control, wait)) {
+        match guard(|| make_calls(&state_cell, &mut context, environment, control, wait)) {
             Ok(ended) => break ended,
             Err(panicked) => {
-                if let Some(rest) = berth.lock().as_mut() {
-                    let Rest { core, progress, .. } = &mut **rest;
+                if let Some(loop_state) = state_cell.lock().as_mut() {
+                    let LoopState { core, progress, .. } = &mut **loop_state;
                     if let Err(error) = core.handler_panicked(environment, progress, &panicked) {
                         break Err(error);
                     }
@@ -41,12 +43,12 @@ pub(in crate::event_loop) fn pulled_turn<M: Machine, B: Backend, P: Berth<M, B>>
             }
         }
     };
-    let rest = berth.lock().take();
-    (rest.zip(context).map(|(rest, context)| Baton { rest, context }), ended)
+    let loop_state = state_cell.lock().take();
+    (loop_state.zip(context).map(|(loop_state, context)| Baton { loop_state, context }), ended)
 }
 
-fn calls<M: Machine, B: Backend, P: Berth<M, B>>(
-    berth: &P,
+fn make_calls<M: Machine, B: Backend, P: StateCell<M, B>>(
+    state_cell: &P,
     context: &mut Option<Box<M::Context>>,
     environment: &AnyEnvironment,
     control: &Control,
@@ -54,12 +56,12 @@ fn calls<M: Machine, B: Backend, P: Berth<M, B>>(
 ) -> io::Result<Option<Exit>> {
     let terms = &mut Terms::nothing();
     let woke_itself = &Cell::new(false);
-    let mut rest = berth.lock();
+    let mut loop_state = state_cell.lock();
     loop {
-        let (Some(there), Some(own)) = (rest.as_mut(), context.as_deref_mut()) else {
+        let (Some(state), Some(own)) = (loop_state.as_mut(), context.as_deref_mut()) else {
             return Ok(None);
         };
-        let Rest { core, repeated, progress, .. } = &mut **there;
+        let LoopState { core, repeated, progress, .. } = &mut **state;
         progress.set_wait(wait);
         match core.next(terms, progress, own, environment, repeated, control)? {
             Next::Call => {}
@@ -68,7 +70,7 @@ fn calls<M: Machine, B: Backend, P: Berth<M, B>>(
         }
         let mut lifted = core.lift(environment, terms);
         let called = call_lifted!(
-            lifted, rest, berth, terms, context, environment, woke_itself,
+            lifted, loop_state, state_cell, terms, context, environment, woke_itself,
             {
                 let Some(own) = context.as_deref_mut() else { return Ok(None) };
                 let (token, woken) = (terms.callee.token, terms.woken());
@@ -76,8 +78,8 @@ fn calls<M: Machine, B: Backend, P: Berth<M, B>>(
             Scope::new(own, environment, token, woken)
         );
         match called {
-            Called::Done(there) => rest = there,
-            Called::Late(_) => return Ok(None),
+            CallOutcome::Done(state) => loop_state = state,
+            CallOutcome::Late(_) => return Ok(None),
         }
     }
 }

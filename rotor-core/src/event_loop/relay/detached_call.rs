@@ -10,16 +10,16 @@
 //! ```
 //!
 //! For the machine, the events for it and its response, it makes no difference from a loop that was
-//! [taken](super::taking) from its handler right at the beginning.
+//! [taken](super::takeover) from its handler right at the beginning.
 
 use std::mem;
 use std::sync::Arc;
 
-use super::berth::Berth;
-use super::drive::Held;
-use super::given::Detached;
+use super::drive::DriveState;
+use super::state_cell::StateCell;
+use super::thread_work::DetachedCall;
 use super::worker::Worker;
-use super::{Relay, Rest};
+use super::{LoopState, Relay};
 use crate::backend::{Backend, BackendHandle};
 use crate::blocking::BlockCounts;
 use crate::event_loop::dispatch::Terms;
@@ -36,63 +36,64 @@ where
     /// Returns whether another thread does.
     #[cold]
     #[inline(never)]
-    pub(super) fn detach(
+    pub(super) fn try_detach_call(
         self: &Arc<Self>,
-        held: &mut Held<M>,
+        drive_state: &mut DriveState<M>,
         lifted: &mut LiftedMachine<M>,
-        rest: &mut Rest<M, B>,
+        loop_state: &mut LoopState<M, B>,
     ) -> bool {
-        let callee = held.terms.callee;
-        if !rest.suspects.may_detach(callee.type_name) {
+        let callee = drive_state.terms.callee;
+        if !loop_state.suspects.may_detach(callee.type_name) {
             return false;
         }
-        let Some(context) = rest.next_context.take() else { return false };
-        rest.core.dispatch_mut().leave(callee);
+        let Some(context) = loop_state.next_context.take() else { return false };
+        loop_state.core.dispatch_mut().leave(callee);
         self.environment.waiters.leave_called(callee.token);
         self.sections.begin(callee.token, callee.type_name, false);
-        let call = Box::new(Detached {
+        let call = Box::new(DetachedCall {
             lifted: lifted.take(),
-            terms: mem::replace(&mut held.terms, Terms::nothing()),
+            terms: mem::replace(&mut drive_state.terms, Terms::nothing()),
             context,
             since: self.environment.handle.now(),
         });
-        let given = self.line.give_to_parked(call).or_else(|call| self.start(call));
+        let given = self.thread_queue.give_to_parked(call).or_else(|call| self.start_thread(call));
         if let Err(call) = given {
-            let Detached { lifted: unused, terms, context, .. } = *call;
-            (*lifted, held.terms) = (unused, terms);
-            rest.next_context = Some(context);
+            let DetachedCall { lifted: unused, terms, context, .. } = *call;
+            (*lifted, drive_state.terms) = (unused, terms);
+            loop_state.next_context = Some(context);
             self.sections.end(callee.token);
-            rest.core.dispatch_mut().stay(callee);
+            loop_state.core.dispatch_mut().stay(callee);
             return false;
         }
         BlockCounts::add(&self.environment.blocks.taken_over);
-        rest.suspects.record_detached(callee.type_name);
-        if let Some(context) = &held.context {
-            self.prepare_next_context(rest, context);
+        loop_state.suspects.record_detached(callee.type_name);
+        if let Some(context) = &drive_state.context {
+            self.prepare_next_context(loop_state, context);
         }
         true
     }
 
     /// Makes a call for a loop that another thread runs.
-    pub(super) fn make_detached<P: Berth<M, B>>(
+    pub(super) fn run_detached_call<P: StateCell<M, B>>(
         self: &Arc<Self>,
-        call: Detached<M>,
+        call: DetachedCall<M>,
         worker: &Worker<M, B, P>,
     ) {
-        let Detached { lifted, terms, context, since } = call;
+        let DetachedCall { lifted, terms, context, since } = call;
         let begun = self.environment.handle.now();
         terms.was_away_since(since, || begun);
-        let mut held = Held {
+        let mut drive_state = DriveState {
             context: Some(context),
             terms,
             woke_itself: Default::default(),
-            detached: Some(begun),
+            detached_since: Some(begun),
         };
-        // There is no loop in this thread's berth, so the response is late.
-        let made = guard(|| drop(self.call(&mut held, lifted, worker, worker.berth.lock())));
+        // There is no loop in this thread's state cell, so the response is late.
+        let made =
+            guard(|| drop(self.call(&mut drive_state, lifted, worker, worker.state_cell.lock())));
         if let Err(panicked) = made {
-            self.panicked_late(&mut held, panicked);
+            self.submit_late_panic(&mut drive_state, panicked);
         }
-        drop_guarded(held, "a context");
+        drop_guarded(drive_state, "a context");
     }
 }

@@ -1,0 +1,166 @@
+//! Running a loop on the thread that has it.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use super::call::{
+    ApplyOutcome, CallOutcome, ResponseApplier, call_by_value, call_in_place, call_lifted,
+};
+use super::loop_hand_over::LoopHandOver;
+use super::state_cell::StateCell;
+use super::worker::Worker;
+use super::{Baton, LoopState, Relay};
+use crate::backend::Backend;
+use crate::event_loop::core::Next;
+use crate::event_loop::dispatch::Terms;
+use crate::event_loop::slots::LiftedMachine;
+use crate::guard::{drop_guarded, guard};
+use crate::machine::Machine;
+use crate::scope::Scope;
+use crate::time::Time;
+
+/// The state of a thread that runs a loop. The loop's state is in the worker's state cell.
+pub(super) struct DriveState<M: Machine> {
+    pub(super) context: Option<Box<M::Context>>,
+    /// The call that the thread makes.
+    pub(super) terms: Terms<M>,
+    /// Whether the machine has woken itself in this call; used if other threads may have the loop
+    /// meanwhile.
+    pub(super) woke_itself: Cell<bool>,
+    /// When the call began, if it is made for a loop that another thread runs.
+    pub(super) detached_since: Option<Time>,
+}
+
+impl<M, B> Relay<M, B>
+where
+    M: Machine<Seed: Send, Context: Send> + Send + 'static,
+    B: Backend<Handle: Send + Sync> + Send + 'static,
+{
+    /// Runs the loop until it has ended, is given to another thread, was taken, or is dropped.
+    pub(super) fn drive<P: StateCell<M, B>>(
+        self: &Arc<Self>,
+        baton: Baton<M, B>,
+        worker: &Worker<M, B, P>,
+    ) {
+        self.set_running_thread(worker);
+        let Baton { mut loop_state, context } = baton;
+        self.prepare_next_context(&mut loop_state, &context);
+        *worker.state_cell.lock() = Some(loop_state);
+        let mut drive_state = DriveState {
+            context: Some(context),
+            terms: Terms::nothing(),
+            woke_itself: Cell::new(false),
+            detached_since: None,
+        };
+        self.drive_guarded(&mut drive_state, worker);
+        // If the loop was taken, this is the context of this thread: another handle than that of
+        // the thread that goes on.
+        drop_guarded(drive_state, "a context");
+    }
+
+    fn drive_guarded<P: StateCell<M, B>>(
+        self: &Arc<Self>,
+        drive_state: &mut DriveState<M>,
+        worker: &Worker<M, B, P>,
+    ) {
+        // One guard for all handlers, as in a turn that calls them itself. After a panic the loop
+        // is in its place again, unless it was taken or dropped.
+        loop {
+            match guard(|| self.make_calls(drive_state, worker)) {
+                Ok(()) => return,
+                Err(panicked) => {
+                    let mut place = worker.state_cell.lock();
+                    let Some(loop_state) = place.as_mut() else {
+                        drop(place);
+                        return self.submit_late_panic(drive_state, panicked);
+                    };
+                    drive_state.woke_itself.set(false);
+                    let LoopState { core, progress, .. } = &mut **loop_state;
+                    match core.handler_panicked(&*self.environment, progress, &panicked) {
+                        Ok(()) => {}
+                        Err(error) => return self.end_loop(drive_state, place.take(), Err(error)),
+                    }
+                }
+            }
+        }
+    }
+
+    fn make_calls<P: StateCell<M, B>>(
+        self: &Arc<Self>,
+        drive_state: &mut DriveState<M>,
+        worker: &Worker<M, B, P>,
+    ) {
+        let mut loop_state = worker.state_cell.lock();
+        loop {
+            if self.control.is_called() {
+                loop_state = match self.serve_other_threads(drive_state, worker, loop_state) {
+                    Some(loop_state) => loop_state,
+                    None => return,
+                };
+            }
+            let DriveState { context, terms, .. } = &mut *drive_state;
+            let (Some(state), Some(own)) = (loop_state.as_mut(), context.as_deref_mut()) else {
+                return;
+            };
+            let LoopState { core, repeated, progress, .. } = &mut **state;
+            match core.next(terms, progress, own, &*self.environment, repeated, &self.control) {
+                Ok(Next::Call) => {
+                    let mut lifted = core.lift(&*self.environment, terms);
+                    if P::IS_SHARED
+                        && !state.suspects.is_empty()
+                        && self.try_detach_call(drive_state, &mut lifted, state)
+                    {
+                        continue;
+                    }
+                    match self.call(drive_state, lifted, worker, loop_state) {
+                        Some(state) => loop_state = state,
+                        None => return,
+                    }
+                }
+                #[cfg(not(rotor_handed))]
+                Ok(Next::Turn) => {}
+                #[cfg(rotor_handed)]
+                Ok(Next::Turn) => match self.pass_next_turn::<P>(drive_state, loop_state) {
+                    Some(state) => loop_state = state,
+                    None => return,
+                },
+                Ok(Next::Ended(exit)) => {
+                    return self.end_loop(drive_state, loop_state.take(), Ok(exit));
+                }
+                Err(error) => return self.end_loop(drive_state, loop_state.take(), Err(error)),
+            }
+        }
+    }
+
+    /// Makes a call, and the further ones that report the results of spawns. Returns `None` if the
+    /// loop is no longer here.
+    #[inline(always)]
+    pub(super) fn call<'a, P: StateCell<M, B>>(
+        self: &Arc<Self>,
+        drive_state: &mut DriveState<M>,
+        mut lifted: LiftedMachine<M>,
+        worker: &'a Worker<M, B, P>,
+        mut loop_state: P::Guard<'a>,
+    ) -> Option<P::Guard<'a>> {
+        let DriveState { context, terms, woke_itself, .. } = &mut *drive_state;
+        let environment = &*self.environment;
+        let state_cell = &worker.state_cell;
+        let called = call_lifted!(
+            lifted, loop_state, state_cell, terms, context, environment, woke_itself,
+            {
+                let hand_over = LoopHandOver::new(self, worker, terms, woke_itself);
+                #[cfg(rotor_handed)]
+                hand_over.round_trip(context);
+                let (lent, token) = (P::lend_context(context, &hand_over), terms.callee.token);
+            }
+            Scope::lent(lent, environment, token, terms.woken())
+        );
+        match called {
+            CallOutcome::Done(state) => Some(state),
+            CallOutcome::Late(response) => {
+                self.submit_late_answer(drive_state, response);
+                None
+            }
+        }
+    }
+}

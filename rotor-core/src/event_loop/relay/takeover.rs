@@ -1,0 +1,216 @@
+//! Taking over: the loop is taken from a thread that is stuck in a handler which has not declared
+//! that it blocks.
+//!
+//! ```text
+//!   thread 1: handler ── is stuck ──────────────┬──────── answers late ──▶ parks
+//!                                               │             │
+//!   watchdog: ──── looks ─── looks ─── takes the state        │ the answer waits
+//!                                               │             ▼
+//!   thread 2: (parked) ─────────────────────────┴── all others, and what thread 1 answered ──▶
+//! ```
+//!
+//! The handler keeps the context that it was lent, so each thread has one of its own: a clone is
+//! another handle to the same data. The state is in a [shared cell](super::state_cell::SharedCell)
+//! while a handler runs. A handler that finds this cell empty has answered late.
+
+use std::sync::{Arc, PoisonError};
+
+use super::drive::DriveState;
+use super::late_answers::{HandlerOutcome, LateAnswer};
+use super::state_cell::{SharedState, StateCell};
+use super::worker::Worker;
+use super::{Baton, LoopState, Relay};
+use crate::backend::{Backend, BackendHandle};
+use crate::blocking::{BlockCounts, TakeoverResult};
+use crate::event_loop::dispatch::Terms;
+use crate::event_loop::handle::Exit;
+use crate::guard::{Panicked, drop_guarded, guard, log_guarded};
+use crate::machine::Machine;
+use crate::response::Response;
+
+impl<M, B> Relay<M, B>
+where
+    M: Machine<Seed: Send, Context: Send> + Send + 'static,
+    B: Backend<Handle: Send + Sync> + Send + 'static,
+{
+    /// Takes the loop from its running handler; if `call` is given, only if that call is still in
+    /// progress.
+    pub(in crate::event_loop) fn take_over(self: &Arc<Self>, call: Option<u64>) -> TakeoverResult {
+        let shared_state = self.shared_state.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(shared_state) = shared_state.and_then(|shared_state| shared_state.upgrade())
+        else {
+            return TakeoverResult::NotTaken;
+        };
+        self.take_from_cell(&shared_state, call)
+    }
+
+    fn take_from_cell(
+        self: &Arc<Self>,
+        shared_state: &SharedState<M, B>,
+        call: Option<u64>,
+    ) -> TakeoverResult {
+        // Locked until another thread has it: a handler that returns meanwhile waits, and finds it
+        // either here or gone.
+        let Some(mut place) = shared_state.try_lock() else { return TakeoverResult::NotTaken };
+        let Some(mut loop_state) = place.take() else { return TakeoverResult::NotTaken };
+        // The stuck handler may have returned, and another one may be running.
+        let callee = loop_state.core.dispatch().callee_of(call);
+        let taken = callee.and_then(|callee| Some((callee, loop_state.next_context.take()?)));
+        let Some((callee, context)) = taken else {
+            *place = Some(loop_state);
+            return TakeoverResult::NotTaken;
+        };
+        let blocks = &self.environment.blocks;
+        loop_state.core.dispatch_mut().leave(callee);
+        self.environment.waiters.leave_called(callee.token);
+        self.sections.begin(callee.token, callee.type_name, false);
+        BlockCounts::add(&blocks.taken_over);
+        loop_state.suspects.record_takeover(callee.type_name);
+        let Err(Baton { mut loop_state, context }) = self.pass_on(Baton { loop_state, context })
+        else {
+            return TakeoverResult::Taken;
+        };
+        blocks.taken_over.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+        BlockCounts::add(&blocks.no_thread);
+        self.sections.end(callee.token);
+        loop_state.core.dispatch_mut().stay(callee);
+        loop_state.next_context = Some(context);
+        *place = Some(loop_state);
+        TakeoverResult::NoThread
+    }
+
+    /// Handles the response of a handler if the loop is no longer here.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn submit_late_answer(
+        &self,
+        drive_state: &mut DriveState<M>,
+        response: Response<M, M::Seed>,
+    ) {
+        self.submit_late(drive_state, HandlerOutcome::Answered(response));
+    }
+
+    /// Does the same for a handler that has panicked.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn submit_late_panic(&self, drive_state: &mut DriveState<M>, panicked: Panicked) {
+        self.submit_late(drive_state, HandlerOutcome::Panicked(panicked));
+    }
+
+    fn submit_late(&self, drive_state: &mut DriveState<M>, outcome: HandlerOutcome<M>) {
+        if self.share_context.is_none() {
+            // The loop was handed over, and is gone.
+            drop_guarded(outcome, "a machine whose loop is gone");
+            return;
+        }
+        let terms = std::mem::replace(&mut drive_state.terms, Terms::nothing());
+        self.sections.end(terms.callee.token);
+        BlockCounts::add(&self.environment.blocks.late_answers);
+        let woke_itself = drive_state.woke_itself.take();
+        let took = drive_state.detached_since.map(|begun| self.environment.handle.now() - begun);
+        self.late.add(LateAnswer { terms, woke_itself, took, outcome });
+        self.environment.wakes.wake_loop();
+    }
+
+    /// Serves the other threads: applies late answers, and gives the loop to a handler that wants
+    /// it back. Returns `None` if it is no longer here.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn serve_other_threads<'a, P: StateCell<M, B>>(
+        self: &Arc<Self>,
+        drive_state: &mut DriveState<M>,
+        worker: &'a Worker<M, B, P>,
+        mut loop_state: P::Guard<'a>,
+    ) -> Option<P::Guard<'a>> {
+        while let Some(late) = self.late.take_first() {
+            loop_state = self.apply_late(drive_state, worker, loop_state, late)?;
+        }
+        if !self.control.is_wanted() {
+            return Some(loop_state);
+        }
+        let (Some(state), Some(context)) = (loop_state.take(), drive_state.context.take()) else {
+            return None;
+        };
+        match self.thread_queue.give(Baton { loop_state: state, context }) {
+            Ok(()) => None,
+            Err(Baton { loop_state: state, context }) => {
+                *loop_state = Some(state);
+                drive_state.context = Some(context);
+                Some(loop_state)
+            }
+        }
+    }
+
+    fn apply_late<'a, P: StateCell<M, B>>(
+        self: &Arc<Self>,
+        drive_state: &mut DriveState<M>,
+        worker: &'a Worker<M, B, P>,
+        mut loop_state: P::Guard<'a>,
+        late: LateAnswer<M>,
+    ) -> Option<P::Guard<'a>> {
+        let environment = &*self.environment;
+        drive_state.terms = late.terms;
+        let (state, context) = (loop_state.as_mut()?, drive_state.context.as_deref_mut()?);
+        let LoopState { core, progress, suspects, .. } = &mut **state;
+        if let Some(took) = late.took {
+            suspects.record_return(
+                drive_state.terms.callee.type_name,
+                took >= self.blocking.lagging_patience(),
+            );
+        }
+        core.come_back(environment, progress, drive_state.terms.callee);
+        if late.woke_itself {
+            environment.note_woke_itself();
+        }
+        let terms = &mut drive_state.terms;
+        let told = match late.outcome {
+            HandlerOutcome::Answered(response) => {
+                core.answered(terms, context, environment, response)
+            }
+            HandlerOutcome::Panicked(panicked) => {
+                match core.handler_panicked(environment, progress, &panicked) {
+                    Ok(()) => None,
+                    Err(error) => {
+                        self.end_loop(drive_state, loop_state.take(), Err(error));
+                        return None;
+                    }
+                }
+            }
+        };
+        match told {
+            Some(machine) => self.call(drive_state, Some(machine), worker, loop_state),
+            None => Some(loop_state),
+        }
+    }
+
+    /// Ends the loop on this thread.
+    pub(super) fn end_loop(
+        &self,
+        drive_state: &mut DriveState<M>,
+        loop_state: Option<Box<LoopState<M, B>>>,
+        ended: std::io::Result<Exit>,
+    ) {
+        if let (Some(loop_state), Some(context)) = (loop_state, drive_state.context.take()) {
+            self.record_end(Baton { loop_state, context }, ended);
+        }
+    }
+
+    /// Makes the context for the next thread, if the loop can be taken.
+    pub(super) fn prepare_next_context(
+        &self,
+        loop_state: &mut LoopState<M, B>,
+        context: &M::Context,
+    ) {
+        let Some(share_context) = self.share_context.filter(|_| loop_state.next_context.is_none())
+        else {
+            return;
+        };
+        match guard(|| Box::new(share_context(context))) {
+            Ok(next) => loop_state.next_context = Some(next),
+            Err(panicked) => log_guarded!(
+                error,
+                "the clone of a context {panicked}: the loop is not taken from who runs it now"
+            ),
+        }
+    }
+}
