@@ -87,7 +87,7 @@ impl Machine for Worker {
 }
 
 #[test]
-fn the_machines_of_several_loops_share_permits_and_a_value() {
+fn machines_of_several_loops_share_permits_and_a_lock() {
     let shared = Shared { permits: Permits::new(2), inside: Arc::default(), sum: Lock::new(0) };
     let loops: Vec<_> = (0..LOOPS)
         .map(|_| {
@@ -146,7 +146,7 @@ fn run(
 }
 
 #[test]
-fn jobs_that_need_a_permit_run_as_many_at_a_time_as_there_are() {
+fn jobs_run_at_most_as_many_at_a_time_as_there_are_permits() {
     let (pool, permits) = (OffloadPool::new(4, 256), Permits::new(2));
     let inside = Arc::new(Inside::default());
     let seen = run(|scope| {
@@ -214,7 +214,7 @@ fn a_job_that_waits_for_a_permit_blocks_no_thread_and_keeps_its_place() {
 }
 
 #[test]
-fn jobs_hear_of_permits_that_are_closed_and_of_a_pool_that_ends() {
+fn waiting_jobs_are_lost_when_permits_close_or_the_pool_ends() {
     for closes in [true, false] {
         let (pool, permits) = (OffloadPool::new(1, 4), Permits::new(1));
         let held = permits.try_take().expect("it is free");
@@ -245,7 +245,7 @@ fn wait_in_line(permits: &Permits, jobs: usize) {
 }
 
 #[test]
-fn jobs_in_line_that_panic_as_they_are_dropped_cost_nobody_else() {
+fn queued_jobs_that_panic_in_drop_do_not_affect_others() {
     struct Bomb;
 
     impl Drop for Bomb {
@@ -279,7 +279,7 @@ fn jobs_in_line_that_panic_as_they_are_dropped_cost_nobody_else() {
 }
 
 #[test]
-fn a_line_of_jobs_whose_pool_is_gone_takes_no_stack() {
+fn dropping_a_long_queue_of_jobs_does_not_recurse() {
     const JOBS: usize = 20_000;
     let (pool, permits) = (OffloadPool::new(1, JOBS), Permits::new(1));
     let held = permits.try_take().expect("it is free");
@@ -295,7 +295,7 @@ fn a_line_of_jobs_whose_pool_is_gone_takes_no_stack() {
 }
 
 #[test]
-fn a_full_pool_that_runs_jobs_here_takes_no_more_of_those_that_wait_for_a_permit() {
+fn a_full_pool_that_runs_jobs_here_refuses_jobs_that_need_a_permit() {
     for jobs_max in [0, 2] {
         let pool = OffloadPool::builder().threads_max(1).jobs_max(jobs_max);
         let pool = pool.when_full(WhenFull::RunOldestHere).build().expect("no thread yet");
@@ -319,7 +319,7 @@ fn a_full_pool_that_runs_jobs_here_takes_no_more_of_those_that_wait_for_a_permit
 }
 
 #[test]
-fn a_job_that_is_cancelled_as_it_waits_for_a_permit_leaves_the_line_and_its_place() {
+fn a_job_cancelled_while_it_waits_for_a_permit_frees_its_place() {
     let (pool, permits) = (OffloadPool::new(1, 1), Permits::new(1));
     let held = permits.try_take().expect("it is free");
     let seen = run(|scope| {
@@ -379,7 +379,7 @@ fn run_at(place: &Place) -> Option<String> {
 }
 
 #[test]
-fn work_is_run_where_its_place_says() {
+fn work_runs_where_its_place_says() {
     let here = thread::current().name().map(str::to_owned);
     // One thread: a second one is started where the first has not noted yet what it ran.
     let pool = OffloadPool::builder().name("pool").threads_max(1).build().expect("no thread yet");
@@ -430,7 +430,7 @@ impl Machine for Counts {
 }
 
 #[test]
-fn a_machine_is_woken_once_for_a_batch_whatever_becomes_of_its_jobs() {
+fn a_batch_wakes_its_machine_once_however_its_jobs_end() {
     let (permits, refuses) = (Permits::new(1), OffloadPool::builder().jobs_max(0).build());
     let refuses = refuses.expect("no thread");
     let mut creator = Loop::new(&Config::new()).expect("a loop");
@@ -464,7 +464,7 @@ fn a_machine_is_woken_once_for_a_batch_whatever_becomes_of_its_jobs() {
 }
 
 #[test]
-fn a_batch_of_no_jobs_is_done_when_it_is_dropped() {
+fn an_empty_batch_is_done_when_it_is_dropped() {
     let mut creator = Loop::new(&Config::new()).expect("a loop");
     let added = creator.add_machine_with(|scope| {
         drop(scope.create_batch());

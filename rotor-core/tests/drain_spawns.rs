@@ -57,7 +57,7 @@ fn told(scan_budget: usize) -> (u32, u32) {
 }
 
 #[test]
-fn each_machine_is_told_once_whether_or_not_the_walk_has_passed_its_slot() {
+fn each_machine_is_notified_of_a_drain_once_wherever_its_slot_is() {
     for scan_budget in [1, 2, 3, 100] {
         assert_eq!(told(scan_budget), (3, 6), "a scan budget of {scan_budget}");
     }

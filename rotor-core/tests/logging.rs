@@ -113,7 +113,7 @@ impl Machine for Old {
 }
 
 #[test]
-fn a_machine_that_ends_badly_is_logged_once_and_one_that_ends_well_is_not() {
+fn a_failed_machine_is_logged_once_and_a_finished_one_is_not() {
     log::set_logger(&KEEP).expect("there is no other");
     log::set_max_level(LevelFilter::Debug);
     let config = Config::new().exit(ExitPolicy::Never);

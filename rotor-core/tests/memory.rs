@@ -163,7 +163,7 @@ fn run(
 }
 
 #[test]
-fn a_loop_that_runs_for_long_keeps_its_memory() {
+fn a_long_running_loop_does_not_grow_in_memory() {
     let _alone = alone();
     for habit in [Habit::Rearm, Habit::Past, Habit::WakePart, Habit::WaitForSlot, Habit::End] {
         let backend = busy::Busy::default();
@@ -219,7 +219,7 @@ fn an_idle_machine_of_64_bytes_costs_at_most_40_more() {
 }
 
 #[test]
-fn neither_events_nor_wake_ups_nor_deadlines_allocate() {
+fn events_wakeups_and_deadlines_do_not_allocate() {
     struct Quiet;
     impl Machine for Quiet {
         type Context = u32;
@@ -304,7 +304,7 @@ impl Machine for Bursting {
 }
 
 #[test]
-fn a_burst_of_messages_wake_ups_deadlines_and_calls_leaves_no_memory_behind() {
+fn the_memory_of_a_burst_of_messages_and_calls_is_released() {
     const MACHINES: usize = 60_000;
     const MESSAGES: u64 = 1_000_000;
     let _alone = alone();

@@ -43,7 +43,7 @@ fn mapped() -> u64 {
 }
 
 #[test]
-fn a_loop_goes_on_where_it_is() {
+fn a_loop_stays_on_its_thread_when_no_thread_can_be_started() {
     let (reports, reported) = mpsc::channel();
     let reports = Arc::new(Mutex::new(reports));
     let hook = move |stuck: &rotor_core::Stuck<'_>| {

@@ -53,7 +53,7 @@ fn results_and_panics_reach_the_future() {
 }
 
 #[test]
-fn the_loops_of_clones_of_one_config_share_its_pool() {
+fn loops_of_cloned_configs_share_the_pool() {
     let config = Config::new().offload_pool(OffloadPool::new(1, 4));
     let name = || std::thread::current().name().map_or(0, |name| u32::from(name == "offload-0"));
     assert_eq!(run(&config.clone(), vec![Box::new(name)]), [Ok(1)]);
@@ -61,7 +61,7 @@ fn the_loops_of_clones_of_one_config_share_its_pool() {
 }
 
 #[test]
-fn a_full_pool_gives_the_closure_back_and_wakes_nobody() {
+fn a_full_pool_returns_the_closure_and_wakes_nobody() {
     let config = Config::new().offload_pool(OffloadPool::new(1, 1));
     let mut creator = Loop::new(&config).expect("a loop");
     let (release, released) = mpsc::channel::<()>();
@@ -145,7 +145,7 @@ fn settled(pool: &OffloadPool) -> PoolStats {
 }
 
 #[test]
-fn a_job_runs_on_the_pool_that_it_names_and_is_told_of_itself() {
+fn a_job_runs_on_its_named_pool_and_can_query_its_own_state() {
     let named = OffloadPool::builder().name("named").build().expect("no thread yet");
     let seen = run_one(&Config::new(), |scope| {
         let deadline = scope.now() + Duration::from_secs(60);
@@ -161,7 +161,7 @@ fn a_job_runs_on_the_pool_that_it_names_and_is_told_of_itself() {
 }
 
 #[test]
-fn a_job_that_no_thread_begins_in_time_is_dropped_and_says_so() {
+fn a_job_not_started_in_time_is_dropped_and_reported_as_late() {
     let pool = OffloadPool::new(1, 4);
     let config = Config::new().offload_pool(pool.clone());
     let (begun, has_begun) = mpsc::channel();
@@ -187,7 +187,7 @@ fn a_job_that_no_thread_begins_in_time_is_dropped_and_says_so() {
 }
 
 #[test]
-fn a_job_whose_future_was_dropped_before_is_not_begun() {
+fn a_job_whose_future_was_dropped_is_not_started() {
     let pool = OffloadPool::new(1, 4);
     let config = Config::new().offload_pool(pool.clone());
     let (release, released) = mpsc::channel::<()>();
@@ -209,7 +209,7 @@ fn a_job_whose_future_was_dropped_before_is_not_begun() {
 }
 
 #[test]
-fn jobs_of_a_pool_that_ends_are_lost_and_those_of_a_loop_that_ends_are_not_begun() {
+fn jobs_of_a_dropped_pool_are_lost_and_of_a_dropped_loop_not_started() {
     let (release, released) = mpsc::channel::<()>();
     let pool = OffloadPool::new(1, 4);
     let seen = run_one(&Config::new(), |scope| {

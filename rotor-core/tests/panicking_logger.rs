@@ -78,7 +78,7 @@ impl Machine for Logged {
 }
 
 #[test]
-fn a_logger_that_panics_costs_no_loop_and_no_thread_of_the_pool() {
+fn a_panicking_logger_ends_no_loop_and_no_pool_thread() {
     log::set_logger(&Panics).expect("there is no other");
     log::set_max_level(LevelFilter::Trace);
     let pool = OffloadPool::new(1, 8);

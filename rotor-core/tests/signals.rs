@@ -50,19 +50,19 @@ fn be_stuck() {
 }
 
 #[test]
-fn a_third_request_ends_a_process_whose_loop_is_stuck() {
+fn a_third_signal_ends_a_process_whose_loop_is_stuck() {
     if env::var_os(STUCK).is_some() {
         return be_stuck();
     }
     let mut stuck =
         Command::new(env::current_exe().expect("the system knows the path of this test"));
-    stuck.args(["--exact", "a_third_request_ends_a_process_whose_loop_is_stuck"]).env(STUCK, "1");
+    stuck.args(["--exact", "a_third_signal_ends_a_process_whose_loop_is_stuck"]).env(STUCK, "1");
     let output = stuck.output().expect("it starts");
     assert_eq!(output.status.signal(), Some(SIGTERM), "{output:?}");
 }
 
 #[test]
-fn a_hangup_is_heard_though_the_function_panicked_at_the_last_one() {
+fn a_hangup_is_handled_after_the_function_panicked_at_the_last_one() {
     let (calls, called) = mpsc::channel();
     let reopen = move || {
         calls.send(()).expect("the test listens");

@@ -58,7 +58,7 @@ fn write_in_vain<S: StreamSocket>(socket: &mut S) -> io::Result<()> {
 }
 
 #[test]
-fn a_write_to_a_peer_that_has_hung_up_is_an_error_and_no_signal() -> io::Result<()> {
+fn a_write_to_a_closed_peer_is_an_error_and_raises_no_signal() -> io::Result<()> {
     let raised = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGPIPE, raised.clone())?;
     let mut creator = Loop::<Nothing>::new(&Config::new())?;

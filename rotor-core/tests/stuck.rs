@@ -134,7 +134,7 @@ fn run(mut instance: LoopInstance<Blocks>) -> Stats {
 const LATE: Duration = Duration::from_secs(3);
 
 #[test]
-fn a_handler_that_waits_is_named_while_it_waits_at_one_and_ten_times_the_patience() {
+fn a_waiting_handler_is_reported_at_one_and_ten_times_the_patience() {
     let _alone = alone();
     let (config, reports) = impatient();
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -229,7 +229,7 @@ fn a_stall_has_one_beginning_and_one_end() {
 }
 
 #[test]
-fn a_handler_that_computes_is_said_to() {
+fn a_computing_handler_is_reported_as_running() {
     let _alone = alone();
     let is_told = Arc::new(AtomicBool::new(false));
     let reports = Arc::new(Mutex::new(Vec::new()));
@@ -255,7 +255,7 @@ fn a_handler_that_computes_is_said_to() {
 }
 
 #[test]
-fn a_hook_that_panics_costs_nothing_but_that_call() {
+fn a_panic_of_a_hook_affects_only_that_call() {
     let _alone = alone();
     let (sender, reports) = mpsc::channel();
     let (sender, hooked) = (Mutex::new(sender), Hooked::new());
@@ -313,7 +313,7 @@ fn closures_between_handlers_are_named_as_such() {
 }
 
 #[test]
-fn loops_that_are_made_from_one_config_share_a_watchdog_and_are_told_apart() {
+fn loops_of_one_config_share_a_watchdog_and_are_reported_by_name() {
     let _alone = alone();
     let (sender, reports) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
@@ -412,7 +412,7 @@ impl Machine for Computes {
 /// that loops are late all the time, and no handler is to blame.
 #[test]
 #[ignore = "takes seconds and all CPUs: tests/long/starved"]
-fn a_loop_that_computes_on_a_machine_with_too_much_to_do_is_never_said_to_be_stuck() {
+fn a_busy_loop_on_an_overloaded_computer_is_never_reported_as_stuck() {
     let _alone = alone();
     let cpus = std::thread::available_parallelism().map_or(2, usize::from);
     let is_over = AtomicBool::new(false);

@@ -67,7 +67,7 @@ impl Machine for Busy {
 }
 
 #[test]
-fn each_event_is_a_line_with_the_machine_and_nothing_is_logged_at_the_level_above() {
+fn each_event_is_one_line_at_trace_level_and_none_at_debug() {
     log::set_logger(&KEEP).expect("there is no other");
     let config = Config::new().exit(ExitPolicy::Never).machines_max(2);
     for (level, lines) in [

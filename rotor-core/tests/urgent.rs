@@ -34,7 +34,7 @@ impl Machine for Reader {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the other end is no machine")]
-fn an_event_tells_of_an_urgent_byte() -> io::Result<()> {
+fn an_urgent_byte_is_reported_by_an_event() -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let mut peer = StdStream::connect(listener.local_addr()?)?;
     let (socket, _) = listener.accept()?;

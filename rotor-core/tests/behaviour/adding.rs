@@ -34,7 +34,7 @@ fn noting(name: &'static str) -> impl FnOnce(&mut Scope<'_, Log>) -> Response<Ac
 }
 
 #[test]
-fn a_machine_that_is_added_is_one_like_any_other() {
+fn an_added_machine_behaves_like_any_other() {
     let manual = Manual::new();
     let mut instance = empty(&manual, Config::new());
     let broadcast = instance.broadcast();
@@ -54,7 +54,7 @@ fn a_machine_that_is_added_is_one_like_any_other() {
 }
 
 #[test]
-fn a_loop_without_machines_goes_on_with_the_one_that_was_added() {
+fn an_empty_loop_runs_a_machine_added_from_outside() {
     let mut instance =
         Loop::<Actor<Log>>::new(&Config::new()).expect("there are descriptors").instantiate(vec![]);
     let adding = instance.broadcast().add_machine_with(noting("a")).expect("there is room");
@@ -69,7 +69,7 @@ fn a_loop_without_machines_goes_on_with_the_one_that_was_added() {
 }
 
 #[test]
-fn a_listener_is_added_to_a_loop_that_runs() {
+fn a_listener_can_be_added_to_a_running_loop() {
     let config = Config::new().exit(ExitPolicy::OnRequest);
     let mut instance =
         Loop::<Actor<Log>>::new(&config).expect("there are descriptors").instantiate(vec![]);
@@ -102,7 +102,7 @@ fn a_listener_is_added_to_a_loop_that_runs() {
 }
 
 #[test]
-fn what_was_to_make_it_comes_back_where_there_is_no_place() {
+fn the_closure_is_returned_when_there_is_no_room() {
     let manual = Manual::new();
     let mut instance = empty(&manual, Config::new().machines_max(1).posts_max(1));
     let broadcast = instance.broadcast();
@@ -126,7 +126,7 @@ fn what_was_to_make_it_comes_back_where_there_is_no_place() {
 }
 
 #[test]
-fn what_was_to_make_it_comes_back_from_a_loop_that_ends() {
+fn the_closure_is_returned_when_the_loop_drains_or_is_dropped() {
     let manual = Manual::new();
     let mut instance = empty(&manual, Config::new());
     let broadcast = instance.broadcast();
@@ -147,7 +147,7 @@ fn what_was_to_make_it_comes_back_from_a_loop_that_ends() {
 }
 
 #[test]
-fn a_closure_that_makes_nothing_says_why() {
+fn a_closure_that_makes_no_machine_reports_the_cause() {
     let manual = Manual::new();
     let mut instance = empty(&manual, Config::new());
     let broadcast = instance.broadcast();
@@ -176,7 +176,7 @@ fn a_closure_that_makes_nothing_says_why() {
 }
 
 #[test]
-fn every_error_has_words_and_a_cause_where_there_is_one() {
+fn an_add_error_displays_its_cause_once_and_has_a_source() {
     let manual = Manual::new();
     let mut instance = empty(&manual, Config::new());
     let adding =

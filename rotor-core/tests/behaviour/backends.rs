@@ -101,7 +101,7 @@ fn registering_a_foreign_source_is_unsupported_and_both_are_named() {
 }
 
 #[test]
-fn a_source_that_is_registered_already_is_an_error_and_goes_on() {
+fn registering_a_source_twice_fails_and_keeps_it_registered() {
     on_mio(|scope| {
         let mut socket = UdpSocket::bind(&LOCAL.into(), scope).expect("a port is free");
         let _descriptor = socket.as_fd();
@@ -138,7 +138,7 @@ fn a_second_backend_serves_its_own_sockets_through_the_scope() {
 }
 
 #[test]
-fn a_backend_without_a_pool_gives_the_job_back() {
+fn a_backend_without_a_pool_returns_the_job() {
     let manual = Manual::new();
     let mut creator = manual.creator::<Actor<()>>(&Config::new());
     let made = creator.add_machine_with(|scope| {
@@ -150,7 +150,7 @@ fn a_backend_without_a_pool_gives_the_job_back() {
 }
 
 #[test]
-fn times_of_two_loops_compare() {
+fn times_of_two_loops_are_comparable() {
     fn now<M: rotor_core::Machine>(instance: &mut LoopInstance<M>) -> rotor_core::Time {
         instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         instance.now()
@@ -171,7 +171,7 @@ fn times_of_two_loops_compare() {
 }
 
 #[test]
-fn an_error_of_the_backend_ends_the_run_and_leaves_the_machines_as_they_were() {
+fn a_backend_error_ends_the_run_and_keeps_the_machines() {
     let manual = Manual::new();
     let mut instance =
         manual.start(&Config::new(), (), |_| Response::ok(actor(|_, _| Response::done())));
@@ -182,7 +182,7 @@ fn an_error_of_the_backend_ends_the_run_and_leaves_the_machines_as_they_were() {
 }
 
 #[test]
-fn a_custom_source_may_hold_several_of_the_backend() {
+fn a_custom_source_may_contain_several_sources() {
     struct Two(UdpSocket, UdpSocket);
     impl Source for Two {
         fn register(
@@ -209,7 +209,7 @@ fn a_custom_source_may_hold_several_of_the_backend() {
 }
 
 #[test]
-fn what_mio_can_register_reports_to_its_machine_until_it_is_taken_back() {
+fn a_wrapped_mio_source_reports_events_until_it_is_deregistered() {
     let (mut peer, end) = std::os::unix::net::UnixStream::pair().expect("descriptors are left");
     end.set_nonblocking(true).expect("it can be");
     let mut source = Some(MioSource::from_mio(mio::net::UnixStream::from_std(end)));

@@ -52,7 +52,7 @@ fn a_posted_closure_sees_every_machine_and_the_context() {
 }
 
 #[test]
-fn a_closure_that_was_posted_runs_though_the_last_machine_has_ended() {
+fn a_posted_closure_runs_after_the_last_machine_has_ended() {
     let manual = Manual::new();
     let mut instance = manual.creator::<Actor<Log>>(&Config::new()).instantiate(Log::new());
     let broadcast = instance.broadcast();
@@ -71,7 +71,7 @@ fn a_closure_that_was_posted_runs_though_the_last_machine_has_ended() {
 }
 
 #[test]
-fn posted_closures_are_bounded_and_come_back_when_there_is_no_room_or_no_loop() {
+fn posted_closures_are_bounded_and_returned_when_not_accepted() {
     let manual = Manual::new();
     let mut instance = empty(&manual, Config::new().posts_max(2));
     let broadcast = instance.broadcast();
@@ -112,7 +112,7 @@ fn a_closure_that_posts_itself_runs_once_a_turn() {
 }
 
 #[test]
-fn every_calls_after_each_period_and_makes_up_for_nothing() {
+fn every_runs_its_closure_after_each_period_and_skips_missed_ones() {
     let manual = Manual::new();
     let started = manual.now();
     let mut instance = empty(&manual, Config::new());
@@ -136,7 +136,7 @@ fn every_calls_after_each_period_and_makes_up_for_nothing() {
 }
 
 #[test]
-fn a_loop_whose_machines_have_ended_ends_in_spite_of_every() {
+fn a_loop_without_machines_ends_despite_a_repeated_closure() {
     let manual = Manual::new();
     let mut instance = manual.start(&Config::new(), Log::new(), |scope| {
         Response::ok(actor(|_, _| Response::done())).deadline(scope.now() + 25 * MS)
@@ -184,7 +184,7 @@ fn each_verdict_is_applied_in_the_next_turn() {
 }
 
 #[test]
-fn a_verdict_given_in_every_is_applied_too() {
+fn a_verdict_given_in_a_repeated_closure_is_applied() {
     let manual = Manual::new();
     let mut instance = empty(&manual, Config::new());
     noting(&mut instance, "a");
@@ -197,7 +197,7 @@ fn a_verdict_given_in_every_is_applied_too() {
 }
 
 #[test]
-fn a_verdict_on_a_machine_that_ends_meanwhile_meets_nobody() {
+fn a_verdict_for_a_machine_that_has_ended_is_discarded() {
     for verdict in [Verdict::Wake, Verdict::Expire, Verdict::Drain, Verdict::End] {
         let manual = Manual::new();
         let mut instance = empty(&manual, Config::new().machines_max(1));
@@ -216,7 +216,7 @@ fn a_verdict_on_a_machine_that_ends_meanwhile_meets_nobody() {
 }
 
 #[test]
-fn scans_share_the_budget_of_a_turn_and_go_on_where_they_stopped() {
+fn scans_share_the_budget_of_a_turn_and_resume_at_their_cursor() {
     let manual = Manual::new();
     let mut instance = empty(&manual, Config::new().scan_budget(4));
     let tokens: Vec<Token> = (0..10).map(|_| noting(&mut instance, "a")).collect();
@@ -237,7 +237,7 @@ fn scans_share_the_budget_of_a_turn_and_go_on_where_they_stopped() {
 }
 
 #[test]
-fn a_verdict_on_a_machine_that_waits_to_spawn_is_applied_after_the_answer() {
+fn a_verdict_on_a_machine_with_a_pending_spawn_is_applied_afterwards() {
     for (verdict, heard) in [
         (Verdict::End, &["ready"][..]),
         (Verdict::Drain, &["ready", "spawned", "spawned", "draining"]),
@@ -273,7 +273,7 @@ fn a_verdict_on_a_machine_that_waits_to_spawn_is_applied_after_the_answer() {
 }
 
 #[test]
-fn a_closure_may_be_posted_from_a_handler_and_runs_in_the_same_turn() {
+fn a_closure_posted_by_a_handler_runs_in_the_same_turn() {
     let manual = Manual::new();
     let mut instance = empty(&manual, Config::new());
     let broadcast = instance.broadcast();
@@ -290,7 +290,7 @@ fn a_closure_may_be_posted_from_a_handler_and_runs_in_the_same_turn() {
 }
 
 #[test]
-fn a_period_of_nothing_is_a_tick_so_that_the_loop_rests() {
+fn a_zero_period_is_rounded_up_to_one_tick() {
     let manual = Manual::new();
     let mut instance = empty(&manual, Config::new().exit(ExitPolicy::OnRequest));
     instance.every(Duration::ZERO, |_, scope| scope.push("every".into()));

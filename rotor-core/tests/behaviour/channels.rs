@@ -56,7 +56,7 @@ fn waiting(manual: &Manual) -> (Instance, Port<u32>, Token) {
 }
 
 #[test]
-fn a_value_set_by_another_thread_wakes_the_machine_that_waits() {
+fn a_value_set_by_another_thread_wakes_the_waiting_machine() {
     let manual = Manual::new();
     let (mut instance, port, _) = waiting(&manual);
     assert!(!port.is_cancelled());
@@ -69,7 +69,7 @@ fn a_value_set_by_another_thread_wakes_the_machine_that_waits() {
 }
 
 #[test]
-fn a_port_dropped_unset_wakes_and_says_so() {
+fn a_port_dropped_unset_wakes_the_machine_and_reports_it() {
     let manual = Manual::new();
     let (mut instance, port, _) = waiting(&manual);
     drop(port);
@@ -80,7 +80,7 @@ fn a_port_dropped_unset_wakes_and_says_so() {
 }
 
 #[test]
-fn a_port_dropped_by_a_panic_wakes_and_says_so() {
+fn a_port_dropped_by_a_panic_wakes_the_machine_and_reports_it() {
     let manual = Manual::new();
     let (mut instance, port, _) = waiting(&manual);
     let panicked = thread::spawn(move || {
@@ -93,7 +93,7 @@ fn a_port_dropped_by_a_panic_wakes_and_says_so() {
 }
 
 #[test]
-fn a_port_held_by_a_machine_that_panics_says_so() {
+fn a_port_held_by_a_panicking_machine_reports_the_panic() {
     let manual = Manual::new();
     let (mut instance, port, _) = waiting(&manual);
     let mut port = Some(port);
@@ -109,7 +109,7 @@ fn a_port_held_by_a_machine_that_panics_says_so() {
 }
 
 #[test]
-fn a_wake_up_without_a_value_finds_the_future_pending() {
+fn a_wakeup_without_a_value_finds_the_future_pending() {
     let manual = Manual::new();
     let (mut instance, port, token) = waiting(&manual);
     let _ = instance.machines().scan(rotor_core::Cursor::START, |_, _| rotor_core::Verdict::Wake);
@@ -122,7 +122,7 @@ fn a_wake_up_without_a_value_finds_the_future_pending() {
 }
 
 #[test]
-fn dropping_the_future_cancels_and_gives_the_value_back() {
+fn dropping_the_future_cancels_the_port_and_returns_the_value() {
     let manual = Manual::new();
     let (mut instance, port, _) = waiting(&manual);
     instance.context_mut().future = None;
@@ -143,7 +143,7 @@ fn dropping_a_cancelled_port_wakes_nobody() {
 }
 
 #[test]
-fn a_value_for_a_machine_that_is_gone_comes_back() {
+fn a_value_for_an_ended_machine_is_returned() {
     let manual = Manual::new();
     let (mut instance, port, token) = waiting(&manual);
     manual.feed(token, EventSet::READABLE);
@@ -157,7 +157,7 @@ fn a_value_for_a_machine_that_is_gone_comes_back() {
 }
 
 #[test]
-fn a_future_that_outlives_its_machine_does_not_wait_for_ever() {
+fn a_future_that_outlives_its_machine_does_not_stay_pending() {
     let manual = Manual::new();
     let (mut instance, port, token) = waiting(&manual);
     manual.feed(token, EventSet::READABLE);
@@ -170,7 +170,7 @@ fn a_future_that_outlives_its_machine_does_not_wait_for_ever() {
 }
 
 #[test]
-fn cancelling_wakes_the_side_that_asked_to_hear_of_it() {
+fn cancelling_wakes_the_notifier_registered_for_it() {
     let manual = Manual::new();
     let mut kept = None;
     let mut instance = manual.start(&config(), World::default(), |scope| {
@@ -228,7 +228,7 @@ fn receiving(manual: &Manual, bound: usize) -> (Instance, Sender<u32>, Token) {
 }
 
 #[test]
-fn a_mailbox_holds_as_many_as_its_bound_in_order_and_one_wake_up_brings_them() {
+fn a_mailbox_holds_up_to_its_bound_in_order_and_wakes_once() {
     for bound in [0, 1, 2, 3] {
         let manual = Manual::new();
         let (mut instance, sender, _) = receiving(&manual, bound);
@@ -250,7 +250,7 @@ fn a_mailbox_holds_as_many_as_its_bound_in_order_and_one_wake_up_brings_them() {
 }
 
 #[test]
-fn a_mailbox_knows_how_many_messages_wait() {
+fn a_mailbox_reports_how_many_messages_are_queued() {
     let manual = Manual::new();
     let (mut instance, sender, _) = receiving(&manual, 4);
     for message in 0..3 {
@@ -264,7 +264,7 @@ fn a_mailbox_knows_how_many_messages_wait() {
 }
 
 #[test]
-fn the_last_sender_dropped_wakes_and_closes_after_what_was_sent() {
+fn dropping_the_last_sender_closes_the_mailbox_after_queued_messages() {
     let manual = Manual::new();
     let (mut instance, sender, _) = receiving(&manual, 4);
     let second = sender.clone();
@@ -279,7 +279,7 @@ fn the_last_sender_dropped_wakes_and_closes_after_what_was_sent() {
 }
 
 #[test]
-fn sending_to_a_mailbox_that_is_gone_gives_the_message_back() {
+fn sending_to_a_closed_mailbox_returns_the_message() {
     let manual = Manual::new();
     let (mut instance, sender, _) = receiving(&manual, 4);
     assert!(!sender.is_closed());
@@ -320,7 +320,7 @@ fn ports_and_mailboxes_of_a_part_wake_it_under_its_number() {
 }
 
 #[test]
-fn a_mailbox_takes_messages_of_several_threads_and_loses_none() {
+fn a_mailbox_loses_no_message_of_several_threads() {
     const THREADS: u32 = 4;
     const EACH: u32 = 10_000;
     let mut creator = rotor_core::Loop::new(&Config::new()).expect("there are descriptors");

@@ -106,7 +106,7 @@ rotor_compose! {
 type AloneSeed<M> = <Alone<M> as Machine>::Seed;
 
 #[test]
-fn a_machine_that_is_called_in_place_hears_and_answers_the_same_through_every_wrapper() {
+fn in_place_calls_behave_the_same_through_every_wrapper() {
     let in_place = drive::<Placed>(|make| make);
     let notes: Vec<&str> =
         in_place.iter().map(String::as_str).filter(|note| note.ends_with("in place")).collect();
@@ -182,7 +182,7 @@ fn every_wrapper_forwards_every_event_and_every_answer() {
 }
 
 #[test]
-fn a_part_that_is_not_made_leaves_the_loop_as_it_was() {
+fn a_part_that_cannot_be_made_leaves_the_loop_unchanged() {
     let manual = Manual::new();
     let mut creator = manual.creator::<Single>(&Config::new().machines_max(1));
     let mut add = |made: Result<(u8, Response<Counting<1>>), rotor_core::BoxError>| {
@@ -203,7 +203,7 @@ fn a_part_that_is_not_made_leaves_the_loop_as_it_was() {
 }
 
 #[test]
-fn a_boxed_seed_is_told_from_one_of_another_type() {
+fn a_boxed_seed_downcasts_only_to_its_own_machine_type() {
     let seed = BoxSeed::new::<Counting<1>>(Make::Machine);
     let seed = seed.downcast::<Counting<2>>().expect_err("the same seed of another machine");
     assert_eq!(seed.downcast::<Counting<1>>().ok(), Some(Make::Machine));
@@ -229,7 +229,7 @@ impl Machine for Plain {
 }
 
 #[test]
-fn every_default_method_leaves_the_deadline_as_it_was() {
+fn every_default_method_leaves_the_deadline_unchanged() {
     for call in ["spawned", "spawn_error", "wakeup", "draining", "timeout"] {
         let manual = Manual::new();
         let mut instance = manual.start(&Config::new(), (), |_| Response::ok(Plain));
@@ -262,7 +262,7 @@ fn every_default_method_leaves_the_deadline_as_it_was() {
 }
 
 #[test]
-fn machines_are_called_by_their_type_unless_they_say_otherwise() {
+fn a_machine_is_named_by_its_type_unless_it_overrides_the_name() {
     assert_eq!(Plain.type_name(), type_name::<Plain>());
     assert_eq!(Three::First(Counting { calls: 0 }).type_name(), "counting");
     assert_eq!(BoxMachine::<()>::new(Plain).type_name(), type_name::<Plain>());
@@ -287,7 +287,7 @@ impl Machine for Fails {
 
 /// The composed machine is with its handler by then, and the box is empty.
 #[test]
-fn a_part_that_panics_or_fails_is_reported_by_its_own_name_out_of_a_box_too() {
+fn a_part_that_fails_is_reported_by_its_own_name_even_inside_a_box() {
     let (tell, reported) = mpsc::channel();
     let observed = move |failure: &MachineFailure<'_>| {
         tell.send(failure.machine.to_string()).expect("the test waits");

@@ -77,7 +77,7 @@ fn lost<V>(future: Future<V>) -> Lost {
 }
 
 #[test]
-fn permits_are_given_in_the_order_in_which_they_were_asked_for() {
+fn permits_are_granted_in_the_order_of_the_requests() {
     let (mut loops, permits) = (Loops::new(), Permits::new(1));
     let (first, held) = loops.ask(|scope| permits.ask(scope));
     assert_eq!(loops.woken(), [first], "it is there at once");
@@ -99,7 +99,7 @@ fn permits_are_given_in_the_order_in_which_they_were_asked_for() {
 }
 
 #[test]
-fn whoever_drops_his_future_leaves_the_line_and_a_permit_that_had_come_goes_on() {
+fn dropping_a_future_leaves_the_queue_and_passes_its_permit_on() {
     let (mut loops, permits) = (Loops::new(), Permits::new(1));
     let held = permits.try_take().expect("it is free");
     let (_, leaves) = loops.ask(|scope| permits.ask(scope));
@@ -120,7 +120,7 @@ fn whoever_drops_his_future_leaves_the_line_and_a_permit_that_had_come_goes_on()
 }
 
 #[test]
-fn a_permit_passes_by_machines_that_have_ended() {
+fn a_permit_skips_machines_that_have_ended() {
     let (mut loops, permits) = (Loops::new(), Permits::new(1));
     let held = permits.try_take().expect("it is free");
     let gone: Vec<_> = (0..10_000).map(|_| loops.ask(|scope| permits.ask(scope))).collect();
@@ -136,7 +136,7 @@ fn a_permit_passes_by_machines_that_have_ended() {
 }
 
 #[test]
-fn the_number_of_permits_may_be_changed_while_some_are_out() {
+fn the_number_of_permits_may_change_while_some_are_held() {
     let (mut loops, permits) = (Loops::new(), Permits::new(0));
     assert!(permits.try_take().is_none());
     let asked: Vec<_> = (0..3).map(|_| loops.ask(|scope| permits.ask(scope)).1).collect();
@@ -159,7 +159,7 @@ fn the_number_of_permits_may_be_changed_while_some_are_out() {
 }
 
 #[test]
-fn closed_permits_are_given_to_nobody_and_those_that_are_out_stay_good() {
+fn closed_permits_are_not_granted_and_held_ones_stay_valid() {
     let (mut loops, permits) = (Loops::new(), Permits::new(1));
     let mut held = permits.try_take().expect("it is free");
     let (waiting, waits) = loops.ask(|scope| permits.ask(scope));
@@ -177,7 +177,7 @@ fn closed_permits_are_given_to_nobody_and_those_that_are_out_stay_good() {
 }
 
 #[test]
-fn a_permit_is_not_given_to_those_to_whom_it_has_become_useless() {
+fn a_permit_skips_requests_whose_time_limit_has_passed() {
     let (mut loops, permits) = (Loops::new(), Permits::new(1));
     let held = permits.try_take().expect("it is free");
     let second = Duration::from_secs(1);
@@ -192,7 +192,7 @@ fn a_permit_is_not_given_to_those_to_whom_it_has_become_useless() {
 }
 
 #[test]
-fn a_time_that_has_passed_is_too_late_though_a_permit_is_free() {
+fn a_time_limit_in_the_past_is_late_even_if_a_permit_is_free() {
     let (mut loops, permits) = (Loops::new(), Permits::new(1));
     loops.manual.advance(Duration::from_secs(1));
     let (now, at_once) = loops.ask(|scope| permits.ask_until(scope.now(), scope));
@@ -208,7 +208,7 @@ fn a_time_that_has_passed_is_too_late_though_a_permit_is_free() {
 }
 
 #[test]
-fn what_waits_for_permits_in_a_loop_that_ends_is_out_of_the_line() {
+fn waiters_of_a_dropped_loop_leave_the_queue_for_permits() {
     let (mut loops, permits) = (Loops::new(), Permits::new(1));
     let held = permits.try_take().expect("it is free");
     let (_, within) = loops.ask(|scope| permits.ask(scope));
@@ -223,7 +223,7 @@ fn what_waits_for_permits_in_a_loop_that_ends_is_out_of_the_line() {
 }
 
 #[test]
-fn a_backend_that_makes_a_job_twice_has_one_that_does_nothing() {
+fn a_job_made_twice_by_the_backend_runs_once() {
     let mut loops = Loops::new();
     loops.manual.make_jobs_twice();
     let (gives, given) = loops.ask(|scope| scope.offload(|| 7).expect("it is taken"));
@@ -233,7 +233,7 @@ fn a_backend_that_makes_a_job_twice_has_one_that_does_nothing() {
 }
 
 #[test]
-fn a_job_whose_time_has_come_is_too_late_though_it_waited_for_nothing() {
+fn a_job_is_late_once_its_start_deadline_is_reached() {
     let mut loops = Loops::new();
     loops.manual.make_jobs_twice();
     for (left, is_late) in [(Duration::ZERO, true), (Duration::from_nanos(1), false)] {
@@ -247,7 +247,7 @@ fn a_job_whose_time_has_come_is_too_late_though_it_waited_for_nothing() {
 }
 
 #[test]
-fn a_lock_is_held_by_one_at_a_time_in_order_and_its_value_travels() {
+fn a_lock_is_held_by_one_machine_at_a_time_in_order() {
     let (mut loops, lock) = (Loops::new(), Lock::new(String::new()));
     let (first, held) = loops.ask(|scope| lock.ask(scope));
     assert_eq!(loops.woken(), [first]);
@@ -274,7 +274,7 @@ fn a_lock_is_held_by_one_at_a_time_in_order_and_its_value_travels() {
 }
 
 #[test]
-fn a_holder_that_panics_puts_the_value_back_and_the_next_one_is_told_once() {
+fn a_panicking_holder_releases_the_value_and_is_reported_once() {
     let (mut loops, lock) = (Loops::new(), Lock::new(1));
     let panics = |lock: &Lock<i32>| {
         let mut held = lock.try_take().expect("nobody holds it");
@@ -303,7 +303,7 @@ fn a_holder_that_panics_puts_the_value_back_and_the_next_one_is_told_once() {
 }
 
 #[test]
-fn a_panic_that_nobody_was_told_of_is_told_to_the_next_one() {
+fn an_unreported_panic_is_reported_to_the_next_holder() {
     let (mut loops, lock) = (Loops::new(), Lock::new(1));
     let held = lock.try_take().expect("nobody holds it");
     let panicked = thread::spawn(move || {
@@ -323,7 +323,7 @@ fn a_panic_that_nobody_was_told_of_is_told_to_the_next_one() {
 }
 
 #[test]
-fn a_barrier_lets_all_go_on_when_the_last_has_come_and_begins_anew() {
+fn a_barrier_releases_all_at_the_last_arrival_and_starts_over() {
     let (mut loops, barrier) = (Loops::new(), Barrier::new(3));
     for _ in 0..2 {
         let (_, leaves) = loops.ask(|scope| barrier.arrive(scope));
@@ -348,7 +348,7 @@ fn a_barrier_lets_all_go_on_when_the_last_has_come_and_begins_anew() {
 }
 
 #[test]
-fn a_bell_rings_for_the_one_who_listened_longest_or_for_all() {
+fn a_bell_wakes_the_longest_listener_or_all_of_them() {
     let (mut loops, bell) = (Loops::new(), Bell::new());
     assert!(!bell.ring_one() && bell.ring_all() == 0, "nobody listens");
     let (first, hears) = loops.ask(|scope| bell.listen(scope));
@@ -370,7 +370,7 @@ fn a_bell_rings_for_the_one_who_listened_longest_or_for_all() {
 }
 
 #[test]
-fn a_limit_may_be_set_where_there_was_none() {
+fn unlimited_permits_may_be_given_a_limit() {
     let permits = Permits::new(usize::MAX);
     permits.set(10);
     assert_eq!(permits.available(), 10);
@@ -383,7 +383,7 @@ fn a_limit_may_be_set_where_there_was_none() {
 }
 
 #[test]
-fn who_waits_for_what_nobody_can_give_any_more_hears_of_that() {
+fn a_waiter_is_woken_when_its_bell_barrier_or_permits_are_dropped() {
     let mut loops = Loops::new();
     let bell = Bell::new();
     let (listens, heard) = loops.ask(|scope| bell.listen(scope));
@@ -400,7 +400,7 @@ fn who_waits_for_what_nobody_can_give_any_more_hears_of_that() {
 }
 
 #[test]
-fn a_ring_that_nobody_took_is_the_next_ones_and_one_for_all_is_not() {
+fn an_untaken_ring_of_one_passes_on_and_one_of_all_does_not() {
     let (mut loops, bell) = (Loops::new(), Bell::new());
     let (first, hears) = loops.ask(|scope| bell.listen(scope));
     let (second, hears_too) = loops.ask(|scope| bell.listen(scope));

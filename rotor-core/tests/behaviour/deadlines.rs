@@ -21,7 +21,7 @@ fn tick_of(time: Time) -> u64 {
 
 /// A loop that was set up, and then embedded, by somebody who takes ten seconds for each step.
 #[test]
-fn what_is_added_between_turns_counts_its_time_from_then_on() {
+fn deadlines_set_between_turns_count_from_the_current_time() {
     const BUSY: Duration = Duration::from_secs(10);
     let manual = Manual::new();
     let in_a_second = |scope: &Scope<'_, ()>| scope.now() + 1_000 * MS;
@@ -67,7 +67,7 @@ struct World {
 
 /// 10⁵ deadlines of machines that set new ones, earlier and later ones and none, against a map.
 #[test]
-fn deadlines_come_in_order_to_the_tick_and_never_early() {
+fn deadlines_fire_in_tick_order_and_never_early() {
     const MACHINES: usize = 1_000;
     const FIRED: u32 = 100_000;
     let manual = Manual::new();
@@ -174,7 +174,7 @@ fn is_due(instance: &Instance) -> bool {
 }
 
 #[test]
-fn a_deadline_that_has_passed_is_called_once_more_in_the_same_turn() {
+fn a_past_deadline_fires_once_in_the_same_turn() {
     for past in [Duration::ZERO, Duration::from_nanos(1), MS / 2, MS, 7 * MS] {
         let manual = Manual::new();
         manual.advance(Duration::from_nanos(300_000));
@@ -191,7 +191,7 @@ fn a_deadline_that_has_passed_is_called_once_more_in_the_same_turn() {
 }
 
 #[test]
-fn a_machine_that_repeats_a_past_deadline_is_called_once_a_turn_behind_the_others() {
+fn a_repeated_past_deadline_fires_once_a_turn_after_other_calls() {
     for past in [Duration::ZERO, Duration::from_nanos(1), MS / 2, MS, 7 * MS] {
         let manual = Manual::new();
         manual.advance(Duration::from_nanos(300_000));
@@ -225,7 +225,7 @@ fn machines_with_past_deadlines_take_turns() {
 }
 
 #[test]
-fn a_past_deadline_that_is_taken_back_before_its_call_is_not_called() {
+fn a_past_deadline_cleared_before_its_call_does_not_fire() {
     let manual = Manual::new();
     let mut instance = empty(&manual);
     let token = add(&mut instance, "a", |call, now| match call {
@@ -242,7 +242,7 @@ fn a_past_deadline_that_is_taken_back_before_its_call_is_not_called() {
 }
 
 #[test]
-fn a_deadline_that_is_put_off_again_and_again_fires_once_at_the_last_time() {
+fn a_repeatedly_extended_deadline_fires_once_at_its_last_time() {
     let manual = Manual::new();
     let mut instance = empty(&manual);
     let token = add(&mut instance, "a", |call, now| match call {
@@ -262,7 +262,7 @@ fn a_deadline_that_is_put_off_again_and_again_fires_once_at_the_last_time() {
 }
 
 #[test]
-fn machines_whose_deadlines_share_a_tick_come_in_the_order_of_the_backend() {
+fn deadlines_in_one_tick_fire_in_the_order_of_the_backend() {
     let orders = [false, true].map(|is_reversed| {
         let manual = Manual::new();
         if is_reversed {
@@ -287,7 +287,7 @@ fn machines_whose_deadlines_share_a_tick_come_in_the_order_of_the_backend() {
 }
 
 #[test]
-fn keep_in_timeout_means_none() {
+fn keep_in_a_timeout_leaves_no_deadline() {
     let manual = Manual::new();
     let mut instance = empty(&manual);
     let token = add(&mut instance, "a", |call, now| match call {
@@ -329,7 +329,7 @@ fn the_loop_sleeps_until_its_earliest_deadline_and_no_longer() {
 }
 
 #[test]
-fn answers_that_end_a_machine_end_its_deadline() {
+fn ending_a_machine_clears_its_deadline() {
     let manual = Manual::new();
     let mut instance = empty(&manual);
     let token = add(&mut instance, "a", |call, now| match call {

@@ -36,7 +36,7 @@ fn a_loop_ends_when_its_last_machine_does() {
 }
 
 #[test]
-fn on_request_and_never_an_empty_loop_waits_for_machines() {
+fn an_empty_loop_waits_for_machines_unless_it_exits_when_empty() {
     for policy in [ExitPolicy::OnRequest, ExitPolicy::Never] {
         let manual = Manual::new();
         let mut instance = empty(&manual, &Config::new().exit(policy));
@@ -79,7 +79,7 @@ fn a_machine_may_stop_the_loop_unless_the_policy_is_never() {
 }
 
 #[test]
-fn stopping_while_the_loop_is_set_up_ends_it_before_it_sleeps() {
+fn a_stop_request_during_setup_ends_the_loop_before_it_sleeps() {
     let manual = Manual::new();
     let mut instance = manual.start(&Config::new(), Log::new(), |scope| {
         scope.stop_loop();
@@ -101,7 +101,7 @@ fn stopping_while_the_loop_is_set_up_ends_it_before_it_sleeps() {
 }
 
 #[test]
-fn a_stop_from_a_handle_ends_the_loop_also_before_it_runs() {
+fn a_stop_from_a_handle_ends_the_loop_even_before_it_runs() {
     let manual = Manual::new();
     let mut creator = manual.creator::<Actor<Log>>(&Config::new().exit(ExitPolicy::Never));
     creator.handle().stop();

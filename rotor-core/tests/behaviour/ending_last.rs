@@ -55,7 +55,7 @@ fn drain(manual: &Manual, instance: &mut Instance) -> (Exit, Duration) {
 
 /// The turn in which the last other one panicked was cut short, before any machine was told.
 #[test]
-fn the_last_are_told_at_once_when_the_last_other_one_panicked_and_stopped_the_loop() {
+fn machines_that_drain_last_are_notified_after_a_panic_stopped_the_loop() {
     let manual = Manual::new();
     let config = Config::new().on_panic(OnPanic::StopLoop);
     let mut instance: Instance = manual.creator(&config).instantiate(Log::new());
@@ -81,7 +81,7 @@ fn the_last_are_told_at_once_when_the_last_other_one_panicked_and_stopped_the_lo
 }
 
 #[test]
-fn who_waits_for_others_is_told_again_when_only_such_are_left() {
+fn a_machine_that_waits_for_others_is_notified_again_when_they_have_ended() {
     for desks_first in [true, false] {
         let manual = Manual::new();
         let mut instance = empty(&manual);
@@ -108,7 +108,7 @@ fn who_waits_for_others_is_told_again_when_only_such_are_left() {
 }
 
 #[test]
-fn where_there_are_no_others_nobody_waits() {
+fn a_machine_without_others_to_wait_for_ends_at_once() {
     let manual = Manual::new();
     let mut instance = empty(&manual);
     add(&mut instance, desk("a"));
@@ -117,7 +117,7 @@ fn where_there_are_no_others_nobody_waits() {
 }
 
 #[test]
-fn the_deadline_of_the_drain_holds_for_who_waits() {
+fn the_drain_deadline_applies_to_machines_that_wait_for_others() {
     let manual = Manual::new();
     let mut instance = empty(&manual);
     add(&mut instance, desk("a"));
@@ -127,7 +127,7 @@ fn the_deadline_of_the_drain_holds_for_who_waits() {
 }
 
 #[test]
-fn who_goes_on_after_the_last_word_is_not_told_for_ever() {
+fn the_last_notification_of_a_drain_is_given_once() {
     let manual = Manual::new();
     let mut instance = empty(&manual);
     add(
@@ -148,7 +148,7 @@ fn who_goes_on_after_the_last_word_is_not_told_for_ever() {
 
 /// As a pool does that makes a connection for a request that came during the drain.
 #[test]
-fn who_makes_others_after_the_last_word_is_told_again_when_these_are_gone() {
+fn a_machine_that_spawns_in_its_last_call_is_notified_again_afterwards() {
     let manual = Manual::new();
     let mut instance = empty(&manual);
     let mut made = false;
@@ -175,7 +175,7 @@ fn who_makes_others_after_the_last_word_is_told_again_when_these_are_gone() {
 
 /// As a pool does whose new connection fails at once.
 #[test]
-fn who_makes_others_that_end_within_the_turn_is_told_again_too() {
+fn a_spawn_that_ends_within_the_turn_leads_to_another_notification() {
     let manual = Manual::new();
     let mut instance = empty(&manual);
     let mut made = false;
@@ -199,7 +199,7 @@ fn who_makes_others_that_end_within_the_turn_is_told_again_too() {
 }
 
 #[test]
-fn one_that_waited_and_has_ended_counts_no_more() {
+fn an_ended_machine_no_longer_counts_as_waiting() {
     let manual = Manual::new();
     let mut instance = empty(&manual);
     let fails = actor(|call, scope: &mut Scope<'_, Log>| match call {
@@ -219,7 +219,7 @@ fn one_that_waited_and_has_ended_counts_no_more() {
 
 /// The slot of one that waited is another machine's in the next drain.
 #[test]
-fn what_was_said_in_one_drain_is_forgotten_in_the_next() {
+fn waiting_for_others_in_one_drain_does_not_carry_over_to_the_next() {
     let manual = Manual::new();
     let mut instance = empty(&manual);
     add(&mut instance, desk("a"));
@@ -233,7 +233,7 @@ fn what_was_said_in_one_drain_is_forgotten_in_the_next() {
 }
 
 #[test]
-fn outside_of_a_drain_nobody_waits() {
+fn waiting_for_others_has_no_effect_outside_of_a_drain() {
     let manual = Manual::new();
     let mut instance = empty(&manual);
     let asks = actor(|_, scope: &mut Scope<'_, Log>| {

@@ -54,7 +54,7 @@ fn greedy(instance: &mut Instance) -> Vec<Token> {
 }
 
 #[test]
-fn machines_that_never_stop_leave_the_others_an_event_a_turn() {
+fn greedy_machines_leave_the_others_an_event_a_turn() {
     const TURNS: u32 = 500;
     let manual = Manual::new();
     let config = Config::new().exit(ExitPolicy::OnRequest).spawns_per_event(64);
@@ -87,7 +87,7 @@ fn machines_that_never_stop_leave_the_others_an_event_a_turn() {
 }
 
 #[test]
-fn machines_that_wake_each_other_for_ever_are_cut_off_at_the_budget() {
+fn machines_that_wake_each_other_forever_are_limited_by_the_budget() {
     let manual = Manual::new();
     let config = Config::new().exit(ExitPolicy::OnRequest).wakeups_per_turn(100);
     let mut instance = manual.creator::<Actor<Counts>>(&config).instantiate(Counts::new());
@@ -120,7 +120,7 @@ fn machines_that_wake_each_other_for_ever_are_cut_off_at_the_budget() {
 /// Each wakes itself in `create`, and makes the next one when it hears of that: all in one turn, up
 /// to the budget.
 #[test]
-fn a_chain_that_wakes_itself_in_create_for_ever_is_cut_off_at_the_budget() {
+fn an_endless_chain_of_spawns_and_wakeups_is_limited_by_the_budget() {
     fn link(scope: &mut Scope<'_, Counts>) -> Response<Actor<Counts>> {
         scope.notifier().wakeup();
         Response::ok(actor(|call, scope: &mut Scope<'_, Counts>| match call {
@@ -146,7 +146,7 @@ fn a_chain_that_wakes_itself_in_create_for_ever_is_cut_off_at_the_budget() {
 }
 
 #[test]
-fn wake_ups_beyond_the_budget_of_a_turn_come_in_the_next_in_order() {
+fn wakeups_beyond_the_budget_of_a_turn_come_in_order_in_the_next() {
     let manual = Manual::new();
     let config = Config::new().exit(ExitPolicy::OnRequest).wakeups_per_turn(3);
     let mut instance = manual.creator::<Actor<Vec<usize>>>(&config).instantiate(Vec::new());
@@ -171,7 +171,7 @@ fn wake_ups_beyond_the_budget_of_a_turn_come_in_the_next_in_order() {
 }
 
 #[test]
-fn a_machine_that_asks_to_go_on_comes_behind_the_events_of_the_next_turn() {
+fn an_again_call_comes_after_the_events_of_the_next_turn() {
     let manual = Manual::new();
     let config = Config::new().exit(ExitPolicy::OnRequest);
     let mut instance = manual.creator(&config).instantiate(Vec::<&'static str>::new());
@@ -220,7 +220,7 @@ fn wakes_itself(scope: &mut Scope<'_, Counts>) -> Reply<Counts> {
 }
 
 #[test]
-fn a_loop_with_short_turns_looks_at_the_backend_every_64th_turn() {
+fn a_loop_with_short_turns_polls_the_backend_every_64th_turn() {
     for (calls, looks) in [(1, 1), (63, 1), (64, 1), (65, 2), (128, 2), (129, 3)] {
         assert_eq!(looks_in(&Manual::new(), calls, wakes_itself), looks, "{calls} calls");
     }
@@ -229,7 +229,7 @@ fn a_loop_with_short_turns_looks_at_the_backend_every_64th_turn() {
 }
 
 #[test]
-fn a_loop_with_longer_turns_looks_at_the_backend_after_a_tenth_of_a_tick() {
+fn a_loop_with_longer_turns_polls_the_backend_after_a_tenth_of_a_tick() {
     for (micros, looks) in [(1, 2), (10, 10), (49, 34), (99, 50), (100, 100), (5_000, 100)] {
         let manual = Manual::new();
         let clock = manual.clone();
@@ -242,12 +242,12 @@ fn a_loop_with_longer_turns_looks_at_the_backend_after_a_tenth_of_a_tick() {
 }
 
 #[test]
-fn a_machine_that_answered_again_goes_on_behind_a_look_at_the_backend() {
+fn an_again_call_comes_after_a_poll_of_the_backend() {
     assert_eq!(looks_in(&Manual::new(), 100, |_| Response::again(())), 100);
 }
 
 #[test]
-fn a_turn_that_its_owner_takes_looks_at_the_backend() {
+fn a_turn_of_an_embedded_loop_always_polls_the_backend() {
     let manual = Manual::new();
     let config = Config::new().exit(ExitPolicy::OnRequest);
     let mut instance = manual.creator::<Actor<Counts>>(&config).instantiate(Counts::new());

@@ -82,7 +82,7 @@ mod seedless_inner {
 }
 
 #[test]
-fn what_a_part_comes_with_is_had_before_the_context_and_later() {
+fn add_part_returns_its_closures_value_before_and_after_instantiation() {
     let manual = Manual::new();
     let mut creator = manual.creator::<seedless_inner::Generic<Log>>(&Config::new());
     let library = || Response::ok(Library(std::marker::PhantomData));

@@ -130,7 +130,7 @@ fn a_panic_in_any_handler_loses_that_machine_and_nothing_else() {
 }
 
 #[test]
-fn a_panic_in_create_is_the_parents_to_hear_and_the_observers() {
+fn a_panic_in_create_is_reported_to_the_parent_and_the_observer() {
     let (manual, seen) = (Manual::new(), Seen::default());
     let mut instance = empty(&manual, &seen.config());
     let (token, _) = add(&mut instance, |call, scope| {
@@ -148,7 +148,7 @@ fn a_panic_in_create_is_the_parents_to_hear_and_the_observers() {
 }
 
 #[test]
-fn what_a_turn_still_had_to_do_after_a_panic_is_done_in_that_turn() {
+fn the_rest_of_a_turn_is_done_after_a_panic() {
     let (manual, seen) = (Manual::new(), Seen::default());
     let mut instance = empty(&manual, &seen.config());
     let mut tokens = Vec::new();
@@ -189,7 +189,7 @@ fn a_panic_does_not_give_an_overdue_machine_a_second_call_in_one_turn() {
 }
 
 #[test]
-fn stop_loop_ends_the_run_with_the_machines_token_and_it_can_go_on() {
+fn stop_loop_on_panic_reports_the_token_and_the_loop_can_run_again() {
     for call in CALLS {
         let (manual, seen) = (Manual::new(), Seen::default());
         let mut instance = empty(&manual, &seen.config().on_panic(OnPanic::StopLoop));
@@ -212,7 +212,7 @@ fn stop_loop_ends_the_run_with_the_machines_token_and_it_can_go_on() {
 }
 
 #[test]
-fn stop_loop_does_not_lose_what_the_turn_still_had_to_do() {
+fn stop_loop_on_panic_keeps_the_rest_of_the_turn_for_the_next_run() {
     let manual = Manual::new();
     let config = Config::new().exit(ExitPolicy::OnRequest).on_panic(OnPanic::StopLoop);
     let mut instance = empty(&manual, &config);
@@ -231,7 +231,7 @@ fn stop_loop_does_not_lose_what_the_turn_still_had_to_do() {
 }
 
 #[test]
-fn a_panic_in_create_stops_the_loop_too_where_that_is_wanted() {
+fn a_panic_in_create_stops_the_loop_if_configured() {
     let manual = Manual::new();
     let config = Config::new().exit(ExitPolicy::OnRequest).on_panic(OnPanic::StopLoop);
     let mut instance = empty(&manual, &config);
@@ -244,7 +244,7 @@ fn a_panic_in_create_stops_the_loop_too_where_that_is_wanted() {
 }
 
 #[test]
-fn a_guarded_panic_costs_the_guarded_part_only() {
+fn a_guarded_panic_ends_only_the_guarded_part() {
     let (manual, seen) = (Manual::new(), Seen::default());
     let mut instance = empty(&manual, &seen.config());
     let (token, _) = add(&mut instance, |_, scope| {
@@ -265,7 +265,7 @@ fn a_guarded_panic_costs_the_guarded_part_only() {
 }
 
 #[test]
-fn an_observer_that_panics_costs_nothing() {
+fn a_panicking_observer_has_no_effect_on_the_loop() {
     let manual = Manual::new();
     let config = Config::new().exit(ExitPolicy::OnRequest).observer(|_| panic!("in the observer"));
     let mut instance = empty(&manual, &config);
@@ -284,7 +284,7 @@ fn an_observer_that_panics_costs_nothing() {
 }
 
 #[test]
-fn posted_and_repeated_closures_that_panic_cost_themselves_only() {
+fn a_panicking_posted_or_repeated_closure_affects_only_itself() {
     let manual = Manual::new();
     let mut instance = empty(&manual, &Seen::default().config());
     add(&mut instance, |_, _| Response::keep(()));
@@ -316,7 +316,7 @@ fn posted_and_repeated_closures_that_panic_cost_themselves_only() {
 /// In the middle of a turn, where one that unwinds would be taken for a machine's, and the poll be
 /// made again forever.
 #[test]
-fn a_backend_that_panics_ends_the_loop_with_an_error() {
+fn a_panicking_backend_ends_the_loop_with_an_error() {
     let manual = Manual::new();
     let mut instance = empty(&manual, &Config::new());
     let by = manual.clone();
@@ -338,7 +338,7 @@ fn a_backend_that_panics_ends_the_loop_with_an_error() {
 
 /// The reading before the deadlines would be made again forever.
 #[test]
-fn a_clock_that_panics_each_time_ends_the_loop_with_an_error() {
+fn a_clock_that_always_panics_ends_the_loop_with_an_error() {
     let manual = Manual::new();
     let mut instance = empty(&manual, &Config::new());
     let by = manual.clone();

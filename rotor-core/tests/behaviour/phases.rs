@@ -48,7 +48,7 @@ fn run_for(instance: &mut Instance, manual: &Manual, time: Duration) -> Option<E
 }
 
 #[test]
-fn a_drain_is_announced_then_told_then_over() {
+fn a_drain_is_announced_then_delivered_then_over() {
     let manual = Manual::new();
     let mut instance = start(&manual, &Config::new());
     instance.handle().drain_with(Drain::new(SECOND * 3).announce(SECOND * 2));
@@ -90,7 +90,7 @@ struct Twice {
 }
 
 #[test]
-fn asking_again_brings_each_phase_nearer_and_puts_none_off() {
+fn a_second_drain_request_only_shortens_each_phase() {
     let drain = |announce, time| Drain::new(SECOND * time).announce(SECOND * announce);
     let twice = |first, after: u32, second, told: u32, ends: u32| Twice {
         first,
@@ -139,7 +139,7 @@ fn asking_again_brings_each_phase_nearer_and_puts_none_off() {
 }
 
 #[test]
-fn the_shorter_of_two_graces_counts() {
+fn the_shorter_of_two_grace_periods_applies() {
     for (grace, left) in [
         (Grace::WholeDrain, SECOND * 2),
         (Grace::For(SECOND * 9), SECOND * 2),
@@ -157,7 +157,7 @@ fn the_shorter_of_two_graces_counts() {
 }
 
 #[test]
-fn nobody_waits_for_the_announcement_of_an_empty_loop() {
+fn an_empty_loop_skips_the_announcement_if_it_exits_when_empty() {
     let announced = Drain::new(SECOND).announce(SECOND * 9);
     for (policy, takes) in [(ExitPolicy::WhenEmpty, 0), (ExitPolicy::OnRequest, 9)] {
         let manual = Manual::new();
@@ -171,7 +171,7 @@ fn nobody_waits_for_the_announcement_of_an_empty_loop() {
 }
 
 #[test]
-fn a_loop_that_is_run_again_after_a_drain_serves() {
+fn a_loop_that_runs_again_after_a_drain_is_in_the_serving_phase() {
     let manual = Manual::new();
     let mut instance = start(&manual, &Config::new());
     instance.handle().drain(Duration::ZERO);

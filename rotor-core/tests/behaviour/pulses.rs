@@ -20,7 +20,7 @@ fn watched(manual: &Manual, pulses: &Pulses) -> Instance {
 }
 
 #[test]
-fn a_loop_that_makes_no_turns_is_held_up_and_one_that_makes_some_again_is_not() {
+fn a_loop_without_turns_is_held_up_until_it_makes_one() {
     let manual = Manual::new();
     let pulses = Pulses::new();
     let (mut one, mut other) = (watched(&manual, &pulses), watched(&manual, &pulses));
@@ -38,7 +38,7 @@ fn a_loop_that_makes_no_turns_is_held_up_and_one_that_makes_some_again_is_not() 
 }
 
 #[test]
-fn a_loop_that_is_gone_is_held_up_unless_it_was_asked_to_end() {
+fn a_dropped_loop_is_held_up_unless_it_was_asked_to_end() {
     let manual = Manual::new();
     let pulses = Pulses::new();
     let one = watched(&manual, &pulses);
@@ -54,7 +54,7 @@ fn a_loop_that_is_gone_is_held_up_unless_it_was_asked_to_end() {
 }
 
 #[test]
-fn a_loop_that_was_told_to_stop_is_ending() {
+fn a_loop_that_was_asked_to_stop_is_ending() {
     let manual = Manual::new();
     let pulses = Pulses::new();
     let instance = watched(&manual, &pulses);

@@ -67,7 +67,7 @@ fn successor(number: u64) -> u64 {
 }
 
 #[test]
-fn a_fast_number_tells_the_next_and_a_secure_one_does_not() {
+fn a_fast_number_reveals_the_next_and_a_secure_one_does_not() {
     let Drawn { fast, secure } = drawn_on_mio();
     for pair in fast.windows(2) {
         assert_eq!(successor(pair[0]), pair[1], "this is why they may not leave the process");
@@ -81,7 +81,7 @@ fn a_fast_number_tells_the_next_and_a_secure_one_does_not() {
 }
 
 #[test]
-fn neither_the_time_nor_the_thread_nor_what_others_seeded_decides_what_a_loop_draws() {
+fn random_numbers_do_not_depend_on_the_time_thread_or_other_seeds() {
     let drawn = [(); 2].map(|()| {
         // Whatever else on this thread draws numbers, and starts them anew.
         fastrand::seed(1);
@@ -119,7 +119,7 @@ fn a_backend_is_asked_for_random_bytes_once_a_loop() {
 }
 
 #[test]
-fn a_loop_without_random_bytes_is_not_made() {
+fn a_loop_cannot_be_created_without_random_bytes() {
     let manual = Manual::new();
     manual.set_entropy(None);
     let made = Loop::<Actor<()>, _>::with_backend(manual, &Config::new().seed(1));
@@ -127,7 +127,7 @@ fn a_loop_without_random_bytes_is_not_made() {
 }
 
 #[test]
-fn the_system_fills_every_byte() {
+fn system_entropy_fills_every_byte() {
     let mut filled = [false; 64];
     // A byte that was filled stays zero eight times in a row once in 2^64.
     for _ in 0..8 {

@@ -175,7 +175,7 @@ impl Inn {
 }
 
 #[test]
-fn the_one_that_has_been_idle_longest_ends_and_its_slot_is_for_who_waited() {
+fn the_longest_idle_machine_ends_and_its_slot_goes_to_the_waiter() {
     let mut inn = Inn::new(Config::new().machines_max(5));
     let asker = inn.asker("listener", Room::new());
     for seconds in [3, 9, 5, 2] {
@@ -193,7 +193,7 @@ fn the_one_that_has_been_idle_longest_ends_and_its_slot_is_for_who_waited() {
 }
 
 #[test]
-fn as_many_end_as_were_asked_for_in_one_turn_and_no_more() {
+fn exactly_the_requested_number_of_machines_ends_in_one_turn() {
     let mut inn = Inn::new(Config::new());
     let asker = inn.asker("listener", Room::new().machines(3));
     inn.idlers(5, 10);
@@ -205,7 +205,7 @@ fn as_many_end_as_were_asked_for_in_one_turn_and_no_more() {
 }
 
 #[test]
-fn who_is_at_work_or_was_a_moment_ago_stays_and_nobody_is_woken() {
+fn busy_and_recently_busy_machines_stay_and_nobody_is_woken() {
     let mut inn = Inn::new(Config::new().machines_max(4));
     let asker = inn.asker("listener", Room::new());
     inn.idler(1, Does::End);
@@ -221,7 +221,7 @@ fn who_is_at_work_or_was_a_moment_ago_stays_and_nobody_is_woken() {
 }
 
 #[test]
-fn nobody_is_asked_who_has_had_something_to_do_since_it_was_found() {
+fn a_candidate_that_became_busy_is_not_asked_for_room() {
     let mut inn = Inn::new(Config::new());
     let asker = inn.asker("listener", Room::new());
     let oldest = inn.idler(9, Does::End);
@@ -238,7 +238,7 @@ fn nobody_is_asked_who_has_had_something_to_do_since_it_was_found() {
 
 /// Its wake-up was spurious: nothing has happened to it.
 #[test]
-fn who_was_woken_as_room_was_wanted_is_still_the_oldest_for_the_next_request() {
+fn a_spuriously_woken_machine_stays_the_oldest_for_the_next_request() {
     let mut inn = Inn::new(Config::new());
     let asker = inn.asker("listener", Room::new());
     let (idle, asked) = (Some(Idle::since(inn.manual.now() - 9 * SECOND)), inn.asked.clone());
@@ -264,7 +264,7 @@ fn who_was_woken_as_room_was_wanted_is_still_the_oldest_for_the_next_request() {
 
 /// As `Machine::make_room` promises; the others cost it nothing.
 #[test]
-fn who_stays_though_it_says_that_it_is_idle_is_asked_by_the_next_request_too() {
+fn an_idle_machine_that_stays_is_asked_again_by_the_next_request() {
     let mut inn = Inn::new(Config::new());
     let asker = inn.asker("listener", Room::new());
     inn.idler(9, Does::Stay);
@@ -279,7 +279,7 @@ fn who_stays_though_it_says_that_it_is_idle_is_asked_by_the_next_request_too() {
 
 /// Who woke it was told that it would hear of that.
 #[test]
-fn nobody_is_asked_whose_wake_up_is_on_its_way() {
+fn a_machine_with_a_pending_wakeup_is_not_asked_for_room() {
     let mut inn = Inn::new(Config::new().wakeups_per_turn(1));
     let asker = inn.asker("listener", Room::new().machines(3));
     let mut notifiers = Vec::new();
@@ -303,7 +303,7 @@ fn nobody_is_asked_whose_wake_up_is_on_its_way() {
 }
 
 #[test]
-fn who_stays_or_fails_or_panics_costs_nobody_the_room() {
+fn machines_that_stay_or_fail_do_not_reduce_the_room_made() {
     let mut inn = Inn::new(Config::new());
     let asker = inn.asker("listener", Room::new().machines(2));
     for (seconds, does) in
@@ -318,7 +318,7 @@ fn who_stays_or_fails_or_panics_costs_nobody_the_room() {
 }
 
 #[test]
-fn who_stops_the_loop_when_it_is_asked_stops_it_in_that_turn() {
+fn a_machine_asked_for_room_can_stop_the_loop_in_that_turn() {
     let mut inn = Inn::new(Config::new());
     let asker = inn.asker("listener", Room::new());
     inn.idler(9, Does::Stop);
@@ -328,7 +328,7 @@ fn who_stops_the_loop_when_it_is_asked_stops_it_in_that_turn() {
 }
 
 #[test]
-fn a_listener_at_its_own_limit_gets_room_of_its_own_connections() {
+fn a_listener_at_its_limit_gets_room_from_its_own_connections() {
     let mut inn = Inn::new(Config::new());
     let asker = inn.asker("listener", Room::new());
     let own = inn.add(Guest::Asker {
@@ -349,8 +349,7 @@ fn a_listener_at_its_own_limit_gets_room_of_its_own_connections() {
 }
 
 #[test]
-fn a_turn_looks_at_no_more_slots_than_a_scan_may_and_the_loop_does_not_sleep_before_it_has_seen_all()
- {
+fn a_search_for_room_is_split_by_the_scan_budget_without_sleeping() {
     let mut inn = Inn::new(Config::new().scan_budget(10));
     let asker = inn.asker("listener", Room::new());
     inn.idlers(34, 5);
@@ -368,7 +367,7 @@ fn a_turn_looks_at_no_more_slots_than_a_scan_may_and_the_loop_does_not_sleep_bef
 }
 
 #[test]
-fn a_flood_of_requests_costs_one_walk_for_a_thousand_of_them() {
+fn a_thousand_requests_for_room_cost_one_walk_over_the_slots() {
     let mut inn = Inn::new(Config::new().machines_max(4_000));
     let asker = inn.asker("listener", Room::new().machines(10));
     inn.idlers(3_000, 5);
@@ -387,7 +386,7 @@ fn a_flood_of_requests_costs_one_walk_for_a_thousand_of_them() {
 }
 
 #[test]
-fn requests_that_found_nobody_cost_no_further_walk_before_somebody_can_be_old_enough() {
+fn failed_requests_cost_no_walk_before_a_machine_can_be_idle_enough() {
     let mut inn = Inn::new(Config::new());
     let asker = inn.asker("listener", Room::new());
     (0..100).for_each(|_| {
@@ -410,7 +409,7 @@ fn requests_that_found_nobody_cost_no_further_walk_before_somebody_can_be_old_en
 }
 
 #[test]
-fn who_has_ended_before_it_was_answered_wants_no_room() {
+fn a_request_for_room_is_dropped_when_its_machine_ends() {
     let mut inn = Inn::new(Config::new().scan_budget(2));
     let [gone, asker] = ["gone", "listener"].map(|name| inn.asker(name, Room::new()));
     inn.idlers(5, 5);
@@ -426,7 +425,7 @@ fn who_has_ended_before_it_was_answered_wants_no_room() {
 }
 
 #[test]
-fn those_that_ask_together_are_answered_in_the_order_in_which_they_asked() {
+fn simultaneous_requests_for_room_are_served_in_order() {
     let mut inn = Inn::new(Config::new().machines_max(5));
     let askers = ["a", "b", "c"].map(|name| inn.asker(name, Room::new()));
     inn.idlers(2, 5);

@@ -108,7 +108,7 @@ impl Pair {
 }
 
 #[test]
-fn an_answer_wakes_the_one_who_asked_with_the_value() {
+fn an_answer_wakes_the_asking_machine_with_its_value() {
     let manual = Manual::new();
     let mut pair = pair(&manual, 4);
     pair.ask(7).expect("there is room");
@@ -124,7 +124,7 @@ fn an_answer_wakes_the_one_who_asked_with_the_value() {
 }
 
 #[test]
-fn requests_come_in_order_and_one_wake_up_brings_them() {
+fn requests_arrive_in_order_with_one_wakeup() {
     let manual = Manual::new();
     let mut pair = pair(&manual, 3);
     for request in 0..3 {
@@ -140,7 +140,7 @@ fn requests_come_in_order_and_one_wake_up_brings_them() {
 }
 
 #[test]
-fn a_full_queue_gives_the_request_back_and_wakes_nobody() {
+fn a_full_queue_returns_the_request_and_wakes_nobody() {
     for bound in [0, 1, 2] {
         let manual = Manual::new();
         let mut pair = pair(&manual, bound);
@@ -157,7 +157,7 @@ fn a_full_queue_gives_the_request_back_and_wakes_nobody() {
 }
 
 #[test]
-fn a_refused_request_does_not_wake_a_server_that_has_nothing_to_do() {
+fn a_refused_request_does_not_wake_the_server() {
     let manual = Manual::new();
     let mut pair = pair(&manual, 1);
     pair.world().calls = None;
@@ -168,7 +168,7 @@ fn a_refused_request_does_not_wake_a_server_that_has_nothing_to_do() {
 }
 
 #[test]
-fn dropping_the_future_wakes_the_server_which_sees_it() {
+fn dropping_the_future_cancels_the_request_and_wakes_the_server() {
     let manual = Manual::new();
     let mut pair = pair(&manual, 4);
     pair.ask(1).expect("there is room");
@@ -186,7 +186,7 @@ fn dropping_the_future_wakes_the_server_which_sees_it() {
 }
 
 #[test]
-fn a_request_cancelled_in_the_queue_is_received_as_such() {
+fn a_request_cancelled_in_the_queue_is_received_as_cancelled() {
     let manual = Manual::new();
     let mut pair = pair(&manual, 4);
     pair.ask(1).expect("there is room");
@@ -197,7 +197,7 @@ fn a_request_cancelled_in_the_queue_is_received_as_such() {
 }
 
 #[test]
-fn a_call_that_is_dropped_is_lost() {
+fn a_dropped_call_is_reported_as_lost() {
     let manual = Manual::new();
     let mut pair = pair(&manual, 4);
     pair.ask(1).expect("there is room");
@@ -208,7 +208,7 @@ fn a_call_that_is_dropped_is_lost() {
 }
 
 #[test]
-fn a_server_that_ends_loses_what_waits_with_it() {
+fn queued_requests_are_lost_when_the_server_ends() {
     let manual = Manual::new();
     let mut pair = pair(&manual, 4);
     pair.ask(1).expect("there is room");
@@ -220,7 +220,7 @@ fn a_server_that_ends_loses_what_waits_with_it() {
 }
 
 #[test]
-fn a_server_that_panics_says_so_to_all_who_wait() {
+fn a_panic_of_the_server_is_reported_to_all_waiting_callers() {
     let manual = Manual::new();
     let mut kept = None;
     let mut instance = manual.start(&config(), World::default(), |scope| {
@@ -246,7 +246,7 @@ fn a_server_that_panics_says_so_to_all_who_wait() {
 }
 
 #[test]
-fn an_asker_that_is_gone_shows_when_somebody_looks() {
+fn a_call_is_cancelled_once_the_asking_machine_has_ended() {
     let manual = Manual::new();
     let mut pair = pair(&manual, 4);
     let service = pair.service.clone();
@@ -271,7 +271,7 @@ fn an_asker_that_is_gone_shows_when_somebody_looks() {
 }
 
 #[test]
-fn a_port_that_was_handed_on_tells_the_machine_that_holds_it_now() {
+fn a_passed_on_port_notifies_its_new_holder_of_a_cancellation() {
     let manual = Manual::new();
     let mut pair = pair(&manual, 4);
     pair.ask(1).expect("there is room");
@@ -295,7 +295,7 @@ fn a_port_that_was_handed_on_tells_the_machine_that_holds_it_now() {
 }
 
 #[test]
-fn the_last_service_dropped_wakes_and_closes() {
+fn dropping_the_last_service_wakes_the_server_and_closes_its_calls() {
     let manual = Manual::new();
     let Pair { mut instance, service, .. } = pair(&manual, 4);
     let other = service.clone();
@@ -310,7 +310,7 @@ fn the_last_service_dropped_wakes_and_closes() {
 }
 
 #[test]
-fn plain_threads_ask_and_wait() {
+fn plain_threads_can_ask_and_wait_for_replies() {
     const THREADS: u32 = 4;
     const EACH: u32 = 1_000;
     let mut creator = rotor_core::Loop::new(&Config::new()).expect("there are descriptors");
@@ -357,7 +357,7 @@ fn plain_threads_ask_and_wait() {
 }
 
 #[test]
-fn a_plain_thread_hears_that_there_will_be_no_answer() {
+fn a_waiting_plain_thread_learns_that_no_answer_will_come() {
     let manual = Manual::new();
     let mut pair = pair(&manual, 4);
     let reply = pair.service.ask_from_thread(1).expect("there is room");
@@ -378,7 +378,7 @@ fn a_plain_thread_hears_that_there_will_be_no_answer() {
 }
 
 #[test]
-fn a_plain_thread_waits_for_so_long_and_may_wait_again_or_give_up() {
+fn a_plain_thread_can_wait_with_a_timeout_again_or_give_up() {
     let manual = Manual::new();
     let mut pair = pair(&manual, 4);
     let [first, second, third] =

@@ -11,7 +11,7 @@ use rotor_core::{
 use crate::actor::Actor;
 
 #[test]
-fn sizes_are_what_they_were_decided_to_be() {
+fn sizes_of_public_types_are_as_decided() {
     assert_eq!(size_of::<Token>(), 8);
     assert_eq!(size_of::<Option<Token>>(), 16);
     assert_eq!(size_of::<Time>(), 8);
@@ -35,7 +35,7 @@ fn sizes_are_what_they_were_decided_to_be() {
 }
 
 #[test]
-fn what_is_to_cross_threads_may() {
+fn public_types_are_send_and_sync_as_promised() {
     fn sent<T: Send>() {}
     fn shared<T: Send + Sync>() {}
     type NotSend = Actor<Rc<u8>>;

@@ -67,7 +67,7 @@ fn start(manual: &Manual, config: &Config) -> Instance {
 }
 
 #[test]
-fn two_listeners_on_a_full_slab_both_go_on_when_slots_free() {
+fn two_listeners_on_a_full_slab_both_resume_when_slots_are_freed() {
     let manual = Manual::new();
     let mut instance = start(&manual, &config(6));
     let holders: Vec<Notifier> = (0..4).map(|_| holder(&mut instance)).collect();
@@ -88,7 +88,7 @@ fn two_listeners_on_a_full_slab_both_go_on_when_slots_free() {
 }
 
 #[test]
-fn a_free_slot_is_kept_for_who_waited_whoever_asks_before() {
+fn a_free_slot_is_reserved_for_the_longest_waiting_machine() {
     let manual = Manual::new();
     let mut instance = start(&manual, &config(3));
     let holder = holder(&mut instance);
@@ -112,7 +112,7 @@ fn a_free_slot_is_kept_for_who_waited_whoever_asks_before() {
 }
 
 #[test]
-fn a_slot_that_somebody_waited_for_is_no_place_for_others() {
+fn a_slot_reserved_for_a_waiter_is_refused_to_others() {
     let manual = Manual::new();
     let mut instance = start(&manual, &config(3));
     let holder = holder(&mut instance);
@@ -142,7 +142,7 @@ fn a_slot_that_somebody_waited_for_is_no_place_for_others() {
 }
 
 #[test]
-fn a_machine_that_ends_before_it_hears_of_its_slot_leaves_it_to_the_next() {
+fn a_slot_granted_to_a_machine_that_ends_passes_to_the_next_waiter() {
     for panics in [false, true] {
         let manual = Manual::new();
         let mut instance = start(&manual, &config(4));
@@ -224,7 +224,7 @@ fn waiter(instance: &mut Instance, mut asks: u32) -> Token {
 }
 
 #[test]
-fn asking_again_before_the_wake_up_for_a_granted_slot_changes_nothing() {
+fn asking_again_before_the_wakeup_for_a_granted_slot_changes_nothing() {
     let manual = Manual::new();
     let mut instance = start(&manual, &config(2));
     let holder = holder(&mut instance);
@@ -241,7 +241,7 @@ fn asking_again_before_the_wake_up_for_a_granted_slot_changes_nothing() {
 }
 
 #[test]
-fn asking_again_in_the_wake_up_for_a_granted_slot_is_a_place_in_line() {
+fn asking_again_in_the_wakeup_for_a_granted_slot_queues_the_machine() {
     let manual = Manual::new();
     let mut instance = start(&manual, &config(2));
     let holder = holder(&mut instance);
@@ -254,7 +254,7 @@ fn asking_again_in_the_wake_up_for_a_granted_slot_is_a_place_in_line() {
 }
 
 #[test]
-fn a_waiter_that_is_gone_does_not_use_up_a_slot() {
+fn an_ended_waiter_does_not_use_up_a_slot() {
     let manual = Manual::new();
     let mut instance = start(&manual, &config(3));
     let holder = holder(&mut instance);
@@ -311,7 +311,7 @@ fn waiters_are_served_first_come_first_served_over_many_rounds() {
 }
 
 #[test]
-fn asking_while_a_slot_is_free_wakes_at_once_also_before_the_first_turn() {
+fn asking_while_a_slot_is_free_wakes_at_once_even_before_the_first_turn() {
     let manual = Manual::new();
     let mut woken = 0;
     let mut instance = manual.start(&config(4), Log::new(), |scope| {
@@ -351,7 +351,7 @@ fn a_part_that_waits_for_a_slot_is_named_when_it_is_woken() {
 }
 
 #[test]
-fn a_slot_is_free_only_once_the_last_wake_up_of_its_machine_has_left() {
+fn a_slot_is_free_only_after_the_last_wakeup_of_its_machine_is_done() {
     let manual = Manual::new();
     let mut instance = start(&manual, &config(2));
     let mut kept = None;
@@ -383,7 +383,7 @@ impl Machine for Vast {
 }
 
 #[test]
-fn a_loop_without_room_for_its_slots_says_what_to_do() {
+fn a_loop_without_memory_for_its_slots_names_the_setting_to_lower() {
     let error = Loop::<Vast>::new(&Config::new().machines_max(1_000_000)).expect_err("a PiB");
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);
     let message = "no memory for 1000000 machines of 1073741824 bytes each: a smaller `Config::machines_max` needs less";

@@ -47,7 +47,7 @@ fn fire(manual: &Manual, instance: &mut Instance, token: Token) {
 }
 
 #[test]
-fn a_machine_that_was_made_is_reported_by_spawned() {
+fn a_created_machine_is_reported_by_spawned() {
     let manual = Manual::new();
     let (mut instance, token) = parent(&manual, &Config::new(), || Seed::idle("child"));
     fire(&manual, &mut instance, token);
@@ -56,7 +56,7 @@ fn a_machine_that_was_made_is_reported_by_spawned() {
 }
 
 #[test]
-fn a_full_slab_gives_the_seed_back() {
+fn a_full_slab_returns_the_seed() {
     let manual = Manual::new();
     let config = Config::new().machines_max(1);
     let (mut instance, token) = parent(&manual, &config, || Seed::idle("child"));
@@ -70,7 +70,7 @@ fn a_full_slab_gives_the_seed_back() {
 }
 
 #[test]
-fn a_machine_that_ends_in_create_is_reported_and_leaves_no_slot_behind() {
+fn a_machine_that_ends_in_create_is_reported_and_frees_its_slot() {
     type MakeSeed = fn() -> Seed<Log>;
     let cases: [(MakeSeed, &str); 4] = [
         (|| Seed::new("child", |_| Response::done()), "Ended, None"),
@@ -120,7 +120,7 @@ fn a_spawn_error_prints_its_cause_and_keeps_the_source() {
 }
 
 #[test]
-fn adding_at_the_start_reports_what_create_did() {
+fn adding_a_machine_reports_why_it_was_not_created() {
     let manual = Manual::new();
     let mut creator = manual.creator::<Actor<Log>>(&Config::new().machines_max(1));
     let causes = [
@@ -134,7 +134,7 @@ fn adding_at_the_start_reports_what_create_did() {
 }
 
 #[test]
-fn a_deadline_stays_through_a_spawn_until_the_answer_to_it() {
+fn a_deadline_survives_a_spawn_until_its_result_is_answered() {
     for (keep, fires) in [(true, 1), (false, 0)] {
         let manual = Manual::new();
         let (mut instance, token) = parent_with(&manual, &Config::new(), move |call, scope| {
@@ -168,7 +168,7 @@ fn spawning(manual: &Manual, config: &Config, mut backlog: u32) -> (Instance, To
 }
 
 #[test]
-fn one_event_spawns_as_many_as_the_budget_and_the_next_turn_goes_on() {
+fn one_event_spawns_up_to_the_budget_and_the_next_turn_continues() {
     let manual = Manual::new();
     let (mut instance, token) = spawning(&manual, &Config::new().spawns_per_event(64), 200);
     manual.feed(token, EventSet::READABLE);
@@ -201,7 +201,7 @@ fn the_budget_of_spawns_is_exact_at_its_edges() {
 }
 
 #[test]
-fn what_comes_for_a_machine_that_waits_to_spawn_is_delivered_after_the_answer() {
+fn events_for_a_machine_with_a_pending_spawn_come_after_its_result() {
     let manual = Manual::new();
     let config = Config::new().spawns_per_event(1);
     let mut left = 3;
@@ -241,7 +241,7 @@ fn what_comes_for_a_machine_that_waits_to_spawn_is_delivered_after_the_answer() 
 }
 
 #[test]
-fn a_deadline_that_comes_while_a_spawn_waits_is_delivered_after_the_answer() {
+fn a_deadline_reached_during_a_pending_spawn_fires_after_its_result() {
     let manual = Manual::new();
     let config = Config::new().spawns_per_event(1);
     let mut left = 3;
@@ -272,7 +272,7 @@ fn a_deadline_that_comes_while_a_spawn_waits_is_delivered_after_the_answer() {
 }
 
 #[test]
-fn a_deadline_that_passes_between_spawns_that_keep_it_is_delivered_after_the_last() {
+fn a_deadline_passed_between_spawns_fires_after_the_last_result() {
     let manual = Manual::new();
     let mut left = 4;
     let (mut instance, token) =
@@ -299,7 +299,7 @@ fn a_deadline_that_passes_between_spawns_that_keep_it_is_delivered_after_the_las
 }
 
 #[test]
-fn a_machine_spawned_from_outside_is_made_as_by_a_machine() {
+fn a_machine_spawned_from_outside_is_created_like_any_other() {
     let manual = Manual::new();
     let (mut instance, _) = parent(&manual, &Config::new(), || Seed::idle("child"));
     let token = instance
@@ -317,7 +317,7 @@ fn a_machine_spawned_from_outside_is_made_as_by_a_machine() {
 }
 
 #[test]
-fn again_calls_ready_next_turn_with_what_was_gathered_and_keeps_the_deadline() {
+fn again_calls_ready_with_gathered_events_and_keeps_the_deadline() {
     let manual = Manual::new();
     let mut calls = 0;
     let (mut instance, token) = parent_with(&manual, &Config::new(), move |call, scope| {

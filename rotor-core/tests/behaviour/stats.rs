@@ -8,7 +8,7 @@ use crate::actor::{Actor, Call, Seed, actor, idle};
 use crate::manual::{Manual, settle};
 
 #[test]
-fn each_figure_counts_what_it_says() {
+fn each_counter_counts_what_its_name_says() {
     let manual = Manual::new();
     let config = Config::new().exit(ExitPolicy::OnRequest);
     let creator = manual.creator::<Actor<()>>(&config);
@@ -59,7 +59,7 @@ fn each_figure_counts_what_it_says() {
 }
 
 #[test]
-fn the_longest_turn_leaves_its_wait_out() {
+fn the_longest_turn_excludes_the_time_spent_waiting() {
     let manual = Manual::new();
     let mut instance = manual.start(&Config::new(), (), |scope| {
         let manual = manual.clone();
@@ -75,7 +75,7 @@ fn the_longest_turn_leaves_its_wait_out() {
 }
 
 #[test]
-fn the_longest_turn_holds_what_is_called_between_handlers() {
+fn the_longest_turn_includes_closures_called_between_handlers() {
     for repeated in [false, true] {
         let manual = Manual::new();
         let mut instance = manual.start(&Config::new(), manual.clone(), |_| Response::ok(idle()));
@@ -93,7 +93,7 @@ fn the_longest_turn_holds_what_is_called_between_handlers() {
 }
 
 #[test]
-fn handlers_are_timed_only_where_that_is_wanted() {
+fn handlers_are_timed_only_if_configured() {
     for wanted in [false, true] {
         let manual = Manual::new();
         let config = Config::new().exit(ExitPolicy::OnRequest).time_handlers(wanted);
@@ -116,7 +116,7 @@ fn handlers_are_timed_only_where_that_is_wanted() {
 }
 
 #[test]
-fn events_read_no_clock() {
+fn events_do_not_read_the_clock() {
     let readings = [1, 100].map(|events| {
         let manual = Manual::new();
         let mut instance = manual.start(&Config::new(), (), |_| Response::ok(idle()));
@@ -134,7 +134,7 @@ fn events_read_no_clock() {
 }
 
 #[test]
-fn loop_time_stands_still_while_handlers_run_and_goes_on_after_blocking() {
+fn loop_time_is_constant_in_a_handler_and_advances_after_blocking() {
     let manual = Manual::new();
     manual.step_at_each_reading(Duration::from_micros(10));
     let mut instance =

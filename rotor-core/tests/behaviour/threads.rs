@@ -57,7 +57,7 @@ fn each_loop_gets_its_part_and_all_stop_together() {
 }
 
 #[test]
-fn loops_drain_together_and_join_says_how_each_ended_in_order() {
+fn loops_drain_together_and_join_returns_each_exit_in_order() {
     let (sender, _gone) = mpsc::channel();
     let group = LoopGroup::start([true, false, true], move |stubborn, index| {
         make(sender.clone(), index, stubborn)
@@ -79,7 +79,7 @@ fn dropping_the_group_stops_its_loops() {
 
 /// Whichever loop fails, and whether the others are made before or after it: all end.
 #[test]
-fn a_loop_that_is_not_made_stops_the_others() {
+fn a_loop_that_cannot_be_made_stops_the_others() {
     for failing in 0..4 {
         for fails_first in [false, true] {
             let (sender, gone) = mpsc::channel();
@@ -129,7 +129,7 @@ fn a_panic_in_making_a_loop_is_a_start_error_of_that_loop() {
 }
 
 #[test]
-fn a_group_of_none_is_over_at_once() {
+fn an_empty_group_ends_at_once() {
     let nobody = LoopGroup::start([0u8; 0], |_, _| -> Result<Instance, BoxError> {
         Err(io::Error::other("never called").into())
     });
@@ -160,7 +160,7 @@ fn joining_stops_the_other_loops_when_one_fails() {
 }
 
 #[test]
-fn whoever_waits_for_each_loop_hears_of_one_that_fails_and_the_others_run_on() {
+fn wait_for_one_reports_a_failed_loop_while_the_others_run_on() {
     let mut group = one_fails();
     let failed = group.wait_for_one().expect("one has failed");
     assert_eq!((failed.index, failed.is_failure()), (1, true));
@@ -205,7 +205,7 @@ fn a_panic_of_the_thread_of_a_loop_is_a_failure_with_its_message() {
 }
 
 #[test]
-fn no_loop_runs_where_the_iterator_of_parts_panics() {
+fn no_loop_runs_if_the_iterator_of_parts_panics() {
     let (sender, made) = mpsc::channel();
     let started = std::panic::catch_unwind(|| {
         let parts = (0..2).inspect(|part| assert_eq!(*part, 0, "as asked"));

@@ -42,7 +42,7 @@ fn a_loop_is_busy_in_its_turns_and_waits_between_them() {
 }
 
 #[test]
-fn a_deadline_is_late_by_how_long_after_it_the_turn_came() {
+fn lag_measures_how_late_a_deadline_fires() {
     let manual = Manual::new();
     let config = Config::new().exit(ExitPolicy::OnRequest);
     let mut instance = manual.creator::<Actor<()>>(&config).instantiate(());
@@ -62,7 +62,7 @@ fn a_deadline_is_late_by_how_long_after_it_the_turn_came() {
 }
 
 #[test]
-fn of_a_sample_of_turns_the_handlers_are_timed_by_the_type_of_their_machines() {
+fn handlers_of_sampled_turns_are_timed_by_machine_type() {
     for (one_of, timed) in [(0, 0), (1, 8), (4, 2), (64, 0)] {
         let manual = Manual::new();
         let config = Config::new().exit(ExitPolicy::OnRequest).sample_handlers(one_of);
@@ -84,7 +84,7 @@ fn of_a_sample_of_turns_the_handlers_are_timed_by_the_type_of_their_machines() {
 }
 
 #[test]
-fn details_are_of_a_machine_that_is_there() {
+fn details_are_available_only_for_a_live_machine() {
     let manual = Manual::new();
     let config = Config::new().exit(ExitPolicy::OnRequest).keep_ages(true);
     let mut instance = manual.creator::<Actor<()>>(&config).instantiate(());
@@ -103,7 +103,7 @@ fn details_are_of_a_machine_that_is_there() {
 }
 
 #[test]
-fn without_ages_none_is_known() {
+fn creation_times_are_unknown_unless_recorded() {
     let manual = Manual::new();
     let mut instance = manual.start(&Config::new(), (), |_| Response::ok(idle()));
     let mut seen = Vec::new();
@@ -115,7 +115,7 @@ fn without_ages_none_is_known() {
 }
 
 #[test]
-fn a_slice_of_a_scan_ends_where_it_is_told_to_or_the_budget_is_spent() {
+fn a_partial_scan_ends_at_a_break_or_when_the_budget_is_spent() {
     let manual = Manual::new();
     let config = Config::new().exit(ExitPolicy::OnRequest).scan_budget(5);
     let mut instance = manual.creator::<Actor<()>>(&config).instantiate(());
@@ -145,7 +145,7 @@ fn a_slice_of_a_scan_ends_where_it_is_told_to_or_the_budget_is_spent() {
 }
 
 #[test]
-fn a_slice_behind_the_last_machine_spends_nothing() {
+fn a_partial_scan_past_the_last_machine_spends_no_budget() {
     let manual = Manual::new();
     let config = Config::new().exit(ExitPolicy::OnRequest).scan_budget(5);
     let mut instance = manual.creator::<Actor<()>>(&config).instantiate(());
@@ -166,7 +166,7 @@ fn a_slice_behind_the_last_machine_spends_nothing() {
 }
 
 #[test]
-fn the_token_of_a_machine_that_is_to_come_names_none() {
+fn the_token_of_a_future_machine_names_none() {
     let manual = Manual::new();
     let config = Config::new().exit(ExitPolicy::OnRequest);
     let mut instance = manual.creator::<Actor<()>>(&config).instantiate(());

@@ -39,7 +39,7 @@ fn slot(token: Token) -> usize {
 }
 
 #[test]
-fn an_event_for_a_machine_that_is_gone_does_not_reach_the_next_in_its_slot() {
+fn an_event_for_an_ended_machine_does_not_reach_the_next_in_its_slot() {
     let manual = Manual::new();
     let (mut instance, old, _) = first(&manual);
     manual.feed(old, EventSet::READABLE);
@@ -57,7 +57,7 @@ fn an_event_for_a_machine_that_is_gone_does_not_reach_the_next_in_its_slot() {
 }
 
 #[test]
-fn an_event_that_was_fetched_with_the_one_that_ended_its_machine_is_dropped() {
+fn an_event_polled_with_the_one_that_ended_its_machine_is_dropped() {
     let manual = Manual::new();
     let (mut instance, old, _) = first(&manual);
     manual.feed(old, EventSet::READABLE);
@@ -67,7 +67,7 @@ fn an_event_that_was_fetched_with_the_one_that_ended_its_machine_is_dropped() {
 }
 
 #[test]
-fn a_wake_up_for_a_machine_that_is_gone_does_not_reach_the_next_in_its_slot() {
+fn a_wakeup_for_an_ended_machine_does_not_reach_the_next_in_its_slot() {
     let manual = Manual::new();
     let (mut instance, old, notifier) = first(&manual);
     assert!(notifier.is_alive());
@@ -80,7 +80,7 @@ fn a_wake_up_for_a_machine_that_is_gone_does_not_reach_the_next_in_its_slot() {
 }
 
 #[test]
-fn a_wake_up_under_way_when_its_machine_ends_does_not_reach_the_next_in_its_slot() {
+fn a_pending_wakeup_of_an_ended_machine_does_not_reach_the_next() {
     let manual = Manual::new();
     let (mut instance, old, notifier) = first(&manual);
     assert!(notifier.wakeup());
@@ -94,7 +94,7 @@ fn a_wake_up_under_way_when_its_machine_ends_does_not_reach_the_next_in_its_slot
 }
 
 #[test]
-fn a_deadline_of_a_machine_that_is_gone_does_not_reach_the_next_in_its_slot() {
+fn a_deadline_of_an_ended_machine_does_not_reach_the_next_in_its_slot() {
     let manual = Manual::new();
     let (mut instance, old, _) = first(&manual);
     manual.feed(old, EventSet::READABLE);
@@ -108,7 +108,7 @@ fn a_deadline_of_a_machine_that_is_gone_does_not_reach_the_next_in_its_slot() {
 }
 
 #[test]
-fn a_deadline_that_comes_with_the_event_that_ends_its_machine_is_not_called() {
+fn a_deadline_due_with_the_event_that_ends_its_machine_does_not_fire() {
     let manual = Manual::new();
     let (mut instance, old, _) = first(&manual);
     manual.advance(Duration::from_secs(5));
@@ -119,7 +119,7 @@ fn a_deadline_that_comes_with_the_event_that_ends_its_machine_is_not_called() {
 }
 
 #[test]
-fn a_number_that_is_no_token_of_the_loop_names_nothing() {
+fn an_invalid_token_names_no_machine() {
     let manual = Manual::new();
     let (mut instance, ..) = first(&manual);
     for number in [usize::MAX, usize::MAX >> 1, 0xff_ffff, 5, 1 << 24] {
@@ -132,7 +132,7 @@ fn a_number_that_is_no_token_of_the_loop_names_nothing() {
 }
 
 #[test]
-fn a_token_is_given_once_however_often_its_slot_is_used() {
+fn a_token_is_never_reused_however_often_its_slot_is() {
     let manual = Manual::new();
     let (mut instance, old, _) = first(&manual);
     let mut before = old;

@@ -36,7 +36,7 @@ fn counter() -> Actor<u32> {
 }
 
 #[test]
-fn a_waker_wakes_its_machine_from_any_thread_and_its_clones_do() {
+fn a_waker_and_its_clones_wake_the_machine_from_any_thread() {
     let manual = Manual::new();
     let (mut instance, waker) = counting(&manual);
     let clone = waker.clone();
@@ -81,7 +81,7 @@ impl Wake for Counted {
 }
 
 #[test]
-fn who_works_on_a_value_hears_once_that_nobody_waits_any_more() {
+fn a_port_wakes_its_last_poller_once_when_it_is_cancelled() {
     let manual = Manual::new();
     let (mut port, mut future) = (None, None);
     let mut instance = manual.start(&Config::new(), 0, |scope| {
@@ -104,7 +104,7 @@ fn who_works_on_a_value_hears_once_that_nobody_waits_any_more() {
 }
 
 #[test]
-fn async_code_that_waits_for_a_value_is_woken_beside_the_machine() {
+fn a_future_wakes_both_its_last_poller_and_its_machine() {
     for is_set in [true, false] {
         let manual = Manual::new();
         let mut ends = None;
@@ -146,7 +146,7 @@ impl Wake for Last {
 }
 
 #[test]
-fn a_waker_that_another_replaces_may_own_the_future() {
+fn a_replaced_waker_may_own_the_future() {
     let manual = Manual::new();
     let mut ends = None;
     let _instance = manual.start(&Config::new(), 0, |scope| {
@@ -167,7 +167,7 @@ fn a_waker_that_another_replaces_may_own_the_future() {
 }
 
 #[test]
-fn a_value_for_a_machine_that_has_ended_is_cancelled() {
+fn a_port_of_an_ended_machine_is_cancelled() {
     let manual = Manual::new();
     let (mut port, mut future) = (None, None);
     let mut instance = manual.start(&Config::new(), 2, |scope| {

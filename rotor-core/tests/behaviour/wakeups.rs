@@ -30,7 +30,7 @@ fn noting(manual: &Manual) -> (rotor_core::LoopInstance<Actor<Log>, Manual>, Vec
 }
 
 #[test]
-fn wake_ups_before_the_handler_coalesce_into_one_call() {
+fn wakeups_before_the_handler_coalesce_into_one_call() {
     let manual = Manual::new();
     let (mut instance, notifiers) = noting(&manual);
     for _ in 0..100 {
@@ -44,7 +44,7 @@ fn wake_ups_before_the_handler_coalesce_into_one_call() {
 }
 
 #[test]
-fn woken_parts_are_exact_ascending_and_each_once() {
+fn woken_parts_are_exact_ascending_and_unique() {
     let manual = Manual::new();
     let (mut instance, notifiers) = noting(&manual);
     for part in [3, 1, 3, 1, 1] {
@@ -86,7 +86,7 @@ fn parts_of_two_machines_do_not_mix() {
 }
 
 #[test]
-fn woken_parts_are_empty_outside_of_wakeup_and_the_part_of_a_scope_is_its_own() {
+fn woken_parts_are_empty_outside_of_the_wakeup_handler() {
     let manual = Manual::new();
     let mut kept = None;
     let mut instance = manual.start(&Config::new(), Log::new(), |scope| {
@@ -112,7 +112,7 @@ fn woken_parts_are_empty_outside_of_wakeup_and_the_part_of_a_scope_is_its_own() 
 }
 
 #[test]
-fn a_machine_that_another_one_wakes_hears_of_it_in_the_same_turn() {
+fn a_wakeup_by_another_machine_is_delivered_in_the_same_turn() {
     let manual = Manual::new();
     let (mut instance, notifiers) = noting(&manual);
     let woken = notifiers[0].clone();
@@ -131,7 +131,7 @@ fn a_machine_that_another_one_wakes_hears_of_it_in_the_same_turn() {
 }
 
 #[test]
-fn the_backend_is_woken_only_while_the_loop_may_sleep_and_once() {
+fn the_backend_is_woken_once_and_only_while_the_loop_may_sleep() {
     let manual = Manual::new();
     let (mut instance, notifiers) = noting(&manual);
     notifiers[0].wakeup();
@@ -145,7 +145,7 @@ fn the_backend_is_woken_only_while_the_loop_may_sleep_and_once() {
 }
 
 #[test]
-fn a_wake_up_while_handlers_run_needs_no_system_call() {
+fn a_wakeup_while_handlers_run_needs_no_system_call() {
     let manual = Manual::new();
     let (mut instance, notifiers) = noting(&manual);
     let made = instance.add_machine_with(|_| {
@@ -163,7 +163,7 @@ fn a_wake_up_while_handlers_run_needs_no_system_call() {
 }
 
 #[test]
-fn a_notifier_of_a_loop_that_is_gone_answers_false() {
+fn a_notifier_of_a_dropped_loop_returns_false() {
     let manual = Manual::new();
     let (instance, notifiers) = noting(&manual);
     assert!(notifiers.iter().all(Notifier::wakeup));

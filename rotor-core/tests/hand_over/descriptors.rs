@@ -76,9 +76,9 @@ fn limit_descriptors() {
 }
 
 #[test]
-fn who_could_not_have_its_loops_may_ask_again_for_the_same_listeners() {
+fn a_failed_request_for_listeners_can_be_repeated() {
     // Others would miss the descriptors.
-    if !is_alone("descriptors::who_could_not_have_its_loops_may_ask_again_for_the_same_listeners") {
+    if !is_alone("descriptors::a_failed_request_for_listeners_can_be_repeated") {
         return;
     }
     let place = Place::new();
@@ -93,10 +93,9 @@ fn who_could_not_have_its_loops_may_ask_again_for_the_same_listeners() {
 }
 
 #[test]
-fn who_found_no_descriptor_may_ask_again_for_a_tcp_listener_of_the_environment() {
+fn an_inherited_tcp_listener_can_be_requested_again_after_a_failure() {
     let listener = TcpListener::bind(ANY).expect("a port is free");
-    let test =
-        "descriptors::who_found_no_descriptor_may_ask_again_for_a_tcp_listener_of_the_environment";
+    let test = "descriptors::an_inherited_tcp_listener_can_be_requested_again_after_a_failure";
     if !is_alone_with(test, listener) {
         return;
     }
@@ -113,11 +112,10 @@ fn who_found_no_descriptor_may_ask_again_for_a_tcp_listener_of_the_environment()
 }
 
 #[test]
-fn who_found_no_descriptor_may_ask_again_for_a_unix_listener_of_the_environment() {
+fn an_inherited_unix_listener_can_be_requested_again_after_a_failure() {
     let place = Place::new();
     let listener = UnixListener::bind(place.0.join("web")).expect("the path is free");
-    let test =
-        "descriptors::who_found_no_descriptor_may_ask_again_for_a_unix_listener_of_the_environment";
+    let test = "descriptors::an_inherited_unix_listener_can_be_requested_again_after_a_failure";
     if !is_alone_with(test, listener) {
         return;
     }
@@ -131,8 +129,8 @@ fn who_found_no_descriptor_may_ask_again_for_a_unix_listener_of_the_environment(
 }
 
 #[test]
-fn where_no_descriptor_is_left_it_rests_and_says_so_once() {
-    if !is_alone("descriptors::where_no_descriptor_is_left_it_rests_and_says_so_once") {
+fn a_lack_of_descriptors_pauses_accepting_and_is_logged_once() {
+    if !is_alone("descriptors::a_lack_of_descriptors_pauses_accepting_and_is_logged_once") {
         return;
     }
     log::set_logger(&REFUSALS).expect("there is no other");

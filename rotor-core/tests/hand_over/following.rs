@@ -16,7 +16,7 @@ use crate::rig::{
 };
 
 #[test]
-fn a_successor_gets_the_listeners_and_the_one_before_drains() {
+fn a_successor_gets_the_listeners_and_its_predecessor_drains() {
     let place = Place::new();
     let mut processes = vec![start(&place, 2, "0")];
     let address = processes[0].address;
@@ -34,7 +34,7 @@ fn a_successor_gets_the_listeners_and_the_one_before_drains() {
 }
 
 #[test]
-fn a_successor_that_dies_before_it_is_ready_costs_nothing() {
+fn a_successor_that_dies_before_it_is_ready_has_no_effect() {
     let place = Place::new();
     let (first, sent_away) = start_counting(&place, PATIENCE);
     for number in 1..=3 {
@@ -50,7 +50,7 @@ fn a_successor_that_dies_before_it_is_ready_costs_nothing() {
 }
 
 #[test]
-fn of_two_that_start_at_once_where_none_runs_one_is_sent_away() {
+fn one_of_two_first_processes_that_start_at_once_is_rejected() {
     let place = Place::new();
     let mut one = at(&place).expect("nobody is there");
     let error = at(&place).expect_err("the other one is at it");
@@ -63,7 +63,7 @@ fn of_two_that_start_at_once_where_none_runs_one_is_sent_away() {
 }
 
 #[test]
-fn one_that_is_not_ready_in_time_is_given_up_and_told_so() {
+fn a_successor_that_is_not_ready_in_time_is_rejected_as_late() {
     let place = Place::new();
     let (first, sent_away) = start_counting(&place, Duration::from_millis(1));
     let mut slow = at(&place).expect("it is answered");
@@ -84,7 +84,7 @@ fn one_that_is_not_ready_in_time_is_given_up_and_told_so() {
 }
 
 #[test]
-fn of_two_that_come_at_once_one_is_sent_away() {
+fn one_of_two_simultaneous_successors_is_rejected() {
     let place = Place::new();
     let (first, sent_away) = start_counting(&place, PATIENCE);
     let mut one = at(&place).expect("it is answered");
@@ -102,7 +102,7 @@ fn of_two_that_come_at_once_one_is_sent_away() {
 }
 
 #[test]
-fn an_end_by_another_reason_leaves_no_copies_behind() {
+fn ending_without_a_successor_closes_all_copies_of_the_listeners() {
     let place = Place::new();
     let first = start(&place, 2, "1");
     let address = first.address;
@@ -114,7 +114,7 @@ fn an_end_by_another_reason_leaves_no_copies_behind() {
 }
 
 #[test]
-fn copies_are_closed_when_the_drain_begins_not_when_it_is_over() {
+fn copies_of_listeners_are_closed_when_the_drain_begins() {
     let place = Place::new();
     let first = start(&place, 2, SLOW);
     first.group.handle().drain(PATIENCE * 100);
@@ -125,7 +125,7 @@ fn copies_are_closed_when_the_drain_begins_not_when_it_is_over() {
 }
 
 #[test]
-fn a_successor_of_a_process_that_has_ended_meanwhile_serves() {
+fn a_successor_serves_though_its_predecessor_has_ended_meanwhile() {
     let place = Place::new();
     let first = start(&place, 1, "1");
     let address = first.address;
@@ -140,7 +140,7 @@ fn a_successor_of_a_process_that_has_ended_meanwhile_serves() {
 }
 
 #[test]
-fn sockets_of_all_kinds_are_handed_over_by_their_names() {
+fn sockets_of_all_kinds_are_handed_over_by_name() {
     let place = Place::new();
     let unix_path = place.0.join("unix");
     let options = ListenOptions::new();
@@ -179,7 +179,7 @@ fn sockets_of_all_kinds_are_handed_over_by_their_names() {
 }
 
 #[test]
-fn a_unix_listener_that_is_opened_has_the_mode_that_was_asked_for() {
+fn a_unix_listener_is_opened_with_the_requested_mode() {
     let place = Place::new();
     let mut hand_over = at(&place).expect("nobody is there");
     for (name, mode) in [("nobody", 0o000), ("own", 0o600)] {
@@ -192,7 +192,7 @@ fn a_unix_listener_that_is_opened_has_the_mode_that_was_asked_for() {
 }
 
 #[test]
-fn names_are_checked() {
+fn names_of_sockets_are_validated() {
     let place = Place::new();
     let mut hand_over = at(&place).expect("nobody is there");
     let options = ListenOptions::new();

@@ -11,7 +11,7 @@ use rotor_core::with_causes;
 use crate::rig::{PATIENCE, Place, at, greeting, is_refused, make, start, start_counting, until};
 
 #[test]
-fn the_socket_at_the_path_is_for_its_user_alone() {
+fn the_socket_at_the_path_is_accessible_to_its_user_only() {
     let place = Place::new();
     let first = start(&place, 1, "1");
     let mode = fs::metadata(place.path()).expect("it is there").permissions().mode();
@@ -34,7 +34,7 @@ fn told_to_go(place: &Place) -> UnixStream {
 }
 
 #[test]
-fn a_successor_that_never_takes_the_path_is_not_believed() {
+fn a_successor_that_never_takes_the_path_is_ignored() {
     let place = Place::new();
     let (first, sent_away) = start_counting(&place, PATIENCE);
     for number in 1..=3 {
@@ -50,7 +50,7 @@ fn a_successor_that_never_takes_the_path_is_not_believed() {
 }
 
 #[test]
-fn a_successor_that_dies_with_the_path_leaves_it_to_the_one_before() {
+fn a_path_taken_by_a_successor_that_dies_is_reclaimed() {
     let place = Place::new();
     let first = start(&place, 1, "1");
     let peer = told_to_go(&place);
@@ -65,7 +65,7 @@ fn a_successor_that_dies_with_the_path_leaves_it_to_the_one_before() {
 }
 
 #[test]
-fn a_successor_that_cannot_take_the_path_leaves_the_one_before_as_it_is() {
+fn a_successor_that_cannot_take_the_path_leaves_its_predecessor_alone() {
     let place = Place::new();
     let first = start(&place, 1, "1");
     let mut hand_over = at(&place).expect("it is answered");
@@ -81,7 +81,7 @@ fn a_successor_that_cannot_take_the_path_leaves_the_one_before_as_it_is() {
 }
 
 #[test]
-fn one_that_is_alone_and_cannot_take_the_path_is_told_so() {
+fn a_process_without_predecessor_reports_that_the_path_is_blocked() {
     let place = Place::new();
     let first = start(&place, 1, "1");
     let mut hand_over = at(&place).expect("it is answered");
@@ -96,7 +96,7 @@ fn one_that_is_alone_and_cannot_take_the_path_is_told_so() {
 }
 
 #[test]
-fn one_that_gives_up_is_in_nobodys_way() {
+fn an_abandoned_start_leaves_no_files_behind() {
     let place = Place::new();
     drop(at(&place).expect("nobody is there"));
     assert_eq!(fs::read_dir(&place.0).expect("it is there").count(), 0, "nothing is left");
@@ -108,7 +108,7 @@ fn one_that_gives_up_is_in_nobodys_way() {
 }
 
 #[test]
-fn the_path_of_another_process_is_not_taken_at_the_last_moment() {
+fn a_path_taken_meanwhile_by_another_process_is_not_replaced() {
     let place = Place::new();
     let mut late = at(&place).expect("nobody is there");
     let _other = UnixListener::bind(place.path()).expect("the path is free");
@@ -119,7 +119,7 @@ fn the_path_of_another_process_is_not_taken_at_the_last_moment() {
 }
 
 #[test]
-fn one_that_ends_leaves_the_path_to_who_has_it_now() {
+fn an_ending_process_leaves_the_path_to_its_present_owner() {
     let place = Place::new();
     let first = start(&place, 1, "1");
     fs::remove_file(place.path()).expect("it is there");
@@ -132,7 +132,7 @@ fn one_that_ends_leaves_the_path_to_who_has_it_now() {
 }
 
 #[test]
-fn the_socket_of_a_process_that_was_killed_is_in_nobodys_way() {
+fn the_socket_of_a_killed_process_is_replaced() {
     let place = Place::new();
     drop(UnixListener::bind(place.path()).expect("the path is free"));
     let first = start(&place, 1, "1");
@@ -142,7 +142,7 @@ fn the_socket_of_a_process_that_was_killed_is_in_nobodys_way() {
 }
 
 #[test]
-fn what_is_no_socket_is_left_alone() {
+fn a_file_that_is_no_socket_is_left_untouched() {
     let place = Place::new();
     fs::write(place.path(), "precious").expect("there is room");
     let error = at(&place).expect_err("it is a file");
@@ -152,7 +152,7 @@ fn what_is_no_socket_is_left_alone() {
 }
 
 #[test]
-fn a_directory_that_is_not_there_is_missed_at_once() {
+fn a_missing_directory_is_reported_at_once() {
     let place = Place::new();
     let error = HandOver::at(place.0.join("no/hand-over")).expect_err("there is no directory");
     assert!(error.to_string().contains("cannot find its directory: No such file"), "{error}");
@@ -162,7 +162,7 @@ fn a_directory_that_is_not_there_is_missed_at_once() {
 }
 
 #[test]
-fn a_path_that_is_too_long_is_said_to_be() {
+fn a_path_that_is_too_long_is_reported() {
     let place = Place::new();
     let error = HandOver::at(place.0.join("x".repeat(100))).expect_err("it does not fit");
     assert!(matches!(error.kind(), Kind::PathTooLong { max: 96, .. }), "{error}");

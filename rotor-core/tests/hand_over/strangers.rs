@@ -12,7 +12,7 @@ use rotor_core::hand_over::{HandOver, HandOverError, HandOverErrorKind as Kind};
 use crate::rig::{PATIENCE, Place, at, greeting, make, start, start_counting, until};
 
 #[test]
-fn who_talks_nonsense_is_sent_away_and_counted_and_all_goes_on() {
+fn a_peer_that_sends_garbage_is_rejected_and_counted() {
     let place = Place::new();
     let (first, sent_away) = start_counting(&place, PATIENCE);
     let nonsense = [&b"GET / HTTP/1.1\r\n\r\n"[..], b"\0", b"r"];
@@ -46,7 +46,7 @@ fn impostor(place: &Place, says: &[u8]) -> HandOverError {
 }
 
 #[test]
-fn a_predecessor_that_talks_nonsense_is_not_believed() {
+fn a_predecessor_that_sends_garbage_is_an_error() {
     let place = Place::new();
     for (says, words) in [
         (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], "it greets otherwise"),
@@ -70,7 +70,7 @@ fn a_predecessor_that_talks_nonsense_is_not_believed() {
 const OTHER: &str = "ROTOR_TEST_HAND_OVER";
 
 #[test]
-fn a_process_of_another_user_is_not_spoken_to() {
+fn a_process_of_another_user_is_rejected() {
     use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio};
     if let Some(path) = std::env::var_os(OTHER) {
@@ -82,7 +82,7 @@ fn a_process_of_another_user_is_not_spoken_to() {
     let first = start(&place, 1, "1");
     let mut command = Command::new(std::env::current_exe().expect("it has a path"));
     command
-        .args(["--exact", "strangers::a_process_of_another_user_is_not_spoken_to", "--nocapture"])
+        .args(["--exact", "strangers::a_process_of_another_user_is_rejected", "--nocapture"])
         .env(OTHER, place.0.join("theirs"))
         .uid(65_534)
         .gid(65_534)

@@ -9,7 +9,7 @@ use rotor_core::{Exit, Response};
 use crate::rig::{Call, NEVER, Rig, config, gate, section};
 
 #[test]
-fn what_comes_for_a_machine_that_is_away_waits_for_it_and_comes_once() {
+fn calls_during_a_section_are_merged_and_delivered_afterwards() {
     let mut rig = Rig::new(&config());
     let ((began, begins), (end, ends)) = (gate(), gate());
     let mut first = true;
@@ -71,7 +71,7 @@ fn what_comes_for_a_machine_that_is_away_waits_for_it_and_comes_once() {
 }
 
 #[test]
-fn a_wake_up_of_oneself_before_a_section_is_ones_own() {
+fn a_self_wakeup_before_a_section_reaches_its_own_machine() {
     let mut rig = Rig::new(&config());
     let ((began, begins), (end, ends)) = (gate(), gate());
     let mut calls = 0;
@@ -100,7 +100,7 @@ fn a_wake_up_of_oneself_before_a_section_is_ones_own() {
 }
 
 #[test]
-fn a_machine_that_is_killed_while_it_is_away_is_dropped_when_it_answers() {
+fn a_machine_ended_during_its_section_is_dropped_when_it_answers() {
     let mut rig = Rig::new(&config());
     let ((began, begins), (end, ends)) = (gate(), gate());
     rig.add(move |_, scope| {

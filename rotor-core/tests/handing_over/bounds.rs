@@ -8,7 +8,7 @@ use rotor_core::{Blocking, Config, Permits, Response};
 use crate::rig::{Rig, config, gate, section, start};
 
 #[test]
-fn without_threads_left_sections_run_inline() {
+fn sections_run_inline_when_no_threads_are_left() {
     let blocking = Blocking::new().patience_declared(Duration::ZERO).threads_max(0);
     let mut rig = Rig::new(&Config::new().blocking(blocking));
     for _ in 0..3 {
@@ -25,7 +25,7 @@ fn without_threads_left_sections_run_inline() {
 }
 
 #[test]
-fn threads_are_of_one_budget_for_all_loops_and_come_back_to_it() {
+fn threads_of_all_loops_share_one_budget_and_return_to_it() {
     let blocking = Blocking::new().patience_declared(Duration::ZERO);
     let blocking = blocking.threads_max(1).keep_idle(Duration::ZERO);
     let config = Config::new().blocking(blocking);
@@ -86,7 +86,7 @@ fn permits_bound_sections_and_refuse_at_once() {
 }
 
 #[test]
-fn sections_of_a_type_that_were_short_cost_no_hand_over() {
+fn sections_of_a_quick_type_cost_no_hand_over() {
     // Nor by the watchdog, for a thread that got no CPU in its section: it hardly ever looks.
     let long = Duration::from_secs(1_000);
     let blocking = Blocking::new().patience_declared(long).patience(long);
@@ -103,7 +103,7 @@ fn sections_of_a_type_that_were_short_cost_no_hand_over() {
 }
 
 #[test]
-fn one_that_was_to_be_short_and_is_not_is_handed_over_all_the_same() {
+fn a_long_section_of_a_quick_type_is_still_handed_over() {
     let blocking = Blocking::new().patience_declared(Duration::from_secs(1_000));
     let mut rig = Rig::new(&Config::new().blocking(blocking));
     let ((began, begins), (end, ends)) = (gate(), gate());

@@ -8,7 +8,7 @@ use rotor_core::{Exit, ExitPolicy, Response};
 use crate::rig::{Call, NEVER, Rig, actor, config, gate, section, start};
 
 #[test]
-fn a_drain_counts_one_that_never_comes_back_as_dropped() {
+fn a_drain_counts_a_machine_still_in_its_section_as_dropped() {
     let mut rig = Rig::new(&config());
     let ((began, begins), (end, ends)) = (gate(), gate());
     let (dropped, is_dropped) = gate();
@@ -35,7 +35,7 @@ fn a_drain_counts_one_that_never_comes_back_as_dropped() {
 }
 
 #[test]
-fn one_that_a_drain_gave_up_ends_quietly_when_the_loop_runs_again() {
+fn a_machine_dropped_by_a_drain_ends_quietly_when_the_loop_runs_again() {
     let mut rig = Rig::new(&config().exit(ExitPolicy::OnRequest));
     let ((began, begins), (end, ends)) = (gate(), gate());
     rig.add(move |_, scope| {
@@ -60,7 +60,7 @@ fn one_that_a_drain_gave_up_ends_quietly_when_the_loop_runs_again() {
 }
 
 #[test]
-fn one_that_is_away_as_a_drain_begins_hears_of_it_when_it_is_back_and_may_block_there() {
+fn a_machine_in_a_section_is_notified_of_a_drain_afterwards() {
     let mut rig = Rig::new(&config());
     let ((began, begins), (end, ends)) = (gate(), gate());
     rig.add(move |call, scope| {
@@ -92,7 +92,7 @@ fn one_that_is_away_as_a_drain_begins_hears_of_it_when_it_is_back_and_may_block_
 }
 
 #[test]
-fn a_loop_that_was_stopped_goes_on_with_those_who_were_away() {
+fn a_stopped_loop_resumes_machines_that_were_in_sections() {
     let mut rig = Rig::new(&config());
     let ((began, begins), (end, ends)) = (gate(), gate());
     rig.add(move |_, scope| {
@@ -114,7 +114,7 @@ fn a_loop_that_was_stopped_goes_on_with_those_who_were_away() {
 }
 
 #[test]
-fn turns_of_a_loop_that_was_stopped_wait_though_one_wants_it_back() {
+fn turns_of_a_stopped_loop_can_wait_though_a_section_has_ended() {
     let mut rig = Rig::new(&config());
     let ((began, begins), (end, ends)) = (gate(), gate());
     rig.add(move |_, scope| {
@@ -139,7 +139,7 @@ fn turns_of_a_loop_that_was_stopped_wait_though_one_wants_it_back() {
 }
 
 #[test]
-fn a_loop_that_is_dropped_unwinds_who_comes_back_later() {
+fn a_section_that_outlives_its_loop_unwinds_the_handler() {
     let mut rig = Rig::new(&config());
     let ((began, begins), (end, ends)) = (gate(), gate());
     let (dropped, is_dropped) = mpsc::channel::<&str>();

@@ -59,7 +59,7 @@ fn handlers_never_overlap_outside_of_sections() {
 }
 
 #[test]
-fn a_loop_that_does_not_hand_over_blocks_and_counts() {
+fn a_loop_without_hand_over_blocks_and_counts_it() {
     let mut rig = Rig::new(&Config::new());
     rig.add(|_, scope| {
         assert!(!scope.hands_over());
@@ -73,7 +73,7 @@ fn a_loop_that_does_not_hand_over_blocks_and_counts() {
 }
 
 #[test]
-fn one_who_comes_back_while_the_loop_sleeps_wakes_it() {
+fn a_handler_that_returns_from_its_section_wakes_a_sleeping_loop() {
     let mut rig = Rig::new(&config());
     let ((began, begins), (end, ends)) = (gate(), gate());
     rig.add(move |_, scope| {
@@ -89,7 +89,7 @@ fn one_who_comes_back_while_the_loop_sleeps_wakes_it() {
 }
 
 #[test]
-fn several_that_come_back_wait_until_a_handler_has_answered() {
+fn handlers_that_return_from_sections_wait_for_the_running_handler() {
     let mut rig = Rig::new(&config());
     let (order, ordered) = mpsc::channel();
     // The first three block; the fourth keeps the loop until their sections are over.
@@ -127,7 +127,7 @@ fn several_that_come_back_wait_until_a_handler_has_answered() {
 }
 
 #[test]
-fn a_part_and_what_is_guarded_hand_over_and_create_does_not() {
+fn parts_and_guarded_closures_hand_over_and_create_does_not() {
     let mut rig = Rig::new(&config());
     let barrier = Arc::new(Barrier::new(2));
     for _ in 0..2 {
@@ -168,7 +168,7 @@ fn a_part_and_what_is_guarded_hand_over_and_create_does_not() {
 }
 
 #[test]
-fn who_hears_of_its_spawn_may_block_there_and_spawn_again() {
+fn the_spawned_handler_may_block_and_spawn_again() {
     let mut rig = Rig::new(&config().spawns_per_event(2));
     let mut left = 5;
     rig.add(move |_, scope| {

@@ -7,7 +7,7 @@ use rotor_core::{Exit, OnPanic, Response};
 use crate::rig::{Call, Rig, Said, Seed, Teller, config, gate, section, start};
 
 #[test]
-fn a_panic_in_a_section_costs_its_machine_and_the_loop_is_taken_back_first() {
+fn a_panic_in_a_section_ends_its_machine_after_the_loop_is_reacquired() {
     let mut rig = Rig::new(&config());
     rig.add(|_, scope| {
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -37,7 +37,7 @@ fn to_be_stopped() -> (Rig<Teller>, Receiver<Said>) {
 }
 
 #[test]
-fn one_that_panics_after_its_section_stops_a_loop_that_wants_that() {
+fn a_panic_after_a_section_stops_the_loop_if_configured() {
     let (mut rig, said) = to_be_stopped();
     let ((began, begins), (end, ends)) = (gate(), gate());
     let panics = rig.add(move |_, scope| {
@@ -54,7 +54,7 @@ fn one_that_panics_after_its_section_stops_a_loop_that_wants_that() {
 }
 
 #[test]
-fn what_one_makes_after_its_section_stops_a_loop_by_its_panic_if_that_wants_it() {
+fn a_panic_in_create_after_a_section_stops_the_loop_if_configured() {
     let (mut rig, said) = to_be_stopped();
     let ((began, begins), (end, ends)) = (gate(), gate());
     rig.add(move |call, scope| {

@@ -34,7 +34,7 @@ fn a_section_that_does_not_end_is_reported() {
 }
 
 #[test]
-fn one_that_is_stuck_after_it_came_back_is_named_itself() {
+fn a_handler_stuck_after_its_section_is_named_in_the_report() {
     let (reports, reported) = mpsc::channel();
     let reports = Arc::new(Mutex::new(reports));
     let blocking = Blocking::new().patience_declared(Duration::ZERO);
@@ -69,7 +69,7 @@ fn one_that_is_stuck_after_it_came_back_is_named_itself() {
 }
 
 #[test]
-fn the_time_of_a_section_that_was_handed_over_is_not_its_handler_s() {
+fn the_time_of_a_handed_over_section_is_not_counted_for_its_handler() {
     // A handler that gets no CPU takes as long, but not each time.
     let is_without = (0..50).any(|_| {
         let mut rig = Rig::new(&config().time_handlers(true));
@@ -86,7 +86,7 @@ fn the_time_of_a_section_that_was_handed_over_is_not_its_handler_s() {
 }
 
 #[test]
-fn the_time_of_one_that_comes_back_between_turns_is_the_loops() {
+fn a_handler_that_returns_between_turns_counts_as_busy_time() {
     let mut rig = Rig::new(&config());
     let ((began, begins), (end, ends)) = (gate(), gate());
     rig.add(move |_, scope| {

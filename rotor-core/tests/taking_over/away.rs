@@ -8,7 +8,7 @@ use rotor_core::{Cursor, Exit, Response, Seen, Verdict};
 use crate::rig::{Call, Rig, config, trap};
 
 #[test]
-fn wake_ups_and_a_deadline_wait_for_it_and_come_once() {
+fn calls_for_a_stuck_machine_are_merged_and_delivered_afterwards() {
     let mut rig = Rig::new(&config());
     let (stuck, key) = trap();
     let mut calls = Vec::new();
@@ -39,7 +39,7 @@ fn wake_ups_and_a_deadline_wait_for_it_and_come_once() {
 }
 
 #[test]
-fn a_machine_that_is_ended_while_it_is_stuck_is_dropped_when_it_answers() {
+fn a_stuck_machine_that_is_ended_is_dropped_when_it_answers() {
     let mut rig = Rig::new(&config());
     let (stuck, key) = trap();
     rig.add(move |_, scope| {
@@ -70,7 +70,7 @@ fn a_machine_that_is_ended_while_it_is_stuck_is_dropped_when_it_answers() {
 }
 
 #[test]
-fn a_drain_waits_for_it_until_its_end_and_then_counts_it_as_dropped() {
+fn a_drain_counts_a_machine_still_stuck_at_its_end_as_dropped() {
     let mut rig = Rig::new(&config());
     let (stuck, key) = trap();
     rig.add(move |_, scope| {
@@ -95,7 +95,7 @@ fn a_drain_waits_for_it_until_its_end_and_then_counts_it_as_dropped() {
 }
 
 #[test]
-fn one_that_is_stuck_hears_of_a_drain_afterwards() {
+fn a_stuck_machine_is_notified_of_a_drain_afterwards() {
     let mut rig = Rig::new(&config());
     let (stuck, key) = trap();
     rig.add(move |call, scope| {

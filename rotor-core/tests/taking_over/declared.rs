@@ -10,7 +10,7 @@ use crate::rig::{Rig, blocking, config, trap};
 use std::time::Duration;
 
 #[test]
-fn they_overlap_and_handlers_do_not() {
+fn declared_sections_overlap_and_handlers_do_not() {
     // Nobody is stuck for so long.
     let blocking = Blocking::new().patience_declared(Duration::ZERO);
     let blocking = blocking.patience(Duration::from_secs(1_000));
@@ -35,7 +35,7 @@ fn they_overlap_and_handlers_do_not() {
 }
 
 #[test]
-fn short_ones_cost_no_hand_over() {
+fn short_declared_sections_cost_no_hand_over() {
     let blocking = Blocking::new().patience_declared(Duration::from_secs(1_000));
     let mut rig = Rig::new(&Config::new().blocking(blocking));
     let mut left = 10;
@@ -51,7 +51,7 @@ fn short_ones_cost_no_hand_over() {
 }
 
 #[test]
-fn one_of_a_handler_that_was_stuck_before_holds_up_nobody() {
+fn a_section_of_a_handler_stuck_before_holds_up_no_other_machine() {
     let mut rig = Rig::new(&config());
     let ((stuck, key), (section, other)) = (trap(), trap());
     rig.add(move |_, scope| {
@@ -78,7 +78,7 @@ fn one_of_a_handler_that_was_stuck_before_holds_up_nobody() {
 }
 
 #[test]
-fn a_handler_that_is_stuck_after_its_section_is_let_go() {
+fn a_loop_is_taken_from_a_handler_stuck_after_its_section() {
     let mut rig = Rig::new(&Config::new().blocking(blocking()));
     let (stuck, key) = trap();
     rig.add(move |_, scope| {
@@ -102,7 +102,7 @@ fn a_handler_that_is_stuck_after_its_section_is_let_go() {
 }
 
 #[test]
-fn a_panic_in_a_section_is_its_handler_s() {
+fn a_panic_in_a_section_unwinds_its_handler() {
     let mut rig = Rig::new(&config());
     rig.add(|_, scope| {
         let caught = scope.guard(|scope| scope.blocking(|| panic!("on purpose")));

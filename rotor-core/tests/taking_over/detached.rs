@@ -35,14 +35,14 @@ fn run_a_short_one_behind(config: &Config) -> (Exit, Vec<String>, Stats) {
 }
 
 #[test]
-fn the_next_one_is_called_by_another_thread_however_short_it_is() {
+fn the_next_handler_of_a_type_that_was_stuck_runs_on_another_thread() {
     let (exit, said, stats) = run_a_short_one_behind(&config());
     assert_eq!((exit, said), (Exit::Empty, ["next", "back"].map(String::from).to_vec()));
     assert_eq!((stats.taken_over, stats.late_answers, stats.ended), (2, 2, 2));
 }
 
 #[test]
-fn others_are_called_while_it_blocks() {
+fn other_machines_are_called_while_a_detached_handler_blocks() {
     let mut rig = Rig::new(&config());
     let key = add_stuck(&mut rig);
     let (blocks, other) = trap();
@@ -61,7 +61,7 @@ fn others_are_called_while_it_blocks() {
 }
 
 #[test]
-fn what_it_answers_holds() {
+fn the_answer_of_a_detached_handler_is_applied() {
     for (answer, next) in [("wakes itself", "Wakeup"), ("waits", "Timeout"), ("spawns", "Spawned")]
     {
         let mut rig = Rig::new(&config());
@@ -89,7 +89,7 @@ fn what_it_answers_holds() {
 }
 
 #[test]
-fn without_a_thread_the_loop_calls_it_itself() {
+fn the_loop_calls_the_handler_itself_when_no_thread_is_left() {
     let config = Config::new().blocking(blocking().threads_max(1));
     let (exit, said, stats) = run_a_short_one_behind(&config);
     assert_eq!((exit, said), (Exit::Empty, ["next", "back"].map(String::from).to_vec()));
@@ -97,7 +97,7 @@ fn without_a_thread_the_loop_calls_it_itself() {
 }
 
 #[test]
-fn a_panic_costs_its_machine() {
+fn a_panic_of_a_detached_handler_ends_its_machine() {
     let mut rig = Rig::new(&config());
     let key = add_stuck(&mut rig);
     rig.add(|_, scope| {
@@ -114,7 +114,7 @@ fn a_panic_costs_its_machine() {
 }
 
 #[test]
-fn a_section_of_it_runs_where_it_is() {
+fn a_section_of_a_detached_handler_runs_inline() {
     let mut rig = Rig::new(&config());
     let key = add_stuck(&mut rig);
     rig.add(move |_, scope: &mut Scope<'_, Log>| {

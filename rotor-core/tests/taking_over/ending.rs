@@ -15,7 +15,7 @@ fn wait_until_taken(stats: &rotor_core::StatsHandle) {
 }
 
 #[test]
-fn one_that_was_stopped_goes_on_with_late_answers_when_it_runs_again() {
+fn a_stopped_loop_applies_late_answers_when_it_runs_again() {
     let mut rig = Rig::new(&config());
     let (stuck, key) = trap();
     let mut calls = 0;
@@ -47,7 +47,7 @@ fn one_that_was_stopped_goes_on_with_late_answers_when_it_runs_again() {
 }
 
 #[test]
-fn one_that_is_stuck_stops_the_loop_that_sleeps_elsewhere() {
+fn a_stop_request_from_a_stuck_handler_wakes_the_sleeping_loop() {
     let (backend, said) = Teller::new();
     let mut rig = Rig::on(backend, &config().exit(ExitPolicy::OnRequest));
     let (stuck, key) = trap();
@@ -73,7 +73,7 @@ fn one_that_is_stuck_stops_the_loop_that_sleeps_elsewhere() {
 }
 
 #[test]
-fn what_answers_when_the_loop_is_gone_is_dropped() {
+fn a_machine_that_answers_after_its_loop_was_dropped_is_dropped() {
     for is_before in [true, false] {
         let mut rig = Rig::new(&config());
         let (stuck, key) = trap();
@@ -106,7 +106,7 @@ fn what_answers_when_the_loop_is_gone_is_dropped() {
 }
 
 #[test]
-fn what_was_kept_for_the_end_by_one_that_answers_late_comes_to_the_context() {
+fn at_end_values_of_a_late_machine_are_passed_to_the_context() {
     let mut rig = Rig::new(&Config::new().blocking(blocking().keep_idle(Duration::ZERO)));
     let (stuck, key) = trap();
     let mut kept: Vec<AtEnd<&str, Log>> = Vec::new();

@@ -12,7 +12,7 @@ use rotor_core::{
 use crate::rig::{Rig, blocking};
 
 #[test]
-fn without_a_thread_it_is_said_and_the_loop_goes_on_afterwards() {
+fn a_lack_of_threads_is_reported_and_the_loop_resumes_afterwards() {
     let (reports, reported) = mpsc::channel();
     let reports = Arc::new(Mutex::new(reports));
     let hook = move |stuck: &rotor_core::Stuck<'_>| {
@@ -32,7 +32,7 @@ fn without_a_thread_it_is_said_and_the_loop_goes_on_afterwards() {
 }
 
 #[test]
-fn one_for_which_there_is_no_thread_is_one_call_however_often_that_is_tried() {
+fn repeated_attempts_to_take_the_loop_count_as_one_stuck_call() {
     let (reports, reported) = mpsc::channel();
     let reports = Arc::new(Mutex::new(reports));
     let patience = Duration::from_millis(5);

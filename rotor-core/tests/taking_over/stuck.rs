@@ -8,7 +8,7 @@ use rotor_core::{Config, Exit, Response, StuckOutcome};
 use crate::rig::{Call, Rig, Seed, actor, blocking, config, trap};
 
 #[test]
-fn handlers_that_are_stuck_at_a_time_are_each_let_go() {
+fn a_loop_is_taken_from_each_of_several_stuck_handlers() {
     const MACHINES: usize = 20;
     let mut rig = Rig::new(&config());
     // Nobody passes it unless all are in it at a time.
@@ -29,7 +29,7 @@ fn handlers_that_are_stuck_at_a_time_are_each_let_go() {
 }
 
 #[test]
-fn one_that_goes_on_after_its_late_answer_is_a_machine_like_others() {
+fn a_machine_continues_normally_after_its_late_answer() {
     let mut rig = Rig::new(&config());
     let (stuck, key) = trap();
     let mut calls = 0;
@@ -60,7 +60,7 @@ fn one_that_goes_on_after_its_late_answer_is_a_machine_like_others() {
 }
 
 #[test]
-fn who_wakes_itself_while_it_is_stuck_is_woken_and_no_other() {
+fn a_self_wakeup_of_a_stuck_handler_reaches_its_own_machine() {
     let mut rig = Rig::new(&config());
     let (stuck, key) = trap();
     let mut calls = 0;
@@ -90,7 +90,7 @@ fn who_wakes_itself_while_it_is_stuck_is_woken_and_no_other() {
 }
 
 #[test]
-fn what_is_split_off_while_it_is_stuck_wakes_the_machine_as_well() {
+fn a_split_scope_of_a_stuck_handler_wakes_its_machine() {
     let mut rig = Rig::new(&config());
     let (stuck, key) = trap();
     let mut calls = 0;
@@ -116,7 +116,7 @@ fn what_is_split_off_while_it_is_stuck_wakes_the_machine_as_well() {
 }
 
 #[test]
-fn a_panic_of_one_that_is_stuck_costs_its_machine() {
+fn a_panic_of_a_stuck_handler_ends_its_machine() {
     let mut rig = Rig::new(&config());
     let (stuck, key) = trap();
     rig.add(move |_, scope| {
@@ -142,7 +142,7 @@ fn a_panic_of_one_that_is_stuck_costs_its_machine() {
 }
 
 #[test]
-fn a_panic_of_one_that_is_stuck_stops_a_loop_that_wants_that() {
+fn a_panic_of_a_stuck_handler_stops_the_loop_if_configured() {
     let mut rig = Rig::new(&config().on_panic(rotor_core::OnPanic::StopLoop));
     let (stuck, key) = trap();
     let first = rig.add(move |_, _| {
@@ -160,7 +160,7 @@ fn a_panic_of_one_that_is_stuck_stops_a_loop_that_wants_that() {
 }
 
 #[test]
-fn one_that_is_stuck_may_spawn_and_hears_of_it() {
+fn a_stuck_handler_may_spawn_and_receives_the_result() {
     let mut rig = Rig::new(&config());
     let (stuck, key) = trap();
     rig.add(move |call, scope| {
@@ -189,7 +189,7 @@ fn one_that_is_stuck_may_spawn_and_hears_of_it() {
 }
 
 #[test]
-fn it_is_reported_that_the_loop_was_taken() {
+fn a_takeover_of_the_loop_is_reported() {
     let (reports, reported) = mpsc::channel();
     let reports = Arc::new(Mutex::new(reports));
     let hook = move |stuck: &rotor_core::Stuck<'_>| {
@@ -211,7 +211,7 @@ fn it_is_reported_that_the_loop_was_taken() {
 }
 
 #[test]
-fn a_loop_whose_handlers_are_no_longer_stuck_has_one_thread_again() {
+fn a_loop_returns_to_one_thread_when_no_handler_is_stuck_any_more() {
     let blocking = blocking().keep_idle(Duration::ZERO);
     let mut rig = Rig::new(&Config::new().blocking(blocking));
     let barrier = Arc::new(Barrier::new(3));

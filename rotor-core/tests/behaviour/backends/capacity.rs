@@ -8,7 +8,7 @@ use crate::actor::{Call, Seed, actor, idle};
 use crate::manual::{Manual, settle};
 
 #[test]
-fn a_loop_that_is_to_take_any_number_of_events_or_none_is_made_and_runs() {
+fn a_loop_runs_with_any_events_max_including_zero() {
     for events_max in [0, 1, EVENTS_LIMIT, EVENTS_LIMIT + 1, 200_000_000, usize::MAX] {
         let config = Config::new().events_max(events_max);
         let mut creator = Loop::new(&config).expect("there is memory for it");
@@ -24,7 +24,7 @@ fn a_loop_that_is_to_take_any_number_of_events_or_none_is_made_and_runs() {
 }
 
 #[test]
-fn every_number_of_a_config_may_be_the_least_or_the_greatest() {
+fn every_config_number_may_be_zero_or_the_maximum() {
     let least = Config::new()
         .machines_max(0)
         .events_max(0)

@@ -66,7 +66,7 @@ impl Outer {
 }
 
 #[test]
-fn a_wake_up_between_turns_makes_the_descriptor_readable() {
+fn a_wakeup_between_turns_makes_the_descriptor_readable() {
     let (mut instance, notifier) = embedded();
     let mut outer = Outer::of(&instance);
     for round in 1..100 {
@@ -84,7 +84,7 @@ fn a_wake_up_between_turns_makes_the_descriptor_readable() {
 }
 
 #[test]
-fn an_embedded_loop_with_nothing_to_do_is_quiet() {
+fn an_idle_embedded_loop_leaves_its_descriptor_unreadable() {
     let (mut instance, _notifier) = embedded();
     let mut outer = Outer::of(&instance);
     instance.turn(Some(Duration::ZERO)).expect("polling never fails");
@@ -146,7 +146,7 @@ fn receivers(
 }
 
 #[test]
-fn an_embedded_loop_asks_for_a_turn_as_long_as_its_backend_may_have_more() {
+fn an_embedded_loop_requests_turns_while_its_backend_may_have_events() {
     for (sockets, events_max) in [(1, 1), (2, 1), (5, 2), (6, 2), (7, 8), (8, 8)] {
         let (mut instance, addresses) = receivers(sockets, events_max);
         while instance.turn(Some(Duration::ZERO)).is_ok() && instance.next_deadline().is_some() {}
@@ -168,7 +168,7 @@ fn an_embedded_loop_asks_for_a_turn_as_long_as_its_backend_may_have_more() {
 }
 
 #[test]
-fn a_turn_waits_for_the_time_it_is_given_from_when_it_is_called() {
+fn the_time_limit_of_a_turn_counts_from_its_call() {
     let manual = Manual::new();
     let mut instance =
         manual.creator::<Actor<()>>(&Config::new().exit(ExitPolicy::OnRequest)).instantiate(());

@@ -7,7 +7,7 @@ use rotor_core::{Lost, ReceiveError, SendError};
 use super::{Loops, lost, value};
 
 #[test]
-fn senders_that_wait_for_room_get_it_in_order_and_nobody_gets_ahead_of_them() {
+fn senders_that_wait_for_room_get_it_in_order() {
     let mut loops = Loops::new();
     let (owner, (sender, mut mailbox)) = loops.ask(|scope| scope.create_mailbox::<u32>(2));
     let (first, room) = loops.ask(|scope| sender.wake_on_room(scope));
@@ -34,7 +34,7 @@ fn senders_that_wait_for_room_get_it_in_order_and_nobody_gets_ahead_of_them() {
 }
 
 #[test]
-fn senders_that_wait_for_room_hear_that_the_mailbox_or_its_machine_is_gone() {
+fn waiting_senders_are_woken_when_the_mailbox_or_its_machine_ends() {
     for ends in [true, false] {
         let mut loops = Loops::new();
         let (owner, (sender, mailbox)) = loops.ask(|scope| scope.create_mailbox::<u32>(1));
@@ -58,7 +58,7 @@ fn senders_that_wait_for_room_hear_that_the_mailbox_or_its_machine_is_gone() {
 }
 
 #[test]
-fn senders_that_wait_for_room_hear_of_a_machine_that_ended_from_one_who_had_room() {
+fn waiting_senders_are_woken_by_a_failed_send_to_an_ended_machine() {
     let mut loops = Loops::new();
     let (owner, (sender, _mailbox)) = loops.ask(|scope| scope.create_mailbox::<u32>(1));
     let (_, room) = loops.ask(|scope| sender.wake_on_room(scope));
@@ -70,7 +70,7 @@ fn senders_that_wait_for_room_hear_of_a_machine_that_ended_from_one_who_had_room
 }
 
 #[test]
-fn a_sender_that_waits_for_room_is_a_sender() {
+fn a_sender_that_waits_for_room_keeps_the_mailbox_open() {
     let mut loops = Loops::new();
     let (_, (sender, mut mailbox)) = loops.ask(|scope| scope.create_mailbox::<u32>(1));
     sender.send(1).expect("there is room");
@@ -84,7 +84,7 @@ fn a_sender_that_waits_for_room_is_a_sender() {
 }
 
 #[test]
-fn a_plain_thread_waits_for_room_and_hears_that_there_will_be_none() {
+fn a_plain_thread_waits_for_room_until_the_mailbox_is_dropped() {
     let mut loops = Loops::new();
     let (_, (sender, mut mailbox)) = loops.ask(|scope| scope.create_mailbox::<u32>(1));
     let mut received = Vec::new();

@@ -9,7 +9,7 @@ use crate::actor::{Actor, Call, Seed, actor, idle};
 use crate::manual::{Manual, settle};
 
 #[test]
-fn the_clock_is_read_anew_before_deadlines_when_handlers_took_long() {
+fn the_clock_is_read_again_before_deadlines_after_slow_handlers() {
     let manual = Manual::new();
     let mut instance = empty(&manual);
     let slow = manual.clone();
@@ -28,7 +28,7 @@ fn the_clock_is_read_anew_before_deadlines_when_handlers_took_long() {
 
 /// A handler takes 5 ms; at 2 ms of them comes the input of a machine that has 4.
 #[test]
-fn input_that_comes_in_time_while_another_machine_is_slow_is_told_before_the_deadline() {
+fn timely_input_during_a_slow_handler_is_delivered_before_the_deadline() {
     let manual = Manual::new();
     let mut instance = empty(&manual);
     let waiting = add(&mut instance, "waiting", |call, now| match call {
@@ -62,7 +62,7 @@ fn input_that_comes_in_time_while_another_machine_is_slow_is_told_before_the_dea
 /// The system reports an event, and then the thread waits for a processor for 5 ms, before it can
 /// read the clock. At 2 ms of them comes the input of a machine that has 4.
 #[test]
-fn input_that_comes_in_time_after_a_poll_and_before_its_time_is_read_is_told_before_the_deadline() {
+fn input_between_a_poll_and_the_clock_reading_precedes_the_deadline() {
     let manual = Manual::new();
     let mut instance = empty(&manual);
     let waiting = add(&mut instance, "waiting", |call, now| match call {
@@ -98,7 +98,7 @@ fn input_that_comes_in_time_after_a_poll_and_before_its_time_is_read_is_told_bef
 
 /// The look before the deadlines is as wide as any, and no wider.
 #[test]
-fn deadlines_that_pass_in_a_slow_turn_wait_for_all_the_input_that_came_before() {
+fn deadlines_passed_in_a_slow_turn_wait_for_all_earlier_input() {
     let manual = Manual::new();
     manual.limit_events(3);
     let config = Config::new().exit(ExitPolicy::OnRequest).events_max(3);
@@ -126,7 +126,7 @@ fn deadlines_that_pass_in_a_slow_turn_wait_for_all_the_input_that_came_before() 
 }
 
 #[test]
-fn deadlines_that_pass_together_fire_within_the_budget_of_each_turn_in_order() {
+fn deadlines_that_pass_together_fire_within_the_budget_of_each_turn() {
     let manual = Manual::new();
     let config = Config::new().exit(ExitPolicy::OnRequest).timeouts_per_turn(10);
     let mut instance = manual.creator::<Actor<Log>>(&config).instantiate(Log::new());
@@ -152,7 +152,7 @@ fn deadlines_that_pass_together_fire_within_the_budget_of_each_turn_in_order() {
 }
 
 #[test]
-fn a_loop_that_runs_looks_at_its_backend_between_two_budgets_of_deadlines() {
+fn a_running_loop_polls_its_backend_between_two_budgets_of_deadlines() {
     let manual = Manual::new();
     let config = Config::new().exit(ExitPolicy::OnRequest).timeouts_per_turn(1);
     let mut instance = manual.creator::<Actor<Log>>(&config).instantiate(Log::new());
@@ -179,7 +179,7 @@ fn a_loop_that_runs_looks_at_its_backend_between_two_budgets_of_deadlines() {
 }
 
 #[test]
-fn machines_that_all_answer_with_past_deadlines_are_called_within_the_budget_of_each_turn() {
+fn past_deadlines_of_many_machines_respect_the_budget_of_each_turn() {
     let manual = Manual::new();
     let config = Config::new().exit(ExitPolicy::OnRequest).timeouts_per_turn(4);
     let mut instance = manual.creator::<Actor<Log>>(&config).instantiate(Log::new());
@@ -197,7 +197,7 @@ fn machines_that_all_answer_with_past_deadlines_are_called_within_the_budget_of_
 
 /// Those whose input came in time must not be timed out because the loop was late.
 #[test]
-fn after_a_stall_deadlines_wait_for_the_input_that_came_before_them() {
+fn deadlines_after_a_stall_wait_for_earlier_input() {
     let manual = Manual::new();
     manual.limit_events(2);
     let config = Config::new().exit(ExitPolicy::OnRequest).events_max(2);
@@ -226,7 +226,7 @@ fn after_a_stall_deadlines_wait_for_the_input_that_came_before_them() {
 }
 
 #[test]
-fn a_loop_that_never_comes_to_the_end_of_its_events_has_deadlines_all_the_same() {
+fn deadlines_fire_even_if_the_backend_always_has_more_events() {
     const SOURCES: usize = 9;
     let manual = Manual::new();
     manual.limit_events(2);
@@ -249,7 +249,7 @@ fn a_loop_that_never_comes_to_the_end_of_its_events_has_deadlines_all_the_same()
 }
 
 #[test]
-fn a_deadline_that_is_set_after_a_slow_handler_of_the_same_turn_has_its_time() {
+fn a_deadline_set_after_a_slow_handler_counts_from_the_current_time() {
     let manual = Manual::new();
     let mut instance = empty(&manual);
     let slow = manual.clone();
@@ -273,7 +273,7 @@ fn a_deadline_that_is_set_after_a_slow_handler_of_the_same_turn_has_its_time() {
 }
 
 #[test]
-fn a_machine_that_a_slow_one_spawns_and_a_posted_closure_are_shown_the_time_too() {
+fn spawned_machines_and_posted_closures_see_the_time_after_slow_handlers() {
     let manual = Manual::new();
     let began = manual.now();
     let slow = manual.clone();
@@ -311,7 +311,7 @@ fn turn_once(instance: &mut LoopInstance<Actor<Vec<Time>>, Manual>) {
 
 /// On the system's clock, which has a rough reading that may be some milliseconds behind.
 #[test]
-fn loop_time_is_not_far_behind_after_a_slow_handler() {
+fn loop_time_is_current_after_a_slow_handler() {
     let mut creator = rotor_core::Loop::new(&Config::new()).expect("there are descriptors");
     for is_slow in [true, false] {
         let made = creator.add_machine_with(|_| {

@@ -22,7 +22,7 @@ fn stubborn(name: &'static str) -> Actor<Log> {
 }
 
 #[test]
-fn a_drain_tells_every_machine_once_and_ends_listeners_at_once() {
+fn a_drain_notifies_every_machine_once_and_ends_listeners_at_once() {
     let manual = Manual::new();
     let mut instance = empty(&manual, &Config::new());
     let listener = add(&mut instance, idle());
@@ -52,7 +52,7 @@ fn a_drain_tells_every_machine_once_and_ends_listeners_at_once() {
 }
 
 #[test]
-fn what_came_before_a_drain_is_delivered_before_a_machine_hears_of_it() {
+fn events_before_a_drain_are_delivered_before_its_notification() {
     let manual = Manual::new();
     let mut instance = empty(&manual, &Config::new());
     let busy = add(
@@ -72,7 +72,7 @@ fn what_came_before_a_drain_is_delivered_before_a_machine_hears_of_it() {
 
 /// It has not found yet all that had come before.
 #[test]
-fn who_goes_on_with_its_source_hears_of_a_drain_after_that() {
+fn a_drain_notification_follows_pending_again_calls() {
     let manual = Manual::new();
     let mut instance = empty(&manual, &Config::new());
     let mut looks = 0;
@@ -100,7 +100,7 @@ fn who_goes_on_with_its_source_hears_of_a_drain_after_that() {
 
 /// However long it goes on.
 #[test]
-fn who_goes_on_for_ever_hears_of_a_drain_all_the_same() {
+fn a_machine_that_always_answers_again_is_still_notified_of_a_drain() {
     let manual = Manual::new();
     let mut instance = empty(&manual, &Config::new());
     let token = add(
@@ -124,7 +124,7 @@ fn who_goes_on_for_ever_hears_of_a_drain_all_the_same() {
 
 /// Also when there is no time at all.
 #[test]
-fn a_drain_without_time_still_tells_those_that_have_a_call_to_come_first() {
+fn a_zero_length_drain_notifies_machines_with_pending_calls() {
     for budget in [1, 10_000] {
         let manual = Manual::new();
         let mut instance = empty(&manual, &Config::new().scan_budget(budget));
@@ -150,7 +150,7 @@ fn a_drain_without_time_still_tells_those_that_have_a_call_to_come_first() {
 
 /// The one turn that a late drain waits for is no promise to who is never to be called.
 #[test]
-fn a_drain_without_time_does_not_wait_for_who_spawns_for_ever() {
+fn a_zero_length_drain_does_not_wait_for_an_endless_spawner() {
     let manual = Manual::new();
     let mut instance = empty(&manual, &Config::new().spawns_per_event(1));
     let token = add(
@@ -175,7 +175,7 @@ fn a_drain_without_time_does_not_wait_for_who_spawns_for_ever() {
 
 /// A backend may take fewer events at a time than the loop would.
 #[test]
-fn a_drain_looks_again_when_the_backend_has_more_however_few_it_took() {
+fn a_drain_polls_again_while_the_backend_has_more_events() {
     let manual = Manual::new();
     manual.limit_events(1);
     let mut instance = empty(&manual, &Config::new().events_max(3));
@@ -203,7 +203,7 @@ fn a_drain_looks_again_when_the_backend_has_more_however_few_it_took() {
 }
 
 #[test]
-fn a_drain_waits_for_as_many_looks_as_the_machines_need_and_no_more() {
+fn a_drain_polls_as_often_as_its_machines_need_and_no_more() {
     for (machines, looks) in [(1, 1), (7, 2), (70, 11)] {
         let manual = Manual::new();
         manual.limit_events(7);
@@ -224,7 +224,7 @@ fn a_drain_waits_for_as_many_looks_as_the_machines_need_and_no_more() {
 }
 
 #[test]
-fn at_the_deadline_of_a_drain_the_rest_is_dropped_and_counted() {
+fn machines_left_at_the_drain_deadline_are_dropped_and_counted() {
     let manual = Manual::new();
     let mut instance = empty(&manual, &Config::new());
     let stats = instance.stats();
@@ -243,7 +243,7 @@ fn at_the_deadline_of_a_drain_the_rest_is_dropped_and_counted() {
 }
 
 #[test]
-fn a_drain_without_time_still_tells_every_machine() {
+fn a_zero_length_drain_notifies_every_machine() {
     for budget in [1, 2, 3, 10_000] {
         let manual = Manual::new();
         let mut instance = empty(&manual, &Config::new().scan_budget(budget));
@@ -257,7 +257,7 @@ fn a_drain_without_time_still_tells_every_machine() {
 }
 
 #[test]
-fn machines_spawned_while_draining_are_told_exactly_once() {
+fn machines_spawned_during_a_drain_are_notified_exactly_once() {
     for budget in [1, 2, 3, 10_000] {
         for holes in [0, 1] {
             let manual = Manual::new();
@@ -296,7 +296,7 @@ fn machines_spawned_while_draining_are_told_exactly_once() {
 }
 
 #[test]
-fn draining_twice_can_bring_the_end_nearer_only_and_tells_nobody_again() {
+fn a_second_drain_can_only_shorten_the_first_and_notifies_nobody_again() {
     for (second, end) in [(SECOND / 4, SECOND / 4), (8 * SECOND, SECOND)] {
         let manual = Manual::new();
         let mut instance = empty(&manual, &Config::new());
@@ -330,7 +330,7 @@ fn an_empty_loop_is_drained_at_once() {
 }
 
 #[test]
-fn a_loop_that_was_drained_can_be_used_again() {
+fn a_drained_loop_can_be_used_again() {
     let manual = Manual::new();
     let mut instance = empty(&manual, &Config::new());
     add(&mut instance, stubborn("a"));
@@ -350,7 +350,7 @@ fn a_loop_that_was_drained_can_be_used_again() {
 }
 
 #[test]
-fn a_parent_that_waits_to_spawn_when_the_drain_ends_is_dropped_with_its_seed() {
+fn a_parent_with_a_pending_spawn_at_the_end_of_a_drain_is_dropped() {
     let manual = Manual::new();
     let mut instance = empty(&manual, &Config::new().spawns_per_event(1));
     let token = add(
@@ -368,7 +368,7 @@ fn a_parent_that_waits_to_spawn_when_the_drain_ends_is_dropped_with_its_seed() {
 }
 
 #[test]
-fn a_verdict_of_drain_tells_one_machine_without_draining_the_loop() {
+fn a_drain_verdict_notifies_one_machine_without_draining_the_loop() {
     let manual = Manual::new();
     let mut instance = empty(&manual, &Config::new());
     add(

@@ -136,8 +136,8 @@ fn streams_carry_bytes_both_ways<L: OnLoop>() {
     });
 }
 
-on_every_loop!(a_refused_connection_says_why);
-fn a_refused_connection_says_why<L: OnLoop>() {
+on_every_loop!(a_refused_connection_fails_its_machine);
+fn a_refused_connection_fails_its_machine<L: OnLoop>() {
     let (_port, refused) = L::closed();
     let mut rig = Rig::<Machine, L>::new(&Config::new(), Received::new());
     rig.add(|scope| {
@@ -150,8 +150,8 @@ fn a_refused_connection_says_why<L: OnLoop>() {
     assert_eq!(rig.with(|instance| instance.stats().read().failed), 1);
 }
 
-on_every_loop!(an_attempt_to_connect_is_under_way_until_it_succeeds_or_says_why_it_failed);
-fn an_attempt_to_connect_is_under_way_until_it_succeeds_or_says_why_it_failed<L: OnLoop>() {
+on_every_loop!(a_connection_attempt_is_pending_until_it_succeeds_or_fails);
+fn a_connection_attempt_is_pending_until_it_succeeds_or_fails<L: OnLoop>() {
     let connect = |to| {
         holding::<L, _>(move |scope| StreamOn::<L>::connect(&to, scope).expect("it only begins"))
     };

@@ -68,18 +68,18 @@ fn datagrams_go_both_ways<L: OnLoop>() {
     exchange::<L, Either<DatagramOn<L>, DatagramOn<L>>>(&Either::A(local()), &Either::A(local()));
 }
 
-on_every_loop!(a_connected_datagram_socket_sends_to_its_peer_and_hears_nobody_else);
-fn a_connected_datagram_socket_sends_to_its_peer_and_hears_nobody_else<L: OnLoop>() {
+on_every_loop!(a_connected_datagram_socket_exchanges_only_with_its_peer);
+fn a_connected_datagram_socket_exchanges_only_with_its_peer<L: OnLoop>() {
     connected::<L, DatagramOn<L>>([(); 3].map(|()| local()));
     type Both<L> = Either<DatagramOn<L>, DatagramOn<L>>;
     connected::<L, Both<L>>([(); 3].map(|()| Either::B(local())));
 }
 
 on_every_loop!(
-    a_connected_datagram_socket_hears_that_nobody_takes_what_it_sends,
+    a_connected_datagram_socket_reports_a_refused_datagram,
     not smoltcp: "it is told of no error that comes by ICMP"
 );
-fn a_connected_datagram_socket_hears_that_nobody_takes_what_it_sends<L: OnLoop>() {
+fn a_connected_datagram_socket_reports_a_refused_datagram<L: OnLoop>() {
     let (mut rig, [mut deaf, mut socket]) = holding::<L, _>(|scope| {
         [(); 2].map(|()| DatagramOn::<L>::bind(&local(), scope).expect("a port is free"))
     });

@@ -35,8 +35,8 @@ fn counting<L: OnLoop>() -> (Rig<Actor<usize>, L>, Vec<SocketAddr>, DatagramOn<L
     (rig, addresses, sender.expect("as asked"))
 }
 
-on_every_loop!(more_events_than_one_wait_takes_come_in_the_next_ones);
-fn more_events_than_one_wait_takes_come_in_the_next_ones<L: OnLoop>() {
+on_every_loop!(events_beyond_the_limit_of_a_wait_come_in_later_waits);
+fn events_beyond_the_limit_of_a_wait_come_in_later_waits<L: OnLoop>() {
     let (mut rig, addresses, mut sender) = counting::<L>();
     rig.turn();
     for address in addresses {
@@ -46,10 +46,10 @@ fn more_events_than_one_wait_takes_come_in_the_next_ones<L: OnLoop>() {
 }
 
 on_every_loop!(
-    a_drain_is_told_behind_the_events_of_all_sockets_also_if_they_take_several_waits,
+    a_drain_notification_follows_the_events_of_all_sockets,
     not simulated: "what was sent is on its way when the drain begins"
 );
-fn a_drain_is_told_behind_the_events_of_all_sockets_also_if_they_take_several_waits<L: OnLoop>() {
+fn a_drain_notification_follows_the_events_of_all_sockets<L: OnLoop>() {
     let (mut rig, addresses, mut sender) = counting::<L>();
     rig.turn();
     for address in addresses {
@@ -60,8 +60,8 @@ fn a_drain_is_told_behind_the_events_of_all_sockets_also_if_they_take_several_wa
     rig.context(|received| assert_eq!(*received, SOCKETS));
 }
 
-on_every_loop!(a_dropped_socket_reports_nothing_and_a_deregistered_one_neither);
-fn a_dropped_socket_reports_nothing_and_a_deregistered_one_neither<L: OnLoop>() {
+on_every_loop!(dropped_and_deregistered_sockets_report_no_events);
+fn dropped_and_deregistered_sockets_report_no_events<L: OnLoop>() {
     let mut rig = Rig::<Actor<u32>, L>::new(&Config::new(), 0);
     let mut sender = None;
     rig.add(|scope| {

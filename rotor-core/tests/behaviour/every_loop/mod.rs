@@ -26,8 +26,8 @@ fn holding<L: OnLoop, T>(make: impl FnOnce(&Scope<'_, ()>) -> T) -> (Rig<Actor<(
     (rig, made.expect("the closure ran"))
 }
 
-on_every_loop!(an_address_that_is_taken_is_named);
-fn an_address_that_is_taken_is_named<L: OnLoop>() {
+on_every_loop!(an_address_in_use_is_named_in_the_error);
+fn an_address_in_use_is_named_in_the_error<L: OnLoop>() {
     holding::<L, _>(|scope| {
         let options = ListenOptions::new();
         let first = ListenerOn::<L>::bind(&local(), &options, scope).expect("a port is free");

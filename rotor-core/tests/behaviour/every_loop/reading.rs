@@ -60,11 +60,11 @@ fn reading<S: StreamSocket + MaybeSend>(mut socket: S, scope: &Scope<'_, Got>) -
 }
 
 on_every_loop!(
-    what_a_socket_reads_is_put_behind_what_is_there_and_nothing_is_no_end,
+    reads_append_to_the_buffer_and_would_block_is_no_end,
     not mio: "the kernel may read into memory that it does not see anyway, and a stream knows that",
     not simulated: "it reads by `read`"
 );
-fn what_a_socket_reads_is_put_behind_what_is_there_and_nothing_is_no_end<L: OnLoop>() {
+fn reads_append_to_the_buffer_and_would_block_is_no_end<L: OnLoop>() {
     let mut rig = Rig::<Actor<Got>, L>::new(&Config::new(), Got::default());
     let (mut door, target) = rig.door();
     rig.add(|scope| {

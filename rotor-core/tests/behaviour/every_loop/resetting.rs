@@ -160,8 +160,8 @@ fn heard<L: OnLoop>(before: Before) -> Heard {
     rig.context(std::mem::take)
 }
 
-on_every_loop!(the_peer_of_a_connection_that_is_reset_reads_that_and_no_end);
-fn the_peer_of_a_connection_that_is_reset_reads_that_and_no_end<L: OnLoop>() {
+on_every_loop!(the_peer_of_a_reset_connection_reads_an_error_and_no_end);
+fn the_peer_of_a_reset_connection_reads_an_error_and_no_end<L: OnLoop>() {
     let reset = Some(Err(io::ErrorKind::ConnectionReset));
     let nothing = heard::<L>(Before::Nothing);
     assert_eq!((nothing.end, nothing.bytes.len()), (reset, 0));
@@ -169,25 +169,25 @@ fn the_peer_of_a_connection_that_is_reset_reads_that_and_no_end<L: OnLoop>() {
     assert_eq!((answered.end, &*answered.bytes), (reset, TEXT));
 }
 
-on_every_loop!(what_was_written_before_a_reset_is_not_ended_by_it);
-fn what_was_written_before_a_reset_is_not_ended_by_it<L: OnLoop>() {
+on_every_loop!(a_reset_after_a_write_reaches_the_peer_as_an_error);
+fn a_reset_after_a_write_reaches_the_peer_as_an_error<L: OnLoop>() {
     let written = heard::<L>(Before::Written);
     assert_eq!(written.end, Some(Err(io::ErrorKind::ConnectionReset)));
     assert!(TEXT.starts_with(&written.bytes), "a part of it may come, or none");
 }
 
 on_every_loop!(
-    what_has_not_left_before_a_reset_is_thrown_away,
+    unsent_bytes_are_discarded_by_a_reset,
     not simulated: "what is written is on its way at once"
 );
-fn what_has_not_left_before_a_reset_is_thrown_away<L: OnLoop>() {
+fn unsent_bytes_are_discarded_by_a_reset<L: OnLoop>() {
     let filled = heard::<L>(Before::Filled);
     assert_eq!(filled.end, Some(Err(io::ErrorKind::ConnectionReset)));
     assert!(filled.bytes.len() < filled.written, "all of {} bytes came", filled.written);
 }
 
-on_every_loop!(a_side_that_has_ended_can_still_be_reset);
-fn a_side_that_has_ended_can_still_be_reset<L: OnLoop>() {
+on_every_loop!(a_connection_can_be_reset_after_its_write_side_has_ended);
+fn a_connection_can_be_reset_after_its_write_side_has_ended<L: OnLoop>() {
     // By a peer that has heard of the end before, too; then Linux calls it a broken pipe.
     let ended = heard::<L>(Before::Ended).end.and_then(Result::err);
     let is_reset =

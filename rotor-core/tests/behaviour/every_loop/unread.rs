@@ -95,16 +95,16 @@ fn told<L: OnLoop>(wants: Wants) -> EventSet {
     rig.context(|noted| noted.told.unwrap_or(EventSet::EMPTY))
 }
 
-on_every_loop!(who_leaves_much_unread_is_told_at_once_that_its_peer_is_gone);
-fn who_leaves_much_unread_is_told_at_once_that_its_peer_is_gone<L: OnLoop>() {
+on_every_loop!(a_reset_is_reported_at_once_despite_much_unread_input);
+fn a_reset_is_reported_at_once_despite_much_unread_input<L: OnLoop>() {
     for most in [0, 2 << 20] {
         let events = told::<L>((Interest::Both, most));
         assert!(events.is_closing(), "{events:?} behind {most} bytes");
     }
 }
 
-on_every_loop!(who_does_not_want_to_read_is_told_that_its_peer_is_gone);
-fn who_does_not_want_to_read_is_told_that_its_peer_is_gone<L: OnLoop>() {
+on_every_loop!(a_reset_is_reported_to_a_machine_without_read_interest);
+fn a_reset_is_reported_to_a_machine_without_read_interest<L: OnLoop>() {
     let events = told::<L>((Interest::Writable, 0));
     assert!(events.is_closing(), "{events:?}");
 }

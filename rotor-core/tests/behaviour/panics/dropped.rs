@@ -29,7 +29,7 @@ fn fragile(name: &'static str) -> Actor<Log> {
 }
 
 #[test]
-fn a_machine_whose_drop_panics_costs_itself_only_however_it_ends() {
+fn a_panic_in_a_machines_drop_affects_only_that_machine() {
     for how in ["done", "scan", "drain", "loop"] {
         let (manual, seen) = (Manual::new(), Seen::default());
         let mut instance = empty(&manual, &seen.config());
@@ -58,7 +58,7 @@ fn a_machine_whose_drop_panics_costs_itself_only_however_it_ends() {
 }
 
 #[test]
-fn a_repeated_closure_that_panics_and_again_as_it_is_dropped_costs_itself_only() {
+fn a_repeated_closure_that_panics_twice_affects_only_itself() {
     let manual = Manual::new();
     let mut instance = empty(&manual, &Config::new());
     add(&mut instance, |_, _| Response::keep(()));
@@ -156,7 +156,7 @@ fn an_error_that_panics_is_counted_and_observed_once() {
 }
 
 #[test]
-fn messages_that_panic_as_they_are_dropped_with_their_mailbox_cost_nothing() {
+fn messages_that_panic_in_drop_do_not_affect_the_machine_or_loop() {
     struct Bomb;
 
     impl Drop for Bomb {

@@ -24,7 +24,7 @@ impl Machine for Nameless {
 }
 
 #[test]
-fn a_machine_whose_name_panics_is_lost_with_its_slot_given_back() {
+fn a_machine_whose_name_panics_is_removed_and_its_slot_freed() {
     let (manual, seen) = (Manual::new(), Seen::default());
     let config = seen.config().machines_max(2);
     let mut instance = manual.start(&config, Log::new(), |_| Response::ok(Nameless));
@@ -66,7 +66,7 @@ impl<T> Machine for PanicsInPlace<T> {
 
 /// It is dropped while the panic unwinds: that is how what it held knows.
 #[test]
-fn what_a_machine_held_that_panics_in_place_is_told_of_the_panic() {
+fn locks_and_ports_of_a_machine_report_its_panic_in_place() {
     let (manual, seen, lock) = (Manual::new(), Seen::default(), Lock::new(1));
     let held = lock.try_take().expect("nobody holds it");
     let mut future: Option<Future<u32>> = None;
@@ -84,7 +84,7 @@ fn what_a_machine_held_that_panics_in_place_is_told_of_the_panic() {
 
 /// Where the panic of the drop gets out while the other one unwinds, the process ends.
 #[test]
-fn a_machine_that_panics_in_place_and_again_as_it_is_dropped_costs_itself_only() {
+fn a_panic_in_place_and_again_in_drop_affects_only_that_machine() {
     type Twice = PanicsInPlace<Fragile>;
     let by_name: fn() -> &'static str = || panic!("in type_name");
     for (name, reported) in [(by_name, std::any::type_name::<Twice>()), (|| "twice", "twice")] {
@@ -131,7 +131,7 @@ impl Machine for BreaksTheClock {
 }
 
 #[test]
-fn a_panic_of_the_clock_that_times_a_handler_costs_the_machine_and_no_slot() {
+fn a_clock_panic_around_a_handler_ends_the_machine_and_frees_its_slot() {
     for by_name in [true, false] {
         let (manual, seen) = (Manual::new(), Seen::default());
         let config = seen.config().machines_max(1).time_handlers(true);

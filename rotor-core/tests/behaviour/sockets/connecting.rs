@@ -40,10 +40,10 @@ fn assert_hangs<L: OnKernel, S: StreamSocket<Target = SocketAddr>>(scope: &Early
 }
 
 on_kernel_loops!(
-    a_wrapper_says_how_an_attempt_to_connect_goes,
+    a_wrapper_reports_the_state_of_a_connection_attempt,
     "a machine of the others gets no answer before the turn ends; see `every_loop`"
 );
-fn a_wrapper_says_how_an_attempt_to_connect_goes<L: OnKernel>() {
+fn a_wrapper_reports_the_state_of_a_connection_attempt<L: OnKernel>() {
     with_scope::<L, _>(|scope| {
         assert_eq!(refused::<L, StreamOn<L>>(scope).kind(), io::ErrorKind::ConnectionRefused);
         let of_wrapper = refused::<L, Wrapped<StreamOn<L>>>(scope);
@@ -58,10 +58,10 @@ fn a_wrapper_says_how_an_attempt_to_connect_goes<L: OnKernel>() {
 }
 
 on_kernel_loops!(
-    a_socket_that_is_connected_to_itself_has_found_nobody_who_listens,
+    a_socket_connected_to_itself_counts_as_refused,
     "the others choose no ports that others listen at"
 );
-fn a_socket_that_is_connected_to_itself_has_found_nobody_who_listens<L: OnKernel>() {
+fn a_socket_connected_to_itself_counts_as_refused<L: OnKernel>() {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None);
     let socket = socket.expect("descriptors are left");
     rustix::net::bind(&socket, &local()).expect("a port is free");

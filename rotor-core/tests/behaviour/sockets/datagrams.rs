@@ -32,18 +32,18 @@ fn abstract_address(name: &str) -> unix::SocketAddr {
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-on_kernel_loops!(
-    datagrams_of_sockets_outside_the_file_system_go_both_ways,
-    "others have no such names"
-);
+on_kernel_loops!(datagrams_of_abstract_addresses_go_both_ways, "others have no such names");
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn datagrams_of_sockets_outside_the_file_system_go_both_ways<L: OnKernel>() {
+fn datagrams_of_abstract_addresses_go_both_ways<L: OnKernel>() {
     exchange::<L, UnixDatagramOn<L>>(&abstract_address("a"), &abstract_address("b"));
     connected::<L, UnixDatagramOn<L>>(["a", "b", "c"].map(abstract_address));
 }
 
-on_kernel_loops!(a_connected_datagram_socket_of_a_path_hears_nobody_else, "others have no paths");
-fn a_connected_datagram_socket_of_a_path_hears_nobody_else<L: OnKernel>() {
+on_kernel_loops!(
+    a_connected_datagram_socket_of_a_path_receives_only_from_its_peer,
+    "others have no paths"
+);
+fn a_connected_datagram_socket_of_a_path_receives_only_from_its_peer<L: OnKernel>() {
     let directory = Paths::new();
     let unix = |names: [&str; 3]| names.map(|name| directory.address(name));
     connected::<L, UnixDatagramOn<L>>(unix(["a", "b", "c"]));
@@ -52,8 +52,8 @@ fn a_connected_datagram_socket_of_a_path_hears_nobody_else<L: OnKernel>() {
     connected::<L, Both<L>>(unix(["d", "e", "f"]).map(Either::B));
 }
 
-on_kernel_loops!(a_datagram_to_an_address_that_cannot_be_is_invalid_input, "others have no paths");
-fn a_datagram_to_an_address_that_cannot_be_is_invalid_input<L: OnKernel>() {
+on_kernel_loops!(a_datagram_to_an_unsuitable_address_is_invalid_input, "others have no paths");
+fn a_datagram_to_an_unsuitable_address_is_invalid_input<L: OnKernel>() {
     let directory = Paths::new();
     with_scope::<L, _>(|scope| {
         let pathname = directory.address("a");

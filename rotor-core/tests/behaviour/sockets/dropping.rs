@@ -42,10 +42,10 @@ fn assert_quiet_when_dropped<L: OnKernel, S: Source + MaybeSend + 'static>(
 }
 
 on_kernel_loops!(
-    a_listener_that_others_have_as_well_tells_its_loop_nothing_once_it_is_dropped,
+    a_dropped_listener_shared_with_others_reports_no_events,
     "others have no descriptors"
 );
-fn a_listener_that_others_have_as_well_tells_its_loop_nothing_once_it_is_dropped<L: OnKernel>() {
+fn a_dropped_listener_shared_with_others_reports_no_events<L: OnKernel>() {
     let listener = std::net::TcpListener::bind(local()).expect("a port is free");
     let address = listener.local_addr().expect("it is bound");
     let shared =
@@ -70,12 +70,10 @@ fn a_listener_that_others_have_as_well_tells_its_loop_nothing_once_it_is_dropped
 }
 
 on_kernel_loops!(
-    a_datagram_socket_that_others_have_as_well_tells_its_loop_nothing_once_it_is_dropped,
+    a_dropped_datagram_socket_shared_with_others_reports_no_events,
     "others have no descriptors"
 );
-fn a_datagram_socket_that_others_have_as_well_tells_its_loop_nothing_once_it_is_dropped<
-    L: OnKernel,
->() {
+fn a_dropped_datagram_socket_shared_with_others_reports_no_events<L: OnKernel>() {
     let socket = std::net::UdpSocket::bind(local()).expect("a port is free");
     let address = socket.local_addr().expect("it is bound");
     let mine = socket.try_clone().expect("descriptors are left");

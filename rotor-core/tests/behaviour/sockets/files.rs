@@ -74,8 +74,8 @@ fn send_file_by<L: OnKernel, S: StreamSocket>(
     std::fs::remove_file(path).expect("it is there");
 }
 
-on_kernel_loops!(files_are_sent_by_the_kernel_and_by_copying_alike, "others copy all files");
-fn files_are_sent_by_the_kernel_and_by_copying_alike<L: OnKernel>() {
+on_kernel_loops!(files_arrive_alike_whether_sent_by_the_kernel_or_copied, "others copy all files");
+fn files_arrive_alike_whether_sent_by_the_kernel_or_copied<L: OnKernel>() {
     let unix = |socket, scope: &EarlyScope<'_>| {
         UnixStreamOn::<L>::adopt(socket, scope).expect("of this backend")
     };

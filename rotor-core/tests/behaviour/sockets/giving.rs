@@ -13,7 +13,7 @@ use crate::actor::{Actor, idle};
 use crate::loops::local;
 
 #[test]
-fn a_socket_that_is_given_away_works_and_its_loop_hears_of_it_no_more() {
+fn a_socket_converted_to_std_works_and_reports_no_events_to_its_loop() {
     let config = Config::new().exit(ExitPolicy::OnRequest);
     let mut instance =
         Loop::<Actor<()>>::new(&config).expect("there are descriptors").instantiate(());

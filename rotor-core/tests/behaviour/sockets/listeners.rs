@@ -10,10 +10,10 @@ use crate::loops::{
 };
 
 on_kernel_loops!(
-    an_address_that_was_not_opened_is_named_with_why,
+    an_address_that_cannot_be_opened_is_named_with_the_cause,
     "others have no error of the system to show"
 );
-fn an_address_that_was_not_opened_is_named_with_why<L: OnKernel>() {
+fn an_address_that_cannot_be_opened_is_named_with_the_cause<L: OnKernel>() {
     let directory = Paths::new();
     let path = directory.path("taken");
     let _unix = std::os::unix::net::UnixListener::bind(&path).expect("nobody else is there");
@@ -86,10 +86,10 @@ fn listeners_of_one_address_spread_its_connections_and_lose_none<L: OnKernel>() 
 }
 
 on_kernel_loops!(
-    a_shared_listener_gives_each_connection_to_whoever_accepts_first,
+    a_shared_listener_gives_each_connection_to_the_first_that_accepts,
     "others share no address"
 );
-fn a_shared_listener_gives_each_connection_to_whoever_accepts_first<L: OnKernel>() {
+fn a_shared_listener_gives_each_connection_to_the_first_that_accepts<L: OnKernel>() {
     let first = std::net::TcpListener::bind(local()).expect("a port is free");
     let address = first.local_addr().expect("it is bound");
     let listeners = TcpListeners::from_std(first, 3).expect("there are descriptors");
@@ -103,7 +103,7 @@ fn a_shared_listener_gives_each_connection_to_whoever_accepts_first<L: OnKernel>
 }
 
 #[test]
-fn more_listeners_than_memory_has_room_for_are_an_error_before_the_second_is_open() {
+fn too_many_listeners_for_the_memory_are_an_error_at_once() {
     let first = std::net::TcpListener::bind(local()).expect("a port is free");
     let count = usize::MAX;
     for refused in [
@@ -115,10 +115,10 @@ fn more_listeners_than_memory_has_room_for_are_an_error_before_the_second_is_ope
 }
 
 on_kernel_loops!(
-    an_address_is_shared_only_by_those_who_all_ask_for_it,
+    an_address_is_shared_only_if_every_listener_asks_for_it,
     "smoltcp shares no address; those of the simulator: tests/simulation, shared_ports"
 );
-fn an_address_is_shared_only_by_those_who_all_ask_for_it<L: OnKernel>() {
+fn an_address_is_shared_only_if_every_listener_asks_for_it<L: OnKernel>() {
     with_scope::<L, _>(|scope| {
         let alone =
             ListenerOn::<L>::bind(&local(), &ListenOptions::new(), scope).expect("a port is free");

@@ -58,12 +58,10 @@ fn addresses_are_those_of_both_ends<L: OnKernel>() {
 }
 
 on_kernel_loops!(
-    what_a_plain_socket_has_is_read_behind_what_a_vector_has_and_no_further_than_it_has_room,
+    a_plain_socket_reads_into_the_spare_capacity_of_a_vector,
     "no socket of others is plain"
 );
-fn what_a_plain_socket_has_is_read_behind_what_a_vector_has_and_no_further_than_it_has_room<
-    L: OnKernel,
->() {
+fn a_plain_socket_reads_into_the_spare_capacity_of_a_vector<L: OnKernel>() {
     if !has_plain_sockets::<L>() {
         return;
     }
@@ -104,12 +102,9 @@ fn listen_with<L: OnKernel>(
 }
 
 #[cfg(target_os = "linux")]
-on_kernel_loops!(
-    a_short_read_drains_what_is_known_to_be_plain_tcp_and_nothing_else,
-    "it is about recv(2)"
-);
+on_kernel_loops!(a_short_read_drains_only_sockets_known_to_be_plain_tcp, "it is about recv(2)");
 #[cfg(target_os = "linux")]
-fn a_short_read_drains_what_is_known_to_be_plain_tcp_and_nothing_else<L: OnKernel>() {
+fn a_short_read_drains_only_sockets_known_to_be_plain_tcp<L: OnKernel>() {
     if !has_plain_sockets::<L>() {
         return;
     }
@@ -146,10 +141,10 @@ fn a_short_read_drains_what_is_known_to_be_plain_tcp_and_nothing_else<L: OnKerne
 }
 
 on_kernel_loops!(
-    options_beyond_what_the_system_counts_in_are_the_nearest_that_it_has,
+    socket_options_out_of_range_are_clamped_to_the_nearest_value,
     "others have no such options"
 );
-fn options_beyond_what_the_system_counts_in_are_the_nearest_that_it_has<L: OnKernel>() {
+fn socket_options_out_of_range_are_clamped_to_the_nearest_value<L: OnKernel>() {
     with_scope::<L, _>(|scope| {
         let listener = std::net::TcpListener::bind(local()).expect("a port is free");
         let address = listener.local_addr().expect("it is bound");

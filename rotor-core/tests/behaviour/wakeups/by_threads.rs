@@ -13,7 +13,7 @@ use crate::actor::{Call, actor};
 /// after it. The loop goes to sleep whenever it finds nothing, so threads meet it in every state;
 /// and it ends only when it has seen all.
 #[test]
-fn no_wake_up_of_eight_threads_is_lost_by_a_loop_that_sleeps_and_wakes() {
+fn no_wakeup_from_eight_threads_is_lost_as_the_loop_sleeps_and_wakes() {
     const THREADS: u64 = 8;
     const EACH: u64 = 125_000;
     const MACHINES: usize = 64;
@@ -73,7 +73,7 @@ fn no_wake_up_of_eight_threads_is_lost_by_a_loop_that_sleeps_and_wakes() {
 
 /// Ping-pong over a sleeping loop: each wake-up finds it asleep, or about to be.
 #[test]
-fn a_loop_that_sleeps_is_woken_each_time() {
+fn a_sleeping_loop_is_woken_each_time() {
     const ROUNDS: u32 = 10_000;
     let mut creator =
         Loop::new(&Config::new().exit(ExitPolicy::OnRequest)).expect("there are descriptors");
@@ -111,7 +111,7 @@ fn a_loop_that_sleeps_is_woken_each_time() {
 /// A notifier of a part that is being used by a thread while the loop takes parts: every call of
 /// `wakeup` has a reason.
 #[test]
-fn a_machine_is_never_woken_for_nothing() {
+fn a_machine_is_never_woken_spuriously() {
     const ROUNDS: u64 = 50_000;
     let mut creator = Loop::new(&Config::new()).expect("there are descriptors");
     let stored: Arc<[AtomicU64; 3]> = Arc::default();

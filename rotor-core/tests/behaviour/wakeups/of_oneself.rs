@@ -13,7 +13,7 @@ const WAYS: [fn(&mut Scope<'_, Log>); 2] =
     [|scope| assert!(scope.notifier().wakeup()), |scope| scope.wake_self()];
 
 #[test]
-fn a_self_wake_up_is_heard_in_the_next_turn() {
+fn a_self_wakeup_is_delivered_in_the_next_turn() {
     for wake in WAYS {
         let manual = Manual::new();
         let mut kept = None;
@@ -41,7 +41,7 @@ fn a_self_wake_up_is_heard_in_the_next_turn() {
 }
 
 #[test]
-fn a_machine_that_wakes_itself_in_create_hears_of_it_in_the_same_turn_in_line() {
+fn a_self_wakeup_in_create_is_delivered_in_order_in_the_same_turn() {
     for wake in WAYS {
         let manual = Manual::new();
         let (mut instance, notifiers) = noting(&manual);
@@ -90,7 +90,7 @@ fn hears_a_wake_up() -> Actor<Log> {
 
 /// Whatever the handler, and whoever else wakes it meanwhile: one call, in the next turn.
 #[test]
-fn a_machine_wakes_itself_in_every_handler_and_coalesces_with_others_that_wake_it() {
+fn self_wakeups_in_every_handler_coalesce_with_other_wakeups() {
     for handler in ["ready", "timeout", "wakeup", "draining", "spawned", "spawn_error"] {
         for wake in WAYS {
             let manual = Manual::new();
@@ -135,7 +135,7 @@ fn a_machine_wakes_itself_in_every_handler_and_coalesces_with_others_that_wake_i
 }
 
 #[test]
-fn who_wakes_itself_and_spawns_is_woken_and_not_its_child_when_it_has_heard_of_its_spawn() {
+fn a_self_wakeup_with_a_spawn_reaches_the_parent_after_the_spawn() {
     // The second spawn is deferred where the budget is one.
     for spawns_per_event in [1, 2] {
         let manual = Manual::new();
@@ -167,7 +167,7 @@ fn who_wakes_itself_and_spawns_is_woken_and_not_its_child_when_it_has_heard_of_i
 }
 
 #[test]
-fn a_wake_up_of_itself_goes_with_the_machine_and_is_nobody_elses() {
+fn a_self_wakeup_of_an_ended_machine_reaches_nobody() {
     type Ending = fn(&mut Scope<'_, Log>) -> Response<(), Seed<Log>>;
     let endings: [Ending; 3] = [
         |_| panic!("after it has woken itself"),
@@ -206,7 +206,7 @@ fn a_wake_up_of_itself_goes_with_the_machine_and_is_nobody_elses() {
 }
 
 #[test]
-fn a_part_and_a_guarded_part_of_a_handler_wake_the_machine_as_well() {
+fn parts_and_guarded_closures_can_wake_their_machine() {
     let manual = Manual::new();
     let mut instance = manual.start(&Config::new(), Log::new(), |scope| {
         scope.wake_self();
