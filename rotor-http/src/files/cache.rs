@@ -26,9 +26,9 @@ pub(super) struct Cache<V> {
 struct Entry<V> {
     value: V,
     fresh_until: Time,
-    used: Time,
+    last_used: Time,
     /// Whether some caller is opening the file again.
-    is_renewing: bool,
+    is_being_renewed: bool,
 }
 
 impl<V: Clone> Cache<V> {
@@ -44,39 +44,39 @@ impl<V: Clone> Cache<V> {
         if now >= entry.fresh_until {
             // Only while the old value may still be returned. If nobody has inserted a new one by
             // then, the next caller starts afresh.
-            let is_first = !entry.is_renewing && now < entry.fresh_until + self.renew_after;
+            let is_first = !entry.is_being_renewed && now < entry.fresh_until + self.renew_after;
             if is_first {
-                entry.is_renewing = true;
+                entry.is_being_renewed = true;
                 entry.fresh_until = now + self.renew_after;
             } else {
                 self.entries.remove(name);
             }
             return None;
         }
-        entry.used = now;
+        entry.last_used = now;
         Some(entry.value.clone())
     }
 
-    /// Stores a value for a file that was requested at the time `asked`. A value that was requested
-    /// later is not replaced.
+    /// Stores a value for a file that was requested at the time `requested_at`. A value that was
+    /// requested later is not replaced.
     ///
     /// Drops entries that nobody has requested since they expired, so that a removed file does not
     /// occupy space on the disk forever. If there is still no room, expired entries are dropped,
     /// otherwise the one that was not used for longest.
-    pub(super) fn insert(&mut self, name: &[u8], value: V, asked: Time) {
-        let fresh_until = asked + self.renew_after;
-        let is_late = |entry: &Entry<V>| !entry.is_renewing && entry.fresh_until > fresh_until;
+    pub(super) fn insert(&mut self, name: &[u8], value: V, requested_at: Time) {
+        let fresh_until = requested_at + self.renew_after;
+        let is_late = |entry: &Entry<V>| !entry.is_being_renewed && entry.fresh_until > fresh_until;
         // The result of a slow opening that began earlier would bring back an older file.
         if self.entries_max == 0 || self.entries.get(name).is_some_and(is_late) {
             return;
         }
         let renew_after = self.renew_after;
-        self.entries.retain(|_, entry| asked < entry.fresh_until + renew_after);
+        self.entries.retain(|_, entry| requested_at < entry.fresh_until + renew_after);
         // A known name reuses its own entry.
         if self.entries.len() >= self.entries_max && !self.entries.contains_key(name) {
-            self.make_room(asked);
+            self.make_room(requested_at);
         }
-        let entry = Entry { value, fresh_until, used: asked, is_renewing: false };
+        let entry = Entry { value, fresh_until, last_used: requested_at, is_being_renewed: false };
         self.entries.insert(name.into(), entry);
     }
 
@@ -90,8 +90,11 @@ impl<V: Clone> Cache<V> {
         if self.entries.len() < self.entries_max {
             return;
         }
-        let oldest =
-            self.entries.iter().min_by_key(|(_, entry)| entry.used).map(|(name, _)| name.clone());
+        let oldest = self
+            .entries
+            .iter()
+            .min_by_key(|(_, entry)| entry.last_used)
+            .map(|(name, _)| name.clone());
         if let Some(name) = oldest {
             self.entries.remove(&name);
         }
@@ -111,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_known_until_its_time_is_over() {
+    fn a_value_is_returned_until_it_expires() {
         let mut cache = cache(2);
         assert_eq!(cache.get(b"a", at(0)), None);
         cache.insert(b"a", 1, at(0));
@@ -123,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn one_looks_again_and_the_others_have_the_old_one_once() {
+    fn one_caller_renews_while_others_get_the_old_value_once() {
         let mut cache = cache(2);
         cache.insert(b"a", 1, at(0));
         assert_eq!(cache.get(b"a", at(100)), None, "this one looks again");
@@ -139,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_far_out_of_date_is_not_shown_to_anybody() {
+    fn a_long_expired_value_is_not_returned() {
         let mut cache = cache(2);
         cache.insert(b"a", 1, at(0));
         assert_eq!(cache.get(b"a", at(10_000)), None);
@@ -147,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_made_by_age_then_by_use() {
+    fn expired_entries_are_dropped_before_the_least_recently_used() {
         let mut cache = cache(2);
         cache.insert(b"a", 1, at(0));
         cache.insert(b"b", 2, at(10));
@@ -162,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asks_for_is_let_go() {
+    fn entries_that_are_no_longer_requested_are_dropped() {
         let mut cache = cache(9);
         cache.insert(b"a", 1, at(0));
         cache.insert(b"b", 2, at(199));
@@ -172,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_comes_late_does_not_replace_a_later_one() {
+    fn a_late_result_does_not_replace_a_newer_one() {
         let mut cache = cache(2);
         cache.insert(b"a", 2, at(50));
         cache.insert(b"a", 1, at(0));
@@ -185,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_of_nothing_holds_nothing() {
+    fn a_cache_of_size_zero_stores_nothing() {
         let mut cache = cache(0);
         cache.insert(b"a", 1, at(0));
         assert_eq!(cache.get(b"a", at(0)), None);

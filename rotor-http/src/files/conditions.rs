@@ -122,7 +122,7 @@ impl<'a> Conditions<'a> {
         // RFC 9110 §13.1.3, §13.1.4: an invalid date is ignored.
         let date = |value: &Value<'_>| value.as_deref().and_then(|value| parse_date(value, now));
         if let Some(list) = self.if_match.as_deref() {
-            if !validators.tag.map_or(list == b"*", |tag| tag.is_in(list)) {
+            if !validators.tag.map_or(list == b"*", |tag| tag.matches_if_match(list)) {
                 return Evaluation::PreconditionFailed;
             }
         // §13.1.4: ignored if there is an `If-Match`.
@@ -135,7 +135,7 @@ impl<'a> Conditions<'a> {
         // §13.1.3: here, too, the date counts only without an `If-None-Match`. This comes after the
         // first two, because by §13.2.2 a failed precondition takes precedence.
         let is_known = if let Some(list) = self.if_none_match.as_deref() {
-            validators.tag.map_or(list == b"*", |tag| tag.is_like_one_in(list))
+            validators.tag.map_or(list == b"*", |tag| tag.matches_if_none_match(list))
         } else {
             let since = date(&self.if_modified_since);
             since.zip(validators.modified).is_some_and(|(since, modified)| modified <= since)
@@ -152,7 +152,7 @@ impl<'a> Conditions<'a> {
         // the If-Range condition evaluates as false". A date must be equal, and a strong validator.
         let is_tag = condition.starts_with(b"\"") || condition.starts_with(b"W/");
         let holds = if is_tag {
-            validators.tag.is_some_and(|tag| tag.equals(condition))
+            validators.tag.is_some_and(|tag| tag.matches_if_range(condition))
         } else {
             let date = parse_date(condition, now);
             validators.modified_is_strong && date.is_some() && date == validators.modified
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_are_weighed_in_the_order_of_the_rfc() {
+    fn conditions_are_evaluated_in_the_order_of_the_rfc() {
         let tag = EntityTag::new_strong("a");
         for (lines, evaluation) in [
             ("", Perform),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weak_tag_of_ours_never_matches_strongly() {
+    fn a_weak_tag_never_matches_strongly() {
         let tag = EntityTag::new_weak("a");
         for (lines, evaluation) in [
             ("If-Match: \"a\"\r\n", PreconditionFailed),
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_tag_only_the_asterisk_matches() {
+    fn only_the_asterisk_matches_a_file_without_a_tag() {
         for (lines, evaluation) in [
             ("If-Match: \"a\"\r\n", PreconditionFailed),
             ("If-Match: *\r\n", Perform),
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_holds_for_the_version_that_if_range_names() {
+    fn a_range_applies_only_to_the_version_in_if_range() {
         let (strong, weak) = (EntityTag::new_strong("a"), EntityTag::new_weak("a"));
         let no_line = String::new();
         for (condition, tag, modified_is_strong, holds) in [

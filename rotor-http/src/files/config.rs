@@ -266,7 +266,7 @@ impl FilesConfig {
         let is_name = |name: &String| {
             !matches!(name.as_str(), "" | "." | "..") && !name.contains(['/', '\0'])
         };
-        let is_component = |name: &str| !name.is_empty() && name.bytes().all(is_of_path);
+        let is_component = |name: &str| !name.is_empty() && name.bytes().all(is_path_byte);
         if !self.mount.is_empty() && !self.mount.split('/').skip(1).all(is_component)
             || !matches!(self.mount.as_bytes(), [] | [b'/', ..])
         {
@@ -315,7 +315,7 @@ impl FilesConfig {
 
 /// Returns whether a byte is allowed in a component of a path as it is sent: no delimiter, no
 /// control character, no whitespace.
-fn is_of_path(byte: u8) -> bool {
+fn is_path_byte(byte: u8) -> bool {
     byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#' | b'\\' | b'"' | b'<' | b'>')
 }
 
@@ -330,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_is_refused_when_it_is_opened() {
+    fn invalid_settings_are_refused_by_open() {
         let config = || FilesConfig::new(env!("CARGO_MANIFEST_DIR"));
         assert!(config().open().is_ok());
         assert!(

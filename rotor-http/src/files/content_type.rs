@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_the_name_tells() {
+    fn the_extension_determines_the_content_type() {
         for (name, expected) in [
             ("index.html", "text/html; charset=utf-8"),
             ("a/b/INDEX.HTM", "text/html; charset=utf-8"),

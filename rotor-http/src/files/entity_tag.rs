@@ -39,8 +39,8 @@ impl EntityTag {
     }
 
     fn quoted(prefix: &str, opaque: &str) -> Option<EntityTag> {
-        let is_fine = opaque.bytes().all(is_tag_byte);
-        is_fine.then(|| EntityTag { text: format!("{prefix}\"{opaque}\"").into() })
+        let is_valid = opaque.bytes().all(is_tag_byte);
+        is_valid.then(|| EntityTag { text: format!("{prefix}\"{opaque}\"").into() })
     }
 
     /// Makes the tag of a file. The tag is strong if the file's time of change is old enough to
@@ -68,31 +68,31 @@ impl EntityTag {
 
     /// Returns whether the tag is weak.
     pub fn is_weak(&self) -> bool {
-        self.candidate().is_weak
+        self.tag_ref().is_weak
     }
 
     /// Returns whether the value consists of exactly this tag, by strong comparison: for
     /// `If-Range`.
-    pub(super) fn equals(&self, value: &[u8]) -> bool {
-        matches!(Candidate::read(value), Some((other, b"")) if self.candidate().is_same(&other))
+    pub(super) fn matches_if_range(&self, value: &[u8]) -> bool {
+        matches!(TagRef::parse(value), Some((other, b"")) if self.tag_ref().strongly_equals(&other))
     }
 
     /// Returns whether the value of an `If-Match` matches this tag: it is `*`, or an equal tag is
     /// in the list, by strong comparison.
-    pub(super) fn is_in(&self, list: &[u8]) -> bool {
-        list == b"*" || Candidates(list).any(|other| self.candidate().is_same(&other))
+    pub(super) fn matches_if_match(&self, list: &[u8]) -> bool {
+        list == b"*" || TagList(list).any(|other| self.tag_ref().strongly_equals(&other))
     }
 
     /// Returns whether the value of an `If-None-Match` matches this tag: it is `*`, or an equal tag
     /// is in the list, by weak comparison.
-    pub(super) fn is_like_one_in(&self, list: &[u8]) -> bool {
-        list == b"*" || Candidates(list).any(|other| self.candidate().opaque == other.opaque)
+    pub(super) fn matches_if_none_match(&self, list: &[u8]) -> bool {
+        list == b"*" || TagList(list).any(|other| self.tag_ref().opaque == other.opaque)
     }
 
-    fn candidate(&self) -> Candidate<'_> {
+    fn tag_ref(&self) -> TagRef<'_> {
         match self.text.as_bytes().strip_prefix(b"W/") {
-            Some(opaque) => Candidate { is_weak: true, opaque },
-            None => Candidate { is_weak: false, opaque: self.text.as_bytes() },
+            Some(opaque) => TagRef { is_weak: true, opaque },
+            None => TagRef { is_weak: false, opaque: self.text.as_bytes() },
         }
     }
 }
@@ -111,15 +111,15 @@ impl fmt::Display for EntityTag {
 
 /// A tag in a field that a peer sent.
 #[derive(Debug, PartialEq, Eq)]
-struct Candidate<'a> {
+struct TagRef<'a> {
     is_weak: bool,
     /// The text with its quotes.
     opaque: &'a [u8],
 }
 
-impl<'a> Candidate<'a> {
+impl<'a> TagRef<'a> {
     /// Parses a tag at the beginning of the text, and returns the rest.
-    fn read(text: &'a [u8]) -> Option<(Candidate<'a>, &'a [u8])> {
+    fn parse(text: &'a [u8]) -> Option<(TagRef<'a>, &'a [u8])> {
         let (is_weak, quoted) = match text.strip_prefix(b"W/") {
             Some(quoted) => (true, quoted),
             None => (false, text),
@@ -128,12 +128,12 @@ impl<'a> Candidate<'a> {
         let len = inner.iter().position(|&byte| !is_tag_byte(byte))?;
         (inner[len] == b'"').then_some(())?;
         let (opaque, rest) = quoted.split_at(len + 2);
-        Some((Candidate { is_weak, opaque }, rest))
+        Some((TagRef { is_weak, opaque }, rest))
     }
 
     /// RFC 9110 §8.8.3.2, strong comparison: "two entity tags are equivalent if both are not weak
     /// and their opaque-tags match character-by-character".
-    fn is_same(&self, other: &Candidate<'_>) -> bool {
+    fn strongly_equals(&self, other: &TagRef<'_>) -> bool {
         !self.is_weak && !other.is_weak && self.opaque == other.opaque
     }
 }
@@ -141,20 +141,20 @@ impl<'a> Candidate<'a> {
 /// The tags of a list. A tag may contain a comma, so the list is not split at commas. Parsing stops
 /// at the first malformed element; the rest matches nothing. So `If-Match` fails, and with
 /// `If-None-Match` the whole file is sent.
-struct Candidates<'a>(&'a [u8]);
+struct TagList<'a>(&'a [u8]);
 
-impl<'a> Iterator for Candidates<'a> {
-    type Item = Candidate<'a>;
+impl<'a> Iterator for TagList<'a> {
+    type Item = TagRef<'a>;
 
-    fn next(&mut self) -> Option<Candidate<'a>> {
+    fn next(&mut self) -> Option<TagRef<'a>> {
         // RFC 9110 §5.6.1: empty elements are skipped.
         let begin = self.0.iter().position(|byte| !matches!(byte, b',' | b' ' | b'\t'))?;
-        let (candidate, rest) = Candidate::read(&self.0[begin..])?;
+        let (tag, rest) = TagRef::parse(&self.0[begin..])?;
         // If something else follows the tag, this is not a list, and may have another meaning.
-        let is_ended =
+        let is_delimited =
             rest.iter().find(|byte| !matches!(byte, b' ' | b'\t')).is_none_or(|&byte| byte == b',');
         self.0 = rest;
-        is_ended.then_some(candidate)
+        is_delimited.then_some(tag)
     }
 }
 
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_quoted_and_what_cannot_be_is_refused() {
+    fn tags_are_quoted_and_invalid_ones_are_refused() {
         assert_eq!(strong("").as_str(), "\"\"");
         assert_eq!(strong("a,b").to_string(), "\"a,b\"");
         assert!(!strong("W/").is_weak());
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn comparison_is_strong_or_weak() {
         // RFC 9110 §8.8.3.2, the table of examples: ours, theirs, strong, weak.
-        for (ours, theirs, is_same, is_like) in [
+        for (ours, theirs, is_strong_match, is_weak_match) in [
             ("W/\"1\"", "W/\"1\"", false, true),
             ("W/\"1\"", "W/\"2\"", false, false),
             ("W/\"1\"", "\"1\"", false, true),
@@ -196,16 +196,28 @@ mod tests {
             ("\"1\"", "\"2\"", false, false),
         ] {
             let ours = EntityTag { text: ours.into() };
-            assert_eq!(ours.is_in(theirs.as_bytes()), is_same, "{ours} {theirs}");
-            assert_eq!(ours.equals(theirs.as_bytes()), is_same, "{ours} {theirs}");
-            assert_eq!(ours.is_like_one_in(theirs.as_bytes()), is_like, "{ours} {theirs}");
+            assert_eq!(
+                ours.matches_if_match(theirs.as_bytes()),
+                is_strong_match,
+                "{ours} {theirs}"
+            );
+            assert_eq!(
+                ours.matches_if_range(theirs.as_bytes()),
+                is_strong_match,
+                "{ours} {theirs}"
+            );
+            assert_eq!(
+                ours.matches_if_none_match(theirs.as_bytes()),
+                is_weak_match,
+                "{ours} {theirs}"
+            );
         }
     }
 
     #[test]
-    fn lists_are_read_as_far_as_they_are_lists() {
+    fn lists_are_parsed_up_to_the_first_malformed_element() {
         let tag = strong("a,b");
-        for (list, is_in) in [
+        for (list, is_match) in [
             ("\"a,b\"", true),
             ("\"x\", \"a,b\"", true),
             ("\"x\",\t\"a,b\"\t, \"y\"", true),
@@ -228,27 +240,30 @@ mod tests {
             ("\"a,b\\\"", false),
             ("**", false),
         ] {
-            assert_eq!(tag.is_in(list.as_bytes()), is_in, "{list}");
-            assert_eq!(tag.is_like_one_in(list.as_bytes()), is_in, "{list}");
+            assert_eq!(tag.matches_if_match(list.as_bytes()), is_match, "{list}");
+            assert_eq!(tag.matches_if_none_match(list.as_bytes()), is_match, "{list}");
         }
     }
 
     #[test]
-    fn a_single_tag_is_no_list() {
+    fn if_range_accepts_a_single_tag_and_no_list() {
         let tag = strong("a");
-        assert!(tag.equals(b"\"a\""));
+        assert!(tag.matches_if_range(b"\"a\""));
         for other in ["*", "\"a\",", "\"a\", \"b\"", "\"a\" ", "a", "", "W/\"a\""] {
-            assert!(!tag.equals(other.as_bytes()), "{other}");
+            assert!(!tag.matches_if_range(other.as_bytes()), "{other}");
         }
     }
 
     #[test]
-    fn the_tag_of_a_file_tells_versions_apart() {
+    fn the_tag_of_a_file_differs_between_versions() {
         let key = TagKey::new([1; 16]);
         let base = EntityTag::from_file(key, 5, 7, 9, true);
         assert_eq!(base, EntityTag::from_file(key, 5, 7, 9, true));
         assert!(!base.is_weak() && EntityTag::from_file(key, 5, 7, 9, false).is_weak());
-        assert!(EntityTag::from_file(key, 5, 7, 9, false).is_like_one_in(base.as_str().as_bytes()));
+        assert!(
+            EntityTag::from_file(key, 5, 7, 9, false)
+                .matches_if_none_match(base.as_str().as_bytes())
+        );
         for other in [
             EntityTag::from_file(key, 6, 7, 9, true),
             EntityTag::from_file(key, 5, 8, 9, true),
@@ -258,7 +273,7 @@ mod tests {
         ] {
             assert_ne!(base, other);
         }
-        let read = Candidate::read(base.as_str().as_bytes());
+        let read = TagRef::parse(base.as_str().as_bytes());
         assert!(matches!(read, Some((_, b""))), "{base}");
     }
 }

@@ -95,7 +95,7 @@ pub(super) const DIRECTORY_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Returns the file, if it is a regular one.
-pub(super) fn regular(file: OwnedFd) -> Result<Entry, OpenError> {
+pub(super) fn require_regular(file: OwnedFd) -> Result<Entry, OpenError> {
     let file = File::from(file);
     let metadata = file.metadata()?;
     if metadata.is_file() { Ok(Entry::File(file, metadata)) } else { Err(OpenError::NotFound) }

@@ -10,9 +10,9 @@ use super::conditions::Conditions;
 use super::config::{Files, Shared};
 use super::content_type::content_type;
 use super::entry::{Entry, OpenError};
-use super::known::{Content, Known, KnownFile};
+use super::known::{Content, KnownFile, KnownVariant};
 use super::path::FilePath;
-use super::precompressed::{Accepted, Precompressed};
+use super::precompressed::{AcceptedCodings, Precompressed};
 use super::responses;
 use crate::semantics::calendar::unix_seconds;
 use crate::semantics::error::MessageError;
@@ -34,26 +34,26 @@ use crate::server::{Head, Next, NoUpgrade, Response, Server};
 #[doc(alias = "range request")]
 #[doc(alias = "path traversal")]
 pub struct StaticFiles<C> {
-    asked: Box<Asked>,
-    file: Opening,
+    request: Box<PendingRequest>,
+    file: OpenFuture,
     context: PhantomData<fn(C)>,
 }
 
 /// A file that is being opened on another thread.
-type Opening = Future<Result<Found, OpenError>>;
+type OpenFuture = Future<Result<OpenedPath, OpenError>>;
 
 /// What was found at a path.
-enum Found {
+enum OpenedPath {
     File(Arc<KnownFile>),
     Directory,
 }
 
 /// A request whose file is being opened.
-struct Asked {
+struct PendingRequest {
     files: Files,
     path: FilePath<'static>,
     conditions: Conditions<'static>,
-    accepted: Accepted,
+    accepted: AcceptedCodings,
     /// The path with a slash at its end, in case it is a directory.
     location: String,
     /// The time of the request, by the loop.
@@ -74,15 +74,15 @@ impl<C> Server for StaticFiles<C> {
         match head.method() {
             Method::Get | Method::Head => {}
             // For any path, whether the file exists or not: nothing is looked up.
-            Method::Options => return finish(responses::options(response)),
-            _ => return finish(responses::not_allowed(response)),
+            Method::Options => return finish(responses::send_options(response)),
+            _ => return finish(responses::send_not_allowed(response)),
         }
         let path = match files.shared.config.path_below(head.path()) {
             // The mount path itself, without a slash. Without index pages, there is nothing.
             Some("") if files.shared.config.index_name().is_none() => {
                 return refuse(Status::NOT_FOUND, response);
             }
-            Some("") => return finish(responses::redirect(&with_slash(head), response)),
+            Some("") => return finish(responses::send_redirect(&with_slash(head), response)),
             Some(path) => path,
             None => return refuse(Status::NOT_FOUND, response),
         };
@@ -95,7 +95,7 @@ impl<C> Server for StaticFiles<C> {
         if head.method() != Method::Get {
             conditions = conditions.without_range();
         }
-        let accepted = Accepted::from_fields(files.shared.config.codings(), head.fields());
+        let accepted = AcceptedCodings::from_fields(files.shared.config.codings(), head.fields());
         let known = files.shared.known().get(path.as_bytes(), scope.now());
         if let Some(known) = known {
             return finish(send(&known, &conditions, accepted, &files.shared, response, scope));
@@ -103,23 +103,23 @@ impl<C> Server for StaticFiles<C> {
         // Refused and not queued here: the number of requests that wait for a thread must have a
         // limit.
         let Some(file) = open_file(&files.shared, &path, scope) else {
-            return finish(responses::busy(response));
+            return finish(responses::send_busy(response));
         };
         // Copied now, because the head is gone by the time it is needed.
         let location = with_slash(head);
         let (path, conditions, time) = (path.into_owned(), conditions.into_owned(), scope.now());
-        let asked = Asked { files, path, conditions, accepted, location, time };
-        StaticFiles::wait(Box::new(asked), file)
+        let request = PendingRequest { files, path, conditions, accepted, location, time };
+        StaticFiles::wait(Box::new(request), file)
     }
 
     fn wakeup(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
-        let StaticFiles { asked, file, .. } = self;
+        let StaticFiles { request, file, .. } = self;
         match file.take() {
             // A spurious wake-up.
-            Outcome::Pending(file) => StaticFiles::wait(asked, file),
-            Outcome::Value(Ok(found)) => finish(asked.found(found, response, scope)),
+            Outcome::Pending(file) => StaticFiles::wait(request, file),
+            Outcome::Value(Ok(found)) => finish(request.respond(found, response, scope)),
             Outcome::Value(Err(error)) => {
-                asked.failed(&error);
+                request.record_failure(&error);
                 refuse(error.status(), response)
             }
             Outcome::Lost(lost) => {
@@ -131,21 +131,21 @@ impl<C> Server for StaticFiles<C> {
 }
 
 impl<C> StaticFiles<C> {
-    fn wait(asked: Box<Asked>, file: Opening) -> Next<Self> {
-        Next::go_on(StaticFiles { asked, file, context: PhantomData }).keep_deadline()
+    fn wait(request: Box<PendingRequest>, file: OpenFuture) -> Next<Self> {
+        Next::go_on(StaticFiles { request, file, context: PhantomData }).keep_deadline()
     }
 }
 
-impl Asked {
+impl PendingRequest {
     /// Responds with what was found, and remembers it.
-    fn found<C>(
+    fn respond<C>(
         self,
-        found: Found,
+        found: OpenedPath,
         response: &mut Response<'_>,
         scope: &Scope<'_, C>,
     ) -> Result<(), MessageError> {
-        let Found::File(known) = found else {
-            return responses::redirect(&self.location, response);
+        let OpenedPath::File(known) = found else {
+            return responses::send_redirect(&self.location, response);
         };
         // As of the time of the request: a later change may not be in it.
         self.files.shared.known().insert(self.path.as_bytes(), known.clone(), self.time);
@@ -154,7 +154,7 @@ impl Asked {
 
     /// Forgets a file that does not exist any more. A file that just cannot be opened at the moment
     /// may still be remembered.
-    fn failed(&self, error: &OpenError) {
+    fn record_failure(&self, error: &OpenError) {
         match error {
             OpenError::NotFound | OpenError::Forbidden => {
                 self.files.shared.known().remove(self.path.as_bytes());
@@ -174,7 +174,7 @@ fn open_file<C>(
     shared: &Arc<Shared>,
     path: &FilePath<'_>,
     scope: &Scope<'_, C>,
-) -> Option<Opening> {
+) -> Option<OpenFuture> {
     let index = shared.config.index_name();
     let name = path.file_name(index);
     let is_redirected = !path.is_directory() && index.is_some();
@@ -185,14 +185,14 @@ fn open_file<C>(
         let name = name.ok_or(OpenError::NotFound)?;
         match shared.root.find(&name)? {
             // Without the slash, relative links on its index page would lead elsewhere.
-            Entry::Directory if is_redirected => Ok(Found::Directory),
+            Entry::Directory if is_redirected => Ok(OpenedPath::Directory),
             Entry::Directory => Err(OpenError::NotFound),
             Entry::File(file, metadata) => {
                 let content_type = content_type(&name, shared.config.charset_name());
                 let known = |file, metadata| {
                     let content = Content::from_file(file, &metadata);
                     let content_type = content_type.clone();
-                    Known::new(shared.tag_key, content, &metadata, content_type, wall_time)
+                    KnownVariant::new(shared.tag_key, content, &metadata, content_type, wall_time)
                 };
                 let sibling = |&coding: &Precompressed| {
                     let name = [&name[..], coding.suffix().as_bytes()].concat();
@@ -204,7 +204,7 @@ fn open_file<C>(
                     }
                 };
                 let coded = shared.config.codings().iter().filter_map(sibling).collect();
-                Ok(Found::File(Arc::new(KnownFile::new(known(file, metadata), coded))))
+                Ok(OpenedPath::File(Arc::new(KnownFile::new(known(file, metadata), coded))))
             }
         }
     };
@@ -214,14 +214,14 @@ fn open_file<C>(
 fn send<C>(
     file: &KnownFile,
     conditions: &Conditions<'_>,
-    accepted: Accepted,
+    accepted: AcceptedCodings,
     shared: &Shared,
     response: &mut Response<'_>,
     scope: &Scope<'_, C>,
 ) -> Result<(), MessageError> {
     let now = unix_seconds(scope.wall_time());
     let sent = file.for_client(&accepted);
-    responses::file(sent, conditions, &shared.config, now, || scope.secure_random(), response)
+    responses::send_file(sent, conditions, &shared.config, now, || scope.secure_random(), response)
 }
 
 /// Returns the target with a slash at the end of its path. A path that is served begins with only
@@ -249,7 +249,7 @@ fn refuse<C>(status: Status, response: &mut Response<'_>) -> Next<StaticFiles<C>
 
 impl<C> fmt::Debug for StaticFiles<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StaticFiles").field("path", &self.asked.path).finish_non_exhaustive()
+        f.debug_struct("StaticFiles").field("path", &self.request.path).finish_non_exhaustive()
     }
 }
 
@@ -274,14 +274,14 @@ mod tests {
     }
 
     /// Makes a file known, as if it had been requested.
-    fn know(files: &Files, name: &str) {
+    fn insert_known(files: &Files, name: &str) {
         let Ok(Entry::File(file, metadata)) = files.shared.root.find(name.as_bytes()) else {
             panic!("it is there");
         };
         let content = Content::from_file(file, &metadata);
         let key = files.shared.tag_key;
         let known =
-            Known::new(key, content, &metadata, "text/plain".into(), SystemTime::UNIX_EPOCH);
+            KnownVariant::new(key, content, &metadata, "text/plain".into(), SystemTime::UNIX_EPOCH);
         let known = Arc::new(KnownFile::new(known, Vec::new()));
         files.shared.known().insert(name.as_bytes(), known, Time::ZERO);
     }
@@ -292,7 +292,7 @@ mod tests {
             .renew_after(Duration::from_secs(1000))
             .open()
             .expect("a directory");
-        know(&files, "Cargo.toml");
+        insert_known(&files, "Cargo.toml");
         let seed = HttpSeed::new(files, ServerConfig::new());
         let mut driver = Driver::<Connection<StaticFiles<()>>>::new(seed, ());
         for count in 1..=3 {
@@ -303,22 +303,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_forgotten_and_what_cannot_be_opened_now_is_not() {
+    fn a_missing_file_is_forgotten_but_a_busy_one_is_not() {
         let files = FilesConfig::new(env!("CARGO_MANIFEST_DIR")).open().expect("a directory");
-        know(&files, "Cargo.toml");
-        let asked = Asked {
+        insert_known(&files, "Cargo.toml");
+        let request = PendingRequest {
             files: files.clone(),
             path: FilePath::parse("/Cargo.toml", false).expect("a path"),
             conditions: Conditions::default(),
-            accepted: Accepted::default(),
+            accepted: AcceptedCodings::default(),
             location: String::new(),
             time: Time::ZERO,
         };
         let is_known = || files.shared.known().get(b"Cargo.toml", Time::ZERO).is_some();
-        asked.failed(&OpenError::Busy(std::io::ErrorKind::Other.into()));
-        asked.failed(&OpenError::Failed(std::io::ErrorKind::Other.into()));
+        request.record_failure(&OpenError::Busy(std::io::ErrorKind::Other.into()));
+        request.record_failure(&OpenError::Failed(std::io::ErrorKind::Other.into()));
         assert!(is_known());
-        asked.failed(&OpenError::NotFound);
+        request.record_failure(&OpenError::NotFound);
         assert!(!is_known());
     }
 }

@@ -33,7 +33,7 @@ mod beneath {
     use rustix::io::Errno;
 
     use super::KernelLookup;
-    use crate::files::entry::{Entry, FILE_FLAGS, OpenError, regular};
+    use crate::files::entry::{Entry, FILE_FLAGS, OpenError, require_regular};
 
     impl KernelLookup {
         pub(in crate::files) fn of(
@@ -79,6 +79,6 @@ mod beneath {
         let flags = FILE_FLAGS.difference(OFlags::NOFOLLOW) | last;
         // Opened by name again, with all checks, because a handle of this kind cannot be read from,
         // and the file may have been replaced by now.
-        Ok(regular(openat2(directory, name, flags, Mode::empty(), resolve)?))
+        Ok(require_regular(openat2(directory, name, flags, Mode::empty(), resolve)?))
     }
 }

@@ -10,7 +10,7 @@ use rotor_stream::Block;
 
 use super::conditions::Validators;
 use super::entity_tag::EntityTag;
-use super::precompressed::{Accepted, Precompressed};
+use super::precompressed::{AcceptedCodings, Precompressed};
 use super::tag_key::TagKey;
 use crate::semantics::calendar::unix_seconds;
 use crate::semantics::date::format_date;
@@ -60,27 +60,27 @@ fn read(file: &File, metadata: &Metadata) -> Option<Block> {
 /// A file that can be sent, and its compressed siblings for clients that accept them.
 #[derive(Debug)]
 pub(super) struct KnownFile {
-    plain: Known,
-    coded: Vec<(Precompressed, Known)>,
+    plain: KnownVariant,
+    coded: Vec<(Precompressed, KnownVariant)>,
 }
 
 /// What is sent to one client for a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Representation<'a> {
-    pub(super) known: &'a Known,
+    pub(super) known: &'a KnownVariant,
     pub(super) coding: Option<Precompressed>,
     /// Whether other clients may get another representation.
     pub(super) varies: bool,
 }
 
 impl KnownFile {
-    pub(super) fn new(plain: Known, coded: Vec<(Precompressed, Known)>) -> KnownFile {
+    pub(super) fn new(plain: KnownVariant, coded: Vec<(Precompressed, KnownVariant)>) -> KnownFile {
         KnownFile { plain, coded }
     }
 
     /// Returns what to send to a client that accepts these codings: the plain file if there is no
     /// sibling with any of them.
-    pub(super) fn for_client(&self, accepted: &Accepted) -> Representation<'_> {
+    pub(super) fn for_client(&self, accepted: &AcceptedCodings) -> Representation<'_> {
         let find = |coding| self.coded.iter().find(move |(other, _)| *other == coding);
         let (known, coding) = match accepted.iter().find_map(find) {
             Some((coding, known)) => (known, Some(*coding)),
@@ -92,7 +92,7 @@ impl KnownFile {
 
 /// An open file, and its properties when it was opened.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct KnownVariant {
     pub(super) content: Content,
     pub(super) size: u64,
     pub(super) tag: EntityTag,
@@ -103,7 +103,7 @@ pub(super) struct Known {
     pub(super) content_type: Cow<'static, str>,
 }
 
-impl Known {
+impl KnownVariant {
     /// Collects the properties of a file. `before` is the wall-clock time before the file was
     /// looked at; `key` is the key for its tag.
     pub(super) fn new(
@@ -112,7 +112,7 @@ impl Known {
         metadata: &Metadata,
         content_type: Cow<'static, str>,
         before: SystemTime,
-    ) -> Known {
+    ) -> KnownVariant {
         let size = metadata.len();
         let changed = metadata.modified().ok();
         // By the computer's clock: a file from the future is not settled.
@@ -123,7 +123,7 @@ impl Known {
         let nanos = (metadata.mtime() as u64)
             .wrapping_mul(1_000_000_000)
             .wrapping_add(metadata.mtime_nsec() as u64);
-        Known {
+        KnownVariant {
             content,
             size,
             tag: EntityTag::from_file(key, nanos, size, metadata.ino(), is_settled),
@@ -207,7 +207,7 @@ mod tests {
             let metadata = file.metadata().expect("it is open");
             let content = Content::Held(Vec::new().into());
             let key = TagKey::new([1; 16]);
-            let known = Known::new(key, content, &metadata, "text/plain".into(), at(1_000));
+            let known = KnownVariant::new(key, content, &metadata, "text/plain".into(), at(1_000));
             let validators = known.validators();
             assert_eq!(validators.modified, Some(expected), "{modified:?}");
             assert_eq!(known.modified_text, format_date(expected), "{modified:?}");

@@ -86,7 +86,7 @@ fn find(root: &Path, follow_links: bool, name: &str) -> String {
 }
 
 #[test]
-fn regular_files_are_opened_and_nothing_else() {
+fn only_regular_files_are_opened() {
     let tree = Tree::new();
     for follow_links in [false, true] {
         for (name, expected) in [
@@ -111,7 +111,7 @@ fn regular_files_are_opened_and_nothing_else() {
 }
 
 #[test]
-fn links_are_followed_inside_only_and_only_where_that_is_wanted() {
+fn links_are_followed_only_if_allowed_and_only_inside_the_root() {
     let tree = Tree::new();
     for (name, expected) in [
         ("link", "file: file"),
@@ -142,7 +142,7 @@ fn links_are_followed_inside_only_and_only_where_that_is_wanted() {
 }
 
 #[test]
-fn names_that_lead_out_are_refused_here_too() {
+fn names_that_lead_outside_are_refused() {
     let tree = Tree::new();
     for follow_links in [false, true] {
         for name in ["../outside/secret", "dir/../../outside/secret", ".."] {
@@ -167,7 +167,7 @@ fn a_device_is_not_opened() {
 }
 
 #[test]
-fn what_may_not_be_read_is_forbidden() {
+fn an_unreadable_file_is_forbidden() {
     let tree = Tree::new();
     let file = tree.root().join("dir/file");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).expect("it is ours");
@@ -178,7 +178,7 @@ fn what_may_not_be_read_is_forbidden() {
 }
 
 #[test]
-fn the_root_stays_the_one_that_was_opened() {
+fn a_replaced_root_directory_has_no_effect() {
     let tree = Tree::new();
     let root = Root::open(&tree.root(), false).expect("a directory");
     fs::rename(tree.root(), tree.0.join("moved")).expect("it is ours");
@@ -189,7 +189,7 @@ fn the_root_stays_the_one_that_was_opened() {
 /// Whoever writes into a FIFO would take us for its reader; a driver may do anything.
 #[cfg(target_os = "linux")]
 #[test]
-fn what_is_not_served_is_not_even_opened() {
+fn a_fifo_is_never_opened() {
     use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
     use rustix::fs::{Mode, OFlags};
 

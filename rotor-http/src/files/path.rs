@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_name_nothing_are_refused() {
+    fn invalid_paths_are_refused() {
         for (path, error) in [
             ("", Malformed),
             ("*", Malformed),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_names_are_served_where_that_is_wanted_but_dots_never() {
+    fn hidden_names_are_served_if_allowed_but_dot_components_never() {
         let parse = |path| FilePath::parse(path, true).is_ok();
         assert!(parse("/.hidden") && parse("/a/.b/c") && parse("/..."));
         assert!(!parse("/.") && !parse("/..") && !parse("/a/%2e%2e") && !parse("//"));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_the_status_of_their_fault() {
+    fn path_errors_have_the_matching_status() {
         assert_eq!(
             (Malformed.status(), NotServed.status()),
             (Status::BAD_REQUEST, Status::NOT_FOUND)

@@ -18,7 +18,7 @@ pub enum Precompressed {
 
 /// The codings that a client accepts, in order of preference.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) struct Accepted([Option<Precompressed>; 3]);
+pub(super) struct AcceptedCodings([Option<Precompressed>; 3]);
 
 impl Precompressed {
     /// Returns the name of the coding, as in `Content-Encoding`.
@@ -40,25 +40,29 @@ impl Precompressed {
     }
 }
 
-impl Accepted {
+impl AcceptedCodings {
     /// Reads which of the codings a client accepts. Codings with equal weight stay in the order in
     /// which they are offered.
-    pub(super) fn from_fields(offered: &[Precompressed], fields: Fields<'_>) -> Accepted {
-        Accepted::by_weight(offered, |coding| {
+    pub(super) fn from_fields(offered: &[Precompressed], fields: Fields<'_>) -> AcceptedCodings {
+        AcceptedCodings::by_weight(offered, |coding| {
             coding_weight(fields.get_all("Accept-Encoding"), coding.name())
         })
     }
 
-    fn by_weight(offered: &[Precompressed], weight: impl Fn(Precompressed) -> u16) -> Accepted {
-        let weighed = offered.iter().map(|&coding| (weight(coding), coding));
-        let mut liked: [Option<(u16, Precompressed)>; 3] = [None; 3];
-        for (len, (weight, coding)) in weighed.filter(|(weight, _)| *weight > 0).enumerate() {
+    fn by_weight(
+        offered: &[Precompressed],
+        weight: impl Fn(Precompressed) -> u16,
+    ) -> AcceptedCodings {
+        let weighted = offered.iter().map(|&coding| (weight(coding), coding));
+        let mut preferred: [Option<(u16, Precompressed)>; 3] = [None; 3];
+        for (len, (weight, coding)) in weighted.filter(|(weight, _)| *weight > 0).enumerate() {
             // After all codings with at least the same weight.
-            let place = liked.iter().flatten().take_while(|(other, _)| *other >= weight).count();
-            liked[place..=len].rotate_right(1);
-            liked[place] = Some((weight, coding));
+            let place =
+                preferred.iter().flatten().take_while(|(other, _)| *other >= weight).count();
+            preferred[place..=len].rotate_right(1);
+            preferred[place] = Some((weight, coding));
         }
-        Accepted(liked.map(|it| it.map(|(_, coding)| coding)))
+        AcceptedCodings(preferred.map(|it| it.map(|(_, coding)| coding)))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = Precompressed> {
@@ -72,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_client_likes_comes_first_then_what_is_offered_first() {
+    fn codings_are_ordered_by_client_weight_then_by_offer() {
         const ALL: &[Precompressed] = &[Brotli, Zstd, Gzip];
         let cases: &[(&[Precompressed], &str, &[Precompressed])] = &[
             (ALL, "", &[]),
@@ -87,7 +91,7 @@ mod tests {
             (&[], "*", &[]),
         ];
         for (offered, value, expected) in cases {
-            let accepted = Accepted::by_weight(offered, |coding| {
+            let accepted = AcceptedCodings::by_weight(offered, |coding| {
                 coding_weight([value.as_bytes()].into_iter(), coding.name())
             });
             assert_eq!(accepted.iter().collect::<Vec<_>>(), *expected, "{value:?}");

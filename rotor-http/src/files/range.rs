@@ -45,12 +45,12 @@ impl ByteRange {
 /// A value that is malformed, has another unit, or has too many ranges is ignored, as RFC 9110
 /// §14.2 allows.
 pub(super) fn select(value: &[u8], size: u64) -> Selection {
-    let Some(specs) = specs(value) else { return Selection::Whole };
+    let Some(specs) = range_specs(value) else { return Selection::Whole };
     let mut ranges = Vec::new();
     let mut is_satisfiable = false;
     for (count, spec) in list_elements(specs).filter(|spec| !spec.is_empty()).enumerate() {
         // One malformed range makes the whole field malformed (RFC 9110 §14.2 allows ignoring it).
-        let Some(spec) = Spec::read(spec) else { return Selection::Whole };
+        let Some(spec) = RangeSpec::parse(spec) else { return Selection::Whole };
         // RFC 9110 §17.15: many small ranges cost more than they carry.
         if count >= RANGES_MAX {
             return Selection::Whole;
@@ -70,38 +70,38 @@ pub(super) fn select(value: &[u8], size: u64) -> Selection {
 }
 
 /// Returns the text after `bytes=`. The unit is compared case-insensitively (RFC 9110 §14.1).
-fn specs(value: &[u8]) -> Option<&[u8]> {
+fn range_specs(value: &[u8]) -> Option<&[u8]> {
     let (unit, specs) = value.split_at_checked(6)?;
     unit.eq_ignore_ascii_case(b"bytes=").then_some(specs)
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Spec {
+enum RangeSpec {
     From(u64),
     Between(u64, u64),
     Suffix(u64),
 }
 
-impl Spec {
+impl RangeSpec {
     /// Parses `first-last`, `first-` or `-length`.
-    fn read(spec: &[u8]) -> Option<Spec> {
+    fn parse(spec: &[u8]) -> Option<RangeSpec> {
         let dash = spec.iter().position(|&byte| byte == b'-')?;
         match (&spec[..dash], &spec[dash + 1..]) {
-            (b"", length) => Some(Spec::Suffix(number(length)?)),
-            (first, b"") => Some(Spec::From(number(first)?)),
+            (b"", length) => Some(RangeSpec::Suffix(parse_number(length)?)),
+            (first, b"") => Some(RangeSpec::From(parse_number(first)?)),
             (first, last) => {
-                let (first, last) = (number(first)?, number(last)?);
-                (first <= last).then_some(Spec::Between(first, last))
+                let (first, last) = (parse_number(first)?, parse_number(last)?);
+                (first <= last).then_some(RangeSpec::Between(first, last))
             }
         }
     }
 
     fn is_satisfiable(self, size: u64) -> bool {
         match self {
-            Spec::From(first) | Spec::Between(first, _) => first < size,
+            RangeSpec::From(first) | RangeSpec::Between(first, _) => first < size,
             // RFC 9110 §14.1.2: a suffix is satisfiable if its length is not zero, even for an
             // empty file.
-            Spec::Suffix(length) => length > 0,
+            RangeSpec::Suffix(length) => length > 0,
         }
     }
 
@@ -109,16 +109,16 @@ impl Spec {
         // An empty file has no byte that a range could include.
         let end = size.checked_sub(1)?;
         let (first, last) = match self {
-            Spec::From(first) => (first, end),
-            Spec::Between(first, last) => (first, last.min(end)),
-            Spec::Suffix(length) => (size.saturating_sub(length), end),
+            RangeSpec::From(first) => (first, end),
+            RangeSpec::Between(first, last) => (first, last.min(end)),
+            RangeSpec::Suffix(length) => (size.saturating_sub(length), end),
         };
         (first <= last).then_some(ByteRange { first, last })
     }
 }
 
 /// Parses `1*DIGIT`. A number that is too large becomes the largest number.
-fn number(digits: &[u8]) -> Option<u64> {
+fn parse_number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn one_range_is_cut_to_the_file() {
+    fn one_range_is_clamped_to_the_file() {
         for (value, expected) in [
             ("bytes=0-0", (0, 0)),
             ("bytes=0-99", (0, 99)),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_ignored() {
+    fn a_malformed_range_is_ignored() {
         for value in [
             "",
             "bytes",
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_nothing() {
+    fn ranges_beyond_the_file_are_not_satisfiable() {
         for value in [
             "bytes=100-",
             "bytes=100-200",
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_has_an_end_and_no_beginning() {
+    fn only_a_suffix_range_is_satisfiable_for_an_empty_file() {
         assert_eq!(select(b"bytes=0-", 0), Selection::Nothing);
         assert_eq!(select(b"bytes=0-0", 0), Selection::Nothing);
         assert_eq!(select(b"bytes=-0", 0), Selection::Nothing);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_numbers_do_no_harm() {
+    fn the_largest_numbers_do_not_overflow() {
         assert_eq!(select(b"bytes=-1", u64::MAX), ranges(&[(u64::MAX - 1, u64::MAX - 1)]));
         assert_eq!(select(b"bytes=0-,-1", u64::MAX), ranges(&[(0, u64::MAX - 1)]));
         assert_eq!(
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_that_touch_become_one_where_the_first_stood() {
+    fn touching_ranges_are_merged_at_the_place_of_the_first() {
         for (value, expected) in [
             ("bytes=0-1,4-5", &[(0, 1), (4, 5)][..]),
             ("bytes=4-5,0-1", &[(4, 5), (0, 1)]),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_keeps_every_octet_and_no_octet_twice() {
+    fn merging_keeps_every_byte_exactly_once() {
         // Every set of three ranges in a file of six bytes.
         let all: Vec<ByteRange> = (0..6)
             .flat_map(|first| (first..6).map(move |last| ByteRange { first, last }))
@@ -274,8 +274,8 @@ mod tests {
             all.iter().flat_map(move |b| all.iter().map(move |c| (*a, *b, *c)))
         }) {
             let merged = merge(vec![a, b, c]);
-            for octet in 0..6 {
-                let holds = |range: &ByteRange| (range.first..=range.last).contains(&octet);
+            for byte in 0..6 {
+                let holds = |range: &ByteRange| (range.first..=range.last).contains(&byte);
                 let before = [a, b, c].iter().any(holds);
                 assert_eq!(
                     merged.iter().filter(|range| holds(range)).count(),
@@ -293,16 +293,16 @@ mod tests {
     }
 
     #[test]
-    fn more_than_the_limit_are_ignored() {
-        let ask = |count: u64| {
+    fn more_ranges_than_the_limit_are_ignored() {
+        let select_ranges = |count: u64| {
             let list: Vec<String> = (0..count).map(|at| format!("{}-{}", 2 * at, 2 * at)).collect();
             select(format!("bytes={}", list.join(",")).as_bytes(), 100)
         };
         let count =
             |selection| if let Selection::Ranges(ranges) = selection { ranges.len() } else { 0 };
-        assert_eq!(count(ask(RANGES_MAX as u64 - 1)), RANGES_MAX - 1);
-        assert_eq!(count(ask(RANGES_MAX as u64)), RANGES_MAX);
-        assert_eq!(ask(RANGES_MAX as u64 + 1), Selection::Whole);
+        assert_eq!(count(select_ranges(RANGES_MAX as u64 - 1)), RANGES_MAX - 1);
+        assert_eq!(count(select_ranges(RANGES_MAX as u64)), RANGES_MAX);
+        assert_eq!(select_ranges(RANGES_MAX as u64 + 1), Selection::Whole);
         // Overlapping ranges count, and so do ranges outside the file.
         assert_eq!(
             select(format!("bytes={}", "0-1,".repeat(17)).as_bytes(), 100),

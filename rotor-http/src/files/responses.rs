@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::conditions::{Conditions, Evaluation};
 use super::config::FilesConfig;
-use super::known::{Content, Known, Representation};
+use super::known::{Content, KnownVariant, Representation};
 use super::multipart::Multipart;
 use super::range::{ByteRange, Selection, select};
 use crate::semantics::error::MessageError;
@@ -16,7 +16,7 @@ const METHODS: &str = "GET, HEAD, OPTIONS";
 
 /// Writes the file, a part of it, or a response without it if the conditions say so. `random`
 /// provides the boundary.
-pub(super) fn file(
+pub(super) fn send_file(
     sent: Representation<'_>,
     conditions: &Conditions<'_>,
     config: &FilesConfig,
@@ -30,29 +30,29 @@ pub(super) fn file(
     // compressors copy the date of the file.
     validators.modified_is_strong &= !sent.varies;
     match conditions.evaluate(&validators, now) {
-        Evaluation::NotModified => return not_modified(sent, config, response),
+        Evaluation::NotModified => return send_not_modified(sent, config, response),
         Evaluation::PreconditionFailed => {
             response.status(Status::PRECONDITION_FAILED)?;
-            return page(Status::PRECONDITION_FAILED, response);
+            return send_page(Status::PRECONDITION_FAILED, response);
         }
         Evaluation::Perform => {}
     }
     let selection = conditions.range(&validators, now).map(|range| select(range, known.size));
     match selection.unwrap_or(Selection::Whole) {
-        Selection::Whole => whole(sent, config, response),
-        Selection::Nothing => not_satisfiable(known, response),
+        Selection::Whole => send_whole(sent, config, response),
+        Selection::Nothing => send_not_satisfiable(known, response),
         Selection::Ranges(ranges) => match ranges[..] {
-            [range] => part(sent, range, config, response),
+            [range] => send_part(sent, range, config, response),
             // RFC 9110 §15.3.7.2 does not say where to put the coding of the parts.
-            _ if sent.coding.is_some() => whole(sent, config, response),
+            _ if sent.coding.is_some() => send_whole(sent, config, response),
             // Called only here, so that no secure bytes are generated for requests that need no
             // boundary.
-            _ => parts(sent, &ranges, config, random(), response),
+            _ => send_parts(sent, &ranges, config, random(), response),
         },
     }
 }
 
-fn whole(
+fn send_whole(
     sent: Representation<'_>,
     config: &FilesConfig,
     response: &mut Response<'_>,
@@ -68,7 +68,7 @@ fn whole(
     response.done()
 }
 
-fn part(
+fn send_part(
     sent: Representation<'_>,
     range: ByteRange,
     config: &FilesConfig,
@@ -89,7 +89,7 @@ fn part(
     response.done()
 }
 
-fn parts(
+fn send_parts(
     sent: Representation<'_>,
     ranges: &[ByteRange],
     config: &FilesConfig,
@@ -113,7 +113,7 @@ fn parts(
 }
 
 /// Writes 304 with the fields of the full response that a cache uses (RFC 9110 §15.4.5).
-fn not_modified(
+fn send_not_modified(
     sent: Representation<'_>,
     config: &FilesConfig,
     response: &mut Response<'_>,
@@ -125,10 +125,13 @@ fn not_modified(
     response.done()
 }
 
-fn not_satisfiable(known: &Known, response: &mut Response<'_>) -> Result<(), MessageError> {
+fn send_not_satisfiable(
+    known: &KnownVariant,
+    response: &mut Response<'_>,
+) -> Result<(), MessageError> {
     response.status(Status::RANGE_NOT_SATISFIABLE)?;
     response.add_header("Content-Range", format!("bytes */{}", known.size))?;
-    page(Status::RANGE_NOT_SATISFIABLE, response)
+    send_page(Status::RANGE_NOT_SATISFIABLE, response)
 }
 
 /// Adds the content type and coding.
@@ -160,7 +163,7 @@ fn add_validators(
 /// Writes a part of the file. Small files are shared from memory; the kernel sends the others,
 /// which are never held here.
 fn write_range(
-    known: &Known,
+    known: &KnownVariant,
     offset: u64,
     len: u64,
     response: &mut Response<'_>,
@@ -186,14 +189,17 @@ fn write_range(
 
 /// Redirects from a directory's path without the slash at its end to the path with it. `location`
 /// must not begin with two slashes, which would name another host.
-pub(super) fn redirect(location: &str, response: &mut Response<'_>) -> Result<(), MessageError> {
+pub(super) fn send_redirect(
+    location: &str,
+    response: &mut Response<'_>,
+) -> Result<(), MessageError> {
     response.status(Status::MOVED_PERMANENTLY)?;
     response.add_header("Location", location)?;
-    page(Status::MOVED_PERMANENTLY, response)
+    send_page(Status::MOVED_PERMANENTLY, response)
 }
 
 /// Responds to OPTIONS, for a file or for the server.
-pub(super) fn options(response: &mut Response<'_>) -> Result<(), MessageError> {
+pub(super) fn send_options(response: &mut Response<'_>) -> Result<(), MessageError> {
     response.status(Status::NO_CONTENT)?;
     response.add_header("Allow", METHODS)?;
     response.done_headers()?;
@@ -201,22 +207,22 @@ pub(super) fn options(response: &mut Response<'_>) -> Result<(), MessageError> {
 }
 
 /// Responds to an unsupported method.
-pub(super) fn not_allowed(response: &mut Response<'_>) -> Result<(), MessageError> {
+pub(super) fn send_not_allowed(response: &mut Response<'_>) -> Result<(), MessageError> {
     response.status(Status::METHOD_NOT_ALLOWED)?;
     response.add_header("Allow", METHODS)?;
-    page(Status::METHOD_NOT_ALLOWED, response)
+    send_page(Status::METHOD_NOT_ALLOWED, response)
 }
 
 /// Responds that the server is too busy.
-pub(super) fn busy(response: &mut Response<'_>) -> Result<(), MessageError> {
+pub(super) fn send_busy(response: &mut Response<'_>) -> Result<(), MessageError> {
     response.status(Status::SERVICE_UNAVAILABLE)?;
     response.add_header("Retry-After", "1")?;
-    page(Status::SERVICE_UNAVAILABLE, response)
+    send_page(Status::SERVICE_UNAVAILABLE, response)
 }
 
 /// Writes a line of text as the body, for a response that already has its status and special
 /// fields.
-fn page(status: Status, response: &mut Response<'_>) -> Result<(), MessageError> {
+fn send_page(status: Status, response: &mut Response<'_>) -> Result<(), MessageError> {
     let page = format!("{status}\n");
     response.add_header("Content-Type", "text/plain")?;
     response.add_length(page.len() as u64)?;

@@ -58,7 +58,7 @@ mod tests {
     const REFERENCE: u64 = 0xb8ad_50c6_f649_af94;
 
     #[test]
-    fn a_key_mixes_as_siphash_says_and_will_after_an_update() {
+    fn a_key_hashes_as_siphash_2_4_specifies() {
         let key = TagKey::new(std::array::from_fn(|at| at as u8));
         assert_eq!(
             key.mix([0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908, 0x1716_1514_1312_1110]),
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_has_one_key_and_prints_none() {
+    fn a_process_has_one_key_and_debug_hides_it() {
         let key = TagKey::for_process().expect("the system has random bytes");
         assert_eq!(TagKey::for_process().expect("it has one"), key);
         assert_ne!(key, TagKey::new([0; 16]));

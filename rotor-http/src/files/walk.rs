@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, readlinkat, statat};
 use rustix::io::Errno;
 
-use super::entry::{DIRECTORY_FLAGS, Entry, FILE_FLAGS, OpenError, regular};
+use super::entry::{DIRECTORY_FLAGS, Entry, FILE_FLAGS, OpenError, require_regular};
 
 /// The maximum number of links in one look-up: as many as Linux follows.
 const LINKS_MAX: usize = 40;
@@ -29,36 +29,41 @@ pub(super) fn find(
 ) -> Result<Entry, OpenError> {
     // The directories from the root down to here; and the components that are left, the next one
     // last.
-    let mut way: Vec<OwnedFd> = Vec::new();
-    let mut left: Vec<Vec<u8>> = Vec::new();
-    push_components(&mut left, name)?;
+    let mut directories: Vec<OwnedFd> = Vec::new();
+    let mut remaining: Vec<Vec<u8>> = Vec::new();
+    push_components(&mut remaining, name)?;
     let mut links = 0;
-    while let Some(component) = left.pop() {
-        let here = way.last().map_or(root, AsFd::as_fd);
+    while let Some(component) = remaining.pop() {
+        let directory = directories.last().map_or(root, AsFd::as_fd);
         // Only a link can contain it: `FilePath` refuses it.
         if component == b".." {
             // From the root, it would lead out.
-            way.pop().ok_or(OpenError::NotFound)?;
+            directories.pop().ok_or(OpenError::NotFound)?;
             continue;
         }
         let name = OsStr::from_bytes(&component);
-        let is_last = left.is_empty();
+        let is_last = remaining.is_empty();
         // The type is checked first, because opening a FIFO or a device has side effects.
-        match kind(here, name)? {
+        match file_type(directory, name)? {
             FileType::RegularFile if is_last => {
-                return regular(openat(here, name, FILE_FLAGS, Mode::empty())?);
+                return require_regular(openat(directory, name, FILE_FLAGS, Mode::empty())?);
             }
             FileType::Directory => {
-                way.push(openat(here, name, DIRECTORY_FLAGS | OFlags::NOFOLLOW, Mode::empty())?);
+                directories.push(openat(
+                    directory,
+                    name,
+                    DIRECTORY_FLAGS | OFlags::NOFOLLOW,
+                    Mode::empty(),
+                )?);
             }
             FileType::Symlink if follow_links => {
                 links += 1;
-                let target = readlinkat(here, name, Vec::new())?;
+                let target = readlinkat(directory, name, Vec::new())?;
                 // An absolute link leads out of the root.
                 if links > LINKS_MAX || target.as_bytes().starts_with(b"/") {
                     return Err(OpenError::NotFound);
                 }
-                push_components(&mut left, target.as_bytes())?;
+                push_components(&mut remaining, target.as_bytes())?;
             }
             _ => return Err(OpenError::NotFound),
         }
@@ -67,14 +72,14 @@ pub(super) fn find(
 }
 
 /// Returns the type of a file; a link is not followed.
-fn kind(directory: BorrowedFd<'_>, name: &OsStr) -> Result<FileType, Errno> {
+fn file_type(directory: BorrowedFd<'_>, name: &OsStr) -> Result<FileType, Errno> {
     let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(FileType::from_raw_mode(stat.st_mode))
 }
 
 /// Puts the components of a path before those that are left.
-fn push_components(left: &mut Vec<Vec<u8>>, path: &[u8]) -> Result<(), OpenError> {
+fn push_components(remaining: &mut Vec<Vec<u8>>, path: &[u8]) -> Result<(), OpenError> {
     let components = path.split(|&byte| byte == b'/').rev();
-    left.extend(components.filter(|part| !matches!(*part, b"" | b".")).map(<[u8]>::to_vec));
-    if left.len() > COMPONENTS_MAX { Err(OpenError::NotFound) } else { Ok(()) }
+    remaining.extend(components.filter(|part| !matches!(*part, b"" | b".")).map(<[u8]>::to_vec));
+    if remaining.len() > COMPONENTS_MAX { Err(OpenError::NotFound) } else { Ok(()) }
 }
