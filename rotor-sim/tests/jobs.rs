@@ -115,7 +115,7 @@ fn is_idle(sim: &mut Sim, host: Host<Client>) -> bool {
 }
 
 #[test]
-fn every_job_is_answered_and_what_is_for_one_is_had_by_one() {
+fn every_job_is_answered_and_one_permit_is_never_held_twice() {
     let (done, late) = (Cell::new(0), Cell::new(0));
     Check::new().seeds(40).run(|sim| {
         let shared = Shared { permits: Permits::new(1), seen: Rc::default() };

@@ -79,7 +79,7 @@ fn every_spawn_is_answered_and_every_child_ends() {
 }
 
 #[test]
-fn what_panics_or_crashes_leaves_no_machine_behind() {
+fn panics_and_crashes_leave_no_machine_behind() {
     Check::new().seeds(30).run(|sim| {
         let faults = sim.faults().set(Fault::HandlerPanics, 0.02);
         sim.set_faults(faults);
@@ -99,7 +99,7 @@ fn what_panics_or_crashes_leaves_no_machine_behind() {
 }
 
 #[test]
-fn wake_ups_go_round_a_ring_of_two_loops() {
+fn wakeups_travel_around_a_ring_of_two_loops() {
     Check::new().seeds(30).run(|sim| {
         keep_machines(sim);
         let hosts = [add_host(sim, "even")?, add_host(sim, "odd")?];
@@ -212,7 +212,7 @@ fn every_job_is_answered_once() {
 }
 
 #[test]
-fn every_post_is_run_once_and_what_repeats_goes_on() {
+fn every_post_runs_once_and_repeated_closures_continue() {
     Check::new().seeds(30).run(|sim| {
         keep_machines(sim);
         let host = add_host(sim, "office")?;
@@ -234,7 +234,7 @@ fn every_post_is_run_once_and_what_repeats_goes_on() {
 }
 
 #[test]
-fn a_drain_ends_whatever_goes_on() {
+fn a_drain_ends_whatever_its_machines_do() {
     Check::new().seeds(60).run(|sim| {
         let host = add_host(sim, "all")?;
         for number in 0..12 {
@@ -255,7 +255,7 @@ fn a_drain_ends_whatever_goes_on() {
 }
 
 #[test]
-fn secure_numbers_come_again_with_their_seed_and_are_others_in_each_loop() {
+fn secure_numbers_depend_on_the_seed_and_differ_in_each_loop() {
     let drawn = |seed| {
         let mut sim = Sim::new(seed);
         ["one", "two"].map(|name| {

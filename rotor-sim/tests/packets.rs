@@ -136,7 +136,7 @@ fn a_hundred(sim: &mut Sim) -> Result<Vec<u8>, BoxError> {
 }
 
 #[test]
-fn packets_arrive_once_and_in_order_where_nothing_goes_wrong() -> Result<(), BoxError> {
+fn packets_arrive_once_and_in_order_without_faults() -> Result<(), BoxError> {
     // Latencies differ by more than what is between two of them.
     let network = Network::new().latency(Duration::from_millis(1)..Duration::from_millis(50));
     let mut sim = Sim::new(1);
@@ -146,7 +146,7 @@ fn packets_arrive_once_and_in_order_where_nothing_goes_wrong() -> Result<(), Box
 }
 
 #[test]
-fn each_fault_of_packets_does_what_it_says() -> Result<(), BoxError> {
+fn each_packet_fault_has_its_documented_effect() -> Result<(), BoxError> {
     let came = |fault| {
         let mut sim = Sim::new(2);
         sim.set_faults(Faults::none().set(fault, 0.3));
@@ -180,8 +180,7 @@ fn each_fault_of_packets_does_what_it_says() -> Result<(), BoxError> {
 }
 
 #[test]
-fn what_is_too_long_or_for_nobody_is_lost_and_both_versions_of_ip_are_carried()
--> Result<(), BoxError> {
+fn oversized_and_unroutable_packets_are_lost_and_both_ip_versions_work() -> Result<(), BoxError> {
     let mut sim = Sim::new(3);
     sim.set_network(Network::new().mtu(600));
     let (left, back, to_send) = host(&mut sim, "left")?;
@@ -206,8 +205,7 @@ fn what_is_too_long_or_for_nobody_is_lost_and_both_versions_of_ip_are_carried()
 }
 
 #[test]
-fn a_narrow_wire_takes_its_time_and_keeps_no_more_than_two_seconds_of_packets()
--> Result<(), BoxError> {
+fn a_slow_link_delays_packets_and_queues_at_most_two_seconds_of_them() -> Result<(), BoxError> {
     let mut sim = Sim::new(4);
     let latency = Duration::from_micros(100)..Duration::from_micros(101);
     sim.set_network(Network::new().bandwidth(1_000).latency(latency));
@@ -228,7 +226,7 @@ fn a_narrow_wire_takes_its_time_and_keeps_no_more_than_two_seconds_of_packets()
 }
 
 #[test]
-fn nothing_reaches_a_host_that_is_cut_off_or_down() -> Result<(), BoxError> {
+fn no_packet_reaches_a_partitioned_or_crashed_host() -> Result<(), BoxError> {
     let mut sim = Sim::new(5);
     let (left, _, to_send) = host(&mut sim, "left")?;
     let (right, came, _) = host(&mut sim, "right")?;
@@ -252,7 +250,7 @@ fn nothing_reaches_a_host_that_is_cut_off_or_down() -> Result<(), BoxError> {
 }
 
 #[test]
-fn a_run_of_packets_is_a_function_of_its_seed_and_every_byte_counts() {
+fn a_run_of_packets_depends_on_its_seed_and_on_every_byte() {
     Check::new().seeds(10).twice().run(|sim| a_hundred(sim).map(drop));
     let hash = |last| {
         let mut sim = Sim::new(1);

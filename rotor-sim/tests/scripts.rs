@@ -10,7 +10,7 @@ use rotor_sim::{Failure, Fault, Faults, Script, ScriptClient, Sim};
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn an_attempt_that_hears_nothing_at_all_ends_with_its_patience() -> Result<(), Failure> {
+fn an_unanswered_attempt_ends_when_its_patience_expires() -> Result<(), Failure> {
     for attempts in 1..=3 {
         let mut sim = Sim::new(1);
         let host =
@@ -37,7 +37,7 @@ fn an_attempt_that_hears_nothing_at_all_ends_with_its_patience() -> Result<(), F
 const MANY: usize = 20;
 
 #[test]
-fn a_host_of_clients_is_spared_what_the_tested_ones_are_not() -> Result<(), Failure> {
+fn a_host_of_clients_is_exempt_from_faults() -> Result<(), Failure> {
     let faults = Faults::none().set(Fault::SmallSlab, 1.0).set(Fault::Crash, 1.0);
     let nobody: SocketAddr = "10.9.9.9:80".parse().expect("an address");
     for seed in 0..5 {
@@ -63,7 +63,7 @@ fn a_host_of_clients_is_spared_what_the_tested_ones_are_not() -> Result<(), Fail
 }
 
 #[test]
-fn what_is_waited_for_in_a_standstill_is_told_from_what_takes_too_long() -> Result<(), Failure> {
+fn a_standstill_is_distinguished_from_a_slow_run() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     let nobody: SocketAddr = "10.9.9.9:80".parse().expect("an address");
     let clients = sim.host_of_clients::<SimTcpStream>("clients")?;

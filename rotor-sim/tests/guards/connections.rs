@@ -27,7 +27,7 @@ impl Machine for Told {
 }
 
 #[test]
-fn an_attempt_to_connect_that_fails_without_a_reason_is_seen() -> Result<(), Failure> {
+fn an_unexplained_connect_failure_is_detected() -> Result<(), Failure> {
     for (kind, is_seen) in
         [(io::ErrorKind::ConnectionRefused, false), (io::ErrorKind::NotConnected, true)]
     {
@@ -71,7 +71,7 @@ impl Machine for Careless {
 }
 
 #[test]
-fn a_drain_that_throws_away_what_had_arrived_is_seen() -> Result<(), Failure> {
+fn a_drain_that_discards_received_data_is_detected() -> Result<(), Failure> {
     let cases = [
         (false, false, Some("1 connections were never accepted")),
         (true, false, Some("6 bytes of connection 1 were never read")),
@@ -168,7 +168,7 @@ fn call(
 }
 
 #[test]
-fn a_connection_that_waits_while_others_are_accepted_is_seen() -> Result<(), Failure> {
+fn a_connection_passed_over_too_often_is_detected() -> Result<(), Failure> {
     for (most, is_too_few) in [(5, false), (4, true)] {
         let mut sim = Sim::new(1);
         let server = partial(&mut sim, true, most)?;
@@ -184,7 +184,7 @@ fn a_connection_that_waits_while_others_are_accepted_is_seen() -> Result<(), Fai
 }
 
 #[test]
-fn a_loop_that_hears_of_a_connection_by_a_spurious_edge_has_heard_of_it() -> Result<(), Failure> {
+fn a_spurious_edge_starts_the_wait_of_a_connection() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     let way = Duration::from_micros(100);
     sim.set_network(Network::new().latency(way..way));
@@ -201,7 +201,7 @@ fn a_loop_that_hears_of_a_connection_by_a_spurious_edge_has_heard_of_it() -> Res
 }
 
 #[test]
-fn a_connection_waits_from_when_the_loop_has_heard_of_it() -> Result<(), Failure> {
+fn the_wait_of_a_connection_starts_when_its_edge_is_delivered() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     let way = Duration::from_micros(100);
     sim.set_network(Network::new().latency(way..way));

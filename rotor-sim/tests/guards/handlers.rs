@@ -50,14 +50,14 @@ impl Machine for Spawns {
 }
 
 #[test]
-fn an_early_timeout_is_seen() -> Result<(), Failure> {
+fn an_early_timeout_is_detected() -> Result<(), Failure> {
     let failure = driven(|machine, scope| drop(machine.handle(Event::Timeout, scope)))?;
     assert_eq!(failure.property(), NO_DEADLINE_EARLY);
     Ok(())
 }
 
 #[test]
-fn a_spawn_that_is_not_answered_next_is_seen() -> Result<(), Failure> {
+fn a_spawn_without_an_immediate_result_is_detected() -> Result<(), Failure> {
     let failure = driven(|machine, scope| {
         let (machine, ()) = machine.handle(Event::Ready(EventSet::EMPTY), scope).expect_spawn();
         drop(machine.handle(Event::Wakeup, scope));
@@ -69,7 +69,7 @@ fn a_spawn_that_is_not_answered_next_is_seen() -> Result<(), Failure> {
 }
 
 #[test]
-fn a_second_draining_is_seen() -> Result<(), Failure> {
+fn a_second_drain_notification_is_detected() -> Result<(), Failure> {
     // Only while its loop drains is the second one a mistake; so this one is driven by a machine of
     // a draining loop.
     struct Twice(Option<Watched<Spawns>>);

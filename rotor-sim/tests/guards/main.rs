@@ -72,7 +72,7 @@ fn failure(result: Result<(), Failure>) -> Failure {
 }
 
 #[test]
-fn a_loop_that_gets_nowhere_is_busy() -> Result<(), Failure> {
+fn a_busy_loop_without_progress_is_detected() -> Result<(), Failure> {
     for wrong in [|| Wrong::WakesItself, || Wrong::AsksAgain] {
         let (mut sim, _) = with_machine(wrong)?;
         let failure = failure(sim.run_for(Duration::from_secs(1)));
@@ -83,7 +83,7 @@ fn a_loop_that_gets_nowhere_is_busy() -> Result<(), Failure> {
 }
 
 #[test]
-fn a_turn_that_does_more_than_it_may_is_seen() -> Result<(), Failure> {
+fn a_turn_that_exceeds_its_work_bounds_is_detected() -> Result<(), Failure> {
     // In its first turn it has been woken as well.
     let bounds = [
         (WorkBounds::new().timeouts_per_turn(1).calls_per_turn(2), false),
@@ -103,7 +103,7 @@ fn a_turn_that_does_more_than_it_may_is_seen() -> Result<(), Failure> {
 }
 
 #[test]
-fn a_run_that_never_ends_is_stopped_and_says_what_was_running() -> Result<(), Failure> {
+fn an_endless_run_is_stopped_and_reports_what_was_running() -> Result<(), Failure> {
     let (mut sim, _) = with_machine(|| Wrong::Ticks)?;
     sim.set_steps_max(500);
     let failure = failure(sim.run_for(Duration::from_secs(3600)));
@@ -116,7 +116,7 @@ fn a_run_that_never_ends_is_stopped_and_says_what_was_running() -> Result<(), Fa
 }
 
 #[test]
-fn a_run_stops_where_it_is_asked_to() -> Result<(), Failure> {
+fn a_run_stops_at_the_requested_step() -> Result<(), Failure> {
     let (mut sim, _) = with_machine(|| Wrong::Ticks)?;
     sim.until(20);
     let failure = failure(sim.run_for(Duration::from_secs(3600)));
@@ -129,7 +129,7 @@ fn a_run_stops_where_it_is_asked_to() -> Result<(), Failure> {
 }
 
 #[test]
-fn what_does_not_come_in_time_is_not_answered() -> Result<(), Failure> {
+fn a_condition_not_met_in_time_fails_the_run() -> Result<(), Failure> {
     let (mut sim, _) = with_machine(|| Wrong::Stays)?;
     let failure = failure(sim.run_until(Duration::from_secs(5), |_| false));
     assert_eq!(failure.property(), ANSWERED);
@@ -137,8 +137,7 @@ fn what_does_not_come_in_time_is_not_answered() -> Result<(), Failure> {
 }
 
 #[test]
-fn a_machine_that_stays_is_dropped_by_a_drain_and_a_host_that_never_ends_is_seen()
--> Result<(), Failure> {
+fn a_machine_that_outlives_a_drain_is_detected() -> Result<(), Failure> {
     let (mut sim, host) = with_machine(|| Wrong::Stays)?;
     let exit = sim.drain(host, Duration::from_secs(5))?;
     assert_eq!(exit, rotor_core::Exit::Drained { dropped: 1 });
@@ -168,7 +167,7 @@ fn hide_one(sim: &mut Sim, host: Host<Watched<Wrong>>) {
 }
 
 #[test]
-fn a_machine_outside_of_the_slab_is_lost() -> Result<(), Failure> {
+fn a_machine_outside_of_the_slab_is_reported_as_lost() -> Result<(), Failure> {
     let (mut sim, host) = with_machine(|| Wrong::Ticks)?;
     hide_one(&mut sim, host);
     let failure = failure(sim.run_for(Duration::from_secs(1)));
@@ -177,7 +176,7 @@ fn a_machine_outside_of_the_slab_is_lost() -> Result<(), Failure> {
 }
 
 #[test]
-fn a_property_of_a_users_own_is_looked_at_after_each_turn() -> Result<(), Failure> {
+fn a_custom_property_is_checked_after_each_turn() -> Result<(), Failure> {
     let (mut sim, host) = with_machine(|| Wrong::Ticks)?;
     sim.always("few time-outs", move |sim| {
         let timeouts = sim.stats(host).map_or(0, |stats| stats.timeouts);
@@ -189,7 +188,7 @@ fn a_property_of_a_users_own_is_looked_at_after_each_turn() -> Result<(), Failur
 }
 
 #[test]
-fn a_host_that_cannot_start_says_why() {
+fn a_host_that_cannot_start_reports_why() {
     let mut sim = Sim::new(1);
     let started = sim.host::<Watched<Wrong>, _>("host", |_| Err("no disk".into()));
     let failure = started.expect_err("it does not start");

@@ -9,7 +9,7 @@ use rotor_sim::{Busy, Check, Failure, Fault, Faults, Sim};
 use crate::{Wrong, with_machine};
 
 #[test]
-fn a_failing_seed_is_reported_with_what_it_takes_to_see_it_again() {
+fn a_failing_seed_is_reported_with_the_command_to_reproduce_it() {
     let scenario = |sim: &mut Sim| -> Result<(), BoxError> {
         sim.run_for(Duration::from_secs(1))?;
         if sim.seed() == 3 { Err("three is not liked".into()) } else { Ok(()) }
@@ -29,7 +29,7 @@ fn a_failing_seed_is_reported_with_what_it_takes_to_see_it_again() {
 }
 
 #[test]
-fn two_runs_of_a_seed_that_differ_are_seen() {
+fn differing_runs_of_a_seed_are_detected() {
     let runs = std::cell::Cell::new(0);
     let scenario = |sim: &mut Sim| -> Result<(), BoxError> {
         runs.set(runs.get() + 1);
@@ -42,7 +42,7 @@ fn two_runs_of_a_seed_that_differ_are_seen() {
 }
 
 #[test]
-fn a_panic_of_the_simulation_costs_its_machine_and_nothing_else() -> Result<(), Failure> {
+fn an_injected_panic_ends_only_its_machine() -> Result<(), Failure> {
     let (mut sim, host) = with_machine(|| Wrong::Ticks)?;
     sim.set_faults(Faults::none().set(Fault::HandlerPanics, 1.0));
     sim.run_for(Duration::from_secs(1))?;
@@ -62,7 +62,7 @@ impl Machine for Client {
 }
 
 #[test]
-fn a_run_whose_faults_strike_only_while_nobody_waits_fails() {
+fn a_run_whose_faults_strike_only_idle_clients_fails() {
     if std::env::var_os("ROTOR_SIM_SEED").is_some() {
         return; // one seed that somebody chose says nothing about a run
     }

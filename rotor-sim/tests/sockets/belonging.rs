@@ -54,8 +54,7 @@ fn paths_name_sockets_of_one_host() -> Result<(), Failure> {
 }
 
 #[test]
-fn a_socket_on_a_loop_that_cannot_serve_it_is_unsupported_and_both_are_named() -> Result<(), Failure>
-{
+fn a_socket_on_an_unsuitable_loop_is_unsupported_and_both_are_named() -> Result<(), Failure> {
     let address: SocketAddr = "127.0.0.1:0".parse().expect("an address");
     let mut creator: Loop<Machine<()>> = Loop::new(&Config::new()).expect("a loop");
     let added = creator.add_machine_with(|scope| {

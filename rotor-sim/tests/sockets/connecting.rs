@@ -14,7 +14,7 @@ use rotor_sim::{Crash, Failure, Fault, Faults, Host, Network, Sim};
 use crate::{EarlyScope, Held, MS, Machine, driver::Holder, edges, hold, kind, of};
 
 #[test]
-fn nobody_listening_refuses_and_nobody_at_all_times_out() -> Result<(), Failure> {
+fn a_closed_port_refuses_and_a_missing_host_times_out() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     for (target, after, kind) in [
         ("10.0.0.1:9", Duration::from_millis(5), ErrorKind::ConnectionRefused),
@@ -59,8 +59,7 @@ fn a_full_backlog_keeps_connections_out_until_one_is_accepted() -> Result<(), Fa
 /// Linux takes a descriptor before it looks at the queue (accept(2)), and reports whoever comes
 /// next.
 #[test]
-fn without_descriptors_an_empty_queue_is_no_different_and_the_next_connection_is_told_of()
--> Result<(), Failure> {
+fn an_accept_without_descriptors_still_arms_the_next_edge() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     let address: SocketAddr = "10.0.0.1:80".parse().expect("an address");
     let (server, listener) = hold(&mut sim, "server", move |scope| {
@@ -88,8 +87,7 @@ fn without_descriptors_an_empty_queue_is_no_different_and_the_next_connection_is
 }
 
 #[test]
-fn who_gives_up_an_attempt_that_has_reached_the_server_resets_what_it_left_there()
--> Result<(), Failure> {
+fn an_abandoned_attempt_resets_the_connection_it_left_at_the_server() -> Result<(), Failure> {
     for way in [MS..MS, 300 * MS..300 * MS] {
         let mut sim = Sim::new(1);
         sim.set_network(Network::new().latency(way.clone()));
@@ -132,7 +130,7 @@ fn connecting(
 }
 
 #[test]
-fn nobody_hears_of_a_host_without_power_not_even_who_waits_to_be_accepted() -> Result<(), Failure> {
+fn a_power_failure_goes_unnoticed_even_by_unaccepted_connections() -> Result<(), Failure> {
     for (how, is_told) in [(Crash::Process, true), (Crash::Power, false)] {
         let mut sim = Sim::new(1);
         let (server, listener, _, client) = connecting(&mut sim, MS)?;
@@ -165,7 +163,7 @@ fn nobody_hears_of_a_host_without_power_not_even_who_waits_to_be_accepted() -> R
 }
 
 #[test]
-fn that_nobody_accepts_any_more_is_heard_when_the_way_is_free() -> Result<(), Failure> {
+fn a_closed_listener_is_noticed_when_the_partition_ends() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     let (server, listener, client_host, client) = connecting(&mut sim, MS)?;
     sim.run_for(10 * MS)?;
@@ -181,7 +179,7 @@ fn that_nobody_accepts_any_more_is_heard_when_the_way_is_free() -> Result<(), Fa
 }
 
 #[test]
-fn nothing_comes_to_who_is_not_connected_yet() -> Result<(), Failure> {
+fn no_data_arrives_before_the_connection_is_established() -> Result<(), Failure> {
     for seed in 0..20 {
         let mut sim = Sim::new(seed);
         let (_, listener, client_host, client) = connecting(&mut sim, MS)?;
@@ -210,7 +208,7 @@ fn nothing_comes_to_who_is_not_connected_yet() -> Result<(), Failure> {
 }
 
 #[test]
-fn an_attempt_whose_answer_is_lost_times_out_too() -> Result<(), Failure> {
+fn an_attempt_whose_answer_is_lost_times_out() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     let (server, listener, client_host, client) = connecting(&mut sim, 100 * MS)?;
     // The request has come, and the answer is on its way.

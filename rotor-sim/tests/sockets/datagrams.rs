@@ -13,7 +13,7 @@ use rotor_sim::{Failure, Fault, Faults, Host, Sim};
 use crate::{EarlyScope, Held, MS, Machine, driver::Holder, edges, hold, kind};
 
 #[test]
-fn datagrams_are_lost_doubled_and_overtaken_as_the_faults_say() -> Result<(), Failure> {
+fn datagrams_are_lost_and_duplicated_according_to_the_faults() -> Result<(), Failure> {
     for (fault, expected) in
         [(None, 20), (Some(Fault::DatagramLost), 0), (Some(Fault::DatagramTwice), 40)]
     {
@@ -49,8 +49,7 @@ fn datagrams_are_lost_doubled_and_overtaken_as_the_faults_say() -> Result<(), Fa
 }
 
 #[test]
-fn a_datagram_socket_that_is_tied_to_a_peer_hears_of_it_and_of_nobody_else() -> Result<(), Failure>
-{
+fn a_connected_datagram_socket_receives_from_its_peer_only() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     let bind = |port: u16| {
         move |scope: &EarlyScope<'_>| {
@@ -106,7 +105,7 @@ fn a_datagram_socket_that_is_tied_to_a_peer_hears_of_it_and_of_nobody_else() -> 
 }
 
 #[test]
-fn a_port_that_is_bound_is_not_given_out_again_when_all_others_have_been() -> Result<(), Failure> {
+fn a_bound_port_is_not_assigned_again_after_a_wraparound() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     let bind = |scope: &EarlyScope<'_>| {
         let any = SocketAddr::from(([0, 0, 0, 0], 0));
@@ -154,7 +153,7 @@ fn two_at_paths(sim: &mut Sim) -> Result<(UnixHost, [Held<SimUnixDatagram>; 2]),
 }
 
 #[test]
-fn datagrams_of_a_path_come_once_and_in_order_whatever_the_faults() -> Result<(), Failure> {
+fn datagrams_to_a_path_arrive_once_and_in_order_despite_faults() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     let (host, [one, two]) = two_at_paths(&mut sim)?;
     let faults = [Fault::DatagramLost, Fault::DatagramTwice, Fault::DatagramLate];
@@ -178,7 +177,7 @@ fn datagrams_of_a_path_come_once_and_in_order_whatever_the_faults() -> Result<()
 }
 
 #[test]
-fn a_datagram_for_nobody_at_a_path_is_an_error_of_whoever_sends_it() -> Result<(), Failure> {
+fn a_datagram_to_an_unbound_path_is_an_error_of_the_sender() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     let (host, [one, two]) = two_at_paths(&mut sim)?;
     let third = bind_path(&mut sim, host, "/c");
@@ -197,8 +196,7 @@ fn a_datagram_for_nobody_at_a_path_is_an_error_of_whoever_sends_it() -> Result<(
 }
 
 #[test]
-fn who_is_tied_to_a_path_hears_that_its_peer_is_gone_also_where_another_has_the_path()
--> Result<(), Failure> {
+fn a_socket_connected_to_a_path_notices_its_lost_peer_after_a_rebind() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     let (host, [one, two]) = two_at_paths(&mut sim)?;
     let (a, b) = (PathBuf::from("/a"), PathBuf::from("/b"));
@@ -222,7 +220,7 @@ fn who_is_tied_to_a_path_hears_that_its_peer_is_gone_also_where_another_has_the_
 }
 
 #[test]
-fn who_finds_no_room_at_a_path_is_told_of_some() -> Result<(), Failure> {
+fn a_sender_to_a_full_path_gets_an_edge_when_there_is_room() -> Result<(), Failure> {
     for is_dropped in [false, true] {
         let mut sim = Sim::new(1);
         let (host, [one, two]) = two_at_paths(&mut sim)?;
@@ -254,7 +252,7 @@ fn who_finds_no_room_at_a_path_is_told_of_some() -> Result<(), Failure> {
 }
 
 #[test]
-fn who_finds_no_room_at_several_paths_is_told_of_each() -> Result<(), Failure> {
+fn a_sender_to_several_full_paths_gets_an_edge_for_each() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     let (host, [one, two]) = two_at_paths(&mut sim)?;
     let third = bind_path(&mut sim, host, "/c");

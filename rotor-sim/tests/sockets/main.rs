@@ -113,7 +113,7 @@ fn bytes_arrive_after_the_latency_and_an_edge_with_them() -> Result<(), Failure>
 }
 
 #[test]
-fn a_window_holds_the_writer_up_until_the_reader_has_read() -> Result<(), Failure> {
+fn a_full_window_blocks_the_writer_until_the_reader_has_read() -> Result<(), Failure> {
     let mut pair = pair(Network::new().window(10))?;
     assert_eq!(pair.client(|client| client.write(&[1; 25])).expect("there is room"), 10);
     assert_eq!(kind(pair.client(|client| client.write(&[1]))), ErrorKind::WouldBlock);
@@ -127,7 +127,7 @@ fn a_window_holds_the_writer_up_until_the_reader_has_read() -> Result<(), Failur
 }
 
 #[test]
-fn a_narrow_wire_spreads_bytes_over_time() -> Result<(), Failure> {
+fn a_limited_bandwidth_spreads_bytes_over_time() -> Result<(), Failure> {
     let mut pair = pair(Network::new().bandwidth(1_000))?;
     for _ in 0..4 {
         assert_eq!(pair.client(|client| client.write(&[1; 500])).expect("there is room"), 500);
@@ -141,7 +141,7 @@ fn a_narrow_wire_spreads_bytes_over_time() -> Result<(), Failure> {
 }
 
 #[test]
-fn half_a_close_lets_the_other_half_go_on() -> Result<(), Failure> {
+fn a_half_close_leaves_the_other_direction_open() -> Result<(), Failure> {
     let mut pair = pair(Network::new())?;
     pair.client(|client| {
         client.write_all(b"last words").expect("there is room");
@@ -159,8 +159,7 @@ fn half_a_close_lets_the_other_half_go_on() -> Result<(), Failure> {
 }
 
 #[test]
-fn what_was_written_before_a_close_arrives_and_what_comes_after_is_answered_with_a_reset()
--> Result<(), Failure> {
+fn bytes_before_a_close_arrive_and_later_ones_are_answered_with_a_reset() -> Result<(), Failure> {
     let mut pair = pair(Network::new())?;
     pair.server.write_all(b"bye").expect("there is room");
     drop(pair.server);
@@ -194,7 +193,7 @@ fn a_close_with_unread_bytes_resets() -> Result<(), Failure> {
 }
 
 #[test]
-fn a_partition_holds_bytes_back_and_a_heal_lets_them_go() -> Result<(), Failure> {
+fn a_partition_holds_bytes_back_until_it_is_healed() -> Result<(), Failure> {
     let mut pair = pair(Network::new())?;
     pair.sim.partition(pair.client_host, pair.server_host);
     pair.client(|client| client.write(b"held")).expect("there is room");
@@ -207,7 +206,7 @@ fn a_partition_holds_bytes_back_and_a_heal_lets_them_go() -> Result<(), Failure>
 }
 
 #[test]
-fn that_there_is_room_is_not_heard_through_a_partition() -> Result<(), Failure> {
+fn window_updates_do_not_pass_a_partition() -> Result<(), Failure> {
     let mut pair = pair(Network::new().window(10))?;
     assert_eq!(pair.client(|client| client.write(&[1; 25])).expect("there is room"), 10);
     assert_eq!(kind(pair.client(|client| client.write(&[1]))), ErrorKind::WouldBlock);
@@ -229,7 +228,7 @@ fn that_there_is_room_is_not_heard_through_a_partition() -> Result<(), Failure> 
 }
 
 #[test]
-fn chaos_ends_no_partition_that_a_test_has_made() -> Result<(), Failure> {
+fn chaos_does_not_end_a_partition_made_by_the_test() -> Result<(), Failure> {
     let mut pair = pair(Network::new())?;
     // It cuts the same two off, again and again, each time for up to 5 s; before and behind the test.
     pair.sim.set_faults(Faults::none().set(Fault::Partition, 1.0));
@@ -250,7 +249,7 @@ fn chaos_ends_no_partition_that_a_test_has_made() -> Result<(), Failure> {
 }
 
 #[test]
-fn chaos_starts_no_host_that_a_test_has_taken_down() -> Result<(), Failure> {
+fn chaos_does_not_restart_a_host_crashed_by_the_test() -> Result<(), Failure> {
     for seed in 0..20 {
         let mut sim = Sim::new(seed);
         let host = sim.host("host", |boot| {
@@ -273,8 +272,7 @@ fn chaos_starts_no_host_that_a_test_has_taken_down() -> Result<(), Failure> {
 }
 
 #[test]
-fn a_crash_of_the_process_ends_connections_and_one_of_the_power_is_not_heard_of()
--> Result<(), Failure> {
+fn a_process_crash_ends_connections_and_a_power_failure_is_silent() -> Result<(), Failure> {
     for (how, seen_at_once) in [(Crash::Process, true), (Crash::Power, false)] {
         let mut pair = pair(Network::new())?;
         // The server's end is the test's own; a machine that would hold it is the client's.
@@ -340,7 +338,7 @@ fn a_file_is_sent_as_far_as_there_is_room_in_one_call() -> Result<(), Failure> {
 /// A short read is asked for no `WouldBlock`, so an edge follows it without one, and the end is
 /// told of whenever it comes.
 #[test]
-fn a_socket_whose_short_reads_drain_hears_of_what_comes_behind_one() -> Result<(), Failure> {
+fn a_socket_whose_short_reads_drain_gets_an_edge_after_one() -> Result<(), Failure> {
     let mut pair = pair(Network::new().draining(1.0))?;
     pair.sim.set_faults(Faults::none().set(Fault::UnarmedEdgeLost, 1.0).set(Fault::ShortRead, 1.0));
     assert!(pair.server.short_read_drains() && pair.client(|client| client.short_read_drains()));
@@ -366,8 +364,7 @@ fn a_socket_whose_short_reads_drain_hears_of_what_comes_behind_one() -> Result<(
 }
 
 #[test]
-fn a_socket_whose_short_reads_do_not_drain_says_so_and_hears_of_nothing_before_it_would_block()
--> Result<(), Failure> {
+fn a_socket_whose_short_reads_do_not_drain_gets_no_edge_after_one() -> Result<(), Failure> {
     let mut pair = pair(Network::new())?;
     pair.sim.set_faults(Faults::none().set(Fault::UnarmedEdgeLost, 1.0));
     assert!(!pair.client(|client| client.short_read_drains()));
@@ -381,7 +378,7 @@ fn a_socket_whose_short_reads_do_not_drain_says_so_and_hears_of_nothing_before_i
 }
 
 #[test]
-fn an_edge_that_nothing_caused_may_say_anything() -> Result<(), Failure> {
+fn a_spurious_edge_may_carry_any_event() -> Result<(), Failure> {
     let mut pair = pair(Network::new())?;
     pair.sim.set_faults(Faults::none().set(Fault::SpuriousEdge, 1.0));
     pair.sim.run_for(Duration::from_secs(60))?;

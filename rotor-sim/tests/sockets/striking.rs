@@ -53,8 +53,7 @@ fn longest_pause(fault: Fault, rate: f64, time: Duration) -> Result<Duration, Fa
 }
 
 #[test]
-fn a_host_that_stands_still_calls_nobody_for_a_while_and_one_that_is_slow_is_late()
--> Result<(), Failure> {
+fn a_stalled_host_pauses_and_a_slow_turn_delays_its_calls() -> Result<(), Failure> {
     let minute = Duration::from_secs(60);
     let none = longest_pause(Fault::WallStep, 1.0, minute)?;
     assert!(none <= 12 * MS, "{none:?}");
@@ -67,16 +66,14 @@ fn a_host_that_stands_still_calls_nobody_for_a_while_and_one_that_is_slow_is_lat
 }
 
 #[test]
-fn the_clock_jumps_by_up_to_a_minute_and_what_was_due_meanwhile_comes_behind_it()
--> Result<(), Failure> {
+fn the_clock_jumps_by_up_to_a_minute_and_due_calls_follow() -> Result<(), Failure> {
     let longest = longest_pause(Fault::ClockJump, 1.0, Duration::from_secs(600))?;
     assert!((Duration::from_secs(10)..Duration::from_secs(61)).contains(&longest), "{longest:?}");
     Ok(())
 }
 
 #[test]
-fn the_wall_clock_steps_either_way_by_up_to_an_hour_and_loop_time_does_not() -> Result<(), Failure>
-{
+fn the_wall_clock_steps_by_up_to_an_hour_and_loop_time_does_not() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     let host = ticking(&mut sim)?;
     sim.set_faults(only(Fault::WallStep));
@@ -108,7 +105,7 @@ fn the_wall_clock_steps_either_way_by_up_to_an_hour_and_loop_time_does_not() -> 
 }
 
 #[test]
-fn a_wait_that_a_signal_interrupts_keeps_its_edges_for_the_next_one() -> Result<(), Failure> {
+fn an_interrupted_wait_keeps_its_edges_for_the_next_one() -> Result<(), Failure> {
     let mut pair = pair(Network::new())?;
     pair.sim.set_faults(Faults::none().set(Fault::WaitInterrupted, 0.7));
     for _ in 0..50 {
@@ -138,7 +135,7 @@ fn arrivals(pair: &mut Pair) -> Result<Vec<u32>, Failure> {
 }
 
 #[test]
-fn a_spike_of_the_latency_is_up_to_a_hundred_times_as_long() -> Result<(), Failure> {
+fn a_latency_spike_is_up_to_a_hundred_times_as_long() -> Result<(), Failure> {
     let mut pair = pair(Network::new().latency(MS..MS))?;
     assert!(arrivals(&mut pair)?.into_iter().all(|after| after <= 2));
     pair.sim.set_faults(only(Fault::LatencySpike));
@@ -149,7 +146,7 @@ fn a_spike_of_the_latency_is_up_to_a_hundred_times_as_long() -> Result<(), Failu
 }
 
 #[test]
-fn a_late_edge_comes_up_to_20_ms_after_what_it_tells_of() -> Result<(), Failure> {
+fn a_late_edge_comes_up_to_20_ms_after_its_cause() -> Result<(), Failure> {
     let mut pair = pair(Network::new().latency(MS..MS))?;
     pair.sim.set_faults(only(Fault::LateEdge));
     let mut waits = Vec::new();
@@ -170,7 +167,7 @@ fn a_late_edge_comes_up_to_20_ms_after_what_it_tells_of() -> Result<(), Failure>
 }
 
 #[test]
-fn a_reset_takes_away_what_had_arrived_where_the_dice_say_so() -> Result<(), Failure> {
+fn a_reset_discards_received_bytes_if_the_fault_strikes() -> Result<(), Failure> {
     for (faults, is_kept) in [(Faults::none(), true), (only(Fault::ResetDropsInput), false)] {
         let mut pair = pair(Network::new())?;
         pair.sim.set_faults(faults);
@@ -208,8 +205,7 @@ fn a_slow_reader_has_room_for_few_bytes() -> Result<(), Failure> {
 }
 
 #[test]
-fn an_attempt_that_hangs_is_answered_by_nobody_and_one_that_is_refused_fails_at_once()
--> Result<(), Failure> {
+fn a_hanging_attempt_times_out_and_a_refused_one_fails_at_once() -> Result<(), Failure> {
     for (fault, at_first, at_last) in [
         (Fault::ConnectHang, None, ErrorKind::TimedOut),
         (Fault::ConnectRefused, Some(ErrorKind::ConnectionRefused), ErrorKind::ConnectionRefused),
@@ -256,7 +252,7 @@ fn a_small_slab_has_4_to_16_slots() -> Result<(), Failure> {
 }
 
 #[test]
-fn a_socket_keeps_256_datagrams_and_hears_of_none_through_a_partition() -> Result<(), Failure> {
+fn a_socket_queues_256_datagrams_and_gets_none_through_a_partition() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     let bind = |port: u16| {
         move |scope: &EarlyScope<'_>| {
@@ -309,7 +305,7 @@ impl Machine for Former {
 }
 
 #[test]
-fn a_stale_edge_is_for_who_has_given_its_socket_away() -> Result<(), Failure> {
+fn a_stale_edge_goes_to_the_former_owner_of_a_socket() -> Result<(), Failure> {
     for (faults, least) in [(Faults::none(), 0), (only(Fault::StaleEdge), 1)] {
         let mut sim = Sim::new(1);
         let host = sim.host("host", |boot| {
@@ -371,7 +367,7 @@ impl Machine for Working {
 }
 
 #[test]
-fn jobs_find_no_room_are_lost_or_take_long_as_the_faults_say() -> Result<(), Failure> {
+fn jobs_are_refused_lost_or_slow_according_to_the_faults() -> Result<(), Failure> {
     let jobs = |faults: Faults| {
         let mut sim = Sim::new(1);
         let host = sim.host("host", |boot| {
