@@ -61,7 +61,7 @@ fn one_event_accepts_no_more_than_its_budget() {
 /// Each turn is as long as the writing of those who are there makes it; so what counts is how many
 /// turns a burst takes.
 #[test]
-fn a_full_queue_is_accepted_in_four_turns_beside_peers_that_take_all_they_get() {
+fn a_full_queue_is_accepted_in_four_turns_despite_busy_writers() {
     const WRITERS: usize = 20;
     const QUEUED: usize = 4_096;
     let seed = seed(StreamConfig::new(), |me: Probe, event, transport, _| {
@@ -85,7 +85,7 @@ fn a_full_queue_is_accepted_in_four_turns_beside_peers_that_take_all_they_get() 
 }
 
 #[test]
-fn a_connection_that_is_gone_before_it_is_accepted_holds_up_no_other() {
+fn a_connection_aborted_before_it_is_accepted_delays_no_other() {
     let (mut test, door) = serve(Config::new(), AcceptConfig::new());
     door.fail(ErrorKind::ConnectionAborted.into());
     let peer = door.connect();
@@ -98,7 +98,7 @@ fn a_connection_that_is_gone_before_it_is_accepted_holds_up_no_other() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn what_linux_hands_over_of_the_network_holds_up_nobody() {
+fn network_errors_reported_by_accept_on_linux_delay_no_connection() {
     use rustix::io::Errno;
     // As accept(2) names them.
     let waiting = [
@@ -121,7 +121,7 @@ fn what_linux_hands_over_of_the_network_holds_up_nobody() {
 }
 
 #[test]
-fn nothing_but_errors_makes_accepting_rest() {
+fn accepting_pauses_after_a_budget_of_errors() {
     let (mut test, door) = serve(Config::new(), AcceptConfig::new().accept_budget(4));
     for _ in 0..10 {
         door.fail(ErrorKind::PermissionDenied.into());
@@ -136,7 +136,7 @@ fn nothing_but_errors_makes_accepting_rest() {
 }
 
 #[test]
-fn without_a_descriptor_accepting_rests_and_loses_nobody() {
+fn accepting_pauses_without_a_descriptor_and_loses_no_connection() {
     for code in NO_DESCRIPTOR {
         let (mut test, door) = serve(Config::new(), AcceptConfig::new());
         door.fail(io::Error::from_raw_os_error(code));
@@ -156,7 +156,7 @@ fn without_a_descriptor_accepting_rests_and_loses_nobody() {
 }
 
 #[test]
-fn a_pause_of_nothing_rests_for_a_tick() {
+fn a_zero_pause_is_rounded_up_to_one_tick() {
     let (mut test, door) = serve(Config::new(), AcceptConfig::new().pause(Duration::ZERO));
     (0..3).for_each(|_| door.fail(io::Error::from_raw_os_error(NO_DESCRIPTOR[0])));
     let peer = door.connect();
@@ -169,7 +169,7 @@ fn a_pause_of_nothing_rests_for_a_tick() {
 }
 
 #[test]
-fn the_limit_holds_connections_back_until_one_ends() {
+fn connections_beyond_the_limit_wait_until_one_ends() {
     let (mut test, door) = serve(Config::new(), AcceptConfig::new().connections_max(2));
     let peers: Vec<Peer> = (0..4).map(|_| door.connect()).collect();
     test.settle();
@@ -231,7 +231,7 @@ fn a_connection_whose_slot_was_taken_is_held_until_another_is_free() {
 }
 
 #[test]
-fn a_protocol_that_ends_or_fails_at_once_costs_its_connection_only() {
+fn a_protocol_that_ends_or_fails_at_once_ends_only_its_connection() {
     let enders = [
         seed(StreamConfig::new(), |_, _, _, _| Intent::done()),
         seed(StreamConfig::new(), |_, _, _, _| Intent::error("not today")),
@@ -295,7 +295,7 @@ fn fragile(config: Config) -> (TestLoop<Greeter>, Vec<Peer>, Door) {
 }
 
 #[test]
-fn a_panic_in_the_clone_of_a_seed_costs_its_connection_only() {
+fn a_panic_in_the_clone_of_a_seed_ends_only_its_connection() {
     let (mut test, peers, door) = fragile(Config::new());
     peers.iter().for_each(Peer::end);
     test.settle();
@@ -309,7 +309,7 @@ fn a_panic_in_the_clone_of_a_seed_costs_its_connection_only() {
 }
 
 #[test]
-fn a_panic_in_the_clone_of_a_seed_stops_a_loop_that_is_to_stop_at_panics() {
+fn a_panic_in_the_clone_of_a_seed_stops_the_loop_if_configured() {
     let (mut test, peers, _door) = fragile(Config::new().on_panic(OnPanic::StopLoop));
     peers.iter().for_each(Peer::end);
     let exit = test.instance().run().expect("a loop in memory can wait");
@@ -317,7 +317,7 @@ fn a_panic_in_the_clone_of_a_seed_stops_a_loop_that_is_to_stop_at_panics() {
 }
 
 #[test]
-fn draining_closes_a_listener_whose_queue_is_empty_and_lets_connections_finish() {
+fn draining_closes_an_idle_listener_and_lets_connections_finish() {
     let (mut test, door) = serve_with(
         Config::new(),
         AcceptConfig::new(),

@@ -90,7 +90,7 @@ impl Protocol for Guest {
 type Bring = fn(&mut Driver<Guest>);
 
 #[test]
-fn at_every_end_the_value_comes_back_once() {
+fn an_at_end_value_is_returned_once_at_every_end() {
     let table: [(&str, Bring, &[&str]); 10] = [
         ("done", |driver| driver.send(b"d"), &["done"]),
         ("an error", |driver| driver.send(b"f"), &["failed"]),
@@ -128,7 +128,7 @@ fn serve(machines_max: usize) -> (TestLoop<Server>, impl Fn() -> Peer) {
 }
 
 #[test]
-fn who_makes_room_for_others_gives_its_value_back() {
+fn a_connection_closed_to_make_room_returns_its_value() {
     let (mut test, connect) = serve(2);
     let _first = connect();
     test.settle();
@@ -139,7 +139,7 @@ fn who_makes_room_for_others_gives_its_value_back() {
 }
 
 #[test]
-fn machines_that_are_dropped_with_their_loop_give_their_values_to_its_context() {
+fn values_of_machines_dropped_with_their_loop_reach_its_context() {
     let creator = Loop::with_backend(Memory::new(&World::new()), &Config::new());
     let creator: Loop<Holder, Memory> = creator.expect("a loop in memory can be made");
     let mut instance = creator.instantiate(Ends::new());
@@ -161,7 +161,7 @@ impl Machine for Holder {
 }
 
 #[test]
-fn a_stop_and_a_drain_that_is_over_leave_nothing_to_be_done_when_run_returns() {
+fn a_finished_drain_has_returned_every_value() {
     let mut test = TestLoop::<Stream<Guest, ScriptedSocket>>::new(Ends::new());
     for _ in 0..3 {
         let (socket, _gone) = pair(test.world());
@@ -172,7 +172,7 @@ fn a_stop_and_a_drain_that_is_over_leave_nothing_to_be_done_when_run_returns() {
 }
 
 #[test]
-fn a_panic_in_the_function_costs_nothing_else() {
+fn a_panic_in_the_function_affects_no_other_value() {
     let mut test = TestLoop::<Holder>::new(Ends::new());
     for end in [(|_, _| panic!("in the function")) as fn(&mut Ends, &'static str), Ends::push] {
         let made = test.instance().add_machine_with(|scope: &mut Scope<'_, Ends>| {

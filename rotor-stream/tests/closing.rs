@@ -12,7 +12,7 @@ use rotor_stream::testing::{ScriptedSocket, Target, TestLoop};
 use rotor_stream::{Intent, Stream, StreamConfig};
 
 #[test]
-fn what_was_written_before_done_is_flushed_then_our_side_ends_then_the_peer_has_its_time() {
+fn done_flushes_the_output_ends_our_side_and_lets_the_peer_finish() {
     let mut driver = probe_with::<false>(
         StreamConfig::new(),
         |peer| peer.limit_room(3),
@@ -55,7 +55,7 @@ fn lingering_is_bounded() {
 /// What the peer sent comes with one edge, and no other follows: whoever stopped for its budget has
 /// to come back by itself.
 #[test]
-fn what_a_peer_sends_after_the_end_is_thrown_away_beyond_the_budget_of_one_event() {
+fn input_after_the_end_is_discarded_beyond_the_budget_of_one_event() {
     let config = StreamConfig::new().read_budget(1000);
     let mut driver = probe_with::<false>(config, |_| {}, |_, _, _, _| Intent::done());
     assert!(driver.is_ended() && !driver.is_dropped());
@@ -68,7 +68,7 @@ fn what_a_peer_sends_after_the_end_is_thrown_away_beyond_the_budget_of_one_event
 }
 
 #[test]
-fn what_a_peer_may_send_after_the_end_is_counted_over_all_its_events() {
+fn the_limit_of_input_after_the_end_counts_over_all_events() {
     for (count, is_dropped) in [(20_000, false), (20_001, true)] {
         let config = StreamConfig::new().read_budget(1_000).linger_bytes(20_000);
         let mut driver = probe_with::<false>(config, |_| {}, |_, _, _, _| Intent::done());
@@ -93,7 +93,7 @@ fn flushing_at_the_end_is_bounded() {
 }
 
 #[test]
-fn a_peer_that_sends_before_it_reads_gets_the_last_output_all_the_same() {
+fn a_peer_that_sends_before_it_reads_still_gets_the_last_output() {
     let mut driver = probe_with::<false>(
         StreamConfig::new(),
         |peer| peer.limit_room(0),
@@ -113,7 +113,7 @@ fn a_peer_that_sends_before_it_reads_gets_the_last_output_all_the_same() {
 }
 
 #[test]
-fn a_protocol_that_is_done_after_its_peer_is_gone_at_once() {
+fn a_protocol_that_is_done_after_its_peer_is_dropped_at_once() {
     let mut driver = probe(echo_lines);
     driver.peer().send(b"bye\n");
     driver.end();
@@ -137,7 +137,7 @@ fn an_error_drops_the_connection_at_once_and_is_reported() {
 }
 
 #[test]
-fn half_a_close_ends_our_side_after_the_output_and_reading_goes_on() {
+fn a_half_close_ends_our_side_after_the_output_and_reading_continues() {
     let mut driver = probe_with::<false>(
         StreamConfig::new(),
         |peer| peer.limit_room(2),
@@ -208,7 +208,7 @@ fn a_reset_in_the_middle_of_a_write_is_fatal() {
 }
 
 #[test]
-fn deadlines_fire_once_and_the_default_is_to_end() {
+fn deadlines_fire_once_and_end_the_stream_by_default() {
     struct Mute;
     impl rotor_stream::Protocol for Mute {
         type Context = ();
@@ -298,7 +298,7 @@ fn connecting(target: Target) -> (TestLoop<Stream<Probe, ScriptedSocket>>, Time)
 }
 
 #[test]
-fn a_connection_that_is_made_creates_the_protocol() {
+fn an_established_connection_creates_the_protocol() {
     let (mut test, _) = connecting(Target::Accepts);
     assert!(test.context().is_empty());
     test.settle();
@@ -310,7 +310,7 @@ fn a_connection_that_is_made_creates_the_protocol() {
 }
 
 #[test]
-fn a_connection_that_is_not_made_gives_the_seed_back() {
+fn a_failed_connection_attempt_returns_the_seed() {
     let (mut test, _) = connecting(Target::Fails(ErrorKind::ConnectionRefused));
     test.settle();
     assert_eq!(*test.context(), ["not connected: cannot connect: connection refused"]);

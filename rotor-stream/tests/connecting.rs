@@ -87,7 +87,7 @@ fn found(texts: &[&str]) -> Option<ResolveResult> {
 }
 
 #[test]
-fn the_first_address_that_connects_is_taken_and_serves() {
+fn the_first_address_that_connects_is_used() {
     let mut test = connect(
         found(&["10.0.0.1", "::1"]),
         &[("::1", Target::Accepts), ("10.0.0.1", Target::Accepts)],
@@ -100,7 +100,7 @@ fn the_first_address_that_connects_is_taken_and_serves() {
 }
 
 #[test]
-fn a_hanging_address_has_a_lead_of_250_ms_and_is_closed_when_another_connects() {
+fn a_hanging_address_is_given_250_ms_before_the_next_is_tried() {
     let mut test = connect(
         found(&["10.0.0.1", "::1"]),
         &[("::1", Target::Hangs), ("10.0.0.1", Target::Accepts)],
@@ -113,7 +113,7 @@ fn a_hanging_address_has_a_lead_of_250_ms_and_is_closed_when_another_connects() 
 }
 
 #[test]
-fn a_drain_that_begins_while_connecting_is_told_once_connected() {
+fn a_drain_that_begins_while_connecting_is_delivered_once_connected() {
     let mut test = connect(
         found(&["10.0.0.1", "::1"]),
         &[("::1", Target::Hangs), ("10.0.0.1", Target::Accepts)],
@@ -127,7 +127,7 @@ fn a_drain_that_begins_while_connecting_is_told_once_connected() {
 const REFUSES: Target = Target::Fails(ErrorKind::ConnectionRefused);
 
 #[test]
-fn an_attempt_goes_on_when_the_one_before_it_is_refused() {
+fn an_attempt_continues_when_the_one_before_it_is_refused() {
     let hang = [("10.0.0.1", Target::Hangs), ("10.0.0.2", Target::Hangs)];
     let mut test = connect(found(&["10.0.0.1", "10.0.0.2"]), &hang);
     test.advance(Duration::from_millis(251));
@@ -142,7 +142,7 @@ fn an_attempt_goes_on_when_the_one_before_it_is_refused() {
 }
 
 #[test]
-fn an_event_of_an_attempt_that_is_over_does_not_end_the_one_that_followed_it() {
+fn an_event_of_a_failed_attempt_does_not_end_the_next_one() {
     let hang = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(|text| (text, Target::Hangs));
     let mut test = connect(found(&["10.0.0.1", "10.0.0.2", "10.0.0.3"]), &hang);
     test.advance(Duration::from_millis(251));
@@ -178,7 +178,7 @@ fn connect_among_false_reports<M: Machine<Context = Log>>(
 }
 
 #[test]
-fn an_attempt_that_is_falsely_said_to_have_ended_goes_on() {
+fn an_attempt_continues_despite_a_false_report_of_its_end() {
     let refused = ["not connected: cannot connect: connection refused".to_string()];
     for (decision, expected) in [(Target::Accepts, &["create".to_string()]), (REFUSES, &refused)] {
         let mut raced = connect(found(&["10.0.0.1"]), &[("10.0.0.1", Target::Hangs)]);
@@ -194,7 +194,7 @@ fn an_attempt_that_is_falsely_said_to_have_ended_goes_on() {
 }
 
 #[test]
-fn attempts_are_250_ms_apart_also_where_the_loop_was_late() {
+fn attempts_are_250_ms_apart_even_if_the_loop_was_late() {
     let hang = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(|text| (text, Target::Hangs));
     let mut test = connect(found(&["10.0.0.1", "10.0.0.2", "10.0.0.3"]), &hang);
     assert_eq!(test.world().take_hanging().len(), 1);
@@ -209,7 +209,7 @@ fn attempts_are_250_ms_apart_also_where_the_loop_was_late() {
 }
 
 #[test]
-fn an_address_that_refuses_is_followed_by_the_next_at_once() {
+fn the_next_address_is_tried_at_once_after_a_refusal() {
     for refuses in [
         Target::Fails(ErrorKind::ConnectionRefused),
         Target::FailsAtOnce(ErrorKind::ConnectionRefused),
@@ -223,7 +223,7 @@ fn an_address_that_refuses_is_followed_by_the_next_at_once() {
 }
 
 #[test]
-fn when_all_fail_the_protocol_hears_of_it_once() {
+fn the_failure_of_all_addresses_is_reported_once() {
     let fails = Target::Fails(ErrorKind::ConnectionRefused);
     let mut test = connect(found(&["10.0.0.1", "::1"]), &[("::1", fails), ("10.0.0.1", fails)]);
     assert_eq!(*test.context(), ["not connected: cannot connect: connection refused"]);
@@ -231,7 +231,7 @@ fn when_all_fail_the_protocol_hears_of_it_once() {
 }
 
 #[test]
-fn the_time_for_connecting_counts_from_the_question_on() {
+fn the_connect_timeout_includes_the_time_for_resolving() {
     let mut silent = connect(None, &[]);
     silent.advance(Duration::from_millis(10_001));
     assert_eq!(*silent.context(), ["not connected: connecting took too long"]);
@@ -241,7 +241,7 @@ fn the_time_for_connecting_counts_from_the_question_on() {
 }
 
 #[test]
-fn a_name_without_addresses_is_told_to_the_protocol() {
+fn a_failed_name_resolution_is_reported_to_the_protocol() {
     let error = ResolveError::NotFound(Arc::new(std::io::Error::from(ErrorKind::NotFound)));
     let test = connect(Some(Err(error)), &[]);
     assert_eq!(test.context().len(), 1);
@@ -249,7 +249,7 @@ fn a_name_without_addresses_is_told_to_the_protocol() {
 }
 
 #[test]
-fn a_connection_that_persists_asks_for_the_name_anew_each_time() {
+fn a_persistent_connection_resolves_the_name_for_each_attempt() {
     let none = ResolveError::NotFound(Arc::new(std::io::Error::from(ErrorKind::NotFound)));
     let answers = vec![
         Err(none),

@@ -38,13 +38,13 @@ fn in_brackets(
 }
 
 #[test]
-fn lines() {
+fn lines_are_read_the_same_however_the_input_is_cut() {
     let input = b"one\n\ntwo\nthree and more\nhalf";
     assert_eq!(agree(StreamConfig::new(), in_brackets, input), b"[one][][two][three and more]");
 }
 
 #[test]
-fn lines_with_tiny_limits_and_budgets() {
+fn lines_are_read_the_same_with_tiny_limits_and_budgets() {
     let config = StreamConfig::new()
         .input_max(16)
         .output_high_water(3)
@@ -82,7 +82,7 @@ fn lengths(
 }
 
 #[test]
-fn length_prefixes() {
+fn length_prefixed_messages_are_read_the_same_however_cut() {
     let input = b"\x03abc\x01x\x0afull of it\x00what comes after the end";
     assert_eq!(agree(StreamConfig::new(), lengths, input), b"3;1;10;");
 }
@@ -111,7 +111,7 @@ fn boundaries(
 }
 
 #[test]
-fn boundaries_behind_an_offset() {
+fn boundaries_after_an_offset_are_found_however_the_input_is_cut() {
     let output = agree(StreamConfig::new(), boundaries, b"--==abc--==head--=--==rest");
     assert_eq!(output, [&b"abc".repeat(200)[..], b"|", &b"--=".repeat(200)[..], b"|"].concat());
 }
@@ -141,7 +141,7 @@ fn both_ways(
 }
 
 #[test]
-fn input_and_output_awaited_together() {
+fn input_and_output_can_be_awaited_together() {
     assert_eq!(agree(StreamConfig::new(), both_ways, b"anything"), b"wwwww");
 }
 
@@ -174,7 +174,7 @@ fn frames(
 }
 
 #[test]
-fn frames_that_say_how_long_they_are() {
+fn frames_are_delimited_by_their_own_length() {
     let long = [&[100][..], &[b'x'; 100]].concat();
     let cases: [(&[u8], &str); 5] = [
         (b"\x03one\x03two\x00", "one|two||the peer has ended the stream"),

@@ -27,7 +27,7 @@ fn take_all_descriptors() -> Vec<File> {
 }
 
 #[test]
-fn without_descriptors_connections_wait_and_none_is_lost() -> io::Result<()> {
+fn connections_wait_without_descriptors_and_none_is_lost() -> io::Result<()> {
     let accept = AcceptConfig::new().pause(Duration::from_millis(5));
     let (mut instance, address) =
         serve_with(Config::new(), accept, seed(StreamConfig::new(), echo_lines));

@@ -70,7 +70,7 @@ fn connections_in_the_queue_are_served_before_the_address_is_closed() {
 }
 
 #[test]
-fn a_listener_that_drains_accepts_no_more_in_one_event_than_its_budget() {
+fn a_draining_listener_keeps_to_its_accept_budget() {
     let (mut test, door) =
         echo(Config::new().machines_max(100), AcceptConfig::new().accept_budget(3));
     let _peers: Vec<Peer> = (0..10).map(|_| ask(&door)).collect();
@@ -85,7 +85,7 @@ fn a_listener_that_drains_accepts_no_more_in_one_event_than_its_budget() {
 }
 
 #[test]
-fn a_connection_in_the_queue_waits_for_a_slot_in_a_drain_too() {
+fn a_queued_connection_waits_for_a_slot_during_a_drain() {
     for accept in [AcceptConfig::new(), AcceptConfig::new().connections_max(1)] {
         let (mut test, door) = echo(Config::new().machines_max(3), accept);
         let peers: Vec<Peer> = (0..10).map(|_| ask(&door)).collect();
@@ -109,7 +109,7 @@ fn a_drain_waits_out_a_lack_of_descriptors() {
 }
 
 #[test]
-fn connections_that_go_on_coming_do_not_keep_a_listener_open() {
+fn an_endless_flow_of_connections_does_not_keep_a_listener_open() {
     let seed = seed(StreamConfig::new(), |_, _, _, _| Intent::done());
     let accept = AcceptConfig::new().accept_budget(64);
     let (mut test, door) = serve(Config::new().machines_max(1_000), accept, seed);
@@ -126,7 +126,7 @@ fn connections_that_go_on_coming_do_not_keep_a_listener_open() {
 }
 
 #[test]
-fn what_came_while_the_output_was_full_is_served_in_a_drain() {
+fn input_received_while_the_output_was_full_is_served_in_a_drain() {
     let config = StreamConfig::new().output_high_water(4);
     let mut driver = probe_with::<false>(config, |peer| peer.limit_room(0), echo_until_drained);
     driver.send(b"first line\n");
@@ -139,7 +139,7 @@ fn what_came_while_the_output_was_full_is_served_in_a_drain() {
 }
 
 #[test]
-fn all_that_had_come_is_served_in_a_drain_however_much_a_read_brings() {
+fn all_received_input_is_served_in_a_drain_whatever_the_read_size() {
     for read_max in [6, 7, 16 * 1024, usize::MAX] {
         let before = |peer: &Peer| peer.limit_reads(read_max);
         let mut driver = probe_with::<false>(StreamConfig::new(), before, echo_until_drained);
@@ -151,7 +151,7 @@ fn all_that_had_come_is_served_in_a_drain_however_much_a_read_brings() {
 }
 
 #[test]
-fn a_peer_that_is_gone_is_heard_to_the_end_in_a_drain() {
+fn the_last_input_of_a_reset_peer_is_served_in_a_drain() {
     let mut driver = probe_with::<false>(StreamConfig::new(), |_| {}, echo_until_drained);
     driver.peer().send(b"last words\n");
     driver.peer().reset();

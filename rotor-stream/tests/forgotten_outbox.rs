@@ -81,7 +81,7 @@ where
 }
 
 #[test]
-fn the_log_tells_of_an_outbox_with_messages_that_nobody_sends_from() {
+fn unsent_messages_of_an_unserved_outbox_are_logged() {
     log::set_logger(&Warnings).expect("the first logger");
     log::set_max_level(LevelFilter::Trace);
     let forgotten = warnings::<Listener>(2);

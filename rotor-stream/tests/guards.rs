@@ -20,7 +20,7 @@ fn assert_no_progress(failures: &[String], waits_for: &str) {
 }
 
 #[test]
-fn waiting_again_for_what_is_there_ends_the_stream() {
+fn waiting_again_for_available_input_ends_the_stream() {
     let mut driver = probe(|me, _, _, _| Intent::of(me).bytes(1).no_deadline());
     driver.send(b"x");
     assert_no_progress(&driver.failures(), "bytes");
@@ -32,7 +32,7 @@ fn waiting_again_for_what_is_there_ends_the_stream() {
 }
 
 #[test]
-fn writing_is_no_progress_on_the_same_input() {
+fn writing_does_not_count_as_progress_on_the_same_input() {
     let mut driver = probe(|me, _, transport, _| {
         transport.output.write_all(b"again").expect("open");
         Intent::of(me).bytes(1).no_deadline()
@@ -42,21 +42,21 @@ fn writing_is_no_progress_on_the_same_input() {
 }
 
 #[test]
-fn waiting_again_for_what_will_not_come_ends_the_stream() {
+fn waiting_again_for_input_after_the_end_ends_the_stream() {
     let mut driver = probe(|me, _, _, _| Intent::of(me).bytes(1).no_deadline());
     driver.end();
     assert_no_progress(&driver.failures(), "bytes");
 }
 
 #[test]
-fn waiting_again_for_output_that_is_flushed_ends_the_stream() {
+fn waiting_again_for_flushed_output_ends_the_stream() {
     let driver = probe(|me, _, _, _| Intent::of(me).flush(10).no_deadline());
     assert_no_progress(&driver.failures(), "room to write");
     assert_eq!(*driver.context(), ["create", "flushed to 0"]);
 }
 
 #[test]
-fn going_round_between_expectations_ends_the_stream() {
+fn cycling_between_expectations_ends_the_stream() {
     let mut driver = probe(|me, event, _, _| match event {
         Event::Read(matched) => Intent::of(me).bytes(3 - matched.len()).no_deadline(),
         _ => Intent::of(me).bytes(1).no_deadline(),
@@ -67,7 +67,7 @@ fn going_round_between_expectations_ends_the_stream() {
 }
 
 #[test]
-fn a_few_states_on_the_same_bytes_are_no_loop() {
+fn a_few_states_on_the_same_bytes_are_allowed() {
     let mut driver = probe(|me, event, transport, _| match event {
         Event::Read(matched) if matched.len() < 10 => {
             Intent::of(me).bytes(matched.len() + 1).no_deadline()
@@ -102,7 +102,7 @@ fn two_in_one_loop(
 }
 
 #[test]
-fn a_peer_that_sends_for_ever_leaves_the_others_their_turn() {
+fn a_peer_that_sends_forever_does_not_starve_the_others() {
     /// The work of five calls in one.
     fn five_in_one(
         me: Probe,
@@ -159,7 +159,7 @@ fn a_large_message_is_read_a_budget_at_a_time() {
 }
 
 #[test]
-fn a_message_that_is_collected_has_a_budget_of_its_own_and_what_follows_has_not() {
+fn a_collected_message_has_its_own_read_budget_and_the_next_has_not() {
     const LEN: usize = 5_000;
     for (collect_budget, each) in [(1_000, 1_000), (50, 100)] {
         let config = StreamConfig::new().read_budget(100).collect_budget(collect_budget);
@@ -187,7 +187,7 @@ fn a_message_that_is_collected_has_a_budget_of_its_own_and_what_follows_has_not(
 }
 
 #[test]
-fn input_that_a_budget_or_a_mark_held_back_is_handled_though_all_was_written_and_no_edge_comes() {
+fn input_held_back_by_a_budget_or_mark_is_handled_without_an_edge() {
     let config = StreamConfig::new;
     for config in [config().read_budget(1), config().calls_budget(1), config().output_high_water(2)]
     {
@@ -203,7 +203,7 @@ fn input_that_a_budget_or_a_mark_held_back_is_handled_though_all_was_written_and
 }
 
 #[test]
-fn a_peer_that_takes_for_ever_leaves_the_others_their_turn() {
+fn a_peer_that_reads_forever_does_not_starve_the_others() {
     let config = StreamConfig::new().write_budget(100).output_high_water(1 << 20);
     for write_max in [10, 70, usize::MAX] {
         let (mut test, greedy, _other) = two_in_one_loop(&config, echo_lines);
@@ -220,7 +220,7 @@ fn a_peer_that_takes_for_ever_leaves_the_others_their_turn() {
 }
 
 #[test]
-fn the_budget_of_writing_holds_for_every_kind_of_output_also_after_the_end_of_the_protocol() {
+fn the_write_budget_applies_to_every_kind_of_output_even_after_the_end() {
     let file = File::open(Directory::create().file("content", [b'f'; 1_000]));
     let file = Arc::new(file.expect("the same file"));
     for (kind, is_done) in
@@ -254,7 +254,7 @@ fn the_budget_of_writing_holds_for_every_kind_of_output_also_after_the_end_of_th
 }
 
 #[test]
-fn sockets_without_buffers_of_the_system_ignore_their_sizes() {
+fn sockets_without_system_buffers_ignore_buffer_sizes() {
     let config =
         StreamConfig::new().send_buffer(Some(1)).receive_buffer(Some(1)).unsent_max(Some(1));
     let mut driver = probe_with::<false>(config, |_| {}, echo_lines);
@@ -263,7 +263,7 @@ fn sockets_without_buffers_of_the_system_ignore_their_sizes() {
 }
 
 #[test]
-fn output_above_its_mark_stops_the_input_until_half_of_it_is_gone() {
+fn output_above_its_mark_stops_the_input_until_half_is_written() {
     let config = StreamConfig::new().output_high_water(100);
     let mut driver = probe_with::<false>(config, |peer| peer.limit_room(0), echo_lines);
     let line = [&[b'x'; 59][..], b"\n"].concat();
@@ -283,7 +283,7 @@ fn output_above_its_mark_stops_the_input_until_half_of_it_is_gone() {
 /// A line that is here, of a peer that reads slowly: its deadline comes, and it is not the peer
 /// that is late.
 #[test]
-fn a_deadline_runs_on_while_the_input_is_held_and_the_transport_says_so() {
+fn a_deadline_runs_while_input_is_held_and_the_transport_reports_it() {
     let config = StreamConfig::new().output_high_water(100).flush_step(1);
     let minute = Duration::from_secs(60);
     let mut driver = probe_with::<false>(
@@ -321,7 +321,7 @@ fn a_deadline_runs_on_while_the_input_is_held_and_the_transport_says_so() {
 }
 
 #[test]
-fn input_is_held_no_longer_than_the_output_is_above_the_mark() {
+fn input_is_held_only_while_the_output_is_above_the_mark() {
     let config = StreamConfig::new().output_high_water(100);
     let mut driver = probe_with::<false>(
         config,
@@ -388,7 +388,7 @@ fn a_peer_that_never_reads_meets_the_flush_timeout() {
 }
 
 #[test]
-fn a_peer_that_reads_by_drips_does_not_put_the_flush_timeout_off() {
+fn a_peer_that_reads_in_drips_does_not_extend_the_flush_timeout() {
     let config = StreamConfig::new().flush_step(20).output_high_water(1_000);
     let mut driver = probe_with::<false>(config, |peer| peer.limit_room(0), echo_lines);
     driver.send(&b"0123456789\n".repeat(50));
@@ -413,7 +413,7 @@ fn a_peer_that_reads_by_drips_does_not_put_the_flush_timeout_off() {
 }
 
 #[test]
-fn a_peer_that_took_much_at_once_has_no_more_time_for_the_rest() {
+fn a_large_read_gives_a_peer_no_more_time_for_the_rest() {
     let config = StreamConfig::new().flush_step(20).output_high_water(1_000);
     let mut driver = probe_with::<false>(config, |peer| peer.limit_room(0), echo_lines);
     driver.send(&b"0123456789\n".repeat(90));
@@ -428,7 +428,7 @@ fn a_peer_that_took_much_at_once_has_no_more_time_for_the_rest() {
 }
 
 #[test]
-fn without_a_flush_step_a_peer_may_take_all_the_time_there_is() {
+fn a_peer_has_unlimited_time_without_a_flush_step() {
     let config = StreamConfig::new().flush_step(0).output_high_water(1_000);
     let mut driver = probe_with::<false>(config, |peer| peer.limit_room(0), echo_lines);
     driver.send(&b"0123456789\n".repeat(90));
@@ -440,7 +440,7 @@ fn without_a_flush_step_a_peer_may_take_all_the_time_there_is() {
 }
 
 #[test]
-fn without_a_flush_step_a_peer_must_still_take_the_last_bytes_bit_by_bit() {
+fn the_close_timeout_applies_even_without_a_flush_step() {
     const CLOSE: Duration = Duration::from_secs(5);
     let config = StreamConfig::new().flush_step(0).close_timeout(CLOSE);
     for has_ended in [true, false] {

@@ -105,7 +105,7 @@ fn streams(max: usize) -> (impl Fn() -> Driver<Talker>, Arc<BytesHeld>, Aborts) 
 }
 
 #[test]
-fn what_waits_counts_by_its_memory_and_what_is_dealt_with_counts_no_more() {
+fn waiting_bytes_are_counted_by_their_memory_until_processed() {
     let steps: [(&str, usize); 9] = [
         ("a", 64),
         (&"b".repeat(99), 128),
@@ -137,7 +137,7 @@ fn what_waits_counts_by_its_memory_and_what_is_dealt_with_counts_no_more() {
 }
 
 #[test]
-fn however_a_stream_ends_it_gives_back_what_it_held() {
+fn a_stream_releases_its_held_bytes_however_it_ends() {
     type End = fn(Driver<Talker>);
     let ends: [(&str, End); 8] = [
         ("it is done and its peer takes all", |mut driver| {
@@ -169,7 +169,7 @@ fn however_a_stream_ends_it_gives_back_what_it_held() {
 }
 
 #[test]
-fn an_output_that_the_protocol_replaces_takes_nothing_of_the_total_with_it() {
+fn a_replaced_output_takes_nothing_of_the_total_with_it() {
     let (connect, held, _) = streams(1 << 20);
     for sent in ["bytes 1000\ntake\n", "bytes 1000\nswap 0\n"] {
         let mut driver = connect();
@@ -187,7 +187,7 @@ fn an_output_that_the_protocol_replaces_takes_nothing_of_the_total_with_it() {
 }
 
 #[test]
-fn a_stream_that_finds_no_room_ends_and_the_others_go_on() {
+fn a_stream_without_room_ends_and_the_others_continue() {
     for (sent, each) in [("half a line", 64), ("bytes 10000\n", BLOCK), ("block 5000\n", 5_056)] {
         let (connect, held, aborts) = streams(3 * each);
         let mut three: Vec<_> = (0..3).map(|_| connect()).collect();
@@ -215,7 +215,7 @@ fn a_stream_that_finds_no_room_ends_and_the_others_go_on() {
 }
 
 #[test]
-fn streams_without_a_total_hold_what_each_may() {
+fn streams_without_a_total_have_only_their_own_limits() {
     let config = StreamConfig::new().share();
     let mut driver = Driver::<Talker>::with(config, Fatals::new(), |peer| peer.limit_room(0));
     driver.send(b"block 1000000\n");

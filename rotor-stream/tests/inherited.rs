@@ -19,7 +19,7 @@ use rotor_stream::{Accept, AcceptConfig, InheritedListeners, StreamConfig};
 const CHILD: &str = "ROTOR_TEST_HANDED_OVER";
 
 #[test]
-fn a_process_serves_the_listener_that_it_was_started_with() -> io::Result<()> {
+fn a_process_serves_an_inherited_listener() -> io::Result<()> {
     if std::env::var_os(CHILD).is_some() {
         let mut inherited = InheritedListeners::from_env();
         assert_eq!(inherited.len(), 1);
@@ -28,11 +28,11 @@ fn a_process_serves_the_listener_that_it_was_started_with() -> io::Result<()> {
             listener.ok_or_else(|| io::Error::other("no listener was handed over"))
         });
     }
-    is_served_by_a_child("a_process_serves_the_listener_that_it_was_started_with")
+    is_served_by_a_child("a_process_serves_an_inherited_listener")
 }
 
 #[test]
-fn a_listener_that_was_handed_over_is_shared_by_several_loops() -> io::Result<()> {
+fn an_inherited_listener_is_shared_by_several_loops() -> io::Result<()> {
     if std::env::var_os(CHILD).is_some() {
         let mut inherited = InheritedListeners::from_env();
         let listener = inherited.take_std_tcp(0)?.expect("one was handed over");
@@ -45,12 +45,12 @@ fn a_listener_that_was_handed_over_is_shared_by_several_loops() -> io::Result<()
             rotor_core::net::TcpListener::from_std(listener, scope)
         });
     }
-    is_served_by_a_child("a_listener_that_was_handed_over_is_shared_by_several_loops")
+    is_served_by_a_child("an_inherited_listener_is_shared_by_several_loops")
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[test]
-fn a_connection_is_no_listener() -> io::Result<()> {
+fn an_inherited_connection_is_no_listener() -> io::Result<()> {
     if std::env::var_os(CHILD).is_some() {
         let refused = InheritedListeners::from_env().take_std_tcp(0);
         assert_eq!(refused.expect_err("it does not listen").kind(), io::ErrorKind::InvalidInput);
@@ -59,16 +59,16 @@ fn a_connection_is_no_listener() -> io::Result<()> {
     #[expect(clippy::disallowed_methods, reason = "the parent is no loop")]
     let listener = StdListener::bind("127.0.0.1:0")?;
     let connection = connect(listener.local_addr()?);
-    let output =
-        start_child("a_connection_is_no_listener", connection.into())?.wait_with_output()?;
+    let output = start_child("an_inherited_connection_is_no_listener", connection.into())?
+        .wait_with_output()?;
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
     Ok(())
 }
 
 #[test]
-fn sockets_for_datagrams_are_taken_too() -> io::Result<()> {
-    const TEST: &str = "sockets_for_datagrams_are_taken_too";
+fn inherited_datagram_sockets_can_be_taken() -> io::Result<()> {
+    const TEST: &str = "inherited_datagram_sockets_can_be_taken";
     if std::env::var_os(CHILD).is_some() {
         return with_scope(|scope| {
             let mut inherited = InheritedListeners::from_env();

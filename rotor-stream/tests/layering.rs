@@ -173,7 +173,7 @@ fn received(driver: &Driver<Frames>) -> (String, String) {
 }
 
 #[test]
-fn a_protocol_is_told_what_it_would_be_told_on_a_socket() {
+fn a_layered_protocol_gets_the_same_events_as_on_a_socket() {
     let text = b"one\ntwo, which is longer\n\nthree\nrest";
     for cut in [1, 2, 3, 7, text.len()] {
         let mut direct = probe_with::<false>(StreamConfig::new(), |_| (), echo_lines);
@@ -193,7 +193,7 @@ fn a_protocol_is_told_what_it_would_be_told_on_a_socket() {
 }
 
 #[test]
-fn ends_that_are_cut_off_drains_and_losses_are_told() {
+fn aborts_drains_and_losses_are_reported_to_a_layered_protocol() {
     let mut driver = layered(seed(StreamConfig::new(), echo_lines), usize::MAX);
     driver.send(&frame(b'T', b""));
     let cut = "exception: the connection was aborted before the peer ended the stream";
@@ -209,7 +209,7 @@ fn ends_that_are_cut_off_drains_and_losses_are_told() {
 }
 
 #[test]
-fn what_wakes_the_layer_can_be_handed_on() {
+fn a_wakeup_of_the_layer_can_be_passed_on() {
     let handler =
         |me: Probe, event: &Event, transport: &mut Transport<'_>, scope: &mut Scope<'_, Log>| {
             assert!(transport.is_secure() && transport.peer_address().is_none());
@@ -227,7 +227,7 @@ fn what_wakes_the_layer_can_be_handed_on() {
 }
 
 #[test]
-fn a_deadline_fires_once() {
+fn a_deadline_of_a_layered_protocol_fires_once() {
     let handler = |me: Probe, event: &Event, _: &mut Transport<'_>, scope: &mut Scope<'_, Log>| {
         let until = scope.now() + Duration::from_secs(5);
         match event {
@@ -267,7 +267,7 @@ fn a_closed_window_holds_input_back_until_it_opens() {
 }
 
 #[test]
-fn a_peer_that_does_not_open_its_window_is_a_slow_reader() {
+fn a_peer_that_does_not_open_its_window_counts_as_a_slow_reader() {
     let slow = "fatal: the peer does not read what is sent to it";
     let line = [&[b'l'; 199][..], b"\n"].concat();
     let mut driver = behind_a_window();
@@ -291,7 +291,7 @@ fn a_peer_that_does_not_open_its_window_is_a_slow_reader() {
 }
 
 #[test]
-fn what_a_protocol_leaves_open_is_its_layer_s() {
+fn unset_options_of_a_layered_protocol_come_from_its_layer() {
     let held = BytesHeld::new(1 << 20);
     let aborted = Arc::new(AtomicU32::new(0));
     let counter = aborted.clone();
@@ -321,7 +321,7 @@ fn what_a_protocol_leaves_open_is_its_layer_s() {
 }
 
 #[test]
-fn what_was_taken_since_the_last_call_counts_when_the_deadline_passes() {
+fn output_taken_since_the_last_call_counts_when_the_deadline_passes() {
     let line = [&[b'l'; 199][..], b"\n"].concat();
     let mut driver = behind_a_window();
     driver.send(&frame(b'D', &line));
@@ -335,7 +335,7 @@ fn what_was_taken_since_the_last_call_counts_when_the_deadline_passes() {
 }
 
 #[test]
-fn a_peer_is_not_late_while_the_layer_lets_others_go_first() {
+fn a_peer_is_not_late_while_the_layer_serves_others_first() {
     let slow = "fatal: the peer does not read what is sent to it";
     let is_late =
         |driver: &Driver<Frames>| driver.context().last().is_some_and(|last| last == slow);

@@ -49,7 +49,7 @@ impl Protocol for Once {
 }
 
 #[test]
-fn a_peer_that_takes_nothing_of_the_last_bytes_is_given_up() {
+fn a_peer_that_reads_none_of_the_last_bytes_is_dropped() {
     let mut driver = Driver::<Once>::with(Told::default(), (), |peer| peer.limit_room(10));
     driver.send(b"d");
     driver.advance(CLOSE - Duration::from_millis(1));
@@ -59,7 +59,7 @@ fn a_peer_that_takes_nothing_of_the_last_bytes_is_given_up() {
 }
 
 #[test]
-fn a_peer_that_takes_its_share_gets_all_of_the_last_bytes() {
+fn a_peer_that_reads_steadily_gets_all_of_the_last_bytes() {
     let mut driver = Driver::<Once>::with(Told::default(), (), |peer| peer.limit_room(10));
     driver.send(b"d");
     for _ in 0..500 {
@@ -71,7 +71,7 @@ fn a_peer_that_takes_its_share_gets_all_of_the_last_bytes() {
 }
 
 #[test]
-fn what_waited_before_the_end_gets_no_more_time() {
+fn output_queued_before_the_end_gets_no_extra_time() {
     let mut driver = Driver::<Once>::with(Told::default(), (), |peer| peer.limit_room(10));
     driver.send(b"a");
     driver.advance(CLOSE * 5);
@@ -82,7 +82,7 @@ fn what_waited_before_the_end_gets_no_more_time() {
 }
 
 #[test]
-fn bytes_after_the_end_are_thrown_away_up_to_a_limit() {
+fn bytes_after_the_end_are_discarded_up_to_a_limit() {
     for (count, is_dropped) in [(999, false), (1000, false), (1001, true)] {
         let mut driver = Driver::<Once>::new(Told::default(), ());
         driver.send(b"d");
@@ -94,7 +94,7 @@ fn bytes_after_the_end_are_thrown_away_up_to_a_limit() {
 }
 
 #[test]
-fn whoever_counts_is_told_how_a_connection_was_aborted() {
+fn the_abort_hook_receives_the_reason_of_an_abort() {
     const LINGER: Duration = Duration::from_secs(2);
     type Act = fn(&mut Driver<Once>);
     let cases: [(Act, &[AbortReason]); 5] = [
@@ -134,7 +134,7 @@ fn whoever_counts_is_told_how_a_connection_was_aborted() {
 }
 
 #[test]
-fn a_protocol_begun_under_way_keeps_nothing_of_the_one_before() {
+fn a_protocol_that_takes_over_a_stream_keeps_no_earlier_expectation() {
     let intent: Intent<u8> = Intent::of(1).keep().keep_deadline().as_first();
     assert_eq!(
         format!("{intent:?}"),

@@ -103,7 +103,7 @@ fn live() -> i64 {
 
 // One test, so that no other allocates meanwhile.
 #[test]
-fn connections_and_requests_cost_what_they_may() {
+fn connections_and_requests_stay_within_their_memory_limits() {
     const CONNECTIONS: usize = 400;
     /// Bytes. mio keeps 16 more in each socket where debug assertions are on: the queue that it is
     /// registered with.

@@ -36,7 +36,7 @@ fn held(piece: usize, between: usize, bytes: usize) -> usize {
 
 // One test, so that no other allocates meanwhile.
 #[test]
-fn an_output_holds_about_twice_the_memory_that_it_counts_at_most() {
+fn an_output_holds_at_most_about_twice_the_memory_it_counts() {
     const BYTES: usize = 1 << 20;
     // Of the first bytes, of the list of segments, and of the buffer that a last piece was taken
     // from.

@@ -43,7 +43,7 @@ fn told(before: StreamConfig, after: Arc<StreamConfig>) -> Log {
 }
 
 #[test]
-fn the_limits_are_those_of_the_last_change() {
+fn the_limits_of_the_last_change_apply() {
     let limit = "exception: the expected input is longer than 100 bytes";
     let whole = format!("read {:?}", "l".repeat(199));
     let [narrow, wide] = [100, 1000].map(|bytes| StreamConfig::new().input_max(bytes));
@@ -53,7 +53,7 @@ fn the_limits_are_those_of_the_last_change() {
 }
 
 #[test]
-fn a_peer_of_whom_nothing_is_asked_any_more_has_all_the_time_there_is() {
+fn a_peer_has_unlimited_time_after_a_change_to_no_flush_step() {
     for (step, is_alive) in [(16_384, false), (0, true)] {
         let after = StreamConfig::new().flush_step(step).output_high_water(1 << 20).share();
         let mut driver = changes(StreamConfig::new(), after);
@@ -67,7 +67,7 @@ fn a_peer_of_whom_nothing_is_asked_any_more_has_all_the_time_there_is() {
 }
 
 #[test]
-fn each_total_gets_back_what_was_taken_of_it() {
+fn held_bytes_are_returned_to_the_total_they_were_taken_from() {
     let [one, other] = [(); 2].map(|()| BytesHeld::new(1 << 20));
     let config = |held: &Arc<BytesHeld>| StreamConfig::new().held(Some(held.clone()));
     let mut driver = changes(config(&one), config(&other).share());
@@ -82,7 +82,7 @@ fn each_total_gets_back_what_was_taken_of_it() {
 }
 
 #[test]
-fn octets_are_counted_where_they_were_unless_the_change_names_another_place() {
+fn bytes_are_counted_as_before_unless_the_change_names_other_counts() {
     let [one, other] = [(); 2].map(|()| Arc::new(ByteCounts::new()));
     let config = |counts: &Arc<ByteCounts>| StreamConfig::new().count_bytes(counts.clone());
     let counted = |counts: &ByteCounts| (counts.read(), counts.written());
@@ -97,7 +97,7 @@ fn octets_are_counted_where_they_were_unless_the_change_names_another_place() {
 }
 
 #[test]
-fn what_a_change_leaves_open_stays_as_it_was() {
+fn options_that_a_change_leaves_open_stay_as_they_were() {
     let (held, aborts) = (BytesHeld::new(1 << 20), Arc::new(Mutex::new(0)));
     let count = aborts.clone();
     let before = StreamConfig::new()

@@ -36,7 +36,7 @@ fn are_open(peers: &[Peer]) -> Vec<bool> {
 }
 
 #[test]
-fn a_peer_gets_as_many_connections_as_it_may_have_and_others_theirs() {
+fn each_peer_gets_at_most_its_number_of_connections() {
     let connections = PeerConnections::new(2).share();
     let mut test = TestLoop::<Server>::new(0);
     let (first, door) = listener(test.world());
@@ -74,7 +74,7 @@ fn a_peer_gets_as_many_connections_as_it_may_have_and_others_theirs() {
 }
 
 #[test]
-fn who_opens_connections_without_end_costs_no_slot_and_no_place_at_the_listener() {
+fn a_peer_flooding_connections_uses_no_slots_of_others() {
     let connections = PeerConnections::new(1).share();
     let mut test = TestLoop::<Server>::with_config(0, Config::new().machines_max(3));
     let (listener, door) = listener(test.world());

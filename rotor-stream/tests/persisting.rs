@@ -46,7 +46,7 @@ fn persistent(target: Target) -> (TestLoop<Compose2<Client, Watcher>>, Link) {
 }
 
 #[test]
-fn a_connection_that_ends_is_made_again_and_watchers_hear_of_both() {
+fn an_ended_connection_is_reestablished_and_watchers_are_notified() {
     let (mut test, link) = persistent(Target::Accepts);
     assert!(link.is_up());
     assert_eq!(*test.context(), ["create", "up"]);
@@ -69,7 +69,7 @@ fn a_connection_that_ends_is_made_again_and_watchers_hear_of_both() {
 }
 
 #[test]
-fn a_server_that_is_away_is_asked_less_and_less_often() {
+fn attempts_to_reach_a_missing_server_become_less_frequent() {
     let (mut test, link) = persistent(Target::Fails(ErrorKind::ConnectionRefused));
     let begun = test.world().now();
     test.advance(Duration::from_secs(3600));
@@ -83,7 +83,7 @@ fn a_server_that_is_away_is_asked_less_and_less_often() {
 }
 
 #[test]
-fn the_wait_before_the_next_attempt_is_not_for_a_server_to_guess() {
+fn the_wait_before_the_next_attempt_uses_secure_random_numbers() {
     // Two loops whose secure numbers are the same, as always in memory.
     let next_attempt = |fast_seed| {
         let world = World::new();
@@ -106,7 +106,7 @@ fn the_wait_before_the_next_attempt_is_not_for_a_server_to_guess() {
 }
 
 #[test]
-fn a_connection_that_hangs_is_given_up_and_tried_again() {
+fn a_hanging_connection_attempt_times_out_and_is_retried() {
     let (mut test, link) = persistent(Target::Hangs);
     test.advance(Duration::from_millis(10_001));
     assert_eq!(*test.context(), ["not connected: connecting took too long"]);
@@ -116,7 +116,7 @@ fn a_connection_that_hangs_is_given_up_and_tried_again() {
 }
 
 #[test]
-fn a_refusal_at_once_is_told_and_tried_again() {
+fn an_immediate_refusal_is_reported_and_retried() {
     let (mut test, link) = persistent(Target::FailsAtOnce(ErrorKind::ConnectionRefused));
     assert_eq!(*test.context(), ["not connected: cannot connect: connection refused"]);
     test.world().target(address(), Target::Accepts);
@@ -125,7 +125,7 @@ fn a_refusal_at_once_is_told_and_tried_again() {
 }
 
 #[test]
-fn a_connection_that_lasts_makes_the_next_wait_short_again() {
+fn a_lasting_connection_resets_the_wait_between_attempts() {
     let (mut test, link) = persistent(Target::Fails(ErrorKind::ConnectionRefused));
     test.advance(Duration::from_secs(600));
     test.world().target(address(), Target::Accepts);
@@ -144,7 +144,7 @@ fn a_connection_that_lasts_makes_the_next_wait_short_again() {
 }
 
 #[test]
-fn a_server_that_ends_each_connection_at_once_is_asked_less_and_less_often() {
+fn reconnects_after_brief_connections_become_less_frequent() {
     let (mut test, link) = persistent(Target::Accepts);
     for least in [50, 100, 200, 400, 800, 1_600].map(Duration::from_millis) {
         test.world().take_connections()[0].end();
@@ -162,7 +162,7 @@ fn a_server_that_ends_each_connection_at_once_is_asked_less_and_less_often() {
 }
 
 #[test]
-fn a_link_that_was_closed_before_its_connection_was_made_ends_it_at_once() {
+fn a_link_closed_in_advance_prevents_the_connection() {
     let link = Link::new();
     link.close();
     let mut test = TestLoop::<Client>::new(Log::new());
@@ -198,7 +198,7 @@ fn a_connection_whose_protocol_has_ended_is_down_while_it_is_flushed() {
 }
 
 #[test]
-fn draining_does_not_abort_what_is_being_flushed() {
+fn draining_does_not_abort_a_connection_that_is_being_flushed() {
     let (mut test, _, peer) = flushing();
     test.drain(Duration::from_secs(9));
     assert!(!peer.is_dropped());
@@ -209,7 +209,7 @@ fn draining_does_not_abort_what_is_being_flushed() {
 }
 
 #[test]
-fn closing_the_link_resets_what_is_being_flushed_and_nothing_else() {
+fn closing_the_link_resets_only_a_connection_that_is_being_flushed() {
     let (mut test, link, peer) = flushing();
     link.close();
     test.settle();
@@ -227,7 +227,7 @@ fn closing_the_link_resets_what_is_being_flushed_and_nothing_else() {
 }
 
 #[test]
-fn closing_the_link_or_draining_the_loop_ends_it() {
+fn closing_the_link_or_draining_the_loop_ends_the_machine() {
     let (mut test, link) = persistent(Target::Accepts);
     let peers = test.world().take_connections();
     link.close();

@@ -12,7 +12,7 @@ use rotor_stream::testing::{Driver, Peer};
 use rotor_stream::{Expectation, Intent, StreamConfig, Transport};
 
 #[test]
-fn bytes_are_awaited_until_so_many_have_come() {
+fn bytes_are_awaited_until_enough_have_arrived() {
     for (sent, is_read) in [(4, false), (5, true), (6, true)] {
         let mut driver = probe(|me, event, transport, _| match event {
             Event::Read(matched) => {
@@ -28,7 +28,7 @@ fn bytes_are_awaited_until_so_many_have_come() {
 }
 
 #[test]
-fn no_bytes_are_there_at_once() {
+fn waiting_for_zero_bytes_is_satisfied_at_once() {
     let driver = probe(|me, event, _, _| match event {
         Event::Create => Intent::of(me).bytes(0).no_deadline(),
         _ => Intent::of(me).sleep().no_deadline(),
@@ -53,7 +53,7 @@ fn looks_when_woken<const D: bool>() -> Driver<Probe, D> {
 }
 
 #[test]
-fn a_poll_finds_what_no_event_has_told_of_yet() {
+fn a_poll_finds_input_that_no_event_has_reported_yet() {
     type Happens = fn(&Peer);
     fn finds<const D: bool>(happens: Happens, expected: &[&str]) {
         let mut driver = looks_when_woken::<D>();
@@ -94,7 +94,7 @@ fn a_poll_shows_the_bytes_that_it_has_found() {
 }
 
 #[test]
-fn a_poll_reads_once_and_not_at_all_where_this_event_has_emptied_the_socket() {
+fn a_poll_reads_once_unless_this_event_has_emptied_the_socket() {
     // One that reads a message, then looks before it goes on.
     fn reads<const D: bool>() -> usize {
         let mut driver = probe_with::<D>(
@@ -122,7 +122,7 @@ fn a_poll_reads_once_and_not_at_all_where_this_event_has_emptied_the_socket() {
 }
 
 #[test]
-fn a_poll_sees_first_what_has_been_read() {
+fn a_poll_sees_already_read_input_first() {
     let mut driver = probe(|me, event, transport, _| match event {
         Event::Create => Intent::of(me).bytes(1).no_deadline(),
         Event::Read(matched) if matched.len() > 0 => {
@@ -139,7 +139,7 @@ fn a_poll_sees_first_what_has_been_read() {
 }
 
 #[test]
-fn a_poll_that_follows_a_poll_for_ever_is_an_error() {
+fn an_endless_sequence_of_polls_is_an_error() {
     let mut driver = probe(|me, _, _, _| Intent::of(me).poll().no_deadline());
     assert!(!driver.is_alive());
     assert!(driver.failures()[0].contains("waits for bytes"), "{:?}", driver.failures());
@@ -168,7 +168,7 @@ fn a_delimiter_is_found_up_to_its_limit_and_not_beyond() {
 }
 
 #[test]
-fn a_delimiter_is_looked_for_from_the_offset_on() {
+fn a_delimiter_is_searched_from_the_offset() {
     for (offset, content) in [(0, ""), (1, "\nab"), (4, "\nab\n"), (5, "exception")] {
         let mut driver = probe(move |me, event, _, _| match event {
             Event::Create => Intent::of(me)
@@ -187,7 +187,7 @@ fn a_delimiter_is_looked_for_from_the_offset_on() {
 }
 
 #[test]
-fn what_is_waited_for_is_bounded_by_the_configuration_too() {
+fn the_configured_limit_also_bounds_the_expected_input() {
     let config = || StreamConfig::new().input_max(4);
     for (bytes, has_limit) in [(4, false), (5, true)] {
         let driver = probe_with::<false>(
@@ -206,7 +206,7 @@ fn what_is_waited_for_is_bounded_by_the_configuration_too() {
 }
 
 #[test]
-fn input_before_the_end_is_handed_out_before_the_end() {
+fn input_before_the_end_is_delivered_before_the_end() {
     let mut driver = probe_with::<true>(
         StreamConfig::new(),
         |peer| {
@@ -232,7 +232,7 @@ fn data_and_the_end_in_one_edge_are_both_seen_where_short_reads_drain() {
 }
 
 #[test]
-fn an_urgent_byte_stays_in_its_place_and_holds_up_nothing_behind_it() {
+fn an_urgent_byte_keeps_its_place_and_does_not_block_later_input() {
     for narrow_edges in [false, true] {
         let mut driver = probe_with::<true>(StreamConfig::new(), |_| {}, echo_lines);
         if narrow_edges {
@@ -278,7 +278,7 @@ fn a_protocol_may_ask_for_less_at_the_end_of_the_stream() {
 }
 
 #[test]
-fn input_before_a_reset_is_handed_out_before_the_reset() {
+fn input_before_a_reset_is_delivered_before_the_reset() {
     let mut driver = probe_with::<true>(StreamConfig::new(), |_| {}, echo_lines);
     driver.peer().send(b"last words\n");
     driver.reset();
@@ -289,7 +289,7 @@ fn input_before_a_reset_is_handed_out_before_the_reset() {
 }
 
 #[test]
-fn input_before_a_failed_write_is_handed_out_before_the_failure() {
+fn input_before_a_failed_write_is_delivered_before_the_failure() {
     let mut driver = probe_with::<true>(StreamConfig::new(), |_| {}, echo_lines);
     // The first read is short, so it seems to have emptied the socket: the second line came after
     // it, and no edge of it has been seen when writing fails.
@@ -302,7 +302,7 @@ fn input_before_a_failed_write_is_handed_out_before_the_failure() {
 }
 
 #[test]
-fn a_failed_read_is_an_exception_and_output_still_goes_out() {
+fn a_failed_read_is_an_exception_and_output_is_still_sent() {
     let mut driver = probe(|me, event, transport, scope| {
         if let Event::Exception(_) = event {
             transport.output.write_all(b"bad record").expect("open");
@@ -316,7 +316,7 @@ fn a_failed_read_is_an_exception_and_output_still_goes_out() {
 }
 
 #[test]
-fn a_protocol_that_neither_reads_nor_writes_hears_of_a_reset() {
+fn a_protocol_that_neither_reads_nor_writes_is_notified_of_a_reset() {
     let mut driver = probe(|me, _, _, _| Intent::of(me).sleep().no_deadline());
     driver.send(b"unread");
     assert_eq!(driver.unread_len(), 6);
@@ -326,7 +326,7 @@ fn a_protocol_that_neither_reads_nor_writes_hears_of_a_reset() {
 }
 
 #[test]
-fn a_protocol_that_sleeps_reads_nothing_and_finds_it_later() {
+fn a_sleeping_protocol_reads_nothing_and_finds_the_input_later() {
     let mut driver = probe(|me, event, transport, scope| match event {
         Event::Create => Intent::of(me).sleep().no_deadline(),
         Event::Wakeup => Intent::of(me).delimiter(b"\n", 1024).no_deadline(),
@@ -341,7 +341,7 @@ fn a_protocol_that_sleeps_reads_nothing_and_finds_it_later() {
 }
 
 #[test]
-fn a_search_begins_anew_when_input_was_consumed_in_between() {
+fn a_search_restarts_when_input_was_consumed_in_between() {
     let mut driver = probe(|me, event, transport, scope| match event {
         Event::Wakeup => {
             transport.input.clear();
@@ -356,7 +356,7 @@ fn a_search_begins_anew_when_input_was_consumed_in_between() {
 }
 
 #[test]
-fn a_search_begins_anew_when_input_was_changed_in_place() {
+fn a_search_restarts_when_input_was_changed_in_place() {
     let unmask =
         |transport: &mut Transport<'_>| transport.input.iter_mut().for_each(|byte| *byte ^= 0x20);
     // By a wake-up, a deadline, and a call for what was written.
@@ -416,7 +416,7 @@ fn one_read_and_one_write_serve_a_request_where_short_reads_drain() {
 }
 
 #[test]
-fn much_that_a_wrapper_has_at_once_is_read_by_the_block() {
+fn large_input_of_a_wrapper_is_read_in_blocks() {
     let mut driver = probe_with::<true>(
         StreamConfig::new(),
         |_| {},
@@ -435,7 +435,7 @@ fn much_that_a_wrapper_has_at_once_is_read_by_the_block() {
 }
 
 #[test]
-fn elsewhere_reading_goes_on_until_there_is_no_more() {
+fn reading_continues_until_empty_where_short_reads_do_not_drain() {
     let mut driver = probe(echo_lines);
     driver.limit_reads(3);
     driver.send(b"more than three bytes\n");
@@ -456,7 +456,7 @@ fn spurious_and_false_edges_change_nothing() {
 }
 
 #[test]
-fn a_deadline_for_the_whole_line_is_not_put_off_by_drips() {
+fn a_deadline_for_a_whole_line_is_not_extended_by_drips() {
     let mut driver = probe(|me, event, transport, scope| match event {
         Event::Create => {
             Intent::of(me).delimiter(b"\n", 1024).deadline(scope.now() + Duration::from_secs(10))
@@ -478,7 +478,7 @@ fn a_deadline_for_the_whole_line_is_not_put_off_by_drips() {
 }
 
 #[test]
-fn a_stream_waiting_for_the_rest_of_a_line_keeps_the_line_and_no_block() {
+fn a_stream_with_a_partial_line_stores_the_line_and_no_whole_block() {
     let mut driver = probe(|me, event, transport, scope| {
         if let Event::Wakeup = event {
             scope.push(format!("{} in {}", transport.input.len(), transport.input.capacity()));

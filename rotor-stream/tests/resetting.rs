@@ -30,7 +30,7 @@ fn ends_so(bytes: usize, end: fn() -> Intent<Probe>) -> Driver<Probe> {
 }
 
 #[test]
-fn a_protocol_resets_its_connection_with_what_waits_to_be_written_and_nothing_is_logged() {
+fn a_reset_by_the_protocol_discards_output_and_is_not_logged() {
     for (written, received) in [(0, 0), (10, 10), (1_000, 10)] {
         let mut driver = ends_so(written, Intent::reset);
         driver.send(b"y");
@@ -51,7 +51,7 @@ fn a_reset_can_be_the_first_answer() {
 }
 
 #[test]
-fn a_protocol_that_fails_resets_its_connection_only_where_output_is_lost() {
+fn a_failed_protocol_resets_its_connection_only_if_output_is_lost() {
     for (written, resets) in [(0, 0), (10, 0), (11, 1)] {
         let mut driver = ends_so(written, || Intent::error("as asked"));
         driver.send(b"y");
@@ -62,7 +62,7 @@ fn a_protocol_that_fails_resets_its_connection_only_where_output_is_lost() {
 }
 
 #[test]
-fn a_peer_that_does_not_take_the_output_hears_no_end_of_it() {
+fn a_peer_that_does_not_read_the_output_gets_a_reset_and_no_end() {
     // With the protocol at work, and after it.
     for end in [None, Some(Intent::done as fn() -> Intent<Probe>)] {
         let mut driver = ends_so(1_000, end.unwrap_or(Intent::done));
@@ -77,7 +77,7 @@ fn a_peer_that_does_not_take_the_output_hears_no_end_of_it() {
 }
 
 #[test]
-fn a_peer_that_took_all_and_does_not_end_its_side_is_not_reset() {
+fn a_peer_that_read_all_and_does_not_end_its_side_is_not_reset() {
     let mut driver = ends_so(10, Intent::done);
     driver.send(b"y");
     driver.advance(Duration::from_secs(31));
@@ -86,7 +86,7 @@ fn a_peer_that_took_all_and_does_not_end_its_side_is_not_reset() {
 }
 
 #[test]
-fn a_file_that_has_become_shorter_is_not_ended_as_if_it_were_whole() {
+fn a_file_that_has_shrunk_resets_the_connection() {
     for is_done in [false, true] {
         let directory = Directory::create();
         let file =
@@ -106,7 +106,7 @@ fn a_file_that_has_become_shorter_is_not_ended_as_if_it_were_whole() {
 }
 
 #[test]
-fn neither_bytes_nor_an_end_follow_output_that_was_lost() {
+fn neither_bytes_nor_an_end_follow_lost_output() {
     let directory = Directory::create();
     let file = Arc::new(File::open(directory.file("content", [b'f'; 10])).expect("it is there"));
     let mut driver = probe_with::<false>(

@@ -114,7 +114,7 @@ const MADE_ROOM: &str =
     "the connection was closed, as the longest idle one, to make room for another";
 
 #[test]
-fn the_connection_that_has_been_idle_longest_makes_room_for_one_that_waits() {
+fn the_longest_idle_connection_makes_room_for_a_waiting_one() {
     let mut test = Test::slots(3);
     let old = test.connect(3);
     assert!(test.is_served(&old[0]));
@@ -128,7 +128,7 @@ fn the_connection_that_has_been_idle_longest_makes_room_for_one_that_waits() {
 }
 
 #[test]
-fn nobody_is_closed_while_nobody_waits() {
+fn no_connection_is_closed_while_none_waits() {
     let mut test = Test::slots(3);
     let old = test.connect(3);
     test.test.advance(1_000 * SECOND);
@@ -142,7 +142,7 @@ fn nobody_is_closed_while_nobody_waits() {
 }
 
 #[test]
-fn nobody_is_closed_for_want_of_a_descriptor_while_nobody_waits() {
+fn no_connection_is_closed_for_a_descriptor_while_none_waits() {
     let mut test = Test::new(Config::new(), AcceptConfig::new());
     let old = test.connect(2);
     test.test.advance(10 * SECOND);
@@ -155,7 +155,7 @@ fn nobody_is_closed_for_want_of_a_descriptor_while_nobody_waits() {
 }
 
 #[test]
-fn a_listener_without_a_descriptor_does_not_pause_while_nobody_waits() {
+fn a_listener_without_a_descriptor_does_not_pause_while_none_waits() {
     let mut test = Test::new(Config::new(), AcceptConfig::new().pause(3_600 * SECOND));
     let _old = test.connect(1);
     test.door.fail(io::Error::from_raw_os_error(NO_DESCRIPTOR));
@@ -167,7 +167,7 @@ fn a_listener_without_a_descriptor_does_not_pause_while_nobody_waits() {
 }
 
 #[test]
-fn for_want_of_a_descriptor_the_queue_is_polled_once() {
+fn the_queue_is_polled_once_when_no_descriptor_is_left() {
     for is_one_waiting in [false, true] {
         let mut test = Test::new(Config::new(), AcceptConfig::new());
         test.door.fail(io::Error::from_raw_os_error(NO_DESCRIPTOR));
@@ -178,7 +178,7 @@ fn for_want_of_a_descriptor_the_queue_is_polled_once() {
 }
 
 #[test]
-fn who_was_there_a_moment_ago_is_left_for_two_seconds_and_then_makes_room() {
+fn a_recently_active_connection_is_spared_for_two_seconds() {
     let mut test = Test::slots(2);
     let old: Vec<Peer> = (0..2).map(|_| test.door.connect()).collect();
     test.test.settle();
@@ -194,7 +194,7 @@ fn who_was_there_a_moment_ago_is_left_for_two_seconds_and_then_makes_room() {
 }
 
 #[test]
-fn a_least_time_without_end_spares_everybody() {
+fn an_unlimited_minimum_idle_time_spares_every_connection() {
     let accept = AcceptConfig::new().idle_min(Duration::MAX);
     let mut test = Test::new(Config::new().machines_max(3), accept);
     let old = test.connect(2);
@@ -204,7 +204,7 @@ fn a_least_time_without_end_spares_everybody() {
 }
 
 #[test]
-fn a_part_of_a_message_and_an_answer_that_is_not_taken_are_no_idleness() {
+fn partial_messages_and_unread_answers_do_not_count_as_idle() {
     let mut test = Test::slots(3);
     let old = test.connect(3);
     old[0].send(b"hel");
@@ -224,7 +224,7 @@ fn a_part_of_a_message_and_an_answer_that_is_not_taken_are_no_idleness() {
 }
 
 #[test]
-fn what_has_come_and_was_not_told_of_yet_is_answered_and_another_makes_room() {
+fn a_connection_with_unreported_input_is_served_and_another_closed() {
     let mut test = Test::slots(3);
     let old = test.connect(3);
     test.test.advance(10 * SECOND);
@@ -244,7 +244,7 @@ fn what_has_come_and_was_not_told_of_yet_is_answered_and_another_makes_room() {
 }
 
 #[test]
-fn a_descriptor_that_is_given_back_is_used_at_once() {
+fn a_returned_descriptor_is_used_at_once() {
     for idle in [true, false] {
         let mut test = Test::new(Config::new(), AcceptConfig::new());
         let old = test.connect(1);
@@ -266,7 +266,7 @@ fn a_descriptor_that_is_given_back_is_used_at_once() {
 }
 
 #[test]
-fn a_listener_at_its_limit_closes_its_own_connections_and_nobody_else_s() {
+fn a_listener_at_its_limit_closes_only_its_own_connections() {
     let mut test = Test::new(Config::new(), AcceptConfig::new().connections_max(2));
     let (other_listener, other_door) = listener(test.test.world());
     test.test.add(|scope| Accept::listen(other_listener, (), AcceptConfig::new(), scope));
@@ -280,7 +280,7 @@ fn a_listener_at_its_limit_closes_its_own_connections_and_nobody_else_s() {
 }
 
 #[test]
-fn a_flood_is_let_in_in_a_few_turns_and_costs_no_more_than_the_idle() {
+fn a_flood_is_accepted_in_a_few_turns_and_closes_only_idle_connections() {
     const MANY: usize = 400;
     let mut test = Test::slots(MANY);
     let old: Vec<Peer> = (0..MANY).map(|_| test.door.connect()).collect();
@@ -297,7 +297,7 @@ fn a_flood_is_let_in_in_a_few_turns_and_costs_no_more_than_the_idle() {
 }
 
 #[test]
-fn hardly_more_are_closed_than_wait() {
+fn hardly_more_connections_are_closed_than_wait() {
     const MANY: usize = 150;
     for waiting in [1, 2, 3, 4, 5, 7, 10, 20, 50, 100] {
         let mut test = Test::slots(MANY);
@@ -312,7 +312,7 @@ fn hardly_more_are_closed_than_wait() {
 }
 
 #[test]
-fn listeners_that_share_a_queue_close_one_more_each_and_not_one_for_each_client() {
+fn listeners_sharing_a_queue_close_at_most_one_extra_connection_each() {
     // As loops that share a listening socket do: each has room for its own, and the one that is
     // quicker takes the connection.
     let mut test = Test::slots(3);

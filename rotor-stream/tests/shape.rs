@@ -22,7 +22,7 @@ impl Protocol for Hundred {
 }
 
 #[test]
-fn a_stream_is_small_enough_to_be_moved() {
+fn a_stream_is_small_enough_to_be_moved_cheaply() {
     let stream = size_of::<Stream<Hundred, TcpStream>>();
     assert!(stream <= 208 + 104, "{stream} bytes, of which the protocol is a hundred");
     assert!(size_of::<Accept<Stream<Hundred, TcpStream>, TcpListener>>() <= stream + 16);

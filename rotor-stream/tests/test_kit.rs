@@ -31,7 +31,7 @@ impl Machine for Draws {
 }
 
 #[test]
-fn a_loop_draws_by_the_seed_that_its_configuration_names() {
+fn random_numbers_follow_the_seed_of_the_configuration() {
     let drawn = |config: Config| {
         let mut test = TestLoop::<Draws>::with_config(Vec::new(), config);
         test.add(|scope| Draws::begin(None, scope));
@@ -45,7 +45,7 @@ fn a_loop_draws_by_the_seed_that_its_configuration_names() {
 }
 
 #[test]
-fn where_there_is_no_deadline_none_is_waited_for_whatever_else_comes_in_time() {
+fn advance_to_deadline_waits_only_for_deadlines_of_machines() {
     let mut test = TestLoop::<Draws>::new(Vec::new());
     test.add(|scope| Draws::begin(Some(Duration::from_millis(2_500)), scope));
     test.instance().every(Duration::from_secs(1), |_, scope| scope.push(0));
@@ -83,7 +83,7 @@ impl Protocol for Where {
 }
 
 #[test]
-fn who_knocks_from_an_address_is_at_that_address() {
+fn connect_from_sets_the_peer_address() {
     type Server = Accept<Stream<Where, ScriptedSocket>, ScriptedListener>;
     let mut test = TestLoop::<Server>::new(Vec::new());
     let (listener, door) = listener(test.world());

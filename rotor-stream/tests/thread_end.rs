@@ -40,7 +40,7 @@ fn keep_some() {
 }
 
 #[test]
-fn a_thread_that_ends_frees_its_blocks_and_those_of_buffers_that_end_with_it() {
+fn an_ending_thread_frees_its_blocks_and_those_of_its_buffers() {
     // What a first thread leaves for all that follow is no leak.
     thread::spawn(|| {}).join().expect("it ends");
     let before = live_bytes();

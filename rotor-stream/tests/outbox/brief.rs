@@ -48,7 +48,7 @@ impl HasOutbox for Brief {
 }
 
 #[test]
-fn what_waits_when_a_protocol_is_done_in_its_create_is_still_sent() {
+fn messages_of_a_protocol_that_is_done_in_create_are_still_sent() {
     for (fails, expected) in [(false, &b"hello first last\n"[..]), (true, b"")] {
         let mut driver = Driver::<WithOutbox<Brief>>::new(fails, Shared::default());
         assert_eq!(driver.take_received(), expected);

@@ -27,7 +27,7 @@ impl From<Looks> for Block {
 }
 
 #[test]
-fn others_may_use_the_outbox_while_a_message_is_made() {
+fn the_outbox_can_be_used_while_a_message_is_converted() {
     let (mut driver, sender) = driver(&OutboxConfig::new());
     let (found, has_found) = mpsc::channel();
     sender.send(Looks { sender: sender.clone(), found }).expect("there is room");

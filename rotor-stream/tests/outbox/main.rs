@@ -215,7 +215,7 @@ fn messages_arrive_whole_and_in_order_however_little_the_peer_takes() {
 }
 
 #[test]
-fn answers_come_between_messages_and_a_slow_listener_is_still_heard() {
+fn answers_come_between_messages_and_a_slow_reader_is_still_answered() {
     for in_place in [false, true] {
         let (mut driver, sender) = driver_that_calls(&small(), in_place);
         driver.limit_room(0);
@@ -231,7 +231,7 @@ fn answers_come_between_messages_and_a_slow_listener_is_still_heard() {
 }
 
 #[test]
-fn who_is_refused_has_the_message_back_and_is_told_of_room() {
+fn a_refused_sender_gets_its_message_back_and_is_woken_on_room() {
     let config = small();
     let (mut driver, sender) = driver(&config);
     driver.limit_room(0);
@@ -254,7 +254,7 @@ fn who_is_refused_has_the_message_back_and_is_told_of_room() {
 }
 
 #[test]
-fn who_was_refused_for_a_long_message_is_told_when_it_fits_and_not_before() {
+fn a_sender_refused_for_a_long_message_is_woken_once_it_fits() {
     let config = small();
     let (mut driver, sender) = driver(&config);
     driver.limit_room(0);
@@ -274,7 +274,7 @@ fn who_was_refused_for_a_long_message_is_told_when_it_fits_and_not_before() {
 }
 
 #[test]
-fn the_newest_stay_where_the_oldest_are_dropped() {
+fn the_newest_messages_stay_when_the_oldest_are_dropped() {
     let config = small().when_full(OutboxFull::DropOldest);
     let (mut driver, sender) = driver(&config);
     driver.limit_room(0);
@@ -290,7 +290,7 @@ fn the_newest_stay_where_the_oldest_are_dropped() {
 }
 
 #[test]
-fn a_peer_that_is_behind_ends_its_connection_where_that_is_wanted() {
+fn a_lagging_peer_ends_its_connection_if_configured() {
     let config = small().when_full(OutboxFull::End);
     let (mut driver, sender) = driver(&config);
     driver.limit_room(0);
@@ -307,7 +307,7 @@ fn a_peer_that_is_behind_ends_its_connection_where_that_is_wanted() {
 }
 
 #[test]
-fn what_waits_when_the_protocol_is_done_is_still_sent() {
+fn messages_queued_when_the_protocol_is_done_are_still_sent() {
     for in_place in [false, true] {
         let (mut driver, sender) = driver_that_calls(&small(), in_place);
         driver.limit_room(3);
@@ -324,7 +324,7 @@ fn what_waits_when_the_protocol_is_done_is_still_sent() {
 }
 
 #[test]
-fn who_sends_to_a_peer_that_is_to_hear_no_more_is_told() {
+fn sending_after_the_write_side_has_ended_is_refused() {
     let config = small();
     let (mut driver, sender) = driver(&config);
     driver.limit_room(0);
@@ -347,7 +347,7 @@ fn who_sends_to_a_peer_that_is_to_hear_no_more_is_told() {
 }
 
 #[test]
-fn what_the_protocol_sends_by_itself_in_pieces_goes_on_beside_messages() {
+fn piecewise_output_of_the_protocol_continues_beside_messages() {
     for in_place in [false, true] {
         let (mut driver, sender) =
             driver_that_calls(&small().messages_max(100).bytes_max(10_000), in_place);
@@ -369,7 +369,7 @@ fn what_the_protocol_sends_by_itself_in_pieces_goes_on_beside_messages() {
 /// However many others send, or one just as it is heard, and however few bytes it waits for: it
 /// waits for one output of them at most, and they for what it wrote.
 #[test]
-fn a_protocol_that_waits_for_its_output_is_not_kept_waiting_by_those_who_send() {
+fn senders_do_not_starve_a_protocol_that_waits_for_its_output() {
     for (left, write_max, bytes_between, in_place) in ["0\n", "1\n", "4\n", "5\n", "50\n"]
         .into_iter()
         .flat_map(|left| [1, 7, usize::MAX].map(|write_max| (left, write_max)))
@@ -423,7 +423,7 @@ fn a_peer_that_takes_nothing_meets_the_flush_timeout() {
 }
 
 #[test]
-fn its_description_is_that_of_the_protocol_with_what_waits() {
+fn the_description_is_the_protocols_plus_the_queued_bytes() {
     let (mut driver, sender) = driver(&small().bytes_max(20_000));
     driver.limit_room(0);
     for _ in 0..3 {
@@ -440,7 +440,7 @@ fn its_description_is_that_of_the_protocol_with_what_waits() {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "tests play the outside world: its threads")]
-fn senders_may_go_to_other_threads() {
+fn senders_can_be_used_from_other_threads() {
     fn is_send_and_sync<T: Send + Sync>(_: &T) {}
     let (mut driver, sender) = driver(&OutboxConfig::new());
     is_send_and_sync(&sender);
@@ -454,7 +454,7 @@ fn senders_may_go_to_other_threads() {
 }
 
 #[test]
-fn what_is_taken_while_the_protocol_ends_is_sent() {
+fn messages_accepted_while_the_protocol_ends_are_sent() {
     for in_place in [false, true] {
         let was_taken = Rc::new(Cell::new(None));
         let last_word = Some(was_taken.clone());

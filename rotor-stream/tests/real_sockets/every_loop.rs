@@ -76,8 +76,8 @@ fn data_and_the_end_in_one_edge_are_both_seen<L: OnLoop>() -> io::Result<()> {
     Ok(())
 }
 
-on_every_loop!(a_peer_that_hangs_up_is_heard_to_the_end);
-fn a_peer_that_hangs_up_is_heard_to_the_end<L: OnLoop>() -> io::Result<()> {
+on_every_loop!(all_input_of_a_peer_that_hangs_up_is_read);
+fn all_input_of_a_peer_that_hangs_up_is_read<L: OnLoop>() -> io::Result<()> {
     let (mut rig, address) = echo::<L>();
     let mut end = rig.connect(address);
     end.write_all(b"first\nlast words\n")?;
@@ -88,8 +88,8 @@ fn a_peer_that_hangs_up_is_heard_to_the_end<L: OnLoop>() -> io::Result<()> {
     Ok(())
 }
 
-on_every_loop!(a_peer_that_resets_after_its_last_line_is_heard_to_the_end);
-fn a_peer_that_resets_after_its_last_line_is_heard_to_the_end<L: OnLoop>() -> io::Result<()> {
+on_every_loop!(all_input_of_a_peer_that_resets_is_read);
+fn all_input_of_a_peer_that_resets_is_read<L: OnLoop>() -> io::Result<()> {
     let (mut rig, address) = echo::<L>();
     let mut end = rig.connect(address);
     assert_echoes(&mut rig, &mut end);
@@ -128,8 +128,8 @@ fn a_reset_in_the_middle_of_a_write_ends_that_connection_only<L: OnLoop>() -> io
     Ok(())
 }
 
-on_every_loop!(whoever_was_cut_off_is_not_told_of_an_end);
-fn whoever_was_cut_off_is_not_told_of_an_end<L: OnLoop>() {
+on_every_loop!(a_reset_connection_does_not_look_ended_to_the_peer);
+fn a_reset_connection_does_not_look_ended_to_the_peer<L: OnLoop>() {
     const LEN: usize = 32 << 20;
     let (mut rig, address) =
         serve::<L>(seed(StreamConfig::new(), |me, event, transport, scope| match event {
@@ -315,8 +315,8 @@ fn a_client_connects_and_talks<L: OnLoop>() -> io::Result<()> {
     Ok(())
 }
 
-on_every_loop!(a_refused_connection_is_told);
-fn a_refused_connection_is_told<L: OnLoop>() {
+on_every_loop!(a_refused_connection_is_reported);
+fn a_refused_connection_is_reported<L: OnLoop>() {
     let (_port, address) = L::closed();
     let mut rig = client::<L>(address, StreamConfig::new());
     assert_eq!(rig.run(), Exit::Empty);
@@ -325,8 +325,8 @@ fn a_refused_connection_is_told<L: OnLoop>() {
     assert!(calls[0].starts_with("not connected: cannot connect: "), "{calls:?}");
 }
 
-on_every_loop!(a_connection_that_hangs_is_given_up);
-fn a_connection_that_hangs_is_given_up<L: OnLoop>() {
+on_every_loop!(a_hanging_connection_attempt_times_out);
+fn a_hanging_connection_attempt_times_out<L: OnLoop>() {
     let (_silent, address) = L::silent();
     let patience = Duration::from_millis(20);
     let mut rig = client::<L>(address, StreamConfig::new().connect_timeout(patience));

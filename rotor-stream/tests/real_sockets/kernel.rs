@@ -42,13 +42,12 @@ fn an_urgent_byte_stays_in_its_place<L: OnKernel>() -> io::Result<()> {
 }
 
 on_kernel_loops!(
-    a_turn_writes_no_more_of_a_file_than_its_budget_whatever_the_peer_takes,
+    a_turn_writes_at_most_its_budget_of_a_file_to_a_fast_reader,
     "elsewhere nobody reads while a turn writes"
 );
 /// A reader that is as fast as the writer: as long as there is room, one system call would go on
 /// forever.
-fn a_turn_writes_no_more_of_a_file_than_its_budget_whatever_the_peer_takes<L: OnKernel>()
--> io::Result<()> {
+fn a_turn_writes_at_most_its_budget_of_a_file_to_a_fast_reader<L: OnKernel>() -> io::Result<()> {
     const LEN: usize = 256 << 20;
     const BUDGET: usize = 1 << 20;
     let directory = Directory::create();
@@ -86,12 +85,11 @@ fn a_turn_writes_no_more_of_a_file_than_its_budget_whatever_the_peer_takes<L: On
 
 #[cfg(target_os = "linux")]
 on_kernel_loops!(
-    what_the_system_keeps_for_a_peer_that_does_not_read_can_be_bounded,
+    system_buffers_for_a_peer_that_does_not_read_can_be_bounded,
     "others have no buffers of the kernel"
 );
 #[cfg(target_os = "linux")]
-fn what_the_system_keeps_for_a_peer_that_does_not_read_can_be_bounded<L: OnKernel>()
--> io::Result<()> {
+fn system_buffers_for_a_peer_that_does_not_read_can_be_bounded<L: OnKernel>() -> io::Result<()> {
     const LEN: usize = 16 << 20;
     let taken = |config: StreamConfig| {
         let (mut rig, address) = serve::<L>(seed(config, |me: Probe, event, transport, _| {
@@ -164,11 +162,11 @@ fn send_with_descriptor(client: &StdUnix, bytes: &[u8]) -> io::Result<()> {
 
 #[cfg(target_os = "linux")]
 on_kernel_loops!(
-    what_follows_bytes_that_came_with_a_descriptor_is_read_too,
+    bytes_after_those_with_a_passed_descriptor_are_read_too,
     "others have no descriptors"
 );
 #[cfg(target_os = "linux")]
-fn what_follows_bytes_that_came_with_a_descriptor_is_read_too<L: OnKernel>() -> io::Result<()> {
+fn bytes_after_those_with_a_passed_descriptor_are_read_too<L: OnKernel>() -> io::Result<()> {
     let directory = Directory::create();
     let path = directory.join("socket");
     let (mut rig, mut client) = serve_unix::<L>(&path, seed(StreamConfig::new(), echo_lines))?;
@@ -181,11 +179,10 @@ fn what_follows_bytes_that_came_with_a_descriptor_is_read_too<L: OnKernel>() -> 
 }
 
 on_kernel_loops!(
-    much_that_comes_at_once_is_read_in_few_calls_and_little_in_a_small_block,
+    large_input_is_read_in_few_calls_and_small_input_in_one_block,
     "it is about recv(2)"
 );
-fn much_that_comes_at_once_is_read_in_few_calls_and_little_in_a_small_block<L: OnKernel>()
--> io::Result<()> {
+fn large_input_is_read_in_few_calls_and_small_input_in_one_block<L: OnKernel>() -> io::Result<()> {
     let directory = Directory::create();
     let path = directory.join("socket");
     let calls = Rc::new(RefCell::new(Vec::new()));
@@ -212,11 +209,10 @@ fn much_that_comes_at_once_is_read_in_few_calls_and_little_in_a_small_block<L: O
 }
 
 on_kernel_loops!(
-    messages_of_a_block_and_a_header_are_each_read_at_once_but_for_the_first,
+    messages_longer_than_a_block_are_read_at_once_after_the_first,
     "it is about recv(2)"
 );
-fn messages_of_a_block_and_a_header_are_each_read_at_once_but_for_the_first<L: OnKernel>()
--> io::Result<()> {
+fn messages_longer_than_a_block_are_read_at_once_after_the_first<L: OnKernel>() -> io::Result<()> {
     const MESSAGE: usize = BLOCK_BYTES + 8;
     let directory = Directory::create();
     let path = directory.join("socket");
@@ -241,8 +237,8 @@ fn messages_of_a_block_and_a_header_are_each_read_at_once_but_for_the_first<L: O
     Ok(())
 }
 
-on_kernel_loops!(a_read_exceeds_what_may_be_unread_by_no_more_than_that, "it is about recv(2)");
-fn a_read_exceeds_what_may_be_unread_by_no_more_than_that<L: OnKernel>() -> io::Result<()> {
+on_kernel_loops!(a_read_exceeds_the_input_limit_by_at_most_that_limit, "it is about recv(2)");
+fn a_read_exceeds_the_input_limit_by_at_most_that_limit<L: OnKernel>() -> io::Result<()> {
     const MAX: usize = 4 * BLOCK_BYTES;
     let directory = Directory::create();
     let path = directory.join("socket");
@@ -300,8 +296,8 @@ fn unix_sockets_are_served_and_connected_to<L: OnKernel>() -> io::Result<()> {
     Ok(())
 }
 
-on_kernel_loops!(a_listener_made_elsewhere_is_adopted, "others have no descriptors");
-fn a_listener_made_elsewhere_is_adopted<L: OnKernel>() -> io::Result<()> {
+on_kernel_loops!(an_external_listener_can_be_adopted, "others have no descriptors");
+fn an_external_listener_can_be_adopted<L: OnKernel>() -> io::Result<()> {
     let listener = std::net::TcpListener::bind(local())?;
     let address = listener.local_addr()?;
     let mut rig = Rig::<Server<L>, L>::new(&Config::new(), Log::new());

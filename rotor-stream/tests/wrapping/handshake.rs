@@ -25,7 +25,7 @@ fn welcome_and_line() -> Vec<u8> {
 }
 
 #[test]
-fn what_a_wrapper_reads_beyond_its_handshake_is_found_without_an_event() {
+fn input_read_beyond_the_handshake_is_found_without_an_event() {
     for has_narrow_edges in [false, true] {
         let mut test = Test::new(Log::new());
         if has_narrow_edges {
@@ -75,7 +75,7 @@ fn answer_on_real_sockets(
 }
 
 #[test]
-fn what_a_wrapper_reads_beyond_its_handshake_is_found_on_the_kernel_s_sockets() -> io::Result<()> {
+fn input_read_beyond_the_handshake_is_found_on_kernel_sockets() -> io::Result<()> {
     let answer = answer_on_real_sockets(
         &hello_and_line(),
         welcome_and_line().len(),
@@ -87,7 +87,7 @@ fn what_a_wrapper_reads_beyond_its_handshake_is_found_on_the_kernel_s_sockets() 
 }
 
 #[test]
-fn a_handshake_that_waits_for_another_thread_goes_on_when_that_is_done() -> io::Result<()> {
+fn a_handshake_that_waits_for_a_job_resumes_when_it_is_done() -> io::Result<()> {
     let (release, released) = mpsc::channel();
     let job = move || released.recv().expect("the test lets it go on");
     // By then no event of the socket is due any more.
@@ -148,7 +148,7 @@ fn alert() -> Vec<u8> {
 }
 
 #[test]
-fn a_peer_is_told_why_its_handshake_has_failed() {
+fn a_peer_receives_the_alert_of_its_failed_handshake() {
     for room in [usize::MAX, 0, 3] {
         let mut test = Test::new(Log::new());
         test.world().narrow_edges();
@@ -186,7 +186,7 @@ fn a_peer_that_does_not_end_after_a_failed_handshake_is_dropped_in_time() {
 }
 
 #[test]
-fn who_is_late_with_a_handshake_that_it_has_begun_hears_of_it() {
+fn a_peer_late_with_a_started_handshake_receives_an_alert() {
     for (sent, room) in [(0, usize::MAX), (1, usize::MAX), (1, 3)] {
         let mut test = Test::new(Log::new());
         let peer = server(&mut test);
@@ -220,7 +220,7 @@ fn a_failed_handshake_does_not_reset_the_connection() -> io::Result<()> {
 }
 
 #[test]
-fn a_drain_that_begins_in_the_handshake_is_told_after_it() {
+fn a_drain_that_begins_in_the_handshake_is_delivered_after_it() {
     let mut test = Test::new(Log::new());
     let peer = server(&mut test);
     test.drain(Duration::from_secs(9));

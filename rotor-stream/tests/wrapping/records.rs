@@ -9,7 +9,7 @@ use crate::chosen::{Chosen, Log, Test, server, shaken};
 use crate::record::{Kind, Record, encode};
 
 #[test]
-fn what_comes_while_a_wrapper_holds_a_record_is_read() {
+fn input_that_arrives_while_a_wrapper_holds_a_record_is_read() {
     let mut test = TestLoop::<Stream<Chosen, Record<Scripted<true>>>>::new(Log::new());
     let (socket, peer) = pair(test.world());
     test.add(|scope| Stream::connected(Record::server(socket).reading(64), None, scope));
@@ -26,7 +26,7 @@ fn what_comes_while_a_wrapper_holds_a_record_is_read() {
 }
 
 #[test]
-fn a_wrapper_that_holds_nothing_spares_the_read_that_would_find_nothing() {
+fn an_empty_wrapper_saves_the_read_that_would_block() {
     let mut test = TestLoop::<Stream<Chosen, Record<Scripted<true>>>>::new(Log::new());
     let (socket, peer) = pair(test.world());
     test.add(|scope| Stream::connected(Record::server(socket).reading(64), None, scope));
@@ -69,7 +69,7 @@ fn a_change_of_key_is_answered_before_anything_else_is_read() {
 }
 
 #[test]
-fn what_a_wrapper_has_read_already_is_found_when_it_has_written() {
+fn input_buffered_in_a_wrapper_is_found_after_its_write() {
     let mut test = Test::new(Log::new());
     test.world().narrow_edges();
     let peer = shaken(&mut test);
@@ -87,7 +87,7 @@ fn what_a_wrapper_has_read_already_is_found_when_it_has_written() {
 }
 
 #[test]
-fn what_a_wrapper_has_read_already_is_found_when_it_has_written_with_output_behind() {
+fn input_buffered_in_a_wrapper_is_found_after_a_write_of_more_output() {
     let mut test = Test::new(Log::new());
     test.world().narrow_edges();
     let peer = shaken(&mut test);
@@ -111,7 +111,7 @@ fn what_a_wrapper_has_read_already_is_found_when_it_has_written_with_output_behi
 }
 
 #[test]
-fn nothing_is_flushed_before_the_wrapper_has_written_it() {
+fn flushed_is_reported_only_after_the_wrapper_has_written() {
     let mut test = Test::new(Log::new());
     let peer = server(&mut test);
     peer.limit_room(25);
@@ -132,7 +132,7 @@ fn key_changer(test: &mut Test) -> Peer {
 }
 
 #[test]
-fn writing_that_waits_for_something_to_read_goes_on_when_it_comes() {
+fn a_write_that_waits_for_input_resumes_when_it_arrives() {
     let mut test = Test::new(Log::new());
     let peer = key_changer(&mut test);
     peer.send(&encode(Kind::Hello, b"flush", 0x55));
@@ -144,7 +144,7 @@ fn writing_that_waits_for_something_to_read_goes_on_when_it_comes() {
 }
 
 #[test]
-fn writing_that_waits_for_something_to_read_goes_on_when_it_was_read_in_passing() {
+fn a_write_that_waits_for_input_resumes_when_another_read_got_it() {
     let mut test = Test::new(Log::new());
     let peer = key_changer(&mut test);
     // The answer comes after the write that waits for it, and before the read in the same pass that
@@ -161,7 +161,7 @@ fn writing_that_waits_for_something_to_read_goes_on_when_it_was_read_in_passing(
 }
 
 #[test]
-fn what_a_wrapper_reads_in_order_to_write_is_found() {
+fn input_read_by_a_wrapper_during_a_write_is_found() {
     // Behind the answer that the write waits for, and where there is none yet.
     for has_answer in [true, false] {
         let mut test = Test::new(Log::new());
@@ -202,7 +202,7 @@ fn what_a_wrapper_reads_in_order_to_write_is_found() {
 }
 
 #[test]
-fn output_that_a_wrapper_holds_is_flushed_before_the_end() {
+fn output_held_by_a_wrapper_is_flushed_before_the_end() {
     let mut test = Test::new(Log::new());
     let peer = shaken(&mut test);
     peer.limit_room(3);
@@ -228,7 +228,7 @@ fn output_that_a_wrapper_holds_is_flushed_before_the_end() {
 }
 
 #[test]
-fn an_end_without_a_close_record_is_told_apart_from_an_end() {
+fn an_end_without_a_close_record_is_reported_as_an_abort() {
     let what_is_told = |bytes: &[u8]| {
         let mut test = Test::new(Log::new());
         let peer = shaken(&mut test);
@@ -248,7 +248,7 @@ fn an_end_without_a_close_record_is_told_apart_from_an_end() {
 }
 
 #[test]
-fn an_end_without_a_close_record_is_told_as_such_where_a_drain_has_found_it() {
+fn an_end_without_a_close_record_is_an_abort_during_a_drain_too() {
     let mut test = Test::new(Log::new());
     let peer = shaken(&mut test);
     // Before its event is delivered, so that it is the drain that reads.
@@ -262,7 +262,7 @@ fn an_end_without_a_close_record_is_told_as_such_where_a_drain_has_found_it() {
 }
 
 #[test]
-fn a_peer_that_takes_nothing_of_what_a_wrapper_holds_meets_the_flush_timeout() {
+fn output_held_by_a_wrapper_is_subject_to_the_flush_timeout() {
     let mut test = Test::new(Log::new());
     let peer = shaken(&mut test);
     peer.limit_room(1);
