@@ -7,12 +7,12 @@ use std::sync::Arc;
 use crate::guard::drop_guarded;
 
 /// A function that is run with the context when an owner has ended.
-pub(crate) type End<C> = Box<dyn FnOnce(&mut C) + Send>;
+pub(crate) type EndFunction<C> = Box<dyn FnOnce(&mut C) + Send>;
 
 /// The queue in which such functions wait until the loop runs them between two handlers.
 pub(crate) trait EndQueue<C>: Send + Sync {
     /// Queues a function. Returns it if the loop is gone.
-    fn push_end(&self, end: End<C>) -> Result<(), End<C>>;
+    fn push(&self, end: EndFunction<C>) -> Result<(), EndFunction<C>>;
 }
 
 /// The queue of a loop, in a form that may outlive a handler.
@@ -115,23 +115,23 @@ impl<V: Send + 'static, C: 'static> AtEnd<V, C> {
 
     /// Returns the value. The function is not called.
     pub fn into_inner(mut self) -> V {
-        self.value.take().expect(THERE)
+        self.value.take().expect(VALUE_PRESENT)
     }
 }
 
 /// The value is absent only in `into_inner` and `drop`, after which it is not used.
-const THERE: &str = "the value is there until the end";
+const VALUE_PRESENT: &str = "the value is there until the end";
 
 impl<V: Send + 'static, C: 'static> Deref for AtEnd<V, C> {
     type Target = V;
     fn deref(&self) -> &V {
-        self.value.as_ref().expect(THERE)
+        self.value.as_ref().expect(VALUE_PRESENT)
     }
 }
 
 impl<V: Send + 'static, C: 'static> DerefMut for AtEnd<V, C> {
     fn deref_mut(&mut self) -> &mut V {
-        self.value.as_mut().expect(THERE)
+        self.value.as_mut().expect(VALUE_PRESENT)
     }
 }
 
@@ -139,7 +139,7 @@ impl<V: Send + 'static, C: 'static> Drop for AtEnd<V, C> {
     fn drop(&mut self) {
         let Some(value) = self.value.take() else { return };
         let end = self.end;
-        if let Err(late) = self.queue.push_end(Box::new(move |context| end(context, value))) {
+        if let Err(late) = self.queue.push(Box::new(move |context| end(context, value))) {
             // This may run during the unwinding of a panic; a second panic would abort the process.
             drop_guarded(late, "a value whose loop is gone");
         }

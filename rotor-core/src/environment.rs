@@ -40,13 +40,13 @@ pub(crate) struct Environment<H: ?Sized> {
     pub(crate) waiters: SlotWaiters,
     pub(crate) last: LastMachines,
     /// The time until which the loop drains, in nanoseconds; `u64::MAX` while it does not.
-    draining: AtomicU64,
+    drain_until: AtomicU64,
     /// How long machines that wait for their peers do so while the loop drains, in nanoseconds.
     grace: AtomicU64,
     /// The phase of the loop, as a number.
     phase: AtomicU8,
     /// Whether the machine whose handler runs has woken itself.
-    woke_itself: AtomicBool,
+    has_self_wakeup: AtomicBool,
     /// Whether a machine has asked the loop to stop.
     pub(crate) stop: AtomicBool,
     pub(crate) jobs: Arc<JobCounts>,
@@ -54,7 +54,7 @@ pub(crate) struct Environment<H: ?Sized> {
     pub(crate) job_watch: JobWatch,
     /// The `AnyEndQueue` for the loop's context, whose type is not known here. Empty before there
     /// is a context.
-    ends: OnceLock<Box<dyn Any + Send + Sync>>,
+    end_queue: OnceLock<Box<dyn Any + Send + Sync>>,
     pub(crate) handle: H,
 }
 
@@ -80,15 +80,15 @@ impl<H: BackendHandle> Environment<H> {
             machines: AtomicUsize::new(0),
             waiters: SlotWaiters::default(),
             last: LastMachines::default(),
-            draining: AtomicU64::new(u64::MAX),
+            drain_until: AtomicU64::new(u64::MAX),
             grace: AtomicU64::new(0),
             phase: AtomicU8::new(Phase::Serving as u8),
-            woke_itself: AtomicBool::new(false),
+            has_self_wakeup: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             jobs: Arc::default(),
             blocks: Arc::default(),
             job_watch: JobWatch::default(),
-            ends: OnceLock::new(),
+            end_queue: OnceLock::new(),
             handle,
         })
     }
@@ -131,37 +131,39 @@ impl<H: BackendHandle + ?Sized> Environment<H> {
     }
 
     /// Notes that the machine whose handler runs has woken itself.
-    pub(crate) fn note_woke_itself(&self) {
-        self.woke_itself.store(true, Relaxed);
+    pub(crate) fn record_self_wakeup(&self) {
+        self.has_self_wakeup.store(true, Relaxed);
     }
 
     #[inline(always)]
-    pub(crate) fn woke_itself(&self) -> bool {
-        self.woke_itself.load(Relaxed)
+    pub(crate) fn has_self_wakeup(&self) -> bool {
+        self.has_self_wakeup.load(Relaxed)
     }
 
     /// Returns whether the machine whose handler has returned woke itself, and resets that.
-    pub(crate) fn take_woke_itself(&self) -> bool {
+    pub(crate) fn take_self_wakeup(&self) -> bool {
         // Two operations instead of one atomic swap, which would cost more: handlers run one at a
         // time.
-        let woke_itself = self.woke_itself();
-        self.woke_itself.store(false, Relaxed);
-        woke_itself
+        let has_self_wakeup = self.has_self_wakeup();
+        self.has_self_wakeup.store(false, Relaxed);
+        has_self_wakeup
     }
 
-    pub(crate) fn set_ends<C: 'static>(&self, ends: AnyEndQueue<C>) {
+    pub(crate) fn set_end_queue<C: 'static>(&self, end_queue: AnyEndQueue<C>) {
         // A loop is instantiated once.
-        let _ = self.ends.set(Box::new(ends));
+        let _ = self.end_queue.set(Box::new(end_queue));
     }
 
     /// Returns the queue in which functions of `AtEnd` wait for a context of this type; `None` for
     /// the context of an early scope.
-    pub(crate) fn ends<C: 'static>(&self) -> Option<AnyEndQueue<C>> {
-        self.ends.get()?.downcast_ref().cloned()
+    pub(crate) fn end_queue<C: 'static>(&self) -> Option<AnyEndQueue<C>> {
+        self.end_queue.get()?.downcast_ref().cloned()
     }
 
-    pub(crate) fn draining(&self) -> Option<Time> {
-        Some(self.draining.load(Relaxed)).filter(|until| *until != u64::MAX).map(Time::from_nanos)
+    pub(crate) fn drain_until(&self) -> Option<Time> {
+        Some(self.drain_until.load(Relaxed))
+            .filter(|until| *until != u64::MAX)
+            .map(Time::from_nanos)
     }
 
     #[inline(always)]
@@ -172,7 +174,7 @@ impl<H: BackendHandle + ?Sized> Environment<H> {
     /// Returns the time until which a machine may wait that begins to wait now.
     pub(crate) fn grace_until(&self) -> Option<Time> {
         let grace = Duration::from_nanos(self.grace.load(Relaxed));
-        self.draining().map(|until| until.min(self.now() + grace))
+        self.drain_until().map(|until| until.min(self.now() + grace))
     }
 
     pub(crate) fn set_announced(&self) {
@@ -182,14 +184,14 @@ impl<H: BackendHandle + ?Sized> Environment<H> {
     pub(crate) fn set_draining(&self, until: Time, grace: Grace) {
         // `u64::MAX` means that there is no drain, so a drain without an end is stored as the value
         // before it.
-        self.draining.store(until.as_nanos().min(u64::MAX - 1), Relaxed);
+        self.drain_until.store(until.as_nanos().min(u64::MAX - 1), Relaxed);
         let grace = u64::try_from(grace.time().as_nanos()).unwrap_or(u64::MAX);
         self.grace.store(grace, Relaxed);
         self.phase.store(Phase::Draining as u8, Relaxed);
     }
 
     pub(crate) fn end_draining(&self) {
-        self.draining.store(u64::MAX, Relaxed);
+        self.drain_until.store(u64::MAX, Relaxed);
         self.phase.store(Phase::Serving as u8, Relaxed);
         self.last.clear();
     }

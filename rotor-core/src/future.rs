@@ -112,29 +112,29 @@ pub(crate) enum Waiter {
     Machine(Notifier),
     Thread(Thread),
     /// A machine that is woken once for several values together.
-    Together(Arc<Together>),
+    PortCounter(Arc<PortCounter>),
 }
 
 /// Counts ports that have not been set or dropped yet. When the count reaches zero, a machine is
 /// woken.
-pub(crate) struct Together {
+pub(crate) struct PortCounter {
     machine: Notifier,
     left: AtomicUsize,
 }
 
-impl Together {
+impl PortCounter {
     /// Makes a counter with a count of one, which stands for ports that may still be added.
-    pub(crate) fn new(machine: Notifier) -> Together {
-        Together { machine, left: AtomicUsize::new(1) }
+    pub(crate) fn new(machine: Notifier) -> PortCounter {
+        PortCounter { machine, left: AtomicUsize::new(1) }
     }
 
     /// Adds a port.
-    pub(crate) fn one_more(&self) {
+    pub(crate) fn add_port(&self) {
         self.left.fetch_add(1, Relaxed);
     }
 
     /// Counts down by one. Returns `false` if the machine is gone.
-    pub(crate) fn one_less(&self) -> bool {
+    pub(crate) fn remove_port(&self) -> bool {
         // `AcqRel`: the machine, which the last port wakes, sees everything that was written before
         // each of the calls.
         match self.left.fetch_sub(1, AcqRel) {
@@ -154,7 +154,7 @@ impl Waiter {
                 thread.unpark();
                 true
             }
-            Waiter::Together(together) => together.one_less(),
+            Waiter::PortCounter(counter) => counter.remove_port(),
         }
     }
 
@@ -164,14 +164,14 @@ impl Waiter {
             // The thread holds the future as long as it waits. When it stops waiting, the state is
             // `Cancelled`.
             Waiter::Thread(_) => true,
-            Waiter::Together(together) => together.machine.is_alive(),
+            Waiter::PortCounter(counter) => counter.machine.is_alive(),
         }
     }
 
     /// Notes that the port has ended although its future is gone.
-    fn pass_by(&self) {
-        if let Waiter::Together(together) = self {
-            together.one_less();
+    fn release_port(&self) {
+        if let Waiter::PortCounter(counter) = self {
+            counter.remove_port();
         }
     }
 }
@@ -185,17 +185,17 @@ pub(crate) enum OnCancel {
     Server(Arc<Cancellations>),
     /// The queue in which the future had a place, which becomes free. `Weak`, because the queue
     /// holds the port, and must be dropped together with the last one that could serve it.
-    Line(Weak<dyn Leave>, u64),
+    Queue(Weak<dyn WaiterQueue>, u64),
 }
 
 /// A queue of futures that wait for a value. A future that does not wait any more leaves it.
-pub(crate) trait Leave: Send + Sync {
-    fn leave(&self, place: u64);
+pub(crate) trait WaiterQueue: Send + Sync {
+    fn remove(&self, place: u64);
 
     /// Called if the future was dropped with its value in it. Usually the drop of the value passes
     /// it on to the next waiter. If the value does nothing when it is dropped, this method must do
     /// so.
-    fn was_not_taken(&self) {}
+    fn value_unclaimed(&self) {}
 }
 
 /// Tells a machine that one of many futures was dropped, so that it searches them only then.
@@ -222,11 +222,11 @@ impl Cancellations {
 }
 
 impl OnCancel {
-    fn was_not_taken(&self) {
-        if let OnCancel::Line(line, _) = self
-            && let Some(line) = line.upgrade()
+    fn value_unclaimed(&self) {
+        if let OnCancel::Queue(queue, _) = self
+            && let Some(queue) = queue.upgrade()
         {
-            line.was_not_taken();
+            queue.value_unclaimed();
         }
     }
 
@@ -238,9 +238,9 @@ impl OnCancel {
             }
             OnCancel::Waker(waker) => waker.wake_by_ref(),
             OnCancel::Server(cancellations) => cancellations.tell(),
-            OnCancel::Line(line, place) => {
-                if let Some(line) = line.upgrade() {
-                    line.leave(*place);
+            OnCancel::Queue(queue, place) => {
+                if let Some(queue) = queue.upgrade() {
+                    queue.remove(*place);
                 }
             }
         }
@@ -291,7 +291,7 @@ impl<V> Cell<V> {
 
 /// Makes a port and its future. `waiter` is woken for the value; `on_cancel` is notified if the
 /// future is dropped before there is a value.
-pub(crate) fn pair<V>(waiter: Waiter, on_cancel: OnCancel) -> (Port<V>, Future<V>) {
+pub(crate) fn channel<V>(waiter: Waiter, on_cancel: OnCancel) -> (Port<V>, Future<V>) {
     let shared = Mutex::new(Shared { state: State::Pending(None), on_cancel });
     let cell = sync::Arc::new(Cell { shared, waiter });
     (Port { cell: Some(cell.clone()) }, Future { cell: Some(cell) })
@@ -385,7 +385,7 @@ impl<V> Drop for Future<V> {
         // the port still exists.
         match before {
             State::Pending(_) => on_cancel.tell(),
-            State::Value(_) => on_cancel.was_not_taken(),
+            State::Value(_) => on_cancel.value_unclaimed(),
             State::Lost(_) | State::Cancelled => {}
         }
     }
@@ -405,7 +405,7 @@ impl<V> Port<V> {
             let mut shared = cell.lock();
             if matches!(shared.state, State::Cancelled) {
                 drop(shared);
-                cell.waiter.pass_by();
+                cell.waiter.release_port();
                 return Err(value);
             }
             std::mem::replace(&mut shared.state, State::Value(value))
@@ -441,27 +441,27 @@ impl<V> Port<V> {
         }
     }
 
-    /// Sets that the place in `line` becomes free when the future is dropped. Returns `false` if it
-    /// was dropped before.
-    pub(crate) fn leave_on_cancel(&self, line: Weak<dyn Leave>, place: u64) -> bool {
+    /// Sets that the place in `queue` becomes free when the future is dropped. Returns `false` if
+    /// it was dropped before.
+    pub(crate) fn leave_queue_on_cancel(&self, queue: Weak<dyn WaiterQueue>, place: u64) -> bool {
         let Some(cell) = &self.cell else { return false };
         let (_before, is_wanted) = {
             let mut shared = cell.lock();
-            let before = std::mem::replace(&mut shared.on_cancel, OnCancel::Line(line, place));
+            let before = std::mem::replace(&mut shared.on_cancel, OnCancel::Queue(queue, place));
             (before, !matches!(shared.state, State::Cancelled))
         };
         is_wanted
     }
 
     /// Sets that nothing is notified when the future is dropped.
-    pub(crate) fn forget_line(&self) {
+    pub(crate) fn clear_on_cancel(&self) {
         if let Some(cell) = &self.cell {
             cell.set_on_cancel(OnCancel::Nobody);
         }
     }
 
     /// Ends the port without a value, for the given reason.
-    pub(crate) fn lose(mut self, lost: Lost) {
+    pub(crate) fn fail(mut self, lost: Lost) {
         self.end(lost);
     }
 
@@ -471,7 +471,7 @@ impl<V> Port<V> {
             let mut shared = cell.lock();
             if !matches!(shared.state, State::Pending(_)) {
                 drop(shared);
-                return cell.waiter.pass_by(); // nobody waits any more
+                return cell.waiter.release_port(); // nobody waits any more
             }
             std::mem::replace(&mut shared.state, State::Lost(lost))
         };

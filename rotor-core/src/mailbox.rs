@@ -7,8 +7,8 @@ use std::fmt;
 use std::sync::{Arc, PoisonError};
 
 pub use self::errors::{ReceiveError, SendError};
-use crate::coordination::wait_line::WaitLine;
-use crate::future::{self, Future, Leave, OnCancel, Port, Waiter};
+use crate::coordination::wait_queue::WaitQueue;
+use crate::future::{self, Future, OnCancel, Port, Waiter, WaiterQueue};
 use crate::guard::drop_guarded;
 use crate::notifier::Notifier;
 use crate::queue_memory::give_back;
@@ -46,33 +46,33 @@ struct Shared<V> {
 /// of the standard library took longer for one message at a time, and allocated room for all
 /// messages from the start.
 struct Queue<V> {
-    waiting: Mutex<Waiting<V>>,
+    state: Mutex<QueueState<V>>,
     /// How many messages wait; can be read without the lock.
     count: AtomicUsize,
     /// Whether the mailbox still exists. Changed only under the lock.
-    is_received: AtomicBool,
+    has_receiver: AtomicBool,
     bound: usize,
 }
 
-struct Waiting<V> {
+struct QueueState<V> {
     messages: VecDeque<V>,
     /// Whether a sender still exists.
-    is_sent: bool,
+    has_sender: bool,
     /// The senders that wait for room; allocated when the first one waits.
-    room: Option<Box<RoomLine<V>>>,
+    room: Option<Box<RoomQueue<V>>>,
 }
 
 impl<V> Queue<V> {
-    fn lock(&self) -> MutexGuard<'_, Waiting<V>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, QueueState<V>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 pub(crate) fn mailbox<V>(bound: usize, notifier: Notifier) -> (Sender<V>, Mailbox<V>) {
     let queue = Arc::new(Queue {
-        waiting: Mutex::new(Waiting { messages: VecDeque::new(), is_sent: true, room: None }),
+        state: Mutex::new(QueueState { messages: VecDeque::new(), has_sender: true, room: None }),
         count: AtomicUsize::new(0),
-        is_received: AtomicBool::new(true),
+        has_receiver: AtomicBool::new(true),
         // A mailbox without capacity would refuse every message.
         bound: bound.max(1),
     });
@@ -91,12 +91,12 @@ impl<V> Mailbox<V> {
         if self.is_empty() {
             return None;
         }
-        let mut waiting = self.queue.lock();
-        let message = waiting.messages.pop_front();
-        give_back(&mut waiting.messages);
-        self.queue.count.store(waiting.messages.len(), Release);
-        if let Some(first) = waiting.reserve_next(self.queue.bound) {
-            drop(waiting);
+        let mut state = self.queue.lock();
+        let message = state.messages.pop_front();
+        give_back(&mut state.messages);
+        self.queue.count.store(state.messages.len(), Release);
+        if let Some(first) = state.reserve_next(self.queue.bound) {
+            drop(state);
             self.queue.give_room(first);
         }
         message
@@ -112,10 +112,10 @@ impl<V> Mailbox<V> {
         if let Some(message) = self.receive() {
             return Ok(message);
         }
-        let waiting = self.queue.lock();
+        let state = self.queue.lock();
         // In between, the last sender may have sent a message and gone.
-        match waiting.messages.is_empty() {
-            true if !waiting.is_sent => Err(ReceiveError::Closed),
+        match state.messages.is_empty() {
+            true if !state.has_sender => Err(ReceiveError::Closed),
             _ => Err(ReceiveError::Empty),
         }
     }
@@ -144,21 +144,21 @@ impl<V> Sender<V> {
         // A mailbox may outlive its machine, for example in the context; then nobody would be woken
         // to receive.
         if !notifier.is_alive() {
-            queue.turn_away();
+            queue.reject_waiting_senders();
             return Err(SendError::Closed(message));
         }
         {
-            let mut waiting = queue.lock();
+            let mut state = queue.lock();
             // Checked under the lock: otherwise the message could be added after the mailbox was
             // dropped, and stay there.
-            if !queue.is_received.load(Relaxed) {
+            if !queue.has_receiver.load(Relaxed) {
                 return Err(SendError::Closed(message));
             }
-            if waiting.messages.len() + waiting.reserved() >= queue.bound {
+            if state.messages.len() + state.reserved() >= queue.bound {
                 return Err(SendError::Full(message));
             }
-            waiting.messages.push_back(message);
-            queue.count.store(waiting.messages.len(), Release);
+            state.messages.push_back(message);
+            queue.count.store(state.messages.len(), Release);
         }
         // Without the lock: the machine may be called at once on another thread, and need the lock.
         notifier.wakeup();
@@ -169,7 +169,7 @@ impl<V> Sender<V> {
     /// received.
     pub fn is_closed(&self) -> bool {
         let Shared { queue, notifier } = &*self.shared;
-        !notifier.is_alive() || !queue.is_received.load(Acquire)
+        !notifier.is_alive() || !queue.has_receiver.load(Acquire)
     }
 }
 
@@ -182,7 +182,7 @@ impl<V> Clone for Sender<V> {
 impl<V> Drop for Shared<V> {
     fn drop(&mut self) {
         // Before the wake-up: the woken machine must find that no sender is left.
-        self.queue.lock().is_sent = false;
+        self.queue.lock().has_sender = false;
         self.notifier.wakeup();
     }
 }
@@ -190,11 +190,11 @@ impl<V> Drop for Shared<V> {
 impl<V> Drop for Mailbox<V> {
     fn drop(&mut self) {
         let (left, _senders) = {
-            let mut waiting = self.queue.lock();
-            self.queue.is_received.store(false, Release);
+            let mut state = self.queue.lock();
+            self.queue.has_receiver.store(false, Release);
             self.queue.count.store(0, Release);
-            let senders = waiting.room.as_mut().map(|room| room.take_all());
-            (std::mem::take(&mut waiting.messages), senders)
+            let senders = state.room.as_mut().map(|room| room.take_all());
+            (std::mem::take(&mut state.messages), senders)
         };
         // Without the lock: dropping a message may run any code, which may even send or panic.
         left.into_iter()
@@ -226,8 +226,8 @@ pub struct Reserved<V> {
 }
 
 /// The senders that wait for room, and how much room is reserved for senders that have waited.
-struct RoomLine<V> {
-    line: WaitLine<WaitingSender<V>>,
+struct RoomQueue<V> {
+    waiters: WaitQueue<WaitingSender<V>>,
     reserved: usize,
 }
 
@@ -237,7 +237,7 @@ struct WaitingSender<V> {
     shared: Arc<Shared<V>>,
 }
 
-impl<V> Waiting<V> {
+impl<V> QueueState<V> {
     /// Returns how much room is reserved and not yet taken by a message.
     #[inline]
     fn reserved(&self) -> usize {
@@ -251,16 +251,16 @@ impl<V> Waiting<V> {
         if self.messages.len() + room.reserved >= bound {
             return None;
         }
-        let first = room.line.next()?;
+        let first = room.waiters.pop()?;
         room.reserved += 1;
         Some(first)
     }
 }
 
-impl<V> RoomLine<V> {
+impl<V> RoomQueue<V> {
     /// Empties the line. Drop the result without holding the lock.
     fn take_all(&mut self) -> Vec<WaitingSender<V>> {
-        self.line.take_all().collect()
+        self.waiters.take_all().collect()
     }
 }
 
@@ -281,18 +281,18 @@ impl<V> Queue<V> {
     /// Tells the senders in line that nobody receives any more. The end of the machine does not do
     /// this if the mailbox is owned by something else.
     #[cold]
-    fn turn_away(&self) {
+    fn reject_waiting_senders(&self) {
         let senders = self.lock().room.as_mut().map(|room| room.take_all());
         // Without the lock, because dropping the last sender takes it.
         drop(senders);
     }
 
     fn free_and_reserve_next(&self) -> Option<WaitingSender<V>> {
-        let mut waiting = self.lock();
-        if let Some(room) = &mut waiting.room {
+        let mut state = self.lock();
+        if let Some(room) = &mut state.room {
             room.reserved -= 1;
         }
-        waiting.reserve_next(self.bound)
+        state.reserve_next(self.bound)
     }
 }
 
@@ -337,7 +337,7 @@ impl<V: Send + 'static> Sender<V> {
     #[doc(alias = "reserve")]
     #[doc(alias = "backpressure")]
     pub fn wake_on_room<C>(&self, scope: &Scope<'_, C>) -> Future<Reserved<V>> {
-        self.ask_for_room(Waiter::Machine(scope.notifier()))
+        self.request_room(Waiter::Machine(scope.notifier()))
     }
 
     /// Sends a message from a thread that runs no loop. If there is no room, the thread blocks
@@ -377,31 +377,31 @@ impl<V: Send + 'static> Sender<V> {
             Err(SendError::Full(message)) => message,
             other => return other,
         };
-        match self.ask_for_room(Waiter::Thread(thread::current())).wait() {
+        match self.request_room(Waiter::Thread(thread::current())).wait() {
             Ok(room) => room.send(message),
             Err(_gone) => Err(SendError::Closed(message)),
         }
     }
 
     /// Puts `waiter` in line for room.
-    fn ask_for_room(&self, waiter: Waiter) -> Future<Reserved<V>> {
-        let (port, future) = future::pair(waiter, OnCancel::Nobody);
+    fn request_room(&self, waiter: Waiter) -> Future<Reserved<V>> {
+        let (port, future) = future::channel(waiter, OnCancel::Nobody);
         let Shared { queue, notifier } = &*self.shared;
-        let mut waiting = queue.lock();
-        if !queue.is_received.load(Relaxed) || !notifier.is_alive() {
-            drop(waiting);
-            queue.turn_away();
+        let mut state = queue.lock();
+        if !queue.has_receiver.load(Relaxed) || !notifier.is_alive() {
+            drop(state);
+            queue.reject_waiting_senders();
             drop(port);
             return future;
         }
         let bound = queue.bound;
-        let room = waiting
-            .room
-            .get_or_insert_with(|| Box::new(RoomLine { line: WaitLine::default(), reserved: 0 }));
-        port.leave_on_cancel(Arc::downgrade(queue) as _, room.line.next_place());
-        room.line.join(WaitingSender { port, shared: self.shared.clone() });
-        let first = waiting.reserve_next(bound);
-        drop(waiting);
+        let room = state.room.get_or_insert_with(|| {
+            Box::new(RoomQueue { waiters: WaitQueue::default(), reserved: 0 })
+        });
+        port.leave_queue_on_cancel(Arc::downgrade(queue) as _, room.waiters.next_place());
+        room.waiters.push(WaitingSender { port, shared: self.shared.clone() });
+        let first = state.reserve_next(bound);
+        drop(state);
         if let Some(first) = first {
             queue.give_room(first);
         }
@@ -409,9 +409,9 @@ impl<V: Send + 'static> Sender<V> {
     }
 }
 
-impl<V: Send> Leave for Queue<V> {
-    fn leave(&self, place: u64) {
-        let gone = self.lock().room.as_mut().and_then(|room| room.line.leave(place));
+impl<V: Send> WaiterQueue for Queue<V> {
+    fn remove(&self, place: u64) {
+        let gone = self.lock().room.as_mut().and_then(|room| room.waiters.remove(place));
         drop(gone);
     }
 }
@@ -426,17 +426,17 @@ impl<V> Reserved<V> {
         let Some(shared) = self.shared.take() else { return Err(SendError::Closed(message)) };
         let Shared { queue, notifier } = &*shared;
         {
-            let mut waiting = queue.lock();
-            if let Some(room) = &mut waiting.room {
+            let mut state = queue.lock();
+            if let Some(room) = &mut state.room {
                 room.reserved -= 1;
             }
-            if !queue.is_received.load(Relaxed) || !notifier.is_alive() {
-                drop(waiting);
-                queue.turn_away();
+            if !queue.has_receiver.load(Relaxed) || !notifier.is_alive() {
+                drop(state);
+                queue.reject_waiting_senders();
                 return Err(SendError::Closed(message));
             }
-            waiting.messages.push_back(message);
-            queue.count.store(waiting.messages.len(), Release);
+            state.messages.push_back(message);
+            queue.count.store(state.messages.len(), Release);
         }
         notifier.wakeup();
         Ok(())

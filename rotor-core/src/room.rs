@@ -74,11 +74,11 @@ impl Room {
     }
 
     /// Returns whether a machine that reports `idle` may end for this request.
-    pub(crate) fn is_left_by(&self, idle: &Idle, now: Time) -> bool {
-        self.is_of(idle) && idle.since <= now && now - idle.since >= self.idle_min
+    pub(crate) fn is_met_by(&self, idle: &Idle, now: Time) -> bool {
+        self.is_for(idle) && idle.since <= now && now - idle.since >= self.idle_min
     }
 
-    pub(crate) fn is_of(&self, idle: &Idle) -> bool {
+    pub(crate) fn is_for(&self, idle: &Idle) -> bool {
         self.listener.is_none() || self.listener == idle.listener
     }
 }
@@ -95,22 +95,22 @@ impl Default for Room {
 pub(crate) struct RoomRequests {
     requests: VecDeque<RoomRequest>,
     /// The machines, or parts of machines, that have a request in the queue.
-    names: BTreeSet<(Token, u32)>,
+    requesters: BTreeSet<(Token, u32)>,
 }
 
 #[derive(Clone)]
 pub(crate) struct RoomRequest {
-    pub(crate) asker: Notifier,
+    pub(crate) requester: Notifier,
     pub(crate) room: Room,
     /// How many machines have ended for it so far.
-    pub(crate) made: usize,
+    pub(crate) ended_count: usize,
 }
 
 impl RoomRequests {
     /// Adds a request, unless the same machine, or the same part of it, already has one.
-    pub(crate) fn add(&mut self, asker: Notifier, room: Room) {
-        if self.names.insert((asker.token(), asker.part())) {
-            self.requests.push_back(RoomRequest { asker, room, made: 0 });
+    pub(crate) fn add(&mut self, requester: Notifier, room: Room) {
+        if self.requesters.insert((requester.token(), requester.part())) {
+            self.requests.push_back(RoomRequest { requester, room, ended_count: 0 });
         }
     }
 
@@ -126,7 +126,7 @@ impl RoomRequests {
     /// Removes the oldest request, which has been fulfilled or given up.
     pub(crate) fn remove_first(&mut self) -> Option<RoomRequest> {
         let first = self.requests.pop_front()?;
-        self.names.remove(&(first.asker.token(), first.asker.part()));
+        self.requesters.remove(&(first.requester.token(), first.requester.part()));
         Some(first)
     }
 }
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_left_by_who_was_idle_long_enough_and_belongs_to_whom_it_is_for() {
+    fn a_room_request_matches_by_idle_time_and_listener() {
         let second = Duration::from_secs(1);
         let (now, of, other) = (Time::ZERO + 10 * second, Token::new(1, 0), Token::new(2, 0));
         let idle = |seconds: u32| Idle::since(now - seconds * second);
@@ -151,8 +151,8 @@ mod tests {
             (Room::new().of_listener(of), idle(2).accepted_by(other), false),
             (Room::new().of_listener(of), idle(2).accepted_by(of), true),
         ];
-        for (room, idle, is_left) in cases {
-            assert_eq!(room.is_left_by(&idle, now), is_left, "{room:?} {idle:?}");
+        for (room, idle, is_met) in cases {
+            assert_eq!(room.is_met_by(&idle, now), is_met, "{room:?} {idle:?}");
         }
     }
 }

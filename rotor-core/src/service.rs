@@ -170,7 +170,7 @@ impl<Q, R> Service<Q, R> {
     }
 
     fn send(&self, request: Q, waiter: Waiter) -> Result<Future<R>, SendError<Q>> {
-        let (port, future) = future::pair(waiter, OnCancel::Server(self.cancellations.clone()));
+        let (port, future) = future::channel(waiter, OnCancel::Server(self.cancellations.clone()));
         let Err(error) = self.sender.send(Call { request, port }) else { return Ok(future) };
         let is_full = matches!(error, SendError::Full(_));
         // The caller gets its request back; the port was made here.

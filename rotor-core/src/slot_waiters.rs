@@ -2,16 +2,16 @@
 //! room ([`crate::room`]), usually for the same purpose.
 //!
 //! ```text
-//!   wait_in_line()      a slot is free at the end of a turn
-//!          └▶ in line ────────────────────────────────────▶ granted, and woken
+//!   enqueue()           a slot is free at the end of a turn
+//!          └▶ waiting ────────────────────────────────────▶ granted, and woken
 //!                │                                            │            │
 //!                │ ended                                      │ spawns     │ ended, or was called and did not spawn
 //!                ▼                                            ▼            ▼
-//!              out of it                               the slot is used   the slot is the next one's
+//!              removed                                 the slot is used   the slot is the next one's
 //! ```
 //!
-//! A machine that is not in line finds a free slot only if there are more free slots than are
-//! promised to the machines in line and to those with a granted slot. So it gains nothing by
+//! A machine that does not wait finds a free slot only if there are more free slots than are
+//! reserved for the machines that wait and for those with a granted slot. So it gains nothing by
 //! spawning earlier in a turn.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,106 +24,107 @@ use crate::room::{Room, RoomRequest, RoomRequests};
 use crate::token::Token;
 
 /// A machine, or a part of one.
-type Name = (Token, u32);
+type PartId = (Token, u32);
 
 /// The machines that wait for a free slot, and those that were granted one.
 #[derive(Default)]
 pub(crate) struct SlotWaiters {
-    /// How many slots are promised, to machines in line and to those with a grant; and, as the bit
-    /// [`ROOM`], whether there are requests for room. Written under the lock, and read without it,
-    /// because it is nearly always zero.
-    promised: AtomicUsize,
-    line: Mutex<Line>,
+    /// How many slots are reserved, for waiting machines and for those with a grant; and, as the
+    /// bit [`ROOM_REQUESTED`], whether there are requests for room. Written under the lock, and
+    /// read without it, because it is nearly always zero.
+    reserved: AtomicUsize,
+    state: Mutex<State>,
 }
 
 #[derive(Default)]
-struct Line {
+struct State {
     /// In the order in which they came.
     waiting: BTreeMap<u64, Notifier>,
     /// The place of each of them.
-    places: BTreeMap<Name, u64>,
-    granted: BTreeSet<Name>,
-    /// The machine whose `wakeup` is running, if any slot is promised.
-    called: Option<Token>,
+    places: BTreeMap<PartId, u64>,
+    granted: BTreeSet<PartId>,
+    /// The machine whose `wakeup` is running, if any slot is reserved.
+    in_wakeup: Option<Token>,
     /// Machines whose `wakeup` is running although the loop was taken from their handlers.
-    called_and_left: BTreeSet<Token>,
+    in_detached_wakeup: BTreeSet<Token>,
     last_place: u64,
     room: RoomRequests,
 }
 
-/// The bit of `promised` that says whether there are requests for room.
-const ROOM: usize = 1 << (usize::BITS - 1);
+/// The bit of `reserved` that says whether there are requests for room.
+const ROOM_REQUESTED: usize = 1 << (usize::BITS - 1);
 
 impl SlotWaiters {
-    /// Puts a machine in line, unless it is in line already, or has been granted a slot and not yet
+    /// Adds a machine to the queue, unless it waits already, or has been granted a slot and not yet
     /// been called for it.
-    pub(crate) fn wait_in_line(&self, waiter: Notifier) {
-        let mut line = self.lock();
-        let name = (waiter.token(), waiter.part());
+    pub(crate) fn enqueue(&self, waiter: Notifier) {
+        let mut state = self.lock();
+        let part_id = (waiter.token(), waiter.part());
         // A grant for which the machine has not been called makes waiting superfluous. In the
         // wake-up for the grant, it may wait for another slot, because the granted one goes to the
         // next machine if it is not used.
-        let is_called =
-            line.called == Some(waiter.token()) || line.called_and_left.contains(&waiter.token());
-        if line.granted.contains(&name) && !is_called {
+        let is_in_wakeup = state.in_wakeup == Some(waiter.token())
+            || state.in_detached_wakeup.contains(&waiter.token());
+        if state.granted.contains(&part_id) && !is_in_wakeup {
             return;
         }
-        let place = line.last_place + 1;
-        if *line.places.entry(name).or_insert(place) == place {
-            line.last_place = place;
-            line.waiting.insert(place, waiter);
+        let place = state.last_place + 1;
+        if *state.places.entry(part_id).or_insert(place) == place {
+            state.last_place = place;
+            state.waiting.insert(place, waiter);
         }
-        self.publish(&mut line);
+        self.publish(&mut state);
     }
 
     /// Returns whether the machine, or this part of it, would get one of the `free` slots if it
     /// spawned now.
     #[inline]
     pub(crate) fn is_free_for(&self, token: Token, part: u32, free: usize) -> bool {
-        let promised = self.promised.load(Relaxed) & !ROOM;
-        free > promised
-            || (free > 0 && promised > 0 && self.lock().granted.contains(&(token, part)))
+        let reserved = self.reserved.load(Relaxed) & !ROOM_REQUESTED;
+        free > reserved
+            || (free > 0 && reserved > 0 && self.lock().granted.contains(&(token, part)))
     }
 
     /// Returns whether one of the `free` slots may be used, by a machine or from outside. A grant
     /// of the machine is used up.
     #[inline]
     pub(crate) fn use_slot(&self, spawner: Option<Token>, free: usize) -> bool {
-        if self.promised.load(Relaxed) == 0 { free > 0 } else { self.use_promised(spawner, free) }
+        if self.reserved.load(Relaxed) == 0 { free > 0 } else { self.use_reserved(spawner, free) }
     }
 
     #[cold]
-    fn use_promised(&self, spawner: Option<Token>, free: usize) -> bool {
-        let mut line = self.lock();
-        let granted = spawner.and_then(|token| line.granted.range(all_of(token)).next().copied());
-        let may = match granted {
-            Some(name) => line.granted.remove(&name),
-            None => free > line.promised(),
+    fn use_reserved(&self, spawner: Option<Token>, free: usize) -> bool {
+        let mut state = self.lock();
+        let granted =
+            spawner.and_then(|token| state.granted.range(parts_of(token)).next().copied());
+        let is_allowed = match granted {
+            Some(part_id) => state.granted.remove(&part_id),
+            None => free > state.reserved(),
         };
-        self.publish(&mut line);
-        may
+        self.publish(&mut state);
+        is_allowed
     }
 
     /// Notes that a machine's `wakeup` is about to be called, in which it may ask for another slot.
     #[inline]
     pub(crate) fn begin_wakeup(&self, token: Token) {
-        if self.promised.load(Relaxed) > 0 {
-            self.note_called(token);
+        if self.reserved.load(Relaxed) > 0 {
+            self.record_wakeup(token);
         }
     }
 
     #[cold]
-    fn note_called(&self, token: Token) {
-        self.lock().called = Some(token);
+    fn record_wakeup(&self, token: Token) {
+        self.lock().in_wakeup = Some(token);
     }
 
     /// Notes that the loop was taken from the machine's handler, which goes on. If this is
     /// `wakeup`, it may still ask for another slot.
-    pub(crate) fn leave_called(&self, token: Token) {
-        if self.are_any() {
-            let mut line = self.lock();
-            if line.called.take_if(|called| *called == token).is_some() {
-                line.called_and_left.insert(token);
+    pub(crate) fn detach_wakeup(&self, token: Token) {
+        if self.has_any() {
+            let mut state = self.lock();
+            if state.in_wakeup.take_if(|in_wakeup| *in_wakeup == token).is_some() {
+                state.in_detached_wakeup.insert(token);
             }
         }
     }
@@ -132,49 +133,49 @@ impl SlotWaiters {
     /// the machine itself, if it was called as a whole, and of `parts`.
     #[inline]
     pub(crate) fn end_wakeup(&self, token: Token, whole: bool, parts: &[u32]) {
-        if self.promised.load(Relaxed) > 0 {
-            self.take_back(token, whole, parts);
+        if self.reserved.load(Relaxed) > 0 {
+            self.revoke_grants(token, whole, parts);
         }
     }
 
     #[cold]
-    fn take_back(&self, token: Token, whole: bool, parts: &[u32]) {
-        let mut line = self.lock();
-        line.called = None;
-        line.called_and_left.remove(&token);
+    fn revoke_grants(&self, token: Token, whole: bool, parts: &[u32]) {
+        let mut state = self.lock();
+        state.in_wakeup = None;
+        state.in_detached_wakeup.remove(&token);
         for part in whole.then_some(0).iter().chain(parts) {
-            line.granted.remove(&(token, *part));
+            state.granted.remove(&(token, *part));
         }
-        self.publish(&mut line);
+        self.publish(&mut state);
     }
 
     /// Removes a machine that has ended, with all its parts.
     #[inline]
     pub(crate) fn remove(&self, token: Token) {
-        if self.promised.load(Relaxed) > 0 {
-            self.remove_all_of(token);
+        if self.reserved.load(Relaxed) > 0 {
+            self.remove_parts_of(token);
         }
     }
 
     #[cold]
-    fn remove_all_of(&self, token: Token) {
-        let mut line = self.lock();
-        line.called_and_left.remove(&token);
-        while let Some((&name, &place)) = line.places.range(all_of(token)).next() {
-            line.places.remove(&name);
-            line.waiting.remove(&place);
+    fn remove_parts_of(&self, token: Token) {
+        let mut state = self.lock();
+        state.in_detached_wakeup.remove(&token);
+        while let Some((&part_id, &place)) = state.places.range(parts_of(token)).next() {
+            state.places.remove(&part_id);
+            state.waiting.remove(&place);
         }
-        while let Some(&name) = line.granted.range(all_of(token)).next() {
-            line.granted.remove(&name);
+        while let Some(&part_id) = state.granted.range(parts_of(token)).next() {
+            state.granted.remove(&part_id);
         }
-        self.publish(&mut line);
+        self.publish(&mut state);
     }
 
     /// Adds a request for room, unless the machine, or this part of it, has one already.
-    pub(crate) fn ask_for_room(&self, asker: Notifier, room: Room) {
-        let mut line = self.lock();
-        line.room.add(asker, room);
-        self.publish(&mut line);
+    pub(crate) fn ask_for_room(&self, requester: Notifier, room: Room) {
+        let mut state = self.lock();
+        state.room.add(requester, room);
+        self.publish(&mut state);
     }
 
     /// Returns the oldest request for room.
@@ -183,93 +184,93 @@ impl SlotWaiters {
     }
 
     /// Notes that a machine has made room for the oldest request.
-    pub(crate) fn note_room_made(&self) {
+    pub(crate) fn count_room_made(&self) {
         if let Some(first) = self.lock().room.first() {
-            first.made += 1;
+            first.ended_count += 1;
         }
     }
 
     /// Removes the oldest request.
     pub(crate) fn take_request(&self) -> Option<RoomRequest> {
-        let mut line = self.lock();
-        let first = line.room.remove_first();
-        self.publish(&mut line);
+        let mut state = self.lock();
+        let first = state.room.remove_first();
+        self.publish(&mut state);
         first
     }
 
     /// Returns whether any machine waits for a slot, has a grant, or has requested room.
     #[inline]
-    pub(crate) fn are_any(&self) -> bool {
-        self.promised.load(Relaxed) != 0
+    pub(crate) fn has_any(&self) -> bool {
+        self.reserved.load(Relaxed) != 0
     }
 
-    /// Grants the `free` slots that are not granted yet to the first machines in line, and wakes
-    /// these.
+    /// Grants the `free` slots that are not granted yet to the first machines in the queue, and
+    /// wakes these.
     pub(crate) fn grant(&self, free: usize) {
-        let mut line = self.lock();
+        let mut state = self.lock();
         // No handler is running.
-        line.called = None;
-        while line.granted.len() < free
-            && let Some((_, waiter)) = line.waiting.pop_first()
+        state.in_wakeup = None;
+        while state.granted.len() < free
+            && let Some((_, waiter)) = state.waiting.pop_first()
         {
-            let name = (waiter.token(), waiter.part());
-            line.places.remove(&name);
-            // A machine that is gone gets no grant.
+            let part_id = (waiter.token(), waiter.part());
+            state.places.remove(&part_id);
+            // A machine that has ended gets no grant.
             if waiter.wakeup() {
-                line.granted.insert(name);
+                state.granted.insert(part_id);
             }
         }
-        self.publish(&mut line);
+        self.publish(&mut state);
     }
 
     /// Returns whether `grant` would wake a machine, or room must be made.
     #[inline]
     pub(crate) fn is_due(&self, free: usize) -> bool {
-        self.promised.load(Relaxed) > 0 && {
-            let line = self.lock();
-            !line.room.is_empty() || line.granted.len() < free && !line.waiting.is_empty()
+        self.reserved.load(Relaxed) > 0 && {
+            let state = self.lock();
+            !state.room.is_empty() || state.granted.len() < free && !state.waiting.is_empty()
         }
     }
 
     /// Returns the machines with a grant for one of the `free` slots, or a description of what is
     /// wrong.
     pub(crate) fn check(&self, free: usize) -> Result<Vec<Token>, String> {
-        let line = self.lock();
-        if self.promised.load(Relaxed) != line.promised_and_room()
-            || line.waiting.len() != line.places.len()
+        let state = self.lock();
+        if self.reserved.load(Relaxed) != state.encode_reserved()
+            || state.waiting.len() != state.places.len()
         {
-            return Err(format!("{} wait, in {} places", line.waiting.len(), line.places.len()));
+            return Err(format!("{} wait, in {} places", state.waiting.len(), state.places.len()));
         }
-        if line.granted.len() > free {
-            return Err(format!("{} slots were granted, and {free} are free", line.granted.len()));
+        if state.granted.len() > free {
+            return Err(format!("{} slots were granted, and {free} are free", state.granted.len()));
         }
-        Ok(line.granted.iter().map(|(token, _)| *token).collect())
+        Ok(state.granted.iter().map(|(token, _)| *token).collect())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn publish(&self, line: &mut Line) {
-        if line.promised() == 0 {
+    fn publish(&self, state: &mut State) {
+        if state.reserved() == 0 {
             // No grants are left that they could have been called for.
-            line.called_and_left.clear();
+            state.in_detached_wakeup.clear();
         }
-        self.promised.store(line.promised_and_room(), Relaxed);
+        self.reserved.store(state.encode_reserved(), Relaxed);
     }
 }
 
-impl Line {
-    fn promised(&self) -> usize {
+impl State {
+    fn reserved(&self) -> usize {
         self.waiting.len() + self.granted.len()
     }
 
-    fn promised_and_room(&self) -> usize {
-        self.promised() | if self.room.is_empty() { 0 } else { ROOM }
+    fn encode_reserved(&self) -> usize {
+        self.reserved() | if self.room.is_empty() { 0 } else { ROOM_REQUESTED }
     }
 }
 
-fn all_of(token: Token) -> std::ops::RangeInclusive<Name> {
+fn parts_of(token: Token) -> std::ops::RangeInclusive<PartId> {
     (token, 0)..=(token, u32::MAX)
 }
 
@@ -282,7 +283,7 @@ mod tests {
     use crate::wake_queue::WakeQueue;
 
     /// Three machines, and the queue that they are woken by.
-    fn three() -> (Arc<WakeQueue>, [Notifier; 3]) {
+    fn three_machines() -> (Arc<WakeQueue>, [Notifier; 3]) {
         let wakes = Arc::new(WakeQueue::new(3, Arc::new(NoWaker)).expect("memory").0);
         let notifier = |index| Notifier::new(wakes.clone(), Token::new(index, 0), 0);
         let machines = [0, 1, 2].map(notifier);
@@ -294,12 +295,12 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_is_free_for_the_first_in_line_and_for_nobody_else() {
-        let (wakes, [a, b, new]) = three();
+    fn a_granted_slot_is_free_only_for_the_first_waiter() {
+        let (wakes, [a, b, new]) = three_machines();
         let waiters = SlotWaiters::default();
-        waiters.wait_in_line(a.clone());
-        waiters.wait_in_line(b.clone());
-        waiters.wait_in_line(a.clone());
+        waiters.enqueue(a.clone());
+        waiters.enqueue(b.clone());
+        waiters.enqueue(a.clone());
         assert!(!is_free_for(&waiters, &new, 2), "before it is granted as well");
         assert!(is_free_for(&waiters, &new, 3), "there are more than are promised");
         assert!(waiters.is_due(1) && !waiters.is_due(0));
@@ -315,11 +316,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_used_is_the_next_ones() {
-        let (_wakes, [a, b, _]) = three();
+    fn an_unused_grant_goes_to_the_next_waiter() {
+        let (_wakes, [a, b, _]) = three_machines();
         let waiters = SlotWaiters::default();
-        waiters.wait_in_line(a.clone());
-        waiters.wait_in_line(b.clone());
+        waiters.enqueue(a.clone());
+        waiters.enqueue(b.clone());
         waiters.grant(1);
         waiters.end_wakeup(a.token(), false, &[7]);
         assert!(is_free_for(&waiters, &a, 1), "another part of it was called");
@@ -332,15 +333,15 @@ mod tests {
     }
 
     #[test]
-    fn who_has_ended_is_promised_nothing() {
-        let (_wakes, [a, b, new]) = three();
+    fn an_ended_machine_loses_its_place_and_its_grant() {
+        let (_wakes, [a, b, new]) = three_machines();
         let waiters = SlotWaiters::default();
-        waiters.wait_in_line(a.clone());
-        waiters.wait_in_line(b.clone());
+        waiters.enqueue(a.clone());
+        waiters.enqueue(b.clone());
         waiters.remove(a.token());
         waiters.remove(b.token());
         assert!(is_free_for(&waiters, &new, 1) && !waiters.is_due(1));
-        waiters.wait_in_line(a.clone());
+        waiters.enqueue(a.clone());
         waiters.grant(1);
         waiters.remove(a.token());
         assert!(waiters.use_slot(Some(new.token()), 1));

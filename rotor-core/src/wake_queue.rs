@@ -84,7 +84,7 @@ impl WakeQueue {
 
     /// Wakes a machine. Returns `false` if it is gone.
     pub(crate) fn wake(&self, token: Token) -> bool {
-        self.wake_as(token, WOKEN | WHOLE)
+        self.wake_with(token, WOKEN | WHOLE)
     }
 
     /// Wakes a part of a machine. Returns `false` if the machine is gone.
@@ -99,16 +99,16 @@ impl WakeQueue {
         if queued.swap(true, AcqRel) {
             return true;
         }
-        // Relaxed is enough: `wake_as` writes the word after this, and the loop reads this after
+        // Relaxed is enough: `wake_with` writes the word after this, and the loop reads this after
         // the word.
         self.has_parts.store(true, Relaxed);
         if self.parts.send(PartWake { token, part, queued: queued.clone() }).is_err() {
             return false;
         }
-        self.wake_as(token, WOKEN)
+        self.wake_with(token, WOKEN)
     }
 
-    fn wake_as(&self, token: Token, flags: u64) -> bool {
+    fn wake_with(&self, token: Token, flags: u64) -> bool {
         // A token that was made from a number may name a slot that does not exist.
         let Some(word) = self.words.get(token.index() as usize) else { return false };
         let mut seen = word.load(Relaxed);
@@ -121,7 +121,7 @@ impl WakeQueue {
             let queued = seen & WOKEN != 0;
             // If it is in the list already, `next` belongs to the thread that put it there.
             let new =
-                if queued { seen | flags } else { (seen & !NEXT_MASK) | next_of(head) | flags };
+                if queued { seen | flags } else { (seen & !NEXT_MASK) | next_bits(head) | flags };
             match word.compare_exchange_weak(seen, new, AcqRel, Relaxed) {
                 Ok(_) if queued => return true,
                 Ok(_) => break,
@@ -141,7 +141,7 @@ impl WakeQueue {
             // Only this thread writes `next` until the slot is in the list. The generation may
             // change meanwhile.
             let _ = word
-                .fetch_update(AcqRel, Relaxed, |seen| Some((seen & !NEXT_MASK) | next_of(head)));
+                .fetch_update(AcqRel, Relaxed, |seen| Some((seen & !NEXT_MASK) | next_bits(head)));
         }
         // One system call for all wake-ups that come while the loop sleeps: the next thread finds a
         // slot at the head.
@@ -175,7 +175,7 @@ impl WakeQueue {
 
     /// Returns the generation that a slot had recently, as any thread may read it; 0 if there is no
     /// such slot.
-    pub(crate) fn generation_seen(&self, index: u32) -> u64 {
+    pub(crate) fn recent_generation(&self, index: u32) -> u64 {
         let word = self.words.get(index as usize).map(|word| word.load(Relaxed));
         word.map_or(0, |word| word >> GENERATION_SHIFT)
     }
@@ -224,7 +224,7 @@ impl WakeQueue {
     }
 
     /// Notes that the loop is awake: from now on wake-ups need no system call.
-    pub(crate) fn note_awake(&self) {
+    pub(crate) fn mark_awake(&self) {
         // Only the loop writes `SLEEPING`, so it sees its own write. The usual case: a load instead
         // of the exchange, which is a locked instruction.
         if self.head.load(Relaxed) == SLEEPING {
@@ -270,7 +270,7 @@ impl WakeQueue {
     }
 }
 
-fn next_of(head: u32) -> u64 {
+fn next_bits(head: u32) -> u64 {
     u64::from(head.min(AWAKE))
 }
 

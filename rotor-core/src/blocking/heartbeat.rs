@@ -73,7 +73,7 @@ impl Heartbeat {
         let (polls, call) = (self.polls.load(Relaxed), self.call.load(Relaxed));
         // Read after the call, which contains the slot: the generation cannot end before the call.
         let token = ShortToken::from_bits(call >> TOKEN_SHIFT)
-            .token(|slot| self.wakes.generation_seen(slot));
+            .token(|slot| self.wakes.recent_generation(slot));
         Reading { polls, call, token }
     }
 

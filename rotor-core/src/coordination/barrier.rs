@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 
-use super::wait_line::WaitLine;
-use crate::future::{Future, Leave, Port};
+use super::wait_queue::WaitQueue;
+use crate::future::{Future, Port, WaiterQueue};
 use crate::scope::Scope;
 use crate::sync::{Mutex, MutexGuard};
 
@@ -28,13 +28,13 @@ pub struct Arrived {
 
 struct Shared {
     count: usize,
-    line: Mutex<WaitLine<Port<Arrived>>>,
+    queue: Mutex<WaitQueue<Port<Arrived>>>,
 }
 
 impl Barrier {
     /// Makes a barrier for this many machines. With 0 or 1, machines do not wait at all.
     pub fn new(machines: usize) -> Barrier {
-        Barrier { shared: Arc::new(Shared { count: machines, line: Mutex::default() }) }
+        Barrier { shared: Arc::new(Shared { count: machines, queue: Mutex::default() }) }
     }
 
     /// Arrives at the barrier. The machine is woken when all have arrived, even if it is the last
@@ -46,12 +46,12 @@ impl Barrier {
     pub fn arrive<C>(&self, scope: &Scope<'_, C>) -> Future<Arrived> {
         let (port, future) = scope.create_future();
         let others = {
-            let mut line = self.shared.lock();
-            if line.len() + 1 < self.shared.count {
-                line.join_port(port, Arc::downgrade(&self.shared) as _);
+            let mut queue = self.shared.lock();
+            if queue.len() + 1 < self.shared.count {
+                queue.push_port(port, Arc::downgrade(&self.shared) as _);
                 return future;
             }
-            line.take_all()
+            queue.take_all()
         };
         // Called without the lock, since this wakes machines. A machine that leaves at this moment
         // counts as arrived.
@@ -69,15 +69,15 @@ impl Barrier {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, WaitLine<Port<Arrived>>> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, WaitQueue<Port<Arrived>>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Leave for Shared {
-    fn leave(&self, place: u64) {
-        let gone = self.lock().leave(place);
-        drop(gone);
+impl WaiterQueue for Shared {
+    fn remove(&self, place: u64) {
+        let removed = self.lock().remove(place);
+        drop(removed);
     }
 }
 

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 
-use super::wait_line::WaitLine;
-use crate::future::{Future, Leave, Port};
+use super::wait_queue::WaitQueue;
+use crate::future::{Future, Port, WaiterQueue};
 use crate::scope::Scope;
 use crate::sync::{Mutex, MutexGuard};
 
@@ -23,7 +23,7 @@ pub struct Bell {
 
 #[derive(Default)]
 struct Shared {
-    line: Mutex<WaitLine<Port<()>>>,
+    queue: Mutex<WaitQueue<Port<()>>>,
 }
 
 impl Bell {
@@ -37,7 +37,7 @@ impl Bell {
     /// future stops listening.
     pub fn listen<C>(&self, scope: &Scope<'_, C>) -> Future<()> {
         let (port, future) = scope.create_future();
-        self.shared.lock().join_port(port, Arc::downgrade(&self.shared) as _);
+        self.shared.lock().push_port(port, Arc::downgrade(&self.shared) as _);
         future
     }
 
@@ -56,7 +56,7 @@ impl Bell {
         let all = self.shared.lock().take_all();
         // If such a ring is not taken, it need not be passed on: all listeners have got one.
         let ring = |port: Port<()>| {
-            port.forget_line();
+            port.clear_on_cancel();
             port.set(()).ok()
         };
         all.filter_map(ring).count()
@@ -71,7 +71,7 @@ impl Bell {
 impl Shared {
     fn ring_one(&self) -> bool {
         loop {
-            let Some(first) = self.lock().next() else { return false };
+            let Some(first) = self.lock().pop() else { return false };
             // A listener that is dropped at this moment leaves the ring to the next one.
             if first.set(()).is_ok() {
                 return true;
@@ -79,18 +79,18 @@ impl Shared {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, WaitLine<Port<()>>> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, WaitQueue<Port<()>>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Leave for Shared {
-    fn leave(&self, place: u64) {
-        let gone = self.lock().leave(place);
-        drop(gone);
+impl WaiterQueue for Shared {
+    fn remove(&self, place: u64) {
+        let removed = self.lock().remove(place);
+        drop(removed);
     }
 
-    fn was_not_taken(&self) {
+    fn value_unclaimed(&self) {
         self.ring_one();
     }
 }

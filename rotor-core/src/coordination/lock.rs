@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
-use super::wait_line::WaitLine;
-use crate::future::{Future, Leave, Port};
+use super::wait_queue::WaitQueue;
+use crate::future::{Future, Port, WaiterQueue};
 use crate::scope::Scope;
 use crate::sync::thread;
 use crate::sync::{Mutex, MutexGuard};
@@ -45,7 +45,7 @@ pub struct Held<T> {
     was_panicked: bool,
     /// Whether the holder knows about an earlier panic: it has called `was_panicked`, or changed
     /// the value.
-    is_told: AtomicBool,
+    is_panic_reported: AtomicBool,
 }
 
 struct Shared<T> {
@@ -55,14 +55,14 @@ struct Shared<T> {
 struct State<T> {
     /// `None` while the value is held.
     value: Option<T>,
-    line: WaitLine<Port<Held<T>>>,
+    queue: WaitQueue<Port<Held<T>>>,
     was_panicked: bool,
 }
 
 impl<T> Lock<T> {
     /// Makes a lock that holds `value`.
     pub fn new(value: T) -> Lock<T> {
-        let state = State { value: Some(value), line: WaitLine::default(), was_panicked: false };
+        let state = State { value: Some(value), queue: WaitQueue::default(), was_panicked: false };
         Lock { shared: Arc::new(Shared { state: Mutex::new(state) }) }
     }
 
@@ -72,12 +72,12 @@ impl<T> Lock<T> {
         let value = state.value.take()?;
         let was_panicked = std::mem::take(&mut state.was_panicked);
         drop(state);
-        Some(self.shared.held(value, was_panicked))
+        Some(self.shared.new_held(value, was_panicked))
     }
 
     /// Returns how many machines wait for the value.
     pub fn waiting(&self) -> usize {
-        self.shared.lock().line.len()
+        self.shared.lock().queue.len()
     }
 }
 
@@ -94,9 +94,9 @@ impl<T: Send + 'static> Lock<T> {
                 let was_panicked = std::mem::take(&mut state.was_panicked);
                 drop(state);
                 // The machine that asks is alive; if it were not, the value would be given back.
-                drop(port.set(self.shared.held(value, was_panicked)));
+                drop(port.set(self.shared.new_held(value, was_panicked)));
             }
-            None => state.line.join_port(port, Arc::downgrade(&self.shared) as _),
+            None => state.queue.push_port(port, Arc::downgrade(&self.shared) as _),
         }
         future
     }
@@ -108,7 +108,7 @@ impl<T> Held<T> {
     /// not poisoned: this is reported to one holder, and later ones get the value as usual.
     #[doc(alias = "poison")]
     pub fn was_panicked(&self) -> bool {
-        self.is_told.store(true, Relaxed);
+        self.is_panic_reported.store(true, Relaxed);
         self.was_panicked
     }
 }
@@ -116,15 +116,15 @@ impl<T> Held<T> {
 impl<T> Drop for Held<T> {
     fn drop(&mut self) {
         let Some(value) = self.value.take() else { return };
-        let is_left = self.was_panicked && !*self.is_told.get_mut();
-        self.shared.hand_on(value, is_left || thread::panicking());
+        let is_unreported = self.was_panicked && !*self.is_panic_reported.get_mut();
+        self.shared.pass_on(value, is_unreported || thread::panicking());
     }
 }
 
 impl<T> Shared<T> {
-    fn held(self: &Arc<Self>, value: T, was_panicked: bool) -> Held<T> {
-        let (shared, is_told) = (self.clone(), AtomicBool::new(false));
-        Held { value: Some(value), shared, was_panicked, is_told }
+    fn new_held(self: &Arc<Self>, value: T, was_panicked: bool) -> Held<T> {
+        let (shared, is_panic_reported) = (self.clone(), AtomicBool::new(false));
+        Held { value: Some(value), shared, was_panicked, is_panic_reported }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
@@ -132,11 +132,11 @@ impl<T> Shared<T> {
     }
 
     /// Gives the value to the first machine in the queue that still exists, or puts it back.
-    fn hand_on(self: &Arc<Self>, mut value: T, was_panicked: bool) {
+    fn pass_on(self: &Arc<Self>, mut value: T, was_panicked: bool) {
         loop {
             let first = {
                 let mut state = self.lock();
-                match state.line.next() {
+                match state.queue.pop() {
                     Some(first) => first,
                     None => {
                         state.value = Some(value);
@@ -146,9 +146,9 @@ impl<T> Shared<T> {
                 }
             };
             // Called without the lock, since this wakes a machine.
-            match first.set(self.held(value, was_panicked)) {
+            match first.set(self.new_held(value, was_panicked)) {
                 Ok(()) => return,
-                Err(mut held) => match held.value.take() {
+                Err(mut new_held) => match new_held.value.take() {
                     Some(back) => value = back,
                     None => return,
                 },
@@ -157,10 +157,10 @@ impl<T> Shared<T> {
     }
 }
 
-impl<T: Send> Leave for Shared<T> {
-    fn leave(&self, place: u64) {
-        let gone = self.lock().line.leave(place);
-        drop(gone);
+impl<T: Send> WaiterQueue for Shared<T> {
+    fn remove(&self, place: u64) {
+        let removed = self.lock().queue.remove(place);
+        drop(removed);
     }
 }
 
@@ -180,7 +180,7 @@ impl<T> Deref for Held<T> {
 
 impl<T> DerefMut for Held<T> {
     fn deref_mut(&mut self) -> &mut T {
-        *self.is_told.get_mut() = true;
+        *self.is_panic_reported.get_mut() = true;
         self.value.as_mut().expect("it is taken only as this is dropped")
     }
 }
@@ -188,7 +188,7 @@ impl<T> DerefMut for Held<T> {
 impl<T> fmt::Debug for Lock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.shared.lock();
-        write!(f, "Lock(held: {}, {} wait)", state.value.is_none(), state.line.len())
+        write!(f, "Lock(held: {}, {} wait)", state.value.is_none(), state.queue.len())
     }
 }
 

@@ -11,10 +11,10 @@ mod barrier;
 mod bell;
 mod lock;
 mod permits;
-pub(crate) mod wait_line;
+pub(crate) mod wait_queue;
 
 pub use self::barrier::{Arrived, Barrier};
 pub use self::bell::Bell;
 pub use self::lock::{Held, Lock};
-pub(crate) use self::permits::WaitingJob;
+pub(crate) use self::permits::JobWaiter;
 pub use self::permits::{Permit, PermitStats, Permits};

@@ -9,7 +9,7 @@ mod shared;
 use std::fmt;
 use std::sync::Arc;
 
-pub(crate) use self::shared::WaitingJob;
+pub(crate) use self::shared::JobWaiter;
 use self::shared::{PERMITS_MAX, Shared, Waiter};
 pub use self::shared::{Permit, PermitStats};
 use crate::future::{Future, Lost};
@@ -98,7 +98,7 @@ impl Permits {
     pub fn ask_until<C>(&self, until: Time, scope: &Scope<'_, C>) -> Future<Permit> {
         let (port, future) = scope.create_future();
         if until < scope.now() {
-            port.lose(Lost::Late);
+            port.fail(Lost::Late);
             return future;
         }
         let waiter = Waiter::Machine(port);
@@ -106,31 +106,31 @@ impl Permits {
             Some(permit) => {
                 // The machine that asks is alive; if it were not, the permit would be given back.
                 if !waiter.give(permit) {
-                    self.shared.put_back(true);
+                    self.shared.return_permit(true);
                     self.shared.serve();
                 }
             }
             None => {
                 if until != Time::NEVER {
-                    self.tell_time(scope.now());
+                    self.update_time(scope.now());
                 }
-                self.shared.line_up(waiter, until);
+                self.shared.enqueue(waiter, until);
             }
         }
         future
     }
 
     /// Notes the time, so that no permit is given to a waiter that it would reach too late.
-    fn tell_time(&self, now: Time) {
-        let mut look = self.shared.look();
-        look.state.now = look.state.now.max(now);
+    fn update_time(&self, now: Time) {
+        let mut guard = self.shared.lock();
+        guard.state.now = guard.state.now.max(now);
     }
 
     /// Gives the job a permit, now or when one is given back.
-    pub(crate) fn take_or_wait(&self, job: Box<dyn WaitingJob>) {
+    pub(crate) fn take_or_enqueue(&self, job: Box<dyn JobWaiter>) {
         match self.try_take() {
             Some(permit) => job.give(permit),
-            None => self.shared.line_up(Waiter::Job(job), Time::NEVER),
+            None => self.shared.enqueue(Waiter::Job(job), Time::NEVER),
         }
     }
 
@@ -140,17 +140,17 @@ impl Permits {
     pub fn set(&self, permits: usize) {
         let permits = permits.min(PERMITS_MAX);
         {
-            let look = &mut self.shared.look();
-            let state = &mut *look.state;
+            let guard = &mut self.shared.lock();
+            let state = &mut *guard.state;
             let before = std::mem::replace(&mut state.total, permits);
             if permits >= before {
                 let kept = state.surplus.min(permits - before);
                 state.surplus -= kept;
-                look.free += permits - before - kept;
+                guard.free += permits - before - kept;
             } else {
-                let taken = look.free.min(before - permits);
+                let taken = guard.free.min(before - permits);
                 state.surplus += before - permits - taken;
-                look.free -= taken;
+                guard.free -= taken;
             }
         }
         self.shared.serve();
@@ -158,29 +158,29 @@ impl Permits {
 
     /// Returns how many permits are free now.
     pub fn available(&self) -> usize {
-        self.shared.look().free
+        self.shared.lock().free
     }
 
     /// Returns how many machines and jobs wait for a permit now.
     pub fn waiting(&self) -> usize {
-        self.shared.look().state.line.len()
+        self.shared.lock().state.queue.len()
     }
 
     /// Closes the permits: all that wait, and all that ask from now on, get [`Lost::Cancelled`],
     /// and [`try_take`](Permits::try_take) returns `None`. Permits in use stay valid.
     pub fn close(&self) {
         let waiting = {
-            let mut look = self.shared.look();
-            look.state.is_closed = true;
-            look.state.line.take_all()
+            let mut guard = self.shared.lock();
+            guard.state.is_closed = true;
+            guard.state.queue.take_all()
         };
-        waiting.for_each(|waiting| waiting.whom.lose(Lost::Cancelled));
+        waiting.for_each(|waiting| waiting.waiter.fail(Lost::Cancelled));
     }
 
     /// Returns the statistics.
     pub fn stats(&self) -> PermitStats {
-        let look = self.shared.look();
-        PermitStats { available: look.free, waiting: look.state.line.len(), ..look.state.stats }
+        let guard = self.shared.lock();
+        PermitStats { available: guard.free, waiting: guard.state.queue.len(), ..guard.state.stats }
     }
 }
 

@@ -8,7 +8,7 @@ use super::dispatch::Dispatch;
 use crate::config::Config;
 use crate::machine::Machine;
 use crate::response::Response;
-use crate::scope::{AnyEnvironment, Scope, Woken};
+use crate::scope::{AnyEnvironment, Scope, WakeTarget};
 use crate::spawn_error::{SpawnCause, SpawnError};
 use crate::token::Token;
 
@@ -106,7 +106,7 @@ impl<F> Order<F> {
     ) where
         F: FnOnce(&mut Scope<'_, M::Context>) -> Response<M>,
     {
-        if environment.draining().is_some() {
+        if environment.drain_until().is_some() {
             if let Some(make) = self.make.take() {
                 self.tell(Err(AddError::Draining(make)));
             }
@@ -114,7 +114,7 @@ impl<F> Order<F> {
         }
         let make = &mut self.make;
         let made = dispatch.make(environment, config, |token| {
-            let mut scope = Scope::new(context, environment, token, Woken::default());
+            let mut scope = Scope::new(context, environment, token, WakeTarget::default());
             match make.take() {
                 Some(make) => make(&mut scope),
                 // Unreachable: this is called once.

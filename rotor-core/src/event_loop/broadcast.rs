@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 use super::adding::{Adding, Order};
 use super::dispatch::{Dispatch, Refs};
 use super::machines::{Machines, Verdicts};
-use crate::at_end::{End, EndQueue};
+use crate::at_end::{EndFunction, EndQueue};
 use crate::backend::Backend;
 use crate::config::Config;
 use crate::guard::{drop_guarded, guard, log_guarded};
@@ -160,7 +160,7 @@ struct Waiting<M: Machine> {
     posts: Vec<Post<M>>,
     closed: bool,
     /// At most as many as there were `AtEnd` values, so no limit is needed.
-    ends: Vec<End<M::Context>>,
+    ends: Vec<EndFunction<M::Context>>,
     ends_closed: bool,
 }
 
@@ -251,7 +251,7 @@ impl<M: Machine> Posts<M> {
         }
     }
 
-    fn take(&self) -> (Vec<Post<M>>, Vec<End<M::Context>>) {
+    fn take(&self) -> (Vec<Post<M>>, Vec<EndFunction<M::Context>>) {
         // Clear the flag before the closures are taken: a post in between sets it again.
         if !self.any.swap(false, SeqCst) {
             return (Vec::new(), Vec::new());
@@ -292,7 +292,7 @@ impl<M: Machine> Posts<M> {
 }
 
 impl<M: Machine> EndQueue<M::Context> for Posts<M> {
-    fn push_end(&self, end: End<M::Context>) -> Result<(), End<M::Context>> {
+    fn push(&self, end: EndFunction<M::Context>) -> Result<(), EndFunction<M::Context>> {
         {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             if waiting.ends_closed {
@@ -305,7 +305,7 @@ impl<M: Machine> EndQueue<M::Context> for Posts<M> {
     }
 }
 
-fn run_end<C>(end: End<C>, context: &mut C) {
+fn run_end<C>(end: EndFunction<C>, context: &mut C) {
     if let Err(panicked) = guard(|| end(context)) {
         log_guarded!(error, "the function of an `AtEnd` {panicked}");
     }

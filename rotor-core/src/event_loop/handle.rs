@@ -88,8 +88,8 @@ impl Control {
     }
 
     /// Notes whether late answers wait to be applied. Called with a lock held as well.
-    pub(super) fn set_late(&self, are_any: bool) {
-        self.set(LATE, are_any);
+    pub(super) fn set_late(&self, has_any: bool) {
+        self.set(LATE, has_any);
     }
 
     fn set(&self, what: u32, is_so: bool) {

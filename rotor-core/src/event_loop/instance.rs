@@ -18,7 +18,7 @@ use crate::environment::Environment;
 use crate::machine::Machine;
 use crate::mio_backend::Mio;
 use crate::response::{BoxError, Response};
-use crate::scope::{GlobalScope, Scope, Woken};
+use crate::scope::{GlobalScope, Scope, WakeTarget};
 use crate::spawn_error::SpawnError;
 use crate::stats::StatsHandle;
 use crate::time::Time;
@@ -177,7 +177,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         let Baton { loop_state, context } = baton.as_mut().expect(NOT_RUNNING);
         environment.refresh_now();
         loop_state.core.make(&**environment, |token| {
-            make(&mut Scope::new(context, &**environment, token, Woken::default()))
+            make(&mut Scope::new(context, &**environment, token, WakeTarget::default()))
         })
     }
 

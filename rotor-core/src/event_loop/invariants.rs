@@ -29,7 +29,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         if free != slots.vacant() {
             return Err(format!("{} slots are free and handlers see {free}", slots.vacant()));
         }
-        if self.environment.woke_itself() {
+        if self.environment.has_self_wakeup() {
             return Err("a machine has woken itself, and no handler runs".into());
         }
         self.check_granted()?;

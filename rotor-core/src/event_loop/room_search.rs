@@ -46,14 +46,15 @@ impl RoomSearch {
         let waiters = &refs.environment.waiters;
         let mut budget = refs.config.scan_budget;
         while let Some(request) = waiters.first_request() {
-            if request.asker.is_alive() && !self.serve_one(refs, dispatch, request, &mut budget) {
+            if request.requester.is_alive() && !self.serve_one(refs, dispatch, request, &mut budget)
+            {
                 return;
             }
             self.longest.end_request();
             if let Some(request) = waiters.take_request()
-                && request.made > 0
+                && request.ended_count > 0
             {
-                request.asker.wakeup();
+                request.requester.wakeup();
             }
         }
     }
@@ -67,14 +68,14 @@ impl RoomSearch {
         request: RoomRequest,
         budget: &mut usize,
     ) -> bool {
-        let RoomRequest { room, mut made, .. } = request;
+        let RoomRequest { room, ended_count: mut made, .. } = request;
         let mut has_walked = false;
         while made < room.machines {
             let now = refs.environment.now();
             if let Some((since, token)) = self.longest.pop_oldest(&room, now) {
                 match ask(refs, dispatch, &room, token, since) {
                     Asked::Ended => {
-                        refs.environment.waiters.note_room_made();
+                        refs.environment.waiters.count_room_made();
                         made += 1;
                     }
                     // If it were forgotten, it would be missed until the next walk, which is not
@@ -116,7 +117,7 @@ impl RoomSearch {
             *budget -= 1;
             if let Some((token, Some(machine))) = slots.at(walk.next)
                 && let Some(idle) = idle_of(machine, token)
-                && room.is_of(&idle)
+                && room.is_for(&idle)
                 && idle.since <= now
             {
                 walk.note(idle.since, token);
@@ -141,7 +142,7 @@ fn ask<M: Machine, B: Backend>(
         Some((found, Some(machine))) if found == token => idle_of(machine, token),
         _ => None,
     };
-    if !idle.is_some_and(|idle| idle.since == since && room.is_left_by(&idle, now)) {
+    if !idle.is_some_and(|idle| idle.since == since && room.is_met_by(&idle, now)) {
         return Asked::NoLongerIdle;
     }
     // Code that woke it was told that it would be called.

@@ -169,7 +169,7 @@ impl<M: Machine> Scheduler<M> {
         // Each of the three is rare: there is one branch for all, and the rest is not inlined.
         // `state` is a copy, so it is looked up again there.
         let is_woken = self.queue.wakes().is_woken(token.index());
-        if is_woken | !state.pending.is_empty() | environment.woke_itself() {
+        if is_woken | !state.pending.is_empty() | environment.has_self_wakeup() {
             self.reschedule_calls(environment, token, is_woken);
         }
         self.set_deadline(environment.now(), token, deadline);
@@ -177,7 +177,7 @@ impl<M: Machine> Scheduler<M> {
 
     #[inline(never)]
     fn reschedule_calls(&mut self, environment: &AnyEnvironment, token: Token, is_woken: bool) {
-        let woke_itself = environment.take_woke_itself();
+        let woke_itself = environment.take_self_wakeup();
         let Some(state) = self.slots.state(token) else { return };
         if woke_itself {
             self.queue.push_self_wakeup(token, state, is_woken);
@@ -194,7 +194,7 @@ impl<M: Machine> Scheduler<M> {
     /// Called when a handler has returned. If its machine woke itself, this wake-up is left for the
     /// next turn, together with all that come until then, so that it cannot starve other machines.
     pub(super) fn schedule_self_wakeup(&mut self, environment: &AnyEnvironment, token: Token) {
-        if environment.take_woke_itself()
+        if environment.take_self_wakeup()
             && let Some(state) = self.slots.state(token)
         {
             let is_woken = self.queue.wakes().is_woken(token.index());
@@ -217,7 +217,7 @@ impl<M: Machine> Scheduler<M> {
         self.queue.parts().take(token);
         self.slots.end(token);
         environment.waiters.remove(token);
-        if environment.draining().is_some() {
+        if environment.drain_until().is_some() {
             environment.last.remove(token);
         }
         self.publish_slot_counts(environment);

@@ -18,7 +18,7 @@ use crate::loop_kind::{LoopKind, MioKind};
 use crate::machine::Machine;
 use crate::mio_backend::Mio;
 use crate::response::{BoxError, Response};
-use crate::scope::{EarlyScope, NoContext, Scope, Woken};
+use crate::scope::{EarlyScope, NoContext, Scope, WakeTarget};
 use crate::spawn_error::SpawnError;
 use crate::stats::{Counters, StatsHandle};
 use crate::token::Token;
@@ -114,7 +114,7 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         environment.refresh_now();
         let mut nothing = NoContext;
         self.core.make(environment, |token| {
-            make(&mut Scope::new(&mut nothing, environment, token, Woken::default()))
+            make(&mut Scope::new(&mut nothing, environment, token, WakeTarget::default()))
         })
     }
 
@@ -204,7 +204,7 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         M: 'static,
     {
         let Loop { environment, core, control } = self;
-        environment.set_ends::<M::Context>(core.posts().clone());
+        environment.set_end_queue::<M::Context>(core.posts().clone());
         let baton =
             Baton { loop_state: Box::new(LoopState::new(*core)), context: Box::new(context) };
         LoopInstance {

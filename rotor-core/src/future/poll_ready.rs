@@ -11,7 +11,7 @@ impl<V> Future<V> {
     pub fn wakes(&self, notifier: &Notifier) -> bool {
         self.cell.as_ref().is_some_and(|cell| match &cell.waiter {
             Waiter::Machine(own) => own == notifier,
-            Waiter::Together(together) => together.machine == *notifier,
+            Waiter::PortCounter(counter) => counter.machine == *notifier,
             Waiter::Thread(_) => false,
         })
     }

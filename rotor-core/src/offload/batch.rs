@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::future::{Together, Waiter};
+use crate::future::{PortCounter, Waiter};
 use crate::notifier::Notifier;
 
 /// A group of jobs whose machine is woken once, when all results are there. The wake-up comes when
@@ -28,24 +28,24 @@ use crate::notifier::Notifier;
 #[doc(alias = "WaitGroup")]
 #[must_use = "a batch that is dropped takes no more jobs"]
 pub struct Batch {
-    together: Arc<Together>,
+    counter: Arc<PortCounter>,
 }
 
 impl Batch {
     pub(crate) fn new(machine: Notifier) -> Batch {
-        Batch { together: Arc::new(Together::new(machine)) }
+        Batch { counter: Arc::new(PortCounter::new(machine)) }
     }
 
     /// Adds one more job, and returns the waiter for its result.
     pub(crate) fn waiter(&self) -> Waiter {
-        self.together.one_more();
-        Waiter::Together(self.together.clone())
+        self.counter.add_port();
+        Waiter::PortCounter(self.counter.clone())
     }
 }
 
 impl Drop for Batch {
     fn drop(&mut self) {
-        self.together.one_less();
+        self.counter.remove_port();
     }
 }
 

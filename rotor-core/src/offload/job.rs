@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::under_way::UnderWay;
 use super::work::{Begun, JobEnd, OffloadWork, QueueAgain};
 use crate::clock::Clock;
-use crate::coordination::{Permit, Permits, WaitingJob};
-use crate::future::{Leave, Lost, Port};
+use crate::coordination::{JobWaiter, Permit, Permits};
+use crate::future::{Lost, Port, WaiterQueue};
 use crate::guard::{drop_guarded, guard, log_guarded};
 use crate::time::Time;
 
@@ -89,7 +89,7 @@ where
         }
         // The result is no longer wanted, so work that has not begun is skipped.
         if self.port.is_cancelled() {
-            self.under_way.was_not_claimed();
+            self.under_way.count_unclaimed();
             return JobEnd::Cancelled;
         }
         let queued_for = begun.queued_for();
@@ -97,7 +97,7 @@ where
         // next job may have been queued after that: then it has not waited at all, and may be too
         // late all the same.
         if queued_for >= self.begin_before.within {
-            self.port.lose(Lost::Late);
+            self.port.fail(Lost::Late);
             return JobEnd::Late;
         }
         if let Some(permits) = self.permits.take() {
@@ -136,7 +136,7 @@ where
         // Before the result is set, so that the machine that gets it finds the permit free.
         drop(permit);
         if port.set(value).is_err() {
-            under_way.was_not_claimed();
+            under_way.count_unclaimed();
         }
     }
 
@@ -145,7 +145,7 @@ where
     fn wait_for(self: Box<Self>, permits: &Permits, begun: &Begun<'_>) {
         let queue_again = begun.queue_again();
         let queued_for = begun.queued_for();
-        permits.take_or_wait(Box::new(InLine { work: self, queue_again, queued_for }));
+        permits.take_or_enqueue(Box::new(InLine { work: self, queue_again, queued_for }));
     }
 }
 
@@ -156,13 +156,13 @@ struct InLine<T, F> {
     queued_for: Duration,
 }
 
-impl<T, F> WaitingJob for InLine<T, F>
+impl<T, F> JobWaiter for InLine<T, F>
 where
     F: FnOnce(&Job<'_>) -> T + Send + 'static,
     T: Send + 'static,
 {
-    fn leave_on_cancel(&self, line: Weak<dyn Leave>, place: u64) -> bool {
-        self.work.port.leave_on_cancel(line, place)
+    fn leave_queue_on_cancel(&self, queue: Weak<dyn WaiterQueue>, place: u64) -> bool {
+        self.work.port.leave_queue_on_cancel(queue, place)
     }
 
     fn give(mut self: Box<Self>, permit: Permit) {
@@ -170,13 +170,13 @@ where
         self.begin_again();
     }
 
-    fn lose(self: Box<Self>, lost: Lost) {
+    fn fail(self: Box<Self>, lost: Lost) {
         // The pool will find that it is cancelled, count that, and free its place.
         if self.work.port.is_cancelled() {
             return self.begin_again();
         }
         let Work { f, port, .. } = *self.work;
-        port.lose(lost);
+        port.fail(lost);
         // The closure is foreign code: even if its drop panics, the others in line must be told.
         drop_guarded(f, "a job without a permit");
     }

@@ -36,7 +36,7 @@ impl UnderWay {
     }
 
     /// Notes that the receiver of the result was gone.
-    pub(crate) fn was_not_claimed(&self) {
+    pub(crate) fn count_unclaimed(&self) {
         self.0.unclaimed.fetch_add(1, Relaxed);
     }
 }
@@ -123,7 +123,7 @@ mod tests {
     fn jobs_are_under_way_until_they_are_dropped() {
         let counts = Arc::new(JobCounts::default());
         let job = UnderWay::begin(&counts);
-        job.was_not_claimed();
+        job.count_unclaimed();
         assert!(counts.are_under_way());
         drop(job);
         assert!(!counts.are_under_way());

@@ -4,7 +4,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::Scope;
-use super::lent::Section;
+use super::context_ref::Section;
 use crate::coordination::Permits;
 
 /// The error of [`Scope::blocking_with`]: no permit was free. It contains the section, which was
@@ -32,7 +32,7 @@ impl<C> Scope<'_, C> {
     /// here as by a panic, which is not reported, and its machine is dropped.
     #[doc(alias = "block_in_place")]
     pub fn blocking<V>(&mut self, f: impl FnOnce() -> V) -> V {
-        match self.context.give_up() {
+        match self.context.release_loop() {
             Section::HandedOver => {}
             Section::Here => {
                 let value = f();
@@ -44,7 +44,7 @@ impl<C> Scope<'_, C> {
         }
         // The loop is taken back first in any case: drops during unwinding may need it.
         let value = catch_unwind(AssertUnwindSafe(f));
-        self.context.take_back();
+        self.context.reclaim_loop();
         value.unwrap_or_else(|panic| resume_unwind(panic))
     }
 

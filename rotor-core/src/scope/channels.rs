@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use super::{NoContext, Scope};
-use crate::at_end::{AnyEndQueue, AtEnd, End, EndQueue};
+use crate::at_end::{AnyEndQueue, AtEnd, EndFunction, EndQueue};
 use crate::future::{self, OnCancel, Waiter};
 use crate::future::{Future, Port};
 use crate::guard::{guard, log_guarded};
@@ -15,13 +15,13 @@ use crate::notifier::Notifier;
 impl<C> Scope<'_, C> {
     /// Makes a one-shot channel to this machine. Pass the port on, and keep the future.
     pub fn create_future<V>(&self) -> (Port<V>, Future<V>) {
-        future::pair(Waiter::Machine(self.notifier()), OnCancel::Nobody)
+        future::channel(Waiter::Machine(self.notifier()), OnCancel::Nobody)
     }
 
     /// Makes a one-shot channel to this machine that reports cancellation: if the future is dropped
     /// before the value is set, `on_cancel` is woken and [`Port::is_cancelled`] returns `true`.
     pub fn create_cancellable_future<V>(&self, on_cancel: Notifier) -> (Port<V>, Future<V>) {
-        future::pair(Waiter::Machine(self.notifier()), OnCancel::Machine(on_cancel))
+        future::channel(Waiter::Machine(self.notifier()), OnCancel::Machine(on_cancel))
     }
 
     /// Makes a channel for messages to this machine. It holds at most `bound` messages (at least
@@ -46,23 +46,23 @@ impl<C: 'static> Scope<'_, C> {
     #[doc(alias = "on_drop")]
     #[doc(alias = "finally")]
     pub fn at_end<V: Send + 'static>(&self, value: V, end: fn(&mut C, V)) -> AtEnd<V, C> {
-        let queue = self.environment.ends().or_else(no_context);
+        let queue = self.environment.end_queue().or_else(immediate_queue);
         AtEnd::new(value, end, queue.expect("scopes without a queue have no context"))
     }
 }
 
 /// Returns the queue for scopes without a context, if `C` is [`NoContext`].
 #[cold]
-fn no_context<C: 'static>() -> Option<AnyEndQueue<C>> {
-    let queue: AnyEndQueue<NoContext> = Arc::new(AtOnce);
+fn immediate_queue<C: 'static>() -> Option<AnyEndQueue<C>> {
+    let queue: AnyEndQueue<NoContext> = Arc::new(ImmediateQueue);
     (&queue as &dyn Any).downcast_ref().cloned()
 }
 
 /// A queue that calls each function at once.
-struct AtOnce;
+struct ImmediateQueue;
 
-impl EndQueue<NoContext> for AtOnce {
-    fn push_end(&self, end: End<NoContext>) -> Result<(), End<NoContext>> {
+impl EndQueue<NoContext> for ImmediateQueue {
+    fn push(&self, end: EndFunction<NoContext>) -> Result<(), EndFunction<NoContext>> {
         if let Err(panicked) = guard(|| end(&mut NoContext)) {
             log_guarded!(error, "the function of an `AtEnd` {panicked}");
         }

@@ -10,7 +10,7 @@ impl<C> Scope<'_, C> {
     /// Returns the time until which the loop drains, or `None` if it does not drain. During a
     /// drain, a response to a peer may say that no other response will follow.
     pub fn draining_until(&self) -> Option<Time> {
-        self.environment.draining()
+        self.environment.drain_until()
     }
 
     /// Returns the phase of the loop. Once it is no longer [`Serving`](Phase::Serving), a response

@@ -62,7 +62,7 @@ impl<'a, C> GlobalScope<'a, C> {
     /// Returns the time until which the loop drains; see
     /// [`Scope::draining_until`](crate::Scope::draining_until).
     pub fn draining_until(&self) -> Option<Time> {
-        self.environment.draining()
+        self.environment.drain_until()
     }
 
     /// Returns the phase of the loop; see [`Scope::phase`](crate::Scope::phase).

@@ -72,7 +72,7 @@ impl<C> Scope<'_, C> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.give_away(work, |work| move |_: &Job<'_>| work(), &Terms::default())
+        self.submit(work, |work| move |_: &Job<'_>| work(), &Terms::default())
     }
 
     /// Makes a job for another thread, with options: which pool, how soon, until when. `work` gets
@@ -105,7 +105,7 @@ impl<C> Scope<'_, C> {
     }
 
     /// Gives the backend the job that `wrap` makes from `work`, if the pool has room for it.
-    pub(super) fn give_away<T, F, W>(
+    pub(super) fn submit<T, F, W>(
         &self,
         work: F,
         wrap: impl Fn(F) -> W,
@@ -124,7 +124,7 @@ impl<C> Scope<'_, C> {
                 Some(batch) => batch.waiter(),
                 None => Waiter::Machine(self.notifier()),
             };
-            let (port, future) = future::pair(waiter, OnCancel::Nobody);
+            let (port, future) = future::channel(waiter, OnCancel::Nobody);
             given = Some(future);
             let under_way = UnderWay::begin(&self.environment.jobs);
             let Terms { begin_before, permits, .. } = *terms;
@@ -205,7 +205,7 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
         F: FnOnce(&Job<'_>) -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.scope.give_away(self.f, |work| work, &self.terms)
+        self.scope.submit(self.f, |work| work, &self.terms)
     }
 }
 

@@ -2,10 +2,10 @@
 
 mod blocking;
 mod channels;
+mod context_ref;
 mod draining;
 mod global;
 mod jobs;
-mod lent;
 mod parts;
 mod run_at;
 mod slots;
@@ -19,9 +19,9 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::SystemTime;
 
 pub use self::blocking::NoPermit;
+pub(crate) use self::context_ref::{ContextRef, LoopHolder, ReclaimOutcome, ReleaseOutcome};
 pub use self::global::GlobalScope;
 pub use self::jobs::JobBuilder;
-pub(crate) use self::lent::{GaveUp, HandOver, Lent, TookBack};
 pub use self::run_at::{Place, Ran};
 use crate::backend::{BackendHandle, Source};
 use crate::environment::Environment;
@@ -43,11 +43,11 @@ pub(crate) type AnyEnvironment = Environment<dyn BackendHandle>;
 /// The context is borrowed through the scope: while a handler holds a reference into it, the scope
 /// cannot be used. [`split`](Scope::split) lends both at once.
 pub struct Scope<'a, C> {
-    context: Lent<'a, C>,
+    context: ContextRef<'a, C>,
     environment: &'a AnyEnvironment,
     token: Token,
     part: u32,
-    woken: Woken<'a>,
+    woken: WakeTarget<'a>,
 }
 
 /// A scope without a context. It is used while the loop is being set up, and [`Scope::split`] lends
@@ -64,7 +64,7 @@ pub struct NoContext;
 
 /// Which parts of the machine a wake-up is for.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Woken<'a> {
+pub(crate) struct WakeTarget<'a> {
     pub(crate) whole: bool,
     pub(crate) parts: &'a [u32],
 }
@@ -74,17 +74,17 @@ impl<'a, C> Scope<'a, C> {
         context: &'a mut C,
         environment: &'a AnyEnvironment,
         token: Token,
-        woken: Woken<'a>,
+        woken: WakeTarget<'a>,
     ) -> Scope<'a, C> {
-        Scope { context: Lent::own(context), environment, token, part: 0, woken }
+        Scope { context: ContextRef::owned(context), environment, token, part: 0, woken }
     }
 
     /// Makes the scope of a handler whose loop may be run by another thread meanwhile.
-    pub(crate) fn lent(
-        context: Lent<'a, C>,
+    pub(crate) fn with_context(
+        context: ContextRef<'a, C>,
         environment: &'a AnyEnvironment,
         token: Token,
-        woken: Woken<'a>,
+        woken: WakeTarget<'a>,
     ) -> Scope<'a, C> {
         Scope { context, environment, token, part: 0, woken }
     }
@@ -194,7 +194,7 @@ impl<'a, C> Scope<'a, C> {
 
     /// Reads the clock, and sets the loop's time if this thread runs the loop.
     fn refresh_now(&self) -> Time {
-        match self.context.other_hand() {
+        match self.context.loop_holder() {
             Some(hand) => hand.refresh_now().unwrap_or_else(|| self.environment.handle.now()),
             None => self.environment.refresh_now(),
         }
@@ -208,7 +208,7 @@ impl<'a, C> Scope<'a, C> {
     pub fn stop_loop(&self) {
         self.environment.stop.store(true, SeqCst);
         // Another thread may be running the loop by now, and be asleep in its wait.
-        if self.context.other_hand().is_some() {
+        if self.context.loop_holder().is_some() {
             self.environment.wakes.wake_loop();
         }
     }
@@ -222,7 +222,8 @@ impl<'a, C> Scope<'a, C> {
     ///
     /// [`Panicked`], with the message: a bug in `f`. It is not logged or counted here.
     pub fn guard<V>(&mut self, f: impl FnOnce(&mut Self) -> V) -> Result<V, Panicked> {
-        catch_unwind(AssertUnwindSafe(|| f(self))).map_err(|payload| self.context.caught(payload))
+        catch_unwind(AssertUnwindSafe(|| f(self)))
+            .map_err(|payload| self.context.to_panicked(payload))
     }
 }
 

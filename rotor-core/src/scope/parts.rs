@@ -1,6 +1,6 @@
 //! Parts: of the scope, next to the context; and of the machine, each with a scope of its own.
 
-use super::lent::Lent;
+use super::context_ref::ContextRef;
 use super::{EarlyScope, NoContext, Scope};
 
 impl<'a, C> Scope<'a, C> {
@@ -25,9 +25,13 @@ impl<'a, C> Scope<'a, C> {
     pub fn split(&mut self) -> (&mut C, EarlyScope<'_>) {
         // This does not allocate: the type has no size.
         let nothing = Box::leak(Box::new(NoContext));
-        let is_others = self.context.other_hand().is_some();
+        let may_be_taken = self.context.loop_holder().is_some();
         let early = Scope {
-            context: if is_others { Lent::split_off(nothing) } else { Lent::own(nothing) },
+            context: if may_be_taken {
+                ContextRef::split_off(nothing)
+            } else {
+                ContextRef::owned(nothing)
+            },
             environment: self.environment,
             token: self.token,
             part: self.part,

@@ -71,14 +71,14 @@ impl<C> Scope<'_, C> {
                 Ok(value) => Ran::Now(value),
                 Err(refused) => Ran::Refused(refused.into_closure()),
             },
-            Place::Pool(pool) => self.run_on(pool, work, |work| move |_: &Job<'_>| work()),
+            Place::Pool(pool) => self.run_on_pool(pool, work, |work| move |_: &Job<'_>| work()),
             Place::Measured(measured) if measured.is_short() => {
                 let begun = self.refresh_now();
                 let value = work();
                 measured.note(self.refresh_now() - begun);
                 Ran::Now(value)
             }
-            Place::Measured(measured) => self.run_on(measured.pool(), work, |work| {
+            Place::Measured(measured) => self.run_on_pool(measured.pool(), work, |work| {
                 let measured = measured.clone();
                 move |job: &Job<'_>| {
                     let begun = job.now();
@@ -92,12 +92,12 @@ impl<C> Scope<'_, C> {
         }
     }
 
-    fn run_on<T, F, W>(&self, pool: &OffloadPool, work: F, wrap: impl Fn(F) -> W) -> Ran<T, F>
+    fn run_on_pool<T, F, W>(&self, pool: &OffloadPool, work: F, wrap: impl Fn(F) -> W) -> Ran<T, F>
     where
         W: FnOnce(&Job<'_>) -> T + Send + 'static,
         T: Send + 'static,
     {
-        match self.give_away(work, wrap, &Terms::on(pool)) {
+        match self.submit(work, wrap, &Terms::on(pool)) {
             Ok(future) => Ran::Later(future),
             Err(OffloadFull(work)) => Ran::Refused(work),
         }

@@ -24,7 +24,7 @@ impl<C> Scope<'_, C> {
     /// [`wakeup`](crate::Machine::wakeup); no other machine can spawn into it meanwhile. If the
     /// machine has not used it by then, or ends, the slot goes to the next machine in the queue.
     pub fn wake_on_free_slot(&self) {
-        self.environment.waiters.wait_in_line(self.notifier());
+        self.environment.waiters.enqueue(self.notifier());
     }
 
     /// Asks machines that are [idle](crate::Machine::idle) to end, starting with those that have

@@ -34,20 +34,20 @@ impl<C> Scope<'_, C> {
     #[inline]
     pub fn wake_self(&self) {
         if self.part != 0 {
-            self.wake_own_part();
-        } else if let Some(hand) = self.context.other_hand() {
-            if !hand.note_woke_itself() {
-                self.wake_own_part();
+            self.wake_by_notifier();
+        } else if let Some(hand) = self.context.loop_holder() {
+            if !hand.record_self_wakeup() {
+                self.wake_by_notifier();
             }
         } else {
-            self.environment.note_woke_itself();
+            self.environment.record_self_wakeup();
         }
     }
 
     /// Wakes the machine through a notifier, since the number of the part is sent through its
     /// channel. Not inlined, so that the usual path is.
     #[cold]
-    fn wake_own_part(&self) {
+    fn wake_by_notifier(&self) {
         self.notifier().wakeup();
     }
 }

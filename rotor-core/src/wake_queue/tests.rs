@@ -7,22 +7,22 @@ use std::thread;
 use super::*;
 
 #[derive(Default)]
-struct Count(AtomicUsize);
+struct CountingWaker(AtomicUsize);
 
-impl Wake for Count {
+impl Wake for CountingWaker {
     fn wake(&self) -> std::io::Result<()> {
         self.0.fetch_add(1, SeqCst);
         Ok(())
     }
 }
 
-fn queue(capacity: usize) -> (WakeQueue, Arc<Count>, mpsc::Receiver<PartWake>) {
-    let count = Arc::new(Count::default());
+fn queue(capacity: usize) -> (WakeQueue, Arc<CountingWaker>, mpsc::Receiver<PartWake>) {
+    let count = Arc::new(CountingWaker::default());
     let (queue, parts) = WakeQueue::new(capacity, count.clone()).expect("room");
     (queue, count, parts)
 }
 
-fn taken(queue: &WakeQueue) -> Vec<u32> {
+fn take_indices(queue: &WakeQueue) -> Vec<u32> {
     let mut batch = Vec::new();
     queue.take_all(&mut batch);
     for index in &batch {
@@ -37,8 +37,8 @@ fn wake_ups_coalesce_and_come_in_order() {
     for index in [2, 0, 2, 3, 0] {
         assert!(queue.wake(Token::new(index, 0)));
     }
-    assert_eq!(taken(&queue), [2, 0, 3]);
-    assert_eq!(taken(&queue), [0u32; 0]);
+    assert_eq!(take_indices(&queue), [2, 0, 3]);
+    assert_eq!(take_indices(&queue), [0u32; 0]);
     assert_eq!(count.0.load(SeqCst), 0, "a loop that is awake is not woken");
 }
 
@@ -50,7 +50,7 @@ fn only_the_first_wake_up_of_a_sleeping_loop_wakes_the_backend() {
     queue.wake(Token::new(1, 0));
     assert_eq!(count.0.load(SeqCst), 1);
     assert!(!queue.try_sleep(), "there is something to do");
-    assert_eq!(taken(&queue), [0, 1]);
+    assert_eq!(take_indices(&queue), [0, 1]);
     assert!(queue.try_sleep());
     queue.wake_loop();
     queue.wake_loop();
@@ -71,7 +71,7 @@ fn a_token_of_an_ended_generation_wakes_nothing() {
 }
 
 #[test]
-fn parts_are_told_apart_from_the_machine() {
+fn a_wakeup_of_a_part_is_distinguished_from_one_of_the_machine() {
     let (queue, _, parts) = queue(2);
     let (token, queued) = (Token::new(1, 0), Arc::new(AtomicBool::new(false)));
     assert!(queue.wake_part(token, 7, &queued));
@@ -85,7 +85,7 @@ fn parts_are_told_apart_from_the_machine() {
 
 /// Random operations of one thread against a set: what is woken is taken once, in order.
 #[test]
-fn it_does_what_a_naive_queue_does() {
+fn the_queue_agrees_with_a_simple_model() {
     let mut random = fastrand::Rng::with_seed(1);
     for _ in 0..200 {
         let (queue, _, _parts) = queue(8);
@@ -112,7 +112,7 @@ fn it_does_what_a_naive_queue_does() {
                     assert_eq!(asleep, model.is_empty());
                 }
                 8 | 9 => {
-                    assert_eq!(taken(&queue), model);
+                    assert_eq!(take_indices(&queue), model);
                     model.clear();
                     zombies.clear();
                 }

@@ -1,14 +1,14 @@
 //! The permits of all clones of [`Permits`](super::Permits), and the queue for them.
 //!
 //! An atomic word contains the number of free permits. As long as nothing waits, taking a permit
-//! and giving it back need only this word. Its bit `SLOW` says that there is more to do, under the
-//! lock.
+//! and giving it back need only this word. Its bit `NEEDS_LOCK` says that there is more to do,
+//! under the lock.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, Weak};
 
-use super::super::wait_line::WaitLine;
-use crate::future::{Leave, Lost, Port};
+use super::super::wait_queue::WaitQueue;
+use crate::future::{Lost, Port, WaiterQueue};
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::{Mutex, MutexGuard, thread};
@@ -47,55 +47,56 @@ pub struct PermitStats {
 }
 
 pub(super) struct Shared {
-    /// Twice the number of free permits, plus [`SLOW`]. Without the lock it is changed only while
-    /// `SLOW` is not set.
+    /// Twice the number of free permits, plus [`NEEDS_LOCK`]. Without the lock it is changed only
+    /// while `NEEDS_LOCK` is not set.
     word: AtomicUsize,
     state: Mutex<State>,
 }
 
 /// The bit that says that the lock is needed: there are waiters, or there is something else to
 /// check.
-const SLOW: usize = 1;
+const NEEDS_LOCK: usize = 1;
 
-/// The maximum number of permits, which leaves room for the bit [`SLOW`]. Nobody needs that many.
+/// The maximum number of permits, which leaves room for the bit [`NEEDS_LOCK`]. Nobody needs that
+/// many.
 pub(super) const PERMITS_MAX: usize = usize::MAX / 4;
 
 pub(super) struct State {
-    pub(super) line: WaitLine<Waiting>,
+    pub(super) queue: WaitQueue<QueuedWaiter>,
     /// How many permits there should be.
     pub(super) total: usize,
     /// Permits in use that disappear when they are given back, because their number was reduced.
     pub(super) surplus: usize,
     pub(super) is_closed: bool,
     /// Whether a thread is giving free permits to waiters.
-    is_served: bool,
+    is_serving: bool,
     /// The latest time that was passed in with a request.
     pub(super) now: Time,
     pub(super) stats: PermitStats,
 }
 
-pub(super) struct Waiting {
-    pub(super) whom: Waiter,
+pub(super) struct QueuedWaiter {
+    pub(super) waiter: Waiter,
     until: Time,
 }
 
 /// What gets a permit.
 pub(super) enum Waiter {
     Machine(Port<Permit>),
-    Job(Box<dyn WaitingJob>),
+    Job(Box<dyn JobWaiter>),
 }
 
 /// A job that needs a permit before it begins. It must catch a panic of its closure's drop, so that
 /// the thread that serves the queue is not affected.
-pub(crate) trait WaitingJob: Send {
-    /// Sets that its place in `line` is freed when it is cancelled. Returns `false` if it is
+pub(crate) trait JobWaiter: Send {
+    /// Sets that its place in `queue` is freed when it is cancelled. Returns `false` if it is
     /// cancelled already.
-    fn leave_on_cancel(&self, line: Weak<dyn Leave>, place: u64) -> bool;
+    fn leave_queue_on_cancel(&self, queue: Weak<dyn WaiterQueue>, place: u64) -> bool;
 
     fn give(self: Box<Self>, permit: Permit);
 
     /// Tells the job that it will get no permit, or was cancelled.
-    fn lose(self: Box<Self>, lost: Lost);
+    fn fail(self: Box<Self>, lost: Lost);
 }
 
 impl Permit {
@@ -116,36 +117,36 @@ impl Drop for Permit {
         let Some(shared) = self.shared.take() else { return };
         if self.is_used {
             let mut seen = shared.word.load(Relaxed);
-            while seen & SLOW == 0 {
+            while seen & NEEDS_LOCK == 0 {
                 match shared.word.compare_exchange_weak(seen, seen + 2, Release, Relaxed) {
                     Ok(_) => return,
                     Err(now) => seen = now,
                 }
             }
         } else {
-            shared.look().state.stats.unused += 1;
+            shared.lock().state.stats.unused += 1;
         }
-        shared.put_back(false);
+        shared.return_permit(false);
         shared.serve();
     }
 }
 
 /// The lock, together with the word: while this exists, the word is not changed without the lock.
-pub(super) struct Look<'a> {
+pub(super) struct StateGuard<'a> {
     pub(super) state: MutexGuard<'a, State>,
     pub(super) free: usize,
     word: &'a AtomicUsize,
 }
 
-impl Drop for Look<'_> {
+impl Drop for StateGuard<'_> {
     fn drop(&mut self) {
-        let State { line, surplus, is_closed, .. } = &*self.state;
-        let is_slow = !line.is_empty() || *surplus > 0 || *is_closed;
-        self.word.store(word_of(self.free) | if is_slow { SLOW } else { 0 }, Release);
+        let State { queue, surplus, is_closed, .. } = &*self.state;
+        let needs_lock = !queue.is_empty() || *surplus > 0 || *is_closed;
+        self.word.store(word_for(self.free) | if needs_lock { NEEDS_LOCK } else { 0 }, Release);
     }
 }
 
-fn word_of(free: usize) -> usize {
+fn word_for(free: usize) -> usize {
     free * 2
 }
 
@@ -153,15 +154,15 @@ impl Shared {
     /// Makes this many permits, all of them free.
     pub(super) fn new(permits: usize) -> Shared {
         let state = State {
-            line: WaitLine::default(),
+            queue: WaitQueue::default(),
             total: permits,
             surplus: 0,
             is_closed: false,
-            is_served: false,
+            is_serving: false,
             now: Time::ZERO,
             stats: PermitStats::default(),
         };
-        Shared { word: AtomicUsize::new(word_of(permits)), state: Mutex::new(state) }
+        Shared { word: AtomicUsize::new(word_for(permits)), state: Mutex::new(state) }
     }
 
     #[inline]
@@ -169,8 +170,8 @@ impl Shared {
         let word = &self.word;
         let mut seen = word.load(Relaxed);
         loop {
-            if seen & SLOW != 0 {
-                return self.try_take_slowly();
+            if seen & NEEDS_LOCK != 0 {
+                return self.try_take_locked();
             }
             if seen == 0 {
                 return None;
@@ -183,13 +184,13 @@ impl Shared {
     }
 
     #[cold]
-    fn try_take_slowly(self: &Arc<Self>) -> Option<Permit> {
-        let mut look = self.look();
-        if look.free == 0 || look.state.is_closed || !look.state.line.is_empty() {
+    fn try_take_locked(self: &Arc<Self>) -> Option<Permit> {
+        let mut guard = self.lock();
+        if guard.free == 0 || guard.state.is_closed || !guard.state.queue.is_empty() {
             return None;
         }
-        look.free -= 1;
-        drop(look);
+        guard.free -= 1;
+        drop(guard);
         Some(self.permit())
     }
 
@@ -197,21 +198,21 @@ impl Shared {
         Permit { shared: Some(self.clone()), is_used: false }
     }
 
-    pub(super) fn look(&self) -> Look<'_> {
+    pub(super) fn lock(&self) -> StateGuard<'_> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let free = self.word.swap(SLOW, AcqRel) / 2;
-        Look { state, free, word: &self.word }
+        let free = self.word.swap(NEEDS_LOCK, AcqRel) / 2;
+        StateGuard { state, free, word: &self.word }
     }
 
-    /// Appends `whom` to the queue, then serves the queue.
-    pub(super) fn line_up(self: &Arc<Self>, whom: Waiter, until: Time) {
+    /// Appends `waiter` to the queue, then serves the queue.
+    pub(super) fn enqueue(self: &Arc<Self>, waiter: Waiter, until: Time) {
         let refused = {
-            let mut look = self.look();
-            let free = look.free;
-            look.state.line_up(Waiting { whom, until }, free, self)
+            let mut guard = self.lock();
+            let free = guard.free;
+            guard.state.enqueue(QueuedWaiter { waiter, until }, free, self)
         };
         match refused {
-            Some(refused) => refused.whom.lose(Lost::Cancelled),
+            Some(refused) => refused.waiter.fail(Lost::Cancelled),
             None => self.serve(),
         }
     }
@@ -223,57 +224,57 @@ impl Shared {
     /// for example because its pool is gone; otherwise each job in the queue would then add some
     /// nested calls to the stack.
     pub(super) fn serve(self: &Arc<Self>) {
-        let mut serving = Serving { shared: self, is_it: false };
-        while let Some(Waiting { whom, until }) = serving.next() {
-            if until < self.look().state.now {
-                whom.lose(Lost::Late);
-                self.put_back(true);
-            } else if !whom.give(self.permit()) {
-                self.put_back(true);
+        let mut serving = ServingGuard { shared: self, is_active: false };
+        while let Some(QueuedWaiter { waiter, until }) = serving.next() {
+            if until < self.lock().state.now {
+                waiter.fail(Lost::Late);
+                self.return_permit(true);
+            } else if !waiter.give(self.permit()) {
+                self.return_permit(true);
             }
         }
     }
 
-    /// Puts a permit back. `has_left` says that the waiter that it was meant for is gone.
-    pub(super) fn put_back(&self, has_left: bool) {
-        let mut look = self.look();
-        look.state.stats.left += u64::from(has_left);
-        if look.state.surplus > 0 {
-            look.state.surplus -= 1;
+    /// Puts a permit back. `is_waiter_gone` says that the waiter that it was meant for is gone.
+    pub(super) fn return_permit(&self, is_waiter_gone: bool) {
+        let mut guard = self.lock();
+        guard.state.stats.left += u64::from(is_waiter_gone);
+        if guard.state.surplus > 0 {
+            guard.state.surplus -= 1;
         } else {
-            look.free += 1;
+            guard.free += 1;
         }
     }
 }
 
 /// Serves the queue, if no other thread does.
-struct Serving<'a> {
+struct ServingGuard<'a> {
     shared: &'a Arc<Shared>,
-    is_it: bool,
+    is_active: bool,
 }
 
-impl Serving<'_> {
+impl ServingGuard<'_> {
     /// Takes a free permit for the first waiter. If there is no permit, or no waiter, serving ends.
     /// This is noted under the same lock, so that a permit that is given back later is served by
     /// the thread that gives it back.
-    fn next(&mut self) -> Option<Waiting> {
-        let mut look = self.shared.look();
-        if look.state.is_served && !self.is_it {
+    fn next(&mut self) -> Option<QueuedWaiter> {
+        let mut guard = self.shared.lock();
+        if guard.state.is_serving && !self.is_active {
             return None;
         }
-        let first = if look.free == 0 { None } else { look.state.line.next() };
-        look.free -= usize::from(first.is_some());
-        self.is_it = first.is_some();
-        look.state.is_served = self.is_it;
+        let first = if guard.free == 0 { None } else { guard.state.queue.pop() };
+        guard.free -= usize::from(first.is_some());
+        self.is_active = first.is_some();
+        guard.state.is_serving = self.is_active;
         first
     }
 }
 
-impl Drop for Serving<'_> {
+impl Drop for ServingGuard<'_> {
     fn drop(&mut self) {
         // A panic happened while a permit was being given.
-        if self.is_it {
-            self.shared.look().state.is_served = false;
+        if self.is_active {
+            self.shared.lock().state.is_serving = false;
         }
     }
 }
@@ -282,42 +283,47 @@ impl Drop for Shared {
     fn drop(&mut self) {
         // No permit will be given back any more. Each waiter gets its result, even if the drop of a
         // job misbehaves.
-        let waiting = self.look().state.line.take_all();
+        let waiting = self.lock().state.queue.take_all();
         let lost = if thread::panicking() { Lost::Panicked } else { Lost::Dropped };
-        waiting.for_each(|waiting| waiting.whom.lose(lost));
+        waiting.for_each(|waiting| waiting.waiter.fail(lost));
     }
 }
 
 impl State {
     /// Appends `waiting` to the queue. Returns it if the permits are closed, or if it was cancelled
     /// meanwhile, which happens to jobs.
-    fn line_up(&mut self, waiting: Waiting, free: usize, shared: &Arc<Shared>) -> Option<Waiting> {
-        let (line, place) = (Arc::downgrade(shared) as _, self.line.next_place());
-        let is_there = match &waiting.whom {
+    fn enqueue(
+        &mut self,
+        waiting: QueuedWaiter,
+        free: usize,
+        shared: &Arc<Shared>,
+    ) -> Option<QueuedWaiter> {
+        let (queue, place) = (Arc::downgrade(shared) as _, self.queue.next_place());
+        let can_wait = match &waiting.waiter {
             _ if self.is_closed => false,
-            Waiter::Machine(port) => port.leave_on_cancel(line, place),
-            Waiter::Job(job) => job.leave_on_cancel(line, place),
+            Waiter::Machine(port) => port.leave_queue_on_cancel(queue, place),
+            Waiter::Job(job) => job.leave_queue_on_cancel(queue, place),
         };
-        if !is_there {
+        if !can_wait {
             return Some(waiting);
         }
-        self.stats.waited += u64::from(free == 0 || !self.line.is_empty());
-        self.line.join(waiting);
-        self.stats.waiting_most = self.stats.waiting_most.max(self.line.len());
+        self.stats.waited += u64::from(free == 0 || !self.queue.is_empty());
+        self.queue.push(waiting);
+        self.stats.waiting_most = self.stats.waiting_most.max(self.queue.len());
         None
     }
 }
 
-impl Leave for Shared {
-    fn leave(&self, place: u64) {
-        let gone = {
-            let mut look = self.look();
-            let gone = look.state.line.leave(place);
-            look.state.stats.left += u64::from(gone.is_some());
-            gone
+impl WaiterQueue for Shared {
+    fn remove(&self, place: u64) {
+        let removed = {
+            let mut guard = self.lock();
+            let removed = guard.state.queue.remove(place);
+            guard.state.stats.left += u64::from(removed.is_some());
+            removed
         };
-        if let Some(gone) = gone {
-            gone.whom.lose(Lost::Cancelled);
+        if let Some(removed) = removed {
+            removed.waiter.fail(Lost::Cancelled);
         }
     }
 }
@@ -341,10 +347,10 @@ impl Waiter {
         }
     }
 
-    pub(super) fn lose(self, lost: Lost) {
+    pub(super) fn fail(self, lost: Lost) {
         match self {
-            Waiter::Machine(port) => port.lose(lost),
-            Waiter::Job(job) => job.lose(lost),
+            Waiter::Machine(port) => port.fail(lost),
+            Waiter::Job(job) => job.fail(lost),
         }
     }
 }

@@ -95,7 +95,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         control: &Control,
         begun: Time,
     ) -> io::Result<Option<Exit>> {
-        if environment.waiters.are_any() {
+        if environment.waiters.has_any() {
             self.serve_waiters(context, environment)?;
         }
         // After everything that calls machines, because any of them may request it.

@@ -9,7 +9,7 @@ use crate::backend::Backend;
 use crate::event::Event;
 use crate::event_loop::run_queue::Calls;
 use crate::machine::Machine;
-use crate::scope::Woken;
+use crate::scope::WakeTarget;
 use crate::token::Token;
 
 impl<M: Machine> Dispatch<M> {
@@ -59,7 +59,7 @@ impl<M: Machine> Dispatch<M> {
         token: Token,
     ) -> ControlFlow<()> {
         // `Verdict::Drain` may come without a drain of the loop.
-        let until = refs.environment.draining().unwrap_or_else(|| refs.environment.now());
+        let until = refs.environment.drain_until().unwrap_or_else(|| refs.environment.now());
         if !self.scheduler.slots().can_be_called(token) {
             self.pend_event(token, Calls::DRAINING);
             return Continue(());
@@ -79,7 +79,7 @@ impl<M: Machine> Dispatch<M> {
             return false;
         }
         self.clock.before_cheap_call(refs.backend, refs.environment);
-        self.call(refs, token, || Event::MakeRoom, Woken::default());
+        self.call(refs, token, || Event::MakeRoom, WakeTarget::default());
         // Its response was applied in `call`; the generation shows whether the machine has ended.
         !self.scheduler.queue().wakes().is_alive(token)
     }

@@ -10,7 +10,7 @@ use crate::event_loop::run_queue::Pending;
 use crate::event_set::EventSet;
 use crate::machine::Machine;
 use crate::response::Response;
-use crate::scope::Woken;
+use crate::scope::WakeTarget;
 use crate::token::Token;
 
 /// A caller that makes all calls itself, with each machine in its slot, and never stops the turn.
@@ -26,11 +26,11 @@ impl<M: Machine> Caller<M> for AtOnce {
         what: What,
     ) -> ControlFlow<()> {
         let What::Wakeup { whole } = what else {
-            dispatch.call(refs, token, || what.event(), Woken::default());
+            dispatch.call(refs, token, || what.event(), WakeTarget::default());
             return Continue(());
         };
         let parts = dispatch.scheduler.queue().parts().take(token);
-        dispatch.call(refs, token, || what.event(), Woken { whole, parts: &parts });
+        dispatch.call(refs, token, || what.event(), WakeTarget { whole, parts: &parts });
         // A slot that was granted with this wake-up and not used goes to the next machine in line.
         // Only after the call, because the handler may have used it, by spawning.
         refs.environment.waiters.end_wakeup(token, whole, &parts);

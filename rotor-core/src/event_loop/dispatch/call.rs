@@ -15,7 +15,7 @@ use crate::guard::{drop_guarded, log_guarded};
 use crate::machine::Machine;
 use crate::machine_failure::FailureCause;
 use crate::response::{Answer, Response};
-use crate::scope::{AnyEnvironment, Scope, Woken};
+use crate::scope::{AnyEnvironment, Scope, WakeTarget};
 use crate::time::Time;
 use crate::token::Token;
 
@@ -32,7 +32,7 @@ impl<M: Machine> Dispatch<M> {
         refs: &mut Refs<'_, M, B>,
         token: Token,
         event: impl Fn() -> Event<M::Seed>,
-        woken: Woken<'_>,
+        woken: WakeTarget<'_>,
     ) {
         let events = events_of(event());
         let is_noted = refs.config.notes_calls;
@@ -204,7 +204,7 @@ impl<M: Machine> Dispatch<M> {
         let mut spawns = 0;
         while let Some((machine, event)) = self.apply(refs, callee, events, spawns, response) {
             spawns += 1;
-            let woken = Woken::default();
+            let woken = WakeTarget::default();
             let scope = &mut Scope::new(refs.context, refs.environment, callee.token, woken);
             response = machine.handle(event, scope);
         }

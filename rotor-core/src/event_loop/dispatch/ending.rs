@@ -66,7 +66,7 @@ impl<M: Machine> Dispatch<M> {
         panicked: &Panicked,
     ) -> io::Result<Token> {
         // This flag belonged to the machine that is gone, not to the next one.
-        environment.take_woke_itself();
+        environment.take_self_wakeup();
         let Some(callee) = self.callee.take() else {
             return Err(io::Error::other(format!("the backend, or its clock, {panicked}")));
         };

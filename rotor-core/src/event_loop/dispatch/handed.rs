@@ -137,7 +137,7 @@ impl<M: Machine> Dispatch<M> {
         let is_late = self.take_away(token);
         if !self.scheduler.slots().contains(token) {
             // Its machine was dropped by a drain while the handler was away.
-            refs.environment.take_woke_itself();
+            refs.environment.take_self_wakeup();
             self.callee = None;
             drop_guarded(response, "a machine that its loop had given up");
             return None;

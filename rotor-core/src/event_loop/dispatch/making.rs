@@ -13,7 +13,7 @@ use crate::event_set::EventSet;
 use crate::guard::{Panicked, drop_guarded, guard};
 use crate::machine::Machine;
 use crate::response::{Answer, Response};
-use crate::scope::{AnyEnvironment, Scope, Woken};
+use crate::scope::{AnyEnvironment, Scope, WakeTarget};
 use crate::spawn_error::{SpawnCause, SpawnError};
 use crate::token::Token;
 
@@ -31,7 +31,7 @@ impl<M: Machine> Dispatch<M> {
             return Err(SpawnError { cause: SpawnCause::SlabFull, seed: Some(seed) });
         };
         let made = guard(|| {
-            let mut scope = Scope::new(context, environment, token, Woken::default());
+            let mut scope = Scope::new(context, environment, token, WakeTarget::default());
             M::create(seed, &mut scope)
         });
         self.keep_made(environment, config, token, made)
@@ -78,7 +78,7 @@ impl<M: Machine> Dispatch<M> {
         made: Result<Response<M>, Panicked>,
     ) -> Result<Token, SpawnCause> {
         // Taken in any case, so that it is not left for the next machine.
-        let woke_itself = environment.take_woke_itself();
+        let woke_itself = environment.take_self_wakeup();
         let response = match made {
             Ok(response) => response,
             Err(panicked) => {

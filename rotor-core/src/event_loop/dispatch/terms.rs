@@ -6,7 +6,7 @@ use super::failures::Callee;
 use crate::event::Event;
 use crate::event_set::EventSet;
 use crate::machine::Machine;
-use crate::scope::Woken;
+use crate::scope::WakeTarget;
 use crate::time::Time;
 use crate::token::Token;
 
@@ -104,8 +104,8 @@ impl<M: Machine> Terms<M> {
     }
 
     #[inline(always)]
-    pub(in crate::event_loop) fn woken(&self) -> Woken<'_> {
-        Woken { whole: self.woken == Some(true), parts: &self.parts }
+    pub(in crate::event_loop) fn woken(&self) -> WakeTarget<'_> {
+        WakeTarget { whole: self.woken == Some(true), parts: &self.parts }
     }
 
     pub(in crate::event_loop) fn is_wakeup(&self) -> bool {

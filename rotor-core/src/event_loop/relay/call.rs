@@ -98,7 +98,7 @@ impl<'a, M: Machine, P> ResponseApplier<'a, '_, M, P> {
             return ApplyOutcome::Late(Response { answer: Answer::Continue(machine), deadline });
         };
         if P::IS_SHARED && self.woke_itself.take() {
-            self.environment.note_woke_itself();
+            self.environment.record_self_wakeup();
         }
         let answer = (machine, deadline);
         match state.core.goes_on(self.terms, context, self.environment, answer) {
@@ -121,7 +121,7 @@ impl<'a, M: Machine, P> ResponseApplier<'a, '_, M, P> {
             return ApplyOutcome::Late(response);
         };
         if P::IS_SHARED && self.woke_itself.take() {
-            self.environment.note_woke_itself();
+            self.environment.record_self_wakeup();
         }
         match state.core.answered(self.terms, context, self.environment, response) {
             Some(machine) => ApplyOutcome::CallAgain(loop_state, machine),

@@ -48,7 +48,7 @@ where
         }
         let Some(context) = loop_state.next_context.take() else { return false };
         loop_state.core.dispatch_mut().leave(callee);
-        self.environment.waiters.leave_called(callee.token);
+        self.environment.waiters.detach_wakeup(callee.token);
         self.sections.begin(callee.token, callee.type_name, false);
         let call = Box::new(DetachedCall {
             lifted: lifted.take(),

@@ -153,7 +153,7 @@ where
                 hand_over.round_trip(context);
                 let (lent, token) = (P::lend_context(context, &hand_over), terms.callee.token);
             }
-            Scope::lent(lent, environment, token, terms.woken())
+            Scope::with_context(lent, environment, token, terms.woken())
         );
         match called {
             CallOutcome::Done(state) => Some(state),

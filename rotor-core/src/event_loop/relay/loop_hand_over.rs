@@ -11,7 +11,7 @@ use crate::blocking::{BlockCounts, ReclaimedValue};
 use crate::event_loop::dispatch::Terms;
 use crate::guard::drop_guarded;
 use crate::machine::Machine;
-use crate::scope::{GaveUp, HandOver, TookBack};
+use crate::scope::{LoopHolder, ReclaimOutcome, ReleaseOutcome};
 use crate::time::Time;
 
 /// Gives the loop up for a section that blocks, and takes it back.
@@ -40,33 +40,37 @@ impl<'a, M: Machine, B: Backend, P> LoopHandOver<'a, M, B, P> {
     }
 }
 
-impl<M, B, P: StateCell<M, B>> HandOver<M::Context> for LoopHandOver<'_, M, B, P>
+impl<M, B, P: StateCell<M, B>> LoopHolder<M::Context> for LoopHandOver<'_, M, B, P>
 where
     M: Machine<Seed: Send, Context: Send> + Send + 'static,
     B: Backend<Handle: Send + Sync> + Send + 'static,
 {
-    fn give_up(&self, context: Option<Box<M::Context>>) -> GaveUp<M::Context> {
+    fn release_loop(&self, context: Option<Box<M::Context>>) -> ReleaseOutcome<M::Context> {
         let mut place = self.worker.state_cell.lock();
         let Some(mut loop_state) = place.take() else {
-            return if P::IS_SHARED { GaveUp::Taken } else { GaveUp::Here(context) };
+            return if P::IS_SHARED {
+                ReleaseOutcome::Taken
+            } else {
+                ReleaseOutcome::Kept(context)
+            };
         };
         #[cfg(rotor_handed)]
         if loop_state.is_one_turn {
             // In `turn`, which hands no section over.
             *place = Some(loop_state);
-            return GaveUp::Here(context);
+            return ReleaseOutcome::Kept(context);
         }
         let is_own = context.is_some();
         let Some(context) = context.or_else(|| loop_state.next_context.take()) else {
             *place = Some(loop_state);
-            return GaveUp::Here(None);
+            return ReleaseOutcome::Kept(None);
         };
         drop(place);
         let environment = &*self.relay.environment;
         let callee = self.terms.callee;
         loop_state.core.dispatch_mut().leave(callee);
         // The flag belongs to this call, and the next calls are those of other machines.
-        self.woke_itself.set(environment.take_woke_itself());
+        self.woke_itself.set(environment.take_self_wakeup());
         self.begun.set(environment.handle.now());
         let patience = self.relay.blocking.declared_patience();
         // Only the watchdog takes a lent baton, if the section turns out not to be short.
@@ -76,16 +80,16 @@ where
         self.relay.sections.begin(callee.token, callee.type_name, true);
         if is_short {
             self.relay.thread_queue.lend(baton);
-            return GaveUp::Away;
+            return ReleaseOutcome::Released;
         }
         let Err(Baton { mut loop_state, context }) = self.relay.pass_on(baton) else {
-            return GaveUp::Away;
+            return ReleaseOutcome::Released;
         };
         self.relay.sections.end(callee.token);
         BlockCounts::add(&environment.blocks.no_thread);
         loop_state.core.dispatch_mut().stay(callee);
         if self.woke_itself.take() {
-            environment.note_woke_itself();
+            environment.record_self_wakeup();
         }
         let context = if is_own {
             Some(context)
@@ -94,10 +98,10 @@ where
             None
         };
         *self.worker.state_cell.lock() = Some(loop_state);
-        GaveUp::Here(context)
+        ReleaseOutcome::Kept(context)
     }
 
-    fn take_back(&self) -> TookBack<M::Context> {
+    fn reclaim_loop(&self) -> ReclaimOutcome<M::Context> {
         let environment = &*self.relay.environment;
         let callee = self.terms.callee;
         let took = environment.handle.now() - self.begun.get();
@@ -108,7 +112,13 @@ where
             .reclaim(&self.worker.loop_parker, || environment.wakes.wake_loop());
         self.relay.sections.end(callee.token);
         let (Baton { mut loop_state, context }, count) = match back {
-            None => return if P::IS_SHARED { TookBack::Here(None) } else { TookBack::Gone },
+            None => {
+                return if P::IS_SHARED {
+                    ReclaimOutcome::Reclaimed(None)
+                } else {
+                    ReclaimOutcome::Dropped
+                };
+            }
             Some(ReclaimedValue::Unused(baton)) => (baton, &environment.blocks.handed_quick),
             Some(ReclaimedValue::Used(baton)) => {
                 self.relay.set_running_thread(self.worker);
@@ -121,7 +131,7 @@ where
         sections.record(callee.type_name, took);
         core.come_back(environment, progress, callee);
         if self.woke_itself.take() {
-            environment.note_woke_itself();
+            environment.record_self_wakeup();
         }
         if self.terms.is_wakeup() {
             environment.waiters.begin_wakeup(callee.token);
@@ -140,10 +150,10 @@ where
             Some(context)
         };
         *self.worker.state_cell.lock() = Some(loop_state);
-        TookBack::Here(context)
+        ReclaimOutcome::Reclaimed(context)
     }
 
-    fn note_woke_itself(&self) -> bool {
+    fn record_self_wakeup(&self) -> bool {
         self.woke_itself_flag.set(true);
         true
     }

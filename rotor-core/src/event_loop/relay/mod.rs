@@ -129,7 +129,7 @@ where
         Arc::new(Relay {
             late: LateAnswers::new({
                 let control = control.clone();
-                move |are_any| control.set_late(are_any)
+                move |has_any| control.set_late(has_any)
             }),
             thread_main,
             share_context,

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 use super::baton::LoopState;
 use crate::backend::Backend;
 use crate::machine::Machine;
-use crate::scope::{HandOver, Lent};
+use crate::scope::{ContextRef, LoopHolder};
 use crate::sync::{Mutex, MutexGuard};
 
 /// The contents of a cell.
@@ -32,8 +32,8 @@ pub(in crate::event_loop) trait StateCell<M: Machine, B: Backend>:
     /// Lends the context to a handler.
     fn lend_context<'a>(
         context: &'a mut Option<Box<M::Context>>,
-        hand_over: &'a dyn HandOver<M::Context>,
-    ) -> Lent<'a, M::Context>;
+        hand_over: &'a dyn LoopHolder<M::Context>,
+    ) -> ContextRef<'a, M::Context>;
 
     /// Returns the place from which other threads may take the state.
     fn shared(&self) -> Option<&Arc<SharedState<M, B>>>;
@@ -63,9 +63,9 @@ impl<M: Machine, B: Backend> StateCell<M, B> for LocalCell<M, B> {
     #[inline(always)]
     fn lend_context<'a>(
         context: &'a mut Option<Box<M::Context>>,
-        hand_over: &'a dyn HandOver<M::Context>,
-    ) -> Lent<'a, M::Context> {
-        Lent::handed(context, hand_over)
+        hand_over: &'a dyn LoopHolder<M::Context>,
+    ) -> ContextRef<'a, M::Context> {
+        ContextRef::held(context, hand_over)
     }
 
     fn shared(&self) -> Option<&Arc<SharedState<M, B>>> {
@@ -112,9 +112,9 @@ impl<M: Machine, B: Backend> StateCell<M, B> for SharedCell<M, B> {
     #[inline(always)]
     fn lend_context<'a>(
         context: &'a mut Option<Box<M::Context>>,
-        hand_over: &'a dyn HandOver<M::Context>,
-    ) -> Lent<'a, M::Context> {
-        Lent::shared(context, hand_over)
+        hand_over: &'a dyn LoopHolder<M::Context>,
+    ) -> ContextRef<'a, M::Context> {
+        ContextRef::shared(context, hand_over)
     }
 
     fn shared(&self) -> Option<&Arc<SharedState<M, B>>> {

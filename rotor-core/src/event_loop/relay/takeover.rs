@@ -62,7 +62,7 @@ where
         };
         let blocks = &self.environment.blocks;
         loop_state.core.dispatch_mut().leave(callee);
-        self.environment.waiters.leave_called(callee.token);
+        self.environment.waiters.detach_wakeup(callee.token);
         self.sections.begin(callee.token, callee.type_name, false);
         BlockCounts::add(&blocks.taken_over);
         loop_state.suspects.record_takeover(callee.type_name);
@@ -160,7 +160,7 @@ where
         }
         core.come_back(environment, progress, drive_state.terms.callee);
         if late.woke_itself {
-            environment.note_woke_itself();
+            environment.record_self_wakeup();
         }
         let terms = &mut drive_state.terms;
         let told = match late.outcome {

@@ -73,7 +73,7 @@ where
         };
         let (environment, callee) = (&*self.relay.environment, self.terms.callee);
         loop_state.core.dispatch_mut().leave(callee);
-        let woke_itself = environment.take_woke_itself();
+        let woke_itself = environment.take_self_wakeup();
         self.relay.thread_queue.push_front(&self.worker.loop_parker);
         let given = match self.relay.thread_queue.give_to_parked(Baton { loop_state, context }) {
             Ok(()) => Ok(()),
@@ -89,7 +89,7 @@ where
         self.relay.set_running_thread(self.worker);
         loop_state.core.come_back(environment, &mut loop_state.progress, callee);
         if woke_itself {
-            environment.note_woke_itself();
+            environment.record_self_wakeup();
         }
         if self.terms.is_wakeup() {
             environment.waiters.begin_wakeup(callee.token);

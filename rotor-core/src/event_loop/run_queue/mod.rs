@@ -94,7 +94,7 @@ impl<S> RunQueue<S> {
         self.wakeups_left = config.wakeups_per_turn;
         self.timeouts_left = config.timeouts_per_turn;
         self.overdue_left = None;
-        self.wakes.note_awake();
+        self.wakes.mark_awake();
     }
 
     /// Returns whether any work is due.
