@@ -8,8 +8,8 @@ use rotor_http::{MessageError, Method, Status, Version, list_has_token};
 use crate::accepted::Accepted;
 use crate::config::WebSocketConfig;
 use crate::counters::Count;
-use crate::deflate::params::{self, Agreed};
-use crate::handshake::{VERSION, the_only};
+use crate::deflate::params::{self, AgreedParams};
+use crate::handshake::{VERSION, single_value};
 use crate::key::Key;
 use crate::refusal::Refusal;
 
@@ -76,26 +76,28 @@ pub fn accept(
     response: &mut Response<'_>,
     config: &Arc<WebSocketConfig>,
 ) -> Result<Accepted, Refusal> {
-    let refused = match check(head, config) {
-        Ok(key) => match agree(key, head, response, config) {
+    let refused = match check_request(head, config) {
+        Ok(key) => match write_acceptance(key, head, response, config) {
             Ok(accepted) => return Ok(accepted),
             Err(error) => Refusal::Response(error),
         },
         Err(refusal) => refusal,
     };
     config.counters.count(Count::refused);
-    refuse(refused, head, response).map_err(Refusal::Response)?;
+    write_refusal(refused, head, response).map_err(Refusal::Response)?;
     Err(refused)
 }
 
 /// Checks that a request is a valid handshake; returns its key, which a request over HTTP/2 does
 /// not have.
-fn check(head: &Head<'_>, config: &WebSocketConfig) -> Result<Option<Key>, Refusal> {
-    let names_it = head.fields().get_all("Upgrade").any(|value| list_has_token(value, "websocket"));
-    if head.method() != Method::Get || !head.wants_upgrade() || !names_it || head.has_body() {
+fn check_request(head: &Head<'_>, config: &WebSocketConfig) -> Result<Option<Key>, Refusal> {
+    let names_websocket =
+        head.fields().get_all("Upgrade").any(|value| list_has_token(value, "websocket"));
+    if head.method() != Method::Get || !head.wants_upgrade() || !names_websocket || head.has_body()
+    {
         return Err(Refusal::NoWebSocket);
     }
-    if the_only("Sec-WebSocket-Version", head.fields()) != Some(VERSION.as_bytes()) {
+    if single_value("Sec-WebSocket-Version", head.fields()) != Some(VERSION.as_bytes()) {
         return Err(Refusal::Version);
     }
     let key = match head.version() {
@@ -107,14 +109,14 @@ fn check(head: &Head<'_>, config: &WebSocketConfig) -> Result<Option<Key>, Refus
     // RFC 6454 §7.3: at most one. With two, we and code after us could look at different ones.
     let mut origins = head.fields().get_all("Origin");
     let origin = origins.next();
-    if origins.next().is_some() || !config.origins.allow(origin, head.authority()) {
+    if origins.next().is_some() || !config.origins.allows(origin, head.authority()) {
         return Err(Refusal::Origin);
     }
     Ok(key)
 }
 
 /// Writes the response that accepts.
-fn agree(
+fn write_acceptance(
     key: Option<Key>,
     head: &Head<'_>,
     response: &mut Response<'_>,
@@ -125,7 +127,7 @@ fn agree(
         offered.into_iter().any(|offered| offered == name.as_bytes())
     };
     let subprotocol = config.subprotocols.iter().position(offers);
-    let extension: Option<(Agreed, String)> = config.deflate.and_then(|deflate| {
+    let extension: Option<(AgreedParams, String)> = config.deflate.and_then(|deflate| {
         params::choose(head.fields().list("Sec-WebSocket-Extensions"), &deflate)
     });
     response.status(Status::SWITCHING_PROTOCOLS)?;
@@ -146,12 +148,12 @@ fn agree(
 }
 
 /// Writes the response that refuses.
-fn refuse(
+fn write_refusal(
     refusal: Refusal,
     head: &Head<'_>,
     response: &mut Response<'_>,
 ) -> Result<(), MessageError> {
-    const ASK_SO: &[(&str, &[u8])] =
+    const REQUIRED_FIELDS: &[(&str, &[u8])] =
         &[("Upgrade", b"websocket"), ("Sec-WebSocket-Version", VERSION.as_bytes())];
     let (status, fields): (Status, &[(&str, &[u8])]) = match refusal {
         Refusal::NoWebSocket if head.method() != Method::Get => {
@@ -159,9 +161,9 @@ fn refuse(
         }
         // A 426 names the protocol in `Upgrade`, which HTTP/2 does not have.
         Refusal::NoWebSocket | Refusal::Version if head.version() == Version::Http2 => {
-            (Status::BAD_REQUEST, &ASK_SO[1..])
+            (Status::BAD_REQUEST, &REQUIRED_FIELDS[1..])
         }
-        Refusal::NoWebSocket | Refusal::Version => (Status::UPGRADE_REQUIRED, ASK_SO),
+        Refusal::NoWebSocket | Refusal::Version => (Status::UPGRADE_REQUIRED, REQUIRED_FIELDS),
         Refusal::Origin => (Status::FORBIDDEN, &[]),
         // The response had begun already, so the handler decides how it ends.
         Refusal::Response(error) => return Err(error),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::config::WebSocketConfig;
-use crate::deflate::params::Agreed;
+use crate::deflate::params::AgreedParams;
 use crate::handler::Handler;
 use crate::websocket::WebSocketSeed;
 
@@ -12,7 +12,7 @@ use crate::websocket::WebSocketSeed;
 /// handler.
 pub struct Accepted {
     pub(crate) config: Arc<WebSocketConfig>,
-    pub(crate) agreed: Option<Agreed>,
+    pub(crate) agreed: Option<AgreedParams>,
     pub(crate) subprotocol: Option<usize>,
     pub(crate) is_client: bool,
 }

@@ -15,11 +15,11 @@ impl Bucket {
         Bucket { busy_until: Time::ZERO }
     }
 
-    /// Takes one; returns false if that exceeds a burst of `most`, and `rate` per second after it.
-    pub(crate) fn take(&mut self, now: Time, most: u32, rate: u32) -> bool {
-        let each = Duration::from_secs(1) / rate.max(1);
-        let busy_until = self.busy_until.max(now) + each;
-        if busy_until > now + each.saturating_mul(most) {
+    /// Takes one; returns false if that exceeds `burst` at once, and `rate` per second after it.
+    pub(crate) fn take(&mut self, now: Time, burst: u32, rate: u32) -> bool {
+        let interval = Duration::from_secs(1) / rate.max(1);
+        let busy_until = self.busy_until.max(now) + interval;
+        if busy_until > now + interval.saturating_mul(burst) {
             return false;
         }
         self.busy_until = busy_until;
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_at_once_and_then_so_many_a_second() {
+    fn a_burst_is_allowed_and_then_a_rate_per_second() {
         let mut bucket = Bucket::new();
         let mut now = Time::ZERO + Duration::from_secs(5);
         assert_eq!((0..200).filter(|_| bucket.take(now, 100, 10)).count(), 100);

@@ -63,7 +63,7 @@ pub fn request<C>(
 /// status is 101; then it must be ended.
 pub fn check(head: &Head<'_>, asked: Asked) -> Result<Accepted, Refusal> {
     let Asked { key, config } = asked;
-    let checked = check_answer(head, key, &config);
+    let checked = check_response(head, key, &config);
     if checked.is_err() {
         config.counters.count(Count::refused);
     }
@@ -71,13 +71,13 @@ pub fn check(head: &Head<'_>, asked: Asked) -> Result<Accepted, Refusal> {
     Ok(Accepted { config, agreed, subprotocol, is_client: true })
 }
 
-type Chosen = (Option<params::Agreed>, Option<usize>);
+type Choices = (Option<params::AgreedParams>, Option<usize>);
 
-fn check_answer(
+fn check_response(
     head: &Head<'_>,
     key: Option<Key>,
     config: &WebSocketConfig,
-) -> Result<Chosen, Refusal> {
+) -> Result<Choices, Refusal> {
     if head.status() != Status::SWITCHING_PROTOCOLS {
         return Err(match head.version() {
             Version::Http2 if !head.answers_upgrade() => Refusal::NotOnHttp2(head.status()),
@@ -108,7 +108,7 @@ fn check_answer(
         (None, _) => None,
         (Some(_), None) => return Err(Refusal::Extension),
         (Some(answer), Some(deflate)) => {
-            Some(params::agreed(answer, deflate).ok_or(Refusal::Extension)?)
+            Some(params::check_answer(answer, deflate).ok_or(Refusal::Extension)?)
         }
     };
     if extensions.next().is_some() {

@@ -6,7 +6,7 @@ use rotor_core::Scope;
 use rotor_http::Fields;
 use sha1_smol::Sha1;
 
-use crate::handshake::the_only;
+use crate::handshake::single_value;
 
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
@@ -67,8 +67,8 @@ impl Key {
     /// Returns the key of a request. `None` if it has no key or several, or one that is not 16
     /// bytes in base64; respond to such a request with 400 (RFC 6455 §4.2.1).
     pub fn of(fields: Fields<'_>) -> Option<Key> {
-        let key = the_only("Sec-WebSocket-Key", fields)?;
-        if is_key(key) { key.try_into().ok().map(Key) } else { None }
+        let key = single_value("Sec-WebSocket-Key", fields)?;
+        if is_valid_key(key) { key.try_into().ok().map(Key) } else { None }
     }
 
     /// Returns the value of `Sec-WebSocket-Key`.
@@ -90,7 +90,7 @@ impl Key {
     /// once. If not, there is no WebSocket, whatever the status: the response may come from a
     /// cache, or belong to another request.
     pub fn is_proven_in(&self, fields: Fields<'_>) -> bool {
-        the_only("Sec-WebSocket-Accept", fields) == Some(self.proof().as_bytes())
+        single_value("Sec-WebSocket-Accept", fields) == Some(self.proof().as_bytes())
     }
 }
 
@@ -116,7 +116,7 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 /// Returns whether this is 16 bytes in base64.
-fn is_key(key: &[u8]) -> bool {
+fn is_valid_key(key: &[u8]) -> bool {
     let Some(digits) = key.strip_suffix(b"==") else { return false };
     let Some((last, _)) = digits.split_last() else { return false };
     // The last digit has two bits of the last byte, and four zero bits.
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn base64_is_that_of_the_rfc() {
+    fn base64_matches_the_rfc() {
         for (bytes, text) in [
             ("", ""),
             ("f", "Zg=="),
@@ -145,16 +145,16 @@ mod tests {
     }
 
     #[test]
-    fn the_proof_is_that_of_the_rfc() {
+    fn the_proof_matches_the_rfc_example() {
         let key = Key(*b"dGhlIHNhbXBsZSBub25jZQ==");
         assert_eq!(key.proof(), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
         assert_eq!(key.as_str(), "dGhlIHNhbXBsZSBub25jZQ==");
     }
 
     #[test]
-    fn keys_are_of_sixteen_bytes() {
-        assert!(is_key(b"dGhlIHNhbXBsZSBub25jZQ=="));
-        assert!(is_key(base64(&[0xff; 16]).as_bytes()));
+    fn keys_have_sixteen_bytes() {
+        assert!(is_valid_key(b"dGhlIHNhbXBsZSBub25jZQ=="));
+        assert!(is_valid_key(base64(&[0xff; 16]).as_bytes()));
         for key in [
             "",
             "==",
@@ -162,8 +162,11 @@ mod tests {
             "dGhlIHNhbXBsZSBub25jZ===",
             "dGhlIHNhbXBsZSBub25j",
         ] {
-            assert!(!is_key(key.as_bytes()), "{key}");
+            assert!(!is_valid_key(key.as_bytes()), "{key}");
         }
-        assert!(!is_key(base64(&[0; 15]).as_bytes()) && !is_key(base64(&[0; 17]).as_bytes()));
+        assert!(
+            !is_valid_key(base64(&[0; 15]).as_bytes())
+                && !is_valid_key(base64(&[0; 17]).as_bytes())
+        );
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Link {
     pub(crate) outgoing: Outgoing,
     pub(crate) config: Arc<WebSocketConfig>,
     pub(crate) handler_deadline: Time,
-    pub(crate) watch: Watch,
+    pub(crate) watch: WatchState,
     /// How messages that begin now are handed over.
     pub(crate) mode: Mode,
     /// The handler wants no messages for now.
@@ -28,9 +28,9 @@ pub(crate) struct Link {
     /// The handler has dropped the connection.
     pub(crate) is_dropped: bool,
     /// So much output is unsent that the handler is to be told when there is room.
-    pub(crate) owes_flushed: bool,
+    pub(crate) is_flushed_pending: bool,
     /// There is more to do, but it has to wait for the next turn.
-    pub(crate) yields: bool,
+    pub(crate) has_yielded: bool,
     /// How many bytes were in the input when it was last checked.
     pub(crate) unread: usize,
     /// How many messages the handler was given.
@@ -39,9 +39,9 @@ pub(crate) struct Link {
 
 /// What the connection waits for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Watch {
+pub(crate) enum WatchState {
     /// Waits for input; the peer may be silent for a while, since then.
-    Listens { heard: Time },
+    Listening { last_heard: Time },
     /// Waits for input after a ping was sent at this time.
     Pinged { at: Time },
     /// A close frame with this code was sent; waits for the peer's.
@@ -59,14 +59,14 @@ impl Link {
         scope: &mut Scope<'_, H::Context>,
         call: impl FnOnce(H, &mut Sender<'_>, &mut Scope<'_, H::Context>) -> Next<H>,
     ) {
-        let passed_on = self.call_giving(&[], handler, output, scope, call);
-        debug_assert!(passed_on.is_none(), "nothing was given");
+        let forwarded = self.call_with_input(&[], handler, output, scope, call);
+        debug_assert!(forwarded.is_none(), "nothing was given");
     }
 
     /// Calls a handler that is given these bytes of the input. Returns the kind as which they are
     /// to be passed on, if they are.
     #[must_use]
-    pub(crate) fn call_giving<H: Handler>(
+    pub(crate) fn call_with_input<H: Handler>(
         &mut self,
         given: &[u8],
         handler: &mut Option<H>,
@@ -75,13 +75,13 @@ impl Link {
         call: impl FnOnce(H, &mut Sender<'_>, &mut Scope<'_, H::Context>) -> Next<H>,
     ) -> Option<Kind> {
         let called = handler.take()?;
-        let mut sender = Sender::new(&mut self.outgoing, output, &self.config).giving(given);
+        let mut sender = Sender::new(&mut self.outgoing, output, &self.config).with_input(given);
         let next = call(called, &mut sender, scope);
         if let next::Step::Close(..) = next.step {
             // The close frame has to follow the message.
-            sender.copy_passed_on();
+            sender.copy_forwarded();
         }
-        let passed_on = sender.passed_on();
+        let forwarded = sender.forwarded();
         *handler = Some(next.handler);
         match next.deadline {
             Deadline::Keep => {}
@@ -89,13 +89,13 @@ impl Link {
             Deadline::At(time) => self.handler_deadline = time,
         }
         match next.step {
-            next::Step::GoOn => {}
-            next::Step::Take(mode) => (self.mode, self.is_held) = (mode, false),
+            next::Step::Continue => {}
+            next::Step::Receive(mode) => (self.mode, self.is_held) = (mode, false),
             next::Step::Hold => self.is_held = true,
             next::Step::Close(code, reason) => self.close(code, &reason, output, scope.now()),
             next::Step::Drop => self.is_dropped = true,
         }
-        passed_on
+        forwarded
     }
 
     /// Sends a close frame and waits for the peer's, unless one was sent already.
@@ -108,7 +108,7 @@ impl Link {
         // Even if the handler holds: only the peer's close frame is waited for.
         self.is_held = false;
         self.handler_deadline = Time::NEVER;
-        self.watch = Watch::Closing { code: sent, until: now + self.config.close_within };
+        self.watch = WatchState::Closing { code: sent, until: now + self.config.close_within };
     }
 
     pub(crate) fn is_closing(&self) -> bool {
@@ -116,26 +116,26 @@ impl Link {
     }
 
     /// Returns whether messages are taken; if not, the peer has to wait.
-    pub(crate) fn takes_input(&self, output: &Output) -> bool {
-        !self.is_held && !self.yields && output.len() < self.config.unsent_high_water
+    pub(crate) fn accepts_input(&self, output: &Output) -> bool {
+        !self.is_held && !self.has_yielded && output.len() < self.config.unsent_high_water
     }
 
     /// Returns the state of the connection in a word, for people.
     pub(crate) fn state(&self) -> &'static str {
         match self.watch {
-            Watch::Listens { .. } if self.is_held => "held (WebSocket)",
-            Watch::Listens { .. } => "open (WebSocket)",
-            Watch::Pinged { .. } => "pinged (WebSocket)",
-            Watch::Closing { .. } => "closing (WebSocket)",
-            Watch::Ended { .. } => "ended (WebSocket)",
+            WatchState::Listening { .. } if self.is_held => "held (WebSocket)",
+            WatchState::Listening { .. } => "open (WebSocket)",
+            WatchState::Pinged { .. } => "pinged (WebSocket)",
+            WatchState::Closing { .. } => "closing (WebSocket)",
+            WatchState::Ended { .. } => "ended (WebSocket)",
         }
     }
 
     pub(crate) fn deadline(&self) -> Time {
         let own = match self.watch {
-            Watch::Listens { heard } => heard + self.config.ping_after,
-            Watch::Pinged { at } => at + self.config.pong_within,
-            Watch::Closing { until, .. } | Watch::Ended { until } => until,
+            WatchState::Listening { last_heard } => last_heard + self.config.ping_after,
+            WatchState::Pinged { at } => at + self.config.pong_within,
+            WatchState::Closing { until, .. } | WatchState::Ended { until } => until,
         };
         own.min(self.handler_deadline)
     }

@@ -23,8 +23,8 @@ pub struct Next<H> {
 /// What the connection does next.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
-    GoOn,
-    Take(Mode),
+    Continue,
+    Receive(Mode),
     Hold,
     Close(Code, Cow<'static, str>),
     Drop,
@@ -49,12 +49,12 @@ impl<H> Next<H> {
     /// Continues with `handler`, which gets messages as before. Initially it gets complete
     /// messages.
     pub fn go_on(handler: H) -> NextBuilder<H> {
-        NextBuilder { handler, step: Step::GoOn }
+        NextBuilder { handler, step: Step::Continue }
     }
 
     /// Continues with `handler`, which gets complete messages, from the next message on.
     pub fn messages(handler: H) -> NextBuilder<H> {
-        NextBuilder { handler, step: Step::Take(Mode::Messages) }
+        NextBuilder { handler, step: Step::Receive(Mode::Messages) }
     }
 
     /// Continues with `handler`, which gets messages in pieces as they arrive, from the next
@@ -63,7 +63,7 @@ impl<H> Next<H> {
     /// does for the last 32 KiB of a longer one.
     #[doc(alias = "streaming")]
     pub fn pieces(handler: H) -> NextBuilder<H> {
-        NextBuilder { handler, step: Step::Take(Mode::Pieces) }
+        NextBuilder { handler, step: Step::Receive(Mode::Pieces) }
     }
 
     /// Continues with `handler`, which gets no messages until it returns

@@ -35,12 +35,14 @@ impl Origins {
     }
 
     /// Returns whether a connection from this origin to this host is accepted.
-    pub(crate) fn allow(&self, origin: Option<&[u8]>, authority: Option<&str>) -> bool {
+    pub(crate) fn allows(&self, origin: Option<&[u8]>, authority: Option<&str>) -> bool {
         match (self, origin) {
             (Origins::Any, _) => true,
             (Origins::Hook(hook), origin) => hook(origin),
             (_, None) => true,
-            (Origins::SameHost, Some(origin)) => is_of_host(origin, authority.unwrap_or_default()),
+            (Origins::SameHost, Some(origin)) => {
+                matches_host(origin, authority.unwrap_or_default())
+            }
             (Origins::Listed(listed), Some(origin)) => {
                 listed.iter().any(|one| one.as_bytes().eq_ignore_ascii_case(origin))
             }
@@ -50,7 +52,7 @@ impl Origins {
 
 /// Returns whether an origin has this host and port. `null`, the origin of sandboxed pages, has
 /// none.
-fn is_of_host(origin: &[u8], authority: &str) -> bool {
+fn matches_host(origin: &[u8], authority: &str) -> bool {
     let Some((scheme, host)) =
         std::str::from_utf8(origin).ok().and_then(|origin| origin.split_once("://"))
     else {
@@ -82,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_of_other_hosts_are_kept_out() {
+    fn pages_of_other_hosts_are_refused() {
         let listed = Origins::Listed(vec!["https://a.example".to_string()]);
         for (origins, origin, authority, allowed) in [
             (Origins::SameHost, None, "a.example", true),
@@ -102,7 +104,7 @@ mod tests {
             (listed, None, "a.example", true),
             (Origins::hook(|origin| origin.is_some()), None, "a.example", false),
         ] {
-            let answer = origins.allow(origin.map(str::as_bytes), Some(authority));
+            let answer = origins.allows(origin.map(str::as_bytes), Some(authority));
             assert_eq!(answer, allowed, "{origins:?} {origin:?} {authority}");
         }
     }

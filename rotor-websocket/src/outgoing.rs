@@ -10,20 +10,20 @@ use crate::deflate::codec;
 use crate::deflate::config::Deflate;
 use crate::frame::header::{self, Header, Opcode};
 use crate::frame::mask;
-use crate::frame::utf8::Utf8;
+use crate::frame::utf8::Utf8Validator;
 use crate::frame::{close, code::Code};
 use crate::message::Kind;
 
 /// How many bytes of a payload are masked at once, on the stack; a multiple of the mask's length.
-const MASKED_AT_ONCE: usize = 4096;
+const MASK_CHUNK: usize = 4096;
 
 /// The sending half of a connection.
 pub(crate) struct Outgoing {
     /// `Some` at a client: a client masks, a server does not.
-    masks: Option<Box<Masks>>,
+    masks: Option<Box<MaskGenerator>>,
     compression: Compression,
     /// The message that was begun and not ended.
-    pub(crate) begun: Option<Begun>,
+    pub(crate) open_message: Option<OpenMessage>,
     /// A close frame was sent, so nothing may follow.
     pub(crate) is_closing: bool,
     /// How many pings have not been answered.
@@ -32,9 +32,9 @@ pub(crate) struct Outgoing {
 
 /// A message that is sent in pieces.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Begun {
+pub(crate) struct OpenMessage {
     pub(crate) kind: Kind,
-    pub(crate) utf8: Utf8,
+    pub(crate) utf8: Utf8Validator,
     /// No frame of it was sent yet.
     pub(crate) is_first: bool,
 }
@@ -43,12 +43,12 @@ pub(crate) struct Begun {
 pub(crate) enum Compression {
     None,
     /// Each by itself, with a codec of the thread.
-    Alone {
+    PerMessage {
         deflate: Deflate,
         bits: u8,
     },
     /// Each with a codec that knows the earlier ones.
-    Own {
+    WithTakeover {
         compress_min: usize,
         bits: u8,
         codec: Box<Compress>,
@@ -57,12 +57,12 @@ pub(crate) enum Compression {
 
 /// The masks of a client. They are a keyed hash of their number, so that nobody can predict one
 /// from others (RFC 6455 §5.3).
-struct Masks {
+struct MaskGenerator {
     hasher: SipHasher24,
     count: u64,
 }
 
-impl Masks {
+impl MaskGenerator {
     fn next(&mut self) -> mask::Mask {
         self.count += 1;
         let [a, b, c, d, ..] = self.hasher.hash(&self.count.to_le_bytes()).to_le_bytes();
@@ -71,15 +71,15 @@ impl Masks {
 }
 
 impl Compression {
-    pub(crate) fn of(deflate: Deflate, bits: Option<u8>, takes_over: bool) -> Compression {
+    pub(crate) fn of(deflate: Deflate, bits: Option<u8>, has_takeover: bool) -> Compression {
         match bits {
             None => Compression::None,
-            Some(bits) if takes_over => Compression::Own {
+            Some(bits) if has_takeover => Compression::WithTakeover {
                 compress_min: deflate.compress_min,
                 bits,
                 codec: Box::new(codec::compressor(deflate.level, bits)),
             },
-            Some(bits) => Compression::Alone { deflate, bits },
+            Some(bits) => Compression::PerMessage { deflate, bits },
         }
     }
 }
@@ -87,9 +87,10 @@ impl Compression {
 impl Outgoing {
     /// Makes the sending half. A client has a key for its masks.
     pub(crate) fn new(mask_key: Option<[u8; 16]>, compression: Compression) -> Outgoing {
-        let masks = mask_key
-            .map(|key| Box::new(Masks { hasher: SipHasher24::new_with_key(&key), count: 0 }));
-        Outgoing { masks, compression, begun: None, is_closing: false, pings: 0 }
+        let masks = mask_key.map(|key| {
+            Box::new(MaskGenerator { hasher: SipHasher24::new_with_key(&key), count: 0 })
+        });
+        Outgoing { masks, compression, open_message: None, is_closing: false, pings: 0 }
     }
 
     pub(crate) fn is_client(&self) -> bool {
@@ -99,16 +100,16 @@ impl Outgoing {
     /// Returns how many bytes it holds beside its own size.
     pub(crate) fn held_bytes(&self) -> usize {
         match self.compression {
-            Compression::Own { bits, .. } => codec::compressor_bytes(bits),
-            Compression::None | Compression::Alone { .. } => 0,
+            Compression::WithTakeover { bits, .. } => codec::compressor_bytes(bits),
+            Compression::None | Compression::PerMessage { .. } => 0,
         }
     }
 
     /// Returns the settings and the window if each message is compressed by itself. At a server,
     /// messages that were prepared for several peers can then be sent compressed.
-    pub(crate) fn compresses_alone(&self) -> Option<(Deflate, u8)> {
+    pub(crate) fn per_message_compression(&self) -> Option<(Deflate, u8)> {
         match self.compression {
-            Compression::Alone { deflate, bits } => Some((deflate, bits)),
+            Compression::PerMessage { deflate, bits } => Some((deflate, bits)),
             _ => None,
         }
     }
@@ -117,10 +118,10 @@ impl Outgoing {
     pub(crate) fn message(&mut self, kind: Kind, payload: &[u8], output: &mut Output) {
         let opcode = opcode_of(kind);
         match &mut self.compression {
-            Compression::Alone { deflate, bits } if payload.len() >= deflate.compress_min => {
+            Compression::PerMessage { deflate, bits } if payload.len() >= deflate.compress_min => {
                 let (level, bits) = (deflate.level, *bits);
                 codec::with_scratch(|scratch| {
-                    codec::compress_alone(level, bits, payload, scratch);
+                    codec::compress_message(level, bits, payload, scratch);
                     if scratch.len() < payload.len() {
                         self.frame(opcode, true, true, scratch, output);
                     } else {
@@ -128,7 +129,9 @@ impl Outgoing {
                     }
                 });
             }
-            Compression::Own { compress_min, codec, .. } if payload.len() >= *compress_min => {
+            Compression::WithTakeover { compress_min, codec, .. }
+                if payload.len() >= *compress_min =>
+            {
                 let mut compressed = Vec::new();
                 codec::compress(codec, payload, &mut compressed);
                 // Sent whatever its length: the codec has recorded the message, so the peer must
@@ -140,11 +143,11 @@ impl Outgoing {
     }
 
     /// Returns whether a message of this length is sent unchanged, neither masked nor compressed.
-    pub(crate) fn sends_plain(&self, len: usize) -> bool {
+    pub(crate) fn sends_unmodified(&self, len: usize) -> bool {
         let compress_min = match &self.compression {
             Compression::None => usize::MAX,
-            Compression::Alone { deflate, .. } => deflate.compress_min,
-            Compression::Own { compress_min, .. } => *compress_min,
+            Compression::PerMessage { deflate, .. } => deflate.compress_min,
+            Compression::WithTakeover { compress_min, .. } => *compress_min,
         };
         !self.is_client() && len < compress_min
     }
@@ -152,7 +155,7 @@ impl Outgoing {
     /// Sends the first `count` bytes of the input as a message that [is
     /// plain](Outgoing::sends_plain), and removes them from the input. They are not copied if that
     /// can be avoided.
-    pub(crate) fn pass_on(
+    pub(crate) fn forward_from_input(
         &mut self,
         kind: Kind,
         input: &mut Buf,
@@ -203,8 +206,8 @@ impl Outgoing {
 }
 
 fn write_masked(payload: &[u8], mask: mask::Mask, output: &mut Output) -> std::io::Result<()> {
-    let mut masked = [0; MASKED_AT_ONCE];
-    for part in payload.chunks(MASKED_AT_ONCE) {
+    let mut masked = [0; MASK_CHUNK];
+    for part in payload.chunks(MASK_CHUNK) {
         let masked = &mut masked[..part.len()];
         masked.copy_from_slice(part);
         mask::apply(masked, mask);
@@ -225,10 +228,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn masks_differ_from_frame_to_frame_and_key_to_key() {
+    fn masks_differ_between_frames_and_between_keys() {
         let of = |key: u8| {
             let hasher = SipHasher24::new_with_key(&[key; 16]);
-            let mut masks = Masks { hasher, count: 0 };
+            let mut masks = MaskGenerator { hasher, count: 0 };
             (0..1000).map(|_| masks.next()).collect::<Vec<_>>()
         };
         let (mut first, second) = (of(1), of(2));

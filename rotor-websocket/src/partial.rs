@@ -1,4 +1,4 @@
-//! `Partial`: an incomplete message, and the limits of a message.
+//! `PartialMessage`: an incomplete message, and the limits of a message.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::config::WebSocketConfig;
 use crate::deflate::codec;
 use crate::frame::fault::Fault;
 use crate::frame::header::Opcode;
-use crate::frame::utf8::Utf8;
+use crate::frame::utf8::Utf8Validator;
 use crate::message::{Kind, Piece};
 use crate::next::Mode;
 
@@ -24,23 +24,23 @@ const STEP_INFLATED_MAX: usize = 256 << 10;
 /// How much longer a compressed message may be than the decompressed one. Data that cannot be
 /// compressed is wrapped in blocks (RFC 1951 §3.2.4) and flushes.
 const OVERHEAD_MIN: usize = 1024;
-const OVERHEAD_PART: usize = 64;
+const OVERHEAD_DIVISOR: usize = 64;
 
 /// An incomplete message.
-pub(crate) struct Partial {
+pub(crate) struct PartialMessage {
     pub(crate) kind: Kind,
     pub(crate) is_compressed: bool,
     pub(crate) mode: Mode,
     /// How many fragments there were; of a message taken in pieces, only the empty ones.
     fragments: u32,
     /// For text that is not compressed, or is handed over in pieces.
-    utf8: Utf8,
+    utf8: Utf8Validator,
     /// The bytes received, compressed or not; empty if the message is taken in pieces.
     pub(crate) bytes: Vec<u8>,
     /// The share of these bytes, and of the decompressed ones, in the total of all connections.
     share: Share,
     /// Set once the message is complete and is decompressed in steps.
-    inflating: Option<Inflating>,
+    inflating: Option<InflateState>,
     /// Lent by the thread, for a message that is decompressed in pieces or in steps.
     pub(crate) codec: Option<Decompress>,
     /// No piece has been handed over yet.
@@ -49,12 +49,12 @@ pub(crate) struct Partial {
     /// arrived.
     tail_used: usize,
     /// The whole message has been handed over.
-    pub(crate) is_over: bool,
+    pub(crate) is_finished: bool,
 }
 
 /// A message that is complete, but too long to be decompressed at once.
 #[derive(Default)]
-struct Inflating {
+struct InflateState {
     /// How many bytes of the message were decompressed.
     used: usize,
     bytes: Vec<u8>,
@@ -76,21 +76,21 @@ impl Limits {
     }
 }
 
-impl Partial {
-    pub(crate) fn begin(opcode: Opcode, is_compressed: bool, mode: Mode) -> Box<Partial> {
-        Box::new(Partial {
+impl PartialMessage {
+    pub(crate) fn new(opcode: Opcode, is_compressed: bool, mode: Mode) -> Box<PartialMessage> {
+        Box::new(PartialMessage {
             kind: kind_of(opcode),
             is_compressed,
             mode,
             fragments: 0,
-            utf8: Utf8::default(),
+            utf8: Utf8Validator::default(),
             bytes: Vec::new(),
             share: Share::NONE,
             inflating: None,
             codec: None,
             is_first: true,
             tail_used: 0,
-            is_over: false,
+            is_finished: false,
         })
     }
 
@@ -103,10 +103,10 @@ impl Partial {
     }
 
     pub(crate) fn check_len(&self, len: u64, limits: Limits) -> Result<(), Fault> {
-        let most = most_bytes(self.is_compressed, limits) as u64;
-        let is_whole = self.mode == Mode::Messages;
+        let most = wire_bytes_max(self.is_compressed, limits) as u64;
+        let is_delivered_whole = self.mode == Mode::Messages;
         let all = len.saturating_add(self.bytes.len() as u64);
-        if is_whole && all > most { Err(Fault::TooLong) } else { Ok(()) }
+        if is_delivered_whole && all > most { Err(Fault::TooLong) } else { Ok(()) }
     }
 
     /// Adds a part to a message that is handed over whole.
@@ -125,7 +125,7 @@ impl Partial {
     /// # Errors
     ///
     /// `NoRoom`: the total would exceed its limit.
-    pub(crate) fn hold(&mut self, held: &Arc<BytesHeld>) -> Result<(), NoRoom> {
+    pub(crate) fn reserve_memory(&mut self, held: &Arc<BytesHeld>) -> Result<(), NoRoom> {
         let inflated = self.inflating.as_ref().map_or(0, |inflating| inflating.bytes.capacity());
         self.share.set(self.bytes.capacity() + inflated, held)
     }
@@ -134,11 +134,11 @@ impl Partial {
     pub(crate) fn held_bytes(&self) -> usize {
         let codec = if self.codec.is_some() { codec::DECOMPRESSOR_BYTES } else { 0 };
         let inflated = self.inflating.as_ref().map_or(0, |inflating| inflating.bytes.capacity());
-        size_of::<Partial>() + self.bytes.capacity() + inflated + codec
+        size_of::<PartialMessage>() + self.bytes.capacity() + inflated + codec
     }
 
     /// Returns whether the message, which is complete now, is decompressed in steps; begins that.
-    pub(crate) fn inflates_in_steps(&mut self) -> bool {
+    pub(crate) fn needs_stepwise_inflation(&mut self) -> bool {
         if self.is_compressed && self.bytes.len() > STEP_MAX {
             self.inflating.get_or_insert_default();
         }
@@ -158,10 +158,10 @@ impl Partial {
         max: usize,
     ) -> Result<(usize, usize, Option<Vec<u8>>), Fault> {
         let Some(inflating) = &mut self.inflating else { return Ok((0, 0, None)) };
-        let Inflating { used, bytes } = inflating;
+        let InflateState { used, bytes } = inflating;
         let codec = match own {
             Some(own) => own,
-            None => self.codec.get_or_insert_with(codec::decompressor),
+            None => self.codec.get_or_insert_with(codec::take_decompressor),
         };
         let before = bytes.len();
         // One byte more than allowed, to detect that there is more.
@@ -170,17 +170,17 @@ impl Partial {
         let part = &rest[..rest.len().min(STEP_MAX)];
         let step = codec::decompress_to(codec, part, bytes, most)?;
         *used += step;
-        let mut is_whole = false;
+        let mut is_complete = false;
         if *used == self.bytes.len() {
             let tail = &codec::tail()[self.tail_used..];
             self.tail_used += codec::decompress_to(codec, tail, bytes, most)?;
             // If the output is full there may be more, even if all input was read.
-            is_whole = bytes.len() < most;
+            is_complete = bytes.len() < most;
         }
         if bytes.len() > max {
             return Err(Fault::TooLong);
         }
-        let whole = is_whole.then(|| std::mem::take(bytes));
+        let whole = is_complete.then(|| std::mem::take(bytes));
         let inflated = whole.as_ref().map_or(bytes.len(), Vec::len) - before;
         Ok((step, inflated, whole))
     }
@@ -197,54 +197,54 @@ impl Partial {
         &mut self,
         bytes: &[u8],
         is_last: bool,
-        give: impl FnOnce(Piece<'_>),
+        emit: impl FnOnce(Piece<'_>),
     ) -> Result<(), Fault> {
         if self.kind == Kind::Text {
             self.utf8.push(bytes)?;
-            if is_last && !self.utf8.is_whole() {
+            if is_last && !self.utf8.is_complete() {
                 return Err(Fault::NotUtf8);
             }
         }
         if !bytes.is_empty() || is_last {
             let is_first = std::mem::replace(&mut self.is_first, false);
-            give(Piece { kind: self.kind, bytes, is_first, is_last });
+            emit(Piece { kind: self.kind, bytes, is_first, is_last });
         }
         Ok(())
     }
 
     /// Decompresses up to the length of a piece, and hands that over. Returns how much of the part
     /// was used, and how much output was produced.
-    pub(crate) fn inflated_piece(
+    pub(crate) fn inflate_piece(
         &mut self,
         part: &[u8],
         is_end: bool,
         own: Option<&mut Decompress>,
-        give: impl FnOnce(Piece<'_>),
+        emit: impl FnOnce(Piece<'_>),
     ) -> Result<(usize, usize), Fault> {
         let mut lent = self.codec.take();
         codec::with_scratch(|scratch| {
             let codec = match own {
                 Some(own) => own,
-                None => lent.get_or_insert_with(codec::decompressor),
+                None => lent.get_or_insert_with(codec::take_decompressor),
             };
             let used = codec::decompress_to(codec, part, scratch, PIECE_MAX)?;
             if is_end && used == part.len() {
                 let tail = &codec::tail()[self.tail_used..];
                 self.tail_used += codec::decompress_to(codec, tail, scratch, PIECE_MAX)?;
                 // After a full piece there may be more, even if all input was read.
-                self.is_over = scratch.len() < PIECE_MAX;
+                self.is_finished = scratch.len() < PIECE_MAX;
             }
             self.codec = lent;
-            self.piece(scratch, self.is_over, give)?;
+            self.piece(scratch, self.is_finished, emit)?;
             Ok((used, scratch.len()))
         })
     }
 }
 
 /// Returns how many bytes of a message may arrive, before decompression.
-pub(crate) fn most_bytes(is_compressed: bool, limits: Limits) -> usize {
+pub(crate) fn wire_bytes_max(is_compressed: bool, limits: Limits) -> usize {
     let max = limits.message_max;
-    if is_compressed { max.saturating_add(max / OVERHEAD_PART + OVERHEAD_MIN) } else { max }
+    if is_compressed { max.saturating_add(max / OVERHEAD_DIVISOR + OVERHEAD_MIN) } else { max }
 }
 
 pub(crate) fn kind_of(opcode: Opcode) -> Kind {
@@ -256,10 +256,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_limit_any_number_of_fragments_may_come() {
+    fn any_number_of_fragments_is_allowed_without_a_limit() {
         let limits = Limits::of(&WebSocketConfig::new().fragments_max(u32::MAX));
         for mode in [Mode::Messages, Mode::Pieces] {
-            let mut message = Partial::begin(Opcode::Binary, false, mode);
+            let mut message = PartialMessage::new(Opcode::Binary, false, mode);
             message.fragments = u32::MAX - 1;
             for _ in 0..3 {
                 assert_eq!(message.count_fragment(0, limits), Ok(()));

@@ -31,9 +31,9 @@ use crate::outgoing::{Outgoing, opcode_of};
 /// ```
 #[derive(Clone)]
 #[doc(alias = "broadcast")]
-pub struct Prepared(Arc<Frames>);
+pub struct Prepared(Arc<PreparedFrames>);
 
-struct Frames {
+struct PreparedFrames {
     kind: Kind,
     /// The header and the payload.
     plain: Block,
@@ -59,8 +59,13 @@ impl Prepared {
     }
 
     fn new(kind: Kind, payload: &[u8]) -> Prepared {
-        let (plain, header_len) = framed(kind, false, payload);
-        Prepared(Arc::new(Frames { kind, plain, header_len, compressed: Default::default() }))
+        let (plain, header_len) = encode_frame(kind, false, payload);
+        Prepared(Arc::new(PreparedFrames {
+            kind,
+            plain,
+            header_len,
+            compressed: Default::default(),
+        }))
     }
 
     /// Returns the kind of the message.
@@ -79,11 +84,11 @@ impl Prepared {
             return None;
         }
         let frames = &*self.0;
-        if let Some((deflate, bits)) = outgoing.compresses_alone()
+        if let Some((deflate, bits)) = outgoing.per_message_compression()
             && self.payload().len() >= deflate.compress_min
         {
-            let kept = &frames.compressed[usize::from(bits) - 9];
-            let compressed = kept.get_or_init(|| self.compress(deflate.level, bits));
+            let slot = &frames.compressed[usize::from(bits) - 9];
+            let compressed = slot.get_or_init(|| self.compress(deflate.level, bits));
             if let Some(block) = compressed {
                 return Some(block.clone());
             }
@@ -95,15 +100,15 @@ impl Prepared {
 
     fn compress(&self, level: u32, bits: u8) -> Option<Block> {
         codec::with_scratch(|scratch| {
-            codec::compress_alone(level, bits, self.payload(), scratch);
+            codec::compress_message(level, bits, self.payload(), scratch);
             let is_shorter = scratch.len() < self.payload().len();
-            is_shorter.then(|| framed(self.0.kind, true, scratch).0)
+            is_shorter.then(|| encode_frame(self.0.kind, true, scratch).0)
         })
     }
 }
 
 /// Frames a whole message as a server does. Returns the frame, and the length of its header.
-fn framed(kind: Kind, is_compressed: bool, payload: &[u8]) -> (Block, usize) {
+fn encode_frame(kind: Kind, is_compressed: bool, payload: &[u8]) -> (Block, usize) {
     let len = payload.len() as u64;
     let header = Header { opcode: opcode_of(kind), is_final: true, is_compressed, mask: None, len };
     let header = header::write(&header);

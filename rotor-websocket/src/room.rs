@@ -89,27 +89,27 @@ pub struct Room {
     /// The number of the first message in the log; of the next message, if the log is empty.
     first: u64,
     bytes: usize,
-    members: BTreeMap<Place, Seat>,
+    members: BTreeMap<MemberId, MemberEntry>,
     /// With this many members, joining removes those that are gone.
-    look_at: usize,
+    prune_at: usize,
 }
 
 /// With fewer members, those that are gone are removed only when something is said.
-const LOOK_AT_MIN: usize = 64;
+const PRUNE_MIN: usize = 64;
 
 /// Identifies a WebSocket: the machine's token, and the part for a stream of HTTP/2.
-type Place = (Token, u32);
+type MemberId = (Token, u32);
 
 /// A member's entry in the room.
-struct Seat {
+struct MemberEntry {
     notifier: Notifier,
     /// Dead once the last [`Member`] of the place is dropped, for whatever reason.
-    is_taken: Weak<()>,
+    membership: Weak<()>,
 }
 
-impl Seat {
-    fn is_taken(&self) -> bool {
-        self.is_taken.strong_count() > 0
+impl MemberEntry {
+    fn is_occupied(&self) -> bool {
+        self.membership.strong_count() > 0
     }
 }
 
@@ -117,14 +117,14 @@ impl Seat {
 #[derive(Debug)]
 #[must_use = "who is in a room and does not take what is said there is woken for nothing"]
 pub struct Member {
-    place: Place,
+    id: MemberId,
     #[expect(dead_code, reason = "that it is there says to the room that the place is taken")]
-    takes: Arc<()>,
+    membership: Arc<()>,
     /// The number of the message to deliver next.
     next: u64,
     missed: u64,
     /// Whether the member was held up since it last had received everything.
-    is_behind: bool,
+    is_lagging: bool,
 }
 
 /// The result of a delivery.
@@ -148,7 +148,7 @@ impl Room {
     /// Makes an empty room.
     pub fn new(config: RoomConfig) -> Room {
         let (log, members) = (VecDeque::new(), BTreeMap::new());
-        Room { config, log, first: 0, bytes: 0, members, look_at: LOOK_AT_MIN }
+        Room { config, log, first: 0, bytes: 0, members, prune_at: PRUNE_MIN }
     }
 
     /// Adds a member. Pass the notifier of the WebSocket's own scope
@@ -156,17 +156,17 @@ impl Room {
     /// are said from now on. A WebSocket that joins again still has one place and is woken once;
     /// the first [`leave`](Room::leave) gives up that place.
     pub fn join(&mut self, notifier: Notifier) -> Member {
-        let place = (notifier.token(), notifier.part());
-        let before = self.members.get(&place).and_then(|seat| seat.is_taken.upgrade());
-        let takes = before.unwrap_or_default();
+        let id = (notifier.token(), notifier.part());
+        let before = self.members.get(&id).and_then(|entry| entry.membership.upgrade());
+        let membership = before.unwrap_or_default();
         // In a room where nothing is ever said, members that are gone would accumulate.
-        if self.members.len() >= self.look_at {
-            self.members.retain(|_, seat| seat.is_taken() && seat.notifier.is_alive());
+        if self.members.len() >= self.prune_at {
+            self.members.retain(|_, entry| entry.is_occupied() && entry.notifier.is_alive());
             // Twice as many as are left, so that a join checks two members on average.
-            self.look_at = self.members.len().max(LOOK_AT_MIN / 2).saturating_mul(2);
+            self.prune_at = self.members.len().max(PRUNE_MIN / 2).saturating_mul(2);
         }
-        self.members.insert(place, Seat { notifier, is_taken: Arc::downgrade(&takes) });
-        Member { place, takes, next: self.end(), missed: 0, is_behind: false }
+        self.members.insert(id, MemberEntry { notifier, membership: Arc::downgrade(&membership) });
+        Member { id, membership, next: self.next_number(), missed: 0, is_lagging: false }
     }
 
     /// Removes a member. A member that ended without leaving (because its handler panicked, for
@@ -174,7 +174,7 @@ impl Room {
     /// join.
     #[expect(clippy::needless_pass_by_value, reason = "who has left hears no more")]
     pub fn leave(&mut self, member: Member) {
-        self.members.remove(&member.place);
+        self.members.remove(&member.id);
     }
 
     /// Sends a message to all members, including the speaker. Each member is woken, and receives
@@ -185,12 +185,12 @@ impl Room {
         self.log.push_back(message);
         let RoomConfig { backlog_max, backlog_bytes_max, .. } = self.config;
         while self.log.len() > backlog_max || self.bytes > backlog_bytes_max && self.log.len() > 1 {
-            let forgotten = self.log.pop_front();
-            self.bytes -= forgotten.map_or(0, |message| message.payload().len());
+            let dropped = self.log.pop_front();
+            self.bytes -= dropped.map_or(0, |message| message.payload().len());
             self.first += 1;
         }
         // Removes members that are gone, for whatever reason.
-        self.members.retain(|_, seat| seat.is_taken() && seat.notifier.wakeup());
+        self.members.retain(|_, entry| entry.is_occupied() && entry.notifier.wakeup());
     }
 
     /// Sends a member the messages that it has not received, as far as there is room. Call this in
@@ -202,13 +202,13 @@ impl Room {
             }
             member.skip_to(self.first);
         }
-        if member.is_behind && self.config.slow == Slow::Coalesce {
+        if member.is_lagging && self.config.slow == Slow::Coalesce {
             // Skips to the newest message, if that was not received yet.
-            member.skip_to(self.end().saturating_sub(1).max(member.next));
+            member.skip_to(self.next_number().saturating_sub(1).max(member.next));
         }
-        while member.next < self.end() {
+        while member.next < self.next_number() {
             if out.room() == 0 {
-                member.is_behind = true;
+                member.is_lagging = true;
                 return Delivery::More;
             }
             let message = &self.log[(member.next - self.first) as usize];
@@ -218,7 +218,7 @@ impl Room {
                 Err(_) => return Delivery::Busy,
             }
         }
-        member.is_behind = false;
+        member.is_lagging = false;
         Delivery::All
     }
 
@@ -240,7 +240,7 @@ impl Room {
     }
 
     /// Returns the number of the next message.
-    fn end(&self) -> u64 {
+    fn next_number(&self) -> u64 {
         self.first + self.log.len() as u64
     }
 }

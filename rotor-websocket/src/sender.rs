@@ -8,9 +8,9 @@ use crate::config::WebSocketConfig;
 use crate::counters::Count;
 use crate::frame::close::CONTROL_BYTES_MAX;
 use crate::frame::header::Opcode;
-use crate::frame::utf8::Utf8;
+use crate::frame::utf8::Utf8Validator;
 use crate::message::{Kind, Message};
-use crate::outgoing::{Begun, Outgoing, opcode_of};
+use crate::outgoing::{OpenMessage, Outgoing, opcode_of};
 use crate::prepared::Prepared;
 use crate::send_error::SendError;
 
@@ -30,16 +30,16 @@ pub struct Sender<'a> {
     given: &'a [u8],
     /// Set if the given message is to be sent first, as this kind. It need not be copied if nothing
     /// follows it.
-    passed_on: Option<Kind>,
+    forwarded: Option<Kind>,
 }
 
 /// From this length in bytes, a message that was just received is sent from the input. A shorter
 /// one is copied in less time.
-const PASSED_ON_MIN: usize = 4096;
+const FORWARD_MIN: usize = 4096;
 
 /// The length of the header of such a message: the message is complete in the input, so its length
 /// takes two bytes (RFC 6455 §5.2).
-const PASSED_ON_HEADER: usize = 4;
+const FORWARD_HEADER_BYTES: usize = 4;
 
 impl<'a> Sender<'a> {
     pub(crate) fn new(
@@ -47,34 +47,34 @@ impl<'a> Sender<'a> {
         output: &'a mut Output,
         config: &'a WebSocketConfig,
     ) -> Sender<'a> {
-        Sender { outgoing, output, config, given: &[], passed_on: None }
+        Sender { outgoing, output, config, given: &[], forwarded: None }
     }
 
     /// Sets the bytes of the input that the handler is given.
-    pub(crate) fn giving(self, given: &'a [u8]) -> Sender<'a> {
+    pub(crate) fn with_input(self, given: &'a [u8]) -> Sender<'a> {
         Sender { given, ..self }
     }
 
     /// Returns the kind as which the given message is to be passed on, if it is. The caller moves
     /// it to the output.
-    pub(crate) fn passed_on(self) -> Option<Kind> {
-        self.passed_on
+    pub(crate) fn forwarded(self) -> Option<Kind> {
+        self.forwarded
     }
 
     /// Copies the message that is to be passed on, because something follows it.
     #[cold]
-    pub(crate) fn copy_passed_on(&mut self) {
-        if let Some(kind) = self.passed_on.take() {
+    pub(crate) fn copy_forwarded(&mut self) {
+        if let Some(kind) = self.forwarded.take() {
             self.outgoing.message(kind, self.given, self.output);
         }
     }
 
     /// Returns whether these are the given bytes themselves, and can be sent from the input.
-    fn can_pass_on(&self, payload: &[u8]) -> bool {
-        payload.len() >= PASSED_ON_MIN
+    fn can_forward(&self, payload: &[u8]) -> bool {
+        payload.len() >= FORWARD_MIN
             && std::ptr::eq(payload, self.given)
             && self.output.is_empty()
-            && self.outgoing.sends_plain(payload.len())
+            && self.outgoing.sends_unmodified(payload.len())
     }
 
     /// Sends a text message.
@@ -83,7 +83,7 @@ impl<'a> Sender<'a> {
     ///
     /// `Closing`, `Full`, `Unfinished`. Nothing was sent.
     pub fn text(&mut self, text: &str) -> Result<(), SendError> {
-        self.whole(Kind::Text, text.as_bytes())
+        self.send_message(Kind::Text, text.as_bytes())
     }
 
     /// Sends a binary message.
@@ -92,7 +92,7 @@ impl<'a> Sender<'a> {
     ///
     /// As [`text`](Sender::text).
     pub fn binary(&mut self, bytes: &[u8]) -> Result<(), SendError> {
-        self.whole(Kind::Binary, bytes)
+        self.send_message(Kind::Binary, bytes)
     }
 
     /// Sends a [`Message`], the type of received messages; an echo does this.
@@ -101,7 +101,7 @@ impl<'a> Sender<'a> {
     ///
     /// As [`text`](Sender::text).
     pub fn message(&mut self, message: Message<'_>) -> Result<(), SendError> {
-        self.whole(message.kind(), message.as_bytes())
+        self.send_message(message.kind(), message.as_bytes())
     }
 
     /// Sends a message that was prepared for many peers. A server sends it without copying, unless
@@ -112,7 +112,7 @@ impl<'a> Sender<'a> {
     /// As [`text`](Sender::text).
     #[doc(alias = "broadcast")]
     pub fn prepared(&mut self, message: &Prepared) -> Result<(), SendError> {
-        self.check_whole()?;
+        self.check_message()?;
         match message.frame_for(self.outgoing) {
             // An output fails only after its end.
             Some(block) => self.output.push_block(block).map_err(|_| SendError::Closing),
@@ -131,8 +131,9 @@ impl<'a> Sender<'a> {
     /// As [`text`](Sender::text).
     #[doc(alias = "fragmentation")]
     pub fn begin(&mut self, kind: Kind) -> Result<(), SendError> {
-        self.check_whole()?;
-        self.outgoing.begun = Some(Begun { kind, utf8: Utf8::default(), is_first: true });
+        self.check_message()?;
+        self.outgoing.open_message =
+            Some(OpenMessage { kind, utf8: Utf8Validator::default(), is_first: true });
         Ok(())
     }
 
@@ -143,7 +144,7 @@ impl<'a> Sender<'a> {
     ///
     /// `NotBegun`, `NotUtf8`, `Closing`, `Full`. Nothing was sent.
     pub fn piece(&mut self, bytes: &[u8]) -> Result<(), SendError> {
-        self.fragment(bytes, false)
+        self.send_fragment(bytes, false)
     }
 
     /// Ends the begun message.
@@ -153,7 +154,7 @@ impl<'a> Sender<'a> {
     /// `NotBegun`; `Closing`; `NotUtf8` for a text that ends within a character. The message is not
     /// ended.
     pub fn end(&mut self) -> Result<(), SendError> {
-        self.fragment(&[], true)
+        self.send_fragment(&[], true)
     }
 
     /// Sends a ping with these bytes, at most 125. The connection itself sends pings after
@@ -174,8 +175,8 @@ impl<'a> Sender<'a> {
     /// Returns how many bytes are unsent.
     #[doc(alias = "bufferedAmount")]
     pub fn unsent(&self) -> usize {
-        let passed_on = self.passed_on.map_or(0, |_| PASSED_ON_HEADER + self.given.len());
-        self.output.len() + passed_on
+        let forwarded = self.forwarded.map_or(0, |_| FORWARD_HEADER_BYTES + self.given.len());
+        self.output.len() + forwarded
     }
 
     /// Returns how many bytes may be sent before further messages are refused.
@@ -184,38 +185,41 @@ impl<'a> Sender<'a> {
         self.config.unsent_high_water.saturating_sub(self.unsent())
     }
 
-    fn whole(&mut self, kind: Kind, payload: &[u8]) -> Result<(), SendError> {
-        self.check_whole()?;
-        if self.can_pass_on(payload) {
-            self.passed_on = Some(kind);
+    fn send_message(&mut self, kind: Kind, payload: &[u8]) -> Result<(), SendError> {
+        self.check_message()?;
+        if self.can_forward(payload) {
+            self.forwarded = Some(kind);
         } else {
             self.outgoing.message(kind, payload, self.output);
         }
         Ok(())
     }
 
-    fn fragment(&mut self, bytes: &[u8], is_last: bool) -> Result<(), SendError> {
-        let Some(mut begun) = self.outgoing.begun else { return Err(SendError::NotBegun) };
+    fn send_fragment(&mut self, bytes: &[u8], is_last: bool) -> Result<(), SendError> {
+        let Some(mut open_message) = self.outgoing.open_message else {
+            return Err(SendError::NotBegun);
+        };
         if is_last && !self.outgoing.is_closing {
             // Ending needs no room: a message that cannot be ended would hold up all others.
         } else {
             self.check()?;
         }
-        if begun.kind == Kind::Text {
-            begun.utf8.push(bytes).map_err(|_| SendError::NotUtf8)?;
-            if is_last && !begun.utf8.is_whole() {
+        if open_message.kind == Kind::Text {
+            open_message.utf8.push(bytes).map_err(|_| SendError::NotUtf8)?;
+            if is_last && !open_message.utf8.is_complete() {
                 return Err(SendError::NotUtf8);
             }
         }
-        let opcode = if begun.is_first { opcode_of(begun.kind) } else { Opcode::Continuation };
-        begun.is_first = false;
-        self.outgoing.begun = (!is_last).then_some(begun);
+        let opcode =
+            if open_message.is_first { opcode_of(open_message.kind) } else { Opcode::Continuation };
+        open_message.is_first = false;
+        self.outgoing.open_message = (!is_last).then_some(open_message);
         self.outgoing.frame(opcode, is_last, false, bytes, self.output);
         Ok(())
     }
 
-    fn check_whole(&mut self) -> Result<(), SendError> {
-        if self.outgoing.begun.is_some() && !self.outgoing.is_closing {
+    fn check_message(&mut self) -> Result<(), SendError> {
+        if self.outgoing.open_message.is_some() && !self.outgoing.is_closing {
             return Err(SendError::Unfinished);
         }
         self.check()
@@ -224,8 +228,8 @@ impl<'a> Sender<'a> {
     /// Checks whether something may be sent now. If so, a message to be passed on is copied to the
     /// output first.
     fn check(&mut self) -> Result<(), SendError> {
-        if self.passed_on.is_some() {
-            self.copy_passed_on();
+        if self.forwarded.is_some() {
+            self.copy_forwarded();
         }
         if self.outgoing.is_closing {
             return Err(SendError::Closing);
@@ -265,39 +269,39 @@ mod tests {
         input.extend(b"a header");
         input.extend(bytes);
         input.consume(8);
-        let mut sender = Sender::new(&mut outgoing, &mut output, &config).giving(&input);
+        let mut sender = Sender::new(&mut outgoing, &mut output, &config).with_input(&input);
         act(&mut sender, &input);
         let unsent = sender.unsent();
-        let passed_on = sender.passed_on();
+        let forwarded = sender.forwarded();
         let place = input.as_ptr();
-        if let Some(kind) = passed_on {
+        if let Some(kind) = forwarded {
             assert!(output.is_empty());
-            outgoing.pass_on(kind, &mut input, bytes.len(), &mut output);
+            outgoing.forward_from_input(kind, &mut input, bytes.len(), &mut output);
             assert!(input.is_empty());
-            assert_eq!(output.front()[PASSED_ON_HEADER..].as_ptr(), place, "it was copied");
+            assert_eq!(output.front()[FORWARD_HEADER_BYTES..].as_ptr(), place, "it was copied");
         }
         assert_eq!(output.len(), unsent);
-        (output.front().to_vec(), passed_on.is_some())
+        (output.front().to_vec(), forwarded.is_some())
     }
 
     #[test]
-    fn what_was_given_and_is_sent_back_stays_where_it_is_whatever_the_kind_sent() {
-        for len in [PASSED_ON_MIN, 16384, 32768] {
+    fn an_echoed_message_is_not_copied_whatever_kind_is_sent() {
+        for len in [FORWARD_MIN, 16384, 32768] {
             let bytes = vec![b'x'; len];
             let header = [(len >> 8) as u8, len as u8];
-            let (back, passed_on) = sent(server(), &bytes, |out, given| out.binary(given).unwrap());
-            assert!(passed_on);
+            let (back, forwarded) = sent(server(), &bytes, |out, given| out.binary(given).unwrap());
+            assert!(forwarded);
             assert_eq!(back, [&[0x82, 126], &header[..], &bytes[..]].concat());
-            let (back, passed_on) = sent(server(), &bytes, |out, given| {
+            let (back, forwarded) = sent(server(), &bytes, |out, given| {
                 out.text(std::str::from_utf8(given).unwrap()).unwrap();
             });
-            assert!(passed_on);
+            assert!(forwarded);
             assert_eq!(back, [&[0x81, 126], &header[..], &bytes[..]].concat());
         }
     }
 
     #[test]
-    fn what_follows_or_goes_before_is_in_its_order() {
+    fn output_around_a_forwarded_message_stays_in_order() {
         let bytes = vec![7; 5000];
         let frame = [&[0x82, 126, 0x13, 0x88][..], &bytes].concat();
         type Act = fn(&mut Sender<'_>, &[u8]);
@@ -319,11 +323,11 @@ mod tests {
                 b"",
                 b"\x01\x01a\x80\x00",
             ),
-            (|out, given| (out.binary(given), out.copy_passed_on()).0.unwrap(), b"", b""),
+            (|out, given| (out.binary(given), out.copy_forwarded()).0.unwrap(), b"", b""),
         ];
         for (at, (act, before, after)) in cases.into_iter().enumerate() {
-            let (all, passed_on) = sent(server(), &bytes, act);
-            assert!(!passed_on, "{at}");
+            let (all, forwarded) = sent(server(), &bytes, act);
+            assert!(!forwarded, "{at}");
             assert!(all == [before, &frame, after].concat(), "{at}");
         }
         let (twice, _) = sent(server(), &bytes, |out, given| {
@@ -333,20 +337,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_what_was_given_is_copied_and_so_is_what_is_masked_or_short() {
+    fn other_masked_and_short_messages_are_copied() {
         let bytes = vec![7; 5000];
         let copy = bytes.clone();
         assert!(!sent(server(), &bytes, |out, _| out.binary(&copy).unwrap()).1);
         assert!(!sent(server(), &bytes, |out, given| out.binary(&given[1..]).unwrap()).1);
         assert!(!sent(server(), &bytes, |out, given| out.binary(&given[..4500]).unwrap()).1);
-        let short = &bytes[..PASSED_ON_MIN - 1];
+        let short = &bytes[..FORWARD_MIN - 1];
         assert!(!sent(server(), short, |out, given| out.binary(given).unwrap()).1);
         let client = Outgoing::new(Some([1; 16]), Compression::None);
         assert!(!sent(client, &bytes, |out, given| out.binary(given).unwrap()).1);
     }
 
     #[test]
-    fn a_message_that_was_begun_can_end_where_no_more_of_it_may_be_sent() {
+    fn an_open_message_can_end_when_there_is_no_room() {
         let long = vec![7; 70_000];
         let (back, _) = sent(server(), b"", |out, _| {
             out.begin(Kind::Binary).unwrap();

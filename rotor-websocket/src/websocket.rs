@@ -18,12 +18,12 @@ use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, Transport};
 use crate::closed::{Cause, Closed};
 use crate::config::WebSocketConfig;
 use crate::counters::Count;
-use crate::deflate::params::Agreed;
+use crate::deflate::params::AgreedParams;
 use crate::frame::code::Code;
 use crate::frame::header::Opcode;
 use crate::handler::Handler;
-use crate::incoming::{Decompression, Given, Incoming, Step, Terms};
-use crate::link::{Link, Watch};
+use crate::incoming::{Decompression, Incoming, InputEvent, Step, StepOptions};
+use crate::link::{Link, WatchState};
 use crate::next::{Mode, Next};
 use crate::outgoing::{Compression, Outgoing};
 use crate::partial::Limits;
@@ -46,98 +46,108 @@ pub struct WebSocket<H: Handler> {
 pub struct WebSocketSeed<H: Handler> {
     pub(crate) seed: H::Seed,
     pub(crate) config: Arc<WebSocketConfig>,
-    pub(crate) agreed: Option<Agreed>,
+    pub(crate) agreed: Option<AgreedParams>,
     pub(crate) is_client: bool,
 }
 
 /// The code and the reason of the peer's close frame.
-type PeersClose = Option<(Code, String)>;
+type PeerClose = Option<(Code, String)>;
 
 /// How a look at the input ended.
-enum Looked {
+enum InputOutcome {
     /// This many bytes are needed.
     Needs(usize),
     /// No more input is taken for now.
-    Rests,
+    Paused,
     /// The connection ends.
-    Ends(Cause, PeersClose),
+    Ended(Cause, PeerClose),
 }
 
 impl<H: Handler> WebSocket<H> {
     /// Handles the input, as much as may be handled in one turn.
-    fn look(&mut self, transport: &mut Transport<'_>, scope: &mut Scope<'_, H::Context>) -> Looked {
+    fn handle_input(
+        &mut self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, H::Context>,
+    ) -> InputOutcome {
         self.incoming.inflated = 0;
         let (limits, now) = (Limits::of(&self.link.config), scope.now());
         for _ in 0..FRAMES_MAX {
             if self.link.is_dropped {
-                return Looked::Ends(Cause::Dropped, None);
+                return InputOutcome::Ended(Cause::Dropped, None);
             }
-            if !self.link.takes_input(transport.output) {
-                return Looked::Rests;
+            if !self.link.accepts_input(transport.output) {
+                return InputOutcome::Paused;
             }
             if self.incoming.inflated >= self.link.config.inflated_max.max(1) {
                 self.link.count(Count::inflated_in_turns);
                 break;
             }
             let (mode, discards) = (self.link.mode, self.link.is_closing());
-            let owes_pong = self.link.outgoing.pings > 0;
-            let terms = Terms { limits, now, mode, discards, owes_pong };
+            let awaits_pong = self.link.outgoing.pings > 0;
+            let terms = StepOptions { limits, now, mode, discards, awaits_pong };
             let (handler, link) = (&mut self.handler, &mut self.link);
             let mut close = None;
             let (input, output) = (&mut *transport.input, &mut *transport.output);
             let step = self.incoming.step(input, &terms, |given| {
                 match given {
-                    Given::Standing(message) => {
+                    InputEvent::MessageInPlace(message) => {
                         link.messages += 1;
                         let bytes = message.as_bytes();
-                        return link.call_giving(bytes, handler, output, scope, |h, out, scope| {
-                            h.message(message, out, scope)
-                        });
+                        return link.call_with_input(
+                            bytes,
+                            handler,
+                            output,
+                            scope,
+                            |h, out, scope| h.message(message, out, scope),
+                        );
                     }
-                    Given::Message(message) => {
+                    InputEvent::Message(message) => {
                         link.messages += 1;
                         link.call(handler, output, scope, |h, out, scope| {
                             h.message(message, out, scope)
                         });
                     }
-                    Given::Piece(piece) => {
+                    InputEvent::Piece(piece) => {
                         link.messages += u64::from(piece.is_last);
                         link.call(handler, output, scope, |h, out, scope| {
                             h.piece(piece, out, scope)
                         });
                     }
-                    Given::Ping(payload) if !link.is_closing() => {
+                    InputEvent::Ping(payload) if !link.is_closing() => {
                         link.outgoing.frame(Opcode::Pong, true, false, payload, output);
                     }
-                    Given::Ping(_) => {}
-                    Given::Pong => link.outgoing.pings = link.outgoing.pings.saturating_sub(1),
-                    Given::Close(code, reason) => close = Some((code, reason.to_string())),
+                    InputEvent::Ping(_) => {}
+                    InputEvent::Pong => link.outgoing.pings = link.outgoing.pings.saturating_sub(1),
+                    InputEvent::Close(code, reason) => close = Some((code, reason.to_string())),
                 }
                 None
             });
             match step {
-                Ok(Step::Needs(count)) => return Looked::Needs(count),
-                Ok(Step::Did) if close.is_some() => return Looked::Ends(Cause::Peer, close),
-                Ok(Step::Did) => {}
-                Ok(Step::PassOn(kind, count)) => {
-                    let (input, output) = (&mut *transport.input, &mut *transport.output);
-                    self.link.outgoing.pass_on(kind, input, count, output);
+                Ok(Step::Needs(count)) => return InputOutcome::Needs(count),
+                Ok(Step::Progress) if close.is_some() => {
+                    return InputOutcome::Ended(Cause::Peer, close);
                 }
-                Ok(Step::NoRoom) => return Looked::Ends(Cause::NoRoom, None),
-                Err(fault) => return Looked::Ends(Cause::Fault(fault), None),
+                Ok(Step::Progress) => {}
+                Ok(Step::Forward(kind, count)) => {
+                    let (input, output) = (&mut *transport.input, &mut *transport.output);
+                    self.link.outgoing.forward_from_input(kind, input, count, output);
+                }
+                Ok(Step::NoRoom) => return InputOutcome::Ended(Cause::NoRoom, None),
+                Err(fault) => return InputOutcome::Ended(Cause::Fault(fault), None),
             }
         }
         if self.link.is_dropped {
-            return Looked::Ends(Cause::Dropped, None);
+            return InputOutcome::Ended(Cause::Dropped, None);
         }
         // A handler cannot be woken before it has returned, so it continues in the next turn.
         scope.notifier().wakeup();
-        self.link.yields = true;
-        Looked::Rests
+        self.link.has_yielded = true;
+        InputOutcome::Paused
     }
 
     /// Handles the input, and waits for more.
-    fn go_on(
+    fn proceed(
         mut self,
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, H::Context>,
@@ -145,19 +155,19 @@ impl<H: Handler> WebSocket<H> {
         if self.handler.is_none() {
             return self.wait_for_end(transport);
         }
-        match self.look(transport, scope) {
-            Looked::Needs(count) => self.wait(Some(count), transport),
-            Looked::Rests => self.wait(None, transport),
-            Looked::Ends(cause, close) => self.end(cause, close, transport, scope),
+        match self.handle_input(transport, scope) {
+            InputOutcome::Needs(count) => self.wait_for_input(Some(count), transport),
+            InputOutcome::Paused => self.wait_for_input(None, transport),
+            InputOutcome::Ended(cause, close) => self.end(cause, close, transport, scope),
         }
     }
 
-    fn wait(mut self, input: Option<usize>, transport: &Transport<'_>) -> Intent<Self> {
+    fn wait_for_input(mut self, input: Option<usize>, transport: &Transport<'_>) -> Intent<Self> {
         self.link.unread = transport.input.len();
         let half = self.link.config.unsent_high_water / 2;
         // Also if the output has shrunk since: input may arrive before that is reported.
-        let waits_for_room = self.link.owes_flushed || transport.output.len() > half;
-        self.link.owes_flushed = waits_for_room;
+        let waits_for_room = self.link.is_flushed_pending || transport.output.len() > half;
+        self.link.is_flushed_pending = waits_for_room;
         let deadline = self.link.deadline();
         let intent = Intent::of(self);
         let waiting = match input {
@@ -180,13 +190,13 @@ impl<H: Handler> WebSocket<H> {
     fn end(
         mut self,
         cause: Cause,
-        close: PeersClose,
+        close: PeerClose,
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, H::Context>,
     ) -> Intent<Self> {
         let output = &mut *transport.output;
         let ours = match self.link.watch {
-            Watch::Closing { code, .. } => Some(code),
+            WatchState::Closing { code, .. } => Some(code),
             _ => None,
         };
         let (theirs, reason) = close.unzip();
@@ -216,12 +226,12 @@ impl<H: Handler> WebSocket<H> {
             // The peer does not take the output, or should not get it.
             output.truncate(0);
         }
-        let told = match cause {
+        let fault_code = match cause {
             Cause::Fault(fault) => Some(fault.code()),
             Cause::NoRoom => Some(Code::TRY_AGAIN_LATER),
             _ => None,
         };
-        let code = ours.or(theirs).or(told).unwrap_or(Code::ABNORMAL);
+        let code = ours.or(theirs).or(fault_code).unwrap_or(Code::ABNORMAL);
         if let Some(handler) = self.handler.take() {
             let reason = reason.as_deref().unwrap_or_default();
             handler.closed(Closed { code, reason, cause }, scope);
@@ -229,18 +239,19 @@ impl<H: Handler> WebSocket<H> {
         let is_clean = matches!(cause, Cause::Peer | Cause::Handler);
         if is_clean && self.link.outgoing.is_client() {
             self.link.handler_deadline = Time::NEVER;
-            self.link.watch = Watch::Ended { until: scope.now() + self.link.config.close_within };
+            self.link.watch =
+                WatchState::Ended { until: scope.now() + self.link.config.close_within };
             return self.wait_for_end(transport);
         }
         Intent::done()
     }
 
     /// Tells the handler that the connection is lost.
-    fn lost(&mut self, scope: &mut Scope<'_, H::Context>) {
+    fn report_loss(&mut self, scope: &mut Scope<'_, H::Context>) {
         let Some(handler) = self.handler.take() else { return };
         self.link.count(Count::lost);
         let code = match self.link.watch {
-            Watch::Closing { code, .. } => code,
+            WatchState::Closing { code, .. } => code,
             _ => Code::ABNORMAL,
         };
         handler.closed(Closed { code, reason: "", cause: Cause::Lost }, scope);
@@ -270,12 +281,12 @@ impl<H: Handler> Protocol for WebSocket<H> {
             outgoing: Outgoing::new(mask_key, compression),
             config,
             handler_deadline: Time::NEVER,
-            watch: Watch::Listens { heard: scope.now() },
+            watch: WatchState::Listening { last_heard: scope.now() },
             mode: Mode::Messages,
             is_held: false,
             is_dropped: false,
-            owes_flushed: false,
-            yields: false,
+            is_flushed_pending: false,
+            has_yielded: false,
             unread: 0,
             messages: 0,
         };
@@ -288,7 +299,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
         handler.replace(opened);
         link.call(&mut handler, transport.output, scope, |handler, _, _| answer(handler));
         let incoming = Incoming::new(is_client, decompression, held);
-        WebSocket { handler, incoming, link }.go_on(transport, scope)
+        WebSocket { handler, incoming, link }.proceed(transport, scope)
     }
 
     fn bytes_read(
@@ -297,10 +308,10 @@ impl<H: Handler> Protocol for WebSocket<H> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, H::Context>,
     ) -> Intent<Self> {
-        if let Watch::Listens { .. } | Watch::Pinged { .. } = self.link.watch {
-            self.link.watch = Watch::Listens { heard: scope.now() };
+        if let WatchState::Listening { .. } | WatchState::Pinged { .. } = self.link.watch {
+            self.link.watch = WatchState::Listening { last_heard: scope.now() };
         }
-        self.go_on(transport, scope)
+        self.proceed(transport, scope)
     }
 
     fn bytes_flushed(
@@ -308,12 +319,12 @@ impl<H: Handler> Protocol for WebSocket<H> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, H::Context>,
     ) -> Intent<Self> {
-        self.link.owes_flushed = false;
+        self.link.is_flushed_pending = false;
         if !self.link.is_closing() {
             let output = &mut *transport.output;
             self.link.call(&mut self.handler, output, scope, H::flushed);
         }
-        self.go_on(transport, scope)
+        self.proceed(transport, scope)
     }
 
     fn timeout(
@@ -330,35 +341,35 @@ impl<H: Handler> Protocol for WebSocket<H> {
         // Each byte of a frame that is not complete shows that the peer is alive.
         let unread = transport.input.len();
         if unread > self.link.unread
-            && matches!(self.link.watch, Watch::Listens { .. } | Watch::Pinged { .. })
+            && matches!(self.link.watch, WatchState::Listening { .. } | WatchState::Pinged { .. })
         {
-            self.link.watch = Watch::Listens { heard: now };
+            self.link.watch = WatchState::Listening { last_heard: now };
         }
         // While no input is taken, the peer cannot be heard.
-        let listens = self.link.takes_input(transport.output) && !transport.is_input_held();
+        let listens = self.link.accepts_input(transport.output) && !transport.is_input_held();
         let config = &self.link.config;
         match self.link.watch {
-            Watch::Listens { heard } if heard + config.ping_after <= now => {
+            WatchState::Listening { last_heard } if last_heard + config.ping_after <= now => {
                 self.link.watch = if listens {
                     self.link.outgoing.ping(&[], transport.output);
-                    Watch::Pinged { at: now }
+                    WatchState::Pinged { at: now }
                 } else {
-                    Watch::Listens { heard: now }
+                    WatchState::Listening { last_heard: now }
                 };
             }
-            Watch::Pinged { at } if at + config.pong_within <= now => {
+            WatchState::Pinged { at } if at + config.pong_within <= now => {
                 if listens {
                     return self.end(Cause::PongTimeout, None, transport, scope);
                 }
-                self.link.watch = Watch::Pinged { at: now };
+                self.link.watch = WatchState::Pinged { at: now };
             }
-            Watch::Closing { until, .. } if until <= now => {
+            WatchState::Closing { until, .. } if until <= now => {
                 return self.end(Cause::CloseTimeout, None, transport, scope);
             }
-            Watch::Ended { until } if until <= now => return Intent::done(),
+            WatchState::Ended { until } if until <= now => return Intent::done(),
             _ => {}
         }
-        self.go_on(transport, scope)
+        self.proceed(transport, scope)
     }
 
     fn wakeup(
@@ -366,12 +377,12 @@ impl<H: Handler> Protocol for WebSocket<H> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, H::Context>,
     ) -> Intent<Self> {
-        self.link.yields = false;
+        self.link.has_yielded = false;
         if !self.link.is_closing() {
             let output = &mut *transport.output;
             self.link.call(&mut self.handler, output, scope, H::wakeup);
         }
-        self.go_on(transport, scope)
+        self.proceed(transport, scope)
     }
 
     fn draining(
@@ -384,7 +395,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
             return Intent::done();
         }
         // Input that has arrived is handled first; a close frame ends that.
-        if let Looked::Ends(cause, close) = self.look(transport, scope) {
+        if let InputOutcome::Ended(cause, close) = self.handle_input(transport, scope) {
             return self.end(cause, close, transport, scope);
         }
         if !self.link.is_closing() {
@@ -393,7 +404,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
                 handler.draining(until, out, scope)
             });
         }
-        self.go_on(transport, scope)
+        self.proceed(transport, scope)
     }
 
     fn describe(&self, to: &mut Description) {
@@ -414,16 +425,16 @@ impl<H: Handler> Protocol for WebSocket<H> {
         if let Exception::Limit(_) = exception {
             // A frame that would be waited for is longer than the input may become.
             self.incoming.is_stepwise = true;
-            return self.go_on(transport, scope);
+            return self.proceed(transport, scope);
         }
         log::debug!("machine {}: the peer of a WebSocket is gone: {exception}", scope.token());
-        self.lost(scope);
+        self.report_loss(scope);
         Intent::done()
     }
 
     fn fatal(mut self, error: Fatal, scope: &mut Scope<'_, H::Context>) {
         log::debug!("machine {} lost its WebSocket: {}", scope.token(), with_causes(&error));
-        self.lost(scope);
+        self.report_loss(scope);
     }
 }
 

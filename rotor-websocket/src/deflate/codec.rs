@@ -12,13 +12,13 @@ use crate::frame::fault::Fault;
 const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
 
 /// How many decompressors a thread keeps. One is enough unless messages are decompressed in parts.
-const KEPT_MAX: usize = 4;
+const DECOMPRESSORS_MAX: usize = 4;
 
 /// By how many bytes the room for decompressed data grows at least.
 const GROWTH_MIN: usize = 1024;
 
 thread_local! {
-    static COMPRESSORS: RefCell<Vec<Shared>> = const { RefCell::new(Vec::new()) };
+    static COMPRESSORS: RefCell<Vec<SharedCompressor>> = const { RefCell::new(Vec::new()) };
     static DECOMPRESSORS: RefCell<Vec<Decompress>> = const { RefCell::new(Vec::new()) };
     /// A buffer for the result of a decompression that is needed only during a call.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -27,7 +27,7 @@ thread_local! {
 /// How large a buffer may be that a thread keeps between two messages.
 const SCRATCH_MAX: usize = 64 << 10;
 
-struct Shared {
+struct SharedCompressor {
     level: u32,
     bits: u8,
     codec: Compress,
@@ -47,18 +47,18 @@ pub(crate) fn compressor_bytes(bits: u8) -> usize {
 pub(crate) const DECOMPRESSOR_BYTES: usize = 47_552;
 
 /// Takes a decompressor, for a message or for a connection.
-pub(crate) fn decompressor() -> Decompress {
-    let kept = DECOMPRESSORS.with_borrow_mut(Vec::pop);
+pub(crate) fn take_decompressor() -> Decompress {
+    let pool = DECOMPRESSORS.with_borrow_mut(Vec::pop);
     // The largest window can read data that was written with any other.
-    kept.unwrap_or_else(|| Decompress::new_with_window_bits(false, 15))
+    pool.unwrap_or_else(|| Decompress::new_with_window_bits(false, 15))
 }
 
 /// Returns a decompressor to the thread.
-pub(crate) fn give_back(mut codec: Decompress) {
+pub(crate) fn return_decompressor(mut codec: Decompress) {
     codec.reset(false);
-    DECOMPRESSORS.with_borrow_mut(|kept| {
-        if kept.len() < KEPT_MAX {
-            kept.push(codec);
+    DECOMPRESSORS.with_borrow_mut(|pool| {
+        if pool.len() < DECOMPRESSORS_MAX {
+            pool.push(codec);
         }
     });
 }
@@ -76,11 +76,11 @@ pub(crate) fn with_scratch<R>(f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
 }
 
 /// Compresses a message by itself, with a compressor of the thread.
-pub(crate) fn compress_alone(level: u32, bits: u8, message: &[u8], to: &mut Vec<u8>) {
+pub(crate) fn compress_message(level: u32, bits: u8, message: &[u8], to: &mut Vec<u8>) {
     COMPRESSORS.with_borrow_mut(|all| {
         let known = all.iter().position(|shared| shared.level == level && shared.bits == bits);
         let at = known.unwrap_or_else(|| {
-            all.push(Shared { level, bits, codec: compressor(level, bits) });
+            all.push(SharedCompressor { level, bits, codec: compressor(level, bits) });
             all.len() - 1
         });
         let codec = &mut all[at].codec;
@@ -194,9 +194,9 @@ mod tests {
     }
 
     fn decompressed(message: &[u8], max: usize) -> Result<Vec<u8>, Fault> {
-        let (mut codec, mut to) = (decompressor(), Vec::new());
+        let (mut codec, mut to) = (take_decompressor(), Vec::new());
         let result = decompress(&mut codec, message, &mut to, max);
-        give_back(codec);
+        return_decompressor(codec);
         result.map(|()| to)
     }
 
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_of_the_rfc_are_read() {
+    fn the_rfc_examples_are_decompressed() {
         let hello: [&[u8]; 5] = [
             // One block, two, one that is not compressed, and one that says it is the last.
             &[0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00],
@@ -229,12 +229,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compressed_comes_back_with_every_window_and_length() {
+    fn a_round_trip_works_with_every_window_and_length() {
         for bits in 9..=15 {
             for len in [0, 1, 5, 300, 5_000, 70_000] {
                 for message in [noise(len), b"all work and no play ".repeat(len / 21 + 1)] {
                     let mut to = Vec::new();
-                    compress_alone(1, bits, &message, &mut to);
+                    compress_message(1, bits, &message, &mut to);
                     assert_eq!(
                         decompressed(&to, message.len()).as_deref(),
                         Ok(&message[..]),
@@ -246,8 +246,8 @@ mod tests {
     }
 
     #[test]
-    fn with_take_over_a_message_refers_to_the_one_before() {
-        let (mut from, mut back) = (compressor(1, 15), decompressor());
+    fn a_message_refers_to_the_previous_one_with_takeover() {
+        let (mut from, mut back) = (compressor(1, 15), take_decompressor());
         let message = noise(1_000);
         let mut lens = Vec::new();
         for _ in 0..3 {
@@ -267,11 +267,11 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_is_found_while_it_goes_off() {
+    fn a_decompression_bomb_is_stopped_at_the_limit() {
         let mut bomb = Vec::new();
-        compress_alone(6, 15, &vec![0; 8 << 20], &mut bomb);
+        compress_message(6, 15, &vec![0; 8 << 20], &mut bomb);
         assert!(bomb.len() < 20_000, "{}", bomb.len());
-        let (mut codec, mut to) = (decompressor(), Vec::new());
+        let (mut codec, mut to) = (take_decompressor(), Vec::new());
         assert_eq!(decompress(&mut codec, &bomb, &mut to, 1 << 20), Err(Fault::TooLong));
         assert!(to.capacity() <= 4 << 20, "{}", to.capacity());
         assert!(codec.total_in() < 3_000, "{}", codec.total_in());
@@ -279,7 +279,7 @@ mod tests {
 
     /// Each of them begins anew, so what one costs must not depend on how much is still to come.
     #[test]
-    fn a_message_of_nothing_but_last_blocks_costs_what_its_length_does() {
+    fn a_message_of_only_final_blocks_costs_as_much_as_its_length() {
         let last = [0x03, 0x00];
         for max in [0, 1 << 20] {
             let grown = GROWN.get();
@@ -295,14 +295,14 @@ mod tests {
     #[test]
     fn the_limit_is_exact() {
         let mut to = Vec::new();
-        compress_alone(1, 15, &[b'x'; 10_000], &mut to);
+        compress_message(1, 15, &[b'x'; 10_000], &mut to);
         for (max, fits) in [(9_999, false), (10_000, true), (10_001, true)] {
             assert_eq!(decompressed(&to, max).is_ok(), fits, "{max}");
         }
     }
 
     #[test]
-    fn garbage_is_refused_and_leaves_a_codec_that_works() {
+    fn garbage_is_refused_and_the_codec_still_works() {
         for message in [&b"\xff\xff\xff\xff\xff"[..], b"\x07garbage", &noise(100)] {
             assert_eq!(decompressed(message, 1 << 20), Err(Fault::Deflate), "{message:x?}");
         }
@@ -310,12 +310,12 @@ mod tests {
     }
 
     #[test]
-    fn in_parts_it_comes_to_the_same() {
+    fn decompression_in_parts_gives_the_same_message() {
         let message = b"all work and no play ".repeat(5_000);
         let mut to = Vec::new();
-        compress_alone(1, 15, &message, &mut to);
+        compress_message(1, 15, &message, &mut to);
         for size in [1, 7, 100, to.len()] {
-            let (mut codec, mut all) = (decompressor(), Vec::new());
+            let (mut codec, mut all) = (take_decompressor(), Vec::new());
             for mut part in to.chunks(size).chain([tail()]) {
                 while {
                     let mut piece = Vec::new();
@@ -328,7 +328,7 @@ mod tests {
                 assert!(part.is_empty());
             }
             assert!(all == message, "{size}");
-            give_back(codec);
+            return_decompressor(codec);
         }
     }
 }

@@ -26,13 +26,13 @@ pub struct Deflate {
     pub(crate) compress_min: usize,
     pub(crate) level: u32,
     pub(crate) window_bits: u8,
-    pub(crate) takes_over: bool,
+    pub(crate) has_takeover: bool,
 }
 
 impl Deflate {
     /// Returns the defaults.
     pub fn new() -> Deflate {
-        Deflate { compress_min: 256, level: 1, window_bits: 15, takes_over: false }
+        Deflate { compress_min: 256, level: 1, window_bits: 15, has_takeover: false }
     }
 
     /// Sets from which length in bytes messages are compressed. Default 256, because a shorter one
@@ -64,7 +64,7 @@ impl Deflate {
     #[doc(alias = "server_no_context_takeover")]
     #[doc(alias = "client_no_context_takeover")]
     pub fn context_takeover(mut self, yes: bool) -> Deflate {
-        self.takes_over = yes;
+        self.has_takeover = yes;
         self
     }
 }

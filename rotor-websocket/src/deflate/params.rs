@@ -5,14 +5,14 @@ use super::config::Deflate;
 const NAME: &str = "permessage-deflate";
 
 /// The largest window, which is the default.
-const WIDEST: u8 = 15;
+const WINDOW_BITS_MAX: u8 = 15;
 
 /// The smallest window that the codec supports; a peer may ask for 8.
-const NARROWEST: u8 = 9;
+const WINDOW_BITS_MIN: u8 = 9;
 
 /// The agreed parameters: how this end compresses, and how the other end does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Agreed {
+pub(crate) struct AgreedParams {
     /// The window with which this end compresses. `None` if the peer asked for a smaller one than
     /// the codec supports: then nothing is compressed, which is always allowed.
     pub(crate) send_bits: Option<u8>,
@@ -32,7 +32,7 @@ struct Params {
 
 impl Params {
     /// Reads one element of the field; `None` if it is another extension, or malformed.
-    fn read(element: &[u8]) -> Option<Params> {
+    fn parse(element: &[u8]) -> Option<Params> {
         let text = std::str::from_utf8(element).ok()?;
         let mut parts = text.split(';').map(|part| part.trim_matches([' ', '\t']));
         if !parts.next()?.eq_ignore_ascii_case(NAME) {
@@ -52,11 +52,11 @@ impl Params {
                     !std::mem::replace(&mut params.client_no_takeover, true)
                 }
                 ("server_max_window_bits", Some(value)) => {
-                    params.server_bits.replace(bits(value)?).is_none()
+                    params.server_bits.replace(parse_window_bits(value)?).is_none()
                 }
                 ("client_max_window_bits", None) => params.client_bits.replace(None).is_none(),
                 ("client_max_window_bits", Some(value)) => {
-                    params.client_bits.replace(Some(bits(value)?)).is_none()
+                    params.client_bits.replace(Some(parse_window_bits(value)?)).is_none()
                 }
                 _ => return None,
             };
@@ -70,7 +70,7 @@ impl Params {
 }
 
 /// Reads the value of a window parameter: 8 to 15, without leading zeros, perhaps in quotes.
-fn bits(value: &str) -> Option<u8> {
+fn parse_window_bits(value: &str) -> Option<u8> {
     let value = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value);
     match value {
         "8" => Some(8),
@@ -90,15 +90,15 @@ fn bits(value: &str) -> Option<u8> {
 pub(crate) fn choose<'a>(
     offers: impl Iterator<Item = &'a [u8]>,
     config: &Deflate,
-) -> Option<(Agreed, String)> {
-    offers.filter_map(Params::read).find_map(|params| answer(params, config))
+) -> Option<(AgreedParams, String)> {
+    offers.filter_map(Params::parse).find_map(|params| answer_offer(params, config))
 }
 
-fn answer(offer: Params, config: &Deflate) -> Option<(Agreed, String)> {
-    let sends_takeover = config.takes_over && !offer.server_no_takeover;
-    let receives_takeover = config.takes_over && !offer.client_no_takeover;
-    let send_bits = config.window_bits.min(offer.server_bits.unwrap_or(WIDEST));
-    if send_bits < NARROWEST {
+fn answer_offer(offer: Params, config: &Deflate) -> Option<(AgreedParams, String)> {
+    let sends_takeover = config.has_takeover && !offer.server_no_takeover;
+    let receives_takeover = config.has_takeover && !offer.client_no_takeover;
+    let send_bits = config.window_bits.min(offer.server_bits.unwrap_or(WINDOW_BITS_MAX));
+    if send_bits < WINDOW_BITS_MIN {
         return None;
     }
     let mut answer = NAME.to_string();
@@ -108,53 +108,53 @@ fn answer(offer: Params, config: &Deflate) -> Option<(Agreed, String)> {
     if !receives_takeover {
         answer += "; client_no_context_takeover";
     }
-    if offer.server_bits.is_some() || send_bits < WIDEST {
+    if offer.server_bits.is_some() || send_bits < WINDOW_BITS_MAX {
         answer += &format!("; server_max_window_bits={send_bits}");
     }
     // Allowed only if the client has sent the parameter (RFC 7692 §7.1.2.2).
     if let Some(most) = offer.client_bits {
-        let bits = config.window_bits.min(most.unwrap_or(WIDEST));
-        if bits < WIDEST {
+        let bits = config.window_bits.min(most.unwrap_or(WINDOW_BITS_MAX));
+        if bits < WINDOW_BITS_MAX {
             answer += &format!("; client_max_window_bits={bits}");
         }
     }
-    let agreed = Agreed { send_bits: Some(send_bits), sends_takeover, receives_takeover };
+    let agreed = AgreedParams { send_bits: Some(send_bits), sends_takeover, receives_takeover };
     Some((agreed, answer))
 }
 
 /// Returns the offer of a client.
 pub(crate) fn offer(config: &Deflate) -> String {
     let mut offer = NAME.to_string();
-    if !config.takes_over {
+    if !config.has_takeover {
         offer += "; server_no_context_takeover; client_no_context_takeover";
     }
-    if config.window_bits < WIDEST {
+    if config.window_bits < WINDOW_BITS_MAX {
         offer += &format!("; server_max_window_bits={}", config.window_bits);
     }
     offer + "; client_max_window_bits"
 }
 
 /// Reads a server's answer, as a client; `None` if it does not match the offer.
-pub(crate) fn agreed(answer: &[u8], config: &Deflate) -> Option<Agreed> {
-    let params = Params::read(answer)?;
+pub(crate) fn check_answer(answer: &[u8], config: &Deflate) -> Option<AgreedParams> {
+    let params = Params::parse(answer)?;
     // A server that was asked to keep no context must confirm that (RFC 7692 §7.1.1.1), and must
     // not exceed the requested window.
-    if !config.takes_over && !params.server_no_takeover {
+    if !config.has_takeover && !params.server_no_takeover {
         return None;
     }
-    if params.server_bits.unwrap_or(WIDEST) > config.window_bits {
+    if params.server_bits.unwrap_or(WINDOW_BITS_MAX) > config.window_bits {
         return None;
     }
     let bits = match params.client_bits {
-        None => WIDEST,
+        None => WINDOW_BITS_MAX,
         // In an answer, this parameter has a value.
         Some(value) => value?,
     };
     let send_bits = config.window_bits.min(bits);
-    Some(Agreed {
-        send_bits: (send_bits >= NARROWEST).then_some(send_bits),
-        sends_takeover: config.takes_over && !params.client_no_takeover,
-        receives_takeover: config.takes_over && !params.server_no_takeover,
+    Some(AgreedParams {
+        send_bits: (send_bits >= WINDOW_BITS_MIN).then_some(send_bits),
+        sends_takeover: config.has_takeover && !params.client_no_takeover,
+        receives_takeover: config.has_takeover && !params.server_no_takeover,
     })
 }
 
@@ -201,24 +201,25 @@ mod tests {
             chosen("permessage-deflate; client_max_window_bits", narrow),
             Some(format!("{PLAIN}{both}"))
         );
-        let takes_over = Deflate::new().context_takeover(true);
-        assert_eq!(chosen("permessage-deflate", takes_over), Some(String::new()));
+        let has_takeover = Deflate::new().context_takeover(true);
+        assert_eq!(chosen("permessage-deflate", has_takeover), Some(String::new()));
         // Either side may keep nothing, whatever the other one does.
         for (side, sends, receives) in [("server", false, true), ("client", true, false)] {
             let parameter = format!("; {side}_no_context_takeover");
             let offer = format!("{NAME}{parameter}");
             let (agreed, answer) =
-                choose([offer.as_bytes()].into_iter(), &takes_over).expect("met");
+                choose([offer.as_bytes()].into_iter(), &has_takeover).expect("met");
             assert_eq!(answer, offer);
             assert_eq!((agreed.sends_takeover, agreed.receives_takeover), (sends, receives));
-            let agreed = super::agreed(answer.as_bytes(), &takes_over).expect("agreed");
+            let agreed = super::check_answer(answer.as_bytes(), &has_takeover).expect("agreed");
             assert_eq!((agreed.sends_takeover, agreed.receives_takeover), (receives, sends));
         }
     }
 
     #[test]
-    fn a_client_holds_the_server_to_its_offer() {
-        let all = Agreed { send_bits: Some(15), sends_takeover: false, receives_takeover: false };
+    fn a_client_checks_the_answer_against_its_offer() {
+        let all =
+            AgreedParams { send_bits: Some(15), sends_takeover: false, receives_takeover: false };
         let plain = Deflate::new();
         let over = plain.context_takeover(true);
         for (answer, config, expected) in [
@@ -228,28 +229,28 @@ mod tests {
             (
                 NAME.to_string(),
                 over,
-                Some(Agreed { sends_takeover: true, receives_takeover: true, ..all }),
+                Some(AgreedParams { sends_takeover: true, receives_takeover: true, ..all }),
             ),
             (
                 format!("{NAME}{PLAIN}; client_max_window_bits=10"),
                 plain,
-                Some(Agreed { send_bits: Some(10), ..all }),
+                Some(AgreedParams { send_bits: Some(10), ..all }),
             ),
             (
                 format!("{NAME}{PLAIN}; client_max_window_bits=8"),
                 plain,
-                Some(Agreed { send_bits: None, ..all }),
+                Some(AgreedParams { send_bits: None, ..all }),
             ),
             (format!("{NAME}{PLAIN}; client_max_window_bits"), plain, None),
             (format!("{NAME}{PLAIN}; server_max_window_bits=12"), plain.window_bits(11), None),
             (format!("{NAME}{PLAIN}; other"), plain, None),
         ] {
-            assert_eq!(agreed(answer.as_bytes(), &config), expected, "{answer}");
+            assert_eq!(check_answer(answer.as_bytes(), &config), expected, "{answer}");
         }
     }
 
     #[test]
-    fn what_a_client_offers_a_server_of_ours_takes() {
+    fn our_server_accepts_every_offer_of_our_client() {
         for config in [
             Deflate::new(),
             Deflate::new().window_bits(9),
@@ -258,7 +259,7 @@ mod tests {
         ] {
             let offer = offer(&config);
             let (server, answer) = choose([offer.as_bytes()].into_iter(), &config).expect("met");
-            let client = agreed(answer.as_bytes(), &config).expect("agreed");
+            let client = check_answer(answer.as_bytes(), &config).expect("agreed");
             assert_eq!(server, client, "{offer} / {answer}");
         }
     }

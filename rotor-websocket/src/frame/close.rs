@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_fits_and_is_read_back() {
+    fn a_written_payload_fits_and_is_read_back() {
         for reason in ["", "done", &"ü".repeat(61), &"ü".repeat(62), &"x".repeat(300)] {
             let payload = write(Code::NORMAL, reason);
             assert!(payload.len() <= CONTROL_BYTES_MAX);

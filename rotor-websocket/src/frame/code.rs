@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_that_may_be_sent_are_those_of_the_registry() {
+    fn only_codes_that_may_be_sent_are_accepted() {
         for (number, may_be_sent) in [
             (0, false),
             (999, false),

@@ -32,7 +32,7 @@ pub(crate) enum Opcode {
 }
 
 impl Opcode {
-    fn of(bits: u8) -> Result<Opcode, Fault> {
+    fn from_bits(bits: u8) -> Result<Opcode, Fault> {
         Ok(match bits {
             0 => Opcode::Continuation,
             1 => Opcode::Text,
@@ -63,7 +63,7 @@ pub(crate) struct Header {
 
 /// The result of reading a header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Read {
+pub(crate) enum HeaderRead {
     /// The header, and its length in bytes.
     Header(Header, usize),
     /// More input is needed: at least this many bytes in total.
@@ -71,14 +71,14 @@ pub(crate) enum Read {
 }
 
 /// Reads as much of a header as has arrived. An error is returned at the first wrong byte.
-pub(crate) fn read(input: &[u8]) -> Result<Read, Fault> {
+pub(crate) fn read(input: &[u8]) -> Result<HeaderRead, Fault> {
     // One byte, not two, so that the first byte is checked alone however the input is cut.
-    let Some(&first) = input.first() else { return Ok(Read::Needs(1)) };
+    let Some(&first) = input.first() else { return Ok(HeaderRead::Needs(1)) };
     let (is_final, is_compressed) = (first & FINAL != 0, first & COMPRESSED != 0);
     if first & OTHER_RESERVED != 0 {
         return Err(Fault::ReservedBits);
     }
-    let opcode = Opcode::of(first & 0x0f)?;
+    let opcode = Opcode::from_bits(first & 0x0f)?;
     if opcode.is_control() && !is_final {
         return Err(Fault::Control);
     }
@@ -86,7 +86,7 @@ pub(crate) fn read(input: &[u8]) -> Result<Read, Fault> {
     if is_compressed && !matches!(opcode, Opcode::Text | Opcode::Binary) {
         return Err(Fault::ReservedBits);
     }
-    let Some(&second) = input.get(1) else { return Ok(Read::Needs(2)) };
+    let Some(&second) = input.get(1) else { return Ok(HeaderRead::Needs(2)) };
     let short = second & !MASKED;
     if opcode.is_control() && usize::from(short) > CONTROL_BYTES_MAX {
         return Err(Fault::Control);
@@ -99,7 +99,7 @@ pub(crate) fn read(input: &[u8]) -> Result<Read, Fault> {
     let is_masked = second & MASKED != 0;
     let size = 2 + more + if is_masked { 4 } else { 0 };
     if input.len() < size {
-        return Ok(Read::Needs(size));
+        return Ok(HeaderRead::Needs(size));
     }
     let len = input[2..2 + more].iter().fold(0, |len, byte| len << 8 | u64::from(*byte));
     let len = match more {
@@ -109,24 +109,24 @@ pub(crate) fn read(input: &[u8]) -> Result<Read, Fault> {
         _ => len,
     };
     let mask = if is_masked { input[2 + more..size].first_chunk().copied() } else { None };
-    Ok(Read::Header(Header { opcode, is_final, is_compressed, mask, len }, size))
+    Ok(HeaderRead::Header(Header { opcode, is_final, is_compressed, mask, len }, size))
 }
 
 /// An encoded header.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Written {
+pub(crate) struct EncodedHeader {
     bytes: [u8; HEADER_BYTES_MAX],
     len: usize,
 }
 
-impl Written {
+impl EncodedHeader {
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 }
 
 /// Writes a header, with the length in its shortest form.
-pub(crate) fn write(header: &Header) -> Written {
+pub(crate) fn write(header: &Header) -> EncodedHeader {
     let mut bytes = [0; HEADER_BYTES_MAX];
     bytes[0] = header.opcode as u8
         | if header.is_final { FINAL } else { 0 }
@@ -152,7 +152,7 @@ pub(crate) fn write(header: &Header) -> Written {
         bytes[len..len + 4].copy_from_slice(&mask);
         len += 4;
     }
-    Written { bytes, len }
+    EncodedHeader { bytes, len }
 }
 
 #[cfg(test)]
@@ -162,7 +162,7 @@ mod tests {
     const MASK: Option<Mask> = Some([1, 2, 3, 4]);
 
     #[test]
-    fn what_is_written_is_read_back_and_not_a_byte_sooner() {
+    fn a_written_header_is_read_back_only_when_complete() {
         for opcode in [Opcode::Continuation, Opcode::Text, Opcode::Binary, Opcode::Close] {
             for len in [0, 1, 125, 126, 127, 65_535, 65_536, u64::MAX >> 1] {
                 for (is_final, is_compressed, mask) in [
@@ -179,9 +179,9 @@ mod tests {
                     }
                     let written = write(&header);
                     let bytes = written.as_bytes();
-                    assert_eq!(read(bytes), Ok(Read::Header(header, bytes.len())));
+                    assert_eq!(read(bytes), Ok(HeaderRead::Header(header, bytes.len())));
                     for cut in 0..bytes.len() {
-                        let Ok(Read::Needs(needs)) = read(&bytes[..cut]) else {
+                        let Ok(HeaderRead::Needs(needs)) = read(&bytes[..cut]) else {
                             panic!("{header:?} cut at {cut}")
                         };
                         assert!(cut < needs && needs <= bytes.len(), "{header:?} cut at {cut}");
@@ -192,17 +192,17 @@ mod tests {
     }
 
     #[test]
-    fn one_byte_is_all_that_a_frame_is_waited_for_with() {
+    fn the_first_byte_of_a_header_is_checked_alone() {
         assert_eq!(
             read(b""),
-            Ok(Read::Needs(1)),
+            Ok(HeaderRead::Needs(1)),
             "so the first is judged alone, however they come"
         );
-        assert_eq!(read(b"\x81"), Ok(Read::Needs(2)));
+        assert_eq!(read(b"\x81"), Ok(HeaderRead::Needs(2)));
     }
 
     #[test]
-    fn what_breaks_the_rules_is_refused_with_the_byte_that_does() {
+    fn an_invalid_header_is_refused_at_its_first_invalid_byte() {
         let cases: [(&[u8], Fault); 13] = [
             (b"\x90", Fault::ReservedBits),
             (b"\xa1", Fault::ReservedBits),

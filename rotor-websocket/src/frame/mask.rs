@@ -20,7 +20,7 @@ pub(crate) fn apply(bytes: &mut [u8], mask: Mask) {
 }
 
 /// Returns the mask rotated for the bytes after the next `count` ones.
-pub(crate) fn after(mut mask: Mask, count: usize) -> Mask {
+pub(crate) fn rotated(mut mask: Mask, count: usize) -> Mask {
     mask.rotate_left(count % 4);
     mask
 }
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_byte_meets_its_byte_of_the_mask_wherever_it_is_cut() {
+    fn masking_gives_the_same_bytes_wherever_it_is_split() {
         let mask = [1, 2, 4, 8];
         for len in 0..40 {
             let plain: Vec<u8> = (0..len as u8).map(|at| at ^ 0x5a).collect();
@@ -39,7 +39,7 @@ mod tests {
             for cut in 0..=len {
                 let mut bytes = plain.clone();
                 apply(&mut bytes[..cut], mask);
-                apply(&mut bytes[cut..], after(mask, cut));
+                apply(&mut bytes[cut..], rotated(mask, cut));
                 assert_eq!(bytes, expected, "{len} cut at {cut}");
             }
         }

@@ -3,16 +3,16 @@
 use super::fault::Fault;
 
 /// From this length on, `simdutf8` is used; below it, the standard library is as fast.
-const LONG_MIN: usize = 256;
+const SIMD_MIN: usize = 256;
 
 /// The beginning of a character within which the last part ended; at most three bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Utf8 {
-    begun: [u8; 4],
+pub(crate) struct Utf8Validator {
+    partial: [u8; 4],
     len: u8,
 }
 
-impl Utf8 {
+impl Utf8Validator {
     /// Takes the next part. Returns an error at the first byte that cannot be valid, even if its
     /// character is incomplete.
     pub(crate) fn push(&mut self, mut part: &[u8]) -> Result<(), Fault> {
@@ -20,9 +20,9 @@ impl Utf8 {
             let Some((byte, rest)) = part.split_first() else { return Ok(()) };
             part = rest;
             // At most four bytes: a character that is incomplete after four is invalid.
-            self.begun[usize::from(self.len)] = *byte;
+            self.partial[usize::from(self.len)] = *byte;
             self.len += 1;
-            match std::str::from_utf8(&self.begun[..usize::from(self.len)]) {
+            match std::str::from_utf8(&self.partial[..usize::from(self.len)]) {
                 Ok(_) => self.len = 0,
                 Err(error) if error.error_len().is_none() => {}
                 Err(_) => return Err(Fault::NotUtf8),
@@ -33,13 +33,13 @@ impl Utf8 {
         if error_len.is_some() || rest.len() >= 4 {
             return Err(Fault::NotUtf8);
         }
-        self.begun[..rest.len()].copy_from_slice(rest);
+        self.partial[..rest.len()].copy_from_slice(rest);
         self.len = rest.len() as u8;
         Ok(())
     }
 
     /// Returns whether the text may end here, not within a character.
-    pub(crate) fn is_whole(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.len == 0
     }
 }
@@ -47,7 +47,7 @@ impl Utf8 {
 /// Returns the position of the first error, and its length unless more bytes could complete the
 /// character.
 fn first_error(bytes: &[u8]) -> Option<(usize, Option<usize>)> {
-    if bytes.len() < LONG_MIN {
+    if bytes.len() < SIMD_MIN {
         let error = std::str::from_utf8(bytes).err()?;
         return Some((error.valid_up_to(), error.error_len()));
     }
@@ -56,8 +56,8 @@ fn first_error(bytes: &[u8]) -> Option<(usize, Option<usize>)> {
 }
 
 /// Checks a complete text.
-pub(crate) fn whole(bytes: &[u8]) -> Result<&str, Fault> {
-    if bytes.len() < LONG_MIN {
+pub(crate) fn check_text(bytes: &[u8]) -> Result<&str, Fault> {
+    if bytes.len() < SIMD_MIN {
         return std::str::from_utf8(bytes).map_err(|_| Fault::NotUtf8);
     }
     simdutf8::basic::from_utf8(bytes).map_err(|_| Fault::NotUtf8)
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     /// The naive answer: is there any end that makes it a text?
-    fn may_go_on(bytes: &[u8]) -> bool {
+    fn can_continue(bytes: &[u8]) -> bool {
         match std::str::from_utf8(bytes) {
             Ok(_) => true,
             Err(error) => error.error_len().is_none(),
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn however_a_text_is_cut_the_first_bad_byte_is_found() {
+    fn the_first_invalid_byte_is_found_however_a_text_is_split() {
         let texts: [&[u8]; 12] = [
             b"",
             b"plain",
@@ -94,18 +94,22 @@ mod tests {
         let long = [b"x".repeat(300), "ü€𝄞".repeat(60).into_bytes(), b"\xe2\x82".to_vec()].concat();
         for text in texts.into_iter().chain([&long[..]]) {
             for size in 1..=text.len().clamp(1, 270) {
-                let (mut utf8, mut have, mut failed) = (Utf8::default(), 0, false);
+                let (mut utf8, mut have, mut failed) = (Utf8Validator::default(), 0, false);
                 for part in text.chunks(size) {
                     have += part.len();
                     failed = utf8.push(part).is_err();
-                    assert_eq!(failed, !may_go_on(&text[..have]), "{text:?} by {size} at {have}");
+                    assert_eq!(
+                        failed,
+                        !can_continue(&text[..have]),
+                        "{text:?} by {size} at {have}"
+                    );
                     if failed {
                         break;
                     }
                 }
-                let is_text = !failed && utf8.is_whole();
+                let is_text = !failed && utf8.is_complete();
                 assert_eq!(is_text, std::str::from_utf8(text).is_ok(), "{text:?} by {size}");
-                assert_eq!(whole(text).is_ok(), is_text);
+                assert_eq!(check_text(text).is_ok(), is_text);
             }
         }
     }

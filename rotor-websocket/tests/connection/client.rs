@@ -11,8 +11,8 @@ use rotor_websocket::{Code, Deflate, Dial, WebSocketConfig};
 use std::sync::Arc;
 
 use crate::kit::{
-    CLOSE, PING, Probe, Seen, Server_, TEXT, closing, frame, plain, seconds, server, server_with,
-    told,
+    CLOSE, PING, Probe, Seen, ServerDriver, TEXT, close_payload, frame, seconds, server,
+    server_frame, server_with, shown_frames,
 };
 
 /// A feed of one request.
@@ -48,7 +48,7 @@ fn dial_with(
 }
 
 /// A client and a server that were connected, with what each has sent so far.
-fn connected(config: impl Fn() -> WebSocketConfig, seed: &str) -> (Client, Server_) {
+fn connected(config: impl Fn() -> WebSocketConfig, seed: &str) -> (Client, ServerDriver) {
     let (client, _) = dial(config(), seed);
     let (server, _) = server(config());
     let mut pair = (client, server);
@@ -57,7 +57,7 @@ fn connected(config: impl Fn() -> WebSocketConfig, seed: &str) -> (Client, Serve
 }
 
 /// The same on a stream of HTTP/2.
-fn connected_http2(config: impl Fn() -> WebSocketConfig, seed: &str) -> (Client, Server_) {
+fn connected_http2(config: impl Fn() -> WebSocketConfig, seed: &str) -> (Client, ServerDriver) {
     let http = ClientConfig::new().http2(client::Http2Config::new().prior_knowledge(true));
     let (client, _) = dial_with(config(), http, seed);
     let http = ServerConfig::new().http2(Http2Config::new().prior_knowledge(true));
@@ -68,7 +68,7 @@ fn connected_http2(config: impl Fn() -> WebSocketConfig, seed: &str) -> (Client,
 }
 
 /// Passes on what either has sent, a few times: both send back what they get, forever.
-fn relay((client, server): &mut (Client, Server_)) {
+fn relay((client, server): &mut (Client, ServerDriver)) {
     for _ in 0..5 {
         let (up, down) = (client.take_received(), server.take_received());
         if up.is_empty() && down.is_empty() {
@@ -80,7 +80,7 @@ fn relay((client, server): &mut (Client, Server_)) {
 }
 
 #[test]
-fn a_client_and_a_server_talk() {
+fn a_client_and_a_server_exchange_messages() {
     for deflate in [None, Some(Deflate::new()), Some(Deflate::new().context_takeover(true))] {
         // Any of what is sent both send back forever: so a word that is an order to the server.
         let text = format!("/fragments+{}", "long+".repeat(200));
@@ -96,7 +96,7 @@ fn a_client_and_a_server_talk() {
 }
 
 #[test]
-fn the_request_is_that_of_the_rfc() {
+fn the_request_matches_the_rfc() {
     let config = WebSocketConfig::new().subprotocols(&["v2", "v1"]).deflate(Deflate::new());
     let (client, _) = dial(config, "/");
     let request = String::from_utf8(client.take_received()).expect("ASCII");
@@ -115,7 +115,7 @@ fn the_request_is_that_of_the_rfc() {
 }
 
 #[test]
-fn answers_that_are_none_are_refused() {
+fn invalid_handshake_responses_are_refused() {
     let good = |request: &[u8]| {
         let (mut server, _) = server(WebSocketConfig::new());
         server.send(request);
@@ -212,28 +212,28 @@ fn unmasked(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_client_masks_and_refuses_a_server_that_does() {
+fn a_client_masks_its_frames_and_refuses_masked_ones() {
     let mut client = open();
-    client.send(&plain(TEXT, "hello"));
+    client.send(&server_frame(TEXT, "hello"));
     let (first, second) = (client.take_received(), {
-        client.send(&plain(TEXT, "hello"));
+        client.send(&server_frame(TEXT, "hello"));
         client.take_received()
     });
-    assert_eq!(told(&unmasked(&first)), ["text hello"]);
-    assert_eq!(told(&unmasked(&second)), ["text hello"]);
+    assert_eq!(shown_frames(&unmasked(&first)), ["text hello"]);
+    assert_eq!(shown_frames(&unmasked(&second)), ["text hello"]);
     assert_ne!(first[2..6], second[2..6], "each frame has a mask of its own");
-    client.send(&plain(PING, "x"));
-    assert_eq!(told(&unmasked(&client.take_received())), ["pong x"]);
+    client.send(&server_frame(PING, "x"));
+    assert_eq!(shown_frames(&unmasked(&client.take_received())), ["pong x"]);
     client.send(&frame(TEXT, "hello"));
-    assert_eq!(told(&unmasked(&client.take_received())), ["close 1002"]);
+    assert_eq!(shown_frames(&unmasked(&client.take_received())), ["close 1002"]);
     assert!(client.is_ended(), "it does not wait for the server to end");
 }
 
 #[test]
-fn a_client_leaves_it_to_the_server_to_end_the_connection() {
+fn a_client_lets_the_server_end_the_connection() {
     let mut client = open();
-    client.send(&plain(CLOSE, closing(1000, "bye")));
-    assert_eq!(told(&unmasked(&client.take_received())), ["close 1000"]);
+    client.send(&server_frame(CLOSE, close_payload(1000, "bye")));
+    assert_eq!(shown_frames(&unmasked(&client.take_received())), ["close 1000"]);
     assert_eq!(client.context().events.last().unwrap(), "closed 1000 Peer bye");
     assert!(!client.is_ended());
     client.end();
@@ -241,8 +241,8 @@ fn a_client_leaves_it_to_the_server_to_end_the_connection() {
     assert_eq!(client.failures(), [""; 0]);
     // A server that does not is not waited for.
     let mut client = open();
-    client.send(&plain(TEXT, "close 1000"));
-    client.send(&plain(CLOSE, closing(1000, "")));
+    client.send(&server_frame(TEXT, "close 1000"));
+    client.send(&server_frame(CLOSE, close_payload(1000, "")));
     assert_eq!(client.context().events.last().unwrap(), "closed 1000 Handler");
     // Nor is what it goes on sending kept.
     client.send(&vec![b'x'; 3_000_000]);

@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use rotor_websocket::WebSocketConfig;
 
-use crate::kit::{CLOSE, PING, TEXT, closing, frame, open, seconds, told};
+use crate::kit::{CLOSE, PING, TEXT, close_payload, frame, open, seconds, shown_frames};
 
 #[test]
-fn a_peer_that_closes_is_answered_with_its_code() {
+fn a_close_frame_is_answered_with_its_code() {
     for (payload, answer, event) in [
-        (closing(1000, "bye"), "close 1000", "closed 1000 Peer bye"),
-        (closing(4321, ""), "close 4321", "closed 4321 Peer"),
+        (close_payload(1000, "bye"), "close 1000", "closed 1000 Peer bye"),
+        (close_payload(4321, ""), "close 4321", "closed 4321 Peer"),
         (Vec::new(), "close", "closed 1005 Peer"),
     ] {
         let (mut driver, counters) = open(WebSocketConfig::new());
         driver.send(&frame(CLOSE, payload));
-        assert_eq!(told(&driver.take_received()), [answer]);
+        assert_eq!(shown_frames(&driver.take_received()), [answer]);
         assert_eq!(driver.context().events, ["opened /", event]);
         // A server ends the connection first.
         assert!(driver.is_ended());
@@ -27,15 +27,15 @@ fn a_peer_that_closes_is_answered_with_its_code() {
 }
 
 #[test]
-fn a_handler_that_closes_is_answered_and_hears_nothing_between() {
+fn a_closing_handler_gets_no_messages_until_the_answer() {
     let (mut driver, counters) = open(WebSocketConfig::new());
     driver.send(&frame(TEXT, "close 4000 enough"));
-    assert_eq!(told(&driver.take_received()), ["close 4000"]);
+    assert_eq!(shown_frames(&driver.take_received()), ["close 4000"]);
     driver.wakeup();
     driver.send(&[frame(TEXT, "late"), frame(PING, "late"), frame(0x01, b"\xff")].concat());
     assert_eq!(driver.take_received(), b"");
     assert!(!driver.is_ended());
-    driver.send(&frame(CLOSE, closing(4000, "as you like")));
+    driver.send(&frame(CLOSE, close_payload(4000, "as you like")));
     assert!(driver.is_ended());
     let events = &driver.context().events;
     assert_eq!(events[1..], ["text close 4000 enough", "closed 4000 Handler as you like"]);
@@ -43,20 +43,20 @@ fn a_handler_that_closes_is_answered_and_hears_nothing_between() {
 }
 
 #[test]
-fn a_handler_that_holds_its_peer_and_closes_hears_the_answer() {
+fn a_holding_handler_that_closes_gets_the_answer() {
     let (mut driver, counters) = open(WebSocketConfig::new());
     driver.send(&[frame(TEXT, "hold"), frame(TEXT, "unheard")].concat());
     driver.context_mut().on_timeout = Some("close 4000".to_string());
     driver.advance(seconds(3));
-    assert_eq!(told(&driver.take_received()), ["close 4000"]);
-    driver.send(&frame(CLOSE, closing(4000, "")));
+    assert_eq!(shown_frames(&driver.take_received()), ["close 4000"]);
+    driver.send(&frame(CLOSE, close_payload(4000, "")));
     let events = &driver.context().events;
     assert_eq!(events[1..], ["text hold", "timeout", "closed 4000 Handler"]);
     assert_eq!((counters.closed(), counters.close_timeouts()), (1, 0));
 }
 
 #[test]
-fn a_handler_that_has_closed_hears_neither_of_room_nor_of_wake_ups() {
+fn a_closing_handler_is_called_neither_for_room_nor_for_wakeups() {
     let (mut driver, _) = open(WebSocketConfig::new());
     driver.limit_room(0);
     driver.send(&frame(TEXT, "owe 300000"));
@@ -66,13 +66,16 @@ fn a_handler_that_has_closed_hears_neither_of_room_nor_of_wake_ups() {
     driver.context_mut().on_wakeup = Some("drop".to_string());
     driver.wakeup();
     driver.make_room(1_000_000);
-    assert_eq!(told(&driver.take_received()).last().map(String::as_str), Some("close 4000"));
-    driver.send(&frame(CLOSE, closing(4000, "")));
+    assert_eq!(
+        shown_frames(&driver.take_received()).last().map(String::as_str),
+        Some("close 4000")
+    );
+    driver.send(&frame(CLOSE, close_payload(4000, "")));
     assert_eq!(driver.context().events[heard..], ["closed 4000 Handler"]);
 }
 
 #[test]
-fn a_peer_that_never_answers_a_close_frame_is_dropped_in_time() {
+fn a_peer_that_ignores_a_close_frame_is_dropped_in_time() {
     let (mut driver, counters) = open(WebSocketConfig::new());
     driver.send(&frame(TEXT, "close 1000"));
     driver.take_received();
@@ -93,7 +96,7 @@ fn a_peer_that_never_answers_a_close_frame_is_dropped_in_time() {
 }
 
 #[test]
-fn a_connection_that_is_given_up_is_not_closed_in_order() {
+fn a_dropped_connection_sends_no_close_frame() {
     let (mut driver, _) = open(WebSocketConfig::new());
     driver.limit_room(100);
     driver.send(&frame(TEXT, "binary 5000"));
@@ -105,7 +108,7 @@ fn a_connection_that_is_given_up_is_not_closed_in_order() {
 }
 
 #[test]
-fn a_peer_that_ends_without_a_word_is_lost() {
+fn a_peer_that_ends_without_a_close_frame_is_lost() {
     for ending in ["end", "reset", "in a frame", "while closing"] {
         let (mut driver, counters) = open(WebSocketConfig::new());
         match ending {
@@ -128,17 +131,17 @@ fn a_peer_that_ends_without_a_word_is_lost() {
 }
 
 #[test]
-fn a_drain_closes_with_1001_after_what_has_come() {
+fn a_drain_closes_with_1001_after_pending_messages() {
     let (mut driver, _) = open(WebSocketConfig::new());
     driver.peer().send(&frame(TEXT, "before"));
     driver.drain(seconds(60));
-    assert_eq!(told(&driver.take_received()), ["text before", "close 1001"]);
-    driver.send(&frame(CLOSE, closing(1001, "")));
+    assert_eq!(shown_frames(&driver.take_received()), ["text before", "close 1001"]);
+    driver.send(&frame(CLOSE, close_payload(1001, "")));
     assert_eq!(driver.context().events.last().unwrap(), "closed 1001 Handler");
 }
 
 #[test]
-fn a_handler_that_drops_is_called_no_more_however_much_has_come() {
+fn a_handler_that_drops_is_not_called_again() {
     // As many frames as are handled in one turn, one fewer, and one more.
     for count in [1023, 1024, 1025] {
         let (mut driver, _) = open(WebSocketConfig::new());
@@ -152,7 +155,7 @@ fn a_handler_that_drops_is_called_no_more_however_much_has_come() {
 }
 
 #[test]
-fn without_a_time_to_answer_the_close_frame_is_sent_all_the_same() {
+fn a_close_frame_is_sent_even_with_a_zero_close_timeout() {
     for told_by in ["text", "timeout"] {
         let (mut driver, counters) = open(WebSocketConfig::new().close_within(Duration::ZERO));
         if told_by == "text" {
@@ -163,7 +166,11 @@ fn without_a_time_to_answer_the_close_frame_is_sent_all_the_same() {
             driver.advance(seconds(7));
         }
         driver.advance(seconds(1));
-        assert_eq!(told(&driver.take_received()), ["text last word", "close 1000"], "{told_by}");
+        assert_eq!(
+            shown_frames(&driver.take_received()),
+            ["text last word", "close 1000"],
+            "{told_by}"
+        );
         assert!(driver.is_ended());
         assert_eq!(counters.close_timeouts(), 1);
     }

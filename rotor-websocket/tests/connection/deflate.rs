@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rotor_websocket::{Counters, Deflate, WebSocketConfig};
 
 use crate::kit::{
-    BINARY, CLOSE, DEFLATE, PING, PONG, Server_, TEXT, closing, frame, frames, open_deflate,
-    open_with, seconds, told,
+    BINARY, CLOSE, DEFLATE, PING, PONG, ServerDriver, TEXT, close_payload, frame, frames,
+    open_deflate, open_with, seconds, shown_frames,
 };
 
 fn decompressed(payload: &[u8]) -> Vec<u8> {
@@ -33,7 +33,7 @@ fn long_messages_are_compressed_and_short_ones_are_not() {
 }
 
 #[test]
-fn what_does_not_get_shorter_is_sent_as_it_is() {
+fn an_incompressible_message_is_sent_uncompressed() {
     let (mut driver, _) = open_deflate(Deflate::new());
     let mut state = 1u32;
     let noise: Vec<u8> = (0..5_000)
@@ -47,7 +47,7 @@ fn what_does_not_get_shorter_is_sent_as_it_is() {
 }
 
 #[test]
-fn with_take_over_messages_refer_to_those_before() {
+fn messages_refer_to_earlier_ones_with_takeover() {
     let config = Deflate::new().context_takeover(true);
     let (mut driver, _) = open_with(WebSocketConfig::new().deflate(config), "/", DEFLATE);
     let text = format!("text that says {:?}", (0..200).collect::<Vec<_>>());
@@ -70,7 +70,7 @@ fn compressed(codec: &mut flate2::Compress, text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn with_take_over_messages_that_refer_to_those_before_are_read_however_they_come_and_are_taken() {
+fn messages_with_takeover_are_read_in_every_mode_and_split() {
     let config = Deflate::new().context_takeover(true);
     let (mut driver, _) = open_with(WebSocketConfig::new().deflate(config), "/", DEFLATE);
     let mut codec = flate2::Compress::new(flate2::Compression::new(6), false);
@@ -120,7 +120,7 @@ fn noise(len: usize) -> Vec<u8> {
 }
 
 /// Compresses bytes behind those before.
-fn squeezed(codec: &mut flate2::Compress, bytes: &[u8]) -> Vec<u8> {
+fn compressed_bytes(codec: &mut flate2::Compress, bytes: &[u8]) -> Vec<u8> {
     let mut to = Vec::with_capacity(bytes.len() + 10_000);
     codec.compress_vec(bytes, &mut to, flate2::FlushCompress::Sync).expect("there is room");
     to.truncate(to.len() - 4);
@@ -128,21 +128,21 @@ fn squeezed(codec: &mut flate2::Compress, bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Opens a connection that compresses nothing itself.
-fn open_reading(takes_over: bool, config: WebSocketConfig) -> (Server_, Arc<Counters>) {
+fn open_reading(takes_over: bool, config: WebSocketConfig) -> (ServerDriver, Arc<Counters>) {
     let deflate = Deflate::new().context_takeover(takes_over).compress_min(usize::MAX);
     open_with(config.deflate(deflate), "/", DEFLATE)
 }
 
 #[test]
-fn a_long_message_is_decompressed_step_by_step_and_comes_whole_and_in_its_place() {
+fn a_long_message_is_decompressed_in_steps_and_stays_in_order() {
     for takes_over in [false, true] {
         let (mut driver, counters) = open_reading(takes_over, WebSocketConfig::new());
         let mut codec = flate2::Compress::new(flate2::Compression::new(6), false);
-        let mut squeeze = |bytes: &[u8]| {
+        let mut compress_next = |bytes: &[u8]| {
             if !takes_over {
                 codec.reset();
             }
-            squeezed(&mut codec, bytes)
+            compressed_bytes(&mut codec, bytes)
         };
         for (bytes, steps) in [
             // As much comes of it, much comes of little, and both.
@@ -151,9 +151,9 @@ fn a_long_message_is_decompressed_step_by_step_and_comes_whole_and_in_its_place(
             ([noise(100_000), vec![0; 900_000]].concat(), 5),
         ] {
             let before = counters.inflated_in_turns();
-            let whole = squeeze(&bytes);
-            let between = squeeze(b"between");
-            let cut = squeeze(&bytes);
+            let whole = compress_next(&bytes);
+            let between = compress_next(b"between");
+            let cut = compress_next(&bytes);
             let (first, second) = cut.split_at(cut.len() / 3);
             let input = [
                 frame(0xc2, &whole),
@@ -183,53 +183,53 @@ fn a_long_message_is_decompressed_step_by_step_and_comes_whole_and_in_its_place(
 }
 
 #[test]
-fn a_message_of_which_too_much_comes_in_a_later_step_is_too_long() {
-    let squeeze = |bytes: &[u8]| {
-        squeezed(&mut flate2::Compress::new(flate2::Compression::new(6), false), bytes)
+fn a_message_that_exceeds_the_limit_in_a_later_step_is_refused() {
+    let compress_next = |bytes: &[u8]| {
+        compressed_bytes(&mut flate2::Compress::new(flate2::Compression::new(6), false), bytes)
     };
     let max = 300_000;
     for (zeros, is_too_long) in [(200_000, false), (200_001, true), (9_000_000, true)] {
         let config = WebSocketConfig::new().message_max(max);
         let held = config.messages_held();
         let (mut driver, counters) = open_reading(false, config);
-        driver.send(&frame(0xc2, squeeze(&[noise(100_000), vec![0; zeros]].concat())));
+        driver.send(&frame(0xc2, compress_next(&[noise(100_000), vec![0; zeros]].concat())));
         let expected = if is_too_long { "close 1009" } else { "binary 300000" };
-        assert_eq!(told(&driver.take_received()), [expected], "{zeros}");
+        assert_eq!(shown_frames(&driver.take_received()), [expected], "{zeros}");
         assert_eq!((counters.too_long(), held.bytes()), (u64::from(is_too_long), 0));
     }
 }
 
 #[test]
-fn what_a_message_is_decompressed_to_counts_among_those_that_are_not_whole() {
+fn decompressed_bytes_count_as_memory_of_incomplete_messages() {
     for (max, is_read) in [(2_000_000, true), (300_000, false)] {
         let config = WebSocketConfig::new().messages_bytes_max(max);
         let held = config.messages_held();
         let (mut driver, counters) = open_reading(false, config);
         let bytes = [noise(100_000), vec![0; 900_000]].concat();
         let mut codec = flate2::Compress::new(flate2::Compression::new(6), false);
-        driver.send(&frame(0xc2, squeezed(&mut codec, &bytes)));
+        driver.send(&frame(0xc2, compressed_bytes(&mut codec, &bytes)));
         let expected = if is_read { "binary 1000000" } else { "close 1013" };
-        assert_eq!(told(&driver.take_received()), [expected], "{max}");
+        assert_eq!(shown_frames(&driver.take_received()), [expected], "{max}");
         assert_eq!((counters.without_room(), held.bytes()), (u64::from(!is_read), 0));
     }
 }
 
 /// Its blocks bring nothing, and have a table of codes each.
 #[test]
-fn a_message_that_was_made_to_take_long_takes_many_turns() {
+fn a_message_that_is_slow_to_decompress_takes_many_turns() {
     let (mut driver, counters) = open_reading(false, WebSocketConfig::new());
     // An empty one is what a compressor makes that is asked to flush: 5 bytes, one of them of a table.
     let empty = [0x00, 0x00, 0x00, 0xff, 0xff];
     driver.send(&frame(0xc2, empty.repeat(200_000)));
-    assert_eq!(told(&driver.take_received()), ["binary 0"]);
+    assert_eq!(shown_frames(&driver.take_received()), ["binary 0"]);
     assert!(counters.inflated_in_turns() >= 1_000_000 / (16 << 10), "{counters:?}");
 }
 
 #[test]
-fn what_a_peer_says_last_is_decompressed_in_steps_though_it_ends_at_once() {
+fn the_last_message_before_the_end_is_decompressed_in_steps() {
     let mut codec = flate2::Compress::new(flate2::Compression::new(6), false);
-    let long = frame(0xc2, squeezed(&mut codec, &noise(100_000)));
-    let close = frame(CLOSE, closing(1000, ""));
+    let long = frame(0xc2, compressed_bytes(&mut codec, &noise(100_000)));
+    let close = frame(CLOSE, close_payload(1000, ""));
     for (last, end) in [(&b""[..], "closed 1006 Lost"), (&close, "closed 1000 Peer")] {
         let (mut driver, counters) = open_reading(false, WebSocketConfig::new());
         driver.peer().send(&[&long, last].concat());
@@ -243,10 +243,10 @@ fn what_a_peer_says_last_is_decompressed_in_steps_though_it_ends_at_once() {
 }
 
 #[test]
-fn a_handler_that_holds_meanwhile_is_given_the_message_when_it_takes_messages_again() {
+fn a_holding_handler_gets_the_inflated_message_after_it_resumes() {
     let (mut driver, counters) = open_reading(false, WebSocketConfig::new());
     let mut codec = flate2::Compress::new(flate2::Compression::new(6), false);
-    driver.peer().send(&frame(0xc2, squeezed(&mut codec, &noise(100_000))));
+    driver.peer().send(&frame(0xc2, compressed_bytes(&mut codec, &noise(100_000))));
     let turns = (0..100).take_while(|_| driver.test().turn() && counters.inflated_in_turns() < 3);
     assert!((3..100).contains(&turns.count()), "{counters:?}");
     driver.context_mut().on_wakeup = Some("hold".to_string());

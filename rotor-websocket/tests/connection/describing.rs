@@ -3,10 +3,10 @@
 use rotor_core::{Description, Machine};
 use rotor_websocket::{Deflate, Room, RoomConfig, WebSocketConfig};
 
-use crate::kit::{BINARY, Server_, TEXT, frame, open, open_deflate, seconds};
+use crate::kit::{BINARY, ServerDriver, TEXT, frame, open, open_deflate, seconds};
 
 /// What the one connection of a test says.
-fn description(driver: &mut Server_) -> Description {
+fn description(driver: &mut ServerDriver) -> Description {
     let mut description = Description::new();
     let machines = driver.test().instance().machines();
     machines.iter().for_each(|(_, machine)| machine.describe(&mut description));
@@ -14,7 +14,7 @@ fn description(driver: &mut Server_) -> Description {
 }
 
 #[test]
-fn a_connection_says_what_it_is_at_and_how_many_messages_came() {
+fn a_connection_describes_its_state_and_message_count() {
     let (mut driver, _) = open(WebSocketConfig::new());
     let mut says = |bytes: &[u8], state: &str, messages| {
         driver.send(bytes);
@@ -37,14 +37,14 @@ fn a_connection_says_what_it_is_at_and_how_many_messages_came() {
 }
 
 #[test]
-fn a_connection_that_closes_says_so() {
+fn a_closing_connection_is_described_as_closing() {
     let (mut driver, _) = open(WebSocketConfig::new());
     driver.send(&frame(TEXT, "close 1000"));
     assert_eq!(description(&mut driver).state(), "closing (WebSocket)");
 }
 
 #[test]
-fn a_handler_that_has_a_word_is_heard() {
+fn a_handler_can_set_the_described_state() {
     let (mut driver, _) = open(WebSocketConfig::new());
     driver.context_mut().room = Some(Room::new(RoomConfig::new()));
     driver.send(&frame(TEXT, "join"));
@@ -53,7 +53,7 @@ fn a_handler_that_has_a_word_is_heard() {
 }
 
 #[test]
-fn what_has_come_of_a_message_is_held_and_so_are_codecs() {
+fn incomplete_messages_and_codecs_count_as_held_bytes() {
     let (mut driver, _) = open(WebSocketConfig::new());
     let before = description(&mut driver).held();
     for first in [0x02, 0x00, 0x00, 0x00] {

@@ -5,7 +5,10 @@ use rotor_core::{Config, Response};
 use rotor_http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 use rotor_websocket::{Room, RoomConfig, WebSocketConfig};
 
-use crate::kit::{BINARY, CLOSE, PING, Seen, Site, TEXT, closing, frame, plain, request, told};
+use crate::kit::{
+    BINARY, CLOSE, PING, Seen, Site, TEXT, close_payload, frame, request, server_frame,
+    shown_frames,
+};
 use crate::loops::{ListenerOn, OnLoop, Rig, local, on_every_loop};
 
 struct Served<L: OnLoop> {
@@ -49,22 +52,22 @@ impl<L: OnLoop> Served<L> {
     }
 
     /// What comes next has to be this frame.
-    fn assert_hears(&mut self, end: &mut L::End, expected: &[u8]) {
+    fn assert_receives(&mut self, end: &mut L::End, expected: &[u8]) {
         let got = self.rig.receive(end, Some(expected.len())).expect("it is open");
         assert!(got == expected, "{:?}", got[..got.len().min(100)].escape_ascii().to_string());
     }
 }
 
-on_every_loop!(messages_come_back_whole_and_a_close_is_answered);
-fn messages_come_back_whole_and_a_close_is_answered<L: OnLoop>() {
+on_every_loop!(messages_are_echoed_and_a_close_is_answered);
+fn messages_are_echoed_and_a_close_is_answered<L: OnLoop>() {
     let mut served = Served::<L>::new();
     let mut end = served.open("/");
     served.send(&mut end, &frame(TEXT, "hello"));
-    served.assert_hears(&mut end, &plain(TEXT, "hello"));
+    served.assert_receives(&mut end, &server_frame(TEXT, "hello"));
     for len in [0, 125, 126, 65_535, 65_536, 300_000] {
         let payload: Vec<u8> = (0..len).map(|byte| (byte % 251) as u8).collect();
         served.send(&mut end, &frame(BINARY, &payload));
-        served.assert_hears(&mut end, &plain(BINARY, &payload));
+        served.assert_receives(&mut end, &server_frame(BINARY, &payload));
     }
     // Byte by byte, a fragment at a time, with a ping between them.
     let pieces = [frame(0x01, "one "), frame(PING, "?"), frame(0x80, "message")].concat();
@@ -72,17 +75,17 @@ fn messages_come_back_whole_and_a_close_is_answered<L: OnLoop>() {
         served.send(&mut end, &[byte]);
         served.rig.turn();
     }
-    served.assert_hears(&mut end, &plain(0x8a, "?"));
-    served.assert_hears(&mut end, &plain(TEXT, "one message"));
-    served.send(&mut end, &frame(CLOSE, closing(1000, "done")));
+    served.assert_receives(&mut end, &server_frame(0x8a, "?"));
+    served.assert_receives(&mut end, &server_frame(TEXT, "one message"));
+    served.send(&mut end, &frame(CLOSE, close_payload(1000, "done")));
     let rest = served.rig.receive(&mut end, None).expect("an end");
-    assert_eq!(told(&rest), ["close 1000"]);
+    assert_eq!(shown_frames(&rest), ["close 1000"]);
     drop(end);
     served.rig.until(|rig| rig.machines() == 1);
 }
 
-on_every_loop!(all_in_a_room_hear_all_in_one_order);
-fn all_in_a_room_hear_all_in_one_order<L: OnLoop>() {
+on_every_loop!(all_members_get_all_messages_in_one_order);
+fn all_members_get_all_messages_in_one_order<L: OnLoop>() {
     let mut served = Served::<L>::new();
     let mut ends: Vec<_> = (0..10).map(|_| served.open("/join")).collect();
     for number in 0..50 {
@@ -90,22 +93,23 @@ fn all_in_a_room_hear_all_in_one_order<L: OnLoop>() {
         served.send(&mut ends[number % 10], &frame(TEXT, said));
         // So that the order is known.
         for end in &mut ends {
-            served.assert_hears(end, &plain(TEXT, number.to_string()));
+            served.assert_receives(end, &server_frame(TEXT, number.to_string()));
         }
     }
 }
 
-on_every_loop!(who_breaks_the_rules_is_closed_and_others_go_on);
-fn who_breaks_the_rules_is_closed_and_others_go_on<L: OnLoop>() {
+on_every_loop!(a_peer_with_invalid_frames_is_closed_and_others_continue);
+fn a_peer_with_invalid_frames_is_closed_and_others_continue<L: OnLoop>() {
     let mut served = Served::<L>::new();
     let mut other = served.open("/");
-    for bad in [plain(TEXT, "not masked"), frame(0xf1, "reserved"), frame(0x80, "nothing to go on")]
+    for bad in
+        [server_frame(TEXT, "not masked"), frame(0xf1, "reserved"), frame(0x80, "nothing to go on")]
     {
         let mut end = served.open("/");
         served.send(&mut end, &bad);
         let rest = served.rig.receive(&mut end, None).expect("an end");
-        assert_eq!(told(&rest), ["close 1002"]);
+        assert_eq!(shown_frames(&rest), ["close 1002"]);
         served.send(&mut other, &frame(TEXT, "still here"));
-        served.assert_hears(&mut other, &plain(TEXT, "still here"));
+        served.assert_receives(&mut other, &server_frame(TEXT, "still here"));
     }
 }

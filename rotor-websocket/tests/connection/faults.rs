@@ -4,7 +4,8 @@ use rotor_stream::testing::Driver;
 use rotor_websocket::{Counters, Deflate, WebSocketConfig};
 
 use crate::kit::{
-    BINARY, CLOSE, DEFLATE, PING, TEXT, closing, frame, open, open_deflate, open_with, plain, told,
+    BINARY, CLOSE, DEFLATE, PING, TEXT, close_payload, frame, open, open_deflate, open_with,
+    server_frame, shown_frames,
 };
 
 struct Case {
@@ -21,7 +22,7 @@ fn cases() -> Vec<Case> {
     let case = |what, input, code, fault, counter| Case { what, input, code, fault, counter };
     let announced = |len: u64| [&[BINARY, 0xff][..], &len.to_be_bytes(), &[0; 4]].concat();
     vec![
-        case("not masked", plain(TEXT, "hello"), 1002, "Mask", bad),
+        case("not masked", server_frame(TEXT, "hello"), 1002, "Mask", bad),
         case("first reserved bit", frame(0xc1, "hello"), 1002, "ReservedBits", bad),
         case("second reserved bit", frame(0xa1, "hello"), 1002, "ReservedBits", bad),
         case("third reserved bit", frame(0x91, "hello"), 1002, "ReservedBits", bad),
@@ -34,8 +35,8 @@ fn cases() -> Vec<Case> {
         case("length not shortest", vec![0x82, 0xfe, 0, 5, 0, 0, 0, 0], 1002, "Length", bad),
         case("length too long", announced(1 << 63), 1002, "Length", bad),
         case("close of one byte", frame(CLOSE, "x"), 1002, "CloseCode", bad),
-        case("close with 1005", frame(CLOSE, closing(1005, "")), 1002, "CloseCode", bad),
-        case("close with 999", frame(CLOSE, closing(999, "")), 1002, "CloseCode", bad),
+        case("close with 1005", frame(CLOSE, close_payload(1005, "")), 1002, "CloseCode", bad),
+        case("close with 999", frame(CLOSE, close_payload(999, "")), 1002, "CloseCode", bad),
         case("close, bad reason", frame(CLOSE, b"\x03\xe8\xff"), 1007, "NotUtf8", data),
         case("bad text", frame(TEXT, b"a\xff"), 1007, "NotUtf8", data),
         case("text cut", frame(TEXT, b"\xe2\x82"), 1007, "NotUtf8", data),
@@ -57,7 +58,7 @@ fn assert_ends_with(
     code: u16,
     fault: &str,
 ) {
-    let all = told(&driver.take_received());
+    let all = shown_frames(&driver.take_received());
     assert_eq!(all.last(), Some(&format!("close {code}")), "{what}");
     assert_eq!(
         driver.context().events.last(),
@@ -71,12 +72,12 @@ fn assert_ends_with(
 }
 
 #[test]
-fn each_fault_has_its_code_and_ends_the_connection_however_it_comes() {
+fn each_fault_ends_the_connection_with_its_code() {
     for Case { what, input, code, fault, counter } in cases() {
         for step in [1, usize::MAX] {
             let (mut driver, counters) = open(WebSocketConfig::new());
             driver.send(&frame(TEXT, "before"));
-            assert_eq!(told(&driver.take_received()), ["text before"]);
+            assert_eq!(shown_frames(&driver.take_received()), ["text before"]);
             for part in input.chunks(step) {
                 driver.send(part);
             }
@@ -90,7 +91,7 @@ fn each_fault_has_its_code_and_ends_the_connection_however_it_comes() {
 }
 
 #[test]
-fn compressed_data_that_is_none_is_refused() {
+fn invalid_compressed_data_is_refused() {
     for (what, input, code, fault) in [
         ("garbage", frame(0xc2, [0xff; 20]), 1007, "Deflate"),
         ("text", frame(0xc1, [0x00, 0x01, 0x00, 0xfe, 0xff, 0xff, 0x00]), 1007, "NotUtf8"),
@@ -104,7 +105,7 @@ fn compressed_data_that_is_none_is_refused() {
 }
 
 #[test]
-fn a_bomb_costs_no_more_than_a_message_may() {
+fn a_decompression_bomb_is_limited_by_the_message_length() {
     // Stored in a compressed way that flate2 gives: four mebibytes of nothing.
     let mut codec = flate2::Compress::new(flate2::Compression::new(1), false);
     let mut bomb = Vec::with_capacity(1 << 20);

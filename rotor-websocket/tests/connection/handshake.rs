@@ -2,7 +2,7 @@
 
 use rotor_websocket::{Origins, WebSocketConfig};
 
-use crate::kit::{DEFLATE, KEY, TEXT, frame, open_with, request, seconds, server, told};
+use crate::kit::{DEFLATE, KEY, TEXT, frame, open_with, request, seconds, server, shown_frames};
 
 fn answer(config: WebSocketConfig, request: &str) -> (String, Vec<String>, u64) {
     let (mut driver, counters) = server(config);
@@ -12,7 +12,7 @@ fn answer(config: WebSocketConfig, request: &str) -> (String, Vec<String>, u64) 
 }
 
 #[test]
-fn the_answer_is_that_of_the_rfc() {
+fn the_response_matches_the_rfc() {
     let (answer, events, refused) = answer(WebSocketConfig::new(), &request("/", ""));
     assert!(answer.starts_with("HTTP/1.1 101 "), "{answer}");
     assert!(answer.contains("\r\nUpgrade: websocket\r\n"), "{answer}");
@@ -23,7 +23,7 @@ fn the_answer_is_that_of_the_rfc() {
 }
 
 #[test]
-fn what_is_no_proper_request_is_refused_and_says_why() {
+fn an_invalid_request_is_refused_with_a_reason() {
     let good = request("/", "");
     let version = "Sec-WebSocket-Version: 13";
     for (request, status, refusal, field) in [
@@ -50,7 +50,7 @@ fn what_is_no_proper_request_is_refused_and_says_why() {
 }
 
 #[test]
-fn pages_that_may_ask_get_in() {
+fn requests_from_allowed_origins_are_accepted() {
     let from = |origin: &str| request("/", &format!("Origin: {origin}\r\n"));
     let listed = || Origins::Listed(vec!["https://b.example".to_string()]);
     let hook = || Origins::hook(|origin| origin == Some(b"null"));
@@ -68,7 +68,7 @@ fn pages_that_may_ask_get_in() {
 }
 
 #[test]
-fn the_first_subprotocol_of_ours_is_chosen() {
+fn the_first_matching_subprotocol_of_the_server_is_chosen() {
     let config = || WebSocketConfig::new().subprotocols(&["v2", "v1"]);
     for (fields, chosen) in [
         ("Sec-WebSocket-Protocol: v1, v2\r\n", Some("v2")),
@@ -83,11 +83,11 @@ fn the_first_subprotocol_of_ours_is_chosen() {
 }
 
 #[test]
-fn compression_is_agreed_on_where_both_want_it() {
+fn compression_is_agreed_on_if_both_sides_want_it() {
     let deflate = || WebSocketConfig::new().deflate(rotor_websocket::Deflate::new());
-    let plain = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
+    let server_frame = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
     for (config, fields, agreed) in [
-        (deflate(), DEFLATE, Some(plain)),
+        (deflate(), DEFLATE, Some(server_frame)),
         (deflate(), "", None),
         (WebSocketConfig::new(), DEFLATE, None),
         (deflate(), "Sec-WebSocket-Extensions: other\r\n", None),
@@ -99,7 +99,7 @@ fn compression_is_agreed_on_where_both_want_it() {
 }
 
 #[test]
-fn a_refused_request_leaves_a_connection_for_the_next() {
+fn a_refused_request_leaves_the_connection_usable() {
     let (mut driver, counters) = server(WebSocketConfig::new());
     driver.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     assert!(driver.take_received().starts_with(b"HTTP/1.1 426 "));
@@ -109,7 +109,7 @@ fn a_refused_request_leaves_a_connection_for_the_next() {
 }
 
 #[test]
-fn a_handler_may_speak_or_close_at_once_and_frames_may_come_with_the_request() {
+fn a_handler_may_close_at_once_and_frames_may_follow_the_request() {
     let (driver, _) = open_with(WebSocketConfig::new(), "/close+4001+bye", "");
     assert_eq!(driver.context().events, ["opened /close+4001+bye"]);
     let (mut driver, _) = server(WebSocketConfig::new());
@@ -117,7 +117,7 @@ fn a_handler_may_speak_or_close_at_once_and_frames_may_come_with_the_request() {
     driver.send(&with_frame);
     let all = driver.take_received();
     let end = all.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
-    assert_eq!(told(&all[end..]), ["text early"]);
+    assert_eq!(shown_frames(&all[end..]), ["text early"]);
     // HTTP's deadlines are gone.
     driver.advance(seconds(29));
     assert!(driver.is_alive());

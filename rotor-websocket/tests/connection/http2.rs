@@ -6,18 +6,20 @@ use rotor_http::h2::hpack::{Bounds, FieldList, HpackDecoder, HpackEncoder};
 use rotor_http::server::{Http2Config, ServerConfig};
 use rotor_websocket::{Room, RoomConfig, WebSocketConfig};
 
-use crate::kit::{CLOSE, Server_, TEXT, closing, frame, seconds, server_with, told};
+use crate::kit::{
+    CLOSE, ServerDriver, TEXT, close_payload, frame, seconds, server_with, shown_frames,
+};
 
 /// What has come on one stream.
 #[derive(Default)]
-struct Came {
+struct StreamOutput {
     status: String,
     fields: Vec<(String, String)>,
     bytes: Vec<u8>,
     end: &'static str,
 }
 
-fn begin() -> (Server_, std::sync::Arc<rotor_websocket::Counters>) {
+fn start() -> (ServerDriver, std::sync::Arc<rotor_websocket::Counters>) {
     let http = ServerConfig::new().http2(Http2Config::new().prior_knowledge(true));
     let config = WebSocketConfig::new().deflate(rotor_websocket::Deflate::new());
     let (mut driver, counters) = server_with(config.subprotocols(&["v1"]), http);
@@ -51,9 +53,9 @@ fn data(stream: u32, payload: &[u8], is_end: bool) -> Vec<u8> {
     [&header[..], payload].concat()
 }
 
-fn came(driver: &mut Server_, stream: u32) -> Came {
+fn stream_output(driver: &mut ServerDriver, stream: u32) -> StreamOutput {
     let bytes = driver.take_received();
-    let (mut came, mut decoder) = (Came::default(), HpackDecoder::new(4096));
+    let (mut stream_output, mut decoder) = (StreamOutput::default(), HpackDecoder::new(4096));
     let mut rest = &bytes[..];
     while let Some(header) = FrameHeader::read(rest) {
         let payload = &rest[9..9 + header.len];
@@ -71,26 +73,26 @@ fn came(driver: &mut Server_, stream: u32) -> Came {
                 for field in list.fields().iter() {
                     let value = String::from_utf8_lossy(field.value).into_owned();
                     match field.name {
-                        ":status" => came.status = value,
-                        name => came.fields.push((name.to_owned(), value)),
+                        ":status" => stream_output.status = value,
+                        name => stream_output.fields.push((name.to_owned(), value)),
                     }
                 }
             }
-            kind::DATA => came.bytes.extend_from_slice(payload),
-            kind::RST_STREAM => came.end = "reset",
+            kind::DATA => stream_output.bytes.extend_from_slice(payload),
+            kind::RST_STREAM => stream_output.end = "reset",
             _ => continue,
         }
         if header.kind != kind::RST_STREAM && is_end {
-            came.end = "ended";
+            stream_output.end = "ended";
         }
     }
-    came
+    stream_output
 }
 
 #[test]
-fn a_websocket_on_a_stream_is_one() {
+fn a_websocket_works_on_an_http2_stream() {
     for pieces in [1, 5, usize::MAX] {
-        let (mut driver, counters) = begin();
+        let (mut driver, counters) = start();
         let fields = [
             VERSION,
             ("sec-websocket-protocol", "v1"),
@@ -98,17 +100,17 @@ fn a_websocket_on_a_stream_is_one() {
             ("origin", "http://a.example"),
         ];
         driver.send(&ask(1, "websocket", &fields));
-        let answer = came(&mut driver, 1);
+        let answer = stream_output(&mut driver, 1);
         assert_eq!((answer.status.as_str(), answer.end), ("200", ""));
         let names: Vec<_> = answer.fields.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["sec-websocket-protocol", "sec-websocket-extensions", "date"]);
         let mut bytes = frame(TEXT, "hello");
-        bytes.extend(frame(CLOSE, closing(1000, "")));
+        bytes.extend(frame(CLOSE, close_payload(1000, "")));
         bytes.chunks(pieces).for_each(|piece| driver.send(&data(1, piece, false)));
         driver.send(&data(1, b"", true));
-        let answer = came(&mut driver, 1);
+        let answer = stream_output(&mut driver, 1);
         assert_eq!(
-            (told(&answer.bytes), answer.end),
+            (shown_frames(&answer.bytes), answer.end),
             (vec!["text hello".into(), "close 1000".into()], "ended")
         );
         assert_eq!(driver.context().events, ["opened /", "text hello", "closed 1000 Peer"]);
@@ -117,67 +119,75 @@ fn a_websocket_on_a_stream_is_one() {
 }
 
 #[test]
-fn many_run_side_by_side_and_a_panic_costs_one() {
-    let (mut driver, _) = begin();
+fn a_panic_ends_only_one_of_several_websockets() {
+    let (mut driver, _) = start();
     for stream in [1, 3, 5] {
         driver.send(&ask(stream, "websocket", &[VERSION]));
     }
-    assert_eq!(came(&mut driver, 5).status, "200");
+    assert_eq!(stream_output(&mut driver, 5).status, "200");
     driver.send(&data(3, &frame(TEXT, "panic"), false));
-    assert_eq!(came(&mut driver, 3).end, "reset");
+    assert_eq!(stream_output(&mut driver, 3).end, "reset");
     driver.send(&data(5, &frame(TEXT, "five"), false));
-    assert_eq!(told(&came(&mut driver, 5).bytes), ["text five"]);
+    assert_eq!(shown_frames(&stream_output(&mut driver, 5).bytes), ["text five"]);
     driver.send(&data(1, &[0x83, 0x80, 0, 0, 0, 0], false));
-    assert_eq!(told(&came(&mut driver, 1).bytes), ["close 1002"], "an opcode that there is not");
+    assert_eq!(
+        shown_frames(&stream_output(&mut driver, 1).bytes),
+        ["close 1002"],
+        "an opcode that there is not"
+    );
     // Its own times.
     driver.advance(seconds(31));
-    assert_eq!(told(&came(&mut driver, 5).bytes), ["ping"]);
+    assert_eq!(shown_frames(&stream_output(&mut driver, 5).bytes), ["ping"]);
     driver.drain(seconds(60));
-    assert_eq!(told(&came(&mut driver, 5).bytes), ["close 1001"]);
+    assert_eq!(shown_frames(&stream_output(&mut driver, 5).bytes), ["close 1001"]);
 }
 
 #[test]
-fn what_is_no_proper_request_is_refused() {
+fn an_invalid_request_is_refused() {
     for (request, status) in [
         (ask(1, "other", &[VERSION]), "400"),
         (ask(1, "websocket", &[]), "400"),
         (ask(1, "websocket", &[("sec-websocket-version", "8")]), "400"),
         (ask(1, "websocket", &[VERSION, ("origin", "https://b.example")]), "403"),
     ] {
-        let (mut driver, counters) = begin();
+        let (mut driver, counters) = start();
         driver.send(&request);
-        let answer = came(&mut driver, 1);
+        let answer = stream_output(&mut driver, 1);
         assert_eq!((answer.status.as_str(), answer.end), (status, "ended"));
         assert_eq!(counters.refused(), 1);
         driver.send(&ask(3, "websocket", &[VERSION]));
-        assert_eq!(came(&mut driver, 3).status, "200", "the others go on");
+        assert_eq!(stream_output(&mut driver, 3).status, "200", "the others go on");
     }
 }
 
 #[test]
-fn streams_of_one_connection_are_members_of_a_room_each() {
-    let (mut driver, _) = begin();
+fn each_stream_of_a_connection_is_a_separate_room_member() {
+    let (mut driver, _) = start();
     driver.context_mut().room = Some(Room::new(RoomConfig::new()));
     for stream in [1, 3, 5] {
         driver.send(&ask(stream, "websocket", &[VERSION]));
         driver.send(&data(stream, &frame(TEXT, "join"), false));
     }
     driver.take_received();
-    let members = |driver: &Server_| driver.context().room.as_ref().map(Room::len);
+    let members = |driver: &ServerDriver| driver.context().room.as_ref().map(Room::len);
     assert_eq!(members(&driver), Some(3));
     // One that leaves takes no other with it.
-    driver.send(&data(5, &frame(CLOSE, closing(1000, "")), false));
+    driver.send(&data(5, &frame(CLOSE, close_payload(1000, "")), false));
     driver.take_received();
     assert_eq!(members(&driver), Some(2));
     for stream in [1, 3] {
         driver.send(&data(1, &frame(TEXT, "say hello"), false));
-        assert_eq!(told(&came(&mut driver, stream).bytes), ["text hello"], "{stream}");
+        assert_eq!(
+            shown_frames(&stream_output(&mut driver, stream).bytes),
+            ["text hello"],
+            "{stream}"
+        );
     }
 }
 
 #[test]
-fn a_member_whose_handler_panicked_is_forgotten_while_its_connection_goes_on() {
-    let (mut driver, _) = begin();
+fn a_member_whose_handler_panicked_is_removed_from_the_room() {
+    let (mut driver, _) = start();
     driver.context_mut().room = Some(Room::new(RoomConfig::new()));
     for stream in [1, 3, 5] {
         driver.send(&ask(stream, "websocket", &[VERSION]));
@@ -189,7 +199,7 @@ fn a_member_whose_handler_panicked_is_forgotten_while_its_connection_goes_on() {
     driver.take_received();
     driver.send(&data(1, &frame(TEXT, "say hello"), false));
     assert_eq!(driver.context().room.as_ref().map(Room::len), Some(2));
-    assert_eq!(told(&came(&mut driver, 3).bytes), ["text hello"]);
+    assert_eq!(shown_frames(&stream_output(&mut driver, 3).bytes), ["text hello"]);
     driver.send(&data(3, &frame(TEXT, "say and again"), false));
-    assert_eq!(told(&came(&mut driver, 1).bytes), ["text and again"]);
+    assert_eq!(shown_frames(&stream_output(&mut driver, 1).bytes), ["text and again"]);
 }

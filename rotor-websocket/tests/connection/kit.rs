@@ -26,7 +26,7 @@ pub(crate) struct Seen {
 pub(crate) struct Probe {
     member: Option<Member>,
     /// How many bytes it is still to send, a thousand at a time.
-    owes: usize,
+    pending_bytes: usize,
 }
 
 pub(crate) fn seconds(count: u64) -> Duration {
@@ -34,7 +34,7 @@ pub(crate) fn seconds(count: u64) -> Duration {
 }
 
 impl Probe {
-    fn told(mut self, text: &str, out: &mut Sender<'_>, scope: &mut Scope<'_, Seen>) -> Next<Self> {
+    fn obey(mut self, text: &str, out: &mut Sender<'_>, scope: &mut Scope<'_, Seen>) -> Next<Self> {
         let (verb, rest) = text.split_once(' ').unwrap_or((text, ""));
         let mut sent = Ok(());
         match verb {
@@ -66,8 +66,8 @@ impl Probe {
             "ping" => sent = out.ping(rest.as_bytes()),
             "binary" => sent = out.binary(&vec![b'x'; rest.parse().expect("a number")]),
             "owe" => {
-                self.owes = rest.parse().expect("a number");
-                return self.pay(out, scope);
+                self.pending_bytes = rest.parse().expect("a number");
+                return self.send_pending(out, scope);
             }
             "join" => {
                 let notifier = scope.notifier();
@@ -87,13 +87,13 @@ impl Probe {
         Next::go_on(self).keep_deadline()
     }
 
-    /// Sends what it owes, as far as there is room.
-    fn pay(mut self, out: &mut Sender<'_>, scope: &mut Scope<'_, Seen>) -> Next<Self> {
-        while self.owes > 0 && out.room() > 0 {
+    /// Sends what it pending_bytes, as far as there is room.
+    fn send_pending(mut self, out: &mut Sender<'_>, scope: &mut Scope<'_, Seen>) -> Next<Self> {
+        while self.pending_bytes > 0 && out.room() > 0 {
             out.binary(&[b'o'; 1000]).expect("there is room");
-            self.owes = self.owes.saturating_sub(1000);
+            self.pending_bytes = self.pending_bytes.saturating_sub(1000);
         }
-        if self.owes > 0 {
+        if self.pending_bytes > 0 {
             assert_eq!(out.text("one more"), Err(SendError::Full));
             let unsent = out.unsent();
             scope.events.push(format!("full at {unsent}"));
@@ -101,7 +101,11 @@ impl Probe {
         Next::go_on(self).keep_deadline()
     }
 
-    fn hear(mut self, out: &mut Sender<'_>, scope: &mut Scope<'_, Seen>) -> Next<Self> {
+    fn receive_from_room(
+        mut self,
+        out: &mut Sender<'_>,
+        scope: &mut Scope<'_, Seen>,
+    ) -> Next<Self> {
         let Seen { room, .. } = &mut **scope;
         let (Some(room), Some(member)) = (room, &mut self.member) else {
             return Next::go_on(self).keep_deadline();
@@ -119,10 +123,10 @@ impl Handler for Probe {
 
     fn opened(seed: String, out: &mut Sender<'_>, scope: &mut Scope<'_, Seen>) -> Next<Self> {
         scope.events.push(format!("opened {seed}"));
-        let probe = Probe { member: None, owes: 0 };
+        let probe = Probe { member: None, pending_bytes: 0 };
         match seed.strip_prefix('/') {
             Some("") | None => Next::go_on(probe).no_deadline(),
-            Some(told) => probe.told(&told.replace('+', " "), out, scope),
+            Some(command) => probe.obey(&command.replace('+', " "), out, scope),
         }
     }
 
@@ -136,7 +140,7 @@ impl Handler for Probe {
             Message::Text(text) => {
                 let shown: String = text.chars().take(40).collect();
                 scope.events.push(format!("text {shown}"));
-                self.told(text, out, scope)
+                self.obey(text, out, scope)
             }
             Message::Binary(bytes) => {
                 scope.events.push(format!("binary {}", bytes.len()));
@@ -158,7 +162,7 @@ impl Handler for Probe {
         let marks = [if is_first { "first " } else { "" }, if is_last { "last " } else { "" }];
         scope.events.push(format!("piece {}{kind:?} {}", marks.concat(), bytes.len()));
         if bytes == b"whole" {
-            return self.told("whole", out, scope);
+            return self.obey("whole", out, scope);
         }
         Next::go_on(self).keep_deadline()
     }
@@ -166,20 +170,24 @@ impl Handler for Probe {
     fn flushed(self, out: &mut Sender<'_>, scope: &mut Scope<'_, Seen>) -> Next<Self> {
         let unsent = out.unsent();
         scope.events.push(format!("flushed to {unsent}"));
-        if self.owes > 0 { self.pay(out, scope) } else { self.hear(out, scope) }
+        if self.pending_bytes > 0 {
+            self.send_pending(out, scope)
+        } else {
+            self.receive_from_room(out, scope)
+        }
     }
 
     fn wakeup(self, out: &mut Sender<'_>, scope: &mut Scope<'_, Seen>) -> Next<Self> {
         match scope.on_wakeup.take() {
-            Some(told) => self.told(&told, out, scope),
-            None => self.hear(out, scope),
+            Some(command) => self.obey(&command, out, scope),
+            None => self.receive_from_room(out, scope),
         }
     }
 
     fn timeout(self, out: &mut Sender<'_>, scope: &mut Scope<'_, Seen>) -> Next<Self> {
         scope.events.push("timeout".to_string());
         match scope.on_timeout.take() {
-            Some(told) => self.told(&told, out, scope),
+            Some(command) => self.obey(&command, out, scope),
             None => Next::messages(self).keep_deadline(),
         }
     }
@@ -223,14 +231,17 @@ impl Server for Site {
     }
 }
 
-pub(crate) type Server_ = Driver<Connection<Site>>;
+pub(crate) type ServerDriver = Driver<Connection<Site>>;
 
 /// A server before any request.
-pub(crate) fn server(config: WebSocketConfig) -> (Server_, Arc<Counters>) {
+pub(crate) fn server(config: WebSocketConfig) -> (ServerDriver, Arc<Counters>) {
     server_with(config, ServerConfig::new())
 }
 
-pub(crate) fn server_with(config: WebSocketConfig, http: ServerConfig) -> (Server_, Arc<Counters>) {
+pub(crate) fn server_with(
+    config: WebSocketConfig,
+    http: ServerConfig,
+) -> (ServerDriver, Arc<Counters>) {
     let counters = config.counters().clone();
     let seed = HttpSeed::new(config.share(), http);
     (Driver::new(seed, Seen::default()), counters)
@@ -250,7 +261,7 @@ pub(crate) fn request(path: &str, fields: &str) -> String {
 pub(crate) const DEFLATE: &str = "Sec-WebSocket-Extensions: permessage-deflate\r\n";
 
 /// A server whose connection is a WebSocket.
-pub(crate) fn open(config: WebSocketConfig) -> (Server_, Arc<Counters>) {
+pub(crate) fn open(config: WebSocketConfig) -> (ServerDriver, Arc<Counters>) {
     open_with(config, "/", "")
 }
 
@@ -258,7 +269,7 @@ pub(crate) fn open_with(
     config: WebSocketConfig,
     path: &str,
     fields: &str,
-) -> (Server_, Arc<Counters>) {
+) -> (ServerDriver, Arc<Counters>) {
     let (mut driver, counters) = server(config);
     driver.send(request(path, fields).as_bytes());
     let head = driver.take_received();
@@ -268,7 +279,7 @@ pub(crate) fn open_with(
     (driver, counters)
 }
 
-pub(crate) fn open_deflate(config: Deflate) -> (Server_, Arc<Counters>) {
+pub(crate) fn open_deflate(config: Deflate) -> (ServerDriver, Arc<Counters>) {
     open_with(WebSocketConfig::new().deflate(config), "/", DEFLATE)
 }
 
@@ -290,7 +301,7 @@ pub(crate) fn frame(first: u8, payload: impl AsRef<[u8]>) -> Vec<u8> {
 }
 
 /// A server's frame.
-pub(crate) fn plain(first: u8, payload: impl AsRef<[u8]>) -> Vec<u8> {
+pub(crate) fn server_frame(first: u8, payload: impl AsRef<[u8]>) -> Vec<u8> {
     [&header(first, payload.as_ref().len(), 0), payload.as_ref()].concat()
 }
 
@@ -303,7 +314,7 @@ fn header(first: u8, len: usize, masked: u8) -> Vec<u8> {
 }
 
 /// A close frame's payload.
-pub(crate) fn closing(code: u16, reason: &str) -> Vec<u8> {
+pub(crate) fn close_payload(code: u16, reason: &str) -> Vec<u8> {
     [&code.to_be_bytes(), reason.as_bytes()].concat()
 }
 
@@ -323,7 +334,7 @@ pub(crate) fn frames(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
 }
 
 /// What a server sent, for people: `text abc`, `binary 5`, `close 1002 why`, `ping`, `pong abc`.
-pub(crate) fn told(bytes: &[u8]) -> Vec<String> {
+pub(crate) fn shown_frames(bytes: &[u8]) -> Vec<String> {
     let show = |(first, payload): (u8, Vec<u8>)| {
         let text = String::from_utf8_lossy(&payload).into_owned();
         match (first, &payload[..]) {

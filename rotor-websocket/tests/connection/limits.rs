@@ -2,10 +2,12 @@
 
 use rotor_websocket::{Deflate, WebSocketConfig};
 
-use crate::kit::{BINARY, DEFLATE, PING, PONG, TEXT, frame, open, open_with, seconds, told};
+use crate::kit::{
+    BINARY, DEFLATE, PING, PONG, TEXT, frame, open, open_with, seconds, shown_frames,
+};
 
 #[test]
-fn a_message_may_have_so_many_bytes_however_they_come() {
+fn the_length_limit_holds_for_whole_and_split_messages() {
     let config = || WebSocketConfig::new().message_max(1_000);
     for (len, is_taken) in [(999, true), (1_000, true), (1_001, false)] {
         let bytes = vec![b'x'; len];
@@ -20,14 +22,14 @@ fn a_message_may_have_so_many_bytes_however_they_come() {
             driver.send(&input);
             let expected =
                 if is_taken { format!("binary {len}") } else { "close 1009".to_string() };
-            assert_eq!(told(&driver.take_received()), [expected]);
+            assert_eq!(shown_frames(&driver.take_received()), [expected]);
             assert_eq!(counters.too_long(), u64::from(!is_taken));
         }
     }
 }
 
 #[test]
-fn what_is_decompressed_counts() {
+fn the_decompressed_length_counts_towards_the_limit() {
     let config = || WebSocketConfig::new().message_max(10_000).deflate(Deflate::new());
     for (len, is_taken) in [(9_999, true), (10_000, true), (10_001, false)] {
         let mut codec = flate2::Compress::new(flate2::Compression::new(6), false);
@@ -45,7 +47,7 @@ fn what_is_decompressed_counts() {
 }
 
 #[test]
-fn what_compression_makes_longer_does_not_count() {
+fn the_overhead_of_compression_does_not_count() {
     // Stored as it is (RFC 1951 §3.2.4), in blocks of some bytes: 5 bytes more for each.
     let stored = |message: &[u8]| -> Vec<u8> {
         let block = |part: &[u8]| {
@@ -75,7 +77,7 @@ fn what_compression_makes_longer_does_not_count() {
 }
 
 #[test]
-fn a_message_may_have_so_many_fragments_empty_or_not() {
+fn the_fragment_limit_counts_empty_fragments_too() {
     for payload in ["", "x"] {
         for (fragments, is_taken) in [(9, true), (10, true), (11, false)] {
             let (mut driver, counters) = open(WebSocketConfig::new().fragments_max(10));
@@ -88,57 +90,61 @@ fn a_message_may_have_so_many_fragments_empty_or_not() {
                 true => format!("binary {}", payload.len() * fragments),
                 false => "close 1008".to_string(),
             };
-            assert_eq!(told(&driver.take_received()), [expected], "{fragments} of {payload:?}");
+            assert_eq!(
+                shown_frames(&driver.take_received()),
+                [expected],
+                "{fragments} of {payload:?}"
+            );
             assert_eq!(counters.too_many_fragments(), u64::from(!is_taken));
         }
     }
 }
 
 #[test]
-fn a_flood_of_empty_fragments_ends_after_a_thousand() {
+fn a_flood_of_empty_fragments_is_stopped_at_the_limit() {
     let (mut driver, counters) = open(WebSocketConfig::new());
     driver.send(&frame(0x02, ""));
     driver.send(&frame(0x00, "").repeat(100_000));
-    assert_eq!(told(&driver.take_received()), ["close 1008"]);
+    assert_eq!(shown_frames(&driver.take_received()), ["close 1008"]);
     assert_eq!(driver.context().events, ["opened /", "closed 1008 Fault(Fragments)"]);
     assert_eq!(counters.too_many_fragments(), 1);
 }
 
 #[test]
-fn so_many_control_frames_may_come_at_once_and_so_many_a_second() {
+fn control_frames_are_limited_by_burst_and_rate() {
     let (mut driver, counters) = open(WebSocketConfig::new());
     driver.send(&frame(PING, "").repeat(100));
-    assert_eq!(told(&driver.take_received()), ["pong"; 100]);
+    assert_eq!(shown_frames(&driver.take_received()), ["pong"; 100]);
     driver.advance(seconds(1));
     driver.send(&frame(PING, "").repeat(10));
-    assert_eq!(told(&driver.take_received()), ["pong"; 10]);
+    assert_eq!(shown_frames(&driver.take_received()), ["pong"; 10]);
     // Messages are no control frames.
     driver.send(&frame(TEXT, "x").repeat(1_000));
-    assert_eq!(told(&driver.take_received()).len(), 1_000);
+    assert_eq!(shown_frames(&driver.take_received()).len(), 1_000);
     driver.send(&frame(0x8a, ""));
-    assert_eq!(told(&driver.take_received()), ["close 1008"]);
+    assert_eq!(shown_frames(&driver.take_received()), ["close 1008"]);
     assert_eq!(counters.control_floods(), 1);
 }
 
 #[test]
-fn pongs_that_answer_a_ping_are_no_flood_and_others_are() {
+fn only_unsolicited_pongs_count_as_a_flood() {
     for max in [0, 1] {
         let (mut driver, counters) = open(WebSocketConfig::new().control_max(max));
         for _ in 0..500 {
             driver.send(&frame(TEXT, "ping hello"));
-            assert_eq!(told(&driver.take_received()), ["ping hello"]);
+            assert_eq!(shown_frames(&driver.take_received()), ["ping hello"]);
             driver.send(&frame(PONG, "hello"));
         }
         driver.send(&frame(PONG, "").repeat(max as usize));
         assert_eq!(driver.take_received(), b"", "{max}");
         driver.send(&frame(PONG, ""));
-        assert_eq!(told(&driver.take_received()), ["close 1008"], "{max}");
+        assert_eq!(shown_frames(&driver.take_received()), ["close 1008"], "{max}");
         assert_eq!(counters.control_floods(), 1);
     }
 }
 
 #[test]
-fn what_is_decompressed_is_divided_among_turns() {
+fn decompression_is_divided_among_turns() {
     let config = WebSocketConfig::new().inflated_max(100_000).deflate(Deflate::new());
     let (mut driver, counters) = open_with(config, "/", DEFLATE);
     let mut codec = flate2::Compress::new(flate2::Compression::new(6), false);
@@ -153,7 +159,7 @@ fn what_is_decompressed_is_divided_among_turns() {
 }
 
 #[test]
-fn so_is_what_nothing_comes_of() {
+fn decompression_without_output_is_divided_among_turns() {
     let config = WebSocketConfig::new().inflated_max(10_000).deflate(Deflate::new());
     for mode in ["whole", "pieces"] {
         let (mut driver, counters) = open_with(config.clone(), "/", DEFLATE);
@@ -169,7 +175,7 @@ fn so_is_what_nothing_comes_of() {
 }
 
 #[test]
-fn messages_that_are_not_whole_take_so_much_together_and_give_it_back() {
+fn incomplete_messages_share_a_memory_limit_and_release_it() {
     let config = WebSocketConfig::new().messages_bytes_max(100_000);
     let held = config.messages_held();
     let part = [b'x'; 40_000];
@@ -182,15 +188,15 @@ fn messages_that_are_not_whole_take_so_much_together_and_give_it_back() {
     // There is no room for as much again, but for what is little, and for what is whole.
     other.send(&frame(BINARY, [b'x'; 1_000]));
     other.send(&frame(0x02, "little"));
-    assert_eq!(told(&other.take_received()), ["binary 1000"]);
+    assert_eq!(shown_frames(&other.take_received()), ["binary 1000"]);
     other.send(&frame(0x00, [b'x'; 90_000]));
-    assert_eq!(told(&other.take_received()), ["close 1013"]);
+    assert_eq!(shown_frames(&other.take_received()), ["close 1013"]);
     assert!(other.is_ended());
     assert_eq!(other.context().events.last().unwrap(), "closed 1013 NoRoom");
     assert_eq!((counters.without_room(), held.bytes()), (1, taken));
     // Whoever has it goes on.
     one.send(&frame(0x80, part));
-    assert_eq!(told(&one.take_received()), ["binary 80000"]);
+    assert_eq!(shown_frames(&one.take_received()), ["binary 80000"]);
     assert_eq!(held.bytes(), 0);
     // It is given back by who is lost, who closes, and who is cut in the midst of a piece.
     for end in ["reset", "close", "drop"] {
@@ -209,7 +215,7 @@ fn messages_that_are_not_whole_take_so_much_together_and_give_it_back() {
 }
 
 #[test]
-fn pieces_take_nothing_of_that() {
+fn messages_in_pieces_take_none_of_that_memory() {
     let (mut driver, _) = open(WebSocketConfig::new().messages_bytes_max(0));
     driver.send(&frame(TEXT, "pieces"));
     driver.send(&frame(0x02, [b'x'; 40_000]));

@@ -5,11 +5,12 @@ use rotor_stream::testing::{Driver, assert_cuts_agree};
 use rotor_websocket::WebSocketConfig;
 
 use crate::kit::{
-    BINARY, CLOSE, PING, PONG, Seen, Site, TEXT, closing, frame, frames, open, request, told,
+    BINARY, CLOSE, PING, PONG, Seen, Site, TEXT, close_payload, frame, frames, open, request,
+    shown_frames,
 };
 
 #[test]
-fn however_the_bytes_are_cut_the_answers_are_the_same() {
+fn the_answers_are_the_same_however_the_input_is_split() {
     let input = [
         request("/", "").into_bytes(),
         frame(TEXT, "hello"),
@@ -20,7 +21,7 @@ fn however_the_bytes_are_cut_the_answers_are_the_same() {
         frame(0x80, "ts of text: \u{20ac}"),
         frame(BINARY, ""),
         frame(BINARY, vec![7; 200]),
-        frame(CLOSE, closing(1000, "done")),
+        frame(CLOSE, close_payload(1000, "done")),
     ]
     .concat();
     let make = || {
@@ -31,7 +32,7 @@ fn however_the_bytes_are_cut_the_answers_are_the_same() {
     assert!(transcript.has_ended && transcript.failures.is_empty(), "{transcript:?}");
     let end = transcript.output.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
     assert_eq!(
-        told(&transcript.output[end + 4..]),
+        shown_frames(&transcript.output[end + 4..]),
         [
             "text hello",
             "pong are you there",
@@ -48,7 +49,7 @@ fn however_the_bytes_are_cut_the_answers_are_the_same() {
 }
 
 #[test]
-fn messages_of_any_length_come_back_however_they_are_cut() {
+fn messages_of_any_length_are_echoed_however_they_are_split() {
     let lens =
         [0, 1, 125, 126, 127, 1_000, 32_767, 32_768, 32_769, 65_535, 65_536, 300_000, 1 << 20];
     for len in lens {
@@ -65,7 +66,7 @@ fn messages_of_any_length_come_back_however_they_are_cut() {
 }
 
 #[test]
-fn long_texts_may_be_cut_within_characters() {
+fn long_texts_may_be_split_within_characters() {
     let text = "\u{20ac}uro \u{1d11e} ".repeat(20_000);
     for (frame_len, step) in [(1_000, 7), (usize::MAX, 999), (40_001, usize::MAX)] {
         let (mut driver, _) = open(WebSocketConfig::new());
@@ -88,14 +89,14 @@ fn many_messages_at_once_are_answered_in_order() {
     let (mut driver, _) = open(WebSocketConfig::new());
     let input: Vec<u8> = (0..5_000).flat_map(|n| frame(TEXT, format!("n{n}"))).collect();
     driver.send(&input);
-    let back = told(&driver.take_received());
+    let back = shown_frames(&driver.take_received());
     assert_eq!(back.len(), 5_000);
     assert!(back.iter().enumerate().all(|(at, text)| *text == format!("text n{at}")));
     assert_eq!(driver.failures(), [""; 0]);
 }
 
 #[test]
-fn a_handler_that_panics_costs_its_connection_only() {
+fn a_panic_of_a_handler_ends_only_its_connection() {
     let (mut driver, _) = open(WebSocketConfig::new());
     driver.send(&frame(TEXT, "panic"));
     assert!(!driver.is_alive());

@@ -2,10 +2,10 @@
 
 use rotor_websocket::{Deflate, WebSocketConfig};
 
-use crate::kit::{BINARY, DEFLATE, PING, Server_, TEXT, frame, open_with, told};
+use crate::kit::{BINARY, DEFLATE, PING, ServerDriver, TEXT, frame, open_with, shown_frames};
 
 /// The pieces that the handler was given, and what they add up to.
-fn pieces(driver: &Server_) -> (Vec<String>, usize) {
+fn pieces(driver: &ServerDriver) -> (Vec<String>, usize) {
     let events = &driver.context().events;
     let pieces: Vec<String> =
         events.iter().filter_map(|event| event.strip_prefix("piece ")).map(String::from).collect();
@@ -17,7 +17,7 @@ fn pieces(driver: &Server_) -> (Vec<String>, usize) {
 }
 
 #[test]
-fn a_message_longer_than_any_whole_one_comes_in_pieces() {
+fn a_message_beyond_the_length_limit_arrives_in_pieces() {
     let config = WebSocketConfig::new().message_max(1_000);
     let (mut driver, _) = open_with(config, "/pieces", "");
     let input = [
@@ -27,7 +27,7 @@ fn a_message_longer_than_any_whole_one_comes_in_pieces() {
         frame(0x80, vec![2; 300_000]),
     ];
     driver.send(&input.concat());
-    assert_eq!(told(&driver.take_received()), ["pong within"]);
+    assert_eq!(shown_frames(&driver.take_received()), ["pong within"]);
     let (pieces, sum) = pieces(&driver);
     assert_eq!(sum, 600_000);
     assert!(pieces[0].starts_with("first Binary "), "{pieces:?}");
@@ -36,7 +36,7 @@ fn a_message_longer_than_any_whole_one_comes_in_pieces() {
 }
 
 #[test]
-fn small_ones_are_one_piece_and_empty_ones_too() {
+fn a_small_or_empty_message_is_one_piece() {
     let (mut driver, _) = open_with(WebSocketConfig::new(), "/pieces", "");
     driver.send(&[frame(TEXT, "abc"), frame(BINARY, ""), frame(TEXT, "whole")].concat());
     driver.send(&frame(TEXT, "again"));
@@ -47,7 +47,7 @@ fn small_ones_are_one_piece_and_empty_ones_too() {
 }
 
 #[test]
-fn bad_text_is_found_in_the_piece_that_has_it() {
+fn invalid_text_is_found_in_its_piece() {
     for (input, heard) in [
         ([frame(0x01, "good \u{20ac}"), frame(0x80, b"\xe2\xff")].concat(), 1),
         ([frame(0x01, "good"), frame(0x80, b"\xe2\x82")].concat(), 1),
@@ -55,24 +55,24 @@ fn bad_text_is_found_in_the_piece_that_has_it() {
     ] {
         let (mut driver, _) = open_with(WebSocketConfig::new(), "/pieces", "");
         driver.send(&input);
-        assert_eq!(told(&driver.take_received()), ["close 1007"]);
+        assert_eq!(shown_frames(&driver.take_received()), ["close 1007"]);
         assert_eq!(pieces(&driver).0.len(), heard);
     }
 }
 
 #[test]
-fn empty_fragments_are_counted_in_pieces_too() {
+fn empty_fragments_are_limited_in_pieces_too() {
     let (mut driver, _) = open_with(WebSocketConfig::new().fragments_max(5), "/pieces", "");
     driver.send(&frame(0x02, "x"));
     driver.send(&frame(0x00, "x").repeat(100));
     driver.send(&frame(0x00, "").repeat(5));
     assert_eq!(driver.take_received(), b"");
     driver.send(&frame(0x00, ""));
-    assert_eq!(told(&driver.take_received()), ["close 1008"]);
+    assert_eq!(shown_frames(&driver.take_received()), ["close 1008"]);
 }
 
 #[test]
-fn what_is_compressed_comes_in_pieces_of_bounded_length_however_it_is_cut() {
+fn compressed_messages_arrive_in_pieces_of_bounded_length() {
     // Of a bomb no more than a piece is in memory at any time.
     let mut codec = flate2::Compress::new(flate2::Compression::new(1), false);
     let mut small = Vec::with_capacity(1 << 16);

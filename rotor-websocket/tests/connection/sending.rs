@@ -2,22 +2,22 @@
 
 use rotor_websocket::{Kind, WebSocketConfig};
 
-use crate::kit::{PING, TEXT, frame, frames, open, seconds, told};
+use crate::kit::{PING, TEXT, frame, frames, open, seconds, shown_frames};
 
 #[test]
 fn a_message_can_be_sent_in_pieces() {
     let (mut driver, _) = open(WebSocketConfig::new());
     driver.send(&frame(TEXT, "fragments a b"));
-    assert_eq!(told(&driver.take_received()), ["0x1 a", "0x0 b", "0x80 "]);
+    assert_eq!(shown_frames(&driver.take_received()), ["0x1 a", "0x0 b", "0x80 "]);
     driver.send(&frame(TEXT, "ping hello"));
-    assert_eq!(told(&driver.take_received()), ["ping hello"]);
+    assert_eq!(shown_frames(&driver.take_received()), ["ping hello"]);
     driver.send(&frame(TEXT, format!("ping {}", "x".repeat(126))));
     assert_eq!(driver.context().events.last().unwrap(), "not sent: TooLong");
     assert_eq!(format!("{:?}", Kind::Text), "Text");
 }
 
 #[test]
-fn prepared_messages_are_the_same_bytes() {
+fn prepared_messages_are_sent_unchanged() {
     for len in [0, 10, 600, 70_000] {
         let (mut driver, _) = open(WebSocketConfig::new());
         let text = "x".repeat(len);
@@ -27,7 +27,7 @@ fn prepared_messages_are_the_same_bytes() {
 }
 
 #[test]
-fn a_handler_sends_while_there_is_room_and_goes_on_when_there_is_again() {
+fn a_handler_continues_sending_when_there_is_room_again() {
     let (mut driver, counters) = open(WebSocketConfig::new());
     driver.limit_room(0);
     driver.send(&frame(TEXT, "owe 300000"));
@@ -43,7 +43,7 @@ fn a_handler_sends_while_there_is_room_and_goes_on_when_there_is_again() {
 
 /// The stream has a mark of its own, below which it reads: what comes with the room is read first.
 #[test]
-fn a_handler_hears_of_room_also_if_a_message_comes_with_it() {
+fn flushed_is_called_even_if_a_message_arrives_with_the_room() {
     let (mut driver, _) = open(WebSocketConfig::new().unsent_high_water(200_000));
     driver.limit_room(0);
     driver.send(&frame(TEXT, "owe 150000"));
@@ -57,7 +57,7 @@ fn a_handler_hears_of_room_also_if_a_message_comes_with_it() {
 }
 
 #[test]
-fn a_peer_that_takes_nothing_is_given_no_more_and_is_not_read() {
+fn a_peer_that_does_not_read_is_sent_no_more_and_not_read() {
     let (mut driver, _) = open(WebSocketConfig::new());
     driver.limit_room(0);
     for _ in 0..100 {
@@ -69,13 +69,13 @@ fn a_peer_that_takes_nothing_is_given_no_more_and_is_not_read() {
     assert!(driver.unread_len() > 700_000, "{}", driver.unread_len());
     driver.send(&frame(PING, ""));
     driver.make_room(2_000_000);
-    let back = told(&driver.take_received());
+    let back = shown_frames(&driver.take_received());
     assert_eq!((back.len(), back.last().map(String::as_str)), (101, Some("pong")));
     assert_eq!(driver.failures(), [""; 0]);
 }
 
 #[test]
-fn a_peer_that_takes_nothing_for_too_long_is_dropped() {
+fn a_peer_that_does_not_read_for_too_long_is_dropped() {
     let (mut driver, counters) = open(WebSocketConfig::new());
     driver.limit_room(0);
     driver.send(&frame(TEXT, "owe 300000"));
@@ -87,7 +87,7 @@ fn a_peer_that_takes_nothing_for_too_long_is_dropped() {
 
 /// However it comes and is taken: from 4 KiB on it is sent from where it came in.
 #[test]
-fn a_long_message_that_is_sent_back_is_the_same_bytes() {
+fn a_long_message_is_echoed_unchanged() {
     for len in [4095, 4096, 16_384, 32_768, 32_769, 70_000] {
         let text: String = ('a'..='z').cycle().take(len).collect();
         let sent = frame(TEXT, &text);
@@ -115,7 +115,7 @@ fn a_long_message_that_is_sent_back_is_the_same_bytes() {
 }
 
 #[test]
-fn a_close_comes_behind_a_long_message_that_is_sent_back() {
+fn a_close_frame_follows_an_echoed_long_message() {
     let (mut driver, _) = open(WebSocketConfig::new());
     let text = format!("last {}", "x".repeat(10_000));
     driver.send(&frame(TEXT, &text));

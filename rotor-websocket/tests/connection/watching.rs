@@ -4,23 +4,23 @@ use std::time::Duration;
 
 use rotor_websocket::WebSocketConfig;
 
-use crate::kit::{PING, PONG, TEXT, frame, open, seconds, told};
+use crate::kit::{PING, PONG, TEXT, frame, open, seconds, shown_frames};
 
 const MILLI: Duration = Duration::from_millis(1);
 
 #[test]
-fn a_silent_peer_is_sent_a_ping_and_has_so_long_to_answer() {
+fn a_silent_peer_is_pinged_and_must_answer_in_time() {
     let (mut driver, counters) = open(WebSocketConfig::new());
     driver.advance(seconds(30) - MILLI);
     assert_eq!(driver.take_received(), b"");
     driver.advance(MILLI);
-    assert_eq!(told(&driver.take_received()), ["ping"]);
+    assert_eq!(shown_frames(&driver.take_received()), ["ping"]);
     driver.advance(seconds(19));
     driver.send(&frame(PONG, ""));
     driver.advance(seconds(30) - MILLI);
     assert_eq!(driver.take_received(), b"");
     driver.advance(MILLI);
-    assert_eq!(told(&driver.take_received()), ["ping"]);
+    assert_eq!(shown_frames(&driver.take_received()), ["ping"]);
     driver.advance(seconds(20) - MILLI);
     assert!(!driver.is_ended());
     driver.advance(MILLI);
@@ -30,12 +30,12 @@ fn a_silent_peer_is_sent_a_ping_and_has_so_long_to_answer() {
 }
 
 #[test]
-fn whoever_speaks_is_sent_no_ping() {
+fn an_active_peer_is_not_pinged() {
     let (mut driver, _) = open(WebSocketConfig::new());
     for _ in 0..10 {
         driver.advance(seconds(29));
         driver.send(&frame(TEXT, "x"));
-        assert_eq!(told(&driver.take_received()), ["text x"]);
+        assert_eq!(shown_frames(&driver.take_received()), ["text x"]);
     }
 }
 
@@ -55,7 +55,7 @@ fn each_byte_of_a_frame_is_a_sign_of_life() {
 }
 
 #[test]
-fn without_a_time_no_ping_is_sent() {
+fn an_infinite_ping_interval_sends_no_pings() {
     let (mut driver, _) = open(WebSocketConfig::new().ping_after(Duration::MAX));
     driver.advance(seconds(1_000_000));
     assert_eq!(driver.take_received(), b"");
@@ -63,7 +63,7 @@ fn without_a_time_no_ping_is_sent() {
 }
 
 #[test]
-fn a_handlers_deadline_is_its_own() {
+fn the_deadline_of_a_handler_is_independent_of_pings() {
     let (mut driver, _) = open(WebSocketConfig::new());
     driver.send(&frame(TEXT, "alarm"));
     driver.advance(seconds(7) - MILLI);
@@ -73,11 +73,11 @@ fn a_handlers_deadline_is_its_own() {
     driver.advance(seconds(22));
     assert_eq!(driver.take_received(), b"");
     driver.advance(seconds(1));
-    assert_eq!(told(&driver.take_received()), ["ping"]);
+    assert_eq!(shown_frames(&driver.take_received()), ["ping"]);
 }
 
 #[test]
-fn a_peer_that_is_held_waits_and_is_not_blamed_for_it() {
+fn a_held_peer_is_not_timed_out() {
     let config = WebSocketConfig::new().ping_after(seconds(2)).pong_within(seconds(2));
     let (mut driver, _) = open(config);
     driver.send(&[frame(TEXT, "hold"), frame(TEXT, "later"), frame(PING, "later")].concat());
@@ -87,15 +87,18 @@ fn a_peer_that_is_held_waits_and_is_not_blamed_for_it() {
     assert_eq!(driver.context().events, ["opened /", "text hold"]);
     // The handler's own deadline ends it.
     driver.advance(seconds(1));
-    assert_eq!(told(&driver.take_received()), ["text later", "pong later", "text much later"]);
+    assert_eq!(
+        shown_frames(&driver.take_received()),
+        ["text later", "pong later", "text much later"]
+    );
 }
 
 #[test]
-fn a_peer_that_is_held_behind_a_ping_is_not_blamed_for_it_either() {
+fn a_peer_held_after_a_ping_is_not_timed_out() {
     let config = WebSocketConfig::new().ping_after(seconds(2)).pong_within(seconds(2));
     let (mut driver, counters) = open(config);
     driver.advance(seconds(2));
-    assert_eq!(told(&driver.take_received()), ["ping"]);
+    assert_eq!(shown_frames(&driver.take_received()), ["ping"]);
     driver.context_mut().on_wakeup = Some("hold".to_string());
     driver.wakeup();
     driver.send(&frame(PONG, ""));
@@ -106,11 +109,11 @@ fn a_peer_that_is_held_behind_a_ping_is_not_blamed_for_it_either() {
     driver.advance(seconds(2) - MILLI);
     assert_eq!((counters.pong_timeouts(), driver.take_received()), (0, Vec::new()));
     driver.advance(MILLI);
-    assert_eq!(told(&driver.take_received()), ["ping"]);
+    assert_eq!(shown_frames(&driver.take_received()), ["ping"]);
 }
 
 #[test]
-fn times_of_nothing_keep_no_loop_busy_with_a_peer_that_is_held() {
+fn zero_timeouts_do_not_keep_the_loop_busy_with_a_held_peer() {
     for (ping_after, pong_within) in [(Duration::ZERO, MILLI), (MILLI, Duration::ZERO)] {
         let config = WebSocketConfig::new().ping_after(ping_after).pong_within(pong_within);
         let (mut driver, _) = open(config);
@@ -120,13 +123,13 @@ fn times_of_nothing_keep_no_loop_busy_with_a_peer_that_is_held() {
         assert_eq!(driver.take_received(), b"");
         driver.advance(seconds(3));
         let text = "text later".to_string();
-        assert!(told(&driver.take_received()).contains(&text));
+        assert!(shown_frames(&driver.take_received()).contains(&text));
     }
 }
 
 /// The stream has a mark of its own, above which it reads nothing: no pong either.
 #[test]
-fn a_peer_that_the_stream_does_not_read_is_not_blamed_for_it() {
+fn a_peer_that_the_stream_does_not_read_is_not_timed_out() {
     let config = WebSocketConfig::new().ping_after(seconds(2)).pong_within(seconds(2));
     let (mut driver, counters) = open(config.unsent_high_water(200_000));
     driver.limit_room(0);
