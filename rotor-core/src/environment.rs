@@ -18,7 +18,7 @@ use crate::blocking::BlockCounts;
 use crate::config::Config;
 use crate::drain::{Grace, Phase};
 use crate::last_machines::LastMachines;
-use crate::offload::under_way::{JobCounts, JobWatch};
+use crate::offload::in_flight::{JobCounts, YieldPolicy};
 use crate::secure_random::SecureRandom;
 use crate::slot_waiters::SlotWaiters;
 use crate::sync::atomic::AtomicBool;
@@ -51,7 +51,7 @@ pub(crate) struct Environment<H: ?Sized> {
     pub(crate) stop: AtomicBool,
     pub(crate) jobs: Arc<JobCounts>,
     pub(crate) blocks: Arc<BlockCounts>,
-    pub(crate) job_watch: JobWatch,
+    pub(crate) yield_policy: YieldPolicy,
     /// The `AnyEndQueue` for the loop's context, whose type is not known here. Empty before there
     /// is a context.
     end_queue: OnceLock<Box<dyn Any + Send + Sync>>,
@@ -87,7 +87,7 @@ impl<H: BackendHandle> Environment<H> {
             stop: AtomicBool::new(false),
             jobs: Arc::default(),
             blocks: Arc::default(),
-            job_watch: JobWatch::default(),
+            yield_policy: YieldPolicy::default(),
             end_queue: OnceLock::new(),
             handle,
         })

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::blocking::BlockCounts;
 use crate::loop_times::{LoopTimes, TimeCells};
-use crate::offload::under_way::JobCounts;
+use crate::offload::in_flight::JobCounts;
 use crate::time::Time;
 
 /// What a loop has done since it was made. Counters never decrease; they are published at the end

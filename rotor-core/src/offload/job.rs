@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Weak;
 use std::time::Duration;
 
-use super::under_way::UnderWay;
-use super::work::{Begun, JobEnd, OffloadWork, QueueAgain};
+use super::in_flight::InFlightGuard;
+use super::work::{Begun, JobEnd, OffloadWork, RequeueFn};
 use crate::clock::Clock;
 use crate::coordination::{JobWaiter, Permit, Permits};
 use crate::future::{Lost, Port, WaiterQueue};
@@ -66,10 +66,10 @@ impl BeginBefore {
 }
 
 /// A closure, and the port for its result.
-pub(crate) struct Work<T, F> {
+pub(crate) struct ClosureJob<T, F> {
     pub(crate) f: F,
     pub(crate) port: Port<T>,
-    pub(crate) under_way: UnderWay,
+    pub(crate) in_flight: InFlightGuard,
     pub(crate) begin_before: BeginBefore,
     /// The permits, if the job needs one of them.
     pub(crate) permits: Option<Permits>,
@@ -77,7 +77,7 @@ pub(crate) struct Work<T, F> {
     pub(crate) permit: Option<Permit>,
 }
 
-impl<T, F> OffloadWork for Work<T, F>
+impl<T, F> OffloadWork for ClosureJob<T, F>
 where
     F: FnOnce(&Job<'_>) -> T + Send + 'static,
     T: Send + 'static,
@@ -89,7 +89,7 @@ where
         }
         // The result is no longer wanted, so work that has not begun is skipped.
         if self.port.is_cancelled() {
-            self.under_way.count_unclaimed();
+            self.in_flight.count_unclaimed();
             return JobEnd::Cancelled;
         }
         let queued_for = begun.queued_for();
@@ -104,23 +104,23 @@ where
             match permits.try_take() {
                 Some(permit) => self.permit = Some(permit),
                 None => {
-                    self.wait_for(&permits, begun);
+                    self.wait_for_permit(&permits, begun);
                     return JobEnd::Waits;
                 }
             }
         }
-        self.begin(begun);
+        self.execute(begun);
         JobEnd::Done
     }
 }
 
-impl<T, F> Work<T, F>
+impl<T, F> ClosureJob<T, F>
 where
     F: FnOnce(&Job<'_>) -> T + Send + 'static,
     T: Send + 'static,
 {
-    fn begin(self, begun: &Begun<'_>) {
-        let Work { f, port, under_way, begin_before, mut permit, .. } = self;
+    fn execute(self, begun: &Begun<'_>) {
+        let ClosureJob { f, port, in_flight, begin_before, mut permit, .. } = self;
         if let Some(permit) = &mut permit {
             permit.note_used();
         }
@@ -136,27 +136,27 @@ where
         // Before the result is set, so that the machine that gets it finds the permit free.
         drop(permit);
         if port.set(value).is_err() {
-            under_way.count_unclaimed();
+            in_flight.count_unclaimed();
         }
     }
 
     /// Waits in line for a permit; then the job is queued again. If the backend has no queue, the
     /// job runs on the thread that returns the permit.
-    fn wait_for(self: Box<Self>, permits: &Permits, begun: &Begun<'_>) {
-        let queue_again = begun.queue_again();
+    fn wait_for_permit(self: Box<Self>, permits: &Permits, begun: &Begun<'_>) {
+        let requeue_fn = begun.requeue_fn();
         let queued_for = begun.queued_for();
-        permits.take_or_enqueue(Box::new(InLine { work: self, queue_again, queued_for }));
+        permits.take_or_enqueue(Box::new(PermitRequest { work: self, requeue_fn, queued_for }));
     }
 }
 
 /// A job that waits in line for a permit.
-struct InLine<T, F> {
-    work: Box<Work<T, F>>,
-    queue_again: Option<QueueAgain>,
+struct PermitRequest<T, F> {
+    work: Box<ClosureJob<T, F>>,
+    requeue_fn: Option<RequeueFn>,
     queued_for: Duration,
 }
 
-impl<T, F> JobWaiter for InLine<T, F>
+impl<T, F> JobWaiter for PermitRequest<T, F>
 where
     F: FnOnce(&Job<'_>) -> T + Send + 'static,
     T: Send + 'static,
@@ -167,29 +167,29 @@ where
 
     fn give(mut self: Box<Self>, permit: Permit) {
         self.work.permit = Some(permit);
-        self.begin_again();
+        self.requeue();
     }
 
     fn fail(self: Box<Self>, lost: Lost) {
         // The pool will find that it is cancelled, count that, and free its place.
         if self.work.port.is_cancelled() {
-            return self.begin_again();
+            return self.requeue();
         }
-        let Work { f, port, .. } = *self.work;
+        let ClosureJob { f, port, .. } = *self.work;
         port.fail(lost);
         // The closure is foreign code: even if its drop panics, the others in line must be told.
         drop_guarded(f, "a job without a permit");
     }
 }
 
-impl<T, F> InLine<T, F>
+impl<T, F> PermitRequest<T, F>
 where
     F: FnOnce(&Job<'_>) -> T + Send + 'static,
     T: Send + 'static,
 {
-    fn begin_again(self) {
-        match self.queue_again {
-            Some(queue_again) => queue_again(self.work),
+    fn requeue(self) {
+        match self.requeue_fn {
+            Some(requeue_fn) => requeue_fn(self.work),
             None => run_guarded(self.work, &Begun::after(self.queued_for)),
         }
     }

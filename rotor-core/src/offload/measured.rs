@@ -59,7 +59,7 @@ impl Measured {
 
     /// Records a run. Two runs that end at the same time may count as one, which is good enough for
     /// an average.
-    pub(crate) fn note(&self, time: Duration) {
+    pub(crate) fn record(&self, time: Duration) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(UNKNOWN).min(UNKNOWN - 1);
         let average = match self.average.load(Relaxed) {
             UNKNOWN => nanos,
@@ -80,20 +80,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_average_follows_its_runs_and_the_first_is_not_short() {
+    fn the_average_follows_the_runs_and_is_not_short_at_first() {
         let measured = Measured::new(OffloadPool::default()).here_below(Duration::from_micros(10));
         assert!(!measured.is_short() && measured.average().is_none());
-        measured.note(Duration::from_micros(8));
+        measured.record(Duration::from_micros(8));
         assert!(measured.clone().is_short());
         assert_eq!(measured.average(), Some(Duration::from_micros(8)));
-        measured.note(Duration::from_millis(20));
+        measured.record(Duration::from_millis(20));
         assert!(!measured.is_short());
-        let runs = std::iter::repeat_with(|| measured.note(Duration::from_micros(1)));
+        let runs = std::iter::repeat_with(|| measured.record(Duration::from_micros(1)));
         assert_eq!(runs.take_while(|()| !measured.is_short()).count(), 42);
-        measured.note(Duration::MAX);
+        measured.record(Duration::MAX);
         assert!(!measured.is_short());
         for _ in 0..1_000 {
-            measured.note(Duration::MAX);
+            measured.record(Duration::MAX);
         }
         assert!(!measured.is_short() && measured.average().is_some(), "it does not wrap round");
     }

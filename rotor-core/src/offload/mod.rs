@@ -13,6 +13,7 @@
 //! or its machine ended before a thread took it.
 
 mod batch;
+pub(crate) mod in_flight;
 pub(crate) mod job;
 mod measured;
 mod pool;
@@ -20,7 +21,6 @@ mod queue;
 mod settings;
 mod stats;
 mod threads;
-pub(crate) mod under_way;
 pub(crate) mod work;
 
 pub use self::batch::Batch;

@@ -235,7 +235,7 @@ impl PoolBuilder {
             return Err(PoolError::ZeroInName);
         }
         let pool = OffloadPool::with(self.settings);
-        pool.owner.shared.start_first().map_err(PoolError::Thread)?;
+        pool.owner.shared.start_min_threads().map_err(PoolError::Thread)?;
         Ok(pool)
     }
 }

@@ -14,7 +14,7 @@ fn offer(pool: &OffloadPool, job: impl FnOnce() + Send + 'static) -> bool {
 }
 
 #[test]
-fn a_full_pool_never_makes_the_job_and_room_comes_when_one_begins() {
+fn a_full_pool_makes_no_job_until_another_starts() {
     let pool = OffloadPool::new(1, 2);
     let (begun, has_begun) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
@@ -37,7 +37,7 @@ fn a_full_pool_never_makes_the_job_and_room_comes_when_one_begins() {
 }
 
 #[test]
-fn a_panic_costs_its_job_only() {
+fn a_panic_loses_only_its_own_job() {
     let pool = OffloadPool::new(1, 8);
     let (done, is_done) = mpsc::channel();
     assert!(offer(&pool, || std::panic::resume_unwind(Box::new("a bug in a job"))));
@@ -59,7 +59,7 @@ fn occupy(pool: &OffloadPool) -> mpsc::Sender<()> {
 }
 
 #[test]
-fn what_waits_is_dropped_with_the_pool() {
+fn waiting_jobs_are_dropped_with_the_pool() {
     let pool = OffloadPool::new(1, 8);
     let release = occupy(&pool);
     let (kept, is_dropped) = mpsc::channel::<()>();
@@ -70,7 +70,7 @@ fn what_waits_is_dropped_with_the_pool() {
 }
 
 #[test]
-fn jobs_that_panic_as_they_are_dropped_with_the_pool_cost_nobody_else() {
+fn a_panic_in_the_drop_of_a_job_does_not_affect_other_jobs() {
     struct Bomb;
 
     impl Drop for Bomb {
@@ -93,7 +93,7 @@ fn jobs_that_panic_as_they_are_dropped_with_the_pool_cost_nobody_else() {
 }
 
 #[test]
-fn jobs_start_threads_only_as_they_are_needed() {
+fn threads_are_started_only_as_needed() {
     let pool = OffloadPool::default();
     assert_eq!(pool.stats().threads, 0);
     let (done, is_done) = mpsc::channel();
@@ -110,20 +110,20 @@ fn jobs_start_threads_only_as_they_are_needed() {
 }
 
 /// A job that says that it has begun and then waits.
-struct Held {
+struct BlockedJob {
     has_begun: mpsc::Receiver<()>,
     release: mpsc::Sender<()>,
 }
 
-impl Held {
-    fn on(pool: &OffloadPool) -> Held {
+impl BlockedJob {
+    fn start_on(pool: &OffloadPool) -> BlockedJob {
         let (begun, has_begun) = mpsc::channel();
         let (release, released) = mpsc::channel::<()>();
         assert!(offer(pool, move || {
             begun.send(()).expect("the test waits");
             let _ = released.recv();
         }));
-        Held { has_begun, release }
+        BlockedJob { has_begun, release }
     }
 
     fn wait(&self) {
@@ -131,7 +131,7 @@ impl Held {
     }
 }
 
-fn settled(pool: &OffloadPool) -> PoolStats {
+fn wait_until_idle(pool: &OffloadPool) -> PoolStats {
     loop {
         let stats = pool.stats();
         if stats.running == 0 && stats.queued == 0 {
@@ -142,7 +142,7 @@ fn settled(pool: &OffloadPool) -> PoolStats {
 }
 
 #[test]
-fn what_contradicts_itself_is_no_pool_and_says_so() {
+fn contradicting_settings_are_rejected_with_a_message() {
     let builder = OffloadPool::builder;
     for (built, text) in [
         (builder().threads_max(0), "a pool needs at least one thread (threads_max)"),
@@ -159,7 +159,7 @@ fn what_contradicts_itself_is_no_pool_and_says_so() {
 }
 
 #[test]
-fn a_thread_that_cannot_be_started_refuses_the_job_and_the_next_one_tries_again() {
+fn a_job_is_refused_when_no_thread_can_be_started() {
     let pool = OffloadPool::builder().stack_bytes(usize::MAX / 4).build().expect("no thread yet");
     for refused in 1..=2 {
         assert!(!pool.offer(&mut || panic!("there is no thread")));
@@ -169,10 +169,10 @@ fn a_thread_that_cannot_be_started_refuses_the_job_and_the_next_one_tries_again(
 }
 
 #[test]
-fn threads_are_there_from_the_start_by_name_and_tell_of_their_start_and_end() {
+fn kept_threads_start_at_once_with_names_and_call_their_hooks() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let (ended, has_ended) = mpsc::channel();
-    let note = told.clone();
+    let recorded = told.clone();
     let pool = OffloadPool::builder()
         .name("disk")
         .threads_max(2)
@@ -180,14 +180,14 @@ fn threads_are_there_from_the_start_by_name_and_tell_of_their_start_and_end() {
         .stack_bytes(256 * 1024)
         .on_thread_start(move |number| {
             let name = thread::current().name().map(str::to_owned);
-            note.lock().expect("nobody panics").push((number, name));
+            recorded.lock().expect("nobody panics").push((number, name));
         })
         .on_thread_stop(move |number| ended.send(number).expect("the test waits"))
         .build()
         .expect("two threads");
     assert_eq!(pool.stats().threads, 2);
-    let both: Vec<Held> = (0..2).map(|_| Held::on(&pool)).collect();
-    both.iter().for_each(Held::wait);
+    let both: Vec<BlockedJob> = (0..2).map(|_| BlockedJob::start_on(&pool)).collect();
+    both.iter().for_each(BlockedJob::wait);
     let mut names = told.lock().expect("nobody panics").clone();
     names.sort();
     assert_eq!(names, [(0, Some("disk-0".into())), (1, Some("disk-1".into()))]);
@@ -198,7 +198,7 @@ fn threads_are_there_from_the_start_by_name_and_tell_of_their_start_and_end() {
 }
 
 #[test]
-fn each_thread_that_takes_a_job_calls_the_next_until_all_jobs_are_run() {
+fn each_thread_that_takes_a_job_wakes_others_until_all_jobs_run() {
     const JOBS: usize = 12;
     let may_look = Arc::new(Mutex::new(()));
     let (begun, has_begun) = mpsc::channel();
@@ -227,11 +227,11 @@ fn each_thread_that_takes_a_job_calls_the_next_until_all_jobs_are_run() {
     }
     assert_eq!(pool.stats().running, JOBS);
     drop(releases);
-    assert_eq!(settled(&pool).threads_most, JOBS);
+    assert_eq!(wait_until_idle(&pool).threads_most, JOBS);
 }
 
 #[test]
-fn a_pool_that_is_full_relies_on_no_thread_that_does_not_get_to_run() {
+fn a_full_pool_does_not_rely_on_a_thread_without_cpu() {
     let may_look = Arc::new(Mutex::new(()));
     let held = may_look.lock().expect("nobody panics");
     let may = may_look.clone();
@@ -251,23 +251,23 @@ fn a_pool_that_is_full_relies_on_no_thread_that_does_not_get_to_run() {
 }
 
 #[test]
-fn hooks_that_panic_cost_nothing() {
+fn panics_in_hooks_do_not_stop_the_pool() {
     let pool = OffloadPool::builder()
         .on_thread_start(|_| std::panic::resume_unwind(Box::new("in a hook")))
         .on_thread_stop(|_| std::panic::resume_unwind(Box::new("in a hook")))
         .build()
         .expect("no thread yet");
-    let held = Held::on(&pool);
+    let held = BlockedJob::start_on(&pool);
     held.wait();
     drop(held.release);
-    assert_eq!(settled(&pool).done, 1);
+    assert_eq!(wait_until_idle(&pool).done, 1);
 }
 
 #[test]
-fn a_thread_that_was_idle_for_long_ends_and_the_next_job_starts_another() {
+fn an_idle_thread_ends_and_the_next_job_starts_another() {
     let pool = OffloadPool::builder().keep_idle(Duration::ZERO).build().expect("no thread yet");
     for _ in 0..3 {
-        let held = Held::on(&pool);
+        let held = BlockedJob::start_on(&pool);
         held.wait();
         drop(held.release);
         while pool.stats().threads > 0 {
@@ -276,10 +276,10 @@ fn a_thread_that_was_idle_for_long_ends_and_the_next_job_starts_another() {
     }
     let kept = OffloadPool::builder().keep_idle(Duration::ZERO).threads_min(1).build();
     let kept = kept.expect("one thread");
-    let held = Held::on(&kept);
+    let held = BlockedJob::start_on(&kept);
     held.wait();
     drop(held.release);
-    assert_eq!(settled(&kept).threads, 1);
+    assert_eq!(wait_until_idle(&kept).threads, 1);
 }
 
 /// The state of a thread, and how much processor time it has had, in ticks: see proc_pid_stat(5).
@@ -293,7 +293,7 @@ fn sample(thread: &std::path::Path) -> Vec<String> {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_thread_that_is_kept_sleeps_however_short_others_wait() {
+fn a_kept_thread_sleeps_even_if_keep_idle_is_zero() {
     let (started, has_started) = mpsc::channel();
     let pool = OffloadPool::builder()
         .keep_idle(Duration::ZERO)
@@ -304,7 +304,7 @@ fn a_thread_that_is_kept_sleeps_however_short_others_wait() {
         })
         .build()
         .expect("one thread");
-    let held = Held::on(&pool);
+    let held = BlockedJob::start_on(&pool);
     held.wait();
     drop(held.release);
     let thread = std::path::Path::new("/proc").join(has_started.recv().expect("it has started"));
@@ -323,14 +323,14 @@ fn a_thread_that_is_kept_sleeps_however_short_others_wait() {
 }
 
 #[test]
-fn a_full_pool_that_is_told_so_runs_the_oldest_job_here_and_keeps_the_order() {
+fn a_full_pool_can_run_the_oldest_job_on_the_calling_thread() {
     let pool = OffloadPool::builder()
         .threads_max(1)
         .jobs_max(2)
         .when_full(WhenFull::RunOldestHere)
         .build()
         .expect("no thread yet");
-    let held = Held::on(&pool);
+    let held = BlockedJob::start_on(&pool);
     held.wait();
     let (ran, order) = mpsc::channel();
     let here = thread::current().id();
@@ -344,11 +344,11 @@ fn a_full_pool_that_is_told_so_runs_the_oldest_job_here_and_keeps_the_order() {
     assert_eq!((pool.stats().queued, pool.stats().run_here), (2, 2));
     drop(held.release);
     assert_eq!(order.iter().take(2).collect::<Vec<_>>(), [(2, false), (3, false)]);
-    assert_eq!(settled(&pool).done, 5);
+    assert_eq!(wait_until_idle(&pool).done, 5);
 }
 
 #[test]
-fn with_no_room_at_all_every_job_is_run_here_or_refused() {
+fn without_room_each_job_is_run_by_the_caller_or_refused() {
     let here = thread::current().id();
     let builder = OffloadPool::builder().jobs_max(0);
     let pool = builder.clone().when_full(WhenFull::RunOldestHere).build().expect("no thread");
@@ -362,9 +362,9 @@ fn with_no_room_at_all_every_job_is_run_here_or_refused() {
 }
 
 #[test]
-fn an_urgent_job_is_begun_before_those_that_came_first() {
+fn an_urgent_job_starts_before_earlier_jobs() {
     let pool = OffloadPool::new(1, 8);
-    let held = Held::on(&pool);
+    let held = BlockedJob::start_on(&pool);
     held.wait();
     let (ran, order) = mpsc::channel();
     for number in 0..3 {
@@ -378,9 +378,9 @@ fn an_urgent_job_is_begun_before_those_that_came_first() {
 }
 
 #[test]
-fn statistics_say_what_was_done_and_how_long_it_waited_and_ran() {
+fn statistics_count_jobs_and_their_queue_and_run_times() {
     let pool = OffloadPool::new(1, 2);
-    let held = Held::on(&pool);
+    let held = BlockedJob::start_on(&pool);
     held.wait();
     assert!(offer(&pool, || {}) && offer(&pool, || std::panic::resume_unwind(Box::new("a bug"))));
     assert!(!pool.offer(&mut || panic!("there is no room")));
@@ -388,7 +388,7 @@ fn statistics_say_what_was_done_and_how_long_it_waited_and_ran() {
     assert_eq!((stats.running, stats.queued, stats.queued_most), (1, 2, 2));
     assert_eq!((stats.begun, stats.refused, stats.threads_most), (1, 1, 1));
     drop(held.release);
-    let stats = settled(&pool);
+    let stats = wait_until_idle(&pool);
     assert_eq!((stats.begun, stats.done, stats.panicked), (3, 2, 1));
     assert_eq!((stats.queue_time.count(), stats.run_time.count()), (3, 3));
 }
@@ -404,7 +404,7 @@ fn a_job_may_offer_another_and_drop_the_last_handle_of_its_pool() {
     is_done.recv().expect("it was run");
     let owner = pool.clone();
     let (dropped, is_dropped) = mpsc::channel();
-    let held = Held::on(&pool);
+    let held = BlockedJob::start_on(&pool);
     held.wait();
     assert!(offer(&pool, move || {
         drop(owner);

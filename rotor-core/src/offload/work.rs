@@ -27,37 +27,37 @@ impl<F: FnOnce() + Send> OffloadWork for F {
 pub struct Begun<'a> {
     queued_for: Duration,
     clock: Option<Clock>,
-    again: Option<&'a dyn Again>,
+    requeuer: Option<&'a dyn Requeue>,
 }
 
 /// A function that queues work again.
-pub(crate) type QueueAgain = Box<dyn FnOnce(OffloadJob) + Send>;
+pub(crate) type RequeueFn = Box<dyn FnOnce(OffloadJob) + Send>;
 
 /// A queue that takes back work that cannot be done yet.
-pub(crate) trait Again {
+pub(crate) trait Requeue {
     /// Returns a function that queues the work again, as the next to begin. It may be called on any
     /// thread. The work keeps its place in the pool until the function is called or dropped.
-    fn queue_again(&self) -> QueueAgain;
+    fn requeue_fn(&self) -> RequeueFn;
 }
 
 impl<'a> Begun<'a> {
     /// Creates the information for work that has waited for a thread for `queued_for`.
     pub fn after(queued_for: Duration) -> Begun<'a> {
-        Begun { queued_for, clock: None, again: None }
+        Begun { queued_for, clock: None, requeuer: None }
     }
 
     /// Sets the clock that measures the run, and the queue that takes the work back. Without them,
     /// the run is not measured, and work that has to wait runs wherever it becomes possible.
-    pub(crate) fn on_thread(self, clock: Clock, again: &'a dyn Again) -> Begun<'a> {
-        Begun { clock: Some(clock), again: Some(again), ..self }
+    pub(crate) fn on_thread(self, clock: Clock, requeuer: &'a dyn Requeue) -> Begun<'a> {
+        Begun { clock: Some(clock), requeuer: Some(requeuer), ..self }
     }
 
     pub(crate) fn clock(&self) -> Option<Clock> {
         self.clock
     }
 
-    pub(crate) fn queue_again(&self) -> Option<QueueAgain> {
-        Some(self.again?.queue_again())
+    pub(crate) fn requeue_fn(&self) -> Option<RequeueFn> {
+        Some(self.requeuer?.requeue_fn())
     }
 
     /// Returns how long the work has waited for a thread.

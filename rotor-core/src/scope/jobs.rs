@@ -6,8 +6,8 @@ use super::Scope;
 use crate::backend::JobOrder;
 use crate::coordination::Permits;
 use crate::future::{self, Future, OnCancel, Waiter};
-use crate::offload::job::{BeginBefore, Job, Work};
-use crate::offload::under_way::UnderWay;
+use crate::offload::in_flight::InFlightGuard;
+use crate::offload::job::{BeginBefore, ClosureJob, Job};
 use crate::offload::{Batch, OffloadFull, OffloadPool};
 use crate::time::Time;
 
@@ -126,11 +126,11 @@ impl<C> Scope<'_, C> {
             };
             let (port, future) = future::channel(waiter, OnCancel::Nobody);
             given = Some(future);
-            let under_way = UnderWay::begin(&self.environment.jobs);
+            let in_flight = InFlightGuard::begin(&self.environment.jobs);
             let Terms { begin_before, permits, .. } = *terms;
             let permits = permits.cloned();
             let f = wrap(work);
-            Box::new(Work { f, port, under_way, begin_before, permits, permit: None })
+            Box::new(ClosureJob { f, port, in_flight, begin_before, permits, permit: None })
         });
         match work {
             Some(work) => Err(OffloadFull(work)),

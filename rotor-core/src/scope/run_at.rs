@@ -75,7 +75,7 @@ impl<C> Scope<'_, C> {
             Place::Measured(measured) if measured.is_short() => {
                 let begun = self.refresh_now();
                 let value = work();
-                measured.note(self.refresh_now() - begun);
+                measured.record(self.refresh_now() - begun);
                 Ran::Now(value)
             }
             Place::Measured(measured) => self.run_on_pool(measured.pool(), work, |work| {
@@ -84,7 +84,7 @@ impl<C> Scope<'_, C> {
                     let begun = job.now();
                     let value = work();
                     if let (Some(begun), Some(ended)) = (begun, job.now()) {
-                        measured.note(ended - begun);
+                        measured.record(ended - begun);
                     }
                     value
                 }

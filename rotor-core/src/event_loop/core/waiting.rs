@@ -38,8 +38,8 @@ impl<M: Machine, B: Backend> Core<M, B> {
         if is_due && wait == Wait::AtPace && queue.pace().allows_turn_without_poll() {
             return Ok(false);
         }
-        if !is_due && environment.jobs.are_under_way() {
-            environment.job_watch.watch(|| !queue.wakes().is_empty());
+        if !is_due && environment.jobs.has_jobs_in_flight() {
+            environment.yield_policy.yield_for_results(|| !queue.wakes().is_empty());
         }
         // A wake-up or a request that has arrived since `next_deadline` checked is either seen
         // here, or wakes the backend.

@@ -1,11 +1,11 @@
 //! The threads of a pool: how jobs reach them (here), how they wait for jobs (`waiting`), how they
-//! run a job (`running`), and what is recorded about it (`noting`).
+//! run a job (`running`), and what is recorded about it (`recording`).
 //!
 //! ```text
 //!   offer ─▶ a place? ─no─▶ WhenFull
 //!              │yes
 //!              ▼                  wakes two more, while jobs wait
-//!            queue ◀─ takes ─ thread ─▶ runs ─▶ watches ─▶ sleeps ─▶ ends (keep_idle)
+//!            queue ◀─ takes ─ thread ─▶ runs ─▶ spins ───▶ sleeps ─▶ ends (keep_idle)
 //!              │                 ▲                            │
 //!              └── may wake one ─┴────────────────────────────┘
 //! ```
@@ -14,7 +14,7 @@
 //! that are awake can be expected to take. Each thread that takes a job wakes two more while jobs
 //! wait. So a loop that offers a hundred jobs in a turn pays for one or two wake-ups, or for none.
 
-mod noting;
+mod recording;
 mod running;
 mod waiting;
 
@@ -22,8 +22,8 @@ use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
-use self::noting::{note_begun, note_ran};
-use super::queue::{Call, Next, Queue, Seat, Waiting};
+use self::recording::{record_end, record_start};
+use super::queue::{IdleThread, NextJob, Queue, QueuedJob, WakeAction};
 use super::settings::{Settings, ThreadHook, WhenFull};
 use super::stats::PoolStats;
 use super::work::OffloadJob;
@@ -37,7 +37,7 @@ use crate::sync::{Mutex, MutexGuard};
 pub(super) struct Shared {
     queue: Mutex<Queue>,
     /// Jobs that were accepted and that no thread has begun. Read without the lock when a job is
-    /// offered, and by threads that watch.
+    /// offered, and by threads that spin.
     places: AtomicUsize,
     /// The number of threads. Read without the lock when a job is offered.
     threads: AtomicUsize,
@@ -61,15 +61,15 @@ impl Shared {
     /// # Errors
     ///
     /// Returns the system's error if a thread cannot be started. The threads started before remain.
-    pub(super) fn start_first(self: &Arc<Self>) -> io::Result<()> {
+    pub(super) fn start_min_threads(self: &Arc<Self>) -> io::Result<()> {
         (0..self.settings.threads_min).try_for_each(|_| {
             let number = {
                 let mut queue = self.lock();
                 // The thread will find jobs that are queued before it looks.
-                queue.called += 1;
+                queue.waking += 1;
                 queue.add_thread()
             };
-            self.start(number)
+            self.start_thread(number)
         })
     }
 
@@ -84,24 +84,24 @@ impl Shared {
         is_urgent: bool,
         make: &mut dyn FnMut() -> OffloadJob,
     ) -> bool {
-        if !self.take_place() {
+        if !self.reserve_place() {
             return self.offer_to_full(is_urgent, make);
         }
         // Before the job is made, which cannot be undone. If the threads end meanwhile, a new one
         // is started.
-        let place = Place(&self.places);
-        if self.threads.load(Relaxed) == 0 && !self.has_started() {
+        let place = PlaceGuard(&self.places);
+        if self.threads.load(Relaxed) == 0 && !self.ensure_thread() {
             self.lock().stats.refused += 1;
             return false;
         }
         // Without the lock, because it allocates.
         let job = make();
         std::mem::forget(place);
-        self.push(Waiting { job, since: self.clock.now() }, is_urgent);
+        self.push(QueuedJob { job, since: self.clock.now() }, is_urgent);
         true
     }
 
-    fn take_place(&self) -> bool {
+    fn reserve_place(&self) -> bool {
         let mut places = self.places.load(Relaxed);
         while places < self.settings.jobs_max {
             match self.places.compare_exchange_weak(places, places + 1, Relaxed, Relaxed) {
@@ -130,7 +130,7 @@ impl Shared {
             self.lock().stats.refused += 1;
             return false;
         }
-        let new = Waiting { job: make(), since: self.clock.now() };
+        let new = QueuedJob { job: make(), since: self.clock.now() };
         let oldest = {
             let mut queue = self.lock();
             let oldest = queue.pop();
@@ -141,98 +141,98 @@ impl Shared {
                     oldest
                 }
                 // Threads have taken all jobs meanwhile.
-                None if self.take_place() => {
+                None if self.reserve_place() => {
                     drop(queue);
                     self.push(new, is_urgent);
                     return true;
                 }
                 // No jobs may wait at all, or all places are occupied by jobs that wait for
                 // permits.
-                None => Next { waiting: new, had_begun: false },
+                None => NextJob { queued: new, was_started: false },
             }
         };
         self.run_here(oldest);
         true
     }
 
-    /// Queues a job that has a place, and calls a thread for it.
-    fn push(self: &Arc<Self>, waiting: Waiting, is_urgent: bool) {
-        let call = {
+    /// Queues a job that has a place, and wakes a thread for it.
+    fn push(self: &Arc<Self>, queued: QueuedJob, is_urgent: bool) {
+        let wake = {
             let mut queue = self.lock();
-            queue.push(waiting, is_urgent);
-            queue.call_for_offered(self.settings.threads_max, self.is_full())
+            queue.push(queued, is_urgent);
+            queue.wake_for_offer(self.settings.threads_max, self.is_full())
         };
-        self.call(call);
+        self.perform(wake);
     }
 
     /// Queues a job that had begun before, as the next one.
-    fn push_again(self: &Arc<Self>, waiting: Waiting) {
-        let call = {
+    fn push_resumed(self: &Arc<Self>, queued: QueuedJob) {
+        let wake = {
             let mut queue = self.lock();
             if queue.is_closed {
                 drop(queue);
                 self.places.fetch_sub(1, Relaxed);
-                return drop_guarded(waiting.job, "a job of a pool that is gone");
+                return drop_guarded(queued.job, "a job of a pool that is gone");
             }
-            queue.push_again(waiting);
-            queue.call_for_offered(self.settings.threads_max, self.is_full())
+            queue.push_resumed(queued);
+            queue.wake_for_offer(self.settings.threads_max, self.is_full())
         };
-        self.call(call);
+        self.perform(wake);
     }
 
-    fn call(self: &Arc<Self>, call: Call) {
-        match call {
-            Call::Nobody => {}
-            Call::Wake(seat) => seat.called.notify_one(),
-            Call::Start(number) => {
-                let Err(error) = self.start(number) else { return };
+    fn perform(self: &Arc<Self>, wake: WakeAction) {
+        match wake {
+            WakeAction::Nobody => {}
+            WakeAction::Wake(idle_thread) => idle_thread.wakeup.notify_one(),
+            WakeAction::Start(number) => {
+                let Err(error) = self.start_thread(number) else { return };
                 // The threads that exist will do the work.
-                self.has_failed_to_start(&error);
+                self.handle_start_failure(&error);
             }
         }
     }
 
-    /// Takes care of jobs that came meanwhile. No thread was called for them, because this thread
+    /// Takes care of jobs that came meanwhile. No thread was woken for them, because this thread
     /// was about to start and would have looked for jobs.
     #[cold]
-    fn has_failed_to_start(self: &Arc<Self>, error: &io::Error) {
+    fn handle_start_failure(self: &Arc<Self>, error: &io::Error) {
         log_guarded!(warn, "no thread for work that was offloaded: {error}");
-        let call = {
+        let wake = {
             let mut queue = self.lock();
             // Under the lock, because the last other thread may be about to end.
             if queue.threads == 0 {
                 drop(queue);
                 return self.run_all_here();
             }
-            queue.next_call(0)
+            queue.next_wake(0)
         };
-        self.call(call);
+        self.perform(wake);
     }
 
     /// Runs all jobs here: the last thread has ended since they were accepted, and no other can be
     /// started. This is better than never running them.
     #[cold]
     fn run_all_here(self: &Arc<Self>) {
-        while let Some(next) = self.take() {
+        while let Some(next) = self.take_next() {
             self.run_here(next);
         }
     }
 
-    fn take(&self) -> Option<Next> {
+    fn take_next(&self) -> Option<NextJob> {
         let next = self.lock().pop()?;
         self.places.fetch_sub(1, Relaxed);
         Some(next)
     }
 
-    fn run_here(self: &Arc<Self>, next: Next) {
+    fn run_here(self: &Arc<Self>, next: NextJob) {
         let begun = self.clock.now();
         {
             let mut queue = self.lock();
-            note_begun(&mut queue.stats, &next, begun);
+            record_start(&mut queue.stats, &next, begun);
             queue.stats.run_here += 1;
         }
-        let ran = self.run(next.waiting, begun);
-        note_ran(&mut self.lock().stats, ran);
+        let ran = self.run(next.queued, begun);
+        record_end(&mut self.lock().stats, ran);
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -244,77 +244,77 @@ impl Shared {
 impl Shared {
     /// Starts a first thread. Returns whether there is one.
     #[cold]
-    fn has_started(self: &Arc<Self>) -> bool {
+    fn ensure_thread(self: &Arc<Self>) -> bool {
         let number = {
             let mut queue = self.lock();
             if queue.threads > 0 {
                 return true;
             }
-            queue.called += 1;
+            queue.waking += 1;
             queue.add_thread()
         };
-        match self.start(number) {
+        match self.start_thread(number) {
             Ok(()) => true,
             Err(error) => {
-                self.has_failed_to_start(&error);
+                self.handle_start_failure(&error);
                 false
             }
         }
     }
 
-    /// Starts a thread that is counted already. It counts as called until it has looked for a job.
-    fn start(self: &Arc<Self>, number: usize) -> io::Result<()> {
+    /// Starts a thread that is counted already. It counts as waking until it has looked for a job.
+    fn start_thread(self: &Arc<Self>, number: usize) -> io::Result<()> {
         self.threads.fetch_add(1, Relaxed);
         let mut builder = Builder::new().name(format!("{}-{number}", self.settings.name));
         if let Some(bytes) = self.settings.stack_bytes {
             builder = builder.stack_size(bytes);
         }
         let shared = self.clone();
-        let started = builder.spawn(move || shared.work(number)).map(drop);
+        let started = builder.spawn(move || shared.run_thread(number)).map(drop);
         if started.is_err() {
             let mut queue = self.lock();
             queue.remove_thread(number);
-            queue.called -= 1;
+            queue.waking -= 1;
             drop(queue);
             self.threads.fetch_sub(1, Relaxed);
         }
         started
     }
 
-    fn work(self: Arc<Self>, number: usize) {
-        tell(&self.settings.on_thread_start, number);
-        let seat = Arc::new(Seat::default());
+    fn run_thread(self: Arc<Self>, number: usize) {
+        call_hook(&self.settings.on_thread_start, number);
+        let idle_thread = Arc::new(IdleThread::default());
         let mut ran = None;
-        let mut is_called = true;
-        while let Some((waiting, begun)) = self.next(number, &seat, is_called, ran) {
-            is_called = false;
-            ran = Some(self.run(waiting, begun));
+        let mut is_woken = true;
+        while let Some((queued, begun)) = self.next_job(number, &idle_thread, is_woken, ran) {
+            is_woken = false;
+            ran = Some(self.run(queued, begun));
         }
-        tell(&self.settings.on_thread_stop, number);
+        call_hook(&self.settings.on_thread_stop, number);
     }
 
     /// Ends the pool. Waiting jobs are dropped, and each thread ends after its job.
     pub(super) fn close(&self) {
-        let (waiting, idle) = {
+        let (queued, idle) = {
             let mut queue = self.lock();
             queue.is_closed = true;
             (queue.take_all(), std::mem::take(&mut queue.idle))
         };
-        idle.iter().for_each(|seat| seat.called.notify_one());
-        waiting.for_each(|waiting| drop_guarded(waiting.job, "a job of a pool that is gone"));
+        idle.iter().for_each(|idle_thread| idle_thread.wakeup.notify_one());
+        queued.for_each(|queued| drop_guarded(queued.job, "a job of a pool that is gone"));
     }
 }
 
 /// A place that is freed on drop, unless a job takes it.
-struct Place<'a>(&'a AtomicUsize);
+struct PlaceGuard<'a>(&'a AtomicUsize);
 
-impl Drop for Place<'_> {
+impl Drop for PlaceGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Relaxed);
     }
 }
 
-fn tell(hook: &Option<ThreadHook>, number: usize) {
+fn call_hook(hook: &Option<ThreadHook>, number: usize) {
     if let Some(hook) = hook
         && let Err(panicked) = guard(|| hook(number))
     {
@@ -330,53 +330,53 @@ mod tests {
     use crate::offload::OffloadPool;
 
     /// A pool for which no thread can be started, and a job that waits in it.
-    fn without_threads() -> (OffloadPool, Arc<Shared>, mpsc::Receiver<()>) {
+    fn pool_without_threads() -> (OffloadPool, Arc<Shared>, mpsc::Receiver<()>) {
         let pool = OffloadPool::builder().stack_bytes(usize::MAX / 4).build();
         let pool = pool.expect("no thread yet");
         let shared = pool.shared();
-        assert!(shared.take_place());
+        assert!(shared.reserve_place());
         let (ran, has_run) = mpsc::channel();
         let job: OffloadJob = Box::new(move || ran.send(()).expect("the test waits"));
-        shared.lock().push(Waiting { job, since: shared.clock.now() }, false);
+        shared.lock().push(QueuedJob { job, since: shared.clock.now() }, false);
         (pool, shared, has_run)
     }
 
     #[test]
-    fn a_job_that_came_while_the_first_thread_failed_to_start_is_run() {
-        let (_pool, shared, has_run) = without_threads();
-        assert!(!shared.has_started());
+    fn a_job_queued_while_the_first_thread_failed_to_start_is_run() {
+        let (_pool, shared, has_run) = pool_without_threads();
+        assert!(!shared.ensure_thread());
         assert_eq!(has_run.try_recv(), Ok(()), "it had counted on that thread");
         assert_eq!((shared.stats().queued, shared.places.load(Relaxed)), (0, 0));
     }
 
     #[test]
-    fn a_job_that_came_while_a_thread_failed_to_start_and_the_last_other_one_ended_is_run() {
-        let (_pool, shared, has_run) = without_threads();
+    fn a_job_is_run_when_a_start_fails_and_the_last_thread_has_ended() {
+        let (_pool, shared, has_run) = pool_without_threads();
         // As it is read without the lock just before the other one ends.
         shared.threads.fetch_add(1, Relaxed);
         let number = {
             let mut queue = shared.lock();
-            queue.called += 1;
+            queue.waking += 1;
             queue.add_thread()
         };
-        shared.call(Call::Start(number));
+        shared.perform(WakeAction::Start(number));
         assert_eq!(has_run.try_recv(), Ok(()), "nobody else is left");
     }
 
     #[test]
-    fn a_job_that_came_while_another_thread_failed_to_start_has_one_that_sleeps_woken() {
-        let (_pool, shared, has_run) = without_threads();
-        let seat = Arc::new(Seat::default());
+    fn a_failed_start_wakes_a_sleeping_thread_for_the_queued_job() {
+        let (_pool, shared, has_run) = pool_without_threads();
+        let idle_thread = Arc::new(IdleThread::default());
         shared.threads.fetch_add(1, Relaxed);
         let number = {
             let mut queue = shared.lock();
             queue.add_thread();
-            queue.idle.push(seat.clone());
-            queue.called += 1;
+            queue.idle.push(idle_thread.clone());
+            queue.waking += 1;
             queue.add_thread()
         };
-        shared.call(Call::Start(number));
-        assert!(seat.is_called.load(Relaxed), "it had counted on the one that failed");
-        assert_eq!((has_run.try_recv().is_ok(), shared.lock().called), (false, 1));
+        shared.perform(WakeAction::Start(number));
+        assert!(idle_thread.is_woken.load(Relaxed), "it had counted on the one that failed");
+        assert_eq!((has_run.try_recv().is_ok(), shared.lock().waking), (false, 1));
     }
 }

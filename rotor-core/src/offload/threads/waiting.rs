@@ -1,4 +1,4 @@
-//! What a thread of a pool does between jobs: it takes the next one, watches for it, sleeps, or
+//! What a thread of a pool does between jobs: it takes the next one, spins for it, sleeps, or
 //! ends.
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -6,89 +6,89 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::Shared;
-use super::noting::{Ran, note_begun, note_ran};
-use crate::offload::queue::{Queue, Seat, Waiting};
+use super::recording::{RunRecord, record_end, record_start};
+use crate::offload::queue::{IdleThread, Queue, QueuedJob};
 use crate::sync::{MutexGuard, hint, spins, thread};
 use crate::time::Time;
 
 impl Shared {
     /// Waits for a job. Returns `None` when the thread should end.
-    pub(super) fn next(
+    pub(super) fn next_job(
         self: &Arc<Self>,
         number: usize,
-        seat: &Arc<Seat>,
-        is_called: bool,
-        ran: Option<Ran>,
-    ) -> Option<(Waiting, Time)> {
+        idle_thread: &Arc<IdleThread>,
+        is_woken: bool,
+        ran: Option<RunRecord>,
+    ) -> Option<(QueuedJob, Time)> {
         let mut begun = ran.as_ref().map(|ran| ran.ended);
-        let mut has_watched = false;
+        let mut has_spun = false;
         let mut queue = self.lock();
-        queue.called -= usize::from(is_called);
+        queue.waking -= usize::from(is_woken);
         if let Some(ran) = ran {
-            note_ran(&mut queue.stats, ran);
+            record_end(&mut queue.stats, ran);
         }
         loop {
             if let Some(next) = queue.pop() {
                 self.places.fetch_sub(1, Relaxed);
                 let begun = begun.unwrap_or_else(|| self.clock.now());
-                note_begun(&mut queue.stats, &next, begun);
-                let calls = queue.calls_of_taker(self.settings.threads_max);
+                record_start(&mut queue.stats, &next, begun);
+                let wakes = queue.wakes_for_taker(self.settings.threads_max);
                 drop(queue);
-                calls.into_iter().for_each(|call| self.call(call));
-                return Some((next.waiting, begun));
+                wakes.into_iter().for_each(|wake| self.perform(wake));
+                return Some((next.queued, begun));
             }
             if queue.is_closed {
-                self.leave(&mut queue, number);
+                self.retire(&mut queue, number);
                 return None;
             }
             begun = None;
             // Once after each job, by every thread that runs out of jobs. Otherwise a loop with
             // short jobs for forty threads would wake all forty for each batch of them.
-            if !has_watched {
-                has_watched = true;
-                queue.watching += 1;
+            if !has_spun {
+                has_spun = true;
+                queue.spinning += 1;
                 drop(queue);
-                self.watch();
+                self.spin_for_job();
                 queue = self.lock();
-                queue.watching -= 1;
+                queue.spinning -= 1;
                 continue;
             }
-            queue.idle.push(seat.clone());
-            queue = match self.sleep(queue, seat) {
+            queue.idle.push(idle_thread.clone());
+            queue = match self.sleep(queue, idle_thread) {
                 (queue, true) => queue,
                 (mut queue, false) => {
-                    self.leave(&mut queue, number);
+                    self.retire(&mut queue, number);
                     return None;
                 }
             };
         }
     }
 
-    /// Sleeps until the thread is called or the pool ends. Returns `false` if the thread has been
+    /// Sleeps until the thread is woken or the pool ends. Returns `false` if the thread has been
     /// idle for so long that it should end.
     fn sleep<'q>(
         &'q self,
         mut queue: MutexGuard<'q, Queue>,
-        seat: &Arc<Seat>,
+        idle_thread: &Arc<IdleThread>,
     ) -> (MutexGuard<'q, Queue>, bool) {
         loop {
-            if seat.is_called.swap(false, Relaxed) {
-                queue.called -= 1;
+            if idle_thread.is_woken.swap(false, Relaxed) {
+                queue.waking -= 1;
                 return (queue, true);
             }
             if queue.is_closed {
                 return (queue, true);
             }
-            let Some(keep_idle) = self.keep_idle(&queue) else {
-                queue = seat.called.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            let Some(keep_idle) = self.idle_limit(&queue) else {
+                queue = idle_thread.wakeup.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            let waited = seat.called.wait_timeout(queue, keep_idle);
+            let waited = idle_thread.wakeup.wait_timeout(queue, keep_idle);
             let (locked, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             queue = locked;
-            let is_called = seat.is_called.load(Relaxed);
-            if timeout.timed_out() && !is_called && self.keep_idle(&queue).is_some() {
-                queue.idle.retain(|idle| !Arc::ptr_eq(idle, seat));
+            let is_woken = idle_thread.is_woken.load(Relaxed);
+            if timeout.timed_out() && !is_woken && self.idle_limit(&queue).is_some() {
+                queue.idle.retain(|idle| !Arc::ptr_eq(idle, idle_thread));
                 return (queue, false);
             }
         }
@@ -97,18 +97,18 @@ impl Shared {
     /// Returns how long an idle thread is kept. `None` means that it is always kept, so that it
     /// need not wake up again and again for nothing. A thread is started only if none is idle, so
     /// never more threads sleep without a limit than are always kept.
-    fn keep_idle(&self, queue: &Queue) -> Option<Duration> {
+    fn idle_limit(&self, queue: &Queue) -> Option<Duration> {
         (queue.threads > self.settings.threads_min).then_some(self.settings.keep_idle)
     }
 
-    fn leave(&self, queue: &mut Queue, number: usize) {
+    fn retire(&self, queue: &mut Queue, number: usize) {
         queue.remove_thread(number);
         self.threads.fetch_sub(1, Relaxed);
     }
 
     /// Waits for a job without sleeping, for less time than a sleep and a wake-up take: first by
     /// spinning, then by yielding the CPU.
-    fn watch(&self) {
+    fn spin_for_job(&self) {
         for _ in 0..spins(SPINS) {
             if self.places.load(Relaxed) > 0 {
                 return;

@@ -1,28 +1,28 @@
 //! What is recorded of a job in the statistics of its pool.
 
 use crate::guard::Panicked;
-use crate::offload::queue::Next;
+use crate::offload::queue::NextJob;
 use crate::offload::stats::PoolStats;
 use crate::offload::work::JobEnd;
 use crate::time::Time;
 
 /// The outcome of a job, to be counted when the lock is held anyway.
-pub(super) struct Ran {
+pub(super) struct RunRecord {
     pub(super) end: Result<JobEnd, Panicked>,
     pub(super) begun: Time,
     pub(super) ended: Time,
 }
 
-pub(super) fn note_begun(stats: &mut PoolStats, next: &Next, begun: Time) {
+pub(super) fn record_start(stats: &mut PoolStats, next: &NextJob, begun: Time) {
     stats.running += 1;
     // Only once for each job: a job that waits for a permit begins twice.
-    if !next.had_begun {
+    if !next.was_started {
         stats.begun += 1;
-        stats.queue_time.note(begun - next.waiting.since);
+        stats.queue_time.note(begun - next.queued.since);
     }
 }
 
-pub(super) fn note_ran(stats: &mut PoolStats, ran: Ran) {
+pub(super) fn record_end(stats: &mut PoolStats, ran: RunRecord) {
     stats.running -= 1;
     match ran.end {
         Ok(JobEnd::Done) => stats.done += 1,
