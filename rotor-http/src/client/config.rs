@@ -171,14 +171,14 @@ impl ClientConfig {
     }
 
     /// Returns whether HTTP/2 is used if no protocol was negotiated.
-    pub(super) fn knows_http2(&self) -> bool {
+    pub(super) fn has_prior_knowledge(&self) -> bool {
         #[cfg(feature = "http2")]
         return self.http2.prior_knowledge;
         #[cfg(not(feature = "http2"))]
         false
     }
 
-    pub(super) fn count(&self) -> &Counters {
+    pub(super) fn counters_ref(&self) -> &Counters {
         &self.counters
     }
 

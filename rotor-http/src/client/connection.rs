@@ -13,7 +13,7 @@ use super::counters::Counters;
 use super::feed::Feed;
 use super::handler::Client;
 use super::io::Io;
-use super::requests::{Made, Requests};
+use super::requests::{ConnectionFlow, Requests};
 use super::streams::Streams;
 use crate::flow::{BATCH, Flow};
 use crate::upgraded;
@@ -81,8 +81,8 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
         mut self,
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, K::Context>,
-        http: impl FnOnce(&mut Requests<K, F>, &mut Io<'_, '_, '_, K::Context>) -> Made<K>,
-        http2: impl FnOnce(&mut Streams<K, F>, &mut Io<'_, '_, '_, K::Context>) -> Made<K>,
+        http: impl FnOnce(&mut Requests<K, F>, &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K>,
+        http2: impl FnOnce(&mut Streams<K, F>, &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K>,
         upgraded: impl FnOnce(
             K::Upgrade,
             &mut Transport<'_>,
@@ -119,14 +119,14 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
         mut self,
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, K::Context>,
-        http2: impl FnOnce(&mut Streams<K, F>, &mut Io<'_, '_, '_, K::Context>) -> Made<K>,
+        http2: impl FnOnce(&mut Streams<K, F>, &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K>,
     ) -> Intent<Self> {
         let State::Http2(streams) = &mut self.state else {
             // This method is called only for HTTP/2 connections.
             return Intent::of(self).keep().keep_deadline();
         };
         let mut io = Io { transport, scope, config: &self.config };
-        match streams.watched(&mut io, http2) {
+        match streams.step_tracking_output(&mut io, http2) {
             Flow::Wait(wait) => wait.intent(self),
             // Streams set what they wait for themselves, and are never upgraded as a whole.
             Flow::Again | Flow::Done(_) => Intent::done(),
@@ -159,7 +159,7 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
         scope: &mut Scope<'_, K::Context>,
     ) -> Intent<Self> {
         let ConnectionSeed { config, feed } = seed;
-        Counters::add(&config.count().connections);
+        Counters::add(&config.counters_ref().connections);
         #[cfg(feature = "http2")]
         if is_http2(transport, &config) {
             let mut io = Io { transport, scope, config: &config };
@@ -194,7 +194,7 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
         self.step(
             transport,
             scope,
-            Requests::input_came,
+            Requests::input_received,
             Streams::advance,
             |upgraded, transport, scope| upgraded.bytes_read(matched, transport, scope),
         )
@@ -291,7 +291,7 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
     }
 
     fn not_connected(seed: ConnectionSeed<F>, error: Fatal, scope: &mut Scope<'_, K::Context>) {
-        Counters::add(&seed.config.count().not_connected);
+        Counters::add(&seed.config.counters_ref().not_connected);
         seed.feed.not_connected(error, scope);
     }
 }

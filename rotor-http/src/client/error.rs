@@ -185,25 +185,30 @@ pub enum Fault {
 
 /// How much of a request the server may have received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Sent {
+pub(super) struct SendHistory {
     /// Some part of it, on this connection.
-    pub(super) now: bool,
+    pub(super) on_this_connection: bool,
     /// All of it, on an earlier connection, which ended without a response.
-    pub(super) before: bool,
+    pub(super) on_earlier_connection: bool,
 }
 
 impl ClientError {
     /// Wraps the error if its kind alone would tell wrongly whether the server may have acted on
     /// the request.
-    pub(super) fn with_sent(self, sent: Sent) -> ClientError {
+    pub(super) fn with_send_history(self, sent: SendHistory) -> ClientError {
         let error = match self {
             // The server cannot be late with a request that it does not know.
-            ClientError::Deadline(_) if !sent.now => ClientError::Deadline(Stage::Waiting),
+            ClientError::Deadline(_) if !sent.on_this_connection => {
+                ClientError::Deadline(Stage::Waiting)
+            }
             error => error,
         };
-        match (error.may_have_been_processed(), sent.now || sent.before) {
+        match (
+            error.may_have_been_processed(),
+            sent.on_this_connection || sent.on_earlier_connection,
+        ) {
             (true, false) => ClientError::Unsent(Box::new(error)),
-            (false, _) if sent.before => ClientError::NotRepeated(Box::new(error)),
+            (false, _) if sent.on_earlier_connection => ClientError::NotRepeated(Box::new(error)),
             _ => error,
         }
     }
@@ -218,7 +223,7 @@ impl ClientError {
 
     /// Returns the error for a body that could not be received. A lack of room, or a failing disk,
     /// is not the server's fault.
-    pub(super) fn of_body(error: BodyError) -> ClientError {
+    pub(super) fn from_body_error(error: BodyError) -> ClientError {
         match error {
             BodyError::NoRoom => ClientError::BodiesFull,
             #[cfg(feature = "body")]
@@ -243,7 +248,7 @@ impl ClientError {
             {
                 Fault::Peer
             }
-            ClientError::NotConnected(error) if has_failed_here(error) => Fault::Here,
+            ClientError::NotConnected(error) if is_local_failure(error) => Fault::Here,
             ClientError::NotConnected(_) | ClientError::Lost(_) => Fault::Network,
             ClientError::Closed
             | ClientError::Head(_)
@@ -299,7 +304,7 @@ impl ClientError {
                 Status::SERVICE_UNAVAILABLE
             }
             ClientError::Lost(Fatal::NoRoom) => Status::SERVICE_UNAVAILABLE,
-            ClientError::NotConnected(error) if has_failed_here(error) => {
+            ClientError::NotConnected(error) if is_local_failure(error) => {
                 Status::INTERNAL_SERVER_ERROR
             }
             ClientError::NotConnected(_)
@@ -325,7 +330,7 @@ impl ClientError {
 
 /// Returns whether a wrapping socket, usually TLS, says that it failed by itself: a key that cannot
 /// sign, no randomness.
-fn has_failed_here(error: &Fatal) -> bool {
+fn is_local_failure(error: &Fatal) -> bool {
     matches!(error, Fatal::Handshake(error) if error.kind() == ErrorKind::Other)
 }
 
@@ -404,7 +409,10 @@ mod tests {
     #[test]
     fn the_sent_part_decides_whether_a_request_may_have_been_processed() {
         let exact = |error: ClientError, now, before| {
-            let error = error.with_sent(Sent { now, before });
+            let error = error.with_send_history(SendHistory {
+                on_this_connection: now,
+                on_earlier_connection: before,
+            });
             (format!("{error:?}"), error.may_have_been_processed())
         };
         for (error, now, before, expected, may_have) in [

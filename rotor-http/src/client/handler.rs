@@ -329,7 +329,7 @@ pub struct NextBuilder<K: Client> {
 
 impl<K: Client> Step<K> {
     /// Returns whether the handler lives on.
-    pub(super) fn goes_on(&self) -> bool {
+    pub(super) fn continues(&self) -> bool {
         matches!(self, Step::Receive(..) | Step::Hold(_) | Step::GoOn(_))
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use rotor_core::{Panicked, Port, Scope, Time};
 
 use super::counters::Counters;
-use super::error::{ClientError, Sent};
+use super::error::{ClientError, SendHistory};
 use super::handler::Client;
 
 /// The outcome of a request: the output of its handler, or the error.
@@ -52,26 +52,26 @@ impl<K: Client> Job<K> {
     }
 
     /// Returns whether a connection has had the request before.
-    pub(super) fn was_begun(&self) -> bool {
+    pub(super) fn was_attempted(&self) -> bool {
         self.is_repeated || self.refusals > 0
     }
 
     /// Returns the memory that the job takes while it waits, in bytes.
-    pub(super) fn weight(&self) -> usize {
+    pub(super) fn queued_bytes(&self) -> usize {
         size_of::<Job<K>>().saturating_add(self.handler.held_bytes())
     }
 
     /// Fails the job because its handler panicked.
     pub(super) fn panicked(self, panicked: &Panicked, counters: &Counters) {
         Counters::add(&counters.failed);
-        let error = note_panic::<K>(panicked, counters).with_sent(self.sent());
-        let _nobody_waits_any_more = self.port.set(Err(error));
+        let error = record_panic::<K>(panicked, counters).with_send_history(self.sent());
+        let _cancelled = self.port.set(Err(error));
     }
 
     /// Returns how much of the request the server may have received, while no connection has the
     /// job.
-    fn sent(&self) -> Sent {
-        Sent { now: false, before: self.was_sent }
+    fn sent(&self) -> SendHistory {
+        SendHistory { on_this_connection: false, on_earlier_connection: self.was_sent }
     }
 
     /// Fails the request. Its handler is first asked for an outcome
@@ -80,7 +80,7 @@ impl<K: Client> Job<K> {
     /// The error is adapted to a request that no connection has: see
     /// [`Unsent`](ClientError::Unsent) and [`NotRepeated`](ClientError::NotRepeated).
     pub fn fail(self, error: ClientError, counters: &Counters, scope: &mut Scope<'_, K::Context>) {
-        let error = error.with_sent(self.sent());
+        let error = error.with_send_history(self.sent());
         let Job { handler, port, .. } = self;
         fail(handler, port, error, counters, scope);
     }
@@ -98,15 +98,19 @@ pub(super) fn fail<K: Client>(
     if matches!(error.innermost(), ClientError::Deadline(_)) {
         Counters::add(&counters.deadlines);
     }
-    let sent = Sent { now: error.may_have_been_processed(), before: false };
+    let sent = SendHistory {
+        on_this_connection: error.may_have_been_processed(),
+        on_earlier_connection: false,
+    };
     // If the handler panics here, the caller still gets an error.
-    let outcome = scope
-        .guard(|scope| handler.bad_response(error, scope))
-        .unwrap_or_else(|panicked| Err(note_panic::<K>(&panicked, counters).with_sent(sent)));
-    let _nobody_waits_any_more = port.set(outcome);
+    let outcome =
+        scope.guard(|scope| handler.bad_response(error, scope)).unwrap_or_else(|panicked| {
+            Err(record_panic::<K>(&panicked, counters).with_send_history(sent))
+        });
+    let _cancelled = port.set(outcome);
 }
 
-fn note_panic<K>(panicked: &Panicked, counters: &Counters) -> ClientError {
+fn record_panic<K>(panicked: &Panicked, counters: &Counters) -> ClientError {
     Counters::add(&counters.panics);
     log::error!("the handler {} {panicked}", type_name::<K>());
     ClientError::Panicked

@@ -10,7 +10,7 @@ use rotor_stream::{Exception, Fatal};
 use super::config::ClientConfig;
 use super::handler::Client;
 use super::io::Io;
-use super::requests::Made;
+use super::requests::ConnectionFlow;
 
 /// A connection that cannot exist. It has the methods of `streams`, so that the code of a
 /// connection is the same in both cases.
@@ -20,31 +20,31 @@ pub(super) struct Streams<K: Client, F> {
 }
 
 impl<K: Client, F> Streams<K, F> {
-    pub(super) fn watched(
+    pub(super) fn step_tracking_output(
         &mut self,
         _: &mut Io<'_, '_, '_, K::Context>,
-        _: impl FnOnce(&mut Self, &mut Io<'_, '_, '_, K::Context>) -> Made<K>,
-    ) -> Made<K> {
+        _: impl FnOnce(&mut Self, &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K>,
+    ) -> ConnectionFlow<K> {
         match self.never {}
     }
 
-    pub(super) fn advance(&mut self, _: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+    pub(super) fn advance(&mut self, _: &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
         match self.never {}
     }
 
-    pub(super) fn flushed(&mut self, _: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+    pub(super) fn flushed(&mut self, _: &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
         match self.never {}
     }
 
-    pub(super) fn timeout(&mut self, _: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+    pub(super) fn timeout(&mut self, _: &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
         match self.never {}
     }
 
-    pub(super) fn wakeup(&mut self, _: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+    pub(super) fn wakeup(&mut self, _: &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
         match self.never {}
     }
 
-    pub(super) fn drain(&mut self, _: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+    pub(super) fn drain(&mut self, _: &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
         match self.never {}
     }
 
@@ -52,7 +52,7 @@ impl<K: Client, F> Streams<K, F> {
         &mut self,
         _: &Exception,
         _: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Made<K> {
+    ) -> ConnectionFlow<K> {
         match self.never {}
     }
 

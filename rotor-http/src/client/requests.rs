@@ -8,7 +8,7 @@ use rotor_stream::{Exception, Fatal};
 
 use super::config::ClientConfig;
 use super::counters::Counters;
-use super::exchange::{End, Exchange, Exchanged, UpgradeSeed};
+use super::exchange::{Exchange, ExchangeEnd, ExchangeFlow, UpgradeSeed};
 use super::feed::{Feed, Offer};
 use super::handler::Client;
 use super::io::Io;
@@ -37,7 +37,7 @@ impl<K: Client> State<K> {
 
 /// How a step of the requests ends. `Done` means that the connection ends, or goes on in another
 /// protocol.
-pub(super) type Made<K> = Flow<Option<UpgradeSeed<K>>>;
+pub(super) type ConnectionFlow<K> = Flow<Option<UpgradeSeed<K>>>;
 
 impl<K: Client, F: Feed<K>> Requests<K, F> {
     pub(super) fn new(feed: F) -> Requests<K, F> {
@@ -51,21 +51,21 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
     }
 
     /// Begins with the first request of a new connection.
-    pub(super) fn begin_first(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+    pub(super) fn begin_first(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
         // A new server has not had time to send anything.
         let has_polled = true;
         self.take(has_polled, io)
     }
 
     /// Takes the next request, if there is one, on a connection that has made requests before.
-    fn take_next(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+    fn take_next(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
         let has_polled = false;
         self.take(has_polled, io)
     }
 
     /// Takes requests from the feed until there is something to wait for. A job is begun at once if
     /// the server has certainly sent nothing unasked; otherwise the socket is polled first.
-    fn take(&mut self, has_polled: bool, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+    fn take(&mut self, has_polled: bool, io: &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
         loop {
             // Checked before the feed is called, because a job that it returns has left its queue.
             if self.is_draining || self.served >= io.config.limits.requests_max {
@@ -101,20 +101,20 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
         &mut self,
         mut exchange: Box<Exchange<K>>,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Option<Made<K>> {
+    ) -> Option<ConnectionFlow<K>> {
         match exchange.begin(io) {
-            Flow::Done(End::Reusable) => None,
+            Flow::Done(ExchangeEnd::Reusable) => None,
             flow => {
                 self.state = State::Exchange(exchange);
-                Some(self.follow_on(flow, io))
+                Some(self.apply_flow_and_advance(flow, io))
             }
         }
     }
 
     /// Continues after the socket was polled.
-    fn polled(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+    fn polled(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
         if !io.transport.input.is_empty() {
-            return self.strayed(io);
+            return self.close_on_stray_input(io);
         }
         let State::Polling(exchange) = std::mem::replace(&mut self.state, State::IDLE) else {
             return self.wait(io);
@@ -130,37 +130,45 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
     }
 
     /// Processes the input that is there.
-    fn advance(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+    fn advance(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
         Flow::batch(|| match &mut self.state {
             State::Exchange(exchange) => {
                 let flow = exchange.receive(io);
-                self.follow(flow, io)
+                self.apply_flow(flow, io)
             }
             State::Idle(_) | State::Polling(_) => self.wait(io),
         })
     }
 
     /// Follows a step of the exchange, then processes further input.
-    fn follow_on(&mut self, flow: Exchanged<K>, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
-        let flow = self.follow(flow, io);
+    fn apply_flow_and_advance(
+        &mut self,
+        flow: ExchangeFlow<K>,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> ConnectionFlow<K> {
+        let flow = self.apply_flow(flow, io);
         flow.on_again(|| self.advance(io))
     }
 
     /// Does with the connection what a step of the exchange requires.
-    fn follow(&mut self, flow: Exchanged<K>, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+    fn apply_flow(
+        &mut self,
+        flow: ExchangeFlow<K>,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> ConnectionFlow<K> {
         match flow {
             Flow::Wait(wait) => Flow::Wait(wait),
             Flow::Again => Flow::Again,
-            Flow::Done(End::Reusable) => {
+            Flow::Done(ExchangeEnd::Reusable) => {
                 self.state = State::IDLE;
                 // Counted first, so that the feed learns that the connection is not new, and the
                 // limit includes this request.
                 self.served += 1;
                 self.take_next(io)
             }
-            Flow::Done(End::Upgrade(seed)) => Flow::Done(Some(seed)),
-            Flow::Done(End::Close) => self.close(io),
-            Flow::Done(End::Repeat(job)) => {
+            Flow::Done(ExchangeEnd::Upgrade(seed)) => Flow::Done(Some(seed)),
+            Flow::Done(ExchangeEnd::Close) => self.close(io),
+            Flow::Done(ExchangeEnd::Repeat(job)) => {
                 self.feed.give_back(*job, io.scope);
                 self.close(io)
             }
@@ -174,7 +182,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
     }
 
     /// Ends the connection together with its request.
-    fn close(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+    fn close(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
         self.state = State::IDLE;
         // The unsent rest of the request is not needed any more.
         io.transport.output.truncate(0);
@@ -182,72 +190,75 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
     }
 
     /// Ends the connection while no request is under way. Gives back a job that was not begun.
-    fn end_unused(&mut self, scope: &mut Scope<'_, K::Context>) -> Made<K> {
+    fn end_unused(&mut self, scope: &mut Scope<'_, K::Context>) -> ConnectionFlow<K> {
         if let State::Polling(exchange) = std::mem::replace(&mut self.state, State::IDLE) {
-            self.give_back(*exchange, scope);
+            self.return_unstarted(*exchange, scope);
         }
         Flow::Done(None)
     }
 
     /// Gives back a job that was not begun, because the connection cannot be used for it.
-    fn give_back(&mut self, exchange: Exchange<K>, scope: &mut Scope<'_, K::Context>) {
+    fn return_unstarted(&mut self, exchange: Exchange<K>, scope: &mut Scope<'_, K::Context>) {
         if let Some(job) = exchange.into_job() {
             self.feed.give_back(job, scope);
         }
     }
 
     /// Processes input, or the result of a poll.
-    pub(super) fn input_came(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+    pub(super) fn input_received(
+        &mut self,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> ConnectionFlow<K> {
         match self.state {
             State::Exchange(_) => self.advance(io),
             State::Polling(_) => self.polled(io),
             State::Idle(_) if io.transport.input.is_empty() => self.wait(io),
-            State::Idle(_) => self.strayed(io),
+            State::Idle(_) => self.close_on_stray_input(io),
         }
     }
 
     /// Ends the connection because the server has sent something unasked, so further input could
     /// not be trusted either. If it were taken for the response to the next request, this would be
     /// response queue poisoning.
-    fn strayed(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
-        Counters::add(&io.config.count().stray);
+    fn close_on_stray_input(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
+        Counters::add(&io.config.counters_ref().stray);
         log::debug!("machine {} was sent something that nobody asked for", io.scope.token());
         self.end_unused(io.scope)
     }
 
     /// Continues after enough output was sent.
-    pub(super) fn flushed(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+    pub(super) fn flushed(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
         let State::Exchange(exchange) = &mut self.state else { return self.wait(io) };
         let flow = exchange.flushed(io);
-        self.follow_on(flow, io)
+        self.apply_flow_and_advance(flow, io)
     }
 
-    pub(super) fn timeout(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+    pub(super) fn timeout(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
         // The connection was unused for too long: the server may close it just as the next request
         // is sent.
         let State::Exchange(exchange) = &mut self.state else {
             return self.end_unused(io.scope);
         };
         let flow = exchange.timeout(io);
-        self.follow_on(flow, io)
+        self.apply_flow_and_advance(flow, io)
     }
 
-    pub(super) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+    pub(super) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
         match &mut self.state {
             State::Exchange(exchange) => {
                 let flow = exchange.wakeup(io);
-                self.follow_on(flow, io)
+                self.apply_flow_and_advance(flow, io)
             }
             // The request may be cancelled, which is checked after the poll, before anything is
             // sent.
             State::Polling(_) => self.wait(io),
             State::Idle(_) if io.transport.input.is_empty() => self.take_next(io),
-            State::Idle(_) => self.strayed(io),
+            State::Idle(_) => self.close_on_stray_input(io),
         }
     }
 
     /// Ends the connection, because the loop is draining, after the request under way.
-    pub(super) fn drain(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+    pub(super) fn drain(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
         self.is_draining = true;
         match self.state {
             // Input may have been read before this without an event to follow, and the response may
@@ -263,12 +274,12 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
         &mut self,
         exception: Exception,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Made<K> {
+    ) -> ConnectionFlow<K> {
         let State::Exchange(exchange) = &mut self.state else {
             return self.end_unused(io.scope);
         };
         let flow = exchange.input_ended(exception, io);
-        self.follow_on(flow, io)
+        self.apply_flow_and_advance(flow, io)
     }
 
     /// Handles the loss of the connection.
@@ -280,12 +291,12 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
     ) {
         // Only this error is a limit of this side; handlers get the others.
         if let Fatal::NoRoom = error {
-            Counters::add(&config.count().without_room);
+            Counters::add(&config.counters_ref().without_room);
         }
         match std::mem::replace(&mut self.state, State::IDLE) {
             State::Idle(_) => {}
             // No part of it was sent, so another connection may make it, whatever its method.
-            State::Polling(exchange) => self.give_back(*exchange, scope),
+            State::Polling(exchange) => self.return_unstarted(*exchange, scope),
             State::Exchange(exchange) => {
                 log::debug!(
                     "machine {} lost its connection: {}",
@@ -308,7 +319,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
     }
 
     /// Returns what the connection waits for while no request is under way.
-    fn wait(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Made<K> {
+    fn wait(&mut self, io: &Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
         let now = io.scope.now();
         let deadline = Deadline::At(now + io.config.limits.unused_timeout);
         Flow::Wait(match &mut self.state {

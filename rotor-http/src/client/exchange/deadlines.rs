@@ -2,7 +2,7 @@
 
 use rotor_core::{Deadline, Time};
 
-use super::{Exchange, Exchanged};
+use super::{Exchange, ExchangeFlow};
 use crate::client::error::{ClientError, Stage};
 use crate::client::handler::Client;
 use crate::client::io::Io;
@@ -14,7 +14,7 @@ impl<K: Client> Exchange<K> {
     pub(in crate::client) fn timeout(
         &mut self,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Exchanged<K> {
+    ) -> ExchangeFlow<K> {
         let now = io.scope.now();
         // The caller's deadline comes first: after it, nothing else matters.
         if self.deadline <= now {

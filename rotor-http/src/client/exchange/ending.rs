@@ -4,7 +4,7 @@
 use rotor_core::{Scope, with_causes};
 use rotor_stream::Fatal;
 
-use super::{End, Exchange, Exchanged};
+use super::{Exchange, ExchangeEnd, ExchangeFlow};
 use crate::client::config::ClientConfig;
 use crate::client::counters::Counters;
 use crate::client::error::ClientError;
@@ -26,13 +26,13 @@ impl<K: Client> Exchange<K> {
         let is_taken = !matches!(error, Fatal::FlushTimeout | Fatal::NoRoom);
         if is_taken
             && self.may_repeat()
-            && let Some(job) = self.repeat(config.count())
+            && let Some(job) = self.take_for_repeat(config.counters_ref())
         {
             return Some(job);
         }
         let (handler, port) = (self.handler.take()?, self.port.take()?);
-        let error = ClientError::Lost(error).with_sent(self.sent);
-        job::fail(handler, port, error, config.count(), scope);
+        let error = ClientError::Lost(error).with_send_history(self.sent);
+        job::fail(handler, port, error, config.counters_ref(), scope);
         None
     }
 
@@ -42,7 +42,7 @@ impl<K: Client> Exchange<K> {
         // just have reached the server's idle timeout.
         self.is_reused
             && !self.is_repeated
-            && self.was_written_at_once
+            && self.was_written_in_one_call
             // RFC 9110 §9.2.2: a client does not automatically repeat other methods.
             && self.request.is_idempotent()
             // Once the server has begun to respond, it has the request.
@@ -52,17 +52,17 @@ impl<K: Client> Exchange<K> {
     }
 
     /// Returns the request to be made again.
-    pub(super) fn repeat(&mut self, counters: &Counters) -> Option<Box<Job<K>>> {
+    pub(super) fn take_for_repeat(&mut self, counters: &Counters) -> Option<Box<Job<K>>> {
         let (handler, port) = (self.handler.take()?, self.port.take()?);
         Counters::add(&counters.repeated);
         let (deadline, refusals) = (self.deadline, self.refusals);
-        let was_sent = self.sent.now || self.sent.before;
+        let was_sent = self.sent.on_this_connection || self.sent.on_earlier_connection;
         Some(Box::new(Job { handler, deadline, port, is_repeated: true, refusals, was_sent }))
     }
 
     /// Ends the exchange so that the request is made again on another connection.
-    pub(super) fn end_by_repeating(&mut self, counters: &Counters) -> Exchanged<K> {
-        Flow::Done(self.repeat(counters).map_or(End::Close, End::Repeat))
+    pub(super) fn end_by_repeating(&mut self, counters: &Counters) -> ExchangeFlow<K> {
+        Flow::Done(self.take_for_repeat(counters).map_or(ExchangeEnd::Close, ExchangeEnd::Repeat))
     }
 
     /// Fails the request, because there is no complete response: calls the handler for the last
@@ -72,23 +72,25 @@ impl<K: Client> Exchange<K> {
         error: ClientError,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) {
-        let error = error.with_sent(self.sent);
+        let error = error.with_send_history(self.sent);
         log::debug!("machine {} fails a request: {}", io.scope.token(), with_causes(&error));
         if let (Some(handler), Some(port)) = (self.handler.take(), self.port.take()) {
-            job::fail(handler, port, error, io.config.count(), io.scope);
+            job::fail(handler, port, error, io.config.counters_ref(), io.scope);
         }
     }
 
     /// Adapts an error that a handler has returned, because the handler does not know the
     /// connection.
-    pub(super) fn of_handler(
+    pub(super) fn adapt_handler_error(
         &self,
         error: ClientError,
         io: &Io<'_, '_, '_, K::Context>,
     ) -> ClientError {
         match error {
             ClientError::Deadline(_) => ClientError::Deadline(self.stage(io)),
-            ClientError::Request(error) if self.sent.now && self.request.is_head_done() => {
+            ClientError::Request(error)
+                if self.sent.on_this_connection && self.request.is_head_done() =>
+            {
                 ClientError::Unfinished(error)
             }
             error => error,
@@ -100,16 +102,19 @@ impl<K: Client> Exchange<K> {
         &mut self,
         outcome: ClientResult<K>,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Exchanged<K> {
+    ) -> ExchangeFlow<K> {
         // Nothing was written, so the server does not know of the request.
         let is_unused = self.request.is_unstarted() && io.transport.output.is_empty();
-        self.answer(outcome.map_err(|error| error.with_sent(self.sent)), io.config.count());
+        self.send_outcome(
+            outcome.map_err(|error| error.with_send_history(self.sent)),
+            io.config.counters_ref(),
+        );
         // The order matters: `is_reusable` returns false if the response is still to come. For a
         // stream the result is not used: its connection goes on anyway.
         if is_unused || (!self.request.is_framed() && self.is_reusable(io)) {
-            Flow::Done(End::Reusable)
+            Flow::Done(ExchangeEnd::Reusable)
         } else {
-            Flow::Done(End::Close)
+            Flow::Done(ExchangeEnd::Close)
         }
     }
 
@@ -128,16 +133,16 @@ impl<K: Client> Exchange<K> {
         let is_clean = io.transport.input.is_empty();
         // Data after a response is unexpected.
         if is_whole && !is_clean {
-            Counters::add(&io.config.count().stray);
+            Counters::add(&io.config.counters_ref().stray);
         }
         is_whole && is_clean && self.keep_alive && self.request.keeps_alive()
     }
 
     /// Sends the outcome to the caller.
-    pub(super) fn answer(&mut self, outcome: ClientResult<K>, counters: &Counters) {
+    pub(super) fn send_outcome(&mut self, outcome: ClientResult<K>, counters: &Counters) {
         Counters::add(if outcome.is_ok() { &counters.answered } else { &counters.failed });
         if let Some(port) = self.port.take() {
-            let _nobody_waits_any_more = port.set(outcome);
+            let _cancelled = port.set(outcome);
         }
     }
 }

@@ -4,7 +4,7 @@
 use rotor_core::Time;
 use rotor_stream::{ConnectionInfo, Exception, Fatal};
 
-use super::{Exchange, Exchanged};
+use super::{Exchange, ExchangeFlow};
 use crate::client::config::ClientConfig;
 use crate::client::counters::Counters;
 use crate::client::error::ClientError;
@@ -51,21 +51,22 @@ impl<K: Client> Exchange<K> {
 
     /// Passes on the head of a response, final or interim. `answers_upgrade` is whether the request
     /// asked for another protocol.
-    pub(in crate::client) fn head_came(
+    pub(in crate::client) fn head_received(
         &mut self,
         list: &FieldList,
         response: &CheckedResponse,
         answers_upgrade: bool,
         connection: ConnectionInfo<'_>,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Exchanged<K> {
+    ) -> ExchangeFlow<K> {
         let head = ResponseHead::framed(response.status, list.fields());
-        if let Some(flow) = self.consider(&head, &response.terms, io.config) {
+        if let Some(flow) = self.intercept_head(&head, &response.terms, io.config) {
             return flow;
         }
         let head = Head::new(head, response.terms, answers_upgrade, connection);
         let output = &mut *io.transport.output;
-        let Some(next) = self.tell(&head, &response.terms, output, io.scope, io.config) else {
+        let Some(next) = self.call_with_head(&head, &response.terms, output, io.scope, io.config)
+        else {
             return Flow::Wait(self.wait(None, io));
         };
         self.apply(next, io)
@@ -73,7 +74,7 @@ impl<K: Client> Exchange<K> {
 
     /// Records that the head of the request is sent.
     pub(in crate::client) fn head_sent(&mut self) {
-        self.sent.now = true;
+        self.sent.on_this_connection = true;
     }
 
     /// Records that the last frame of the response has arrived.
@@ -82,7 +83,7 @@ impl<K: Client> Exchange<K> {
     }
 
     /// Returns whether the body is late. If so, it gets time until `until`.
-    pub(in crate::client) fn put_off_body(
+    pub(in crate::client) fn extend_body_deadline(
         &mut self,
         until: Time,
         io: &Io<'_, '_, '_, K::Context>,
@@ -96,58 +97,59 @@ impl<K: Client> Exchange<K> {
     }
 
     /// Handles the end of the input before the response is complete.
-    pub(in crate::client) fn cut(
+    pub(in crate::client) fn input_ended_early(
         &mut self,
         exception: &Exception,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Exchanged<K> {
+    ) -> ExchangeFlow<K> {
         if let Exception::Read(error) = exception {
             let error = error.kind().into();
             return Flow::Fail(ClientError::Lost(Fatal::Reset(error)));
         }
         if !self.body.awaits_head() {
-            return Flow::Fail(ClientError::of_body(BodyError::Truncated));
+            return Flow::Fail(ClientError::from_body_error(BodyError::Truncated));
         }
         if self.may_repeat() {
-            return self.end_by_repeating(io.config.count());
+            return self.end_by_repeating(io.config.counters_ref());
         }
         Flow::Fail(ClientError::Closed)
     }
 
     /// Takes back a request of which nothing was sent, so that it can be made again, whatever its
     /// method. Returns `None` if that is not possible; the exchange is then unchanged.
-    pub(in crate::client) fn take_back(&mut self, config: &ClientConfig) -> Option<Box<Job<K>>> {
+    pub(in crate::client) fn reclaim_job(&mut self, config: &ClientConfig) -> Option<Box<Job<K>>> {
         // Parts that were written earlier are gone, so they cannot be sent again.
-        if self.refusals >= REFUSALS_MAX || !self.was_written_at_once {
+        if self.refusals >= REFUSALS_MAX || !self.was_written_in_one_call {
             return None;
         }
         self.refusals += 1;
-        self.repeat(config.count())
+        self.take_for_repeat(config.counters_ref())
     }
 
-    /// Like `take_back`, for another way to the server: no connection was lost during the request.
-    pub(in crate::client) fn take_elsewhere(
+    /// Like `reclaim_job`, for another way to the server: no connection was lost during the
+    /// request.
+    pub(in crate::client) fn reclaim_for_rerouting(
         &mut self,
         config: &ClientConfig,
     ) -> Option<Box<Job<K>>> {
         let is_repeated = self.is_repeated;
-        let mut job = self.take_back(config)?;
+        let mut job = self.reclaim_job(config)?;
         job.is_repeated = is_repeated;
         Some(job)
     }
 
-    /// Like `take_elsewhere`, for a request that its server answers over HTTP/1.1 only. The server
-    /// does not say that it has not acted on the request, so only idempotent methods may be
+    /// Like `reclaim_for_rerouting`, for a request that its server answers over HTTP/1.1 only. The
+    /// server does not say that it has not acted on the request, so only idempotent methods may be
     /// repeated (RFC 9110 §9.2.2).
-    pub(in crate::client) fn take_to_http1(
+    pub(in crate::client) fn reclaim_for_http1(
         &mut self,
         config: &ClientConfig,
     ) -> Option<Box<Job<K>>> {
-        let is_unanswered = self.body.awaits_head() && self.interim == 0;
-        if !is_unanswered || !self.request.is_idempotent() {
+        let has_no_response = self.body.awaits_head() && self.interim == 0;
+        if !has_no_response || !self.request.is_idempotent() {
             return None;
         }
-        self.take_elsewhere(config)
+        self.reclaim_for_rerouting(config)
     }
 
     /// Handles the server's message that it has not processed the request: returns the request to
@@ -158,22 +160,23 @@ impl<K: Client> Exchange<K> {
         scope: &mut rotor_core::Scope<'_, K::Context>,
     ) -> Option<Box<Job<K>>> {
         // A server that has begun to respond has processed the request, whatever it says now.
-        let is_unseen = self.body.awaits_head() && self.interim == 0;
-        self.sent.now &= !is_unseen;
+        let is_unprocessed = self.body.awaits_head() && self.interim == 0;
+        self.sent.on_this_connection &= !is_unprocessed;
         // RFC 9113 §8.7: whatever its method. Parts that were written earlier cannot be sent again.
-        let may_repeat = is_unseen && self.refusals < REFUSALS_MAX && self.was_written_at_once;
+        let may_repeat =
+            is_unprocessed && self.refusals < REFUSALS_MAX && self.was_written_in_one_call;
         self.refusals = self.refusals.saturating_add(1);
-        if may_repeat && let Some(job) = self.repeat(config.count()) {
+        if may_repeat && let Some(job) = self.take_for_repeat(config.counters_ref()) {
             return Some(job);
         }
         let (handler, port) = (self.handler.take()?, self.port.take()?);
-        let error = if is_unseen {
-            Counters::add(&config.count().refused);
+        let error = if is_unprocessed {
+            Counters::add(&config.counters_ref().refused);
             ClientError::Refused
         } else {
             ClientError::Reset(ErrorCode::RefusedStream.number())
         };
-        job::fail(handler, port, error.with_sent(self.sent), config.count(), scope);
+        job::fail(handler, port, error.with_send_history(self.sent), config.counters_ref(), scope);
         None
     }
 }

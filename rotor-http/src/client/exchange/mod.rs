@@ -24,7 +24,7 @@ use rotor_core::{Deadline, Panicked, Port, Scope, Time};
 use rotor_stream::{Protocol, Transport};
 
 use super::counters::Counters;
-use super::error::{ClientError, Sent, Stage};
+use super::error::{ClientError, SendHistory, Stage};
 use super::handler::{Client, Next, Step};
 use super::io::Io;
 use super::job::{ClientResult, Job};
@@ -60,9 +60,9 @@ pub(super) struct Exchange<K: Client> {
     is_reused: bool,
     is_repeated: bool,
     refusals: u8,
-    sent: Sent,
+    sent: SendHistory,
     /// Whether the request was complete when `prepare_request` returned.
-    was_written_at_once: bool,
+    was_written_in_one_call: bool,
     /// The response's body, while it is being stored for the handler.
     #[cfg(feature = "body")]
     storing: Option<Box<crate::storing::BodyStorer>>,
@@ -70,10 +70,10 @@ pub(super) struct Exchange<K: Client> {
 
 /// How a step of an exchange ends. `Fail` contains the reason why there is no complete response,
 /// which the handler has not been told yet.
-pub(super) type Exchanged<K> = Flow<End<K>, ClientError>;
+pub(super) type ExchangeFlow<K> = Flow<ExchangeEnd<K>, ClientError>;
 
 /// What happens to the connection after an exchange.
-pub(super) enum End<K: Client> {
+pub(super) enum ExchangeEnd<K: Client> {
     /// It can be reused.
     Reusable,
     /// It cannot be reused.
@@ -107,8 +107,8 @@ impl<K: Client> Exchange<K> {
             is_reused,
             is_repeated,
             refusals,
-            sent: Sent { now: false, before: was_sent },
-            was_written_at_once: false,
+            sent: SendHistory { on_this_connection: false, on_earlier_connection: was_sent },
+            was_written_in_one_call: false,
             #[cfg(feature = "body")]
             storing: None,
         })
@@ -118,26 +118,33 @@ impl<K: Client> Exchange<K> {
     pub(super) fn into_job(self) -> Option<Job<K>> {
         let (handler, port) = (self.handler?, self.port?);
         let Exchange { deadline, is_repeated, refusals, sent, .. } = self;
-        Some(Job { handler, deadline, port, is_repeated, refusals, was_sent: sent.before })
+        Some(Job {
+            handler,
+            deadline,
+            port,
+            is_repeated,
+            refusals,
+            was_sent: sent.on_earlier_connection,
+        })
     }
 
     /// Begins: the handler writes its request, unless it was cancelled or its deadline has passed.
-    pub(super) fn begin(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
+    pub(super) fn begin(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ExchangeFlow<K> {
         if self.port.as_ref().is_none_or(Port::is_cancelled) {
             // Nothing was sent, so the connection is unchanged.
-            Counters::add(&io.config.count().cancelled);
-            return Flow::Done(End::Reusable);
+            Counters::add(&io.config.counters_ref().cancelled);
+            return Flow::Done(ExchangeEnd::Reusable);
         }
         if self.deadline <= io.scope.now() {
             // Failed here and not by `Flow::Fail`, because the connection can still be used.
             self.fail(ClientError::Deadline(Stage::Waiting), io);
-            return Flow::Done(End::Reusable);
+            return Flow::Done(ExchangeEnd::Reusable);
         }
-        Counters::add(&io.config.count().requests);
+        Counters::add(&io.config.counters_ref().requests);
         let flow = self.call(io, K::prepare_request);
         // Parts that are written later are gone once they were sent, so such a request cannot be
         // made again.
-        self.was_written_at_once = self.request.is_done();
+        self.was_written_in_one_call = self.request.is_done();
         // Not every server responds to an expectation, so the wait for that has a limit. If the
         // body is written already, there is no wait.
         if self.request.expects_continue() && !self.request.is_done() {
@@ -147,7 +154,7 @@ impl<K: Client> Exchange<K> {
     }
 
     /// Processes the input that is there.
-    pub(super) fn receive(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
+    pub(super) fn receive(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ExchangeFlow<K> {
         // While the handler holds the body off, the body stays with the server. This is the
         // backpressure.
         if self.request.is_unstarted() {
@@ -166,7 +173,7 @@ impl<K: Client> Exchange<K> {
 
     /// Watches the connection while its handler has written nothing yet. Input at this time is not
     /// a response, but could not be distinguished from one after the request has begun.
-    fn watch_unstarted(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
+    fn watch_unstarted(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ExchangeFlow<K> {
         // Nothing arrives on a stream that has not begun.
         if self.request.is_framed() {
             return Flow::Wait(self.wait(None, io));
@@ -174,7 +181,7 @@ impl<K: Client> Exchange<K> {
         if io.transport.input.is_empty() {
             return Flow::Wait(self.wait(Some(1), io));
         }
-        Counters::add(&io.config.count().stray);
+        Counters::add(&io.config.counters_ref().stray);
         Flow::Fail(ClientError::Closed)
     }
 
@@ -183,17 +190,19 @@ impl<K: Client> Exchange<K> {
         &mut self,
         io: &mut Io<'_, '_, '_, K::Context>,
         method: impl FnOnce(K, &mut Request<'_>, &mut Scope<'_, K::Context>) -> Next<K>,
-    ) -> Exchanged<K> {
-        self.give(Part::Nothing, io, |handler, _, request, scope| method(handler, request, scope))
+    ) -> ExchangeFlow<K> {
+        self.call_with_part(Part::Nothing, io, |handler, _, request, scope| {
+            method(handler, request, scope)
+        })
     }
 
     /// Calls the handler with a part of the body.
-    fn give(
+    fn call_with_part(
         &mut self,
         part: Part,
         io: &mut Io<'_, '_, '_, K::Context>,
         method: impl FnOnce(K, &[u8], &mut Request<'_>, &mut Scope<'_, K::Context>) -> Next<K>,
-    ) -> Exchanged<K> {
+    ) -> ExchangeFlow<K> {
         let Some(handler) = self.handler.take() else { return Flow::Wait(self.wait(None, io)) };
         let Transport { input, output, .. } = &mut *io.transport;
         let octets = self.body.part_bytes(&part, input);
@@ -209,11 +218,11 @@ impl<K: Client> Exchange<K> {
         &mut self,
         next: Result<Next<K>, Panicked>,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Exchanged<K> {
+    ) -> ExchangeFlow<K> {
         let Next { step, deadline } = match next {
             Ok(next) => next,
             Err(panicked) => {
-                Counters::add(&io.config.count().panics);
+                Counters::add(&io.config.counters_ref().panics);
                 log::error!("the handler {} {panicked}", type_name::<K>());
                 // Not `Flow::Fail`, which would call the handler: it is gone.
                 return self.end(Err(ClientError::Panicked), io);
@@ -226,8 +235,8 @@ impl<K: Client> Exchange<K> {
         }
         // Output of a call that ends the exchange is not sent. With HTTP/2, the head is sent later,
         // when it is the stream's turn.
-        self.sent.now |=
-            step.goes_on() && !self.request.is_framed() && !self.request.is_unstarted();
+        self.sent.on_this_connection |=
+            step.continues() && !self.request.is_framed() && !self.request.is_unstarted();
         match step {
             Step::GoOn(handler) => {
                 self.handler = Some(handler);
@@ -244,7 +253,7 @@ impl<K: Client> Exchange<K> {
                 self.handler = Some(handler);
                 #[cfg(feature = "body")]
                 if let Err(error) = self.begin_storing(mode, io) {
-                    return Flow::Fail(ClientError::of_body(error));
+                    return Flow::Fail(ClientError::from_body_error(error));
                 }
                 match self.body.start_or_resume(mode, io.scope.now(), &io.config.limits) {
                     Ok(_) => {
@@ -258,13 +267,13 @@ impl<K: Client> Exchange<K> {
             }
             Step::Finished(output) => self.end(Ok(output), io),
             Step::Error(error) => {
-                let error = self.of_handler(error, io);
+                let error = self.adapt_handler_error(error, io);
                 self.end(Err(error), io)
             }
             // The rest of input and output is not checked: both belong to the new protocol.
             Step::Upgrade(seed, output) if self.is_switched => {
-                self.answer(Ok(output), io.config.count());
-                Flow::Done(End::Upgrade(seed))
+                self.send_outcome(Ok(output), io.config.counters_ref());
+                Flow::Done(ExchangeEnd::Upgrade(seed))
             }
             // The handler's mistake. The connection still speaks HTTP, and may be reused.
             Step::Upgrade(_, output) => {
@@ -285,7 +294,7 @@ impl<K: Client> Exchange<K> {
     }
 
     /// Continues after enough output was sent.
-    pub(super) fn flushed(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
+    pub(super) fn flushed(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ExchangeFlow<K> {
         // The handler has nothing to write, or waits until the server wants the body.
         if self.request.is_done() || self.continue_until.is_some() {
             return Flow::Again;
@@ -294,12 +303,12 @@ impl<K: Client> Exchange<K> {
     }
 
     /// Handles a wake-up of the connection.
-    pub(super) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
+    pub(super) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ExchangeFlow<K> {
         if self.port.as_ref().is_none_or(Port::is_cancelled) {
-            Counters::add(&io.config.count().cancelled);
+            Counters::add(&io.config.counters_ref().cancelled);
             // Without `bad_response`, because nobody waits for its result.
             self.handler = None;
-            return Flow::Done(End::Close);
+            return Flow::Done(ExchangeEnd::Close);
         }
         #[cfg(feature = "body")]
         if self.storing.is_some() {

@@ -3,7 +3,7 @@
 use rotor_core::{Panicked, Scope};
 use rotor_stream::{Exception, Fatal, Output, Transport};
 
-use super::{Exchange, Exchanged};
+use super::{Exchange, ExchangeFlow};
 use crate::body_receiver::{BodyReceiver, Part, ReceiveOutcome};
 use crate::client::config::ClientConfig;
 use crate::client::error::ClientError;
@@ -22,7 +22,7 @@ use crate::semantics::trailers::Trailers;
 
 impl<K: Client> Exchange<K> {
     /// Reads the head of a response, if it is complete.
-    pub(super) fn read_head(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
+    pub(super) fn read_head(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ExchangeFlow<K> {
         let Io { transport, scope, config } = io;
         let connection = transport.connection();
         let Transport { input, output, .. } = &mut **transport;
@@ -46,11 +46,11 @@ impl<K: Client> Exchange<K> {
             Err(error) => return Flow::Fail(error.into()),
         };
         let len = head.input_len();
-        if let Some(flow) = self.consider(&head, &terms, config) {
+        if let Some(flow) = self.intercept_head(&head, &terms, config) {
             return flow;
         }
         let head = Head::new(head, terms, offers_upgrade, connection);
-        let Some(next) = self.tell(&head, &terms, output, scope, config) else {
+        let Some(next) = self.call_with_head(&head, &terms, output, scope, config) else {
             return Flow::Wait(self.wait(None, io));
         };
         input.consume(len);
@@ -58,12 +58,12 @@ impl<K: Client> Exchange<K> {
     }
 
     /// Checks a complete head for cases that are handled before the handler is called, or instead.
-    pub(super) fn consider(
+    pub(super) fn intercept_head(
         &mut self,
         head: &ResponseHead<'_>,
         terms: &ResponseSemantics,
         config: &ClientConfig,
-    ) -> Option<Exchanged<K>> {
+    ) -> Option<ExchangeFlow<K>> {
         if terms.is_interim {
             // Each is small, but without a limit the response might never come.
             self.interim += 1;
@@ -73,11 +73,11 @@ impl<K: Client> Exchange<K> {
         let is_late_close =
             head.status() == Status::REQUEST_TIMEOUT && !terms.keep_alive && self.interim == 0;
         // RFC 9110 §15.5.9: the server closed an idle connection just when it was reused.
-        (is_late_close && self.may_repeat()).then(|| self.end_by_repeating(config.count()))
+        (is_late_close && self.may_repeat()).then(|| self.end_by_repeating(config.counters_ref()))
     }
 
     /// Calls the handler with a head. Returns `None` if the handler is gone.
-    pub(super) fn tell(
+    pub(super) fn call_with_head(
         &mut self,
         head: &Head<'_>,
         terms: &ResponseSemantics,
@@ -117,26 +117,26 @@ impl<K: Client> Exchange<K> {
     }
 
     /// Processes the received part of the body, and passes it to the handler.
-    pub(super) fn read_body(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
+    pub(super) fn read_body(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ExchangeFlow<K> {
         let config = io.config;
         let received = self.body.next(io.transport.input, &config.limits, config.bodies());
         match received {
-            Ok(received) => self.give_received(received, io),
-            Err(error) => Flow::Fail(ClientError::of_body(error)),
+            Ok(received) => self.deliver(received, io),
+            Err(error) => Flow::Fail(ClientError::from_body_error(error)),
         }
     }
 
-    fn give_received(
+    fn deliver(
         &mut self,
         received: ReceiveOutcome,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Exchanged<K> {
+    ) -> ExchangeFlow<K> {
         match received {
             ReceiveOutcome::Again => Flow::Again,
             ReceiveOutcome::Wait(input) => Flow::Wait(self.wait(input, io)),
             ReceiveOutcome::Whole(part) => {
                 io.transport.set_collecting(false);
-                self.give(part, io, K::response_received)
+                self.call_with_part(part, io, K::response_received)
             }
             #[cfg(feature = "body")]
             ReceiveOutcome::Piece(_, trailers) if self.storing.is_some() => {
@@ -152,25 +152,25 @@ impl<K: Client> Exchange<K> {
                 let flow = match part {
                     // Only the end has come, for which there is another call.
                     Part::Nothing => Flow::Again,
-                    part => self.give(part, io, K::response_chunk),
+                    part => self.call_with_part(part, io, K::response_chunk),
                 };
-                flow.on_again(|| self.give_end(trailers, io))
+                flow.on_again(|| self.deliver_end(trailers, io))
             }
             ReceiveOutcome::Block(block, trailers) => {
                 let flow = self.call(io, |handler, request, scope| {
                     handler.response_block(block, request, scope)
                 });
-                flow.on_again(|| self.give_end(trailers, io))
+                flow.on_again(|| self.deliver_end(trailers, io))
             }
         }
     }
 
     /// Calls the handler for the end of the body, if it has come.
-    fn give_end(
+    fn deliver_end(
         &mut self,
         trailers: Option<Trailers>,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Exchanged<K> {
+    ) -> ExchangeFlow<K> {
         let Some(trailers) = trailers else { return Flow::Again };
         self.call(io, |handler, request, scope| handler.response_end(&trailers, request, scope))
     }
@@ -180,7 +180,7 @@ impl<K: Client> Exchange<K> {
         &mut self,
         exception: Exception,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Exchanged<K> {
+    ) -> ExchangeFlow<K> {
         // Checked first: a reset is not an orderly end, not even of a body that lasts until close.
         if let Exception::Read(error) = exception {
             return Flow::Fail(ClientError::Lost(Fatal::Reset(error)));
@@ -188,7 +188,7 @@ impl<K: Client> Exchange<K> {
         if self.body.awaits_head() {
             // If part of a head has arrived, the server has begun to process the request.
             if self.may_repeat() && io.transport.input.is_empty() {
-                return self.end_by_repeating(io.config.count());
+                return self.end_by_repeating(io.config.counters_ref());
             }
             return Flow::Fail(ClientError::Closed);
         }
@@ -197,11 +197,11 @@ impl<K: Client> Exchange<K> {
         // RFC 9112 §9.8: without TLS's close alert it is unknown whether a body that lasts until
         // close is complete.
         if matches!(exception, Exception::Truncated) && self.body.is_incomplete() {
-            return Flow::Fail(ClientError::of_body(BodyError::Truncated));
+            return Flow::Fail(ClientError::from_body_error(BodyError::Truncated));
         }
         match self.body.finish() {
-            Ok(received) => self.give_received(received, io),
-            Err(error) => Flow::Fail(ClientError::of_body(error)),
+            Ok(received) => self.deliver(received, io),
+            Err(error) => Flow::Fail(ClientError::from_body_error(error)),
         }
     }
 }

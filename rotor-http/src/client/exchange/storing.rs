@@ -4,7 +4,7 @@
 use rotor_body::Progress;
 use rotor_stream::Block;
 
-use super::{Exchange, Exchanged};
+use super::{Exchange, ExchangeFlow};
 use crate::client::error::ClientError;
 use crate::client::handler::Client;
 use crate::client::io::Io;
@@ -59,24 +59,24 @@ impl<K: Client> Exchange<K> {
         blocks: Vec<Block>,
         is_end: bool,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Exchanged<K> {
+    ) -> ExchangeFlow<K> {
         let Some(storing) = &mut self.storing else { return Flow::Again };
         let progress = storing.add_blocks(blocks, is_end, io.scope);
-        self.follow_storing(progress, io)
+        self.apply_storing_progress(progress, io)
     }
 
     /// Looks for progress after a wake-up.
-    pub(super) fn poll_storing(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
+    pub(super) fn poll_storing(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ExchangeFlow<K> {
         let Some(storing) = &mut self.storing else { return Flow::Again };
         let progress = storing.poll(io.scope);
-        self.follow_storing(progress, io)
+        self.apply_storing_progress(progress, io)
     }
 
-    fn follow_storing(
+    fn apply_storing_progress(
         &mut self,
         progress: Result<Progress, BodyError>,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Exchanged<K> {
+    ) -> ExchangeFlow<K> {
         match progress {
             Ok(Progress::More) => {
                 if self.storing.as_ref().is_some_and(|storing| !storing.is_held_by_handler) {
@@ -95,7 +95,7 @@ impl<K: Client> Exchange<K> {
                     handler.response_stored(body, request, scope)
                 })
             }
-            Err(error) => Flow::Fail(ClientError::of_body(error)),
+            Err(error) => Flow::Fail(ClientError::from_body_error(error)),
         }
     }
 }

@@ -37,13 +37,13 @@ pub struct PoolMachine<K: Client, N: Connector<K::Context>> {
     kind: Kind<K, N>,
 }
 
-type Member2<K, N> = Member<K, <N as Connector<<K as Client>::Context>>::Origin>;
-type Connected<K, N> =
-    <N as Connector<<K as Client>::Context>>::Connection<Connection<K, Member2<K, N>>>;
+type PoolMember<K, N> = Member<K, <N as Connector<<K as Client>::Context>>::Origin>;
+type ConnectionMachine<K, N> =
+    <N as Connector<<K as Client>::Context>>::Connection<Connection<K, PoolMember<K, N>>>;
 
 enum Kind<K: Client, N: Connector<K::Context>> {
     Manager(Box<Manager<K, N::Origin>>),
-    Connection(Connected<K, N>),
+    Connection(ConnectionMachine<K, N>),
 }
 
 impl<K: Client, N: Connector<K::Context>> PoolMachine<K, N> {
@@ -55,16 +55,16 @@ impl<K: Client, N: Connector<K::Context>> PoolMachine<K, N> {
         scope: &Scope<'_, C>,
     ) -> (Pool<K, N::Origin>, Response<Self, S>) {
         let (service, calls) = scope.create_service(config.asks_max);
-        let may_share: fn(&N::Origin) -> bool =
-            match (cfg!(feature = "http2"), client.knows_http2()) {
+        let may_multiplex: fn(&N::Origin) -> bool =
+            match (cfg!(feature = "http2"), client.has_prior_knowledge()) {
                 (false, _) => |_| false,
                 (true, true) => |_| true,
                 (true, false) => N::may_multiplex,
             };
         let shared = Arc::new(Shared {
-            origins: Mutex::new(Origins::new(&config, may_share)),
+            origins: Mutex::new(Origins::new(&config, may_multiplex)),
             manager: scope.notifier(),
-            is_given_back: AtomicBool::new(false),
+            has_returned_job: AtomicBool::new(false),
             config: Arc::new(client),
             without_http2: N::without_http2,
         });
@@ -72,14 +72,16 @@ impl<K: Client, N: Connector<K::Context>> PoolMachine<K, N> {
         (Pool { service }, Response::ok(PoolMachine { kind: Kind::Manager(Box::new(manager)) }))
     }
 
-    fn connection<S, S2>(response: Response<Connected<K, N>, S>) -> Response<Self, S2> {
+    fn wrap_connection<S, S2>(
+        response: Response<ConnectionMachine<K, N>, S>,
+    ) -> Response<Self, S2> {
         // Connectors promise not to spawn machines.
         response
             .without_spawn()
             .map(|connection| PoolMachine { kind: Kind::Connection(connection) }, |seed| seed)
     }
 
-    fn manage(
+    fn handle_manager_event(
         mut manager: Box<Manager<K, N::Origin>>,
         event: Event<PoolSeed<K, N::Origin>>,
         scope: &mut Scope<'_, K::Context>,
@@ -122,7 +124,7 @@ impl<K: Client, N: Connector<K::Context>> Machine for PoolMachine<K, N> {
     type Seed = PoolSeed<K, N::Origin>;
 
     fn create(seed: Self::Seed, scope: &mut Scope<'_, K::Context>) -> Response<Self> {
-        PoolMachine::connection(N::connect(&seed.origin, seed.seed, scope))
+        PoolMachine::wrap_connection(N::connect(&seed.origin, seed.seed, scope))
     }
 
     fn handle(
@@ -131,9 +133,9 @@ impl<K: Client, N: Connector<K::Context>> Machine for PoolMachine<K, N> {
         scope: &mut Scope<'_, K::Context>,
     ) -> Response<Self, Self::Seed> {
         match self.kind {
-            Kind::Manager(manager) => PoolMachine::manage(manager, event, scope),
+            Kind::Manager(manager) => PoolMachine::handle_manager_event(manager, event, scope),
             Kind::Connection(connection) => {
-                PoolMachine::connection(connection.handle(event.filter_map(|_| None), scope))
+                PoolMachine::wrap_connection(connection.handle(event.filter_map(|_| None), scope))
             }
         }
     }

@@ -10,7 +10,7 @@ use rotor_stream::Fatal;
 use super::config::PoolConfig;
 use super::handle::Ask;
 use super::member::Member;
-use super::origins::Wanted;
+use super::origins::PoolAction;
 use super::seed::PoolSeed;
 use super::shared::Shared;
 use crate::client::connection::ConnectionSeed;
@@ -24,10 +24,10 @@ pub(super) struct Manager<K: Client, O: Ord + Clone> {
     calls: Calls<Ask<K, O>, ClientResult<K>>,
     shared: Arc<Shared<K, O>>,
     /// No waiting request has an earlier deadline.
-    earliest: Time,
+    earliest_deadline: Time,
     /// Whether requests may wait that a connection has had before: the calls do not report if these
     /// are cancelled.
-    has_begun: bool,
+    has_attempted: bool,
     /// The origin of the connection that is being made.
     connecting: Option<O>,
     /// There was no slot for a connection. The manager tries again when one becomes free.
@@ -56,8 +56,8 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
             config,
             calls,
             shared,
-            earliest: Time::NEVER,
-            has_begun: false,
+            earliest_deadline: Time::NEVER,
+            has_attempted: false,
             connecting: None,
             waits_for_slot: false,
             is_closed: false,
@@ -69,36 +69,36 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
     pub(super) fn manage(&mut self, scope: &mut Scope<'_, K::Context>) -> Decision<K, O> {
         // Whatever the event was: a failure to connect has been handled before.
         self.connecting = None;
-        let is_more = self.take_calls(scope);
-        // Before `serve`, so that no connection is made for a request that is cancelled or too
-        // late.
-        let is_given_back = self.shared.is_given_back.swap(false, Relaxed);
-        self.has_begun |= is_given_back;
-        if is_given_back {
+        let has_more = self.receive_calls(scope);
+        // Before `serve_waiting`, so that no connection is made for a request that is cancelled or
+        // too late.
+        let has_returned_job = self.shared.has_returned_job.swap(false, Relaxed);
+        self.has_attempted |= has_returned_job;
+        if has_returned_job {
             // Its deadline may have been forgotten while it was under way.
-            self.earliest = scope.now();
+            self.earliest_deadline = scope.now();
         }
-        if self.calls.take_cancelled() || self.has_begun {
+        if self.calls.take_cancelled() || self.has_attempted {
             let mut origins = self.shared.origins();
-            let cancelled = origins.take_out(Job::is_cancelled);
-            self.has_begun =
-                self.has_begun && (origins.has_repeated() || origins.waiting().any(Job::was_begun));
+            let cancelled = origins.remove_where(Job::is_cancelled);
+            self.has_attempted = self.has_attempted
+                && (origins.has_repeated() || origins.waiting().any(Job::was_attempted));
             drop(origins);
             // Dropped after the lock is released, because dropping a handler may run any code.
             drop(cancelled);
         }
-        self.end_late(scope);
+        self.fail_expired(scope);
         self.waits_for_slot &= !scope.has_free_slot();
         if self.waits_for_slot {
             // Asked again, because another machine may have taken the slot for which this one was
             // woken.
             scope.wake_on_free_slot();
         }
-        if let Some(seed) = self.serve() {
+        if let Some(seed) = self.serve_waiting() {
             return Decision::Spawn(seed);
         }
         let is_over = (self.is_draining || self.is_closed) && self.shared.origins().is_empty();
-        match is_more {
+        match has_more {
             true => Decision::Again,
             // Only if no calls are left, which would be lost without an outcome.
             false if is_over => Decision::Done,
@@ -107,7 +107,7 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
     }
 
     /// Puts the received requests into the queues. Returns whether there may be more.
-    fn take_calls(&mut self, scope: &mut Scope<'_, K::Context>) -> bool {
+    fn receive_calls(&mut self, scope: &mut Scope<'_, K::Context>) -> bool {
         // Other machines get their turn, however many requests there are.
         for _ in 0..self.config.asks_per_event {
             let call = match self.calls.try_receive() {
@@ -125,48 +125,53 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
             if job.is_cancelled() {
                 continue;
             }
-            let Some((job, bytes)) = self.shared.weigh(job, scope) else { continue };
+            let Some((job, bytes)) = self.shared.measure_job(job, scope) else { continue };
             // If the job is refused, this is too early at worst; the check then finds nothing.
-            self.earliest = self.earliest.min(deadline);
+            self.earliest_deadline = self.earliest_deadline.min(deadline);
             let refused = self.shared.origins().add(origin, job, bytes).err();
             if let Some(job) = refused {
-                job.fail(ClientError::Full, self.shared.config.count(), scope);
+                job.fail(ClientError::Full, self.shared.config.counters_ref(), scope);
             }
         }
         true
     }
 
     /// Fails the requests whose deadlines have passed.
-    fn end_late(&mut self, scope: &mut Scope<'_, K::Context>) {
+    fn fail_expired(&mut self, scope: &mut Scope<'_, K::Context>) {
         let now = scope.now();
-        if self.earliest > now {
+        if self.earliest_deadline > now {
             return;
         }
         // The lock is held only for the records, because failing a job calls its handler.
-        let late = {
+        let expired = {
             let mut origins = self.shared.origins();
-            let late = origins.take_out(|job| job.deadline() <= now);
-            self.earliest = origins.waiting().map(Job::deadline).min().unwrap_or(Time::NEVER);
-            late
+            let expired = origins.remove_where(|job| job.deadline() <= now);
+            self.earliest_deadline =
+                origins.waiting().map(Job::deadline).min().unwrap_or(Time::NEVER);
+            expired
         };
-        for job in late {
-            job.fail(ClientError::Deadline(Stage::Waiting), self.shared.config.count(), scope);
+        for job in expired {
+            job.fail(
+                ClientError::Deadline(Stage::Waiting),
+                self.shared.config.counters_ref(),
+                scope,
+            );
         }
     }
 
     /// Wakes connections for the waiting requests. If a new connection is needed then, returns its
     /// seed.
-    fn serve(&mut self) -> Option<PoolSeed<K, O>> {
+    fn serve_waiting(&mut self) -> Option<PoolSeed<K, O>> {
         loop {
-            let wanted = self.shared.origins().wanted(!self.waits_for_slot);
-            match wanted {
-                Wanted::Nothing => return None,
+            let next_action = self.shared.origins().next_action(!self.waits_for_slot);
+            match next_action {
+                PoolAction::Nothing => return None,
                 // A connection that has ended has reported that, or is about to; then the records
                 // are checked again.
-                Wanted::Wake(connection) => {
+                PoolAction::Wake(connection) => {
                     connection.wakeup();
                 }
-                Wanted::Connect(origin, id) => {
+                PoolAction::Connect(origin, id) => {
                     self.connecting = Some(origin.clone());
                     let member = Member { shared: self.shared.clone(), origin: origin.clone(), id };
                     let seed = ConnectionSeed::new(member, self.shared.config.clone());
@@ -203,7 +208,7 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
         let origin = self.connecting.take();
         let job = origin.and_then(|origin| self.shared.origins().take_for_failure(&origin));
         if let Some(job) = job {
-            job.fail(error, self.shared.config.count(), scope);
+            job.fail(error, self.shared.config.counters_ref(), scope);
         }
     }
 
@@ -213,6 +218,6 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
     }
 
     pub(super) fn next_deadline(&self) -> Time {
-        self.earliest
+        self.earliest_deadline
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use rotor_core::Scope;
 use rotor_stream::Fatal;
 
-use super::origin::{Found, MemberId};
+use super::origin::{MemberId, TakeResult};
 use super::shared::Shared;
 use crate::client::error::ClientError;
 use crate::client::feed::{Feed, Offer, Room};
@@ -33,15 +33,15 @@ impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
             self.shared.manager.wakeup();
         }
         match found {
-            Found::Job(job) => Offer::Job(job),
-            Found::Nothing => Offer::Idle,
-            Found::End => Offer::Close,
+            TakeResult::Job(job) => Offer::Job(job),
+            TakeResult::Nothing => Offer::Idle,
+            TakeResult::End => Offer::Close,
         }
     }
 
     fn room(&mut self, room: Room, scope: &mut Scope<'_, K::Context>) {
         let mut origins = self.shared.origins();
-        origins.share(&self.origin, self.id, room, || scope.notifier());
+        origins.set_room(&self.origin, self.id, room, || scope.notifier());
         let has_due = origins.has_due();
         drop(origins);
         if has_due {
@@ -50,7 +50,7 @@ impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
     }
 
     fn give_back(&mut self, job: Job<K>, scope: &mut Scope<'_, K::Context>) {
-        self.give_to(self.origin.clone(), job, scope);
+        self.requeue(self.origin.clone(), job, scope);
     }
 
     fn has_http1(&self) -> bool {
@@ -61,42 +61,42 @@ impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
         let origin = (self.shared.without_http2)(&self.origin);
         let origin = origin.unwrap_or_else(|| self.origin.clone());
         if job.is_repeated() {
-            return self.give_to(origin, job, scope);
+            return self.requeue(origin, job, scope);
         }
         // No connection was lost during this request, so any connection to that origin may make it.
         // It joins that queue only if there is room: otherwise requests that pass through this
         // connection would wait there without a limit.
-        let Some((job, bytes)) = self.shared.weigh(job, scope) else { return };
+        let Some((job, bytes)) = self.shared.measure_job(job, scope) else { return };
         job.port.on_cancel(self.shared.manager.clone());
         let refused = self.shared.origins().add(origin, job, bytes).err();
         if let Some(job) = refused {
-            return job.fail(ClientError::Full, self.shared.config.count(), scope);
+            return job.fail(ClientError::Full, self.shared.config.counters_ref(), scope);
         }
-        self.tell_manager();
+        self.notify_manager();
     }
 
     fn not_connected(self, error: Fatal, scope: &mut Scope<'_, K::Context>) {
         let job = self.shared.origins().take_for_failure(&self.origin);
         if let Some(job) = job {
-            job.fail(ClientError::NotConnected(error), self.shared.config.count(), scope);
+            job.fail(ClientError::NotConnected(error), self.shared.config.counters_ref(), scope);
         }
     }
 }
 
 impl<K: Client, O: Ord + Clone> Member<K, O> {
     /// Has the request made again, at this origin.
-    fn give_to(&self, origin: O, job: Job<K>, scope: &mut Scope<'_, K::Context>) {
-        let Some((job, bytes)) = self.shared.weigh(job, scope) else { return };
+    fn requeue(&self, origin: O, job: Job<K>, scope: &mut Scope<'_, K::Context>) {
+        let Some((job, bytes)) = self.shared.measure_job(job, scope) else { return };
         // So far a cancellation woke this connection, which no longer has the request.
         job.port.on_cancel(self.shared.manager.clone());
         self.shared.origins().add_repeated(origin, job, bytes);
-        self.tell_manager();
+        self.notify_manager();
     }
 
     /// Tells the manager that a request waits again.
-    fn tell_manager(&self) {
+    fn notify_manager(&self) {
         // The request's deadline may be earlier than any that the manager knows.
-        self.shared.is_given_back.store(true, Relaxed);
+        self.shared.has_returned_job.store(true, Relaxed);
         // An HTTP/2 connection may go on, and wake the manager by its drop only much later.
         self.shared.manager.wakeup();
     }

@@ -11,37 +11,37 @@ pub(super) type MemberId = u64;
 /// One server. `J` is a job; `W` wakes a connection.
 pub(super) struct Origin<J, W> {
     /// Oldest first.
-    pub(super) waiting: VecDeque<Queued<J>>,
+    pub(super) waiting: VecDeque<QueuedJob<J>>,
     /// Requests that were begun before and need a new connection. They precede the others.
-    pub(super) repeated: VecDeque<Queued<J>>,
+    pub(super) repeated: VecDeque<QueuedJob<J>>,
     members: BTreeMap<MemberId, State<W>>,
     /// Connections that have nothing to do, and since when. The one that was used last is used
     /// next, so that the others may end.
-    idle: Vec<(Moment, MemberId)>,
+    idle: Vec<(LogicalTime, MemberId)>,
     connecting: usize,
     woken: usize,
     ending: usize,
     /// How many requests a connection accepts, as far as that is known.
-    known: Known,
+    concurrency: Concurrency,
     /// The last connection that was made of those that accept one request at a time.
-    newest_of_one: Option<MemberId>,
+    newest_serial: Option<MemberId>,
     /// Whether it is in the queue of origins that need attention.
     pub(super) is_due: bool,
 }
 
 /// A waiting job, and how many bytes it takes meanwhile.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Queued<J> {
+pub(super) struct QueuedJob<J> {
     pub(super) job: J,
     pub(super) bytes: usize,
 }
 
 /// A counter that grows with each connection, of any server, that becomes idle.
-pub(super) type Moment = u64;
+pub(super) type LogicalTime = u64;
 
 /// The state of a connection.
 ///
-/// A connection that speaks HTTP/2 is `Sharing` from then on, and is idle if it has no request
+/// A connection that speaks HTTP/2 is `Multiplexed` from then on, and is idle if it has no request
 /// under way.
 ///
 /// ```text
@@ -58,11 +58,11 @@ enum State<W> {
     Woken,
     Ending,
     /// It speaks HTTP/2.
-    Sharing(Sharing<W>),
+    Multiplexed(MultiplexedConnection<W>),
 }
 
 /// An HTTP/2 connection, which has many requests under way.
-struct Sharing<W> {
+struct MultiplexedConnection<W> {
     room: Room,
     waker: W,
     /// It was woken to look for work, but has not done so yet.
@@ -72,16 +72,16 @@ struct Sharing<W> {
 /// How many requests a connection to a server has at a time, as reported by the last one that was
 /// made.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Known {
+enum Concurrency {
     /// Possibly many: waiting requests wait for what the first connection reports.
-    Nothing,
+    Unknown,
     One,
     Many(u32),
 }
 
 /// The result when a connection looks for work.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found<J> {
+pub(super) enum TakeResult<J> {
     Job(J),
     Nothing,
     /// The connection is not needed any more and must end.
@@ -90,14 +90,14 @@ pub(super) enum Found<J> {
 
 /// What the requests that wait for a server need.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) enum Lack {
+pub(super) enum Shortage {
     Nothing,
     Connection,
     NewConnection,
 }
 
 /// The state of a connection that has left the records.
-pub(super) enum Left {
+pub(super) enum RemovedState {
     /// It was not in the records.
     Unknown,
     /// It was asked to end, because its place was needed.
@@ -108,7 +108,7 @@ pub(super) enum Left {
 impl<J, W> Origin<J, W> {
     /// Makes the records of a server of which nothing is known except whether its connections may
     /// accept many requests.
-    pub(super) fn new(may_share: bool) -> Origin<J, W> {
+    pub(super) fn new(may_multiplex: bool) -> Origin<J, W> {
         Origin {
             waiting: VecDeque::new(),
             repeated: VecDeque::new(),
@@ -117,8 +117,8 @@ impl<J, W> Origin<J, W> {
             connecting: 0,
             woken: 0,
             ending: 0,
-            known: if may_share { Known::Nothing } else { Known::One },
-            newest_of_one: None,
+            concurrency: if may_multiplex { Concurrency::Unknown } else { Concurrency::One },
+            newest_serial: None,
             is_due: false,
         }
     }
@@ -131,7 +131,7 @@ impl<J, W> Origin<J, W> {
             None => self.members.remove(&id),
         };
         self.count(before.as_ref(), -1);
-        if matches!(before, Some(State::Idle(_) | State::Sharing(_))) {
+        if matches!(before, Some(State::Idle(_) | State::Multiplexed(_))) {
             // Linear, but short: it contains only idle connections to one server.
             self.idle.retain(|(_, idle)| *idle != id);
         }
@@ -143,7 +143,7 @@ impl<J, W> Origin<J, W> {
             Some(State::Connecting) => &mut self.connecting,
             Some(State::Woken) => &mut self.woken,
             Some(State::Ending) => &mut self.ending,
-            Some(State::Idle(_) | State::Busy | State::Sharing(_)) | None => return,
+            Some(State::Idle(_) | State::Busy | State::Multiplexed(_)) | None => return,
         };
         *counter = counter.saturating_add_signed(by);
     }
@@ -157,14 +157,14 @@ impl<J, W> Origin<J, W> {
     pub(super) fn take(
         &mut self,
         id: MemberId,
-        now: Moment,
+        now: LogicalTime,
         waker: impl FnOnce() -> W,
-    ) -> Found<Queued<J>> {
+    ) -> TakeResult<QueuedJob<J>> {
         let repeated = match self.members.get(&id) {
-            None | Some(State::Ending) => return Found::End,
+            None | Some(State::Ending) => return TakeResult::End,
             // It was woken for another reason; no work is reserved for it.
-            Some(State::Idle(_)) => return Found::Nothing,
-            Some(State::Sharing(_)) => return self.take_shared(id),
+            Some(State::Idle(_)) => return TakeResult::Nothing,
+            Some(State::Multiplexed(_)) => return self.take_multiplexed(id),
             // A repeated request needs a connection that has made no request yet, so only a new one
             // will do.
             Some(State::Connecting) => self.repeated.pop_front(),
@@ -173,44 +173,48 @@ impl<J, W> Origin<J, W> {
         if let Some(State::Connecting) = self.members.get(&id) {
             // It speaks HTTP/1.1, whatever earlier connections did. Waiting requests must not wait
             // for what each further connection reports.
-            self.known = Known::One;
-            self.newest_of_one = self.newest_of_one.max(Some(id));
+            self.concurrency = Concurrency::One;
+            self.newest_serial = self.newest_serial.max(Some(id));
         }
         if let Some(job) = repeated.or_else(|| self.waiting.pop_front()) {
             self.set(id, Some(State::Busy));
-            return Found::Job(job);
+            return TakeResult::Job(job);
         }
         self.set(id, Some(State::Idle(waker())));
         self.idle.push((now, id));
-        Found::Nothing
+        TakeResult::Nothing
     }
 
     /// Returns whether more than one request waits for this connection, which has not reported yet
     /// what it speaks.
-    pub(super) fn is_to_take_many(&self, id: MemberId) -> bool {
-        self.known != Known::One && matches!(self.members.get(&id), Some(State::Connecting))
+    pub(super) fn is_expected_to_multiplex(&self, id: MemberId) -> bool {
+        self.concurrency != Concurrency::One
+            && matches!(self.members.get(&id), Some(State::Connecting))
     }
 
     /// Records that a connection speaks HTTP/2, and its room.
-    pub(super) fn share(
+    pub(super) fn set_room(
         &mut self,
         id: MemberId,
         room: Room,
-        now: Moment,
+        now: LogicalTime,
         waker: impl FnOnce() -> W,
     ) {
         if matches!(self.members.get(&id), None | Some(State::Ending)) {
             return;
         }
         // If a newer connection accepts only one request, an older one does not predict the next.
-        if Some(id) > self.newest_of_one && room.further > 0 {
-            self.known = Known::Many(room.under_way + room.further);
+        if Some(id) > self.newest_serial && room.further > 0 {
+            self.concurrency = Concurrency::Many(room.under_way + room.further);
         }
         let waker = match self.set(id, None) {
-            Some(State::Sharing(Sharing { waker, .. })) => waker,
+            Some(State::Multiplexed(MultiplexedConnection { waker, .. })) => waker,
             _ => waker(),
         };
-        self.set(id, Some(State::Sharing(Sharing { room, waker, is_woken: false })));
+        self.set(
+            id,
+            Some(State::Multiplexed(MultiplexedConnection { room, waker, is_woken: false })),
+        );
         // A connection that accepts no more is about to end by itself.
         if room.under_way == 0 && room.further > 0 {
             self.idle.push((now, id));
@@ -219,37 +223,37 @@ impl<J, W> Origin<J, W> {
 
     /// Returns work for an HTTP/2 connection that has room. This may also be a repeated request: an
     /// HTTP/2 connection need not be new for it, because the requests under way show that it works.
-    fn take_shared(&mut self, id: MemberId) -> Found<Queued<J>> {
-        let Some(State::Sharing(sharing)) = self.members.get_mut(&id) else {
-            return Found::Nothing;
+    fn take_multiplexed(&mut self, id: MemberId) -> TakeResult<QueuedJob<J>> {
+        let Some(State::Multiplexed(multiplexed)) = self.members.get_mut(&id) else {
+            return TakeResult::Nothing;
         };
-        sharing.is_woken = false;
-        if sharing.room.further == 0 {
-            return Found::Nothing;
+        multiplexed.is_woken = false;
+        if multiplexed.room.further == 0 {
+            return TakeResult::Nothing;
         }
         let Some(job) = self.repeated.pop_front().or_else(|| self.waiting.pop_front()) else {
-            return Found::Nothing;
+            return TakeResult::Nothing;
         };
-        sharing.room.under_way += 1;
-        sharing.room.further -= 1;
+        multiplexed.room.under_way += 1;
+        multiplexed.room.further -= 1;
         self.idle.retain(|(_, idle)| *idle != id);
-        Found::Job(job)
+        TakeResult::Job(job)
     }
 
     /// Removes a connection that has ended, or was not made.
-    pub(super) fn remove(&mut self, id: MemberId) -> Left {
+    pub(super) fn remove(&mut self, id: MemberId) -> RemovedState {
         match self.set(id, None) {
-            None => Left::Unknown,
+            None => RemovedState::Unknown,
             Some(State::Connecting) => {
                 // It has reported nothing, so the other requests must not wait for the next one
                 // alone.
-                if self.known == Known::Nothing {
-                    self.known = Known::One;
+                if self.concurrency == Concurrency::Unknown {
+                    self.concurrency = Concurrency::One;
                 }
-                Left::Other
+                RemovedState::Other
             }
-            Some(State::Ending) => Left::Ending,
-            Some(_) => Left::Other,
+            Some(State::Ending) => RemovedState::Ending,
+            Some(_) => RemovedState::Other,
         }
     }
 
@@ -259,64 +263,72 @@ impl<J, W> Origin<J, W> {
     }
 
     /// Returns whether more requests wait than connections are about to take.
-    pub(super) fn lack(&self) -> Lack {
-        let each = match self.known {
+    pub(super) fn shortage(&self) -> Shortage {
+        let per_connection = match self.concurrency {
             // All requests wait for what the first connection reports.
-            Known::Nothing => self.repeated.len() + self.waiting.len(),
-            Known::One => 1,
-            Known::Many(requests) => requests as usize,
+            Concurrency::Unknown => self.repeated.len() + self.waiting.len(),
+            Concurrency::One => 1,
+            Concurrency::Many(requests) => requests as usize,
         };
-        let shared: usize =
-            self.shared().filter(|own| own.is_woken).map(|own| own.room.further as usize).sum();
+        let multiplexed: usize = self
+            .multiplexed()
+            .filter(|own| own.is_woken)
+            .map(|own| own.room.further as usize)
+            .sum();
         // Each repeated request needs a new connection, or room on an HTTP/2 connection.
-        let coming = (self.connecting * each + shared).checked_sub(self.repeated.len());
-        let Some(coming) = coming else { return Lack::NewConnection };
-        if self.waiting.len() > coming + self.woken { Lack::Connection } else { Lack::Nothing }
+        let expected =
+            (self.connecting * per_connection + multiplexed).checked_sub(self.repeated.len());
+        let Some(expected) = expected else { return Shortage::NewConnection };
+        if self.waiting.len() > expected + self.woken {
+            Shortage::Connection
+        } else {
+            Shortage::Nothing
+        }
     }
 
     /// Returns whether fewer connections are ending than new ones are needed.
-    pub(super) fn ends_too_few(&self) -> bool {
+    pub(super) fn needs_another_to_end(&self) -> bool {
         self.ending < self.repeated.len()
     }
 
     /// Returns whether requests wait for the server, and it has no connection.
-    pub(super) fn starves(&self) -> bool {
-        self.members.is_empty() && self.lack() != Lack::Nothing
+    pub(super) fn is_starving(&self) -> bool {
+        self.members.is_empty() && self.shortage() != Shortage::Nothing
     }
 
     /// Lets a connection that has finished its work end, if it is not the only one.
-    pub(super) fn end_one_of_several(&mut self, id: MemberId) -> bool {
-        let is_one = matches!(self.members.get(&id), Some(State::Busy));
-        let ends = is_one && self.members.len() - self.ending > 1;
+    pub(super) fn try_end_spare(&mut self, id: MemberId) -> bool {
+        let is_serial = matches!(self.members.get(&id), Some(State::Busy));
+        let ends = is_serial && self.members.len() - self.ending > 1;
         if ends {
             self.set(id, Some(State::Ending));
         }
         ends
     }
 
-    fn shared(&self) -> impl Iterator<Item = &Sharing<W>> {
+    fn multiplexed(&self) -> impl Iterator<Item = &MultiplexedConnection<W>> {
         self.members.values().filter_map(|state| match state {
-            State::Sharing(sharing) => Some(sharing),
+            State::Multiplexed(multiplexed) => Some(multiplexed),
             _ => None,
         })
     }
 
     /// Wakes a connection for the waiting requests: the fullest one that has room, so that others
     /// may end.
-    pub(super) fn wake(&mut self, lack: &Lack) -> Option<W>
+    pub(super) fn wake(&mut self, shortage: &Shortage) -> Option<W>
     where
         W: Clone,
     {
         let with_room = self.members.values_mut().filter_map(|state| match state {
-            State::Sharing(own) if own.room.further > 0 && !own.is_woken => Some(own),
+            State::Multiplexed(own) if own.room.further > 0 && !own.is_woken => Some(own),
             _ => None,
         });
-        if let Some(sharing) = with_room.min_by_key(|own| own.room.further) {
-            sharing.is_woken = true;
-            return Some(sharing.waker.clone());
+        if let Some(multiplexed) = with_room.min_by_key(|own| own.room.further) {
+            multiplexed.is_woken = true;
+            return Some(multiplexed.waker.clone());
         }
         // A repeated request needs a connection that has made no request yet.
-        if *lack == Lack::Connection { self.wake_idle() } else { None }
+        if *shortage == Shortage::Connection { self.wake_idle() } else { None }
     }
 
     /// Wakes the connection that was used last.
@@ -328,7 +340,7 @@ impl<J, W> Origin<J, W> {
     }
 
     /// Returns since when the longest idle connection has been idle.
-    pub(super) fn idle_since(&self) -> Option<Moment> {
+    pub(super) fn idle_since(&self) -> Option<LogicalTime> {
         self.idle.first().map(|(since, _)| *since)
     }
 
@@ -339,7 +351,7 @@ impl<J, W> Origin<J, W> {
     }
 
     /// Takes the request for which a connection was to be made that could not be made.
-    pub(super) fn take_oldest(&mut self) -> Option<Queued<J>> {
+    pub(super) fn take_oldest(&mut self) -> Option<QueuedJob<J>> {
         // The requests in `repeated` were asked before all others.
         self.repeated.pop_front().or_else(|| self.waiting.pop_front())
     }
@@ -351,7 +363,7 @@ impl<J, W> Origin<J, W> {
 
 fn waker_of<W>(state: Option<State<W>>) -> Option<W> {
     match state? {
-        State::Idle(waker) | State::Sharing(Sharing { waker, .. }) => Some(waker),
+        State::Idle(waker) | State::Multiplexed(MultiplexedConnection { waker, .. }) => Some(waker),
         _ => None,
     }
 }
@@ -362,29 +374,29 @@ mod tests {
 
     #[test]
     fn a_shortage_is_what_waits_beyond_the_expected_connections() {
-        for (waiting, repeated, connecting, woken, lack) in [
-            (0, 0, 0, 0, Lack::Nothing),
-            (1, 0, 0, 0, Lack::Connection),
-            (1, 0, 1, 0, Lack::Nothing),
-            (1, 0, 0, 1, Lack::Nothing),
-            (3, 0, 1, 1, Lack::Connection),
-            (0, 1, 0, 0, Lack::NewConnection),
-            (0, 1, 0, 1, Lack::NewConnection),
-            (0, 1, 1, 0, Lack::Nothing),
-            (1, 1, 1, 0, Lack::Connection),
-            (1, 1, 2, 0, Lack::Nothing),
+        for (waiting, repeated, connecting, woken, shortage) in [
+            (0, 0, 0, 0, Shortage::Nothing),
+            (1, 0, 0, 0, Shortage::Connection),
+            (1, 0, 1, 0, Shortage::Nothing),
+            (1, 0, 0, 1, Shortage::Nothing),
+            (3, 0, 1, 1, Shortage::Connection),
+            (0, 1, 0, 0, Shortage::NewConnection),
+            (0, 1, 0, 1, Shortage::NewConnection),
+            (0, 1, 1, 0, Shortage::Nothing),
+            (1, 1, 1, 0, Shortage::Connection),
+            (1, 1, 2, 0, Shortage::Nothing),
         ] {
             let mut origin: Origin<u32, MemberId> = Origin::new(false);
             for id in 0..woken {
                 origin.connect(id);
-                assert_eq!(origin.take(id, id, || id), Found::Nothing);
+                assert_eq!(origin.take(id, id, || id), TakeResult::Nothing);
                 assert_eq!(origin.wake_idle(), Some(id));
             }
             (woken..woken + connecting).for_each(|id| origin.connect(id));
-            let queued = |job| Queued { job, bytes: 1 };
+            let queued = |job| QueuedJob { job, bytes: 1 };
             origin.waiting.extend((0..waiting).map(queued));
             origin.repeated.extend((0..repeated).map(queued));
-            assert_eq!(origin.lack(), lack, "{waiting} {repeated} {connecting} {woken}");
+            assert_eq!(origin.shortage(), shortage, "{waiting} {repeated} {connecting} {woken}");
         }
     }
 
@@ -393,16 +405,16 @@ mod tests {
         let mut origin: Origin<u32, MemberId> = Origin::new(false);
         for (moment, id) in [(5, 1), (6, 3), (7, 2)] {
             origin.connect(id);
-            assert_eq!(origin.take(id, moment, || id), Found::Nothing);
+            assert_eq!(origin.take(id, moment, || id), TakeResult::Nothing);
         }
         assert_eq!((origin.idle_since(), origin.end_idle()), (Some(5), Some(1)));
         assert_eq!((origin.wake_idle(), origin.idle_since()), (Some(2), Some(6)));
         assert_eq!(
             (origin.take(1, 8, || 1), origin.take(2, 8, || 2)),
-            (Found::End, Found::Nothing)
+            (TakeResult::End, TakeResult::Nothing)
         );
-        assert!(matches!(origin.remove(1), Left::Ending));
-        assert!(matches!(origin.remove(1), Left::Unknown));
-        assert!(matches!(origin.remove(2), Left::Other));
+        assert!(matches!(origin.remove(1), RemovedState::Ending));
+        assert!(matches!(origin.remove(1), RemovedState::Unknown));
+        assert!(matches!(origin.remove(2), RemovedState::Other));
     }
 }

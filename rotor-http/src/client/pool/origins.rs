@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::config::PoolConfig;
-use super::origin::{Found, Lack, Left, MemberId, Moment, Origin, Queued};
+use super::origin::{LogicalTime, MemberId, Origin, QueuedJob, RemovedState, Shortage, TakeResult};
 use crate::client::feed::Room;
 
 /// All servers that have waiting requests or connections. `J` is a job; `W` wakes a connection.
@@ -15,7 +15,7 @@ pub(super) struct Origins<O, J, W> {
     due: VecDeque<O>,
     per_origin_max: usize,
     /// Returns whether connections may turn out to accept many requests.
-    may_share: fn(&O) -> bool,
+    may_multiplex: fn(&O) -> bool,
     connections_max: usize,
     waiting_per_origin_max: usize,
     /// For all servers together: how many requests may wait, and how many bytes they may take; and
@@ -31,7 +31,7 @@ pub(super) struct Origins<O, J, W> {
     /// Whether any server waited for a place when they were last counted.
     is_scarce: bool,
     next_id: MemberId,
-    now: Moment,
+    now: LogicalTime,
 }
 
 /// How many jobs wait, and how many bytes they take.
@@ -55,7 +55,7 @@ impl Load {
 
 /// What to do next for the waiting requests.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Wanted<O, W> {
+pub(super) enum PoolAction<O, W> {
     /// Wake this connection.
     Wake(W),
     /// Make a connection. It is counted already.
@@ -64,12 +64,12 @@ pub(super) enum Wanted<O, W> {
 }
 
 impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
-    pub(super) fn new(config: &PoolConfig, may_share: fn(&O) -> bool) -> Self {
+    pub(super) fn new(config: &PoolConfig, may_multiplex: fn(&O) -> bool) -> Self {
         Origins {
             by_name: BTreeMap::new(),
             due: VecDeque::new(),
             per_origin_max: config.connections_per_origin_max,
-            may_share,
+            may_multiplex,
             connections_max: config.connections_max,
             waiting_per_origin_max: config.waiting_per_origin_max,
             waiting_max: Load { jobs: config.waiting_max, bytes: config.waiting_bytes_max },
@@ -83,11 +83,12 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
         }
     }
 
-    /// Returns the records of this server, and marks it to be looked at by `wanted`. Makes them if
-    /// necessary.
-    fn due_origin(&mut self, name: O) -> &mut Origin<J, W> {
-        let Origins { by_name, due, may_share, .. } = self;
-        let origin = by_name.entry(name.clone()).or_insert_with(|| Origin::new(may_share(&name)));
+    /// Returns the records of this server, and marks it to be looked at by `next_action`. Makes
+    /// them if necessary.
+    fn mark_due(&mut self, name: O) -> &mut Origin<J, W> {
+        let Origins { by_name, due, may_multiplex, .. } = self;
+        let origin =
+            by_name.entry(name.clone()).or_insert_with(|| Origin::new(may_multiplex(&name)));
         // Each server is in the queue only once: otherwise the queue would grow with the number of
         // requests.
         if !std::mem::replace(&mut origin.is_due, true) {
@@ -108,7 +109,7 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
             return Err(job);
         }
         self.waiting.add(bytes);
-        self.due_origin(name).waiting.push_back(Queued { job, bytes });
+        self.mark_due(name).waiting.push_back(QueuedJob { job, bytes });
         Ok(())
     }
 
@@ -116,54 +117,66 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
     /// takes the place of the connection that it lost.
     pub(super) fn add_repeated(&mut self, name: O, job: J, bytes: usize) {
         self.waiting.add(bytes);
-        self.due_origin(name).repeated.push_back(Queued { job, bytes });
+        self.mark_due(name).repeated.push_back(QueuedJob { job, bytes });
     }
 
     /// Returns work for a connection that has nothing to do. If there is none, `waker` wakes it
     /// later.
-    pub(super) fn take(&mut self, name: &O, id: MemberId, waker: impl FnOnce() -> W) -> Found<J> {
+    pub(super) fn take(
+        &mut self,
+        name: &O,
+        id: MemberId,
+        waker: impl FnOnce() -> W,
+    ) -> TakeResult<J> {
         // Its server was removed, and the connection with it: it is no longer counted, so it must
         // end.
-        let Some(origin) = self.by_name.get_mut(name) else { return Found::End };
+        let Some(origin) = self.by_name.get_mut(name) else { return TakeResult::End };
         self.now += 1;
         // Otherwise a server that always has work would keep its places forever.
-        if self.starving > self.ending && origin.end_one_of_several(id) {
+        if self.starving > self.ending && origin.try_end_spare(id) {
             self.ending += 1;
-            return Found::End;
+            return TakeResult::End;
         }
-        let was_to_take_many = origin.is_to_take_many(id);
+        let was_expected_to_multiplex = origin.is_expected_to_multiplex(id);
         let found = match origin.take(id, self.now, waker) {
-            Found::Job(Queued { job, bytes }) => {
+            TakeResult::Job(QueuedJob { job, bytes }) => {
                 // From here on the connection holds the job, and the limits of connections apply.
                 self.waiting.remove(bytes);
-                if was_to_take_many {
+                if was_expected_to_multiplex {
                     // The other requests have waited to learn what the server speaks, or relied on
                     // the room of an earlier connection. This connection takes only one.
-                    self.due_origin(name.clone());
+                    self.mark_due(name.clone());
                 }
-                return Found::Job(job);
+                return TakeResult::Job(job);
             }
-            Found::Nothing => Found::Nothing,
-            Found::End => Found::End,
+            TakeResult::Nothing => TakeResult::Nothing,
+            TakeResult::End => TakeResult::End,
         };
-        if matches!(found, Found::Nothing) && (!origin.repeated.is_empty() || !self.due.is_empty())
+        if matches!(found, TakeResult::Nothing)
+            && (!origin.repeated.is_empty() || !self.due.is_empty())
         {
             // Other servers may wait for a place, which this connection has.
-            self.due_origin(name.clone());
+            self.mark_due(name.clone());
         }
         found
     }
 
     /// Records that a connection speaks HTTP/2, and its room.
-    pub(super) fn share(&mut self, name: &O, id: MemberId, room: Room, waker: impl FnOnce() -> W) {
+    pub(super) fn set_room(
+        &mut self,
+        name: &O,
+        id: MemberId,
+        room: Room,
+        waker: impl FnOnce() -> W,
+    ) {
         let Some(origin) = self.by_name.get_mut(name) else { return };
         self.now += 1;
-        origin.share(id, room, self.now, waker);
+        origin.set_room(id, room, self.now, waker);
         // Requests may wait for room on this connection or for another one, or other servers for
         // its place.
         let is_wanted = !origin.waiting.is_empty() || !origin.repeated.is_empty();
         if is_wanted || (room.under_way == 0 && !self.due.is_empty()) {
-            self.due_origin(name.clone());
+            self.mark_due(name.clone());
         }
     }
 
@@ -171,20 +184,20 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
     pub(super) fn remove(&mut self, name: &O, id: MemberId) {
         let Some(origin) = self.by_name.get_mut(name) else { return };
         match origin.remove(id) {
-            Left::Unknown => return,
-            Left::Ending => self.ending -= 1,
-            Left::Other => {}
+            RemovedState::Unknown => return,
+            RemovedState::Ending => self.ending -= 1,
+            RemovedState::Other => {}
         }
         self.connections -= 1;
-        // `wanted` gives the place to one of them, but other connections may look for work before
-        // it is called.
+        // `next_action` gives the place to one of them, but other connections may look for work
+        // before it is called.
         self.starving = self.starving.saturating_sub(1);
-        self.due_origin(name.clone());
+        self.mark_due(name.clone());
     }
 
     /// Takes the request for which a connection was to be made that could not be made.
     pub(super) fn take_for_failure(&mut self, name: &O) -> Option<J> {
-        let Queued { job, bytes } = self.by_name.get_mut(name)?.take_oldest()?;
+        let QueuedJob { job, bytes } = self.by_name.get_mut(name)?.take_oldest()?;
         self.waiting.remove(bytes);
         Some(job)
     }
@@ -192,43 +205,43 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
     /// Returns what to do next for the waiting requests. Call this until it returns `Nothing`. If
     /// the loop has no place for another connection, or the limit of all connections is reached,
     /// the longest idle connection has to make room.
-    pub(super) fn wanted(&mut self, has_place: bool) -> Wanted<O, W> {
-        let (mut held_up, mut starving) = (0, 0);
+    pub(super) fn next_action(&mut self, has_place: bool) -> PoolAction<O, W> {
+        let (mut blocked, mut starving) = (0, 0);
         // They get a place first, including a server that has just lost its only connection.
-        let someone_starves = self.is_scarce
-            && self.due.iter().any(|name| self.by_name.get(name).is_some_and(Origin::starves));
+        let any_starving = self.is_scarce
+            && self.due.iter().any(|name| self.by_name.get(name).is_some_and(Origin::is_starving));
         // Each server once: those that stay due go to the end of the queue, and would come up again
         // without end.
         for _ in 0..self.due.len() {
             let Some(name) = self.due.pop_front() else { break };
             let Some(origin) = self.by_name.get_mut(&name) else { continue };
-            let lack = origin.lack();
+            let shortage = origin.shortage();
             // An existing connection is faster than a new one.
-            if lack != Lack::Nothing
-                && let Some(waker) = origin.wake(&lack)
+            if shortage != Shortage::Nothing
+                && let Some(waker) = origin.wake(&shortage)
             {
                 // The server keeps its turn: more requests may wait for it than this connection
                 // takes.
                 self.due.push_front(name);
-                return Wanted::Wake(waker);
+                return PoolAction::Wake(waker);
             }
-            if lack == Lack::Nothing || origin.connections() >= self.per_origin_max {
+            if shortage == Shortage::Nothing || origin.connections() >= self.per_origin_max {
                 origin.is_due = false;
                 // An idle connection cannot serve a request that needs a new one, so it makes room.
-                let ends = lack == Lack::NewConnection && origin.ends_too_few();
+                let ends = shortage == Shortage::NewConnection && origin.needs_another_to_end();
                 let ended = if ends { origin.end_idle() } else { None };
                 if origin.is_empty() {
                     self.by_name.remove(&name);
                 }
                 let Some(waker) = ended else { continue };
                 self.ending += 1;
-                return Wanted::Wake(waker);
+                return PoolAction::Wake(waker);
             }
             // It stays due, and its turn comes again.
             let has_place = has_place && self.connections < self.connections_max;
-            if !has_place || (someone_starves && !origin.starves()) {
-                held_up += 1;
-                starving += usize::from(origin.starves());
+            if !has_place || (any_starving && !origin.is_starving()) {
+                blocked += 1;
+                starving += usize::from(origin.is_starving());
                 self.due.push_back(name);
                 continue;
             }
@@ -238,18 +251,18 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
             origin.connect(id);
             // At the end of the queue, after the others, which wait for connections as well.
             self.due.push_back(name.clone());
-            return Wanted::Connect(name, id);
+            return PoolAction::Connect(name, id);
         }
         // Each connection that ends gives its place to a server that is held up, so no more are
         // ended than necessary.
-        if held_up > self.ending
+        if blocked > self.ending
             && let Some(waker) = self.end_longest_idle()
         {
             self.ending += 1;
-            return Wanted::Wake(waker);
+            return PoolAction::Wake(waker);
         }
-        (self.starving, self.is_scarce) = (starving, held_up > 0);
-        Wanted::Nothing
+        (self.starving, self.is_scarce) = (starving, blocked > 0);
+        PoolAction::Nothing
     }
 
     fn end_longest_idle(&mut self) -> Option<W> {
@@ -261,14 +274,14 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
     }
 
     /// Removes and returns the requests that need not wait any longer.
-    pub(super) fn take_out(&mut self, is_over: impl Fn(&J) -> bool) -> Vec<J> {
+    pub(super) fn remove_where(&mut self, is_over: impl Fn(&J) -> bool) -> Vec<J> {
         let mut out = Vec::new();
         let mut changed = Vec::new();
         for (name, origin) in &mut self.by_name {
             for queue in [&mut origin.repeated, &mut origin.waiting] {
                 // Most queues contain none, and are left unchanged.
                 if queue.iter().any(|queued| is_over(&queued.job)) {
-                    let (over, left): (VecDeque<Queued<J>>, VecDeque<Queued<J>>) =
+                    let (over, left): (VecDeque<QueuedJob<J>>, VecDeque<QueuedJob<J>>) =
                         std::mem::take(queue).into_iter().partition(|queued| is_over(&queued.job));
                     *queue = left;
                     over.iter().for_each(|queued| self.waiting.remove(queued.bytes));
@@ -278,13 +291,13 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
             }
         }
         for name in changed {
-            // If nothing is left, `wanted` removes the server.
-            self.due_origin(name);
+            // If nothing is left, `next_action` removes the server.
+            self.mark_due(name);
         }
         out
     }
 
-    /// Returns whether `wanted` may return something.
+    /// Returns whether `next_action` may return something.
     pub(super) fn has_due(&self) -> bool {
         !self.due.is_empty()
     }
@@ -302,7 +315,7 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
             .map(|queued| &queued.job)
     }
 
-    /// Returns whether no request waits and there is no connection. Valid after `wanted` has
+    /// Returns whether no request waits and there is no connection. Valid after `next_action` has
     /// returned `Nothing`.
     pub(super) fn is_empty(&self) -> bool {
         self.by_name.is_empty()

@@ -17,7 +17,7 @@ pub(super) struct Shared<K: Client, O> {
     pub(super) manager: Notifier,
     /// Whether a request that was under way waits again, and the manager has not looked at its
     /// deadline yet.
-    pub(super) is_given_back: AtomicBool,
+    pub(super) has_returned_job: AtomicBool,
     pub(super) config: Arc<ClientConfig>,
     /// Returns the origin under which the same server is reached over HTTP/1.1 alone.
     pub(super) without_http2: fn(&O) -> Option<O>,
@@ -33,16 +33,16 @@ impl<K: Client, O> Shared<K, O> {
 
     /// Returns the job and what it takes while it waits. Returns `None` if its handler panicked
     /// when it was asked.
-    pub(super) fn weigh(
+    pub(super) fn measure_job(
         &self,
         job: Job<K>,
         scope: &mut Scope<'_, K::Context>,
     ) -> Option<(Job<K>, usize)> {
         // `held_bytes` is the user's code: a panic in it costs only its own request.
-        match scope.guard(|_| job.weight()) {
+        match scope.guard(|_| job.queued_bytes()) {
             Ok(bytes) => Some((job, bytes.saturating_add(size_of::<O>()))),
             Err(panicked) => {
-                job.panicked(&panicked, self.config.count());
+                job.panicked(&panicked, self.config.counters_ref());
                 None
             }
         }

@@ -24,7 +24,7 @@ pub(super) struct Child<K: Client> {
     pub(super) tunnel: Option<Box<Tunnel<K::Upgrade>>>,
     /// Whether the request asked for another protocol, and the server has not refused. If so, our
     /// side of the stream stays open.
-    pub(super) asks_protocol: bool,
+    pub(super) is_extended_connect: bool,
     /// Bytes of the body that were received but not taken by the handler.
     pub(super) input: Buf,
     /// The request. Its fields are text, which is encoded when it is sent.
@@ -38,7 +38,7 @@ pub(super) struct Child<K: Client> {
     /// Until when the exchange waits; `NEVER` for no deadline.
     pub(super) until: Time,
     /// How fast the server takes the request while its windows limit that.
-    pub(super) taking: WindowWatch,
+    pub(super) send_watch: WindowWatch,
     /// The error code if the stream is reset.
     pub(super) code: ErrorCode,
 }
@@ -56,7 +56,7 @@ impl<K: Client> Child<K> {
             state: StreamState::Open,
             exchange: Some(exchange),
             tunnel: None,
-            asks_protocol: false,
+            is_extended_connect: false,
             input: Buf::new(),
             output: Output::new(),
             is_scheduled: false,
@@ -64,7 +64,7 @@ impl<K: Client> Child<K> {
             outbound,
             wait: Wait::UNCHANGED,
             until: Time::NEVER,
-            taking: WindowWatch::NONE,
+            send_watch: WindowWatch::NONE,
             code: ErrorCode::Cancel,
         })
     }
@@ -88,20 +88,20 @@ impl<K: Client> Child<K> {
         if let Some(tunnel) = &mut self.tunnel {
             return tunnel.has_ended_output();
         }
-        !self.asks_protocol
+        !self.is_extended_connect
             && self.exchange.as_ref().is_some_and(|exchange| exchange.request().is_done())
     }
 
     /// Returns whether request and response are complete, and only END_STREAM is missing, in a
     /// frame of its own.
-    pub(super) fn lacks_only_its_end(&self) -> bool {
+    pub(super) fn lacks_only_end_stream(&self) -> bool {
         self.state == StreamState::HalfClosedLocal
             && self.intake.is_complete()
             && self.exchange.as_ref().is_some_and(|exchange| !exchange.is_expected())
     }
 
     /// Returns whether the exchange is over, and the stream only waits for its end.
-    pub(super) fn is_left(&self) -> bool {
+    pub(super) fn is_handler_done(&self) -> bool {
         self.exchange.is_none() && self.tunnel.is_none()
     }
 
@@ -125,7 +125,7 @@ impl<K: Client> Child<K> {
     }
 
     /// Returns how many bytes of the body wait behind the head.
-    pub(super) fn body_left(&mut self) -> usize {
+    pub(super) fn unsent_body_len(&mut self) -> usize {
         if self.stream.is_none() {
             return 0;
         }
@@ -145,7 +145,7 @@ impl<K: Client> Child<K> {
     }
 
     /// Returns how many bytes of the input still count against the windows.
-    pub(super) fn untaken(&mut self) -> usize {
+    pub(super) fn unconsumed_len(&mut self) -> usize {
         match &mut self.tunnel {
             Some(tunnel) => tunnel.unreleased_bytes(),
             None => self.input.len(),
@@ -155,8 +155,8 @@ impl<K: Client> Child<K> {
     /// Returns the taken part of the input to the windows.
     pub(super) fn release(&mut self, connection: &mut ReceiveWindow) {
         let is_wanted = self.exchange.as_ref().is_some_and(|exchange| exchange.is_receiving());
-        let untaken = self.untaken();
-        self.intake.release(untaken, is_wanted, connection);
+        let unconsumed_len = self.unconsumed_len();
+        self.intake.release(unconsumed_len, is_wanted, connection);
     }
 
     /// Records what the exchange waits for.
@@ -170,13 +170,13 @@ impl<K: Client> Child<K> {
     }
 
     /// Returns whether the exchange must be told that there is room again.
-    pub(super) fn is_flushed(&self) -> bool {
+    pub(super) fn needs_flush_call(&self) -> bool {
         self.exchange.is_some()
             && self.wait.flush_left().is_some_and(|left| self.output.len() <= left)
     }
 
     /// Returns the earliest of its deadlines.
     pub(super) fn deadline(&self) -> Time {
-        self.until.min(self.taking.until())
+        self.until.min(self.send_watch.until())
     }
 }

@@ -6,7 +6,7 @@ use rotor_core::{Scope, Time};
 use rotor_stream::{Exception, Fatal};
 
 use super::child::Child;
-use super::{Streams, put};
+use super::{Streams, write_frame};
 use crate::client::config::ClientConfig;
 use crate::client::counters::Counters;
 use crate::client::error::ClientError;
@@ -14,15 +14,18 @@ use crate::client::feed::Feed;
 use crate::client::handler::Client;
 use crate::client::io::Io;
 use crate::client::job::Job;
-use crate::client::requests::Made;
+use crate::client::requests::ConnectionFlow;
 use crate::flow::Flow;
 use crate::h2::{ErrorCode, Violation, frame_writer};
 use crate::tunnel::Event;
 
 impl<K: Client, F: Feed<K>> Streams<K, F> {
     /// Ends the connection, because the loop is draining, after the requests under way.
-    pub(in crate::client) fn drain(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
-        self.end_after_these();
+    pub(in crate::client) fn drain(
+        &mut self,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> ConnectionFlow<K> {
+        self.stop_taking_requests();
         if let Some(until) = io.scope.draining_until() {
             self.drain_tunnels(until, io);
         }
@@ -30,16 +33,16 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     }
 
     /// Lets no further request begin on this connection.
-    pub(super) fn end_after_these(&mut self) {
-        self.is_last = true;
-        self.looks_for_work = true;
+    pub(super) fn stop_taking_requests(&mut self) {
+        self.is_closing = true;
+        self.must_call_feed = true;
     }
 
     /// Handles GOAWAY: the server accepts no more requests, and has not processed those after
     /// `last`.
-    pub(super) fn go_away(&mut self, last: u32, io: &mut Io<'_, '_, '_, K::Context>) {
-        Counters::add(&io.config.count().goaways);
-        self.end_after_these();
+    pub(super) fn goaway_received(&mut self, last: u32, io: &mut Io<'_, '_, '_, K::Context>) {
+        Counters::add(&io.config.counters_ref().goaways);
+        self.stop_taking_requests();
         // A request that has not begun cannot begin on this connection any more.
         let is_out = |child: &Child<K>| child.stream.is_none_or(|stream| stream > last);
         let out: Vec<u32> =
@@ -61,12 +64,12 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         if let Some(job) = job.flatten() {
             self.feed.give_back(*job, io.scope);
         }
-        self.drop_exchange(at, io);
+        self.remove_child(at, io);
     }
 
     /// Handles a request that the server answers over HTTP/1.1 only (RFC 9113 §7). Returns whether
     /// it is made there.
-    pub(super) fn goes_on_by_http1(
+    pub(super) fn retry_over_http1(
         &mut self,
         at: usize,
         io: &mut Io<'_, '_, '_, K::Context>,
@@ -75,13 +78,13 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             return false;
         }
         let exchange = self.children[at].exchange.as_mut();
-        let job = exchange.and_then(|exchange| exchange.take_to_http1(io.config));
-        self.give_to_http1(at, job, io)
+        let job = exchange.and_then(|exchange| exchange.reclaim_for_http1(io.config));
+        self.reroute_to_http1(at, job, io)
     }
 
     /// Has the request made over HTTP/1.1, if it could be taken out of its exchange. Returns
     /// whether it is made there.
-    pub(super) fn give_to_http1(
+    pub(super) fn reroute_to_http1(
         &mut self,
         at: usize,
         job: Option<Box<Job<K>>>,
@@ -89,7 +92,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     ) -> bool {
         let Some(job) = job else { return false };
         self.feed.give_to_http1(*job, io.scope);
-        self.drop_exchange(at, io);
+        self.remove_child(at, io);
         true
     }
 
@@ -99,28 +102,28 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         &mut self,
         violation: Violation,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Made<K> {
+    ) -> ConnectionFlow<K> {
         log::debug!("machine {} ends: {violation}", io.scope.token());
         let code = match violation {
             Violation::Connection(code, _) | Violation::Stream(_, code) => code,
         };
-        Counters::add(&io.config.count().protocol_errors);
-        put(io, &frame_writer::go_away(0, code));
+        Counters::add(&io.config.counters_ref().protocol_errors);
+        write_frame(io, &frame_writer::go_away(0, code));
         for mut child in std::mem::take(&mut self.children) {
-            if give_back_unsent(&mut child, &mut self.feed, io.config, io.scope) {
+            if return_unsent(&mut child, &mut self.feed, io.config, io.scope) {
                 continue;
             }
             child
                 .step(io.scope, io.config, |exchange, io| exchange.fail(ClientError::Protocol, io));
-            child.lose_tunnel(ErrorKind::ConnectionAborted, io.scope);
+            child.notify_tunnel_lost(ErrorKind::ConnectionAborted, io.scope);
         }
         Flow::Done(None)
     }
 
     /// Ends the connection, because it has nothing more to do.
-    pub(super) fn close(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+    pub(super) fn close(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
         if !self.is_read_closed {
-            put(io, &frame_writer::go_away(0, ErrorCode::NoError));
+            write_frame(io, &frame_writer::go_away(0, ErrorCode::NoError));
         }
         Flow::Done(None)
     }
@@ -133,28 +136,28 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         scope: &mut Scope<'_, K::Context>,
     ) {
         if let Fatal::NoRoom = error {
-            Counters::add(&config.count().without_room);
+            Counters::add(&config.counters_ref().without_room);
         }
-        self.lose_all(error, config, scope);
+        self.fail_all(error, config, scope);
     }
 
-    pub(super) fn lose_all(
+    pub(super) fn fail_all(
         &mut self,
         error: &Fatal,
         config: &ClientConfig,
         scope: &mut Scope<'_, K::Context>,
     ) {
         for mut child in std::mem::take(&mut self.children) {
-            child.lose_tunnel(ErrorKind::ConnectionReset, scope);
+            child.notify_tunnel_lost(ErrorKind::ConnectionReset, scope);
             // If there was no room, there is none for another connection.
             if !matches!(error, Fatal::NoRoom)
-                && give_back_unsent(&mut child, &mut self.feed, config, scope)
+                && return_unsent(&mut child, &mut self.feed, config, scope)
             {
                 continue;
             }
             let Some(exchange) = child.exchange.take() else { continue };
             let mut part = scope.part(child.key);
-            if let Some(job) = exchange.lost(copy_of(error), config, &mut part) {
+            if let Some(job) = exchange.lost(copy_fatal(error), config, &mut part) {
                 self.feed.give_back(*job, scope);
             }
         }
@@ -165,9 +168,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         &mut self,
         exception: &Exception,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Made<K> {
+    ) -> ConnectionFlow<K> {
         self.is_read_closed = true;
-        self.looks_for_work = true;
+        self.must_call_feed = true;
         // The server's settings and PINGs cannot arrive any more, and waiting for them must not
         // cost complete responses.
         self.settings.stop();
@@ -178,19 +181,20 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
                 continue;
             }
             let child = &mut self.children[at];
-            if child.is_left() || give_back_unsent(child, &mut self.feed, io.config, io.scope) {
-                self.drop_exchange(at, io);
+            if child.is_handler_done() || return_unsent(child, &mut self.feed, io.config, io.scope)
+            {
+                self.remove_child(at, io);
             } else if self.children[at].state.is_receiving() {
-                self.step(at, io, |exchange, io| exchange.cut(exception, io));
+                self.step(at, io, |exchange, io| exchange.input_ended_early(exception, io));
             }
         }
-        self.go_on(io)
+        self.proceed(io)
     }
 }
 
 /// If no part of the request was sent, gives it back so that another connection makes it, and
 /// returns true.
-pub(super) fn give_back_unsent<K: Client>(
+pub(super) fn return_unsent<K: Client>(
     child: &mut Child<K>,
     feed: &mut impl Feed<K>,
     config: &ClientConfig,
@@ -199,14 +203,14 @@ pub(super) fn give_back_unsent<K: Client>(
     if child.stream.is_some() {
         return false;
     }
-    let job = child.exchange.as_mut().and_then(|exchange| exchange.take_back(config));
+    let job = child.exchange.as_mut().and_then(|exchange| exchange.reclaim_job(config));
     let Some(job) = job else { return false };
     feed.give_back(*job, scope);
     true
 }
 
 /// Copies an error for each of the requests. Of a system error only the kind is copied.
-fn copy_of(error: &Fatal) -> Fatal {
+fn copy_fatal(error: &Fatal) -> Fatal {
     match error {
         Fatal::FlushTimeout => Fatal::FlushTimeout,
         Fatal::NoRoom => Fatal::NoRoom,

@@ -9,21 +9,27 @@ use crate::client::error::ClientError;
 use crate::client::feed::Feed;
 use crate::client::handler::Client;
 use crate::client::io::Io;
-use crate::client::requests::Made;
+use crate::client::requests::ConnectionFlow;
 use crate::h2::{ErrorCode, Violation};
 use crate::tunnel::Event;
 
 impl<K: Client, F: Feed<K>> Streams<K, F> {
     /// Continues after enough output was sent.
-    pub(in crate::client) fn flushed(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
-        self.go_on(io)
+    pub(in crate::client) fn flushed(
+        &mut self,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> ConnectionFlow<K> {
+        self.proceed(io)
     }
 
     /// Handles wake-ups: of handlers, or because the feed has something new.
-    pub(in crate::client) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+    pub(in crate::client) fn wakeup(
+        &mut self,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> ConnectionFlow<K> {
         for key in io.scope.woken_parts() {
             if key == 0 {
-                self.looks_for_work = true;
+                self.must_call_feed = true;
                 continue;
             }
             // A child that is gone may still be woken.
@@ -33,11 +39,14 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
                 false => self.step(at, io, |exchange, io| exchange.wakeup(io)),
             }
         }
-        self.go_on(io)
+        self.proceed(io)
     }
 
-    pub(in crate::client) fn timeout(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
-        let (now, counters) = (io.scope.now(), io.config.count());
+    pub(in crate::client) fn timeout(
+        &mut self,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> ConnectionFlow<K> {
+        let (now, counters) = (io.scope.now(), io.config.counters_ref());
         if self.reader.until() <= now {
             let why = "fields came too slowly";
             return self.fail(Violation::Connection(ErrorCode::ProtocolError, why), io);
@@ -48,29 +57,29 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             return self.fail(Violation::Connection(ErrorCode::SettingsTimeout, why), io);
         }
         // A frame may be long and arrive slowly, and the answer to a PING comes after it.
-        if io.transport.input.len() > self.begun_frame {
-            self.hear(io);
+        if io.transport.input.len() > self.partial_frame_len {
+            self.record_liveness(io);
         }
         if self.ping_until <= now {
             Counters::add(&counters.ping_timeouts);
             // As if the system had given up the connection.
-            let gone = Fatal::Reset(std::io::ErrorKind::TimedOut.into());
-            self.lose_all(&gone, io.config, io.scope);
+            let timed_out = Fatal::Reset(std::io::ErrorKind::TimedOut.into());
+            self.fail_all(&timed_out, io.config, io.scope);
             return self.close(io);
         }
-        self.late_children(now, io);
+        self.handle_expired_children(now, io);
         if self.children.is_empty() {
-            if self.since + io.config.limits.unused_timeout <= now {
+            if self.idle_since + io.config.limits.unused_timeout <= now {
                 // The server may close it just as the next request is sent.
-                self.end_after_these();
+                self.stop_taking_requests();
             }
         } else if self.ping_until == Time::NEVER
             && self.ping_at(io.config) <= now
             && !self.is_read_closed
         {
-            self.ping(io);
+            self.send_ping(io);
         }
-        self.go_on(io)
+        self.proceed(io)
     }
 
     /// Returns whether our settings should have been acknowledged by now.
@@ -80,7 +89,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.settings.is_late(io.transport.input.len(), least, time, now)
     }
 
-    fn late_children(&mut self, now: Time, io: &mut Io<'_, '_, '_, K::Context>) {
+    fn handle_expired_children(&mut self, now: Time, io: &mut Io<'_, '_, '_, K::Context>) {
         if self.until > now {
             return;
         }
@@ -94,16 +103,21 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             let Some(at) = self.find(key) else { continue };
             // The window of the connection may have grown since.
             self.watch(at, &io.config.limits, now);
-            self.excuse_taking(at, &io.config.limits, now);
+            self.exempt_sending(at, &io.config.limits, now);
             let child = &self.children[at];
-            if child.taking.until() <= now {
-                self.cut(at, ClientError::Lost(Fatal::FlushTimeout), ErrorCode::Cancel, io);
+            if child.send_watch.until() <= now {
+                self.fail_and_reset(
+                    at,
+                    ClientError::Lost(Fatal::FlushTimeout),
+                    ErrorCode::Cancel,
+                    io,
+                );
             } else if child.until <= now && child.tunnel.is_some() {
-                self.tunnel_is_due(at, io);
-            } else if child.until <= now && child.is_left() {
-                self.drop_exchange(at, io);
+                self.tunnel_deadline_passed(at, io);
+            } else if child.until <= now && child.is_handler_done() {
+                self.remove_child(at, io);
             } else if child.until <= now {
-                self.excuse_body(at, io);
+                self.exempt_body(at, io);
                 self.step(at, io, |exchange, io| exchange.timeout(io));
             }
         }
@@ -114,7 +128,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     /// Puts off the deadline of a body that may only have to wait for bodies of other streams. No
     /// body is late while the server sends bodies at the least rate, or while it may not send, or
     /// may not know yet that it may. The request's own deadline limits how long that may last.
-    fn excuse_body(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
+    fn exempt_body(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
         let now = io.scope.now();
         if self.phase == Phase::Open {
             self.bodies.count_partial(io.transport.input, &io.config.limits, now);
@@ -123,7 +137,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let others = self.bodies.until(left, unsent, &io.config.limits, now);
         if others > now {
             let child = &mut self.children[at];
-            child.step(io.scope, io.config, |exchange, io| exchange.put_off_body(others, io));
+            child.step(io.scope, io.config, |exchange, io| {
+                exchange.extend_body_deadline(others, io)
+            });
         }
     }
 
@@ -133,7 +149,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             && self.children.is_empty()
             && !self.reader.has_partial_block()
             && input.is_empty();
-        is_idle.then_some(self.since)
+        is_idle.then_some(self.idle_since)
     }
 
     /// Reports whether requests are under way, and what they hold.

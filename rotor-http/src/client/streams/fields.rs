@@ -14,37 +14,37 @@ use crate::h2::{ErrorCode, FieldBlockInfo, FieldBounds, Nuisance, StreamEvent, V
 use crate::semantics::error::BodyError;
 use crate::semantics::trailers::Trailers;
 
-pub(super) type Taken = Result<(), Violation>;
+pub(super) type FrameResult = Result<(), Violation>;
 
 impl<K: Client, F: Feed<K>> Streams<K, F> {
     /// Counts a violation, if it is a field block that is far beyond its limits.
-    pub(super) fn note_flood(violation: &Violation, config: &ClientConfig) {
+    pub(super) fn count_flood(violation: &Violation, config: &ClientConfig) {
         if violation.is_flood() {
-            Counters::add(&config.count().field_floods);
+            Counters::add(&config.counters_ref().field_floods);
         }
     }
 
     /// Processes a decoded field block: the head of a response, or its trailers.
-    pub(super) fn fields(
+    pub(super) fn process_fields(
         &mut self,
-        of: FieldBlockInfo,
+        info: FieldBlockInfo,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Taken {
+    ) -> FrameResult {
         // Taken out, because handlers are called with it, which may lead to any other method.
         let mut list = std::mem::take(&mut self.space.list);
-        let taken = self.fields_of(of, &mut list, io);
+        let taken = self.process_field_list(info, &mut list, io);
         list.clear();
         self.space.list = list;
         taken
     }
 
-    fn fields_of(
+    fn process_field_list(
         &mut self,
-        of: FieldBlockInfo,
+        info: FieldBlockInfo,
         list: &mut FieldList,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Taken {
-        let FieldBlockInfo { stream, is_end } = of;
+    ) -> FrameResult {
+        let FieldBlockInfo { stream, is_end } = info;
         if self.is_idle(stream) {
             return Err(Violation::protocol("HEADERS on a stream that was never begun"));
         }
@@ -66,41 +66,41 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             .after(StreamEvent::Received { is_end })
             .map_err(|code| Violation::Connection(code, "HEADERS behind the end of a stream"))?;
         match child.exchange.as_ref().is_some_and(|exchange| exchange.is_expected()) {
-            true => self.head(at, list, is_end, io),
-            false => self.trailers(at, list, is_end, io),
+            true => self.process_head(at, list, is_end, io),
+            false => self.process_trailers(at, list, is_end, io),
         }
     }
 
-    fn head(
+    fn process_head(
         &mut self,
         at: usize,
         list: &mut FieldList,
         is_end: bool,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Taken {
+    ) -> FrameResult {
         let child = &mut self.children[at];
         let Some(exchange) = &child.exchange else { return Ok(()) };
         let method = exchange.request().framing_method();
         let mut response = match CheckedResponse::check(list, method, is_end, &io.config.limits) {
             Ok(response) => response,
             Err(error) => {
-                self.cut(at, ClientError::Head(error), ErrorCode::ProtocolError, io);
+                self.fail_and_reset(at, ClientError::Head(error), ErrorCode::ProtocolError, io);
                 return self.count(Nuisance::ProvokedReset, io);
             }
         };
-        let answers_upgrade = child.asks_protocol;
+        let answers_upgrade = child.is_extended_connect;
         if answers_upgrade && response.status.is_success() {
             response.switch();
         } else if !response.terms.is_interim {
             // The request was not upgraded: this is an exchange like any other.
-            child.asks_protocol = false;
+            child.is_extended_connect = false;
         }
         child.intake.set_length(response.length);
         let connection = io.transport.connection();
-        let is_over = is_end && !response.terms.is_interim;
+        let is_complete = is_end && !response.terms.is_interim;
         self.step(at, io, |exchange, io| {
-            let flow = exchange.head_came(list, &response, answers_upgrade, connection, io);
-            if is_over {
+            let flow = exchange.head_received(list, &response, answers_upgrade, connection, io);
+            if is_complete {
                 exchange.body_ended(Trailers::default());
             }
             flow
@@ -112,13 +112,13 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         Ok(())
     }
 
-    fn trailers(
+    fn process_trailers(
         &mut self,
         at: usize,
         list: &FieldList,
         is_end: bool,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Taken {
+    ) -> FrameResult {
         let child = &self.children[at];
         let of_stream = |code| Violation::Stream(child.stream.unwrap_or_default(), code);
         if !is_end || !child.intake.may_end() {
@@ -126,7 +126,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
         if let Some(error) = exceeded_trailer_limit(list, &io.config.limits) {
             let error = ClientError::Body(BodyError::Trailer(error));
-            self.cut(at, error, ErrorCode::ProtocolError, io);
+            self.fail_and_reset(at, error, ErrorCode::ProtocolError, io);
             return self.count(Nuisance::ProvokedReset, io);
         }
         let trailers = crate::h2::to_trailers(list).map_err(|why| {
@@ -143,8 +143,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         trailers: Trailers,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) {
-        if self.children[at].is_left() {
-            return self.drop_exchange(at, io);
+        if self.children[at].is_handler_done() {
+            return self.remove_child(at, io);
         }
         self.step(at, io, |exchange, io| {
             exchange.body_ended(trailers);
@@ -153,26 +153,26 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     }
 
     /// Handles a violation of the protocol on one stream: its request fails, the others go on.
-    pub(super) fn refuse(
+    pub(super) fn fail_stream(
         &mut self,
         stream: u32,
         code: ErrorCode,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Taken {
+    ) -> FrameResult {
         log::debug!("machine {} resets stream {stream}: {code:?}", io.scope.token());
         if let Some(at) = self.find_stream(stream) {
             // The response was delivered, so later frames on the stream do not end the connection.
-            if self.children[at].is_left() {
-                self.drop_exchange(at, io);
+            if self.children[at].is_handler_done() {
+                self.remove_child(at, io);
                 return Ok(());
             }
-            let is_begun =
+            let has_response =
                 self.children[at].exchange.as_ref().is_some_and(|own| !own.is_expected());
-            let error = match is_begun {
+            let error = match has_response {
                 true => ClientError::Body(BodyError::Truncated),
                 false => ClientError::Protocol,
             };
-            self.cut(at, error, code, io);
+            self.fail_and_reset(at, error, code, io);
         }
         self.count(Nuisance::ProvokedReset, io)
     }

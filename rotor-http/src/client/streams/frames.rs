@@ -2,8 +2,8 @@
 
 use rotor_core::Time;
 
-use super::fields::{Taken, bounds};
-use super::{Phase, Streams, put};
+use super::fields::{FrameResult, bounds};
+use super::{Phase, Streams, write_frame};
 use crate::client::counters::Counters;
 use crate::client::error::ClientError;
 use crate::client::feed::Feed;
@@ -31,16 +31,20 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
         let Some(header) = self.reader.whole_frame(io.transport.input)? else { return Ok(false) };
         let unread = io.transport.input.len();
-        let taken = self.frame(header, io);
+        let taken = self.process_frame(header, io);
         // If it was passed on, it was already removed from the input.
-        let is_left = io.transport.input.len() == unread;
-        if is_left {
+        let is_unconsumed = io.transport.input.len() == unread;
+        if is_unconsumed {
             io.transport.input.consume(header.frame_len());
         }
         taken.map(|()| true)
     }
 
-    fn frame(&mut self, header: FrameHeader, io: &mut Io<'_, '_, '_, K::Context>) -> Taken {
+    fn process_frame(
+        &mut self,
+        header: FrameHeader,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> FrameResult {
         let stream = header.stream;
         let payload = &io.transport.input[FRAME_HEADER_BYTES..FRAME_HEADER_BYTES + header.len];
         let frame = match Frame::read(header, payload) {
@@ -57,12 +61,12 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             (self.next_ping, self.has_spare_ping) = (Time::ZERO, true);
         }
         match frame {
-            Frame::Data { .. } => self.data(header, io),
+            Frame::Data { .. } => self.process_data(header, io),
             Frame::Headers { fragment, is_whole: true, is_end } => {
                 self.reader
                     .read(fragment, &mut self.space.list, &bounds(io.config))
-                    .inspect_err(|violation| Self::note_flood(violation, io.config))?;
-                self.fields(FieldBlockInfo { stream, is_end }, io)
+                    .inspect_err(|violation| Self::count_flood(violation, io.config))?;
+                self.process_fields(FieldBlockInfo { stream, is_end }, io)
             }
             Frame::Headers { fragment, is_end, .. } => {
                 let until = io.scope.now() + io.config.limits.head_timeout;
@@ -73,8 +77,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
                 let decoded = self
                     .reader
                     .continue_block(fragment, is_last, &mut self.space.list, &bounds(io.config))
-                    .inspect_err(|violation| Self::note_flood(violation, io.config))?;
-                decoded.map_or(Ok(()), |of| self.fields(of, io))
+                    .inspect_err(|violation| Self::count_flood(violation, io.config))?;
+                decoded.map_or(Ok(()), |info| self.process_fields(info, io))
             }
             Frame::Reset { code } => self.reset_by_peer(stream, code, io),
             Frame::Settings { payload } => {
@@ -94,7 +98,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             Frame::PushPromise => Err(Violation::protocol("a push that was not allowed")),
             Frame::Ping(data) => {
                 self.count(Nuisance::ControlFrame, io)?;
-                put(io, &frame_writer::ping(data, true));
+                write_frame(io, &frame_writer::ping(data, true));
                 Ok(())
             }
             Frame::PingAck(_) => self.count(Nuisance::ControlFrame, io),
@@ -105,7 +109,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             }
             Frame::GoAway { last, code } => {
                 log::debug!("machine {} is told to go away: {code}", io.scope.token());
-                self.go_away(last, io);
+                self.goaway_received(last, io);
                 self.count(Nuisance::ControlFrame, io)
             }
             Frame::Priority | Frame::Unknown => self.count(Nuisance::ControlFrame, io),
@@ -118,13 +122,21 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     }
 
     /// Counts something that honest servers do not do too often.
-    pub(super) fn count(&mut self, nuisance: Nuisance, io: &Io<'_, '_, '_, K::Context>) -> Taken {
+    pub(super) fn count(
+        &mut self,
+        nuisance: Nuisance,
+        io: &Io<'_, '_, '_, K::Context>,
+    ) -> FrameResult {
         self.floods
             .count(nuisance, &io.config.http2_ref().floods, io.scope.now())
-            .inspect_err(|_| Counters::add(&io.config.count().frame_floods))
+            .inspect_err(|_| Counters::add(&io.config.counters_ref().frame_floods))
     }
 
-    fn data(&mut self, header: FrameHeader, io: &mut Io<'_, '_, '_, K::Context>) -> Taken {
+    fn process_data(
+        &mut self,
+        header: FrameHeader,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> FrameResult {
         let stream = header.stream;
         if self.is_idle(stream) {
             return Err(Violation::protocol("DATA on a stream that was never begun"));
@@ -185,7 +197,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         stream: u32,
         code: u32,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Taken {
+    ) -> FrameResult {
         if self.is_idle(stream) {
             return Err(Violation::protocol("RST_STREAM of a stream that was never begun"));
         }
@@ -195,22 +207,22 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let child = &mut self.children[at];
         let is_answered = !child.state.is_receiving();
         child.state = child.state.after(StreamEvent::Reset).unwrap_or(child.state);
-        if child.is_left() {
-            self.drop_exchange(at, io);
+        if child.is_handler_done() {
+            self.remove_child(at, io);
             return Ok(());
         }
         if is_answered && child.tunnel.is_none() {
             // RFC 9113 §8.1: "Clients MUST NOT discard responses as a result of receiving such a
             // RST_STREAM". The server only refuses the rest of the request.
-            self.settle(at, io);
+            self.update_child(at, io);
             return Ok(());
         }
-        Counters::add(&io.config.count().streams_reset);
+        Counters::add(&io.config.counters_ref().streams_reset);
         // RFC 9113 §8.7: only this code promises that the request was not processed.
         if code == ErrorCode::RefusedStream.number() {
             self.refused(at, io);
-        } else if code != ErrorCode::Http11Required.number() || !self.goes_on_by_http1(at, io) {
-            self.cut(at, ClientError::Reset(code), ErrorCode::Cancel, io);
+        } else if code != ErrorCode::Http11Required.number() || !self.retry_over_http1(at, io) {
+            self.fail_and_reset(at, ClientError::Reset(code), ErrorCode::Cancel, io);
         }
         Ok(())
     }
@@ -220,11 +232,11 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         change: i64,
         is_first: bool,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Taken {
+    ) -> FrameResult {
         self.count(Nuisance::ControlFrame, io)?;
-        self.looks_for_work = true;
-        put(io, &frame_writer::settings_ack());
-        self.give_back_excess(io);
+        self.must_call_feed = true;
+        write_frame(io, &frame_writer::settings_ack());
+        self.return_excess(io);
         // A request for another protocol waits for the first settings.
         if change == 0 && !is_first {
             return Ok(());
@@ -232,7 +244,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         for child in &mut self.children {
             child.outbound.change_or_fail_connection(change)?;
         }
-        self.look_at_all(io);
+        self.update_all_children(io);
         Ok(())
     }
 
@@ -241,7 +253,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         stream: u32,
         more: u32,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Taken {
+    ) -> FrameResult {
         let nuisance = Nuisance::from_window_update(more);
         if let Some(nuisance) = nuisance {
             self.count(nuisance, io)?;
@@ -249,7 +261,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         if stream == 0 {
             self.granted.count_granted(more, &io.config.limits, io.scope.now());
             if self.frames.grow(more)? {
-                self.look_at_all(io);
+                self.update_all_children(io);
             }
             return Ok(());
         }
@@ -264,7 +276,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let child = &mut self.children[at];
         let changed = child.outbound.change(i64::from(more));
         changed.map_err(|code| Violation::Stream(stream, code))?;
-        self.settle(at, io);
+        self.update_child(at, io);
         Ok(())
     }
 }

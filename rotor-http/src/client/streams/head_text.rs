@@ -13,15 +13,15 @@ pub(super) fn names_one_protocol(text: &[u8]) -> bool {
 }
 
 /// Encodes the head at the beginning of the text, and returns its length in the text. Returns
-/// `None` if the head is not complete. With `asks_protocol`, its `Upgrade` becomes an extended
-/// CONNECT (RFC 8441 §4).
+/// `None` if the head is not complete. With `is_extended_connect`, its `Upgrade` becomes an
+/// extended CONNECT (RFC 8441 §4).
 ///
 /// Our own writer has written the text, so it is well-formed: its target is a path or an asterisk,
 /// there is one Host, only the last line is empty, and no value contains CR or LF.
 pub(super) fn encode(
     text: &[u8],
     is_secure: bool,
-    asks_protocol: bool,
+    is_extended_connect: bool,
     encoder: &mut HpackEncoder,
     block: &mut Vec<u8>,
 ) -> Option<usize> {
@@ -33,7 +33,7 @@ pub(super) fn encode(
     let authority = find(text, b"host:")?;
     encoder.start_block(block);
     let (method, target) = (&first[..method_end], &first[method_end + 1..target_end]);
-    let protocol = find(text, b"upgrade:").filter(|_| asks_protocol);
+    let protocol = find(text, b"upgrade:").filter(|_| is_extended_connect);
     let method = if protocol.is_some() { b"CONNECT" } else { method };
     encoder.request(method, is_secure, authority, target, block);
     if let Some(protocol) = protocol {

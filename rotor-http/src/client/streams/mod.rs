@@ -36,7 +36,7 @@ use super::counters::Counters;
 use super::feed::{Feed, Room};
 use super::handler::Client;
 use super::io::Io;
-use super::requests::Made;
+use super::requests::ConnectionFlow;
 use crate::flow::{BATCH, Flow, Wait};
 use crate::frame_output::{self, FrameOutput};
 use crate::h2::frame::{FrameHeader, PREFACE};
@@ -65,12 +65,12 @@ pub(super) struct Streams<K: Client, F> {
     next_key: u32,
     next_stream: u32,
     /// The number of requests that were begun, and of those that got their response.
-    begun: u64,
+    started: u64,
     served: u64,
     /// Whether no further request may begin on this connection.
-    is_last: bool,
+    is_closing: bool,
     /// Whether the feed must be called: it may have a request, or must be told something.
-    looks_for_work: bool,
+    must_call_feed: bool,
     /// The room that the feed was last told.
     room: Option<Room>,
     /// Streams that this side has reset.
@@ -78,14 +78,14 @@ pub(super) struct Streams<K: Client, F> {
     /// Until when the server has to acknowledge our settings.
     settings: SettingsWatch,
     /// Since when no request has been under way.
-    since: Time,
+    idle_since: Time,
     /// No child has an earlier deadline than this.
     until: Time,
     /// When the server last showed that it is there: something arrived, or waiting output was
     /// taken.
-    heard: Time,
+    last_alive: Time,
     /// The number of bytes of an incomplete frame that had arrived by then.
-    begun_frame: usize,
+    partial_frame_len: usize,
     /// The number of unsent bytes after the last call, if the socket was full before that call;
     /// otherwise 0.
     unsent: usize,
@@ -118,7 +118,7 @@ enum Phase {
 impl<K: Client, F: Feed<K>> Streams<K, F> {
     /// Makes a new connection, and writes the preface and our settings.
     pub(super) fn new(feed: F, io: &mut Io<'_, '_, '_, K::Context>) -> Streams<K, F> {
-        Counters::add(&io.config.count().http2_connections);
+        Counters::add(&io.config.counters_ref().http2_connections);
         let (config, now) = (io.config.http2_ref(), io.scope.now());
         let mut settings = PREFACE.to_vec();
         frame_writer::settings(
@@ -129,7 +129,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             ],
             &mut settings,
         );
-        put(io, &settings);
+        write_frame(io, &settings);
         Streams {
             feed,
             phase: Phase::Settings,
@@ -143,17 +143,17 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             floods: FloodBuckets::new(&config.floods, now),
             next_key: 1,
             next_stream: 1,
-            begun: 0,
+            started: 0,
             served: 0,
-            is_last: io.scope.draining_until().is_some(),
-            looks_for_work: true,
+            is_closing: io.scope.draining_until().is_some(),
+            must_call_feed: true,
             room: None,
             reset_streams: ResetStreams::default(),
             settings: SettingsWatch::begin(config.settings_timeout, now),
-            since: now,
+            idle_since: now,
             until: Time::NEVER,
-            heard: now,
-            begun_frame: 0,
+            last_alive: now,
+            partial_frame_len: 0,
             unsent: 0,
             ping_until: Time::NEVER,
             next_ping: now,
@@ -168,20 +168,20 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     }
 
     /// Begins with the first request of a new connection.
-    pub(super) fn begin_first(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
-        self.go_on(io)
+    pub(super) fn begin_first(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
+        self.proceed(io)
     }
 
     /// Processes the frames that have arrived, and sends what can be sent.
-    pub(super) fn advance(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
-        self.hear(io);
+    pub(super) fn advance(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
+        self.record_liveness(io);
         self.space.acquire();
         let unread = io.transport.input.len();
         let mut frames = 0;
         while frames < BATCH {
             let taken = match self.take_frame(io) {
                 Err(Violation::Stream(stream, code)) => {
-                    self.refuse(stream, code, io).map(|()| true)
+                    self.fail_stream(stream, code, io).map(|()| true)
                 }
                 taken => taken,
             };
@@ -193,15 +193,15 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
         // The stream has counted one call itself.
         io.transport.count_calls(frames.saturating_sub(1));
-        self.begun_frame = io.transport.input.len();
-        self.settings.count(unread.saturating_sub(self.begun_frame));
-        self.go_on(io)
+        self.partial_frame_len = io.transport.input.len();
+        self.settings.count(unread.saturating_sub(self.partial_frame_len));
+        self.proceed(io)
     }
 
     /// Records that the server has sent something, whatever it is: it is there.
-    fn hear(&mut self, io: &Io<'_, '_, '_, K::Context>) {
-        (self.heard, self.ping_until) = (io.scope.now(), Time::NEVER);
-        self.begun_frame = io.transport.input.len();
+    fn record_liveness(&mut self, io: &Io<'_, '_, '_, K::Context>) {
+        (self.last_alive, self.ping_until) = (io.scope.now(), Time::NEVER);
+        self.partial_frame_len = io.transport.input.len();
     }
 
     /// Makes one step, and checks whether the socket has taken some of the waiting output since the
@@ -210,15 +210,15 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     /// A PING is queued behind earlier output, so its answer may be late only because of that. A
     /// socket that was full takes more only after the server has taken some, so the server is
     /// there.
-    pub(in crate::client) fn watched(
+    pub(in crate::client) fn step_tracking_output(
         &mut self,
         io: &mut Io<'_, '_, '_, K::Context>,
-        step: impl FnOnce(&mut Self, &mut Io<'_, '_, '_, K::Context>) -> Made<K>,
-    ) -> Made<K> {
+        step: impl FnOnce(&mut Self, &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K>,
+    ) -> ConnectionFlow<K> {
         let waits = io.transport.unsent_len();
         if waits < self.unsent {
             let now = io.scope.now();
-            self.heard = now;
+            self.last_alive = now;
             if self.ping_until != Time::NEVER {
                 self.ping_until = now + io.config.http2_ref().ping_timeout;
             }
@@ -230,28 +230,28 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     }
 
     /// Begins and sends what is possible, and waits for the next event.
-    fn go_on(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+    fn proceed(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
         self.space.acquire();
         loop {
-            self.begin_those_that_wait(io);
-            self.look_for_work(io);
-            self.give_window(io);
+            self.begin_waiting(io);
+            self.take_requests(io);
+            self.send_window_update(io);
             self.pump(io);
             // Sending may have ended a request, and so made room for another.
-            if !self.looks_for_work {
+            if !self.must_call_feed {
                 break;
             }
         }
         if self.count_held(io).is_err() {
-            Counters::add(&io.config.count().without_room);
-            self.lose_all(&rotor_stream::Fatal::NoRoom, io.config, io.scope);
+            Counters::add(&io.config.counters_ref().without_room);
+            self.fail_all(&rotor_stream::Fatal::NoRoom, io.config, io.scope);
             return self.close(io);
         }
         // A connection that accepts no requests at all would only occupy a place of its origin.
         let takes_none = self.phase == Phase::Open && self.frames.peer().streams_max == 0;
-        let is_over = self.is_last || self.is_read_closed || takes_none;
+        let is_ending = self.is_closing || self.is_read_closed || takes_none;
         // Children whose end is all that is missing do not count.
-        if is_over && self.children.iter().all(|child| child.is_left()) {
+        if is_ending && self.children.iter().all(|child| child.is_handler_done()) {
             return self.close(io);
         }
         self.space.release();
@@ -272,7 +272,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let until =
             self.settings.until().min(self.until).min(self.ping_until).min(self.reader.until());
         if self.children.is_empty() {
-            until.min(self.since + config.limits.unused_timeout)
+            until.min(self.idle_since + config.limits.unused_timeout)
         } else if self.ping_until == Time::NEVER && !self.is_read_closed {
             until.min(self.ping_at(config))
         } else {
@@ -282,7 +282,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
 
     /// Returns when the server is to get a PING, unless it sends something before.
     fn ping_at(&self, config: &ClientConfig) -> Time {
-        self.next_ping.max(self.heard + config.http2_ref().ping_after)
+        self.next_ping.max(self.last_alive + config.http2_ref().ping_after)
     }
 
     /// Returns the windows, as this side knows them.
@@ -310,9 +310,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     }
 
     /// Tells the server how much of the connection's window was released.
-    fn give_window(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
+    fn send_window_update(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
         if let Some(more) = self.inbound.update() {
-            put(io, &frame_writer::window_update(0, more));
+            write_frame(io, &frame_writer::window_update(0, more));
         }
     }
 
@@ -322,13 +322,13 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         if self.children.is_empty() && self.share.bytes() == 0 {
             return Ok(());
         }
-        let of = |child: &Child<K>| child.input.capacity() + child.output.held_bytes();
-        let held: usize = self.children.iter().map(|child| of(child)).sum();
+        let held_bytes = |child: &Child<K>| child.input.capacity() + child.output.held_bytes();
+        let held: usize = self.children.iter().map(|child| held_bytes(child)).sum();
         // Rounded like the counts of streams, so that small changes rarely change the total.
         self.share.set(held.next_multiple_of(1024), &io.config.held())
     }
 
-    fn note_deadline(&mut self, time: Time) {
+    fn record_deadline(&mut self, time: Time) {
         self.until = self.until.min(time);
     }
 }
@@ -340,7 +340,7 @@ fn list_bytes_max(config: &ClientConfig) -> usize {
 
 /// Writes a frame at once: frames that answer those of the server do not wait for their turn. Their
 /// number is limited by what the server may make us send.
-fn put<C>(io: &mut Io<'_, '_, '_, C>, frame: &[u8]) {
+fn write_frame<C>(io: &mut Io<'_, '_, '_, C>, frame: &[u8]) {
     frame_output::put(io.transport.output, frame);
 }
 

@@ -19,7 +19,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.waits_for_room = false;
         while let Some(key) = self.schedule.next_stream() {
             let Some(at) = self.find(key) else { break };
-            if self.goes_by_http1(at, io) {
+            if self.reroute_upgrade(at, io) {
                 continue;
             }
             if !self.send(at, io) {
@@ -28,17 +28,17 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             }
             if self.children[at].tunnel.is_some() {
                 self.run_tunnel(at, Event::Pass, io);
-            } else if self.children[at].is_flushed() {
+            } else if self.children[at].needs_flush_call() {
                 self.step(at, io, Exchange::flushed);
             } else {
-                self.settle(at, io);
+                self.update_child(at, io);
             }
         }
     }
 
     /// Adds a child to the schedule if it has something that may be sent; otherwise removes it.
     pub(super) fn schedule_child(&mut self, at: usize) {
-        let (outbound, takes_another) = (self.frames.window().credit(), self.takes_another());
+        let (outbound, can_open_stream) = (self.frames.window().credit(), self.can_open_stream());
         let child = &mut self.children[at];
         let may_send = if !child.state.is_sending() {
             false
@@ -46,9 +46,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             // The server's settings say whether it allows other protocols (RFC 8441 §3).
             let is_ready =
                 child.is_head_done() && (self.phase == Phase::Open || !child.offers_upgrade());
-            self.waits_for_stream |= is_ready && !takes_another;
-            is_ready && takes_another
-        } else if child.body_left() > 0 {
+            self.waits_for_stream |= is_ready && !can_open_stream;
+            is_ready && can_open_stream
+        } else if child.unsent_body_len() > 0 {
             child.outbound.credit().min(outbound) > 0
         } else {
             child.is_complete()
@@ -66,7 +66,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
 
     /// Gives a request that is about to be sent to HTTP/1.1, if it asks for a protocol that cannot
     /// be requested here but can be over HTTP/1.1. Returns whether it did.
-    fn goes_by_http1(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) -> bool {
+    fn reroute_upgrade(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) -> bool {
         let child = &mut self.children[at];
         // Checked first, because this is true for nearly all requests.
         if child.stream.is_some() || !child.offers_upgrade() || !is_possible::<K::Upgrade>() {
@@ -77,8 +77,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         if may_ask || !self.feed.has_http1() {
             return false;
         }
-        let job = child.exchange.as_mut().and_then(|exchange| exchange.take_elsewhere(io.config));
-        self.give_to_http1(at, job, io)
+        let job =
+            child.exchange.as_mut().and_then(|exchange| exchange.reclaim_for_rerouting(io.config));
+        self.reroute_to_http1(at, job, io)
     }
 
     /// Sends one frame of a child, or all frames of a head. Returns false if there is no room.
@@ -87,9 +88,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let child = &mut self.children[at];
         let Some(stream) = child.stream else {
             // If another stream began before it, the schedule gets it again once there is room.
-            return !self.takes_another() || self.send_head(at, room, io);
+            return !self.can_open_stream() || self.send_head(at, room, io);
         };
-        let (left, trailers) = (child.body_left(), child.trailers_len());
+        let (left, trailers) = (child.unsent_body_len(), child.trailers_len());
         if left > 0 {
             return self.send_body(at, stream, left, room, io);
         }
@@ -98,7 +99,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         if !self.frames.put_end(trailing, stream, room, io.transport.output) {
             return false;
         }
-        self.sent(at, true, true, io);
+        self.record_sent(at, true, true, io);
         true
     }
 
@@ -108,10 +109,14 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let child = &mut self.children[at];
         let may_ask = self.frames.peer().connect_protocol && child.offers_upgrade();
         let text = child.output.front();
-        let asks_protocol = may_ask && names_one_protocol(text);
-        let Some(len) =
-            encode(text, is_secure, asks_protocol, self.frames.encoder(), &mut self.space.block)
-        else {
+        let is_extended_connect = may_ask && names_one_protocol(text);
+        let Some(len) = encode(
+            text,
+            is_secure,
+            is_extended_connect,
+            self.frames.encoder(),
+            &mut self.space.block,
+        ) else {
             debug_assert!(false, "a head that is written is whole");
             return true;
         };
@@ -119,7 +124,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             return false;
         }
         child.output.discard(len);
-        child.asks_protocol = asks_protocol;
+        child.is_extended_connect = is_extended_connect;
         let is_end = child.is_complete() && child.output.is_empty();
         let stream = self.next_stream;
         self.next_stream += 2;
@@ -129,7 +134,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
         self.streams.push((stream, child.key));
         self.frames.put_block(&self.space.block, stream, is_end, io.transport.output);
-        self.sent(at, is_end, true, io);
+        self.record_sent(at, is_end, true, io);
         true
     }
 
@@ -146,18 +151,18 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let is_all = is_complete && trailers == 0;
         let (body, window) = child.body_and_window();
         let data = Data { stream, body, left, is_all, window };
-        let put = self.frames.put_data(data, room, io.transport.output);
-        let SentData { bytes, is_end, is_credited } = match put {
+        let outcome = self.frames.put_data(data, room, io.transport.output);
+        let SentData { bytes, is_end, is_credited } = match outcome {
             DataOutcome::Sent(sent) => sent,
             DataOutcome::NoWindow => return true,
             DataOutcome::NoRoom => return false,
         };
-        child.taking.count_sent(bytes, &io.config.limits, io.scope.now());
-        self.sent(at, is_end, is_credited, io);
+        child.send_watch.count_sent(bytes, &io.config.limits, io.scope.now());
+        self.record_sent(at, is_end, is_credited, io);
         true
     }
 
-    fn sent(
+    fn record_sent(
         &mut self,
         at: usize,
         is_end: bool,

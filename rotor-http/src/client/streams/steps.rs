@@ -4,9 +4,9 @@ use std::io::ErrorKind;
 
 use rotor_core::Time;
 
-use super::{Streams, put};
+use super::{Streams, write_frame};
 use crate::client::error::ClientError;
-use crate::client::exchange::{End, Exchange, Exchanged};
+use crate::client::exchange::{Exchange, ExchangeEnd, ExchangeFlow};
 use crate::client::feed::Feed;
 use crate::client::handler::Client;
 use crate::client::io::Io;
@@ -24,7 +24,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         &mut self,
         at: usize,
         io: &mut Io<'_, '_, '_, K::Context>,
-        first: impl FnOnce(&mut Exchange<K>, &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K>,
+        first: impl FnOnce(&mut Exchange<K>, &mut Io<'_, '_, '_, K::Context>) -> ExchangeFlow<K>,
     ) {
         let flow = self.children[at].step(io.scope, io.config, |exchange, io| {
             first(exchange, io).on_again(|| Flow::batch(|| exchange.receive(io)))
@@ -34,55 +34,60 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             Some(Flow::Wait(wait)) => child.set_wait(wait),
             // The rest is done after the other streams: its deadline is now.
             Some(Flow::Again) => child.until = io.scope.now(),
-            Some(Flow::Done(End::Upgrade(seed))) if child.asks_protocol => {
-                return self.switch(at, seed, io);
+            Some(Flow::Done(ExchangeEnd::Upgrade(seed))) if child.is_extended_connect => {
+                return self.begin_tunnel(at, seed, io);
             }
             Some(Flow::Done(end)) => {
-                self.done(at, end, io);
-                return self.leave(at, io);
+                self.exchange_ended(at, end, io);
+                return self.finish_exchange(at, io);
             }
             Some(Flow::Fail(error)) => {
                 let code = child.code;
-                return self.cut(at, error, code, io);
+                return self.fail_and_reset(at, error, code, io);
             }
             None => {}
         }
-        self.settle(at, io);
+        self.update_child(at, io);
     }
 
     /// Handles the end of an exchange by its handler.
-    fn done(&mut self, at: usize, end: End<K>, io: &mut Io<'_, '_, '_, K::Context>) {
+    fn exchange_ended(
+        &mut self,
+        at: usize,
+        end: ExchangeEnd<K>,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) {
         let child = &self.children[at];
-        if let End::Repeat(job) = end {
+        if let ExchangeEnd::Repeat(job) = end {
             self.feed.give_back(*job, io.scope);
         } else if child.stream.is_some()
-            && (!child.state.is_receiving() || child.lacks_only_its_end())
+            && (!child.state.is_receiving() || child.lacks_only_end_stream())
         {
             self.served += 1;
         }
         let asked_to_close =
             self.children[at].exchange.as_ref().is_some_and(|own| !own.request().keeps_alive());
         if asked_to_close {
-            self.end_after_these();
+            self.stop_taking_requests();
         }
     }
 
     /// Removes an exchange that is over. If only the end of the stream is missing (RFC 9113 §8.1:
     /// an empty DATA frame may bring it), the child waits for that: a reset would save nothing, and
     /// servers count resets as a flood.
-    fn leave(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
+    fn finish_exchange(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
         let child = &mut self.children[at];
-        if self.is_read_closed || !child.lacks_only_its_end() {
-            return self.drop_exchange(at, io);
+        if self.is_read_closed || !child.lacks_only_end_stream() {
+            return self.remove_child(at, io);
         }
         child.exchange = None;
         child.input.clear();
         child.until = io.scope.now() + io.config.limits.shutdown_timeout;
-        self.settle(at, io);
+        self.update_child(at, io);
     }
 
     /// Fails a request that has no complete response, and resets its stream.
-    pub(super) fn cut(
+    pub(super) fn fail_and_reset(
         &mut self,
         at: usize,
         error: ClientError,
@@ -92,40 +97,40 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let child = &mut self.children[at];
         child.code = code;
         child.step(io.scope, io.config, |exchange, io| exchange.fail(error, io));
-        self.drop_exchange(at, io);
+        self.remove_child(at, io);
     }
 
     /// Removes a child with its stream. The stream is reset, unless both sides have ended it.
-    pub(super) fn drop_exchange(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
+    pub(super) fn remove_child(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
         let mut child = self.children.remove(at);
-        child.lose_tunnel(ErrorKind::ConnectionReset, io.scope);
+        child.notify_tunnel_lost(ErrorKind::ConnectionReset, io.scope);
         if child.is_scheduled {
             self.schedule.remove(child.key, PRIORITY);
         }
         let left = child.intake.left();
         child.intake.end(&mut self.inbound);
-        self.since = io.scope.now();
-        self.looks_for_work = true;
+        self.idle_since = io.scope.now();
+        self.must_call_feed = true;
         let Some(stream) = child.stream else { return };
         if let Ok(at) = self.streams.binary_search_by_key(&stream, |(own, _)| *own) {
             self.streams.remove(at);
         }
         if child.state != StreamState::Closed && !self.is_read_closed {
-            put(io, &frame_writer::reset(stream, child.code));
-            let on_its_way = if child.state.is_receiving() { left } else { 0 };
-            self.reset_streams.record(stream, on_its_way);
+            write_frame(io, &frame_writer::reset(stream, child.code));
+            let in_flight = if child.state.is_receiving() { left } else { 0 };
+            self.reset_streams.record(stream, in_flight);
         }
     }
 
     /// Updates every child, because something has changed that limits what all of them may send.
-    pub(super) fn look_at_all(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
+    pub(super) fn update_all_children(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
         for at in 0..self.children.len() {
-            self.settle(at, io);
+            self.update_child(at, io);
         }
     }
 
     /// Updates a child after a step: its windows, its place in the schedule, and its deadline.
-    pub(super) fn settle(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
+    pub(super) fn update_child(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
         let now = io.scope.now();
         let child = &mut self.children[at];
         if !child.state.is_sending() {
@@ -138,12 +143,12 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             && child.state.is_receiving()
             && let Some(more) = child.intake.update()
         {
-            put(io, &frame_writer::window_update(stream, more));
+            write_frame(io, &frame_writer::window_update(stream, more));
         }
         self.watch(at, &io.config.limits, now);
         self.schedule_child(at);
         let deadline = self.children[at].deadline();
-        self.note_deadline(deadline);
+        self.record_deadline(deadline);
     }
 
     /// Measures how fast the server takes data, if its windows hold up what waits for it.
@@ -151,17 +156,17 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let outbound = self.frames.window().credit();
         let child = &mut self.children[at];
         // Another protocol sets deadlines for its server itself.
-        let left = if child.tunnel.is_none() { child.body_left() } else { 0 };
-        child.taking.update(left, child.outbound.credit().min(outbound), limits, now);
+        let left = if child.tunnel.is_none() { child.unsent_body_len() } else { 0 };
+        child.send_watch.update(left, child.outbound.credit().min(outbound), limits, now);
     }
 
     /// Puts off the deadline of a stream that only waits for other streams of its connection.
-    pub(super) fn excuse_taking(&mut self, at: usize, limits: &Limits, now: Time) {
+    pub(super) fn exempt_sending(&mut self, at: usize, limits: &Limits, now: Time) {
         let shared = self.frames.window().credit();
         let child = &mut self.children[at];
-        let (waiting, own) = (child.body_left(), child.outbound.credit());
+        let (waiting, own) = (child.unsent_body_len(), child.outbound.credit());
         if let Some(until) = self.granted.exempt_until(waiting, own, shared, limits, now) {
-            child.taking.extend_until(until);
+            child.send_watch.extend_until(until);
             if let Some(tunnel) = &mut child.tunnel {
                 tunnel.exempt_until(until);
                 child.until = tunnel.wake_time(now);

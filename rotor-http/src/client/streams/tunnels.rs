@@ -16,14 +16,18 @@ use crate::tunnel::{Event, Tunnel};
 
 impl<K: Client> Child<K> {
     /// Tells the protocol, if there is one, that its stream is over.
-    pub(super) fn lose_tunnel(&mut self, kind: ErrorKind, scope: &mut Scope<'_, K::Context>) {
+    pub(super) fn notify_tunnel_lost(
+        &mut self,
+        kind: ErrorKind,
+        scope: &mut Scope<'_, K::Context>,
+    ) {
         if let Some(tunnel) = self.tunnel.take() {
             tunnel.stream_lost(kind, &mut scope.part(self.key));
         }
     }
 
     /// Returns whether the protocol is done, and all of its output was sent.
-    fn has_said_all(&self) -> bool {
+    fn has_sent_all(&self) -> bool {
         !self.state.is_sending() && self.tunnel.as_ref().is_some_and(|tunnel| tunnel.is_done())
     }
 }
@@ -31,7 +35,7 @@ impl<K: Client> Child<K> {
 impl<K: Client, F: Feed<K>> Streams<K, F> {
     /// Begins the protocol, with the data that has arrived for it, after both the server and the
     /// handler have agreed.
-    pub(super) fn switch(
+    pub(super) fn begin_tunnel(
         &mut self,
         at: usize,
         seed: UpgradeSeed<K>,
@@ -67,7 +71,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         match tunnel.notify(event, &mut io.scope.part(child.key)) {
             Ok(()) if tunnel.is_done() && has_ended => {
                 if !child.state.is_receiving() {
-                    return self.drop_exchange(at, io);
+                    return self.remove_child(at, io);
                 }
                 // What the server still sends is read and dropped for this time.
                 child.until = child.until.min(io.scope.now() + io.config.limits.shutdown_timeout);
@@ -78,13 +82,17 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
                 return self.end_tunnel(at, code, io);
             }
         }
-        self.settle(at, io);
+        self.update_child(at, io);
     }
 
     /// Handles a deadline: one of the protocol, or the end of the wait for the server.
-    pub(super) fn tunnel_is_due(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
-        match self.children[at].has_said_all() {
-            true => self.drop_exchange(at, io),
+    pub(super) fn tunnel_deadline_passed(
+        &mut self,
+        at: usize,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) {
+        match self.children[at].has_sent_all() {
+            true => self.remove_child(at, io),
             false => self.run_tunnel(at, Event::Due, io),
         }
     }
@@ -100,9 +108,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
 
     fn end_tunnel(&mut self, at: usize, code: ErrorCode, io: &mut Io<'_, '_, '_, K::Context>) {
         if code == ErrorCode::InternalError {
-            Counters::add(&io.config.count().panics);
+            Counters::add(&io.config.counters_ref().panics);
         }
         self.children[at].code = code;
-        self.drop_exchange(at, io);
+        self.remove_child(at, io);
     }
 }
