@@ -36,9 +36,9 @@ impl Blocks {
     }
 
     /// Returns the part of one piece that begins at `offset`; empty at the end and beyond.
-    pub(crate) fn at(&self, offset: u64) -> &[u8] {
-        let place = self.pieces.partition_point(|piece| piece.end <= offset);
-        let Some(piece) = self.pieces.get(place) else { return &[] };
+    pub(crate) fn piece_at(&self, offset: u64) -> &[u8] {
+        let index = self.pieces.partition_point(|piece| piece.end <= offset);
+        let Some(piece) = self.pieces.get(index) else { return &[] };
         // Counted from its end, so that its beginning need not be stored.
         let left = (piece.end - offset) as usize;
         &piece.block[piece.block.len() - left..]
@@ -116,24 +116,24 @@ impl BlocksBuilder {
     pub(crate) fn push(&mut self, block: Block) {
         self.len += block.len();
         if block.len() > COPIED_PIECE_MAX {
-            self.end_tail();
+            self.flush_tail();
             self.blocks.push(block);
             return;
         }
         if self.tail.len() + block.len() > TAIL_BYTES {
-            self.end_tail();
+            self.flush_tail();
         }
         self.tail.extend_from_slice(&block);
     }
 
     /// Returns the collected blocks, and begins anew.
     pub(crate) fn take(&mut self) -> Vec<Block> {
-        self.end_tail();
+        self.flush_tail();
         self.len = 0;
         std::mem::take(&mut self.blocks)
     }
 
-    fn end_tail(&mut self) {
+    fn flush_tail(&mut self) {
         if !self.tail.is_empty() {
             self.blocks.push(Block::from(std::mem::take(&mut self.tail)));
         }
@@ -153,13 +153,13 @@ mod tests {
     }
 
     #[test]
-    fn each_place_is_found_in_its_piece_whatever_the_cuts() {
+    fn each_offset_is_found_in_its_piece() {
         for texts in [&["0123456789"][..], &["012", "", "3", "456789"], &["01234", "56789"], &[]] {
             let blocks = blocks(texts);
             let all = whole(&blocks);
             assert_eq!((blocks.len(), blocks.is_empty()), (all.len() as u64, all.is_empty()));
             for offset in 0..all.len() + 2 {
-                let at = blocks.at(offset as u64);
+                let at = blocks.piece_at(offset as u64);
                 assert_eq!(at.is_empty(), offset >= all.len(), "{texts:?} at {offset}");
                 assert!(at.is_empty() || all[offset..].starts_with(at), "{texts:?} at {offset}");
             }
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_what_lies_within_it() {
+    fn a_slice_has_the_bytes_of_its_range() {
         let blocks = blocks(&["012", "3", "456789"]);
         for from in 0..12 {
             for to in 0..12 {
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn short_pieces_are_copied_together_and_long_ones_stay_where_they_are() {
+    fn short_pieces_are_merged_and_long_ones_are_not_copied() {
         let long = Block::from(vec![b'x'; COPIED_PIECE_MAX + 1]);
         for (lengths, pieces) in [
             (&[1, 1, 1][..], 1),

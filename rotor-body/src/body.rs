@@ -50,7 +50,7 @@ impl Body {
         if range.is_empty() {
             return Body::Empty;
         }
-        Body::File(BodyFile::of_file(file, range))
+        Body::File(BodyFile::from_file(file, range))
     }
 
     /// Returns the length in bytes.
@@ -138,7 +138,7 @@ impl Body {
     pub(crate) fn memory_at(&self, offset: u64) -> &[u8] {
         match self {
             Body::Block(block) => block.get(offset as usize..).unwrap_or(&[]),
-            Body::Blocks(blocks) => blocks.at(offset),
+            Body::Blocks(blocks) => blocks.piece_at(offset),
             Body::Empty | Body::File(_) => &[],
         }
     }

@@ -7,24 +7,24 @@ use std::sync::{Arc, MutexGuard};
 
 use crate::content::Content;
 use crate::disk;
-use crate::stored::Stored;
+use crate::stored::StoredFile;
 
 /// A part of a file. Clones share the file, which is closed with the last of them.
 #[derive(Debug, Clone)]
 pub struct BodyFile {
-    stored: Arc<Stored>,
+    stored: Arc<StoredFile>,
     offset: u64,
     len: u64,
 }
 
 impl BodyFile {
-    pub(crate) fn of_file(file: Arc<File>, range: Range<u64>) -> BodyFile {
+    pub(crate) fn from_file(file: Arc<File>, range: Range<u64>) -> BodyFile {
         let len = range.end.saturating_sub(range.start);
-        BodyFile { stored: Stored::of_file(file), offset: range.start, len }
+        BodyFile { stored: StoredFile::from_file(file), offset: range.start, len }
     }
 
     /// Makes one from everything that was written to a file of a spool.
-    pub(crate) fn of_stored(stored: Arc<Stored>, len: u64) -> BodyFile {
+    pub(crate) fn from_stored(stored: Arc<StoredFile>, len: u64) -> BodyFile {
         BodyFile { stored, offset: 0, len }
     }
 
@@ -48,7 +48,7 @@ impl BodyFile {
     }
 
     /// Returns the file, if this is all of it, and it has no name and can be given one.
-    pub(crate) fn unnamed(&self) -> Option<&File> {
+    pub(crate) fn unnamed_file(&self) -> Option<&File> {
         match self.stored.content() {
             Content::Disk(file) if self.stored.can_be_linked() && self.offset == 0 => {
                 // A part is not the whole file.
@@ -59,8 +59,8 @@ impl BodyFile {
     }
 
     /// Locks the naming of the file.
-    pub(crate) fn naming(&self) -> MutexGuard<'_, ()> {
-        self.stored.naming()
+    pub(crate) fn lock_naming(&self) -> MutexGuard<'_, ()> {
+        self.stored.lock_naming()
     }
 
     /// Reads like pread(2); see [`Body::read_at`](crate::Body::read_at).

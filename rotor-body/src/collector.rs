@@ -12,8 +12,8 @@ use crate::body::Body;
 use crate::body_file::BodyFile;
 use crate::error::SpoolError;
 use crate::spool::Spool;
-use crate::spooling::{Ask, Bounds, Spooling};
-use crate::stored::Stored;
+use crate::spooling::{Action, Bounds, Spooling};
+use crate::stored::StoredFile;
 
 /// The limits of a body, and what is known about it before it arrives.
 #[derive(Debug, Clone)]
@@ -80,10 +80,10 @@ pub struct Collector {
     unwritten: Option<Arc<Mutex<Unwritten>>>,
     memory: Arc<BytesHeld>,
     /// The number of bytes that are being written.
-    under_way: usize,
-    file: Option<Arc<Stored>>,
-    jobs: Vec<Future<Ran>>,
-    whole: Option<Body>,
+    bytes_in_flight: usize,
+    file: Option<Arc<StoredFile>>,
+    jobs: Vec<Future<JobResult>>,
+    finished_body: Option<Body>,
 }
 
 /// The counted bytes in memory of a body that goes to a file. They are in one of the two shares.
@@ -91,12 +91,12 @@ struct Unwritten {
     /// Among the bodies in memory, until the other total has room.
     held: Share,
     /// Among the bytes that wait for the disk.
-    waits: Share,
+    queued: Share,
 }
 
 /// The result of a job on another thread.
-enum Ran {
-    Opened(io::Result<Arc<Stored>>),
+enum JobResult {
+    Opened(io::Result<Arc<StoredFile>>),
     /// The blocks are returned, so that their memory goes back to the thread that lent it.
     Written(Vec<Block>, io::Result<()>),
     Synced(io::Result<()>),
@@ -126,10 +126,10 @@ impl Collector {
             held: Share::NONE,
             unwritten: None,
             memory,
-            under_way: 0,
+            bytes_in_flight: 0,
             file: None,
             jobs: Vec::new(),
-            whole: None,
+            finished_body: None,
         };
         collector.advance(scope)?;
         Ok(collector)
@@ -155,7 +155,7 @@ impl Collector {
     /// mistake: the body is unchanged since its [`end`](Collector::end), and goes on.
     pub fn add<C>(&mut self, block: Block, scope: &Scope<'_, C>) -> Result<Progress, SpoolError> {
         self.spooling.add(block)?;
-        self.count()?;
+        self.count_memory()?;
         self.advance(scope)?;
         Ok(self.progress())
     }
@@ -180,37 +180,37 @@ impl Collector {
         for job in std::mem::take(&mut self.jobs) {
             match job.take() {
                 Outcome::Pending(job) => self.jobs.push(job),
-                Outcome::Value(ran) => self.ran(ran)?,
+                Outcome::Value(result) => self.handle_job_result(result)?,
                 Outcome::Lost(lost) => return Err(lost.into()),
             }
         }
-        self.count()?;
+        self.count_memory()?;
         self.advance(scope)?;
         Ok(self.progress())
     }
 
-    fn ran(&mut self, ran: Ran) -> Result<(), SpoolError> {
-        match ran {
-            Ran::Opened(file) => {
+    fn handle_job_result(&mut self, result: JobResult) -> Result<(), SpoolError> {
+        match result {
+            JobResult::Opened(file) => {
                 self.file = Some(file?);
-                self.spooling.opened();
+                self.spooling.file_opened();
             }
-            Ran::Written(blocks, written) => {
+            JobResult::Written(blocks, written) => {
                 written?;
-                self.under_way -= blocks.iter().map(|block| block.len()).sum::<usize>();
-                self.spooling.written();
+                self.bytes_in_flight -= blocks.iter().map(|block| block.len()).sum::<usize>();
+                self.spooling.piece_written();
             }
-            Ran::Synced(synced) => {
+            JobResult::Synced(synced) => {
                 synced?;
-                self.spooling.synced();
-                self.give_file(self.spooling.len());
+                self.spooling.data_synced();
+                self.finish_with_file(self.spooling.len());
             }
         }
         Ok(())
     }
 
     fn progress(&mut self) -> Progress {
-        match self.whole.take() {
+        match self.finished_body.take() {
             Some(body) => Progress::Done(body),
             None if self.spooling.takes_more() => Progress::More,
             None => Progress::Hold,
@@ -218,10 +218,10 @@ impl Collector {
     }
 
     /// Counts the memory of the body; if all bodies together hold too much, it goes to a file.
-    fn count(&mut self) -> Result<(), SpoolError> {
-        let holds = self.spooling.waiting() + self.under_way;
+    fn count_memory(&mut self) -> Result<(), SpoolError> {
+        let holds = self.spooling.waiting() + self.bytes_in_flight;
         if self.spooling.is_in_memory() {
-            if self.held.set(holds, &self.memory).is_err() && !self.spooling.leave_memory() {
+            if self.held.set(holds, &self.memory).is_err() && !self.spooling.move_to_file() {
                 return Err(SpoolError::NoRoom);
             }
             return Ok(());
@@ -230,16 +230,16 @@ impl Collector {
             let held = &mut self.held;
             let begin = || {
                 let held = std::mem::take(held);
-                Arc::new(Mutex::new(Unwritten { held, waits: Share::NONE }))
+                Arc::new(Mutex::new(Unwritten { held, queued: Share::NONE }))
             };
             let unwritten = self.unwritten.get_or_insert_with(begin);
             let mut unwritten = unwritten.lock().unwrap_or_else(PoisonError::into_inner);
-            let has_room = unwritten.waits.set(holds, spool.unwritten()).is_ok();
+            let has_room = unwritten.queued.set(holds, spool.unwritten()).is_ok();
             if has_room {
                 unwritten.held = Share::NONE;
             }
             drop(unwritten);
-            self.spooling.press(!has_room);
+            self.spooling.set_memory_short(!has_room);
         }
         Ok(())
     }
@@ -247,30 +247,34 @@ impl Collector {
     /// Starts everything that can be done next.
     fn advance<C>(&mut self, scope: &Scope<'_, C>) -> Result<(), SpoolError> {
         loop {
-            match self.spooling.next() {
-                Ask::Nothing => return Ok(()),
-                Ask::Open(announced) => self.open(announced, scope)?,
-                Ask::Write(offset, blocks) => self.write(offset, blocks, scope)?,
-                Ask::Sync => {
+            match self.spooling.next_action() {
+                Action::Wait => return Ok(()),
+                Action::Open(announced) => self.open_file(announced, scope)?,
+                Action::Write(offset, blocks) => self.write(offset, blocks, scope)?,
+                Action::Sync => {
                     let file = self.file.clone();
-                    self.run(scope, move || {
-                        Ran::Synced(file.map_or(Ok(()), |file| file.content().sync()))
+                    self.start_job(scope, move || {
+                        JobResult::Synced(file.map_or(Ok(()), |file| file.content().sync()))
                     })?;
                 }
-                Ask::InMemory(blocks) => {
+                Action::InMemory(blocks) => {
                     self.held = Share::NONE;
-                    self.whole = Some(Body::from(Blocks::from_iter(blocks)));
+                    self.finished_body = Some(Body::from(Blocks::from_iter(blocks)));
                 }
-                Ask::InFile(len) => self.give_file(len),
+                Action::InFile(len) => self.finish_with_file(len),
             }
         }
     }
 
-    fn open<C>(&mut self, announced: Option<u64>, scope: &Scope<'_, C>) -> Result<(), SpoolError> {
+    fn open_file<C>(
+        &mut self,
+        announced: Option<u64>,
+        scope: &Scope<'_, C>,
+    ) -> Result<(), SpoolError> {
         let Some(spool) = self.spool.clone() else { return Err(SpoolError::TooLarge) };
         let known = announced.unwrap_or(self.spooling.waiting() as u64);
-        let kept = spool.keeper().take(known).map_err(|_| SpoolError::NoRoom)?;
-        self.run(scope, move || Ran::Opened(spool.open_file(kept, announced)))
+        let quota = spool.manager().acquire(known).map_err(|_| SpoolError::NoRoom)?;
+        self.start_job(scope, move || JobResult::Opened(spool.open_file(quota, announced)))
     }
 
     fn write<C>(
@@ -285,34 +289,35 @@ impl Collector {
         let len = blocks.iter().map(|block| block.len()).sum::<usize>();
         let end = offset + len as u64;
         if end > self.announced {
-            file.take_bytes(end).map_err(|_| SpoolError::NoRoom)?;
+            file.set_bytes(end).map_err(|_| SpoolError::NoRoom)?;
         }
-        self.under_way += len;
+        self.bytes_in_flight += len;
         // In the order in which they are released if the job is dropped.
         let writing = (self.unwritten.clone(), file, spool);
-        self.run(scope, move || {
+        self.start_job(scope, move || {
             let (_, file, spool) = &writing;
             let written = spool.write(file, &blocks, offset);
             // Before the machine is woken: otherwise it might be the one that closes the file.
             drop(writing);
-            Ran::Written(blocks, written)
+            JobResult::Written(blocks, written)
         })
     }
 
-    fn run<C>(
+    fn start_job<C>(
         &mut self,
         scope: &Scope<'_, C>,
-        work: impl FnOnce() -> Ran + Send + 'static,
+        work: impl FnOnce() -> JobResult + Send + 'static,
     ) -> Result<(), SpoolError> {
         let Some(spool) = &self.spool else { return Err(SpoolError::TooLarge) };
-        let job = spool.keeper().run(work, scope).map_err(|_| SpoolError::NoRoom)?;
+        let job = spool.manager().run(work, scope).map_err(|_| SpoolError::NoRoom)?;
         self.jobs.push(job);
         Ok(())
     }
 
-    fn give_file(&mut self, len: u64) {
+    fn finish_with_file(&mut self, len: u64) {
         (self.held, self.unwritten) = (Share::NONE, None);
-        self.whole = self.file.take().map(|file| Body::from(BodyFile::of_stored(file, len)));
+        self.finished_body =
+            self.file.take().map(|file| Body::from(BodyFile::from_stored(file, len)));
     }
 }
 

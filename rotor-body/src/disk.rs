@@ -14,7 +14,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 /// How often another random name is tried if one exists already. With 2^64 names, none is met
 /// twice.
-const NAMES_MAX: usize = 8;
+const NAME_ATTEMPTS: usize = 8;
 
 /// Opens a new file without a name. Returns also whether it can be given one.
 pub(crate) fn open_unnamed(directory: BorrowedFd<'_>, mode: Mode) -> io::Result<(File, bool)> {
@@ -53,7 +53,7 @@ pub(crate) fn create_named(directory: BorrowedFd<'_>, mode: Mode) -> io::Result<
 pub(crate) fn with_random_name<T>(
     mut make: impl FnMut(&str) -> Result<T, Errno>,
 ) -> io::Result<(T, String)> {
-    for _ in 0..NAMES_MAX {
+    for _ in 0..NAME_ATTEMPTS {
         let mut random = [0; 8];
         system_entropy(&mut random)?;
         let name = format!(".body-{:016x}", u64::from_ne_bytes(random));
@@ -92,24 +92,24 @@ pub(crate) fn link_unnamed(_: &File, _: BorrowedFd<'_>, _: &str) -> Result<(), E
 
 /// Renames `from` to `to`, unless that exists: then it returns `EXIST`, and nothing has changed.
 pub(crate) fn rename_new(directory: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {
-    first_known(&[
-        &|| rename_if_free(directory, from, to),
+    first_supported(&[
+        &|| rename_noreplace(directory, from, to),
         &|| link_and_unlink(directory, from, to),
         &|| rename_to_reserved(directory, from, to),
     ])
 }
 
 /// Tries one way after the other, until the kernel and the file system support one.
-fn first_known(ways: &[&dyn Fn() -> Result<(), Errno>]) -> Result<(), Errno> {
+fn first_supported(ways: &[&dyn Fn() -> Result<(), Errno>]) -> Result<(), Errno> {
     let mut done = Err(Errno::NOSYS);
     for way in ways {
         done = way();
-        let is_unknown = matches!(
+        let is_unsupported = matches!(
             done,
             // vfat, for example, returns `PERM` for hard links (link(2)).
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM | Errno::MLINK)
         );
-        if !is_unknown {
+        if !is_unsupported {
             break;
         }
     }
@@ -117,13 +117,13 @@ fn first_known(ways: &[&dyn Fn() -> Result<(), Errno>]) -> Result<(), Errno> {
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn rename_if_free(directory: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {
+fn rename_noreplace(directory: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {
     let flags = rustix::fs::RenameFlags::NOREPLACE;
     rustix::fs::renameat_with(directory, from, directory, to, flags)
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn rename_if_free(_: BorrowedFd<'_>, _: &str, _: &str) -> Result<(), Errno> {
+fn rename_noreplace(_: BorrowedFd<'_>, _: &str, _: &str) -> Result<(), Errno> {
     Err(Errno::NOSYS)
 }
 
@@ -149,13 +149,13 @@ fn rename_to_reserved(directory: BorrowedFd<'_>, from: &str, to: &str) -> Result
 /// that; if not, a full disk is reported when the file is written.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 pub(crate) fn allocate(file: &File, len: u64) -> io::Result<bool> {
-    allocate_by(|| rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, len))
+    allocate_with(|| rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, len))
 }
 
 /// Returns the result of `fallocate`. A signal may interrupt it, despite `SA_RESTART` (on a tmpfs
 /// it does), and signals are delivered to any thread that does not block them, including this one.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
-fn allocate_by(fallocate: impl FnMut() -> Result<(), Errno>) -> io::Result<bool> {
+fn allocate_with(fallocate: impl FnMut() -> Result<(), Errno>) -> io::Result<bool> {
     match retry_on_intr(fallocate) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::NODEV) => Ok(false),
         allocated => Ok(allocated.map(|()| true)?),
@@ -169,11 +169,11 @@ pub(crate) fn allocate(_: &File, _: u64) -> io::Result<bool> {
 
 /// Writes the names in a directory to the disk.
 pub(crate) fn sync(directory: impl AsFd) -> io::Result<()> {
-    sync_by(|| rustix::fs::fsync(&directory))
+    sync_with(|| rustix::fs::fsync(&directory))
 }
 
 /// Returns the result of `fsync`, after calling it again if a signal has interrupted it (fsync(2)).
-fn sync_by(fsync: impl FnMut() -> Result<(), Errno>) -> io::Result<()> {
+fn sync_with(fsync: impl FnMut() -> Result<(), Errno>) -> io::Result<()> {
     Ok(retry_on_intr(fsync)?)
 }
 
@@ -183,13 +183,15 @@ pub(crate) fn check_free(any: impl AsFd, more: u64, keep_free: u64) -> io::Resul
     if keep_free == 0 {
         return Ok(());
     }
-    let free = free_by(|| rustix::fs::fstatvfs(&any))?;
+    let free = free_bytes_with(|| rustix::fs::fstatvfs(&any))?;
     if free.saturating_sub(more) < keep_free { Err(Errno::NOSPC.into()) } else { Ok(()) }
 }
 
 /// Returns how many bytes are available to users, according to `fstatvfs` (some are reserved for
 /// root). It is called again if a signal has interrupted it (fstatfs(2)).
-fn free_by(fstatvfs: impl FnMut() -> Result<rustix::fs::StatVfs, Errno>) -> io::Result<u64> {
+fn free_bytes_with(
+    fstatvfs: impl FnMut() -> Result<rustix::fs::StatVfs, Errno>,
+) -> io::Result<u64> {
     let system = retry_on_intr(fstatvfs)?;
     Ok(system.f_bavail.saturating_mul(system.f_frsize))
 }
@@ -226,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_files_cannot_be_unnamed_they_lose_their_name_at_once() {
+    fn an_unlinked_file_stays_usable_without_o_tmpfile() {
         let path = rotor_test_kit::Directory::create();
         let directory = File::open(&path).expect("it is there");
         let mode = Mode::RUSR | Mode::WUSR;
@@ -244,27 +246,27 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_taken_are_tried_again_and_not_for_ever() {
+    fn a_limited_number_of_random_names_is_tried() {
         let mut tried = Vec::new();
         let made = with_random_name(|name| {
             tried.push(name.to_owned());
-            if tried.len() < NAMES_MAX { Err(Errno::EXIST) } else { Ok(7) }
+            if tried.len() < NAME_ATTEMPTS { Err(Errno::EXIST) } else { Ok(7) }
         });
         assert_eq!(made.expect("the last one is free").0, 7);
         tried.sort();
         tried.dedup();
-        assert_eq!(tried.len(), NAMES_MAX, "each is another one");
+        assert_eq!(tried.len(), NAME_ATTEMPTS, "each is another one");
         assert!(with_random_name(|_| Err::<(), _>(Errno::EXIST)).is_err());
         assert!(with_random_name(|_| Err::<(), _>(Errno::ROFS)).is_err());
     }
 
     #[test]
-    fn each_way_to_a_new_name_leaves_what_has_it_as_it_was() {
+    fn every_way_to_rename_leaves_an_existing_file_unchanged() {
         type Way = fn(BorrowedFd<'_>, &str, &str) -> Result<(), Errno>;
         let ways: [(&str, Way); 4] = [
             ("whichever is known", rename_new),
             #[cfg(any(target_os = "linux", target_os = "android"))]
-            ("renamed", rename_if_free),
+            ("renamed", rename_noreplace),
             ("linked", link_and_unlink),
             ("reserved", rename_to_reserved),
         ];
@@ -285,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_without_links_is_asked_for_what_it_has() {
+    fn unsupported_ways_to_rename_are_skipped() {
         for (answers, expected, asked) in [
             (&[Ok(())][..], Ok(()), 1),
             (&[Err(Errno::EXIST)], Err(Errno::EXIST), 1),
@@ -299,38 +301,38 @@ mod tests {
                 next.set(next.get() + 1);
                 answers[next.get() - 1]
             };
-            assert_eq!((first_known(&[way; 3]), next.get()), (expected, asked), "{answers:?}");
+            assert_eq!((first_supported(&[way; 3]), next.get()), (expected, asked), "{answers:?}");
         }
     }
 
     #[test]
-    fn whoever_cannot_reserve_space_says_so() {
+    fn allocation_without_support_is_reported() {
         let device = File::options().write(true).open("/dev/null").expect("it is there");
         assert!(!allocate(&device, 1).expect("that is no error"));
     }
 
     #[test]
     #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
-    fn a_signal_does_not_keep_space_from_being_reserved() {
+    fn allocation_is_retried_after_a_signal() {
         let mut answers = [Err(Errno::INTR), Err(Errno::INTR), Ok(())].into_iter();
-        let reserved = allocate_by(|| answers.next().expect("it is asked until it is done"));
+        let reserved = allocate_with(|| answers.next().expect("it is asked until it is done"));
         assert!(reserved.expect("that is no error"));
         assert!(answers.next().is_none());
     }
 
     #[test]
-    fn a_signal_does_not_keep_a_name_from_the_disk() {
+    fn a_directory_sync_is_retried_after_a_signal() {
         let mut answers = [Err(Errno::INTR), Err(Errno::INTR), Ok(())].into_iter();
-        let synced = sync_by(|| answers.next().expect("it is asked until it is done"));
+        let synced = sync_with(|| answers.next().expect("it is asked until it is done"));
         assert!(synced.is_ok() && answers.next().is_none());
-        assert!(sync_by(|| Err(Errno::IO)).is_err());
+        assert!(sync_with(|| Err(Errno::IO)).is_err());
     }
 
     #[test]
-    fn a_signal_does_not_keep_one_from_knowing_what_is_free() {
+    fn the_free_space_query_is_retried_after_a_signal() {
         let directory = File::open(std::env::temp_dir()).expect("there is one");
         let mut signals = 2;
-        let free = free_by(|| {
+        let free = free_bytes_with(|| {
             if signals > 0 {
                 signals -= 1;
                 return Err(Errno::INTR);
@@ -338,11 +340,11 @@ mod tests {
             rustix::fs::fstatvfs(&directory)
         });
         assert!(free.is_ok() && signals == 0);
-        assert!(free_by(|| Err(Errno::IO)).is_err());
+        assert!(free_bytes_with(|| Err(Errno::IO)).is_err());
     }
 
     #[test]
-    fn as_much_is_left_free_as_was_said() {
+    fn the_configured_free_space_is_kept() {
         let directory = File::open(std::env::temp_dir()).expect("there is one");
         for (more, keep, is_ok) in [
             (0, 0, true),

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_error_of_the_system_says_whether_to_try_again() {
+    fn each_system_error_maps_to_its_spool_error() {
         for (errno, expected) in [
             (Errno::NOSPC, "no space is left on the disk for the body"),
             (Errno::DQUOT, "no space is left on the disk for the body"),

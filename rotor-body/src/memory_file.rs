@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_fails_as_was_said_and_not_before() {
+    fn a_write_fails_exactly_at_the_configured_fault() {
         for (faults, offset, expected) in [
             (Faults::none(), 7, Ok(5)),
             (Faults::none().short_writes(0), 0, Ok(1)),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_opened_where_what_is_reserved_for_it_fits() {
+    fn a_file_opens_only_if_its_reservation_fits() {
         let open = |faults, reserved| match MemoryFile::open(Arc::new(faults), reserved) {
             Ok(_) => None,
             Err(error) => Errno::from_io_error(&error),

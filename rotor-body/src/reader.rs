@@ -56,7 +56,7 @@ impl BodyReader {
     }
 
     /// Returns how much to read from a file now: at most the rest of the body.
-    fn wanted(&self) -> usize {
+    fn next_read_len(&self) -> usize {
         let left = self.body.len().saturating_sub(self.position);
         self.read_bytes.min(usize::try_from(left).unwrap_or(usize::MAX))
     }
@@ -65,7 +65,7 @@ impl BodyReader {
 impl Read for BodyReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         // A read that would fill the buffer anyway does not use it, which saves a copy.
-        let is_large = into.len() >= self.wanted() && self.buffered().is_empty();
+        let is_large = into.len() >= self.next_read_len() && self.buffered().is_empty();
         let count = if is_large || self.body.is_in_memory() {
             self.body.read_at(self.position, into)?
         } else {
@@ -85,7 +85,7 @@ impl BufRead for BodyReader {
             return Ok(self.body.memory_at(self.position));
         }
         if self.buffered().is_empty() {
-            let wanted = self.wanted();
+            let wanted = self.next_read_len();
             if self.buffer.len() < wanted {
                 self.buffer.resize(wanted, 0);
             }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_memory_is_taken_than_there_is_to_read() {
+    fn the_buffer_is_no_larger_than_the_body() {
         for len in [1, 100, 256 << 10, (256 << 10) + 1, 1 << 20] {
             let mut reader = body_of(len).reader();
             let mut read = 0;
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_all_that_is_left_needs_no_buffer() {
+    fn a_read_of_the_whole_rest_uses_no_buffer() {
         let mut reader = body_of(100).reader();
         let mut into = [0; 100];
         assert_eq!(reader.read(&mut into[..99]).expect("it can be read"), 99);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_before_is_not_found_behind_what_was_read_now() {
+    fn stale_buffer_contents_are_not_returned() {
         let mut reader = body_of(10).reader();
         assert_eq!(reader.fill_buf().expect("it can be read").len(), 10);
         reader.seek(SeekFrom::End(0)).expect("it is a place");

@@ -13,7 +13,7 @@ use crate::content::Content;
 use crate::disk;
 use crate::memory_file::{Faults, MemoryFile};
 use crate::spooling::Bounds;
-use crate::stored::{Keeper, Kept, Stored};
+use crate::stored::{FileManager, FileQuota, StoredFile};
 
 /// The place for bodies that are too long for memory: a directory for files without names, with
 /// limits for all of them together. Clones are the same spool, and loops may share it.
@@ -31,12 +31,12 @@ pub struct Spool {
 
 struct Shared {
     config: SpoolConfig,
-    place: Place,
-    keeper: Arc<Keeper>,
+    storage: Storage,
+    manager: Arc<FileManager>,
     unwritten: Arc<BytesHeld>,
 }
 
-enum Place {
+enum Storage {
     Disk(OwnedFd),
     Memory(Arc<Faults>),
 }
@@ -52,7 +52,7 @@ impl SpoolConfig {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(&self.directory, flags, Mode::empty())?;
         disk::open_unnamed(directory.as_fd(), mode(self.mode))?;
-        Ok(Spool::new(self, Place::Disk(directory)))
+        Ok(Spool::new(self, Storage::Disk(directory)))
     }
 }
 
@@ -62,24 +62,25 @@ impl Spool {
     /// simulated loop. The limits of `config` apply, except those that only concern a disk; the
     /// directory is not used.
     pub fn in_memory(config: SpoolConfig, faults: Faults) -> Spool {
-        Spool::new(config, Place::Memory(Arc::new(faults)))
+        Spool::new(config, Storage::Memory(Arc::new(faults)))
     }
 
-    fn new(config: SpoolConfig, place: Place) -> Spool {
-        let pool = matches!(place, Place::Disk(_)).then(|| config.pool_or_default());
-        let keeper = Keeper::new(pool, config.all_bytes_max, config.files_max, config.read_bytes);
+    fn new(config: SpoolConfig, storage: Storage) -> Spool {
+        let pool = matches!(storage, Storage::Disk(_)).then(|| config.pool_or_default());
+        let manager =
+            FileManager::new(pool, config.all_bytes_max, config.files_max, config.read_bytes);
         let unwritten = BytesHeld::new(config.unwritten_bytes_max);
-        Spool { shared: Arc::new(Shared { config, place, keeper, unwritten }) }
+        Spool { shared: Arc::new(Shared { config, storage, manager, unwritten }) }
     }
 
     /// Returns the number of bytes in all files now, including announced ones.
     pub fn bytes(&self) -> usize {
-        self.shared.keeper.bytes()
+        self.shared.manager.bytes()
     }
 
     /// Returns the number of files now.
     pub fn files(&self) -> usize {
-        self.shared.keeper.files()
+        self.shared.manager.files()
     }
 
     /// Returns how many bytes have arrived and are not written yet.
@@ -87,8 +88,8 @@ impl Spool {
         self.shared.unwritten.bytes()
     }
 
-    pub(crate) fn keeper(&self) -> &Arc<Keeper> {
-        &self.shared.keeper
+    pub(crate) fn manager(&self) -> &Arc<FileManager> {
+        &self.shared.manager
     }
 
     pub(crate) fn unwritten(&self) -> &Arc<BytesHeld> {
@@ -109,28 +110,37 @@ impl Spool {
     }
 
     /// Opens a file, and reserves space for the announced length. Blocks.
-    pub(crate) fn open_file(&self, kept: Kept, announced: Option<u64>) -> io::Result<Arc<Stored>> {
+    pub(crate) fn open_file(
+        &self,
+        quota: FileQuota,
+        announced: Option<u64>,
+    ) -> io::Result<Arc<StoredFile>> {
         let config = &self.shared.config;
         let announced = announced.unwrap_or(0);
-        match &self.shared.place {
-            Place::Disk(directory) => {
+        match &self.shared.storage {
+            Storage::Disk(directory) => {
                 disk::check_free(directory, announced, config.keep_free_bytes)?;
                 let (file, can_link) = disk::open_unnamed(directory.as_fd(), mode(config.mode))?;
                 let is_reserved = announced > 0 && disk::allocate(&file, announced)?;
                 let reserved = if is_reserved { announced } else { 0 };
-                Ok(Stored::new(Content::Disk(Arc::new(file)), can_link, reserved, kept))
+                Ok(StoredFile::new(Content::Disk(Arc::new(file)), can_link, reserved, quota))
             }
-            Place::Memory(faults) => {
+            Storage::Memory(faults) => {
                 let file = MemoryFile::open(faults.clone(), announced)?;
-                Ok(Stored::new(Content::Memory(file), false, announced, kept))
+                Ok(StoredFile::new(Content::Memory(file), false, announced, quota))
             }
         }
     }
 
     /// Writes a piece of a body. Blocks.
-    pub(crate) fn write(&self, stored: &Stored, blocks: &[Block], offset: u64) -> io::Result<()> {
+    pub(crate) fn write(
+        &self,
+        stored: &StoredFile,
+        blocks: &[Block],
+        offset: u64,
+    ) -> io::Result<()> {
         let len: u64 = blocks.iter().map(|block| block.len() as u64).sum();
-        if let Place::Disk(directory) = &self.shared.place
+        if let Storage::Disk(directory) = &self.shared.storage
             && offset + len > stored.reserved()
         {
             disk::check_free(directory, len, self.shared.config.keep_free_bytes)?;
@@ -150,11 +160,11 @@ fn mode(mode: u32) -> Mode {
 
 impl fmt::Debug for Spool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = match &self.shared.place {
-            Place::Disk(_) => self.shared.config.directory.display().to_string(),
-            Place::Memory(_) => "memory".into(),
+        let storage = match &self.shared.storage {
+            Storage::Disk(_) => self.shared.config.directory.display().to_string(),
+            Storage::Memory(_) => "memory".into(),
         };
-        write!(f, "Spool({} files, {} bytes in {place})", self.files(), self.bytes())
+        write!(f, "Spool({} files, {} bytes in {storage})", self.files(), self.bytes())
     }
 }
 
@@ -165,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_reserved_is_written_where_as_much_is_left_free() {
+    fn unreserved_bytes_are_written_only_if_enough_space_stays_free() {
         let config = SpoolConfig::new(std::env::temp_dir()).keep_free_bytes(u64::MAX);
         let spool = config.open().expect("it can be written");
         let blocks = [Block::from(vec![7; 1_000])];
@@ -175,20 +185,20 @@ mod tests {
             let directory = File::open(std::env::temp_dir()).expect("there is one");
             let mode = Mode::RUSR | Mode::WUSR;
             let (file, _) = disk::open_unnamed(directory.as_fd(), mode).expect("it can be made");
-            let kept = spool.keeper().take(2_000).expect("there is room");
-            let stored = Stored::new(Content::Disk(Arc::new(file)), false, reserved, kept);
+            let quota = spool.manager().acquire(2_000).expect("there is room");
+            let stored = StoredFile::new(Content::Disk(Arc::new(file)), false, reserved, quota);
             let written = spool.write(&stored, &blocks, offset);
             assert_eq!(written.is_ok(), is_ok, "{reserved} {offset}");
         }
     }
 
     #[test]
-    fn what_is_announced_has_its_space_before_it_comes_where_the_file_system_can_do_that() {
+    fn announced_bytes_are_reserved_if_the_file_system_supports_it() {
         let config = SpoolConfig::new(std::env::temp_dir()).keep_free_bytes(0);
         let spool = config.open().expect("it can be written");
         for announced in [None, Some(0), Some(100_000)] {
-            let kept = spool.keeper().take(announced.unwrap_or(0)).expect("there is room");
-            let stored = spool.open_file(kept, announced).expect("it can be made");
+            let quota = spool.manager().acquire(announced.unwrap_or(0)).expect("there is room");
+            let stored = spool.open_file(quota, announced).expect("it can be made");
             let Content::Disk(file) = stored.content() else { panic!("it is on a disk") };
             let len = file.metadata().expect("it is open").len();
             assert_eq!(len, stored.reserved(), "{announced:?}");

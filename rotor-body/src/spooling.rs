@@ -2,11 +2,11 @@
 //! file, what to write next, and when to accept nothing more.
 //!
 //! ```text
-//!              beyond ram_max, or so long        opened()              end(), all written
+//!              beyond ram_max, or so long    file_opened()             end(), all written
 //!   Memory ────────────────────────────▶ Opening ────────▶ Open ─────────────────────────┐
-//!     │                                                     ▲ │ written()                │
+//!     │                                                     ▲ │ piece_written()          │
 //!     │ end()                                               └─┘                          ▼
-//!     └────────────────────────────────────────────────────────────▶ Ended ◀──synced── Syncing
+//!     └───────────────────────────────────────────────────────▶ Ended ◀─data_synced()─ Syncing
 //! ```
 
 use rotor_stream::Block;
@@ -48,10 +48,10 @@ pub(crate) struct Spooling {
     waiting: BlocksBuilder,
     received: u64,
     /// How many bytes were passed on to be written.
-    handed_out: u64,
+    bytes_submitted: u64,
     pieces_under_way: usize,
     /// There is no memory for more: existing blocks must be written, however little they are.
-    is_pressed: bool,
+    is_memory_short: bool,
     is_ended: bool,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Spooling {
 enum State {
     Memory,
     /// The file must be opened next.
-    ToOpen,
+    MustOpen,
     Opening,
     Open,
     Syncing,
@@ -68,15 +68,15 @@ enum State {
 
 /// The next thing to do.
 #[derive(Debug)]
-pub(crate) enum Ask {
+pub(crate) enum Action {
     /// Nothing, until more has arrived or something is finished.
-    Nothing,
+    Wait,
     /// Open a file, with space for this many bytes if that is known; then call
-    /// [`opened`](Spooling::opened).
+    /// [`file_opened`](Spooling::file_opened).
     Open(Option<u64>),
-    /// Write these blocks at this offset; then call [`written`](Spooling::written).
+    /// Write these blocks at this offset; then call [`piece_written`](Spooling::piece_written).
     Write(u64, Vec<Block>),
-    /// Write the data to the disk itself; then call [`synced`](Spooling::synced).
+    /// Write the data to the disk itself; then call [`data_synced`](Spooling::data_synced).
     Sync,
     /// The body is complete, in memory.
     InMemory(Vec<Block>),
@@ -97,14 +97,14 @@ impl Spooling {
             state: State::Memory,
             waiting: BlocksBuilder::default(),
             received: 0,
-            handed_out: 0,
+            bytes_submitted: 0,
             pieces_under_way: 0,
-            is_pressed: false,
+            is_memory_short: false,
             is_ended: false,
         };
         // The file comes first: if there is no space for it, the peer is told before it has sent
         // anything.
-        spooling.check(announced.unwrap_or(0))?;
+        spooling.check_length(announced.unwrap_or(0))?;
         Ok(spooling)
     }
 
@@ -116,13 +116,13 @@ impl Spooling {
     }
 
     /// Checks whether a body of this length is allowed, and decides whether it goes to a file.
-    fn check(&mut self, bytes: u64) -> Result<(), SpoolError> {
+    fn check_length(&mut self, bytes: u64) -> Result<(), SpoolError> {
         let Bounds { ram_max, body_max, has_files, .. } = self.bounds;
         if bytes > body_max || (bytes > ram_max && !has_files) {
             return Err(SpoolError::TooLarge);
         }
         if bytes > ram_max && self.state == State::Memory {
-            self.state = State::ToOpen;
+            self.state = State::MustOpen;
         }
         Ok(())
     }
@@ -138,7 +138,7 @@ impl Spooling {
             return Err(SpoolError::AfterEnd);
         }
         let received = self.received.saturating_add(block.len() as u64);
-        self.check(received)?;
+        self.check_length(received)?;
         self.received = received;
         self.waiting.push(block);
         Ok(())
@@ -151,31 +151,31 @@ impl Spooling {
 
     /// Sets whether memory is short. If it is, blocks in memory are written to the file, and
     /// nothing more is accepted before that is done.
-    pub(crate) fn press(&mut self, is_pressed: bool) {
-        self.is_pressed = is_pressed;
+    pub(crate) fn set_memory_short(&mut self, is_memory_short: bool) {
+        self.is_memory_short = is_memory_short;
     }
 
     /// Moves the body to a file because memory is short, even if it is far below `ram_max`. Returns
     /// whether there are files.
-    pub(crate) fn leave_memory(&mut self) -> bool {
+    pub(crate) fn move_to_file(&mut self) -> bool {
         if self.state == State::Memory && self.bounds.has_files {
-            self.state = State::ToOpen;
+            self.state = State::MustOpen;
         }
         self.bounds.has_files
     }
 
     /// Says that the file is open.
-    pub(crate) fn opened(&mut self) {
+    pub(crate) fn file_opened(&mut self) {
         self.state = State::Open;
     }
 
     /// Says that a piece was written.
-    pub(crate) fn written(&mut self) {
+    pub(crate) fn piece_written(&mut self) {
         self.pieces_under_way = self.pieces_under_way.saturating_sub(1);
     }
 
     /// Says that the data is on the disk.
-    pub(crate) fn synced(&mut self) {
+    pub(crate) fn data_synced(&mut self) {
         self.state = State::Ended;
     }
 
@@ -195,52 +195,54 @@ impl Spooling {
             _ if self.is_ended => false,
             State::Memory => true,
             // It is not known yet whether there is space for more.
-            State::ToOpen | State::Opening => false,
-            State::Open if self.is_pressed => self.pieces_under_way == 0 && self.waiting() == 0,
+            State::MustOpen | State::Opening => false,
+            State::Open if self.is_memory_short => {
+                self.pieces_under_way == 0 && self.waiting() == 0
+            }
             State::Open => self.pieces_under_way < self.bounds.pieces_max,
             State::Syncing | State::Ended => false,
         }
     }
 
     /// Returns the next thing to do. Call it until there is nothing.
-    pub(crate) fn next(&mut self) -> Ask {
+    pub(crate) fn next_action(&mut self) -> Action {
         match self.state {
             State::Memory if self.is_ended => {
                 self.state = State::Ended;
-                Ask::InMemory(self.waiting.take())
+                Action::InMemory(self.waiting.take())
             }
-            State::ToOpen => {
+            State::MustOpen => {
                 self.state = State::Opening;
-                Ask::Open(self.announced)
+                Action::Open(self.announced)
             }
-            State::Open => self.next_of_file(),
-            State::Memory | State::Opening | State::Syncing | State::Ended => Ask::Nothing,
+            State::Open => self.next_file_action(),
+            State::Memory | State::Opening | State::Syncing | State::Ended => Action::Wait,
         }
     }
 
-    fn next_of_file(&mut self) -> Ask {
+    fn next_file_action(&mut self) -> Action {
         let waiting = self.waiting.len();
-        let is_due = waiting >= self.bounds.piece_bytes || self.is_ended || self.is_pressed;
+        let is_due = waiting >= self.bounds.piece_bytes || self.is_ended || self.is_memory_short;
         if waiting > 0 && is_due && self.pieces_under_way < self.bounds.pieces_max {
-            let offset = self.handed_out;
-            self.handed_out += waiting as u64;
+            let offset = self.bytes_submitted;
+            self.bytes_submitted += waiting as u64;
             self.pieces_under_way += 1;
-            return Ask::Write(offset, self.waiting.take());
+            return Action::Write(offset, self.waiting.take());
         }
         if !self.is_ended || waiting > 0 || self.pieces_under_way > 0 {
-            return Ask::Nothing;
+            return Action::Wait;
         }
         if self.bounds.syncs {
             self.state = State::Syncing;
-            return Ask::Sync;
+            return Action::Sync;
         }
         self.state = State::Ended;
-        Ask::InFile(self.handed_out)
+        Action::InFile(self.bytes_submitted)
     }
 
-    /// Returns the length of the body, once [`synced`](Spooling::synced).
+    /// Returns the length of the body, once [`data_synced`](Spooling::data_synced).
     pub(crate) fn len(&self) -> u64 {
-        self.handed_out
+        self.bytes_submitted
     }
 }
 

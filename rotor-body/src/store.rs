@@ -123,8 +123,8 @@ impl StoreJob {
     pub fn run(self) -> io::Result<()> {
         check_name(&self.name)?;
         if let Body::File(file) = &self.body
-            && let Some(unnamed) = file.unnamed()
-            && self.link(unnamed, file.naming())?
+            && let Some(unnamed) = file.unnamed_file()
+            && self.link(unnamed, file.lock_naming())?
         {
             return self.sync_directory();
         }
@@ -152,7 +152,7 @@ impl StoreJob {
             How::New => disk::link_unnamed(file, directory, &self.name),
             How::Replace => {
                 match disk::with_random_name(|name| disk::link_unnamed(file, directory, name)) {
-                    Ok(((), name)) => return self.take_place(&name).map(|()| true),
+                    Ok(((), name)) => return self.rename_into_place(&name).map(|()| true),
                     Err(error) => Err(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
                 }
             }
@@ -178,7 +178,7 @@ impl StoreJob {
         let (mut file, name) = disk::create_named(directory, Mode::RUSR | Mode::WUSR)?;
         let written = self.write(&mut file).and_then(|()| self.prepare(&file));
         let placed = written.and_then(|()| match self.how {
-            How::Replace => self.take_place(&name),
+            How::Replace => self.rename_into_place(&name),
             How::New => Ok(disk::rename_new(directory, &name, &self.name)?),
         });
         if placed.is_err() {
@@ -211,7 +211,7 @@ impl StoreJob {
     }
 
     /// Renames the file from its random name to the requested one; if that fails, it has none.
-    fn take_place(&self, random: &str) -> io::Result<()> {
+    fn rename_into_place(&self, random: &str) -> io::Result<()> {
         let directory = self.dir.directory.as_fd();
         let renamed = rustix::fs::renameat(directory, random, directory, &*self.name);
         // If both names are links to the same file, rename(2) does not remove the first one.
@@ -257,17 +257,17 @@ mod tests {
     use crate::config::SpoolConfig;
     use crate::content::Content;
     use crate::spool::Spool;
-    use crate::stored::Stored;
+    use crate::stored::StoredFile;
 
     /// A body in a file without a name, of a spool.
-    fn spooled(spool: &Spool, dir: &Dir) -> Body {
+    fn spooled_body(spool: &Spool, dir: &Dir) -> Body {
         let mode = Mode::RUSR | Mode::WUSR;
         let made = disk::open_unnamed(dir.directory.as_fd(), mode);
         let (file, can_be_linked) = made.expect("it can be made");
         file.write_all_at(b"kept", 0).expect("there is space");
-        let kept = spool.keeper().take(4).expect("there is room");
-        let stored = Stored::new(Content::Disk(Arc::new(file)), can_be_linked, 0, kept);
-        Body::from(BodyFile::of_stored(stored, 4))
+        let quota = spool.manager().acquire(4).expect("there is room");
+        let stored = StoredFile::new(Content::Disk(Arc::new(file)), can_be_linked, 0, quota);
+        Body::from(BodyFile::from_stored(stored, 4))
     }
 
     fn mode_of(path: impl AsRef<Path>) -> u32 {
@@ -275,14 +275,14 @@ mod tests {
     }
 
     #[test]
-    fn of_two_jobs_of_a_body_the_one_that_fails_leaves_the_others_permissions() {
+    fn a_failing_job_leaves_the_permissions_of_another() {
         let directory = Directory::create();
         let config = SpoolConfig::new(&*directory).keep_free_bytes(0);
         let spool = config.open().expect("it can be written");
         let dir = Dir::open(&*directory).expect("it is there");
         fs::create_dir(directory.join("taken")).expect("it can be made");
         for _ in 0..500 {
-            let body = spooled(&spool, &dir);
+            let body = spooled_body(&spool, &dir);
             let both = std::sync::Barrier::new(2);
             std::thread::scope(|scope| {
                 scope.spawn(|| {
@@ -299,13 +299,13 @@ mod tests {
     }
 
     #[test]
-    fn two_jobs_of_a_body_at_a_time_each_leave_their_own_permissions() {
+    fn concurrent_jobs_of_a_body_keep_their_own_permissions() {
         let directory = Directory::create();
         let config = SpoolConfig::new(&*directory).keep_free_bytes(0);
         let spool = config.open().expect("it can be written");
         let dir = Dir::open(&*directory).expect("it is there");
         for _ in 0..500 {
-            let body = spooled(&spool, &dir);
+            let body = spooled_body(&spool, &dir);
             let both = std::sync::Barrier::new(2);
             let store = |name, mode| {
                 let job = body.store_in(&dir, name, How::Replace).mode(mode);
@@ -322,12 +322,12 @@ mod tests {
     }
 
     #[test]
-    fn a_second_name_is_the_same_file_or_one_with_permissions_of_its_own() {
+    fn a_second_name_shares_the_file_unless_permissions_differ() {
         let directory = Directory::create();
         let config = SpoolConfig::new(&*directory).keep_free_bytes(0);
         let spool = config.open().expect("it can be written");
         let dir = Dir::open(&*directory).expect("it is there");
-        let body = spooled(&spool, &dir);
+        let body = spooled_body(&spool, &dir);
         let files = [("first", 0o640), ("second", 0o640), ("third", 0o604)].map(|(name, mode)| {
             body.store_in(&dir, name, How::New).mode(mode).run().expect("it is free");
             fs::metadata(directory.join(name)).expect("it is there").ino()
@@ -339,12 +339,12 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_a_body_has_is_as_it_was_where_another_one_fails() {
+    fn a_failed_second_name_leaves_the_first_unchanged() {
         let directory = Directory::create();
         let config = SpoolConfig::new(&*directory).keep_free_bytes(0);
         let spool = config.open().expect("it can be written");
         let dir = Dir::open(&*directory).expect("it is there");
-        let body = spooled(&spool, &dir);
+        let body = spooled_body(&spool, &dir);
         fs::create_dir(directory.join("taken")).expect("it can be made");
         body.store_in(&dir, "name", How::New).mode(0o640).run().expect("it is free");
         let again = body.store_in(&dir, "name", How::New).mode(0o666).run();

@@ -1,5 +1,5 @@
-//! `Stored`: a file that holds a body; `Keeper`: what all files of a spool share, which also closes
-//! them.
+//! `StoredFile`: a file that holds a body; `FileManager`: what all files of a spool share, which
+//! also closes them.
 
 use std::fmt;
 use std::fs::File;
@@ -16,62 +16,62 @@ const READ_BYTES: usize = 256 << 10;
 
 /// A file that holds a body, in a spool or provided by the caller. It is closed with the last part
 /// of the body, by another thread, because freeing a large file takes a while.
-pub(crate) struct Stored {
+pub(crate) struct StoredFile {
     content: Content,
     can_be_linked: bool,
     /// How many bytes from its beginning have reserved space, whatever else is written.
     reserved: u64,
     /// Held while the file is being given a name.
     naming: Mutex<()>,
-    kept: Option<Kept>,
+    quota: Option<FileQuota>,
 }
 
 /// What a file holds of its spool.
 #[derive(Debug)]
-pub(crate) struct Kept {
-    keeper: Arc<Keeper>,
+pub(crate) struct FileQuota {
+    manager: Arc<FileManager>,
     /// Its part of the bytes of all files, which grows while the body arrives.
     bytes: Mutex<Share>,
     /// Its part of the number of files.
-    place: Share,
+    slot: Share,
 }
 
 /// What the files of a spool share.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(crate) struct FileManager {
     /// The threads that work on the files; without it, the loop's own pool does.
     pool: Option<OffloadPool>,
     all_bytes: Arc<BytesHeld>,
     files: Arc<BytesHeld>,
     read_bytes: usize,
     /// Files whose body is gone, but that an output still sends.
-    in_use: Mutex<Vec<Closing>>,
+    still_open: Mutex<Vec<PendingClose>>,
 }
 
 /// A file that must be closed, and what it holds of its spool until then.
 #[derive(Debug)]
-struct Closing {
+struct PendingClose {
     file: Arc<File>,
     bytes: Share,
-    place: Share,
+    slot: Share,
 }
 
-impl Stored {
+impl StoredFile {
     /// Makes one from a file that is not a spool's.
-    pub(crate) fn of_file(file: Arc<File>) -> Arc<Stored> {
+    pub(crate) fn from_file(file: Arc<File>) -> Arc<StoredFile> {
         let content = Content::Disk(file);
         let (can_be_linked, reserved, naming) = (false, 0, Mutex::new(()));
-        Arc::new(Stored { content, can_be_linked, reserved, naming, kept: None })
+        Arc::new(StoredFile { content, can_be_linked, reserved, naming, quota: None })
     }
 
     pub(crate) fn new(
         content: Content,
         can_be_linked: bool,
         reserved: u64,
-        kept: Kept,
-    ) -> Arc<Stored> {
-        let (naming, kept) = (Mutex::new(()), Some(kept));
-        Arc::new(Stored { content, can_be_linked, reserved, naming, kept })
+        quota: FileQuota,
+    ) -> Arc<StoredFile> {
+        let (naming, quota) = (Mutex::new(()), Some(quota));
+        Arc::new(StoredFile { content, can_be_linked, reserved, naming, quota })
     }
 
     pub(crate) fn content(&self) -> &Content {
@@ -84,7 +84,7 @@ impl Stored {
     }
 
     /// Locks the naming of the file, because all its names have the same permissions.
-    pub(crate) fn naming(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn lock_naming(&self) -> MutexGuard<'_, ()> {
         self.naming.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -94,58 +94,61 @@ impl Stored {
     }
 
     /// Sets how many bytes the file takes of the total.
-    pub(crate) fn take_bytes(&self, bytes: u64) -> Result<(), NoRoom> {
-        self.kept.as_ref().map_or(Ok(()), |kept| kept.take_bytes(bytes))
+    pub(crate) fn set_bytes(&self, bytes: u64) -> Result<(), NoRoom> {
+        self.quota.as_ref().map_or(Ok(()), |quota| quota.set_bytes(bytes))
     }
 
     /// Returns how many bytes are read from it at a time.
     pub(crate) fn read_bytes(&self) -> usize {
-        self.kept.as_ref().map_or(READ_BYTES, |kept| kept.keeper.read_bytes)
+        self.quota.as_ref().map_or(READ_BYTES, |quota| quota.manager.read_bytes)
     }
 }
 
-impl Drop for Stored {
+impl Drop for StoredFile {
     fn drop(&mut self) {
-        let Some(Kept { keeper, bytes, place }) = self.kept.take() else { return };
+        let Some(FileQuota { manager, bytes, slot }) = self.quota.take() else { return };
         // Moved out of here: dropping the last reference closes the file.
         if let Content::Disk(file) = std::mem::replace(&mut self.content, Content::Closed) {
             let bytes = bytes.into_inner().unwrap_or_else(PoisonError::into_inner);
-            keeper.close(Closing { file, bytes, place });
+            manager.close(PendingClose { file, bytes, slot });
         }
     }
 }
 
-impl Kept {
-    fn take_bytes(&self, bytes: u64) -> Result<(), NoRoom> {
+impl FileQuota {
+    fn set_bytes(&self, bytes: u64) -> Result<(), NoRoom> {
         let bytes = usize::try_from(bytes).map_err(|_| NoRoom)?;
-        self.bytes.lock().unwrap_or_else(PoisonError::into_inner).set(bytes, &self.keeper.all_bytes)
+        self.bytes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .set(bytes, &self.manager.all_bytes)
     }
 }
 
-impl Keeper {
+impl FileManager {
     pub(crate) fn new(
         pool: Option<OffloadPool>,
         all_bytes_max: u64,
         files_max: usize,
         read_bytes: usize,
-    ) -> Arc<Keeper> {
-        Arc::new(Keeper {
+    ) -> Arc<FileManager> {
+        Arc::new(FileManager {
             pool,
             all_bytes: BytesHeld::new(usize::try_from(all_bytes_max).unwrap_or(usize::MAX)),
             files: BytesHeld::new(files_max),
             read_bytes,
-            in_use: Mutex::default(),
+            still_open: Mutex::default(),
         })
     }
 
     /// Takes a place for a file, with as many bytes as are known.
-    pub(crate) fn take(self: &Arc<Self>, bytes: u64) -> Result<Kept, NoRoom> {
+    pub(crate) fn acquire(self: &Arc<Self>, bytes: u64) -> Result<FileQuota, NoRoom> {
         self.close_unused();
-        let mut place = Share::NONE;
-        place.set(1, &self.files)?;
-        let kept = Kept { keeper: self.clone(), bytes: Mutex::default(), place };
-        kept.take_bytes(bytes)?;
-        Ok(kept)
+        let mut slot = Share::NONE;
+        slot.set(1, &self.files)?;
+        let quota = FileQuota { manager: self.clone(), bytes: Mutex::default(), slot };
+        quota.set_bytes(bytes)?;
+        Ok(quota)
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -173,7 +176,7 @@ impl Keeper {
         pool.offer(&mut || {
             let (port, future) = scope.create_future();
             match std::mem::replace(&mut state, Ok(future)) {
-                Err(work) => job(work, port),
+                Err(work) => offload_job(work, port),
                 // If a pool calls `make` twice, it gets a job that does nothing.
                 Ok(_) => Box::new(|| {}),
             }
@@ -181,15 +184,15 @@ impl Keeper {
         state
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Closing>> {
-        self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<PendingClose>> {
+        self.still_open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn close(&self, closing: Closing) {
+    fn close(&self, closing: PendingClose) {
         if Arc::strong_count(&closing.file) > 1 {
             self.lock().push(closing);
         } else {
-            self.close_elsewhere(closing);
+            self.close_on_pool(closing);
         }
         self.close_unused();
     }
@@ -197,21 +200,21 @@ impl Keeper {
     /// Closes the files that no output sends any more. Their places are free at once: a new file
     /// that takes one is opened by a job that is queued behind the closing.
     fn close_unused(&self) {
-        let unused: Vec<Closing> = {
-            let mut in_use = self.lock();
-            if in_use.is_empty() {
+        let unused: Vec<PendingClose> = {
+            let mut still_open = self.lock();
+            if still_open.is_empty() {
                 return;
             }
-            in_use.extract_if(.., |closing| Arc::strong_count(&closing.file) == 1).collect()
+            still_open.extract_if(.., |closing| Arc::strong_count(&closing.file) == 1).collect()
         };
-        for Closing { file, bytes, place } in unused {
-            drop((bytes, place));
-            self.close_elsewhere(file);
+        for PendingClose { file, bytes, slot } in unused {
+            drop((bytes, slot));
+            self.close_on_pool(file);
         }
     }
 
     /// Lets another thread drop `closing`, and with it close its file.
-    fn close_elsewhere<T: Send + 'static>(&self, closing: T) {
+    fn close_on_pool<T: Send + 'static>(&self, closing: T) {
         let mut closing = Some(closing);
         if let Some(pool) = &self.pool {
             pool.offer(&mut || {
@@ -223,7 +226,7 @@ impl Keeper {
     }
 }
 
-fn job<T, F>(work: F, port: Port<T>) -> OffloadJob
+fn offload_job<T, F>(work: F, port: Port<T>) -> OffloadJob
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
@@ -236,7 +239,7 @@ where
     })
 }
 
-impl fmt::Debug for Stored {
+impl fmt::Debug for StoredFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stored").field("content", &self.content).finish_non_exhaustive()
     }

@@ -6,7 +6,7 @@ mod fuzz_bodies;
 use rotor_test_kit::saved_inputs;
 
 #[test]
-fn every_saved_input_passes_and_so_do_those_that_are_cut() {
+fn every_saved_input_passes_whole_and_cut_at_every_point() {
     for (name, body) in fuzz_bodies::TARGETS {
         for input in saved_inputs(name) {
             (0..=input.len()).for_each(|cut| body(&input[..cut]));
@@ -15,7 +15,7 @@ fn every_saved_input_passes_and_so_do_those_that_are_cut() {
 }
 
 #[test]
-fn no_input_at_all_is_an_input() {
+fn inputs_of_one_repeated_byte_pass() {
     for (_, body) in fuzz_bodies::TARGETS {
         (0..=255).for_each(|byte| body(&[byte; 60]));
     }

@@ -40,7 +40,7 @@ struct Leaver(Collector);
 
 impl Leaver {
     /// A body that was announced to be so long, of which these bytes have come.
-    fn begin(scope: &Scope<'_, World>, announced: Option<u64>, bytes: &[usize]) -> Leaver {
+    fn start(scope: &Scope<'_, World>, announced: Option<u64>, bytes: &[usize]) -> Leaver {
         let memory = scope.memory.clone();
         let expected = Expected { ram_max: 1_000, bytes_max: 1 << 20, announced, memory };
         let begun = Collector::begin(Some(&scope.spool), expected, scope);
@@ -58,7 +58,7 @@ fn run(world: World, announced: Option<u64>, bytes: &[usize]) -> usize {
     let creator = Loop::<Leaver>::new(&Config::new()).expect("a loop can be made");
     let mut instance = creator.instantiate(world);
     let added =
-        instance.add_machine_with(|scope| Response::ok(Leaver::begin(scope, announced, bytes)));
+        instance.add_machine_with(|scope| Response::ok(Leaver::start(scope, announced, bytes)));
     added.expect("a slot is free");
     instance.run().expect("it runs until the machine has ended");
     instance.context().taken
@@ -90,7 +90,7 @@ impl Machine for Leaver {
 }
 
 #[test]
-fn what_waits_for_a_thread_counts_though_nobody_wants_it_written() {
+fn queued_writes_are_counted_after_their_peer_is_gone() {
     let directory = Directory::create();
     let (world, open) = World::new(&directory, |config| config);
     let spool = world.spool.clone();
@@ -104,7 +104,7 @@ fn what_waits_for_a_thread_counts_though_nobody_wants_it_written() {
 }
 
 #[test]
-fn what_outgrew_memory_counts_there_until_it_is_written_where_there_is_no_room_for_it_elsewhere() {
+fn bytes_moved_from_memory_count_there_until_they_are_written() {
     let directory = Directory::create();
     let (world, open) = World::new(&directory, |config| config.unwritten_bytes_max(0));
     let (spool, memory) = (world.spool.clone(), world.memory.clone());

@@ -1,8 +1,8 @@
 //! `WebSocket`: a handler on a connection, as the protocol to which HTTP is upgraded.
 //!
 //! ```text
-//!             a message, a wake-up, ..          close frame sent           peer's close frame
-//!  Listens ──▶ Listens        Listens, Pinged ──────────────▶ Closing ───────────────────▶ (end)
+//!               a message, a wake-up, ..         close frame sent           peer's close frame
+//!  Listening ──▶ Listening  Listening, Pinged ─────────────▶ Closing ───────────────────▶ (end)
 //!     │ ▲                              │ peer's close frame, answered                        ▲
 //!     │ │ any input                    └───────────▶ Ended, at a client ─── end of stream ───┤
 //!     ▼ │                                            (a server ends at once)                 │

@@ -46,7 +46,7 @@ fn read_all(body: &Body) -> Vec<u8> {
 }
 
 #[test]
-fn every_kind_of_body_has_the_same_bytes_however_it_is_read() {
+fn every_kind_of_body_reads_as_the_same_bytes() {
     for body in of_every_kind() {
         assert_eq!(body.len(), TEXT.len() as u64, "{body:?}");
         assert_eq!(read_all(&body), TEXT, "{body:?}");
@@ -73,7 +73,7 @@ fn every_kind_of_body_has_the_same_bytes_however_it_is_read() {
 }
 
 #[test]
-fn a_part_of_every_kind_is_what_lies_within() {
+fn a_slice_of_every_kind_has_the_bytes_of_its_range() {
     for body in of_every_kind() {
         for from in 0..TEXT.len() + 2 {
             for to in 0..TEXT.len() + 2 {
@@ -121,7 +121,7 @@ fn a_reader_seeks_and_reads_lines_in_every_kind() {
 }
 
 #[test]
-fn what_is_in_memory_is_gathered_once_and_no_more_of_it_than_is_allowed() {
+fn a_body_in_memory_is_gathered_up_to_the_limit() {
     for body in of_every_kind() {
         let len = TEXT.len();
         let is_in_memory = body.is_in_memory();
@@ -139,7 +139,7 @@ fn what_is_in_memory_is_gathered_once_and_no_more_of_it_than_is_allowed() {
 }
 
 #[test]
-fn nothing_is_empty_whatever_it_was_made_of() {
+fn an_empty_body_is_recognized_however_it_is_made() {
     let nothing: [Body; 7] = [
         Body::default(),
         Body::from(""),
@@ -156,7 +156,7 @@ fn nothing_is_empty_whatever_it_was_made_of() {
 }
 
 #[test]
-fn a_file_that_became_shorter_says_so() {
+fn reading_a_truncated_file_is_an_error() {
     let file = file_of(TEXT);
     let body = Body::from_file(file.clone(), 0..TEXT.len() as u64);
     file.set_len(4).expect("it can be cut");
@@ -167,7 +167,7 @@ fn a_file_that_became_shorter_says_so() {
 }
 
 #[test]
-fn bodies_may_go_to_other_threads_and_be_read_by_several() {
+fn bodies_can_be_read_by_several_threads() {
     fn is_shared<T: Send + Sync + Clone>() {}
     is_shared::<Body>();
     is_shared::<crate::Spool>();

@@ -20,49 +20,49 @@ struct Disk {
     file: Option<Vec<u8>>,
     /// What was asked, in letters: O and P open (with and without a length), w a write, s a sync,
     /// M and F all of it in memory or in the file.
-    asked: String,
+    actions: String,
     pending: Vec<char>,
-    came: usize,
+    added: usize,
     whole: Option<Vec<u8>>,
 }
 
 impl Disk {
     fn new(bounds: Bounds, announced: Option<u64>) -> Disk {
         let spooling = Spooling::new(bounds, announced).expect("it is short enough");
-        let (asked, pending) = (String::new(), Vec::new());
-        let mut disk = Disk { spooling, file: None, asked, pending, came: 0, whole: None };
-        disk.ask();
+        let (actions, pending) = (String::new(), Vec::new());
+        let mut disk = Disk { spooling, file: None, actions, pending, added: 0, whole: None };
+        disk.run_actions();
         disk
     }
 
-    fn ask(&mut self) {
+    fn run_actions(&mut self) {
         loop {
-            let letter = match self.spooling.next() {
-                Ask::Nothing => return,
-                Ask::Open(announced) => {
+            let letter = match self.spooling.next_action() {
+                Action::Wait => return,
+                Action::Open(announced) => {
                     self.file = Some(Vec::new());
                     if announced.is_some() { 'O' } else { 'P' }
                 }
-                Ask::Write(offset, blocks) => {
+                Action::Write(offset, blocks) => {
                     let file = self.file.as_mut().expect("it is open");
                     assert_eq!(file.len() as u64, offset, "one behind the other");
                     assert!(!blocks.is_empty(), "something is written");
                     blocks.iter().for_each(|block| file.extend_from_slice(block));
                     'w'
                 }
-                Ask::Sync => 's',
-                Ask::InMemory(blocks) => {
+                Action::Sync => 's',
+                Action::InMemory(blocks) => {
                     assert!(self.file.is_none());
                     self.whole = Some(blocks.iter().flat_map(|block| block.to_vec()).collect());
                     'M'
                 }
-                Ask::InFile(len) => {
+                Action::InFile(len) => {
                     self.whole = self.file.take();
                     assert_eq!(self.whole.as_ref().map(Vec::len), Some(len as usize));
                     'F'
                 }
             };
-            self.asked.push(letter);
+            self.actions.push(letter);
             if !"MF".contains(letter) {
                 self.pending.push(letter);
             }
@@ -70,28 +70,28 @@ impl Disk {
     }
 
     fn add(&mut self, count: usize) -> Result<(), SpoolError> {
-        self.spooling.add(Block::from(bytes(self.came, count)))?;
-        self.came += count;
-        self.ask();
+        self.spooling.add(Block::from(bytes(self.added, count)))?;
+        self.added += count;
+        self.run_actions();
         Ok(())
     }
 
     fn end(&mut self) {
         self.spooling.end();
-        self.ask();
+        self.run_actions();
     }
 
     /// The disk has done what it was asked for first.
-    fn done(&mut self) {
+    fn finish_oldest(&mut self) {
         match self.pending.remove(0) {
-            'w' => self.spooling.written(),
+            'w' => self.spooling.piece_written(),
             's' => {
-                self.spooling.synced();
-                assert_eq!(self.spooling.len(), self.came as u64);
+                self.spooling.data_synced();
+                assert_eq!(self.spooling.len(), self.added as u64);
             }
-            _ => self.spooling.opened(),
+            _ => self.spooling.file_opened(),
         }
-        self.ask();
+        self.run_actions();
     }
 }
 
@@ -102,7 +102,7 @@ fn play(bounds: Bounds, announced: Option<u64>, script: &str) -> String {
     let mut disk = Disk::new(bounds, announced);
     let mut seen = String::new();
     let note = |disk: &mut Disk, seen: &mut String| {
-        seen.push_str(&std::mem::take(&mut disk.asked));
+        seen.push_str(&std::mem::take(&mut disk.actions));
         seen.push(if disk.spooling.takes_more() { '|' } else { '-' });
     };
     note(&mut disk, &mut seen);
@@ -110,24 +110,24 @@ fn play(bounds: Bounds, announced: Option<u64>, script: &str) -> String {
         match step {
             '+' => disk.add(10).expect("it is short enough"),
             '0'..='9' => disk.add(step as usize - '0' as usize).expect("it is short enough"),
-            '.' => disk.done(),
-            '!' => disk.spooling.press(true),
+            '.' => disk.finish_oldest(),
+            '!' => disk.spooling.set_memory_short(true),
             'e' => disk.end(),
             _ => panic!("no such step: {step}"),
         }
         if step == '!' {
-            disk.ask();
+            disk.run_actions();
         }
         note(&mut disk, &mut seen);
     }
     if let Some(whole) = &disk.whole {
-        assert_eq!(*whole, bytes(0, disk.came), "{script}");
+        assert_eq!(*whole, bytes(0, disk.added), "{script}");
     }
     seen
 }
 
 #[test]
-fn each_script_asks_for_just_that_and_holds_when_it_must() {
+fn each_script_yields_its_actions_and_holds() {
     let synced = Bounds { syncs: true, ..BOUNDS };
     let without = Bounds { has_files: false, ..BOUNDS };
     for (bounds, announced, script, expected) in [
@@ -168,7 +168,7 @@ fn each_script_asks_for_just_that_and_holds_when_it_must() {
 }
 
 #[test]
-fn what_is_too_long_is_refused_at_once_and_nothing_else_is() {
+fn only_a_body_over_the_limit_is_refused() {
     let without = Bounds { has_files: false, ..BOUNDS };
     for (bounds, most) in [(BOUNDS, 100), (without, 10)] {
         assert!(Spooling::new(bounds, Some(most)).is_ok());
@@ -183,7 +183,7 @@ fn what_is_too_long_is_refused_at_once_and_nothing_else_is() {
 }
 
 #[test]
-fn any_cut_and_any_pace_of_the_disk_give_the_same_body() {
+fn the_body_is_the_same_at_any_split_and_disk_pace() {
     for total in [0, 1, 7, 8, 9, 10, 11, 16, 17, 40, 99, 100] {
         for step in [1, 3, 8, 9, 25] {
             for pace in 0..4 {
@@ -193,22 +193,22 @@ fn any_cut_and_any_pace_of_the_disk_give_the_same_body() {
                     let mut turn = 0;
                     while disk.whole.is_none() && (disk.spooling.state != State::Ended) {
                         turn += 1;
-                        disk.spooling.press(pace == 3 && turn % 3 == 0);
-                        if disk.came < total && disk.spooling.takes_more() {
-                            disk.add(step.min(total - disk.came)).expect("it is short enough");
-                        } else if disk.came == total && !disk.spooling.is_ended {
+                        disk.spooling.set_memory_short(pace == 3 && turn % 3 == 0);
+                        if disk.added < total && disk.spooling.takes_more() {
+                            disk.add(step.min(total - disk.added)).expect("it is short enough");
+                        } else if disk.added == total && !disk.spooling.is_ended {
                             disk.end();
                         }
                         if turn % (pace + 1) == 0 && !disk.pending.is_empty() {
-                            disk.done();
+                            disk.finish_oldest();
                         }
-                        disk.ask();
+                        disk.run_actions();
                         assert!(turn < 10_000, "{total} {step} {pace}: it goes on");
                         assert!(disk.pending.len() <= 2, "two pieces at most");
                     }
                     let whole = disk.whole.or(disk.file).expect("it has ended");
                     assert_eq!(whole, bytes(0, total), "{total} by {step}, pace {pace}");
-                    assert_eq!(disk.asked.contains(['O', 'P']), total > 10);
+                    assert_eq!(disk.actions.contains(['O', 'P']), total > 10);
                 }
             }
         }
@@ -216,22 +216,22 @@ fn any_cut_and_any_pace_of_the_disk_give_the_same_body() {
 }
 
 #[test]
-fn what_has_no_room_in_memory_goes_to_a_file_where_there_are_some() {
+fn a_body_without_room_in_memory_goes_to_a_file() {
     let mut disk = Disk::new(BOUNDS, None);
     disk.add(3).expect("it is short enough");
-    assert!(disk.spooling.is_in_memory() && disk.spooling.leave_memory());
-    disk.ask();
+    assert!(disk.spooling.is_in_memory() && disk.spooling.move_to_file());
+    disk.run_actions();
     assert!(!disk.spooling.takes_more() && !disk.spooling.is_in_memory());
-    disk.done();
+    disk.finish_oldest();
     disk.end();
-    disk.done();
-    assert_eq!((disk.asked.as_str(), disk.whole), ("PwF", Some(bytes(0, 3))));
+    disk.finish_oldest();
+    assert_eq!((disk.actions.as_str(), disk.whole), ("PwF", Some(bytes(0, 3))));
     let without = Bounds { has_files: false, ..BOUNDS };
-    assert!(!Disk::new(without, None).spooling.leave_memory());
+    assert!(!Disk::new(without, None).spooling.move_to_file());
 }
 
 #[test]
-fn a_body_stays_in_memory_by_what_was_announced_or_where_there_is_nothing_else() {
+fn a_body_stays_in_memory_if_announced_short_or_without_files() {
     for (announced, stays) in [(Some(0), true), (Some(10), true), (Some(11), false), (None, false)]
     {
         let spooling = Spooling::new(BOUNDS, announced).expect("it is short enough");

@@ -5,19 +5,19 @@ use std::fs;
 use rotor_body::{Dir, Faults, Spool, SpoolConfig, SpoolError};
 use rotor_stream::BytesHeld;
 
-use crate::{Feed, Place, config, wait_until_empty};
+use crate::{Feed, TestDirectory, config, wait_until_empty};
 
 #[test]
-fn each_fault_is_told_and_leaves_nothing() {
+fn each_fault_is_reported_and_leaves_nothing() {
     use SpoolError as E;
     type Is = fn(&SpoolError) -> bool;
-    let place = Place::new();
+    let directory = TestDirectory::new();
     let full: Is = |error| matches!(error, E::DiskFull(_));
     let broken: Is = |error| matches!(error, E::Disk(_));
     let no_descriptor: Is = |error| matches!(error, E::NoDescriptor(_));
     let too_large: Is = |error| matches!(error, E::TooLarge);
     let no_room: Is = |error| matches!(error, E::NoRoom);
-    let with = |faults: Faults| Spool::in_memory(config(&place), faults);
+    let with = |faults: Faults| Spool::in_memory(config(&directory), faults);
     let limited = |config: SpoolConfig| Some(Spool::in_memory(config, Faults::none()));
     let rows: [(Option<Spool>, Is); 12] = [
         (Some(with(Faults::none().full_at(0))), full),
@@ -28,9 +28,9 @@ fn each_fault_is_told_and_leaves_nothing() {
         (Some(with(Faults::none().without_descriptor())), no_descriptor),
         (Some(with(Faults::none().without_directory())), broken),
         (None, too_large),
-        (limited(config(&place).body_bytes_max(9_999)), too_large),
-        (limited(config(&place).all_bytes_max(9_999)), no_room),
-        (limited(config(&place).files_max(0)), no_room),
+        (limited(config(&directory).body_bytes_max(9_999)), too_large),
+        (limited(config(&directory).all_bytes_max(9_999)), no_room),
+        (limited(config(&directory).files_max(0)), no_room),
         // Where memory is full and there is no file it is nobody's fault.
         (None, no_room),
     ];
@@ -52,9 +52,10 @@ fn each_fault_is_told_and_leaves_nothing() {
 }
 
 #[test]
-fn a_full_disk_is_seen_before_anything_is_taken() {
-    let place = Place::new();
-    let keep_all = config(&place).keep_free_bytes(u64::MAX).open().expect("nothing is written yet");
+fn a_full_disk_is_detected_before_anything_is_accepted() {
+    let directory = TestDirectory::new();
+    let keep_all =
+        config(&directory).keep_free_bytes(u64::MAX).open().expect("nothing is written yet");
     for announced in [None, Some(10_000)] {
         let mut feed = Feed::new(Some(&keep_all), 10_000, 100);
         feed.announced = announced;
@@ -65,26 +66,26 @@ fn a_full_disk_is_seen_before_anything_is_taken() {
 }
 
 #[test]
-fn a_peer_that_goes_away_leaves_nothing() {
-    let place = Place::new();
-    let spool = config(&place).open().expect("it can be written");
-    for gives_up_at in [0, 500, 1_500, 50_000, 99_999] {
+fn a_body_that_is_aborted_leaves_nothing() {
+    let directory = TestDirectory::new();
+    let spool = config(&directory).open().expect("it can be written");
+    for abort_at in [0, 500, 1_500, 50_000, 99_999] {
         for announced in [None, Some(100_000)] {
             let mut feed = Feed::new(Some(&spool), 100_000, 1_000);
-            (feed.gives_up_at, feed.announced) = (gives_up_at, announced);
+            (feed.abort_at, feed.announced) = (abort_at, announced);
             assert!(feed.run().whole.is_none());
             wait_until_empty(&spool);
-            assert_eq!(place.names(), [""; 0]);
+            assert_eq!(directory.names(), [""; 0]);
         }
     }
 }
 
 #[test]
-fn a_directory_that_cannot_be_used_is_refused_at_once() {
-    let place = Place::new();
-    fs::write(place.join("file"), "").expect("it can be written");
+fn an_unusable_directory_is_refused_at_once() {
+    let directory = TestDirectory::new();
+    fs::write(directory.join("file"), "").expect("it can be written");
     for name in ["missing", "file"] {
-        assert!(SpoolConfig::new(place.join(name)).open().is_err(), "{name}");
-        assert!(Dir::open(place.join(name)).is_err(), "{name}");
+        assert!(SpoolConfig::new(directory.join(name)).open().is_err(), "{name}");
+        assert!(Dir::open(directory.join(name)).is_err(), "{name}");
     }
 }

@@ -17,11 +17,11 @@ use rotor_stream::{Block, BytesHeld};
 use rotor_test_kit::Directory;
 
 /// A directory of its own, which must be empty in the end.
-struct Place(Directory);
+struct TestDirectory(Directory);
 
-impl Place {
-    fn new() -> Place {
-        Place(Directory::create())
+impl TestDirectory {
+    fn new() -> TestDirectory {
+        TestDirectory(Directory::create())
     }
 
     fn names(&self) -> Vec<String> {
@@ -33,15 +33,15 @@ impl Place {
     }
 }
 
-impl std::ops::Deref for Place {
+impl std::ops::Deref for TestDirectory {
     type Target = Path;
     fn deref(&self) -> &Path {
         &self.0
     }
 }
 
-fn config(place: &Path) -> SpoolConfig {
-    SpoolConfig::new(place).ram_bytes_max(1000).piece_bytes(4000).keep_free_bytes(0)
+fn config(directory: &Path) -> SpoolConfig {
+    SpoolConfig::new(directory).ram_bytes_max(1000).piece_bytes(4000).keep_free_bytes(0)
 }
 
 /// Feeds a body to a collector, as it takes it.
@@ -60,10 +60,10 @@ struct Feed {
     memory: Arc<BytesHeld>,
     whole: Option<Result<Body, SpoolError>>,
     /// Ends in the middle, as a peer does that goes away.
-    gives_up_at: usize,
+    abort_at: usize,
     /// Goes on behind the end.
-    adds_behind: bool,
-    unwritten_most: usize,
+    adds_after_end: bool,
+    unwritten_max: usize,
 }
 
 impl Feed {
@@ -77,9 +77,9 @@ impl Feed {
             bytes_max: 1 << 20,
             memory: BytesHeld::new(1 << 20),
             whole: None,
-            gives_up_at: usize::MAX,
-            adds_behind: false,
-            unwritten_most: 0,
+            abort_at: usize::MAX,
+            adds_after_end: false,
+            unwritten_max: 0,
         }
     }
 
@@ -87,7 +87,7 @@ impl Feed {
         let creator = Loop::<Feeder>::new(&Config::new()).expect("a loop can be made");
         let mut instance = creator.instantiate(self);
         // One that ends as it is made is no machine.
-        let _has_ended = instance.add_machine_with(Feeder::begin);
+        let _has_ended = instance.add_machine_with(Feeder::start);
         instance.run().expect("it runs");
         instance.into_context()
     }
@@ -98,7 +98,7 @@ impl Feed {
 }
 
 impl Feeder {
-    fn begin(scope: &mut Scope<'_, Feed>) -> Response<Feeder, Infallible> {
+    fn start(scope: &mut Scope<'_, Feed>) -> Response<Feeder, Infallible> {
         let expected = Expected {
             ram_max: 1 << 20,
             bytes_max: scope.bytes_max,
@@ -107,7 +107,7 @@ impl Feeder {
         };
         match Collector::begin(scope.spool.clone().as_ref(), expected, scope) {
             Ok(collector) if collector.takes_more() => {
-                Feeder { collector, fed: 0 }.go_on(Ok(Progress::More), scope)
+                Feeder { collector, fed: 0 }.proceed(Ok(Progress::More), scope)
             }
             Ok(collector) => Response::ok(Feeder { collector, fed: 0 }),
             Err(error) => {
@@ -117,7 +117,7 @@ impl Feeder {
         }
     }
 
-    fn go_on(
+    fn proceed(
         mut self,
         progress: Result<Progress, SpoolError>,
         scope: &mut Scope<'_, Feed>,
@@ -125,7 +125,7 @@ impl Feeder {
         let mut progress = progress;
         loop {
             let unwritten = scope.spool.as_ref().map_or(0, Spool::unwritten_bytes);
-            scope.unwritten_most = scope.unwritten_most.max(unwritten);
+            scope.unwritten_max = scope.unwritten_max.max(unwritten);
             match progress {
                 Err(error) => {
                     scope.whole = Some(Err(error));
@@ -136,7 +136,7 @@ impl Feeder {
                     return Response::done();
                 }
                 Ok(Progress::Hold) => return Response::ok(self),
-                Ok(Progress::More) if self.fed >= scope.gives_up_at => return Response::done(),
+                Ok(Progress::More) if self.fed >= scope.abort_at => return Response::done(),
                 Ok(Progress::More) => progress = self.feed(scope),
             }
         }
@@ -146,7 +146,7 @@ impl Feeder {
         let end = (self.fed + scope.step).min(scope.bytes.len());
         if self.fed == end {
             let progress = self.collector.end(scope);
-            if scope.adds_behind {
+            if scope.adds_after_end {
                 let refused = self.collector.add(Block::from("more"), scope);
                 assert!(matches!(refused, Err(SpoolError::AfterEnd)), "{refused:?}");
             }
@@ -164,7 +164,7 @@ impl Machine for Feeder {
 
     fn wakeup(mut self, scope: &mut Scope<'_, Feed>) -> Response<Self, Infallible> {
         let progress = self.collector.poll(scope);
-        self.go_on(progress, scope)
+        self.proceed(progress, scope)
     }
 }
 
@@ -183,12 +183,13 @@ fn wait_until_empty(spool: &Spool) {
 }
 
 #[test]
-fn any_length_and_any_step_give_the_same_body_on_a_disk_and_in_memory() {
-    let place = Place::new();
-    let disk = config(&place).open().expect("it can be written");
-    let synced = config(&place).sync(SyncData::BeforeHandedOver).open().expect("it can be written");
-    let memory = Spool::in_memory(config(&place), Faults::none());
-    let short = Spool::in_memory(config(&place), Faults::none().short_writes(7));
+fn the_body_is_the_same_at_any_length_step_and_storage() {
+    let directory = TestDirectory::new();
+    let disk = config(&directory).open().expect("it can be written");
+    let synced =
+        config(&directory).sync(SyncData::BeforeHandedOver).open().expect("it can be written");
+    let memory = Spool::in_memory(config(&directory), Faults::none());
+    let short = Spool::in_memory(config(&directory), Faults::none().short_writes(7));
     for spool in [&disk, &synced, &memory, &short] {
         for (len, step) in [
             (0, 1),
@@ -211,7 +212,7 @@ fn any_length_and_any_step_give_the_same_body_on_a_disk_and_in_memory() {
                 assert_eq!(body.is_in_memory(), len <= 1000, "{spool:?} {len} {step}");
                 assert_eq!(memory.bytes(), 0, "what is handed over is not counted any more");
                 assert_eq!(spool.bytes() as u64, if len <= 1000 { 0 } else { body.len() });
-                assert_eq!(place.names(), [""; 0], "a file has no name");
+                assert_eq!(directory.names(), [""; 0], "a file has no name");
                 let part = body.slice(1..);
                 drop(body);
                 assert!(read(&part) == expected.get(1..).unwrap_or(&[]));
@@ -223,12 +224,13 @@ fn any_length_and_any_step_give_the_same_body_on_a_disk_and_in_memory() {
 }
 
 #[test]
-fn the_disk_is_waited_for_where_that_is_wanted() {
-    let place = Place::new();
+fn syncing_adds_a_job_only_if_configured() {
+    let directory = TestDirectory::new();
     // Opening, writing; and what is waited for.
     for (sync, jobs) in [(SyncData::Never, 2), (SyncData::BeforeHandedOver, 3)] {
         let pool = OffloadPool::new(1, 10);
-        let spool = config(&place).sync(sync).pool(pool.clone()).open().expect("it can be written");
+        let spool =
+            config(&directory).sync(sync).pool(pool.clone()).open().expect("it can be written");
         let body = Feed::new(Some(&spool), 2_000, 2_000).result().expect("nothing fails");
         assert_eq!(pool.stats().begun, jobs, "{sync:?}");
         drop(body);
@@ -237,9 +239,9 @@ fn the_disk_is_waited_for_where_that_is_wanted() {
 }
 
 #[test]
-fn a_reader_reads_as_much_of_a_file_at_a_time_as_was_said() {
-    let place = Place::new();
-    let spool = config(&place).read_bytes(700).open().expect("it can be written");
+fn a_reader_reads_the_configured_number_of_bytes_at_a_time() {
+    let directory = TestDirectory::new();
+    let spool = config(&directory).read_bytes(700).open().expect("it can be written");
     let body = Feed::new(Some(&spool), 2_000, 2_000).result().expect("nothing fails");
     let mut reader = body.reader();
     for expected in [700, 700, 600, 0] {
@@ -250,12 +252,12 @@ fn a_reader_reads_as_much_of_a_file_at_a_time_as_was_said() {
 }
 
 #[test]
-fn what_is_added_behind_the_end_is_refused_and_the_body_is_as_it_was() {
-    let place = Place::new();
-    let spool = config(&place).open().expect("it can be written");
+fn bytes_after_the_end_are_refused_and_the_body_is_unchanged() {
+    let directory = TestDirectory::new();
+    let spool = config(&directory).open().expect("it can be written");
     for spool in [None, Some(&spool)] {
         for len in [0, 10, 1_001, 9_000] {
-            let feed = Feed { adds_behind: true, ..Feed::new(spool, len, 500) };
+            let feed = Feed { adds_after_end: true, ..Feed::new(spool, len, 500) };
             let expected = feed.bytes.clone();
             assert_eq!(read(&feed.result().expect("it is kept")), expected, "{len}");
         }
@@ -264,9 +266,9 @@ fn what_is_added_behind_the_end_is_refused_and_the_body_is_as_it_was() {
 }
 
 #[test]
-fn as_many_pieces_as_there_can_be_are_no_mistake() {
-    let place = Place::new();
-    let spool = config(&place).pieces_under_way(usize::MAX).open().expect("it can be written");
+fn an_unlimited_number_of_pieces_under_way_is_allowed() {
+    let directory = TestDirectory::new();
+    let spool = config(&directory).pieces_under_way(usize::MAX).open().expect("it can be written");
     let body = Feed::new(Some(&spool), 100_000, 1_000).result().expect("nothing fails");
     assert_eq!(body.len(), 100_000);
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use rotor_body::{Body, Dir, Faults, How, Spool, SpoolConfig};
 use rotor_stream::Block;
 
-use crate::{Feed, Place, config, read};
+use crate::{Feed, TestDirectory, config, read};
 
 /// A body of every kind, of so many bytes.
 fn of_every_kind(spool: &Spool, len: usize) -> Vec<(&'static str, Body)> {
@@ -31,8 +31,8 @@ fn of_every_kind(spool: &Spool, len: usize) -> Vec<(&'static str, Body)> {
 }
 
 #[test]
-fn a_body_of_every_kind_is_kept_under_its_name_and_nothing_else_is() {
-    let (spooled, kept) = (Place::new(), Place::new());
+fn a_body_of_every_kind_is_stored_under_its_name_only() {
+    let (spooled, kept) = (TestDirectory::new(), TestDirectory::new());
     let spool = config(&spooled).open().expect("it can be written");
     let dir = Dir::open(&*kept).expect("it is there");
     for (kind, body) in of_every_kind(&spool, 5_000) {
@@ -71,8 +71,8 @@ fn a_body_of_every_kind_is_kept_under_its_name_and_nothing_else_is() {
 }
 
 #[test]
-fn what_is_no_name_is_refused_and_a_directory_that_is_gone_too() {
-    let kept = Place::new();
+fn an_invalid_name_or_a_removed_directory_is_refused() {
+    let kept = TestDirectory::new();
     let dir = Dir::open(&*kept).expect("it is there");
     let body = Body::from("x");
     for name in ["", ".", "..", "a/b", "/etc/passwd", "a\0b", "../a"] {
@@ -92,8 +92,8 @@ fn what_is_no_name_is_refused_and_a_directory_that_is_gone_too() {
 }
 
 #[test]
-fn two_that_want_a_name_at_once_find_one_that_has_it() {
-    let (spooled, kept) = (Place::new(), Place::new());
+fn only_one_of_several_concurrent_jobs_gets_a_new_name() {
+    let (spooled, kept) = (TestDirectory::new(), TestDirectory::new());
     let spool = config(&spooled).open().expect("it can be written");
     let dir = Dir::open(&*kept).expect("it is there");
     let bodies = of_every_kind(&spool, 5_000);

@@ -8,13 +8,13 @@ use rotor_body::{Body, SpoolError};
 use rotor_core::OffloadPool;
 use rotor_stream::BytesHeld;
 
-use crate::{Feed, Place, config, read, wait_until_empty};
+use crate::{Feed, TestDirectory, config, read, wait_until_empty};
 
 #[test]
-fn a_body_that_is_not_as_long_as_was_announced_counts_as_it_comes() {
-    let place = Place::new();
+fn a_body_of_another_length_than_announced_counts_as_it_arrives() {
+    let directory = TestDirectory::new();
     for announced in [10, 1_001, 9_999] {
-        let spool = config(&place).all_bytes_max(10_000).open().expect("it can be written");
+        let spool = config(&directory).all_bytes_max(10_000).open().expect("it can be written");
         let mut feed = Feed::new(Some(&spool), 10_000, 1_000);
         feed.announced = Some(announced);
         let body = feed.result().expect("there is room for that");
@@ -27,7 +27,7 @@ fn a_body_that_is_not_as_long_as_was_announced_counts_as_it_comes() {
         assert!(matches!(error, SpoolError::NoRoom), "{error:?}");
         wait_until_empty(&spool);
     }
-    let spool = config(&place).open().expect("it can be written");
+    let spool = config(&directory).open().expect("it can be written");
     let mut feed = Feed::new(Some(&spool), 5_000, 1_000);
     feed.announced = Some(10_000);
     let body = feed.result().expect("an end is an end");
@@ -35,9 +35,9 @@ fn a_body_that_is_not_as_long_as_was_announced_counts_as_it_comes() {
 }
 
 #[test]
-fn memory_that_is_spent_sends_bodies_to_files() {
-    let place = Place::new();
-    let spool = config(&place).open().expect("it can be written");
+fn exhausted_memory_sends_bodies_to_files() {
+    let directory = TestDirectory::new();
+    let spool = config(&directory).open().expect("it can be written");
     let mut feed = Feed::new(Some(&spool), 900, 100);
     feed.memory = BytesHeld::new(500);
     let bytes = feed.bytes.clone();
@@ -46,26 +46,26 @@ fn memory_that_is_spent_sends_bodies_to_files() {
 }
 
 #[test]
-fn what_is_not_written_yet_is_bounded_for_all() {
-    let place = Place::new();
+fn unwritten_bytes_are_bounded_for_all_bodies() {
+    let directory = TestDirectory::new();
     for (max, most) in [(0, 1_000 + 1_000), (3_000, 3_000), (1 << 20, 2 * 4_000)] {
-        let spool = config(&place).unwritten_bytes_max(max).open().expect("it can be written");
+        let spool = config(&directory).unwritten_bytes_max(max).open().expect("it can be written");
         let mut feed = Feed::new(Some(&spool), 100_000, 1_000);
         feed.announced = Some(100_000);
         let expected = feed.bytes.clone();
         let feed = feed.run();
-        assert!(feed.unwritten_most <= most, "{} with {max}", feed.unwritten_most);
+        assert!(feed.unwritten_max <= most, "{} with {max}", feed.unwritten_max);
         let body = feed.whole.expect("it came to something").expect("nothing fails");
         assert!(read(&body) == expected);
     }
 }
 
 #[test]
-fn what_waits_for_its_file_is_always_in_one_of_the_totals() {
-    let place = Place::new();
+fn bytes_waiting_for_a_file_are_always_counted() {
+    let directory = TestDirectory::new();
     for (max, is_unwritten) in [(0, false), (1 << 20, true)] {
         let pool = OffloadPool::new(1, 10);
-        let config = config(&place).unwritten_bytes_max(max).pool(pool.clone());
+        let config = config(&directory).unwritten_bytes_max(max).pool(pool.clone());
         let spool = config.open().expect("it can be written");
         // It opens no file before what waits for it is where it is to be.
         let feed = Feed::new(Some(&spool), 10_000, 1_000);
@@ -92,9 +92,9 @@ fn what_waits_for_its_file_is_always_in_one_of_the_totals() {
 }
 
 #[test]
-fn a_file_that_is_still_sent_is_closed_behind_that_and_counts_until_then() {
-    let place = Place::new();
-    let spool = config(&place).open().expect("it can be written");
+fn a_file_that_an_output_still_sends_counts_until_it_is_closed() {
+    let directory = TestDirectory::new();
+    let spool = config(&directory).open().expect("it can be written");
     let body = Feed::new(Some(&spool), 10_000, 1_000).result().expect("nothing fails");
     let Body::File(file) = &body else { panic!("it is in a file") };
     let (sent, offset) = file.file().expect("it is on a disk");
@@ -113,10 +113,11 @@ fn a_file_that_is_still_sent_is_closed_behind_that_and_counts_until_then() {
 }
 
 #[test]
-fn the_place_of_a_file_that_was_sent_is_free_before_it_is_closed() {
-    let place = Place::new();
+fn the_place_of_a_sent_file_is_free_before_it_is_closed() {
+    let directory = TestDirectory::new();
     let pool = OffloadPool::new(1, 10);
-    let spool = config(&place).files_max(1).pool(pool.clone()).open().expect("it can be written");
+    let spool =
+        config(&directory).files_max(1).pool(pool.clone()).open().expect("it can be written");
     let body = Feed::new(Some(&spool), 10_000, 1_000).result().expect("nothing fails");
     let Body::File(file) = &body else { panic!("it is in a file") };
     let sent = file.file().expect("it is on a disk");

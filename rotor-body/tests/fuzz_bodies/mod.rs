@@ -70,7 +70,7 @@ impl Fault {
     }
 
     /// Whether a file of so many bytes meets it, with so many announced.
-    fn hits(self, len: u64, announced: u64) -> bool {
+    fn affects(self, len: u64, announced: u64) -> bool {
         match self {
             Fault::None | Fault::ShortWrites(_) => false,
             Fault::FullAt(bytes) => len.max(announced) > bytes,
@@ -79,7 +79,7 @@ impl Fault {
         }
     }
 
-    fn is_told_by(self, error: &SpoolError) -> bool {
+    fn matches_error(self, error: &SpoolError) -> bool {
         match self {
             Fault::None | Fault::ShortWrites(_) => false,
             Fault::FullAt(_) => matches!(error, SpoolError::DiskFull(_)),
@@ -106,7 +106,7 @@ struct Plan {
     /// Whether it comes to its end, or its peer goes away.
     ends: bool,
     /// Whether more comes though it was to be held.
-    is_rude: bool,
+    ignores_hold: bool,
 }
 
 impl Plan {
@@ -125,7 +125,7 @@ impl Plan {
             2 => Some(len as u64 / 2),
             _ => Some(len as u64 * 2 + 1),
         };
-        Plan { announced, pieces, ends: announcing & 64 == 0, is_rude: announcing & 128 != 0 }
+        Plan { announced, pieces, ends: announcing & 64 == 0, ignores_hold: announcing & 128 != 0 }
     }
 
     fn len(&self) -> u64 {
@@ -155,7 +155,7 @@ struct Feeder {
 }
 
 impl Feeder {
-    fn begin(number: usize, scope: &mut Scope<'_, Shared>) -> Response<Feeder, Infallible> {
+    fn start(number: usize, scope: &mut Scope<'_, Shared>) -> Response<Feeder, Infallible> {
         let expected = Expected {
             ram_max: usize::MAX,
             bytes_max: scope.body_max,
@@ -199,7 +199,7 @@ impl Machine for Feeder {
         let has_ended = self.next == usize::MAX;
         let is_held = matches!(progress, Ok(Progress::Hold));
         let takes = matches!(progress, Ok(Progress::More)) && self.collector.takes_more()
-            || is_held && scope.plans[self.number].is_rude;
+            || is_held && scope.plans[self.number].ignores_hold;
         if takes && !has_ended {
             match self.feed(scope) {
                 Some(fed) => progress = fed,
@@ -215,7 +215,7 @@ impl Machine for Feeder {
             }
             // The disk wakes it.
             Ok(_) => {
-                if scope.plans[self.number].is_rude && self.next != usize::MAX {
+                if scope.plans[self.number].ignores_hold && self.next != usize::MAX {
                     scope.wake_self();
                 }
                 return Response::ok(self);
@@ -273,7 +273,7 @@ fn collect(
         let mut instance = boot.new_loop::<Feeder>()?.instantiate(shared);
         for number in 0..count {
             // One that ends as it is made is no machine.
-            let _has_ended = instance.add_machine_with(|scope| Feeder::begin(number, scope));
+            let _has_ended = instance.add_machine_with(|scope| Feeder::start(number, scope));
         }
         Ok(instance)
     });
@@ -297,7 +297,7 @@ fn check(plan: &Plan, result: Option<&Result<Body, SpoolError>>, limits: Limits,
             assert!(plan.ends && len.max(announced) <= limits.body, "{plan:?}");
             assert_eq!(body.len(), len);
             assert_eq!(body.is_in_memory(), !needs_file || len == 0, "{plan:?} {limits:?}");
-            assert!(!needs_file || !fault.hits(len, announced), "{plan:?} {fault:?}");
+            assert!(!needs_file || !fault.affects(len, announced), "{plan:?} {fault:?}");
             let mut bytes = vec![0; len as usize];
             let mut at = 0;
             while at < bytes.len() {
@@ -312,7 +312,7 @@ fn check(plan: &Plan, result: Option<&Result<Body, SpoolError>>, limits: Limits,
             assert!(needs_file && limits.files < 3, "{plan:?} {limits:?}");
         }
         Some(Err(error)) => {
-            assert!(needs_file && fault.is_told_by(error), "{plan:?} {fault:?}: {error}");
+            assert!(needs_file && fault.matches_error(error), "{plan:?} {fault:?}: {error}");
         }
     }
 }
