@@ -21,13 +21,13 @@ use crate::property;
 /// On other backends it checks nothing, since there the error may come from the system.
 pub fn attempt_failed<C>(error: &(dyn Error + 'static), scope: &Scope<'_, C>) {
     let Ok(handle) = scope.backend().expect::<SimHandle>("an attempt to connect") else { return };
-    if is_made_up(error) {
+    if is_not_connected(error) {
         let message = format!("machine {} was told: {}", scope.token(), with_causes(error));
         handle.world().borrow_mut().fail(property::ATTEMPT_FAILS_FOR_A_REASON, message);
     }
 }
 
-fn is_made_up(error: &(dyn Error + 'static)) -> bool {
+fn is_not_connected(error: &(dyn Error + 'static)) -> bool {
     std::iter::successors(Some(error), |&error| cause(error)).any(|error| {
         error
             .downcast_ref::<io::Error>()

@@ -10,8 +10,8 @@ use rotor_core::backend::{Backend, BackendHandle, OffloadJob};
 use rotor_core::{EventSet, Time, Token, Wake};
 
 use crate::faults::Fault;
-use crate::trace::What;
-use crate::world::{Due, Shared, SimWaker, VirtualJob};
+use crate::trace::TraceEvent;
+use crate::world::{Shared, SimEvent, SimWaker, VirtualJob};
 
 /// The backend of a simulated loop. [`Boot::backend`](crate::Boot::backend) makes it.
 ///
@@ -19,14 +19,14 @@ use crate::world::{Due, Shared, SimWaker, VirtualJob};
 /// and advances the time when there is nothing to do for any loop.
 pub struct SimBackend {
     handle: SimHandle,
-    inner: Option<Inner>,
+    inner: Option<InnerBackend>,
 }
 
 /// The wait of the inner backend, whatever its type.
 type Wait = dyn FnMut(Option<Time>, &mut Vec<(Token, EventSet)>) -> io::Result<()>;
 
 /// The backend that this one is around.
-struct Inner {
+struct InnerBackend {
     wait: Box<Wait>,
     /// The edges that the last wait returned.
     ready: Vec<(Token, EventSet)>,
@@ -50,7 +50,7 @@ impl SimBackend {
         SimBackend { handle, inner: None }
     }
 
-    pub(crate) fn around<B: Backend + 'static>(
+    pub(crate) fn with_inner<B: Backend + 'static>(
         world: &Shared,
         host: u32,
         mut inner: B,
@@ -58,7 +58,7 @@ impl SimBackend {
         let within: Rc<dyn BackendHandle> = Rc::new(inner.handle()?);
         let handle = SimHandle { world: world.clone(), host, within: Some(within) };
         let wait = Box::new(move |until, ready: &mut Vec<_>| inner.wait(until, ready));
-        Ok(SimBackend { handle, inner: Some(Inner { wait, ready: Vec::new() }) })
+        Ok(SimBackend { handle, inner: Some(InnerBackend { wait, ready: Vec::new() }) })
     }
 }
 
@@ -79,10 +79,10 @@ impl Backend for SimBackend {
     fn wait(&mut self, until: Option<Time>, ready: &mut Vec<(Token, EventSet)>) -> io::Result<()> {
         if let Some(inner) = &mut self.inner {
             let (world, host) = (&self.handle.world, self.handle.host);
-            world.borrow_mut().stack_begins(host);
+            world.borrow_mut().before_stack_wait(host);
             // The world is not borrowed while foreign code runs.
             (inner.wait)(until, &mut inner.ready)?;
-            world.borrow_mut().stack_ends(host, inner.ready.drain(..));
+            world.borrow_mut().after_stack_wait(host, inner.ready.drain(..));
         }
         self.handle.world.borrow_mut().take_ready(self.handle.host, ready);
         Ok(())
@@ -93,7 +93,7 @@ impl Backend for SimBackend {
         // Machines may rely on no order here, so there is none.
         world.random.shuffle(same_tick);
         for token in same_tick {
-            world.record(self.handle.host, What::Ordered(*token));
+            world.record(self.handle.host, TraceEvent::Ordered(*token));
         }
     }
 }
@@ -107,7 +107,7 @@ impl SimHandle {
         self.host
     }
 
-    pub(crate) fn is_of(&self, world: &Shared) -> bool {
+    pub(crate) fn belongs_to(&self, world: &Shared) -> bool {
         Rc::ptr_eq(&self.world, world)
     }
 }
@@ -130,7 +130,7 @@ impl BackendHandle for SimHandle {
     fn wall_time(&self) -> SystemTime {
         const START: Duration = Duration::from_secs(1_767_225_600);
         let world = self.world.borrow();
-        let time = SystemTime::UNIX_EPOCH + START + (world.local(self.host) - Time::ZERO);
+        let time = SystemTime::UNIX_EPOCH + START + (world.local_time(self.host) - Time::ZERO);
         let step = world.hosts[self.host as usize].wall_step;
         let size = Duration::from_nanos(step.unsigned_abs());
         if step < 0 { time - size } else { time + size }
@@ -146,14 +146,14 @@ impl BackendHandle for SimHandle {
         // Formatted before the world is borrowed, since it is users' code.
         let text = format!("machine {machine}: {what}");
         let mut world = self.world.borrow_mut();
-        let number = world.trace.note(text);
-        world.record(self.host, What::Note(number));
+        let number = world.trace.add_note(text);
+        world.record(self.host, TraceEvent::Note(number));
     }
 
     fn offload(&self, make: &mut dyn FnMut() -> OffloadJob) -> bool {
         {
             let mut world = self.world.borrow_mut();
-            if world.jobs.len() >= JOBS_MAX || world.hits(Fault::OffloadFull, self.host) {
+            if world.jobs.len() >= JOBS_MAX || world.roll_fault_at(Fault::OffloadFull, self.host) {
                 return false;
             }
         }
@@ -161,20 +161,20 @@ impl BackendHandle for SimHandle {
         // close a socket.
         let job = make();
         let mut world = self.world.borrow_mut();
-        if world.hits(Fault::OffloadLost, self.host) {
+        if world.roll_fault_at(Fault::OffloadLost, self.host) {
             drop(world);
             drop(job);
             return true;
         }
-        let is_slow = world.hits(Fault::OffloadSlow, self.host);
+        let is_slow = world.roll_fault_at(Fault::OffloadSlow, self.host);
         let most = if is_slow { Duration::from_secs(10) } else { Duration::from_millis(5) };
         // In the loop's own time, which may be ahead of the simulation's because of slow handlers.
         let time = world.random_duration(most);
-        let at = world.local(self.host) + time;
+        let at = world.local_time(self.host) + time;
         let number = world.next_serial();
-        world.record(self.host, What::Offloaded(number));
+        world.record(self.host, TraceEvent::Offloaded(number));
         let key = world.jobs.insert((self.host, VirtualJob { job, queued_for: time / 2 }));
-        world.schedule(at, Due::Job(key));
+        world.schedule(at, SimEvent::Job(key));
         true
     }
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use rotor_core::backend::Begun;
 
 use crate::failure::Failure;
-use crate::faults::{BY_ITSELF, Fault, Faults};
+use crate::faults::{Fault, Faults, SPONTANEOUS};
 use crate::host::Host;
 use crate::sim::Sim;
-use crate::trace::What;
-use crate::world::{Due, VirtualJob};
+use crate::trace::TraceEvent;
+use crate::world::{SimEvent, VirtualJob};
 
 /// How a host goes down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,7 +63,7 @@ impl Sim {
 
     /// Pauses a host for some time: its loop has no turn.
     pub fn pause<M>(&mut self, host: Host<M>, time: Duration) {
-        self.stand_still(host.index, time);
+        self.pause_host(host.index, time);
     }
 
     /// Moves the clock forward while nothing happens, as after the machine was suspended.
@@ -86,7 +86,7 @@ impl Sim {
         self.has_chaos = false;
         {
             let mut world = self.world.borrow_mut();
-            world.record(u32::MAX, What::Healed);
+            world.record(u32::MAX, TraceEvent::Healed);
             // First, so that edges that healing causes are neither lost nor late.
             world.faults = Faults::none();
             world.partitions.clear();
@@ -103,33 +103,33 @@ impl Sim {
                 let incarnation = world.host(index).incarnation;
                 // Not started here: it runs a user's code, whose error has to be a failure of the
                 // step.
-                world.schedule(now, Due::Start(index, incarnation));
+                world.schedule(now, SimEvent::Start(index, incarnation));
             }
         }
     }
 
     /// Handles an event that the world leaves to the simulation, because it runs a user's code.
-    pub(crate) fn happen(&mut self, due: Due) -> Result<(), Failure> {
-        match due {
-            Due::Start(index, incarnation) => {
+    pub(crate) fn handle_event(&mut self, event: SimEvent) -> Result<(), Failure> {
+        match event {
+            SimEvent::Start(index, incarnation) => {
                 // The test may have started the host meanwhile, or taken it down once more.
                 let is_same = self.world.borrow().hosts[index as usize].incarnation == incarnation;
                 if is_same && self.hosts[index as usize].instance.is_none() {
                     return self.start(index);
                 }
             }
-            Due::Job(key) => {
+            SimEvent::Job(key) => {
                 let taken = self.world.borrow_mut().jobs.remove(key);
                 // A crash removes the jobs of its host.
                 if let Some((host, job)) = taken {
                     self.run_job(host, job);
                 }
             }
-            Due::Chaos => {
-                self.is_chaos_due = false;
+            SimEvent::Chaos => {
+                self.is_chaos_scheduled = false;
                 // If the network has healed meanwhile, this event is the last one.
                 if self.has_chaos {
-                    self.chaos();
+                    self.inject_chaos();
                     self.schedule_chaos();
                 }
             }
@@ -143,7 +143,7 @@ impl Sim {
             let mut world = self.world.borrow_mut();
             world.progress += 1;
             let number = world.step as u32;
-            world.record(host, What::JobRan(number));
+            world.record(host, TraceEvent::JobRan(number));
         }
         // The job's future already reports the panic.
         let VirtualJob { job, queued_for } = job;
@@ -151,23 +151,27 @@ impl Sim {
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
     }
 
-    fn chaos(&mut self) {
+    fn inject_chaos(&mut self) {
         let count = self.hosts.len() as u32;
         if count == 0 {
             return;
         }
-        for fault in BY_ITSELF {
+        for fault in SPONTANEOUS {
             let (happens, host, other) = {
                 let mut world = self.world.borrow_mut();
-                (world.may_strike(fault), world.random.u32(0..count), world.random.u32(0..count))
+                (
+                    world.roll_uncounted(fault),
+                    world.random.u32(0..count),
+                    world.random.u32(0..count),
+                )
             };
             if happens {
-                self.strike(fault, host, other);
+                self.inject_fault(fault, host, other);
             }
         }
     }
 
-    fn strike(&mut self, fault: Fault, host: u32, other: u32) {
+    fn inject_fault(&mut self, fault: Fault, host: u32, other: u32) {
         let random_duration = |sim: &Sim, seconds| {
             sim.world.borrow_mut().random_duration(Duration::from_secs(seconds))
         };
@@ -181,10 +185,10 @@ impl Sim {
                 let until = world.now + time;
                 // Hosts that are already cut off from each other do not notice.
                 if !world.is_partitioned(host, other) {
-                    world.struck(fault);
+                    world.count_fault(fault);
                 }
                 world.partition(host, other, false);
-                world.schedule(until, Due::Heal(host, other));
+                world.schedule(until, SimEvent::Heal(host, other));
             }
             Fault::Crash if !is_protected && self.hosts[host as usize].instance.is_some() => {
                 let how = if random_duration(self, 1).subsec_nanos() % 2 == 0 {
@@ -192,46 +196,46 @@ impl Sim {
                 } else {
                     Crash::Power
                 };
-                self.world.borrow_mut().struck(fault);
+                self.world.borrow_mut().count_fault(fault);
                 self.take_down(host, how);
                 let time = random_duration(self, 5);
                 let mut world = self.world.borrow_mut();
                 let at = world.now + time;
                 let incarnation = world.host(host).incarnation;
-                world.schedule(at, Due::Start(host, incarnation));
+                world.schedule(at, SimEvent::Start(host, incarnation));
             }
             Fault::ClockJump => {
                 let time = random_duration(self, 60);
                 // The virtual time is shared by all hosts.
-                self.note_fault(u32::MAX, fault);
+                self.record_fault(u32::MAX, fault);
                 self.jump(time);
             }
             Fault::WallStep => {
                 let mut world = self.world.borrow_mut();
                 let hour = 3_600_000_000_000;
                 let step = world.random.i64(-hour..=hour);
-                world.struck(fault);
-                world.record(host, What::Fault(fault));
+                world.count_fault(fault);
+                world.record(host, TraceEvent::Fault(fault));
                 world.host(host).wall_step += step;
             }
             Fault::SlowHost if !is_protected => {
                 let time = random_duration(self, 2);
-                self.note_fault(host, fault);
-                self.stand_still(host, time);
+                self.record_fault(host, fault);
+                self.pause_host(host, time);
             }
-            Fault::SpuriousEdge => self.world.borrow_mut().disturb(host),
-            Fault::Reset => self.world.borrow_mut().cut_any(),
+            Fault::SpuriousEdge => self.world.borrow_mut().send_spurious_edge(host),
+            Fault::Reset => self.world.borrow_mut().reset_any_connection(),
             _ => {}
         }
     }
 
-    fn note_fault(&mut self, host: u32, fault: Fault) {
+    fn record_fault(&mut self, host: u32, fault: Fault) {
         let mut world = self.world.borrow_mut();
-        world.struck(fault);
-        world.record(host, What::Fault(fault));
+        world.count_fault(fault);
+        world.record(host, TraceEvent::Fault(fault));
     }
 
-    fn stand_still(&mut self, host: u32, time: Duration) {
+    fn pause_host(&mut self, host: u32, time: Duration) {
         let mut world = self.world.borrow_mut();
         let until = world.now + time;
         let state = world.host(host);
@@ -242,7 +246,7 @@ impl Sim {
         let Some(instance) = self.hosts[host as usize].instance.take() else { return };
         {
             let mut world = self.world.borrow_mut();
-            world.record(host, What::Crashed);
+            world.record(host, TraceEvent::Crashed);
             // Set before the sockets are dropped: it decides whether their peers hear of the crash.
             world.host(host).is_silent = how == Crash::Power;
         }
@@ -261,9 +265,9 @@ impl Sim {
         // In the next loop, the same tokens name other machines.
         state.ready.clear();
         // The stack ends with its process: packets on their way to it are lost.
-        (state.port, state.stack_wants) = (None, None);
+        (state.port, state.stack_deadline) = (None, None);
         state.paused_until = rotor_core::Time::ZERO;
-        self.hosts[host as usize].wanted = None;
+        self.hosts[host as usize].next_turn = None;
         self.hosts[host as usize].exit = None;
     }
 }

@@ -36,7 +36,7 @@ pub fn check(scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) {
 }
 
 /// The number of seeds from which on a run reports its progress.
-const LONG: u64 = 500;
+const LONG_RUN_SEEDS: u64 = 500;
 
 /// How a scenario is run under many seeds.
 ///
@@ -56,7 +56,7 @@ const LONG: u64 = 500;
 pub struct Check {
     seeds: u64,
     first: u64,
-    is_twice: bool,
+    runs_twice: bool,
     swarm: bool,
     must_strike: Vec<Fault>,
 }
@@ -64,7 +64,7 @@ pub struct Check {
 impl Check {
     /// Creates a `Check` with the defaults.
     pub fn new() -> Check {
-        Check { seeds: 20, first: 0, is_twice: false, swarm: true, must_strike: Vec::new() }
+        Check { seeds: 20, first: 0, runs_twice: false, swarm: true, must_strike: Vec::new() }
     }
 
     /// Sets the number of seeds, unless the environment does. Default 20.
@@ -82,7 +82,7 @@ impl Check {
     /// Runs each seed twice, and fails if the two runs differ. Use it for scenarios whose code
     /// might depend on something that the seed does not determine.
     pub fn twice(mut self) -> Check {
-        self.is_twice = true;
+        self.runs_twice = true;
         self
     }
 
@@ -148,7 +148,7 @@ impl Check {
     /// may be hours away.
     fn show_progress(&self, done: u64, seeds: u64) {
         let tenth = seeds.div_ceil(10).max(1);
-        if seeds > self.seeds && seeds >= LONG && done > 0 && done.is_multiple_of(tenth) {
+        if seeds > self.seeds && seeds >= LONG_RUN_SEEDS && done > 0 && done.is_multiple_of(tenth) {
             let thread = std::thread::current();
             let test = thread.name().unwrap_or_default();
             // If stderr cannot be written, progress is not needed either.
@@ -181,7 +181,7 @@ impl Check {
         strikes: &mut Strikes,
     ) -> Result<(), String> {
         let first = self.run_once(seed, is_replay, scenario, strikes)?;
-        if self.is_twice {
+        if self.runs_twice {
             // The strikes were counted in the first run.
             let second = self.run_once(seed, is_replay, scenario, &mut Strikes::none())?;
             if first != second {
@@ -281,7 +281,7 @@ mod tests {
     use super::parse;
 
     #[test]
-    fn a_number_is_taken_from_the_environment() {
+    fn numbers_from_the_environment_are_parsed() {
         assert_eq!(parse("ROTOR_SIM_SEEDS", "10000"), 10_000);
         assert_eq!(parse("ROTOR_SIM_SEED", " 0\n"), 0);
         assert_eq!(parse("ROTOR_SIM_UNTIL", &u64::MAX.to_string()), u64::MAX);
@@ -289,7 +289,7 @@ mod tests {
 
     /// A run under the default number of seeds would pass for the long one that was asked for.
     #[test]
-    fn what_is_no_number_is_refused_and_what_to_write_is_said() {
+    fn a_value_that_is_not_a_number_is_refused_with_an_example() {
         for text in ["10_000", "10,000", "1e4", "-1", "many", "", "18446744073709551616"] {
             let payload = catch_unwind(|| parse("ROTOR_SIM_SEEDS", text)).expect_err(text);
             let said = payload.downcast_ref::<String>().map(String::as_str).unwrap_or_default();

@@ -28,7 +28,7 @@ macro_rules! faults {
             }
 
             /// The rate from which a swarm starts.
-            fn usual_rate(self) -> f64 {
+            fn base_rate(self) -> f64 {
                 match self { $(Fault::$name => $rate,)* }
             }
         }
@@ -153,7 +153,7 @@ pub enum Family {
 }
 
 /// Faults that happen by themselves.
-pub(crate) const BY_ITSELF: [Fault; 7] = [
+pub(crate) const SPONTANEOUS: [Fault; 7] = [
     Fault::Partition,
     Fault::Crash,
     Fault::ClockJump,
@@ -163,7 +163,7 @@ pub(crate) const BY_ITSELF: [Fault; 7] = [
     Fault::Reset,
 ];
 
-const COUNT: usize = Fault::ALL.len();
+const FAULT_COUNT: usize = Fault::ALL.len();
 
 /// The rate of each fault.
 ///
@@ -179,20 +179,20 @@ const COUNT: usize = Fault::ALL.len();
 #[must_use]
 pub struct Faults {
     /// In units of 2⁻³².
-    rates: [u64; COUNT],
+    rates: [u64; FAULT_COUNT],
 }
 
 impl Faults {
     /// Returns rates of 0: nothing goes wrong.
     pub fn none() -> Faults {
-        Faults { rates: [0; COUNT] }
+        Faults { rates: [0; FAULT_COUNT] }
     }
 
     /// Returns the rates from which swarms start: every fault is on.
     pub fn all() -> Faults {
         Fault::ALL
             .iter()
-            .fold(Faults::none(), |faults, fault| faults.set(*fault, fault.usual_rate()))
+            .fold(Faults::none(), |faults, fault| faults.set(*fault, fault.base_rate()))
     }
 
     /// Returns rates that the seed determines: each family is on or off, and the rates of those
@@ -206,7 +206,7 @@ impl Faults {
             // next. The variation is a factor, since the usual rates differ by a thousand.
             let factor = 2.0f64.powf(random.f64() * 4.0 - 2.0);
             let is_on = on & (1 << fault.family() as u32) != 0;
-            if is_on { faults.set(*fault, fault.usual_rate() * factor) } else { faults }
+            if is_on { faults.set(*fault, fault.base_rate() * factor) } else { faults }
         })
     }
 
@@ -229,7 +229,7 @@ impl Faults {
 
     /// Whether faults that happen by themselves are on.
     pub(crate) fn has_chaos(&self) -> bool {
-        BY_ITSELF.iter().any(|fault| self.rate(*fault) > 0.0)
+        SPONTANEOUS.iter().any(|fault| self.rate(*fault) > 0.0)
     }
 
     /// Decides whether the fault happens this time. Draws a random number only if the rate is not
@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_is_kept_to() {
+    fn faults_strike_at_their_rates() {
         let mut random = fastrand::Rng::with_seed(1);
         let faults = Faults::none().set(Fault::Reset, 0.25).set(Fault::Crash, 1.0);
         let rolled = (0..10_000).filter(|_| faults.roll(Fault::Reset, &mut random)).count();

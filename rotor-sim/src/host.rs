@@ -86,8 +86,8 @@ impl Boot {
         inner: B,
         wants: impl Fn() -> Option<Time> + 'static,
     ) -> io::Result<SimBackend> {
-        let backend = SimBackend::around(&self.world, self.host, inner)?;
-        self.world.borrow_mut().host(self.host).stack_wants = Some(Rc::new(wants));
+        let backend = SimBackend::with_inner(&self.world, self.host, inner)?;
+        self.world.borrow_mut().host(self.host).stack_deadline = Some(Rc::new(wants));
         Ok(backend)
     }
 
@@ -125,8 +125,11 @@ impl Boot {
     pub(crate) fn new(world: &Shared, host: u32, starts: u32) -> Boot {
         let (seed, slots) = {
             let mut world = world.borrow_mut();
-            let slots =
-                if world.hits(Fault::SmallSlab, host) { world.random.usize(4..=16) } else { 1_024 };
+            let slots = if world.roll_fault_at(Fault::SmallSlab, host) {
+                world.random.usize(4..=16)
+            } else {
+                1_024
+            };
             (world.random.u64(..), slots)
         };
         let config = Config::new().seed(seed).machines_max(slots).exit(ExitPolicy::OnRequest);
@@ -195,22 +198,22 @@ where
 }
 
 /// Makes the loop of a host, at each of its starts.
-pub(crate) type Start = Box<dyn FnMut(&Boot) -> Result<Box<dyn AnyLoop>, BoxError>>;
+pub(crate) type LoopFactory = Box<dyn FnMut(&Boot) -> Result<Box<dyn AnyLoop>, BoxError>>;
 
 /// A host as the scheduler sees it.
-pub(crate) struct Running {
+pub(crate) struct ScheduledHost {
     /// `None` while the host is down.
     pub(crate) instance: Option<Box<dyn AnyLoop>>,
-    pub(crate) start: Start,
+    pub(crate) start: LoopFactory,
     pub(crate) starts: u32,
     /// When the loop wants its next turn, as it said at the end of the last one.
-    pub(crate) wanted: Option<Time>,
+    pub(crate) next_turn: Option<Time>,
     pub(crate) exit: Option<Exit>,
     /// Faults that happen by themselves spare this host.
     pub(crate) is_protected: bool,
     pub(crate) turns: u64,
     /// The time-outs and wake-ups that were counted before this turn.
-    pub(crate) counted: (u64, u64),
+    pub(crate) counts_before: (u64, u64),
     pub(crate) idle: Idle,
 }
 

@@ -109,14 +109,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_take_their_time_on_a_narrow_wire() {
+    fn transmission_time_follows_the_bandwidth() {
         let network = Network::new().bandwidth(1_000);
         assert_eq!(network.transmission(500), Duration::from_millis(500));
         assert_eq!(Network::new().transmission(500), Duration::ZERO);
     }
 
     #[test]
-    fn packets_are_as_long_as_ip_has_them() {
+    fn the_mtu_is_clamped_to_the_limits_of_ip() {
         for (asked, got) in [(0, 576), (575, 576), (576, 576), (65_535, 65_535), (65_536, 65_535)] {
             assert_eq!(Network::new().mtu(asked).mtu, got);
         }

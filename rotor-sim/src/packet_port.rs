@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rotor_core::Time;
 
 /// How many packets a host keeps for its stack. Further ones are lost.
-const WAITING_MAX: usize = 1_024;
+const ARRIVED_MAX: usize = 1_024;
 
 /// Where the TCP/IP stack of a host sends and receives IP packets: the cable of its network card,
 /// so to speak. [`Boot::packet_port`](crate::Boot::packet_port) makes it.
@@ -81,9 +81,9 @@ impl PacketPort {
     }
 
     /// Adds a packet that has arrived; returns false if there is no room.
-    pub(crate) fn arrive(&self, packet: Box<[u8]>) -> bool {
+    pub(crate) fn push_arrived(&self, packet: Box<[u8]>) -> bool {
         let mut queues = self.queues();
-        let has_room = queues.arrived.len() < WAITING_MAX;
+        let has_room = queues.arrived.len() < ARRIVED_MAX;
         if has_room {
             queues.arrived.push_back(packet);
         }
@@ -95,7 +95,7 @@ impl PacketPort {
     }
 
     /// Whether there are packets for the stack or for the network.
-    pub(crate) fn has_some(&self) -> bool {
+    pub(crate) fn has_packets(&self) -> bool {
         let queues = self.queues();
         !queues.arrived.is_empty() || !queues.sent.is_empty()
     }

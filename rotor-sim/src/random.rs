@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbouring_seeds_and_other_purposes_have_nothing_in_common() {
+    fn neighbouring_seeds_and_different_purposes_give_unrelated_numbers() {
         let first = |seed, purpose| seeded(seed, purpose).u64(..);
         for bit in 0..64 {
             let set = (0..1_000).filter(|seed| first(*seed, "test") >> bit & 1 == 1).count();

@@ -21,12 +21,12 @@ impl Script {
     {
         let transcript = TranscriptHandle::default();
         let client = ScriptClient {
-            play: Box::new(Play {
+            run: Box::new(ScriptRun {
                 script: self,
                 target,
                 socket: None,
                 is_connected: false,
-                is_shaken: false,
+                is_handshake_done: false,
                 step: 0,
                 done: 0,
                 attempts: 0,
@@ -43,12 +43,12 @@ impl Script {
 
 /// The machine that plays a [`Script`]. Add it to a loop with [`start`](ScriptClient::start).
 pub struct ScriptClient<S: StreamSocket, C> {
-    play: Box<Play<S>>,
+    run: Box<ScriptRun<S>>,
     context: PhantomData<fn(C)>,
 }
 
 /// A script and its progress.
-struct Play<S: StreamSocket> {
+struct ScriptRun<S: StreamSocket> {
     script: Script,
     target: S::Target,
     /// `None` between attempts.
@@ -57,7 +57,7 @@ struct Play<S: StreamSocket> {
     /// connected.
     is_connected: bool,
     /// Whether the handshake of a wrapping socket is complete.
-    is_shaken: bool,
+    is_handshake_done: bool,
     step: usize,
     /// How many bytes of the step are done.
     done: usize,
@@ -71,7 +71,7 @@ struct Play<S: StreamSocket> {
 }
 
 /// Why a script cannot go on for now.
-enum Stop {
+enum StopReason {
     Blocked,
     Pausing(Time),
     Finished,
@@ -88,51 +88,51 @@ impl<S: StreamSocket, C> ScriptClient<S, C> {
         Response::ok(self).deadline(scope.now())
     }
 
-    fn go_on(mut self, scope: &Scope<'_, C>) -> Response<Self, Infallible> {
+    fn advance(mut self, scope: &Scope<'_, C>) -> Response<Self, Infallible> {
         let now = scope.now();
-        let play = &mut *self.play;
-        match play.go_on(scope) {
-            Stop::Blocked => {
+        let run = &mut *self.run;
+        match run.run_steps(scope) {
+            StopReason::Blocked => {
                 // Read only now: the attempt may have begun in this call.
-                let ends = play.attempt_ends;
+                let ends = run.attempt_ends;
                 Response::ok(self).deadline(ends)
             }
-            Stop::Pausing(until) => Response::ok(self).deadline(until),
-            Stop::Finished => self.end(Ok(())),
-            Stop::Wrong(what) => self.end(Err(what)),
-            Stop::Failed(why) if play.attempts >= play.script.attempts => self.end(Err(why)),
-            Stop::Failed(_) => {
-                let again = now + play.script.pause;
-                play.socket = None;
+            StopReason::Pausing(until) => Response::ok(self).deadline(until),
+            StopReason::Finished => self.finish(Ok(())),
+            StopReason::Wrong(what) => self.finish(Err(what)),
+            StopReason::Failed(why) if run.attempts >= run.script.attempts => self.finish(Err(why)),
+            StopReason::Failed(_) => {
+                let again = now + run.script.pause;
+                run.socket = None;
                 // Until the next attempt the client waits for nothing.
-                play.busy = None;
-                play.pause_ends = Some(again);
+                run.busy = None;
+                run.pause_ends = Some(again);
                 Response::ok(self).deadline(again)
             }
         }
     }
 
-    fn end(self, outcome: Result<(), String>) -> Response<Self, Infallible> {
-        self.play.transcript.change(|transcript| transcript.outcome = Some(outcome));
+    fn finish(self, outcome: Result<(), String>) -> Response<Self, Infallible> {
+        self.run.transcript.update(|transcript| transcript.outcome = Some(outcome));
         Response::done()
     }
 }
 
-impl<S: StreamSocket> Play<S> {
-    fn go_on<C>(&mut self, scope: &Scope<'_, C>) -> Stop {
+impl<S: StreamSocket> ScriptRun<S> {
+    fn run_steps<C>(&mut self, scope: &Scope<'_, C>) -> StopReason {
         if let Some(until) = self.pause_ends {
             if scope.now() < until {
-                return Stop::Pausing(until);
+                return StopReason::Pausing(until);
             }
             self.pause_ends = None;
         }
         self.busy.get_or_insert_with(|| Busy::new(scope));
         if self.socket.is_none() {
-            if let Err(error) = self.begin(scope) {
-                return Stop::Failed(error.to_string());
+            if let Err(error) = self.start_attempt(scope) {
+                return StopReason::Failed(error.to_string());
             }
         } else if scope.now() >= self.attempt_ends {
-            return Stop::Failed("it took too long".into());
+            return StopReason::Failed("it took too long".into());
         }
         loop {
             match self.step(scope) {
@@ -140,18 +140,18 @@ impl<S: StreamSocket> Play<S> {
                     self.step += 1;
                     self.done = 0;
                 }
-                Err(stop) => return self.stopped(stop),
+                Err(stop) => return self.flush_before_stop(stop),
             }
         }
     }
 
     /// Flushes before the client waits: a wrapping socket may hold bytes that it has taken.
-    fn stopped(&mut self, stop: Stop) -> Stop {
+    fn flush_before_stop(&mut self, stop: StopReason) -> StopReason {
         let socket = self.socket.as_mut().filter(|_| self.is_connected);
         match socket.map(io::Write::flush) {
-            Some(Err(error)) if matches!(stop, Stop::Blocked | Stop::Pausing(_)) => {
-                match why(&error) {
-                    Stop::Blocked => stop,
+            Some(Err(error)) if matches!(stop, StopReason::Blocked | StopReason::Pausing(_)) => {
+                match stop_for(&error) {
+                    StopReason::Blocked => stop,
                     failed => failed,
                 }
             }
@@ -159,12 +159,12 @@ impl<S: StreamSocket> Play<S> {
         }
     }
 
-    fn begin<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
+    fn start_attempt<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
         self.attempts += 1;
-        (self.step, self.done, self.is_connected, self.is_shaken) = (0, 0, false, false);
+        (self.step, self.done, self.is_connected, self.is_handshake_done) = (0, 0, false, false);
         self.attempt_ends = scope.now() + self.script.patience;
         let attempts = self.attempts;
-        self.transcript.change(|transcript| {
+        self.transcript.update(|transcript| {
             transcript.attempts = attempts;
             transcript.received.clear();
         });
@@ -175,26 +175,39 @@ impl<S: StreamSocket> Play<S> {
     }
 
     /// Does as much of the step as is possible now.
-    fn step<C>(&mut self, scope: &Scope<'_, C>) -> Result<(), Stop> {
-        let Play { script, socket, is_connected, is_shaken, step, done, transcript, .. } = self;
-        let Some(socket) = socket else { return Err(Stop::Failed("there is no socket".into())) };
+    fn step<C>(&mut self, scope: &Scope<'_, C>) -> Result<(), StopReason> {
+        let ScriptRun {
+            script,
+            socket,
+            is_connected,
+            is_handshake_done,
+            step,
+            done,
+            transcript,
+            ..
+        } = self;
+        let Some(socket) = socket else {
+            return Err(StopReason::Failed("there is no socket".into()));
+        };
         if !*is_connected && !socket.is_connected() {
             let error = socket.take_error().unwrap_or_else(Some);
-            return Err(error.map_or(Stop::Blocked, |error| Stop::Failed(error.to_string())));
+            return Err(
+                error.map_or(StopReason::Blocked, |error| StopReason::Failed(error.to_string()))
+            );
         }
         *is_connected = true;
-        if !*is_shaken {
-            while let Err(stop) = retried(|| socket.handshake(scope)) {
+        if !*is_handshake_done {
+            while let Err(stop) = retry_interrupted(|| socket.handshake(scope)) {
                 // The client does not look at events, so it tries again until the socket is
                 // drained.
-                if !matches!(stop, Stop::Blocked) || !socket.handshake_has_drained() {
+                if !matches!(stop, StopReason::Blocked) || !socket.handshake_has_drained() {
                     return Err(stop);
                 }
             }
-            *is_shaken = true;
+            *is_handshake_done = true;
         }
         match script.steps.get(*step) {
-            None => Err(Stop::Finished),
+            None => Err(StopReason::Finished),
             Some(Step::Send(bytes)) => send(socket, &bytes[*done..], done),
             Some(Step::Expect(bytes)) => expect(socket, bytes, &script.refusals, done, transcript),
             Some(Step::Receive(count)) => receive(socket, *count, done, transcript),
@@ -205,25 +218,31 @@ impl<S: StreamSocket> Play<S> {
                 let until = scope.now() + *time;
                 self.busy = None;
                 self.pause_ends = Some(until);
-                Err(Stop::Pausing(until))
+                Err(StopReason::Pausing(until))
             }
             Some(Step::Shutdown) => {
                 // Otherwise the end would overtake bytes that a wrapping socket holds.
-                retried(|| socket.flush())?;
-                retried(|| socket.shutdown(Shutdown::Write))
+                retry_interrupted(|| socket.flush())?;
+                retry_interrupted(|| socket.shutdown(Shutdown::Write))
             }
-            Some(Step::End) => match retried(|| socket.read(&mut [0; 64]))? {
+            Some(Step::End) => match retry_interrupted(|| socket.read(&mut [0; 64]))? {
                 0 => Ok(()),
-                count => Err(Stop::Wrong(format!("{count} bytes came where the end was expected"))),
+                count => {
+                    Err(StopReason::Wrong(format!("{count} bytes came where the end was expected")))
+                }
             },
         }
     }
 }
 
-fn send(socket: &mut impl StreamSocket, mut bytes: &[u8], done: &mut usize) -> Result<(), Stop> {
+fn send(
+    socket: &mut impl StreamSocket,
+    mut bytes: &[u8],
+    done: &mut usize,
+) -> Result<(), StopReason> {
     while !bytes.is_empty() {
-        match retried(|| socket.write(bytes))? {
-            0 => return Err(Stop::Failed("the socket takes nothing".into())),
+        match retry_interrupted(|| socket.write(bytes))? {
+            0 => return Err(StopReason::Failed("the socket takes nothing".into())),
             count => {
                 *done += count;
                 bytes = &bytes[count..];
@@ -240,27 +259,27 @@ fn expect(
     refusals: &[Vec<u8>],
     done: &mut usize,
     transcript: &TranscriptHandle,
-) -> Result<(), Stop> {
+) -> Result<(), StopReason> {
     while let Some(left) = expected.get(*done..).filter(|left| !left.is_empty()) {
-        let bytes = take(socket, left.len(), transcript)?;
+        let bytes = read_some(socket, left.len(), transcript)?;
         if bytes.is_empty() {
-            return Err(Stop::Failed(format!(
+            return Err(StopReason::Failed(format!(
                 "the end came after {done} of {} bytes",
                 expected.len()
             )));
         }
         if !left.starts_with(&bytes) {
-            let came = [&expected[..*done], &bytes].concat();
+            let received = [&expected[..*done], &bytes].concat();
             // The refusal may have arrived in part, so either of the two may be the longer one.
             let is_refusal =
-                |refusal: &Vec<u8>| came.starts_with(refusal) || refusal.starts_with(&came);
-            let (came, expected) =
-                (String::from_utf8_lossy(&came), String::from_utf8_lossy(expected));
-            let what = format!("{came:?} came where {expected:?} was expected");
+                |refusal: &Vec<u8>| received.starts_with(refusal) || refusal.starts_with(&received);
+            let (received, expected) =
+                (String::from_utf8_lossy(&received), String::from_utf8_lossy(expected));
+            let what = format!("{received:?} came where {expected:?} was expected");
             return Err(if refusals.iter().any(is_refusal) {
-                Stop::Failed(what)
+                StopReason::Failed(what)
             } else {
-                Stop::Wrong(what)
+                StopReason::Wrong(what)
             });
         }
         *done += bytes.len();
@@ -274,10 +293,14 @@ fn receive(
     count: usize,
     done: &mut usize,
     transcript: &TranscriptHandle,
-) -> Result<(), Stop> {
+) -> Result<(), StopReason> {
     while *done < count {
-        match take(socket, count - *done, transcript)?.len() {
-            0 => return Err(Stop::Failed(format!("the end came after {done} of {count} bytes"))),
+        match read_some(socket, count - *done, transcript)?.len() {
+            0 => {
+                return Err(StopReason::Failed(format!(
+                    "the end came after {done} of {count} bytes"
+                )));
+            }
             taken => *done += taken,
         }
     }
@@ -291,12 +314,12 @@ fn receive_until(
     delimiter: &[u8],
     done: &mut usize,
     transcript: &TranscriptHandle,
-) -> Result<(), Stop> {
+) -> Result<(), StopReason> {
     while *done < delimiter.len() {
-        let bytes = take(socket, delimiter.len() - *done, transcript)?;
+        let bytes = read_some(socket, delimiter.len() - *done, transcript)?;
         if bytes.is_empty() {
             let delimiter = String::from_utf8_lossy(delimiter);
-            return Err(Stop::Failed(format!("the end came before {delimiter:?}")));
+            return Err(StopReason::Failed(format!("the end came before {delimiter:?}")));
         }
         let last = [&delimiter[..*done], &bytes].concat();
         let begins = (0..=last.len()).find(|from| delimiter.starts_with(&last[*from..]));
@@ -307,33 +330,33 @@ fn receive_until(
 
 /// Reads at most `most` bytes and adds them to the transcript. Returns none at the end of the
 /// input.
-fn take(
+fn read_some(
     socket: &mut impl StreamSocket,
     most: usize,
     transcript: &TranscriptHandle,
-) -> Result<Vec<u8>, Stop> {
+) -> Result<Vec<u8>, StopReason> {
     let mut buffer = [0; 512];
     let most = most.min(buffer.len());
-    let taken = retried(|| socket.read(&mut buffer[..most]))?;
-    transcript.change(|transcript| transcript.received.extend(&buffer[..taken]));
+    let taken = retry_interrupted(|| socket.read(&mut buffer[..most]))?;
+    transcript.update(|transcript| transcript.received.extend(&buffer[..taken]));
     Ok(buffer[..taken].to_vec())
 }
 
 /// Repeats an operation while signals interrupt it.
-fn retried<T>(mut operation: impl FnMut() -> io::Result<T>) -> Result<T, Stop> {
+fn retry_interrupted<T>(mut operation: impl FnMut() -> io::Result<T>) -> Result<T, StopReason> {
     loop {
         match operation() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            result => return result.map_err(|error| why(&error)),
+            result => return result.map_err(|error| stop_for(&error)),
         }
     }
 }
 
-fn why(error: &io::Error) -> Stop {
+fn stop_for(error: &io::Error) -> StopReason {
     if error.kind() == io::ErrorKind::WouldBlock {
-        Stop::Blocked
+        StopReason::Blocked
     } else {
-        Stop::Failed(error.to_string())
+        StopReason::Failed(error.to_string())
     }
 }
 
@@ -342,25 +365,25 @@ impl<S: StreamSocket, C> Machine for ScriptClient<S, C> {
     type Seed = Infallible;
 
     fn ready(self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
-        self.go_on(scope)
+        self.advance(scope)
     }
 
     fn timeout(self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
-        self.go_on(scope)
+        self.advance(scope)
     }
 
     /// Called if the handshake of a wrapping socket has waited for another thread.
     fn wakeup(self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
-        self.go_on(scope)
+        self.advance(scope)
     }
 
     fn draining(self, _: Time, _: &mut Scope<'_, C>) -> Response<Self, Infallible> {
-        self.end(Err("the client's loop was drained".into()))
+        self.finish(Err("the client's loop was drained".into()))
     }
 }
 
 impl<S: StreamSocket, C> fmt::Debug for ScriptClient<S, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ScriptClient(step {} of {})", self.play.step, self.play.script.steps.len())
+        write!(f, "ScriptClient(step {} of {})", self.run.step, self.run.script.steps.len())
     }
 }

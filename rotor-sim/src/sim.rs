@@ -13,16 +13,16 @@ use rotor_core::{BoxError, Exit, LoopInstance, Machine, Stats, Time, Token};
 use crate::backend::SimBackend;
 use crate::failure::Failure;
 use crate::faults::{Fault, Faults};
-use crate::host::{AnyLoop, Boot, Host, Idle, Running};
+use crate::host::{AnyLoop, Boot, Host, Idle, ScheduledHost};
 use crate::network::Network;
 use crate::property;
 use crate::strikes::Strikes;
-use crate::trace::What;
+use crate::trace::TraceEvent;
 use crate::work::{Work, WorkBounds};
-use crate::world::{Due, Shared, World};
+use crate::world::{Shared, SimEvent, World};
 
 /// A property that the test has added.
-pub(crate) type Always = Box<dyn FnMut(&mut Sim) -> Result<(), String>>;
+pub(crate) type PropertyCheck = Box<dyn FnMut(&mut Sim) -> Result<(), String>>;
 
 /// A simulation: hosts, a network and virtual time. It is made from a seed and run by the test; the
 /// same seed gives the same run.
@@ -62,15 +62,15 @@ pub(crate) type Always = Box<dyn FnMut(&mut Sim) -> Result<(), String>>;
 /// ```
 pub struct Sim {
     pub(crate) world: Shared,
-    pub(crate) hosts: Vec<Running>,
+    pub(crate) hosts: Vec<ScheduledHost>,
     pub(crate) seed: u64,
-    pub(crate) properties: Vec<(String, Always)>,
+    pub(crate) properties: Vec<(String, PropertyCheck)>,
     pub(crate) steps_max: u64,
     pub(crate) stop_at: Option<u64>,
     pub(crate) busy_turns_max: u32,
     /// Whether faults that happen by themselves are on.
     pub(crate) has_chaos: bool,
-    pub(crate) is_chaos_due: bool,
+    pub(crate) is_chaos_scheduled: bool,
     /// The hosts that have a turn in this round.
     pub(crate) round: Vec<u32>,
 }
@@ -87,7 +87,7 @@ impl Sim {
             stop_at: None,
             busy_turns_max: 1_000,
             has_chaos: false,
-            is_chaos_due: false,
+            is_chaos_scheduled: false,
             round: Vec::new(),
         }
     }
@@ -105,7 +105,7 @@ impl Sim {
         self.has_chaos = faults.has_chaos();
         self.world.borrow_mut().faults = faults;
         // One chain of events is enough: each event looks up the rates of that moment.
-        if self.has_chaos && !self.is_chaos_due {
+        if self.has_chaos && !self.is_chaos_scheduled {
             self.schedule_chaos();
         }
     }
@@ -150,15 +150,15 @@ impl Sim {
         F: FnMut(&Boot) -> Result<LoopInstance<M, SimBackend>, BoxError> + 'static,
     {
         let index = self.world.borrow_mut().add_host(name);
-        self.hosts.push(Running {
+        self.hosts.push(ScheduledHost {
             instance: None,
             start: Box::new(move |boot| Ok(Box::new(start(boot)?) as Box<dyn AnyLoop>)),
             starts: 0,
-            wanted: None,
+            next_turn: None,
             exit: None,
             is_protected: false,
             turns: 0,
-            counted: (0, 0),
+            counts_before: (0, 0),
             idle: Idle::default(),
         });
         self.start(index)?;
@@ -175,8 +175,8 @@ impl Sim {
             let mut world = self.world.borrow_mut();
             let state = world.host(index);
             state.is_up = true;
-            state.ledger.made = 0;
-            world.record(index, What::Started);
+            state.ledger.created = 0;
+            world.record(index, TraceEvent::Started);
             std::mem::replace(&mut world.faults, Faults::none())
         };
         let started = (host.start)(&boot);
@@ -186,11 +186,11 @@ impl Sim {
         match started {
             Ok(instance) => {
                 // As when a process calls `run`: only a loop that sleeps can be woken.
-                host.wanted = Some(Time::ZERO);
+                host.next_turn = Some(Time::ZERO);
                 host.instance = Some(instance);
                 host.exit = None;
                 host.idle = Idle::default();
-                host.counted = (0, 0);
+                host.counts_before = (0, 0);
                 Ok(())
             }
             Err(error) => {
@@ -216,8 +216,8 @@ impl Sim {
         // Changes from outside wake nothing: like any embedder of a loop, ask for its next deadline
         // again.
         let now = self.world.borrow().now;
-        if running.wanted.is_none_or(|wanted| wanted > now) {
-            running.wanted = instance.next_deadline();
+        if running.next_turn.is_none_or(|wanted| wanted > now) {
+            running.next_turn = instance.next_deadline();
         }
         Some(value)
     }
@@ -265,7 +265,7 @@ impl Sim {
     /// of its [`Watched`](crate::Watched) machines does more in one call.
     pub fn bound_work<M>(&mut self, host: Host<M>, bounds: WorkBounds) {
         let counted = self.stats(host).map_or((0, 0), |stats| (stats.timeouts, stats.wakeups));
-        self.hosts[host.index as usize].counted = counted;
+        self.hosts[host.index as usize].counts_before = counted;
         self.world.borrow_mut().host(host.index).account.bounds = Some(bounds);
     }
 
@@ -343,8 +343,8 @@ impl Sim {
     /// Writes a line into the trace.
     pub fn note(&mut self, text: impl Into<String>) {
         let mut world = self.world.borrow_mut();
-        let number = world.trace.note(text.into());
-        world.record(u32::MAX, What::Note(number));
+        let number = world.trace.add_note(text.into());
+        world.record(u32::MAX, TraceEvent::Note(number));
     }
 
     /// Returns a hash of everything that has happened. It is equal in two runs that were the same.
@@ -390,12 +390,14 @@ impl Sim {
                     let census: BTreeMap<String, usize> = instance
                         .census()
                         .into_iter()
-                        .map(|(name, count)| (short(name), count))
+                        .map(|(name, count)| (short_type_name(name), count))
                         .collect();
                     text.push_str(&format!(
                         "{} machines {census:?}, {sockets} sockets, {ready} edges, wants a turn {}",
                         instance.machines(),
-                        running.wanted.map_or("when woken".into(), |time| format!("at {time:?}"))
+                        running
+                            .next_turn
+                            .map_or("when woken".into(), |time| format!("at {time:?}"))
                     ));
                 }
             }
@@ -424,11 +426,11 @@ impl Sim {
     }
 
     pub(crate) fn schedule_chaos(&mut self) {
-        self.is_chaos_due = true;
+        self.is_chaos_scheduled = true;
         let mut world = self.world.borrow_mut();
         // 100 ms on average: the rates of faults that happen by themselves refer to this period.
         let at = world.now + world.random_duration(Duration::from_millis(200));
-        world.schedule(at, Due::Chaos);
+        world.schedule(at, SimEvent::Chaos);
     }
 }
 
@@ -446,7 +448,7 @@ impl fmt::Debug for Sim {
 }
 
 /// Returns the name of a type without the paths of its modules.
-fn short(name: &str) -> String {
+fn short_type_name(name: &str) -> String {
     let mut text = String::new();
     for part in name.split_inclusive("::") {
         text.push_str(part);
@@ -463,11 +465,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lose_their_paths() {
+    fn type_names_lose_their_module_paths() {
         assert_eq!(
-            short("a::b::Stream<c::Line, d::e::Tcp<(u8, f::G)>>"),
+            short_type_name("a::b::Stream<c::Line, d::e::Tcp<(u8, f::G)>>"),
             "Stream<Line, Tcp<(u8, G)>>"
         );
-        assert_eq!(short("Plain"), "Plain");
+        assert_eq!(short_type_name("Plain"), "Plain");
     }
 }

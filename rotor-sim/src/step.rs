@@ -15,15 +15,15 @@ use crate::faults::Fault;
 use crate::host::Host;
 use crate::property;
 use crate::sim::Sim;
-use crate::trace::What;
+use crate::trace::TraceEvent;
 use crate::work::Work;
-use crate::world::Due;
+use crate::world::SimEvent;
 
 /// How many turns of a loop pass between two checks of its invariants.
 const TURNS_BETWEEN_CHECKS: u64 = 64;
 
 /// A failure to answer mentions the idle time at the end if it was at least this long.
-const STANDSTILL: Duration = Duration::from_secs(1);
+const IDLE_TIME_REPORTED_MIN: Duration = Duration::from_secs(1);
 
 impl Sim {
     /// Runs the simulation for `time`.
@@ -55,7 +55,7 @@ impl Sim {
         let end = self.now() + within;
         while !condition(self) {
             if !self.advance(end)? {
-                return Err(self.not_answered(within, end));
+                return Err(self.timeout_failure(within, end));
             }
         }
         Ok(())
@@ -63,10 +63,10 @@ impl Sim {
 
     /// The message says whether the system was busy to the end or stood still, since that is the
     /// first thing to find out.
-    fn not_answered(&mut self, within: Duration, end: Time) -> Failure {
+    fn timeout_failure(&mut self, within: Duration, end: Time) -> Failure {
         let idle = end - self.now();
         let mut message = format!("what was waited for did not come within {within:?}");
-        if idle >= STANDSTILL {
+        if idle >= IDLE_TIME_REPORTED_MIN {
             message += &format!(", in the last {idle:.3?} of which nothing happens");
         }
         self.failure(property::ANSWERED, message)
@@ -138,7 +138,7 @@ impl Sim {
         time: Duration,
     ) -> Result<Exit, Failure> {
         let until = self.now() + time;
-        self.world.borrow_mut().drain_begins(host.index, until);
+        self.world.borrow_mut().begin_drain_check(host.index, until);
         let drained = self.drain(host, time);
         self.world.borrow_mut().host(host.index).draining = None;
         drained
@@ -157,19 +157,19 @@ impl Sim {
     ///
     /// The failure of [`BOOKS_AGREE`](property::BOOKS_AGREE), for the first contradiction.
     pub fn check(&mut self) -> Result<(), Failure> {
-        (0..self.hosts.len()).try_for_each(|index| self.check_books(index))
+        (0..self.hosts.len()).try_for_each(|index| self.check_invariants_of(index))
     }
 
     /// Lets everything happen that is possible now, or advances the time. Returns false if nothing
     /// is left to happen before `end`.
     fn advance(&mut self, end: Time) -> Result<bool, Failure> {
         let mut moved = false;
-        while let Some(due) = self.take_due() {
+        while let Some(due) = self.pop_due_event() {
             moved = true;
             self.count_step()?;
-            let left = self.world.borrow_mut().happen(due);
+            let left = self.world.borrow_mut().handle_event(due);
             if let Some(due) = left {
-                self.happen(due)?;
+                self.handle_event(due)?;
             }
             self.check_violation()?;
         }
@@ -188,15 +188,15 @@ impl Sim {
         if moved {
             return Ok(true);
         }
-        self.check_asleep()?;
+        self.check_sleeping_loops()?;
         let Some(next) = self.next_time().filter(|next| *next <= end) else { return Ok(false) };
         let mut world = self.world.borrow_mut();
         world.now = world.now.max(next);
         Ok(true)
     }
 
-    fn take_due(&mut self) -> Option<Due> {
-        self.world.borrow_mut().take_due()
+    fn pop_due_event(&mut self) -> Option<SimEvent> {
+        self.world.borrow_mut().pop_due_event()
     }
 
     fn count_step(&mut self) -> Result<(), Failure> {
@@ -226,7 +226,7 @@ impl Sim {
             // reached that time.
             if may_run && state.paused_until.max(state.ahead) <= world.now {
                 let has_cause = !state.ready.is_empty()
-                    || running.wanted.is_some_and(|wanted| wanted <= world.now)
+                    || running.next_turn.is_some_and(|wanted| wanted <= world.now)
                     || state.waker.woken.load(SeqCst)
                     || state.stack_due().is_some_and(|due| due <= world.now);
                 if has_cause {
@@ -239,14 +239,14 @@ impl Sim {
     /// Returns when something will happen next, if no loop can run now.
     fn next_time(&self) -> Option<Time> {
         let world = self.world.borrow();
-        let mut next = world.next_due();
+        let mut next = world.next_event_time();
         for (running, state) in self.hosts.iter().zip(&world.hosts) {
             if running.instance.is_none() || running.exit.is_some() {
                 continue;
             }
             let is_woken = !state.ready.is_empty() || state.waker.woken.load(SeqCst);
             let stack = state.stack_due().map(|due| due.max(world.now));
-            let wanted = if is_woken { Some(world.now) } else { earlier(running.wanted, stack) };
+            let wanted = if is_woken { Some(world.now) } else { earlier(running.next_turn, stack) };
             let at = wanted.map(|wanted| wanted.max(state.paused_until).max(state.ahead));
             next = earlier(next, at);
         }
@@ -258,9 +258,9 @@ impl Sim {
         self.count_step()?;
         let max_wait = {
             let mut world = self.world.borrow_mut();
-            world.record(index, What::Turn);
+            world.record(index, TraceEvent::Turn);
             world.host(index).clock_readings = 0;
-            if world.hits(Fault::SlowTurn, index) {
+            if world.roll_fault_at(Fault::SlowTurn, index) {
                 world.host(index).turn_cost = world.random_duration(Duration::from_millis(30));
             }
             // No wait blocks here. A loop must work the same whatever limit its embedder sets.
@@ -275,14 +275,14 @@ impl Sim {
         // Work that was done from outside belongs to no turn.
         self.world.borrow_mut().host(index).account.turn = Work::default();
         let turned = instance.turn(max_wait);
-        running.wanted = instance.next_deadline();
+        running.next_turn = instance.next_deadline();
         running.turns += 1;
         let turns = running.turns;
         match turned {
             Ok(None) => {}
             Ok(exit) => {
                 running.exit = exit;
-                self.world.borrow_mut().record(index, What::Exited);
+                self.world.borrow_mut().record(index, TraceEvent::Exited);
             }
             Err(error) => {
                 return Err(
@@ -295,9 +295,9 @@ impl Sim {
         self.check_machines(index as usize)?;
         self.check_progress(index as usize)?;
         if turns.is_multiple_of(TURNS_BETWEEN_CHECKS) {
-            self.check_books(index as usize)?;
+            self.check_invariants_of(index as usize)?;
         }
-        self.check_own()
+        self.check_user_properties()
     }
 
     fn check_violation(&mut self) -> Result<(), Failure> {
@@ -312,12 +312,12 @@ impl Sim {
         }
         let running = &mut self.hosts[index];
         let stats = running.instance.as_ref().map(|instance| instance.stats()).unwrap_or_default();
-        let before = std::mem::replace(&mut running.counted, (stats.timeouts, stats.wakeups));
+        let before = std::mem::replace(&mut running.counts_before, (stats.timeouts, stats.wakeups));
         let (timeouts, wakeups) = (stats.timeouts - before.0, stats.wakeups - before.1);
         let mut world = self.world.borrow_mut();
         let state = world.host(index as u32);
-        let Some(beyond) = state.account.turn_ends(timeouts, wakeups) else { return Ok(()) };
-        let message = format!("in one turn of {}: {beyond}", state.name);
+        let Some(first_excess) = state.account.end_turn(timeouts, wakeups) else { return Ok(()) };
+        let message = format!("in one turn of {}: {first_excess}", state.name);
         drop(world);
         Err(self.failure(property::WORK_IS_BOUNDED, message))
     }
@@ -329,7 +329,7 @@ impl Sim {
             .map_or((0, 0), |instance| (instance.machines(), instance.stats().spawned));
         let (watched, watched_made) = {
             let ledger = &self.world.borrow().hosts[index].ledger;
-            (ledger.alive, ledger.made)
+            (ledger.alive, ledger.created)
         };
         // If other machines of the slab are not watched, a missing one does not show.
         let all_are_watched = watched_made == made;
@@ -373,7 +373,7 @@ impl Sim {
         Err(self.failure(property::NO_BUSY_LOOP, message))
     }
 
-    fn check_books(&mut self, index: usize) -> Result<(), Failure> {
+    fn check_invariants_of(&mut self, index: usize) -> Result<(), Failure> {
         let checked = self.hosts[index]
             .instance
             .as_ref()
@@ -384,7 +384,7 @@ impl Sim {
         })
     }
 
-    fn check_own(&mut self) -> Result<(), Failure> {
+    fn check_user_properties(&mut self) -> Result<(), Failure> {
         if self.properties.is_empty() {
             return Ok(());
         }
@@ -403,7 +403,7 @@ impl Sim {
 
     /// Called if no loop can run: each loop with something to do must have said so, or have been
     /// woken.
-    fn check_asleep(&mut self) -> Result<(), Failure> {
+    fn check_sleeping_loops(&mut self) -> Result<(), Failure> {
         for index in 0..self.hosts.len() {
             let running = &self.hosts[index];
             let (Some(instance), None) = (&running.instance, &running.exit) else { continue };
@@ -414,7 +414,7 @@ impl Sim {
                 (
                     world.now,
                     state.paused_until.max(state.ahead) > world.now,
-                    state.ledger.earliest(),
+                    state.ledger.earliest_deadline(),
                 )
             };
             // The host cannot do anything now.

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_never_struck_is_left_out_and_what_struck_nobody_is_told_from_the_rest() {
+    fn strikes_are_summed_and_faults_that_never_struck_are_not_printed() {
         let mut strikes = Strikes::none();
         strikes.add(Fault::Reset, true);
         strikes.add(Fault::Reset, false);

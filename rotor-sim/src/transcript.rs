@@ -35,7 +35,7 @@ impl TranscriptHandle {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).outcome.is_some()
     }
 
-    pub(crate) fn change(&self, f: impl FnOnce(&mut Transcript)) {
+    pub(crate) fn update(&self, f: impl FnOnce(&mut Transcript)) {
         f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }

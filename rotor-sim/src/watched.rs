@@ -11,7 +11,7 @@ use rotor_core::{
 use crate::backend::SimHandle;
 use crate::faults::Fault;
 use crate::property;
-use crate::trace::What;
+use crate::trace::TraceEvent;
 use crate::work::Work;
 use crate::world::Shared;
 
@@ -41,7 +41,7 @@ impl<M: Machine> Watched<M> {
     ) -> Response<Watched<M>> {
         let ticket = Ticket::new(scope);
         let response = make(scope);
-        ticket.created(response, scope.token())
+        ticket.wrap_created(response, scope.token())
     }
 
     /// Returns the watched machine.
@@ -57,7 +57,7 @@ impl<M: Machine> Machine for Watched<M> {
     fn create(seed: M::Seed, scope: &mut Scope<'_, M::Context>) -> Response<Self> {
         let ticket = Ticket::new(scope);
         let response = M::create(seed, scope);
-        ticket.created(response, scope.token())
+        ticket.wrap_created(response, scope.token())
     }
 
     fn handle(
@@ -67,9 +67,9 @@ impl<M: Machine> Machine for Watched<M> {
     ) -> Response<Self, M::Seed> {
         let Watched { machine, mut ticket } = self;
         let handler = event.name();
-        ticket.before(&event, scope);
+        ticket.check_event(&event, scope);
         let response = machine.handle(event, scope);
-        ticket.after(handler, &response, scope.token());
+        ticket.check_response(handler, &response, scope.token());
         response.map(|machine| Watched { machine, ticket }, |seed| seed)
     }
 
@@ -79,11 +79,13 @@ impl<M: Machine> Machine for Watched<M> {
         scope: &mut Scope<'_, M::Context>,
     ) -> InPlace<M::Seed> {
         let handler = event.name();
-        self.ticket.before(&event, scope);
+        self.ticket.check_event(&event, scope);
         let outcome = self.machine.handle_in_place(event, scope);
         match &outcome {
-            InPlace::Handled(response) => self.ticket.after(handler, response, scope.token()),
-            InPlace::Declined(_) => self.ticket.is_begun = true,
+            InPlace::Handled(response) => {
+                self.ticket.check_response(handler, response, scope.token())
+            }
+            InPlace::Declined(_) => self.ticket.is_event_checked = true,
         }
         outcome
     }
@@ -114,7 +116,7 @@ impl<S, M: Accepted<S>> Accepted<S> for Watched<M> {
     ) -> Response<Self> {
         let ticket = Ticket::new(scope);
         let response = M::accepted(socket, peer, shared, scope);
-        ticket.created(response, scope.token())
+        ticket.wrap_created(response, scope.token())
     }
 }
 
@@ -126,8 +128,8 @@ struct Ticket {
     number: u32,
     awaits_spawn: bool,
     is_drained: bool,
-    /// `before` has already run for this event: the machine declined to be called in place.
-    is_begun: bool,
+    /// `check_event` has already run for this event: the machine declined to be called in place.
+    is_event_checked: bool,
 }
 
 impl std::fmt::Debug for Ticket {
@@ -147,22 +149,29 @@ impl Ticket {
             world.progress += 1;
             world.host(host).ledger.enter()
         });
-        Ticket { world, host, number, awaits_spawn: false, is_drained: false, is_begun: false }
+        Ticket {
+            world,
+            host,
+            number,
+            awaits_spawn: false,
+            is_drained: false,
+            is_event_checked: false,
+        }
     }
 
-    fn created<M>(mut self, response: Response<M>, token: Token) -> Response<Watched<M>> {
-        self.after("create", &response, token);
+    fn wrap_created<M>(mut self, response: Response<M>, token: Token) -> Response<Watched<M>> {
+        self.check_response("create", &response, token);
         // The loop counts in the same way: a machine that ends in `create` was never spawned.
         if let Some(world) = self.world.as_ref().filter(|_| response.is_alive()) {
-            world.borrow_mut().host(self.host).ledger.made += 1;
+            world.borrow_mut().host(self.host).ledger.created += 1;
         }
         response.wrap(|machine| Watched { machine, ticket: self })
     }
 
-    fn before<S, C>(&mut self, event: &Event<S>, scope: &Scope<'_, C>) {
+    fn check_event<S, C>(&mut self, event: &Event<S>, scope: &Scope<'_, C>) {
         // The machine declined to be called in place, and is called by value now. One event rolls
         // its fault once.
-        if std::mem::take(&mut self.is_begun) {
+        if std::mem::take(&mut self.is_event_checked) {
             return;
         }
         let Some(world) = &self.world else { return };
@@ -205,7 +214,7 @@ impl Ticket {
         // Work that was done since the last call, by a machine that was dropped for example, counts
         // for no call.
         world.host(self.host).account.call = Work::default();
-        if world.hits(Fault::HandlerPanics, self.host) {
+        if world.roll_fault_at(Fault::HandlerPanics, self.host) {
             // Unwinding drops the machine, and its sockets borrow the world.
             drop(world);
             // `resume_unwind` does not call the panic hook, which would print the panic.
@@ -213,7 +222,12 @@ impl Ticket {
         }
     }
 
-    fn after<M, N>(&mut self, handler: &'static str, response: &Response<M, N>, token: Token) {
+    fn check_response<M, N>(
+        &mut self,
+        handler: &'static str,
+        response: &Response<M, N>,
+        token: Token,
+    ) {
         let (answer, deadline) = response.parts();
         self.awaits_spawn = matches!(answer, Answer::Spawn(..));
         let Some(world) = &self.world else { return };
@@ -225,21 +239,21 @@ impl Ticket {
             Answer::Done => "done",
             Answer::Error(_) => "error",
         };
-        world.record(self.host, What::Handler(handler, token, name));
-        if let Some(beyond) = world.host(self.host).account.call_ends() {
+        world.record(self.host, TraceEvent::Handler(handler, token, name));
+        if let Some(first_excess) = world.host(self.host).account.end_call() {
             world.fail(
                 property::WORK_IS_BOUNDED,
-                format!("in one `{handler}` of machine {token}: {beyond}"),
+                format!("in one `{handler}` of machine {token}: {first_excess}"),
             );
         }
         let ends = matches!(answer, Answer::Done | Answer::Error(_));
-        let kept = &mut world.host(self.host).ledger.deadlines[self.number as usize];
+        let stored = &mut world.host(self.host).ledger.deadlines[self.number as usize];
         match deadline {
             // If the machine ends, its deadline does not matter.
-            _ if ends => *kept = Time::NEVER,
+            _ if ends => *stored = Time::NEVER,
             Deadline::Keep => {}
-            Deadline::Never => *kept = Time::NEVER,
-            Deadline::At(time) => *kept = time,
+            Deadline::Never => *stored = Time::NEVER,
+            Deadline::At(time) => *stored = time,
         }
     }
 }

@@ -123,7 +123,7 @@ impl Work {
     }
 
     /// Names the first kind of which there is more than allowed.
-    pub(crate) fn beyond(self, most: Work) -> Option<String> {
+    pub(crate) fn first_excess(self, most: Work) -> Option<String> {
         let all = [
             ("connections accepted", self.accepts, most.accepts),
             ("bytes read", self.read, most.read),
@@ -139,7 +139,7 @@ impl Work {
 
 /// The work of a host at the moment, and the most of it so far.
 #[derive(Default)]
-pub(crate) struct Account {
+pub(crate) struct WorkAccount {
     pub(crate) turn: Work,
     pub(crate) call: Work,
     pub(crate) most_of_turns: Work,
@@ -147,40 +147,40 @@ pub(crate) struct Account {
     pub(crate) bounds: Option<WorkBounds>,
 }
 
-impl Account {
+impl WorkAccount {
     #[inline]
-    pub(crate) fn read(&mut self, bytes: usize) {
+    pub(crate) fn add_read(&mut self, bytes: usize) {
         self.turn.read += bytes as u64;
         self.call.read += bytes as u64;
     }
 
     #[inline]
-    pub(crate) fn written(&mut self, bytes: usize) {
+    pub(crate) fn add_written(&mut self, bytes: usize) {
         self.turn.written += bytes as u64;
         self.call.written += bytes as u64;
     }
 
     #[inline]
-    pub(crate) fn accepted(&mut self) {
+    pub(crate) fn add_accept(&mut self) {
         self.turn.accepts += 1;
         self.call.accepts += 1;
     }
 
     /// Ends a call, and returns what was too much in it.
     #[inline]
-    pub(crate) fn call_ends(&mut self) -> Option<String> {
+    pub(crate) fn end_call(&mut self) -> Option<String> {
         let bounds = self.bounds?;
         self.turn.calls += 1;
         let call = std::mem::take(&mut self.call);
         self.most_of_calls = self.most_of_calls.max(call);
-        call.beyond(bounds.call)
+        call.first_excess(bounds.call)
     }
 
     /// Ends a turn, and returns what was too much in it.
-    pub(crate) fn turn_ends(&mut self, timeouts: u64, wakeups: u64) -> Option<String> {
+    pub(crate) fn end_turn(&mut self, timeouts: u64, wakeups: u64) -> Option<String> {
         let turn = Work { timeouts, wakeups, ..std::mem::take(&mut self.turn) };
         self.most_of_turns = self.most_of_turns.max(turn);
-        turn.beyond(self.bounds?.turn)
+        turn.first_excess(self.bounds?.turn)
     }
 }
 
@@ -189,25 +189,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bound_may_be_reached_and_not_passed() {
+    fn work_up_to_the_bound_is_allowed_and_more_is_not() {
         let most = WorkBounds::new().written_per_call(10).call;
         for (written, is_beyond) in [(9, false), (10, false), (11, true)] {
             let work = Work { written, read: 1_000_000, ..Work::default() };
-            assert_eq!(work.beyond(most).is_some(), is_beyond, "{written}");
+            assert_eq!(work.first_excess(most).is_some(), is_beyond, "{written}");
         }
     }
 
     #[test]
-    fn what_is_done_in_several_calls_is_held_against_the_bound_of_the_turn() {
+    fn work_of_several_calls_counts_towards_the_bound_of_the_turn() {
         let bounds = WorkBounds::new().read_per_turn(10).written_per_turn(10).calls_per_turn(2);
-        let mut account = Account { bounds: Some(bounds), ..Account::default() };
+        let mut account = WorkAccount { bounds: Some(bounds), ..WorkAccount::default() };
         for (calls, bytes, is_beyond) in [(2, 5, false), (2, 6, true), (3, 3, true)] {
             for _ in 0..calls {
-                account.read(bytes);
-                account.written(bytes);
-                assert_eq!(account.call_ends(), None);
+                account.add_read(bytes);
+                account.add_written(bytes);
+                assert_eq!(account.end_call(), None);
             }
-            assert_eq!(account.turn_ends(0, 0).is_some(), is_beyond, "{calls} times {bytes}");
+            assert_eq!(account.end_turn(0, 0).is_some(), is_beyond, "{calls} times {bytes}");
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::world::Place;
 
 /// The error for an address that is already in use. It names the address, as the errors of the
 /// kernel's sockets do.
-pub(super) fn taken<A: Address>(address: &A) -> io::Error {
+pub(super) fn address_in_use<A: Address>(address: &A) -> io::Error {
     io::Error::new(io::ErrorKind::AddrInUse, format!("cannot listen on {}", address.text()))
 }
 
@@ -36,7 +36,7 @@ pub(super) mod sealed {
         /// Returns a place for a socket that was not given an address.
         fn unnamed(host: u32, own: IpAddr, port: u16) -> Place;
         /// Returns the address of a place.
-        fn of(place: &Place) -> Option<Self>;
+        fn from_place(place: &Place) -> Option<Self>;
     }
 }
 
@@ -46,7 +46,7 @@ impl sealed::Address for SocketAddr {
 
     fn place(&self, _: u32, own: IpAddr) -> Place {
         let mut address = *self;
-        if is_own(address.ip()) {
+        if is_local(address.ip()) {
             address.set_ip(own);
         }
         Place::Inet(address)
@@ -54,7 +54,7 @@ impl sealed::Address for SocketAddr {
 
     fn bind(&self, _: u32, own: IpAddr, port: u16) -> io::Result<Place> {
         // `EADDRNOTAVAIL`: bind(2) accepts only addresses of its own host.
-        if !is_own(self.ip()) && self.ip() != own {
+        if !is_local(self.ip()) && self.ip() != own {
             return Err(io::ErrorKind::AddrNotAvailable.into());
         }
         Ok(Place::Inet(SocketAddr::new(own, if self.port() == 0 { port } else { self.port() })))
@@ -68,12 +68,12 @@ impl sealed::Address for SocketAddr {
         Place::Inet(SocketAddr::new(own, port))
     }
 
-    fn of(place: &Place) -> Option<SocketAddr> {
+    fn from_place(place: &Place) -> Option<SocketAddr> {
         if let Place::Inet(address) = place { Some(*address) } else { None }
     }
 }
 
-fn is_own(address: IpAddr) -> bool {
+fn is_local(address: IpAddr) -> bool {
     address.is_unspecified() || address.is_loopback()
 }
 
@@ -97,7 +97,7 @@ impl sealed::Address for PathBuf {
         Place::Path(host, PathBuf::new())
     }
 
-    fn of(place: &Place) -> Option<PathBuf> {
+    fn from_place(place: &Place) -> Option<PathBuf> {
         if let Place::Path(_, path) = place { Some(path.clone()) } else { None }
     }
 }

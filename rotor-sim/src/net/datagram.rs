@@ -10,8 +10,8 @@ use rotor_core::backend::BackendHandle;
 use rotor_core::net::DatagramSocket;
 use rotor_core::{Interest, Scope, Source, Token};
 
-use super::address::{Address, taken};
-use super::belonging::{check, simulation};
+use super::address::{Address, address_in_use};
+use super::ownership::{check_owner, sim_handle};
 use crate::table::Key;
 use crate::world::{DatagramEnd, Place, Shared};
 
@@ -46,17 +46,17 @@ impl<A: Address> Source for SimDatagram<A> {
         token: Token,
         interest: Interest,
     ) -> io::Result<()> {
-        check(backend, &self.world, self.host, &Self::name())?;
+        check_owner(backend, &self.world, self.host, &Self::name())?;
         self.world.borrow_mut().register_datagram(self.key, token, interest)
     }
 
     fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
-        check(backend, &self.world, self.host, &Self::name())?;
+        check_owner(backend, &self.world, self.host, &Self::name())?;
         let mut world = self.world.borrow_mut();
         let registered =
             world.datagrams.get_mut(self.key).and_then(|socket| socket.registered.take());
         let (token, _) = registered.ok_or(io::ErrorKind::NotFound)?;
-        world.token_is_unused(self.host, token);
+        world.remember_stale_token(self.host, token);
         Ok(())
     }
 }
@@ -65,13 +65,13 @@ impl<A: Address> DatagramSocket for SimDatagram<A> {
     type Address = A;
 
     fn bind<C>(address: &A, scope: &Scope<'_, C>) -> io::Result<SimDatagram<A>> {
-        let handle = simulation(scope, &Self::name())?;
+        let handle = sim_handle(scope, &Self::name())?;
         let (shared, host) = (handle.world(), handle.host());
         let mut world = shared.borrow_mut();
         let (own, port) = (world.hosts[host as usize].address, world.next_port(host));
         let place = address.bind(host, own, port)?;
         if world.datagrams.iter().any(|(_, other)| other.place == place) {
-            return Err(taken(address));
+            return Err(address_in_use(address));
         }
         let key = world.datagrams.insert(DatagramEnd {
             host,
@@ -82,7 +82,7 @@ impl<A: Address> DatagramSocket for SimDatagram<A> {
             queue: VecDeque::new(),
             registered: None,
             is_armed: false,
-            waits_for: Vec::new(),
+            full_peers: Vec::new(),
         });
         world.host(host).sockets += 1;
         drop(world);
@@ -95,7 +95,7 @@ impl<A: Address> DatagramSocket for SimDatagram<A> {
         // The rest of a datagram is lost, as with recvfrom(2).
         let taken = bytes.len().min(buffer.len());
         buffer[..taken].copy_from_slice(&bytes[..taken]);
-        let from = A::of(&from).ok_or(io::ErrorKind::InvalidData)?;
+        let from = A::from_place(&from).ok_or(io::ErrorKind::InvalidData)?;
         Ok((taken, from))
     }
 
@@ -109,7 +109,7 @@ impl<A: Address> DatagramSocket for SimDatagram<A> {
         let mut world = self.world.borrow_mut();
         let place = peer.place(self.host, world.hosts[self.host as usize].address);
         let peer_key = match place {
-            Place::Path(..) => Some(world.tie(self.key, &place)?),
+            Place::Path(..) => Some(world.resolve_peer(self.key, &place)?),
             Place::Inet(_) => None,
         };
         let socket = world.datagrams.get_mut(self.key).ok_or(io::ErrorKind::NotConnected)?;
@@ -124,7 +124,7 @@ impl<A: Address> DatagramSocket for SimDatagram<A> {
     fn local_address(&self) -> io::Result<A> {
         let world = self.world.borrow();
         let socket = world.datagrams.get(self.key).ok_or(io::ErrorKind::NotConnected)?;
-        A::of(&socket.place).ok_or_else(|| io::ErrorKind::InvalidData.into())
+        A::from_place(&socket.place).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 }
 
@@ -134,9 +134,9 @@ impl<A: Address> Drop for SimDatagram<A> {
         world.host(self.host).sockets -= 1;
         let Some(socket) = world.datagrams.remove(self.key) else { return };
         if let Some((token, _)) = socket.registered {
-            world.token_is_unused(self.host, token);
+            world.remember_stale_token(self.host, token);
         }
-        world.tell_of_room(&socket.place);
+        world.notify_room(&socket.place);
     }
 }
 

@@ -9,8 +9,8 @@ use rotor_core::backend::BackendHandle;
 use rotor_core::net::{ListenOptions, Listener};
 use rotor_core::{Interest, Scope, Source, Token};
 
-use super::address::{Address, sealed, taken};
-use super::belonging::{check, simulation};
+use super::address::{Address, address_in_use, sealed};
+use super::ownership::{check_owner, sim_handle};
 use super::stream::SimStream;
 use crate::table::Key;
 use crate::world::{Backlog, ListenerEnd, Place, Shared};
@@ -38,7 +38,7 @@ impl SimListener<SocketAddr> {
         address: &SocketAddr,
         scope: &Scope<'_, C>,
     ) -> io::Result<SimListener<SocketAddr>> {
-        let handle = simulation(scope, &Self::name())?;
+        let handle = sim_handle(scope, &Self::name())?;
         let (shared, host) = (handle.world(), handle.host());
         let mut world = shared.borrow_mut();
         let place = Place::Inet(*address);
@@ -50,7 +50,7 @@ impl SimListener<SocketAddr> {
             backlog: open.backlog.clone(),
             backlog_max: open.backlog_max,
             passed_over: 0,
-            is_told: false,
+            is_loop_notified: false,
             reuse_port: open.reuse_port,
             registered: None,
             is_armed: false,
@@ -75,17 +75,17 @@ impl<A: Address> Source for SimListener<A> {
         token: Token,
         _: Interest,
     ) -> io::Result<()> {
-        check(backend, &self.world, self.host, &Self::name())?;
+        check_owner(backend, &self.world, self.host, &Self::name())?;
         self.world.borrow_mut().register_listener(self.key, token)
     }
 
     fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
-        check(backend, &self.world, self.host, &Self::name())?;
+        check_owner(backend, &self.world, self.host, &Self::name())?;
         let mut world = self.world.borrow_mut();
         let registered =
             world.listeners.get_mut(self.key).and_then(|listener| listener.registered.take());
         let token = registered.ok_or(io::ErrorKind::NotFound)?;
-        world.token_is_unused(self.host, token);
+        world.remember_stale_token(self.host, token);
         Ok(())
     }
 }
@@ -99,7 +99,7 @@ impl<A: Address> Listener for SimListener<A> {
         options: &ListenOptions,
         scope: &Scope<'_, C>,
     ) -> io::Result<SimListener<A>> {
-        let handle = simulation(scope, &Self::name())?;
+        let handle = sim_handle(scope, &Self::name())?;
         let (shared, host) = (handle.world(), handle.host());
         let mut world = shared.borrow_mut();
         let (own, port) = (world.hosts[host as usize].address, world.next_port(host));
@@ -108,7 +108,7 @@ impl<A: Address> Listener for SimListener<A> {
             other.place == place && !(other.reuse_port && options.is_reuse_port())
         };
         if world.listeners.iter().any(is_taken) {
-            return Err(taken(address));
+            return Err(address_in_use(address));
         }
         let key = world.listeners.insert(ListenerEnd {
             host,
@@ -117,7 +117,7 @@ impl<A: Address> Listener for SimListener<A> {
             // Linux keeps a queue of one even if the backlog is 0.
             backlog_max: options.backlog_len().max(1) as usize,
             passed_over: 0,
-            is_told: false,
+            is_loop_notified: false,
             reuse_port: options.is_reuse_port(),
             registered: None,
             is_armed: false,
@@ -135,7 +135,7 @@ impl<A: Address> Listener for SimListener<A> {
             let peer = world.links.get(link).map(|link| link.ends[0].place.clone());
             (link, peer)
         };
-        let peer = peer.and_then(|place| <SocketAddr as sealed::Address>::of(&place));
+        let peer = peer.and_then(|place| <SocketAddr as sealed::Address>::from_place(&place));
         Ok((SimStream::new(&self.world, link, 1, self.host), peer))
     }
 
@@ -149,7 +149,7 @@ impl<A: Address> Listener for SimListener<A> {
 
     fn local_address(&self) -> Option<SocketAddr> {
         let world = self.world.borrow();
-        <SocketAddr as sealed::Address>::of(&world.listeners.get(self.key)?.place)
+        <SocketAddr as sealed::Address>::from_place(&world.listeners.get(self.key)?.place)
     }
 }
 
@@ -159,9 +159,9 @@ impl<A: Address> Drop for SimListener<A> {
         world.host(self.host).sockets -= 1;
         let Some(listener) = world.listeners.remove(self.key) else { return };
         if let Some(token) = listener.registered {
-            world.token_is_unused(self.host, token);
+            world.remember_stale_token(self.host, token);
         }
-        world.refuse_all(self.host, listener.backlog);
+        world.reset_backlog(self.host, listener.backlog);
     }
 }
 

@@ -12,9 +12,9 @@
 //! only.
 
 mod address;
-mod belonging;
 mod datagram;
 mod listener;
+mod ownership;
 mod stream;
 
 use std::net::SocketAddr;

@@ -12,7 +12,7 @@ use rotor_core::net::StreamSocket;
 use rotor_core::{Interest, Scope, Source, Token};
 
 use super::address::{Address, sealed};
-use super::belonging::{check, simulation};
+use super::ownership::{check_owner, sim_handle};
 use crate::table::Key;
 use crate::world::{End, Link, Place, Shared};
 
@@ -42,15 +42,15 @@ impl<A: Address> SimStream<A> {
         let own = &link.ends[usize::from(self.side)];
         // Linux then has no peer to name (getpeername(2) fails with `ENOTCONN`); a Unix socket
         // still has one.
-        let is_forgotten = own.has_ended() && matches!(own.place, Place::Inet(_));
-        if !own.is_connected || is_forgotten {
+        let is_address_lost = own.has_ended() && matches!(own.place, Place::Inet(_));
+        if !own.is_connected || is_address_lost {
             return None;
         }
         Some(link.ends[usize::from(side)].place.clone())
     }
 
     fn socket_address(&self, side: u8) -> Option<SocketAddr> {
-        <SocketAddr as sealed::Address>::of(&self.place(side)?)
+        <SocketAddr as sealed::Address>::from_place(&self.place(side)?)
     }
 
     fn name() -> String {
@@ -81,12 +81,12 @@ impl<A: Address> Source for SimStream<A> {
         token: Token,
         interest: Interest,
     ) -> io::Result<()> {
-        check(backend, &self.world, self.host, &Self::name())?;
+        check_owner(backend, &self.world, self.host, &Self::name())?;
         self.world.borrow_mut().register_end(self.link, self.side, token, interest)
     }
 
     fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
-        check(backend, &self.world, self.host, &Self::name())?;
+        check_owner(backend, &self.world, self.host, &Self::name())?;
         self.world.borrow_mut().deregister_end(self.link, self.side)
     }
 }
@@ -95,23 +95,24 @@ impl<A: Address> StreamSocket for SimStream<A> {
     type Target = A;
 
     fn connect<C>(target: &A, scope: &Scope<'_, C>) -> io::Result<SimStream<A>> {
-        let handle = simulation(scope, &Self::name())?;
+        let handle = sim_handle(scope, &Self::name())?;
         let (world, host) = (handle.world(), handle.host());
         // The borrow has to end before the socket is made, since that borrows as well.
         let link = {
             let mut world = world.borrow_mut();
             let (own, port) = (world.hosts[host as usize].address, world.next_port(host));
             let (from, place) = (A::unnamed(host, own, port), target.place(host, own));
-            let to = world.host_at(&place);
+            let peer_host = world.host_at(&place);
             let serial = world.next_serial();
-            let ends = [End::new(host, from, true), End::new(to.unwrap_or(u32::MAX), place, false)];
+            let ends =
+                [End::new(host, from, true), End::new(peer_host.unwrap_or(u32::MAX), place, false)];
             let link = world.links.insert(Link::new(serial, ends));
-            let begun = world.begin_connect(link);
+            let started = world.begin_connect(link);
             // No socket will exist that would remove the connection.
-            if begun.is_err() {
+            if started.is_err() {
                 world.links.remove(link);
             }
-            begun.map(|()| link)?
+            started.map(|()| link)?
         };
         Ok(SimStream::new(world, link, 0, host))
     }

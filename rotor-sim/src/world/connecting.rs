@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use rotor_core::EventSet;
 
-use super::link::{Carries, FAILED, Link, Pipe};
+use super::link::{FAILED, Link, Pipe, SegmentContent};
 use super::place::Place;
-use super::{Due, World};
+use super::{SimEvent, World};
 use crate::faults::Fault;
 use crate::table::Key;
-use crate::trace::What;
+use crate::trace::TraceEvent;
 
 /// How often a connection attempt is sent: again after 1, 2, 4, … seconds, for 127 s in all, as on
 /// Linux.
 const SYN_TRIES: u32 = 7;
-const SYN_TIME: Duration = Duration::from_secs(127);
+const SYN_TIMEOUT: Duration = Duration::from_secs(127);
 
 impl World {
     /// Begins to connect: over the network, or, to a path, at once.
@@ -31,7 +31,7 @@ impl World {
             return Err(io::ErrorKind::NotFound.into());
         };
         let host = self.links.get(link).map_or(0, |link| link.ends[0].host);
-        if self.hits(Fault::ConnectRefused, host) {
+        if self.roll_fault_at(Fault::ConnectRefused, host) {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
         if !self.has_backlog_room(listener) {
@@ -40,7 +40,7 @@ impl World {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         self.establish(link, listener);
-        self.connected(link);
+        self.deliver_connected(link);
         Ok(())
     }
 
@@ -51,7 +51,7 @@ impl World {
         for side in 0..2 {
             let Some(host) = self.links.get(link).map(|link| link.ends[side].host) else { return };
             // For as long as the connection lasts, like a slow peer.
-            let is_slow = self.hits(Fault::SlowReader, host);
+            let is_slow = self.roll_fault_at(Fault::SlowReader, host);
             let window = if is_slow {
                 self.random.usize(1..=self.network.window.min(64))
             } else {
@@ -70,22 +70,22 @@ impl World {
     pub(crate) fn connect(&mut self, link: Key) {
         let Some(Link { serial, ends, .. }) = self.links.get(link) else { return };
         let (serial, from, to) = (*serial, ends[0].host, ends[1].host);
-        self.record(from, What::Connect(serial));
-        let at = self.local(from) + self.latency(from, to);
+        self.record(from, TraceEvent::Connect(serial));
+        let at = self.local_time(from) + self.latency(from, to);
         if let Some(link) = self.links.get_mut(link) {
-            link.attempt_ends = at + SYN_TIME;
+            link.attempt_ends = at + SYN_TIMEOUT;
         }
-        if self.hits(Fault::ConnectHang, from) {
-            self.schedule(at + SYN_TIME, Due::ConnectFailed(link, io::ErrorKind::TimedOut));
-        } else if self.hits(Fault::ConnectRefused, from) {
-            self.schedule(at, Due::ConnectFailed(link, io::ErrorKind::ConnectionRefused));
+        if self.roll_fault_at(Fault::ConnectHang, from) {
+            self.schedule(at + SYN_TIMEOUT, SimEvent::ConnectFailed(link, io::ErrorKind::TimedOut));
+        } else if self.roll_fault_at(Fault::ConnectRefused, from) {
+            self.schedule(at, SimEvent::ConnectFailed(link, io::ErrorKind::ConnectionRefused));
         } else {
-            self.schedule(at, Due::Syn(link, 0));
+            self.schedule(at, SimEvent::Syn(link, 0));
         }
     }
 
     /// A connection attempt reaches its target.
-    pub(crate) fn syn(&mut self, link: Key, tries: u32) {
+    pub(crate) fn deliver_syn(&mut self, link: Key, tries: u32) {
         let Some(found) = self.links.get(link) else { return };
         let (from, to) = (found.ends[0].host, found.ends[1].host);
         let place = found.ends[1].place.clone();
@@ -96,21 +96,23 @@ impl World {
         // A full queue drops the request, which is then repeated (listen(2)). A refusal would be a
         // response.
         if is_blocked || (listener.is_some() && !has_room) {
-            let due = if tries + 1 < SYN_TRIES {
-                Due::Syn(link, tries + 1)
+            let event = if tries + 1 < SYN_TRIES {
+                SimEvent::Syn(link, tries + 1)
             } else {
-                Due::ConnectFailed(link, io::ErrorKind::TimedOut)
+                SimEvent::ConnectFailed(link, io::ErrorKind::TimedOut)
             };
-            return self.schedule(self.now + Duration::from_secs(1 << tries), due);
+            return self.schedule(self.now + Duration::from_secs(1 << tries), event);
         }
         let back = self.now + self.latency(to, from);
         match listener {
-            None => self.schedule(back, Due::ConnectFailed(link, io::ErrorKind::ConnectionRefused)),
+            None => {
+                self.schedule(back, SimEvent::ConnectFailed(link, io::ErrorKind::ConnectionRefused))
+            }
             Some(listener) => {
                 self.establish(link, listener);
                 // By then the listener may have accepted the connection, and its machine may have
                 // sent bytes.
-                self.schedule(back, Due::Connected(link));
+                self.schedule(back, SimEvent::Connected(link));
             }
         }
     }
@@ -126,24 +128,24 @@ impl World {
     }
 
     /// Tells the connecting end that it is connected.
-    pub(crate) fn connected(&mut self, link: Key) {
+    pub(crate) fn deliver_connected(&mut self, link: Key) {
         let Some(found) = self.links.get(link) else { return };
         let (from, to, serial) = (found.ends[0].host, found.ends[1].host, found.serial);
         let (end, attempt_ends) = (&found.ends[0], found.attempt_ends);
-        let is_waited_for = end.is_open && !end.is_dead;
+        let is_awaited = end.is_open && !end.is_dead;
         if self.is_blocked(from, to) {
-            if is_waited_for && self.now >= attempt_ends {
+            if is_awaited && self.now >= attempt_ends {
                 // The response was repeated in vain. The peer learns that if it hears of this end
                 // again.
-                self.send(link, 0, Carries::Reset);
-                return self.connect_failed(link, io::ErrorKind::TimedOut);
+                self.send_segment(link, 0, SegmentContent::Reset);
+                return self.fail_connect(link, io::ErrorKind::TimedOut);
             }
             // The response is repeated until it arrives, like the request.
             let mut again = self.now + Duration::from_secs(1);
-            if is_waited_for {
+            if is_awaited {
                 again = again.min(attempt_ends);
             }
-            return self.schedule(again, Due::Connected(link));
+            return self.schedule(again, SimEvent::Connected(link));
         }
         let end = &found.ends[0];
         // Reset meanwhile, which the socket was told.
@@ -154,28 +156,28 @@ impl World {
             // Nobody waits for this response any more, so the system that it reaches answers with a
             // reset (RFC 9293 §3.10.7.1). A host without power sends nothing.
             if !self.hosts[from as usize].is_silent {
-                self.send(link, 0, Carries::Reset);
+                self.send_segment(link, 0, SegmentContent::Reset);
             }
             return;
         }
         if let Some(found) = self.links.get_mut(link) {
             found.ends[0].is_connected = true;
             self.progress += 1;
-            self.record(from, What::Connected(serial));
+            self.record(from, TraceEvent::Connected(serial));
             self.edge(link, 0, EventSet::WRITABLE);
             // Bytes may have come before the response.
-            self.resume(link, 0);
+            self.resume_end(link, 0);
         }
     }
 
-    pub(crate) fn connect_failed(&mut self, link: Key, why: io::ErrorKind) {
+    pub(crate) fn fail_connect(&mut self, link: Key, why: io::ErrorKind) {
         let Some(found) = self.links.get_mut(link) else { return };
         let (serial, host) = (found.serial, found.ends[0].host);
         found.ends[0].error = Some(why);
         found.ends[0].is_dead = true;
         self.progress += 1;
         let why = if why == io::ErrorKind::TimedOut { "nobody answers" } else { "refused" };
-        self.record(host, What::ConnectFailed(serial, why));
+        self.record(host, TraceEvent::ConnectFailed(serial, why));
         self.edge(
             link,
             0,

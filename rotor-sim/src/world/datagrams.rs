@@ -7,12 +7,12 @@ use std::time::Duration;
 use rotor_core::{EventSet, Interest, Token};
 
 use super::ends::{Datagram, DatagramEnd};
-use super::interest::filter;
+use super::interest::wanted_events;
 use super::place::Place;
-use super::{Due, World};
+use super::{SimEvent, World};
 use crate::faults::Fault;
 use crate::table::Key;
-use crate::trace::What;
+use crate::trace::TraceEvent;
 
 /// The longest datagram, in bytes.
 const DATAGRAM_MAX: usize = 65_507;
@@ -33,17 +33,17 @@ impl World {
         if socket.registered.is_some() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        if self.hits(Fault::RegisterFails, host) {
+        if self.roll_fault_at(Fault::RegisterFails, host) {
             // `ENOSPC`, as for a stream.
             return Err(io::Error::from_raw_os_error(28));
         }
-        self.token_is_used(host, token);
+        self.remember_registered_token(host, token);
         if let Some(socket) = self.datagrams.get_mut(key) {
             socket.registered = Some((token, interest));
             socket.is_armed = true;
         }
         let readable = if has_some { EventSet::READABLE } else { EventSet::EMPTY };
-        let events = filter(interest, readable | EventSet::WRITABLE);
+        let events = wanted_events(interest, readable | EventSet::WRITABLE);
         if !events.is_empty() {
             self.push_edge(host, token, events);
         }
@@ -60,7 +60,7 @@ impl World {
         let Some(socket) = self.datagrams.get(key) else {
             return Err(io::ErrorKind::NotConnected.into());
         };
-        let is_tied = target.is_none();
+        let is_to_peer = target.is_none();
         let to = target.or_else(|| socket.peer.clone()).ok_or(io::ErrorKind::NotConnected)?;
         let (from, host, is_registered) =
             (socket.place.clone(), socket.host, socket.registered.is_some());
@@ -68,44 +68,50 @@ impl World {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         // The next operation, whichever it is, reports a pending error (udp(7)).
-        self.hear_of_refusal(key)?;
-        if is_registered && self.hits(Fault::WouldBlock, host) {
+        self.take_refusal(key)?;
+        if is_registered && self.roll_fault_at(Fault::WouldBlock, host) {
             self.datagram_edge_later(key, EventSet::WRITABLE);
             return Err(io::ErrorKind::WouldBlock.into());
         }
         if matches!(to, Place::Path(..)) {
-            return self.hand_over(key, bytes, to, is_tied);
+            return self.deliver_locally(key, bytes, to, is_to_peer);
         }
         self.progress += 1;
-        self.record(host, What::DatagramSent(bytes.len()));
+        self.record(host, TraceEvent::DatagramSent(bytes.len()));
         // The sender hears of no loss, and an address without a host sends no refusal.
         let Some(target) = self.host_at(&to) else { return Ok(bytes.len()) };
-        if self.hits(Fault::DatagramLost, host) {
+        if self.roll_fault_at(Fault::DatagramLost, host) {
             return Ok(bytes.len());
         }
-        let copies = if self.hits(Fault::DatagramTwice, host) { 2 } else { 1 };
+        let copies = if self.roll_fault_at(Fault::DatagramTwice, host) { 2 } else { 1 };
         for _ in 0..copies {
             let mut after = self.latency(host, target) + self.network.transmission(bytes.len());
-            if self.hits(Fault::DatagramLate, host) {
+            if self.roll_fault_at(Fault::DatagramLate, host) {
                 after += self.random_duration(Duration::from_millis(200));
             }
             let (from, to) = (from.clone(), to.clone());
             let datagram = Datagram { bytes: bytes.into(), from, to, hosts: (host, target) };
-            self.schedule(self.local(host) + after, Due::Datagram(Box::new(datagram)));
+            self.schedule(self.local_time(host) + after, SimEvent::Datagram(Box::new(datagram)));
         }
         Ok(bytes.len())
     }
 
     /// Gives a datagram to the socket at a path. There is no network between two sockets of one
     /// host: either it arrives at once and in order, or the sender gets an error (unix(7)).
-    fn hand_over(&mut self, key: Key, bytes: &[u8], to: Place, is_tied: bool) -> io::Result<usize> {
+    fn deliver_locally(
+        &mut self,
+        key: Key,
+        bytes: &[u8],
+        to: Place,
+        is_to_peer: bool,
+    ) -> io::Result<usize> {
         let Some(socket) = self.datagrams.get(key) else {
             return Err(io::ErrorKind::NotConnected.into());
         };
         let (host, from) = (socket.host, socket.place.clone());
-        let target = if is_tied { socket.peer_key } else { self.datagram_at(&to) };
+        let target = if is_to_peer { socket.peer_key } else { self.datagram_at(&to) };
         let Some(found) = target.and_then(|target| self.datagrams.get_mut(target)) else {
-            let Some(socket) = self.datagrams.get_mut(key).filter(|_| is_tied) else {
+            let Some(socket) = self.datagrams.get_mut(key).filter(|_| is_to_peer) else {
                 // `ENOENT`.
                 return Err(io::ErrorKind::NotFound.into());
             };
@@ -119,15 +125,15 @@ impl World {
         }
         if found.queue.len() >= QUEUE_MAX {
             if let Some(socket) = self.datagrams.get_mut(key)
-                && !socket.waits_for.contains(&to)
+                && !socket.full_peers.contains(&to)
             {
-                socket.waits_for.push(to);
+                socket.full_peers.push(to);
             }
             return Err(io::ErrorKind::WouldBlock.into());
         }
         found.queue.push_back((bytes.into(), from));
         self.progress += 1;
-        self.record(host, What::DatagramSent(bytes.len()));
+        self.record(host, TraceEvent::DatagramSent(bytes.len()));
         if let Some(target) = target {
             self.datagram_edge(target, EventSet::READABLE);
         }
@@ -135,7 +141,7 @@ impl World {
     }
 
     /// Returns the socket at a path, to which another socket is to be connected.
-    pub(crate) fn tie(&self, key: Key, place: &Place) -> io::Result<Key> {
+    pub(crate) fn resolve_peer(&self, key: Key, place: &Place) -> io::Result<Key> {
         // `ENOENT`.
         let target = self.datagram_at(place).ok_or(io::ErrorKind::NotFound)?;
         let peer = self.datagrams.get(target).and_then(|target| target.peer_key);
@@ -153,23 +159,23 @@ impl World {
 
     /// Tells the sockets that found no room at a place to try again: the socket there has room, or
     /// is gone.
-    pub(crate) fn tell_of_room(&mut self, place: &Place) {
+    pub(crate) fn notify_room(&mut self, place: &Place) {
         let waits =
-            |(key, socket): (Key, &DatagramEnd)| socket.waits_for.contains(place).then_some(key);
+            |(key, socket): (Key, &DatagramEnd)| socket.full_peers.contains(place).then_some(key);
         let waiting: Vec<Key> = self.datagrams.iter().filter_map(waits).collect();
         for key in waiting {
             let Some(socket) = self.datagrams.get_mut(key) else { continue };
-            socket.waits_for.retain(|full| full != place);
+            socket.full_peers.retain(|full| full != place);
             // Registering a socket reports room by itself.
             let Some((token, interest)) = socket.registered else { continue };
-            let (host, events) = (socket.host, filter(interest, EventSet::WRITABLE));
+            let (host, events) = (socket.host, wanted_events(interest, EventSet::WRITABLE));
             if !events.is_empty() {
                 self.push_edge(host, token, events);
             }
         }
     }
 
-    pub(crate) fn datagram_arrives(&mut self, datagram: Datagram) {
+    pub(crate) fn deliver_datagram(&mut self, datagram: Datagram) {
         let Datagram { bytes, from, to, hosts } = datagram;
         if self.is_blocked(hosts.0, hosts.1) {
             return;
@@ -179,7 +185,7 @@ impl World {
         };
         let Some(key) = self.datagrams.iter().find(|(_, socket)| takes(socket)).map(|(key, _)| key)
         else {
-            return self.refuse(Datagram { bytes, from, to, hosts });
+            return self.schedule_refusal(Datagram { bytes, from, to, hosts });
         };
         let Some(socket) = self.datagrams.get_mut(key) else { return };
         if socket.queue.len() >= QUEUE_MAX {
@@ -192,16 +198,16 @@ impl World {
 
     /// Handles a datagram that no socket takes. Its sender hears of it if it is connected to that
     /// peer; otherwise it is not told, as on Linux.
-    fn refuse(&mut self, datagram: Datagram) {
+    fn schedule_refusal(&mut self, datagram: Datagram) {
         let (from, to) = datagram.hosts;
         // The message that reports this (ICMP) can be lost like a datagram.
-        if self.sender_of(&datagram).is_some() && !self.hits(Fault::DatagramLost, to) {
-            let at = self.local(to) + self.latency(to, from);
-            self.schedule(at, Due::DatagramRefused(Box::new(datagram)));
+        if self.sender_of(&datagram).is_some() && !self.roll_fault_at(Fault::DatagramLost, to) {
+            let at = self.local_time(to) + self.latency(to, from);
+            self.schedule(at, SimEvent::DatagramRefused(Box::new(datagram)));
         }
     }
 
-    pub(crate) fn datagram_refused(&mut self, datagram: &Datagram) {
+    pub(crate) fn deliver_refusal(&mut self, datagram: &Datagram) {
         let (from, to) = datagram.hosts;
         if self.is_blocked(from, to) {
             return;
@@ -210,7 +216,7 @@ impl World {
         let Some(socket) = self.datagrams.get_mut(key) else { return };
         socket.is_refused = true;
         self.progress += 1;
-        self.record(from, What::DatagramRefused);
+        self.record(from, TraceEvent::DatagramRefused);
         self.datagram_edge(key, EventSet::READABLE | EventSet::ERROR);
     }
 
@@ -226,7 +232,7 @@ impl World {
     /// # Errors
     ///
     /// `ConnectionRefused`, once, after the peer's host has refused a datagram.
-    fn hear_of_refusal(&mut self, key: Key) -> io::Result<()> {
+    fn take_refusal(&mut self, key: Key) -> io::Result<()> {
         let socket = self.datagrams.get_mut(key);
         let is_refused = socket.is_some_and(|socket| std::mem::take(&mut socket.is_refused));
         if is_refused { Err(io::ErrorKind::ConnectionRefused.into()) } else { Ok(()) }
@@ -236,7 +242,7 @@ impl World {
         let Some(socket) = self.datagrams.get(key) else { return };
         let (is_armed, host) = (socket.is_armed, socket.host);
         let Some((token, interest)) = socket.registered else { return };
-        let events = filter(interest, events);
+        let events = wanted_events(interest, events);
         if events.is_empty() || !is_armed && self.roll(Fault::UnarmedEdgeLost) {
             return;
         }
@@ -254,16 +260,16 @@ impl World {
     }
 
     pub(crate) fn receive(&mut self, key: Key) -> io::Result<(Box<[u8]>, Place)> {
-        self.hear_of_refusal(key)?;
+        self.take_refusal(key)?;
         let Some(socket) = self.datagrams.get(key) else {
             return Err(io::ErrorKind::NotConnected.into());
         };
         let (host, is_registered, is_empty) =
             (socket.host, socket.registered.is_some(), socket.queue.is_empty());
-        if !is_empty && self.hits(Fault::Interrupted, host) {
+        if !is_empty && self.roll_fault_at(Fault::Interrupted, host) {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        let pretends = !is_empty && is_registered && self.hits(Fault::WouldBlock, host);
+        let pretends = !is_empty && is_registered && self.roll_fault_at(Fault::WouldBlock, host);
         if pretends {
             self.datagram_edge_later(key, EventSet::READABLE);
         }
@@ -279,8 +285,8 @@ impl World {
         };
         let place = socket.place.clone();
         self.progress += 1;
-        self.record(host, What::DatagramReceived(bytes.len()));
-        self.tell_of_room(&place);
+        self.record(host, TraceEvent::DatagramReceived(bytes.len()));
+        self.notify_room(&place);
         Ok((bytes, from))
     }
 }

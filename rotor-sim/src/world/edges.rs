@@ -5,24 +5,24 @@ use std::time::Duration;
 
 use rotor_core::{EventSet, Token};
 
-use super::{Due, World};
+use super::{SimEvent, World};
 use crate::faults::Fault;
-use crate::trace::What;
+use crate::trace::TraceEvent;
 
 impl World {
     /// Remembers a token that spurious edges may name.
-    pub(crate) fn token_is_used(&mut self, host: u32, token: Token) {
+    pub(crate) fn remember_registered_token(&mut self, host: u32, token: Token) {
         self.host(host).recent.push(token);
     }
 
     /// Remembers a token whose machine may be gone when a stale edge names it.
-    pub(crate) fn token_is_unused(&mut self, host: u32, token: Token) {
+    pub(crate) fn remember_stale_token(&mut self, host: u32, token: Token) {
         self.host(host).stale.push(token);
     }
 
     /// Reports an edge to a host's loop, possibly late.
     pub(crate) fn push_edge(&mut self, host: u32, token: Token, events: EventSet) {
-        if self.hits(Fault::LateEdge, host) {
+        if self.roll_fault_at(Fault::LateEdge, host) {
             self.push_edge_later(host, token, events, Duration::from_millis(20));
         } else {
             self.deliver_edge(host, token, events);
@@ -36,15 +36,15 @@ impl World {
         events: EventSet,
         at_most: Duration,
     ) {
-        let at = self.local(host) + self.random_duration(at_most);
+        let at = self.local_time(host) + self.random_duration(at_most);
         // A late edge is dropped with its loop: in the next loop, the token names another machine.
         let incarnation = self.hosts[host as usize].incarnation;
-        self.schedule(at, Due::Edge(host, incarnation, token, events));
+        self.schedule(at, SimEvent::Edge(host, incarnation, token, events));
     }
 
     pub(super) fn deliver_edge(&mut self, host: u32, token: Token, events: EventSet) {
-        self.record(host, What::Edge(token, events));
-        let is_split = self.may_strike(Fault::SplitEdge);
+        self.record(host, TraceEvent::Edge(token, events));
+        let is_split = self.roll_uncounted(Fault::SplitEdge);
         if self.roll(Fault::Gather) {
             let until = self.now + self.random_duration(Duration::from_millis(2));
             let state = self.host(host);
@@ -57,7 +57,7 @@ impl World {
             Some((_, before)) if !is_split => *before |= events,
             Some(_) => {
                 ready.push((token, events));
-                self.struck(Fault::SplitEdge);
+                self.count_fault(Fault::SplitEdge);
             }
             None => ready.push((token, events)),
         }
@@ -69,7 +69,7 @@ impl World {
         self.hosts[host as usize].waker.woken.store(false, SeqCst);
         if !self.hosts[host as usize].ready.is_empty() {
             // The edges stay, and cause the next wait.
-            if self.hits(Fault::WaitInterrupted, host) {
+            if self.roll_fault_at(Fault::WaitInterrupted, host) {
                 return;
             }
             let mut pending = std::mem::take(&mut self.hosts[host as usize].ready);
@@ -88,41 +88,41 @@ impl World {
         // Includes spurious edges: a loop that polls a listener for one of them finds the
         // connections that wait.
         if self.hosts[host as usize].passed_over_max.is_some() {
-            ready.iter().for_each(|(token, _)| self.listeners_are_told(host, *token));
+            ready.iter().for_each(|(token, _)| self.mark_listeners_notified(host, *token));
         }
     }
 
     fn inject_edges(&mut self, host: u32, ready: &mut Vec<(Token, EventSet)>) {
-        if self.may_strike(Fault::SpuriousEdge)
+        if self.roll_uncounted(Fault::SpuriousEdge)
             && let Some(token) = self.hosts[host as usize].recent.pick(&mut self.random)
         {
-            self.struck(Fault::SpuriousEdge);
-            self.record(host, What::Fault(Fault::SpuriousEdge));
-            ready.push((token, self.some_events()));
+            self.count_fault(Fault::SpuriousEdge);
+            self.record(host, TraceEvent::Fault(Fault::SpuriousEdge));
+            ready.push((token, self.random_events()));
         }
-        if self.may_strike(Fault::StaleEdge)
+        if self.roll_uncounted(Fault::StaleEdge)
             && let Some(token) = self.hosts[host as usize].stale.pick(&mut self.random)
         {
-            self.struck(Fault::StaleEdge);
-            self.record(host, What::Fault(Fault::StaleEdge));
+            self.count_fault(Fault::StaleEdge);
+            self.record(host, TraceEvent::Fault(Fault::StaleEdge));
             let at = self.random.usize(..=ready.len());
-            ready.insert(at, (token, self.some_events()));
+            ready.insert(at, (token, self.random_events()));
         }
     }
 
     /// Sends a spurious edge to a host that sleeps.
-    pub(crate) fn disturb(&mut self, host: u32) {
+    pub(crate) fn send_spurious_edge(&mut self, host: u32) {
         if let Some(token) = self.hosts[host as usize].recent.pick(&mut self.random) {
-            self.struck(Fault::SpuriousEdge);
-            self.record(host, What::Fault(Fault::SpuriousEdge));
-            let events = self.some_events();
+            self.count_fault(Fault::SpuriousEdge);
+            self.record(host, TraceEvent::Fault(Fault::SpuriousEdge));
+            let events = self.random_events();
             self.deliver_edge(host, token, events);
         }
     }
 
     /// Any two events: the edge may concern a socket that the machine had before, and that has
     /// failed.
-    fn some_events(&mut self) -> EventSet {
+    fn random_events(&mut self) -> EventSet {
         const ANY: [EventSet; 7] = [
             EventSet::READABLE,
             EventSet::WRITABLE,

@@ -23,7 +23,7 @@ pub(crate) struct ListenerEnd {
     /// waited, and the loop had been told of it.
     pub(crate) passed_over: u64,
     /// Connections wait, and the loop has heard of them or has left them there itself.
-    pub(crate) is_told: bool,
+    pub(crate) is_loop_notified: bool,
     pub(crate) reuse_port: bool,
     pub(crate) registered: Option<Token>,
     /// The next connection is reported: `accept` has failed with `WouldBlock`, or the listener was
@@ -46,7 +46,7 @@ pub(crate) struct DatagramEnd {
     /// The next arrival is reported, as for a listener.
     pub(crate) is_armed: bool,
     /// The paths whose sockets had no room for a datagram. The socket is told when they have.
-    pub(crate) waits_for: Vec<Place>,
+    pub(crate) full_peers: Vec<Place>,
 }
 
 /// A datagram on its way.

@@ -12,7 +12,7 @@ use rotor_core::{EventSet, Time, Token, Wake};
 
 use super::ledger::Ledger;
 use crate::packet_port::PacketPort;
-use crate::work::Account;
+use crate::work::WorkAccount;
 
 /// The network's and the scheduler's view of a host.
 pub(crate) struct HostState {
@@ -35,20 +35,20 @@ pub(crate) struct HostState {
     /// It has lost its power: its sockets close without any message to their peers.
     pub(crate) is_silent: bool,
     pub(crate) ledger: Ledger,
-    pub(crate) account: Account,
-    pub(crate) draining: Option<Draining>,
+    pub(crate) account: WorkAccount,
+    pub(crate) draining: Option<DrainCheck>,
     /// How often a waiting connection may be passed over; see `Sim::bound_waiting`.
     pub(crate) passed_over_max: Option<u64>,
     pub(crate) passed_over_most: u64,
     /// The packet port of its stack, if it has one.
     pub(crate) port: Option<PacketPort>,
     /// Returns when its stack, or another inner backend, has something to do.
-    pub(crate) stack_wants: Option<Wants>,
+    pub(crate) stack_deadline: Option<StackDeadline>,
     /// When the packets that wait for a wire of low bandwidth have left.
     pub(super) wire_is_free: Time,
     pub(super) next_port: u16,
-    pub(super) recent: Recent,
-    pub(super) stale: Recent,
+    pub(super) recent: RecentTokens,
+    pub(super) stale: RecentTokens,
 }
 
 impl HostState {
@@ -70,39 +70,39 @@ impl HostState {
             sockets: 0,
             is_silent: false,
             ledger: Ledger::default(),
-            account: Account::default(),
+            account: WorkAccount::default(),
             draining: None,
             passed_over_max: None,
             passed_over_most: 0,
             port: None,
-            stack_wants: None,
+            stack_deadline: None,
             wire_is_free: Time::ZERO,
             next_port: 0,
-            recent: Recent::default(),
-            stale: Recent::default(),
+            recent: RecentTokens::default(),
+            stale: RecentTokens::default(),
         }
     }
 }
 
 /// Returns when an inner backend wants its next wait.
-pub(crate) type Wants = Rc<dyn Fn() -> Option<Time>>;
+pub(crate) type StackDeadline = Rc<dyn Fn() -> Option<Time>>;
 
 impl HostState {
     /// Returns when the stack of the host wants a turn: at once if packets have arrived or wait to
     /// be sent.
     pub(crate) fn stack_due(&self) -> Option<Time> {
-        if self.port.as_ref().is_some_and(PacketPort::has_some) {
+        if self.port.as_ref().is_some_and(PacketPort::has_packets) {
             return Some(Time::ZERO);
         }
-        self.stack_wants.as_ref().and_then(|wants| wants())
+        self.stack_deadline.as_ref().and_then(|wants| wants())
     }
 }
 
 /// A drain that must not throw away what had arrived before it.
-pub(crate) struct Draining {
+pub(crate) struct DrainCheck {
     pub(super) until: Time,
     /// How often faults had struck by then that cost connections of a host.
-    pub(super) excuses: u64,
+    pub(super) excusing_faults: u64,
 }
 
 /// Wakes a simulated loop.
@@ -120,12 +120,12 @@ impl Wake for SimWaker {
 
 /// The last few tokens.
 #[derive(Default)]
-pub(super) struct Recent {
+pub(super) struct RecentTokens {
     tokens: [Option<Token>; 8],
     next: usize,
 }
 
-impl Recent {
+impl RecentTokens {
     pub(super) fn push(&mut self, token: Token) {
         self.tokens[self.next % 8] = Some(token);
         self.next += 1;

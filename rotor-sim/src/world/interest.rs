@@ -3,7 +3,7 @@
 use rotor_core::{EventSet, Interest};
 
 /// Returns the events of an edge that a source wants. Errors and hang-ups are always among them.
-pub(super) fn filter(interest: Interest, events: EventSet) -> EventSet {
+pub(super) fn wanted_events(interest: Interest, events: EventSet) -> EventSet {
     let mut heard = EventSet::EMPTY;
     let wanted = [
         (EventSet::READABLE, interest.is_readable()),

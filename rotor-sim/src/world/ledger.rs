@@ -11,14 +11,14 @@ pub(crate) struct Ledger {
     pub(crate) alive: usize,
     /// How many were made since the host started. If all machines of its loop are watched, the loop
     /// has made as many.
-    pub(crate) made: u64,
+    pub(crate) created: u64,
     /// Scans may expire machines, so a time-out need not mean that a deadline has passed.
     pub(crate) may_expire: bool,
 }
 
 impl Ledger {
     /// Returns the earliest deadline that a watched machine has set.
-    pub(crate) fn earliest(&self) -> Option<Time> {
+    pub(crate) fn earliest_deadline(&self) -> Option<Time> {
         self.deadlines.iter().copied().min().filter(|deadline| *deadline != Time::NEVER)
     }
 

@@ -31,7 +31,7 @@ pub(crate) struct End {
     pub(super) registered: Option<(Token, Interest)>,
     /// The next change is reported: an operation has failed with `WouldBlock`, or the socket was
     /// just registered.
-    pub(super) armed: Armed,
+    pub(super) armed: ArmedDirections,
     /// Reported once.
     pub(super) error: Option<io::ErrorKind>,
     /// No byte will come or go any more.
@@ -42,19 +42,19 @@ pub(crate) struct End {
     pub(super) input_shut: bool,
     pub(super) output_shut: bool,
     /// Closing it sends a reset.
-    pub(super) resets: bool,
+    pub(super) resets_on_close: bool,
     pub(super) busy_until: Time,
 }
 
 #[derive(Clone, Copy, Default)]
-pub(super) struct Armed {
+pub(super) struct ArmedDirections {
     pub(super) read: bool,
     pub(super) write: bool,
 }
 
 /// The capacity that an empty pipe keeps at most. Memory that a test counts should be the
 /// machines', not the network's.
-const KEPT_BYTES_MAX: usize = 256;
+const RETAINED_BYTES_MAX: usize = 256;
 
 /// The bytes on their way to an end.
 pub(super) struct Pipe {
@@ -65,7 +65,7 @@ pub(super) struct Pipe {
     pub(super) delivered: u64,
     /// How many of the arrived bytes must not be thrown away, because they were there when a drain
     /// began.
-    pub(super) kept: usize,
+    pub(super) must_be_read: usize,
     pub(super) segments: VecDeque<Segment>,
     pub(super) window: usize,
     pub(super) is_slow: bool,
@@ -81,11 +81,11 @@ pub(super) struct Pipe {
 #[derive(Clone, Copy)]
 pub(super) struct Segment {
     pub(super) at: Time,
-    pub(super) carries: Carries,
+    pub(super) content: SegmentContent,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Carries {
+pub(super) enum SegmentContent {
     Bytes(usize),
     End,
     Reset,
@@ -97,7 +97,7 @@ impl Link {
     }
 
     /// Whether a reset would change anything for one of the ends.
-    pub(super) fn stands(&self) -> bool {
+    pub(super) fn is_established(&self) -> bool {
         self.ends.iter().any(|end| end.is_connected && !end.is_dead)
     }
 }
@@ -110,14 +110,14 @@ impl End {
             is_open,
             is_connected: false,
             registered: None,
-            armed: Armed::default(),
+            armed: ArmedDirections::default(),
             error: None,
             is_dead: false,
             input: Pipe::new(0, false),
             drains: false,
             input_shut: false,
             output_shut: false,
-            resets: false,
+            resets_on_close: false,
             busy_until: Time::ZERO,
         }
     }
@@ -148,7 +148,7 @@ impl Pipe {
             bytes: VecDeque::new(),
             arrived: 0,
             delivered: 0,
-            kept: 0,
+            must_be_read: 0,
             segments: VecDeque::new(),
             window,
             is_slow,
@@ -175,11 +175,11 @@ impl Pipe {
         let left = buffer.len() - from_first;
         buffer[from_first..].copy_from_slice(&second[..left]);
         self.bytes.drain(..buffer.len());
-        if self.bytes.is_empty() && self.bytes.capacity() > KEPT_BYTES_MAX {
+        if self.bytes.is_empty() && self.bytes.capacity() > RETAINED_BYTES_MAX {
             self.bytes = VecDeque::new();
         }
         self.arrived -= buffer.len();
-        self.kept = self.kept.saturating_sub(buffer.len());
+        self.must_be_read = self.must_be_read.saturating_sub(buffer.len());
     }
 }
 
@@ -187,6 +187,6 @@ impl Pipe {
 pub(super) const FAILED: EventSet = EventSet::ERROR;
 
 /// Returns the other end.
-pub(super) fn other(side: u8) -> u8 {
+pub(super) fn other_side(side: u8) -> u8 {
     1 - side
 }

@@ -11,7 +11,7 @@ use super::place::Place;
 use crate::faults::Fault;
 use crate::property;
 use crate::table::Key;
-use crate::trace::What;
+use crate::trace::TraceEvent;
 
 impl World {
     /// Returns the host that a place is on.
@@ -75,11 +75,11 @@ impl World {
         if listener.registered.is_some() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        if self.hits(Fault::RegisterFails, host) {
+        if self.roll_fault_at(Fault::RegisterFails, host) {
             // `ENOSPC`, as for a stream.
             return Err(io::Error::from_raw_os_error(28));
         }
-        self.token_is_used(host, token);
+        self.remember_registered_token(host, token);
         let Some(listener) = self.listeners.get_mut(key) else { return Ok(()) };
         listener.registered = Some(token);
         listener.is_armed = true;
@@ -98,22 +98,22 @@ impl World {
         // Whatever this call returns, a kernel reports the first arrival in an empty queue.
         if first.is_none() {
             listener.is_armed = true;
-            listener.is_told = false;
+            listener.is_loop_notified = false;
         }
         // Before the queue: on Linux, accept4(2) first takes a descriptor.
-        if self.hits(Fault::AcceptExhausted, host) {
+        if self.roll_fault_at(Fault::AcceptExhausted, host) {
             return Err(io::Error::from_raw_os_error(24));
         }
         let Some(link) = first else {
             return Err(io::ErrorKind::WouldBlock.into());
         };
-        if self.hits(Fault::Interrupted, host) {
+        if self.roll_fault_at(Fault::Interrupted, host) {
             return Err(io::ErrorKind::Interrupted.into());
         }
         if let Some(listener) = self.listeners.get_mut(key) {
             listener.backlog.borrow_mut().pop_front();
             listener.passed_over = 0;
-            listener.is_told = !listener.backlog.borrow().is_empty();
+            listener.is_loop_notified = !listener.backlog.borrow().is_empty();
         }
         // The connection belonged to the host of its address until a listener, maybe a copy on
         // another host, has accepted it.
@@ -121,34 +121,34 @@ impl World {
             link.ends[1].host = host;
         }
         if let Some(most) = self.hosts[host as usize].passed_over_max {
-            self.pass_over(host, key, most);
+            self.count_passed_over(host, key, most);
         }
         self.progress += 1;
-        if self.hits(Fault::AcceptAborted, host) {
-            self.refuse_queued(link);
+        if self.roll_fault_at(Fault::AcceptAborted, host) {
+            self.reset_queued(link);
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
         let serial = self.links.get(link).map_or(0, |link| link.serial);
-        self.record(host, What::Accepted(serial));
-        self.host(host).account.accepted();
+        self.record(host, TraceEvent::Accepted(serial));
+        self.host(host).account.add_accept();
         Ok(link)
     }
 
     /// The loop of a host hears of the listeners of a token. From now on, their queued connections
     /// wait for the loop, and no longer for a late edge.
-    pub(super) fn listeners_are_told(&mut self, host: u32, token: Token) {
+    pub(super) fn mark_listeners_notified(&mut self, host: u32, token: Token) {
         for listener in self.listeners.values_mut() {
             if listener.host == host && listener.registered == Some(token) {
-                listener.is_told = !listener.backlog.borrow().is_empty();
+                listener.is_loop_notified = !listener.backlog.borrow().is_empty();
             }
         }
     }
 
     /// Counts for each other listener of the host that connections wait there, of which the loop
     /// was told, while this one has accepted another.
-    fn pass_over(&mut self, host: u32, accepted: Key, most: u64) {
+    fn count_passed_over(&mut self, host: u32, accepted: Key, most: u64) {
         let waits = |(key, listener): (Key, &ListenerEnd)| {
-            (key != accepted && listener.host == host && listener.is_told).then_some(key)
+            (key != accepted && listener.host == host && listener.is_loop_notified).then_some(key)
         };
         let waiting: Vec<Key> = self.listeners.iter().filter_map(waits).collect();
         for key in waiting {
@@ -166,26 +166,28 @@ impl World {
     }
 
     /// Resets the queued connections of a dropped listener, unless a copy has them.
-    pub(crate) fn refuse_all(&mut self, host: u32, backlog: Backlog) {
+    pub(crate) fn reset_backlog(&mut self, host: u32, backlog: Backlog) {
         let Some(backlog) = Rc::into_inner(backlog) else { return };
         let backlog = backlog.into_inner();
         if !backlog.is_empty() {
-            self.check_kept(host, || format!("{} connections were never accepted", backlog.len()));
+            self.check_nothing_lost(host, || {
+                format!("{} connections were never accepted", backlog.len())
+            });
         }
         for link in backlog {
             // Like any close with unread bytes: the reset takes its time, and a host without power
             // sends none.
             if let Some(found) = self.links.get_mut(link) {
-                found.ends[1].resets = true;
+                found.ends[1].resets_on_close = true;
             }
             self.close_end(link, 1);
         }
     }
 
     /// Ends a connection that was not accepted.
-    pub(crate) fn refuse_queued(&mut self, link: Key) {
+    pub(crate) fn reset_queued(&mut self, link: Key) {
         // Cutting tells the client, and closing gives back the end for which no socket was made.
-        self.cut(link);
+        self.reset_connection(link);
         self.close_end(link, 1);
     }
 }

@@ -12,7 +12,7 @@ const HEADER: usize = 20;
 
 /// Returns the resets with which a segment is answered: one to its destination, and one back.
 /// `None` if the packet is not a segment of an established connection.
-pub(super) fn resets(packet: &[u8]) -> Option<[Box<[u8]>; 2]> {
+pub(super) fn resets_for(packet: &[u8]) -> Option<[Box<[u8]>; 2]> {
     let (header_len, protocol) = match packet.first()? >> 4 {
         4 => (usize::from(packet[0] & 15) * 4, *packet.get(9)?),
         6 => (40, *packet.get(6)?),
@@ -25,14 +25,14 @@ pub(super) fn resets(packet: &[u8]) -> Option<[Box<[u8]>; 2]> {
         return None;
     }
     let ip = &packet[..header_len];
-    let [forth, back] = [number(fixed, 4), number(fixed, 8)];
+    let [forth, back] = [read_u32(fixed, 4), read_u32(fixed, 8)];
     let ports = [&fixed[..2], &fixed[2..4]];
-    let to_target = reset(ip.to_vec(), ports, forth);
-    let to_source = reset(turned(ip)?, [ports[1], ports[0]], back);
+    let to_target = reset_segment(ip.to_vec(), ports, forth);
+    let to_source = reset_segment(reversed(ip)?, [ports[1], ports[0]], back);
     Some([to_target, to_source])
 }
 
-fn number(segment: &[u8; HEADER], at: usize) -> u32 {
+fn read_u32(segment: &[u8; HEADER], at: usize) -> u32 {
     let mut bytes = [0; 4];
     bytes.copy_from_slice(&segment[at..at + 4]);
     u32::from_be_bytes(bytes)
@@ -44,16 +44,16 @@ fn addresses(ip: &[u8]) -> (usize, usize) {
 }
 
 /// Returns the IP header of a packet in the opposite direction.
-fn turned(ip: &[u8]) -> Option<Vec<u8>> {
+fn reversed(ip: &[u8]) -> Option<Vec<u8>> {
     let (begin, len) = addresses(ip);
     let (source, target) = ip.get(begin..begin + 2 * len)?.split_at(len);
-    let mut turned = ip.to_vec();
-    turned[begin..begin + len].copy_from_slice(target);
-    turned[begin + len..begin + 2 * len].copy_from_slice(source);
-    Some(turned)
+    let mut reversed = ip.to_vec();
+    reversed[begin..begin + len].copy_from_slice(target);
+    reversed[begin + len..begin + 2 * len].copy_from_slice(source);
+    Some(reversed)
 }
 
-fn reset(ip: Vec<u8>, ports: [&[u8]; 2], number: u32) -> Box<[u8]> {
+fn reset_segment(ip: Vec<u8>, ports: [&[u8]; 2], number: u32) -> Box<[u8]> {
     let header_len = ip.len();
     let (begin, len) = addresses(&ip);
     let mut packet = ip;
@@ -99,7 +99,7 @@ mod tests {
     }
 
     /// The sum over a header with its sum in it is none.
-    fn is_right(packet: &[u8]) -> bool {
+    fn has_valid_checksums(packet: &[u8]) -> bool {
         let (begin, len) = addresses(packet);
         let header_len = if len == 4 { 20 } else { 40 };
         let pseudo = [&packet[begin..begin + 2 * len], &[0, TCP, 0, HEADER as u8]].concat();
@@ -108,8 +108,8 @@ mod tests {
     }
 
     #[test]
-    fn each_end_is_told_in_the_name_of_the_other_with_the_number_that_it_waits_for() {
-        let [forth, back] = resets(&segment(ACK)).expect("it is a segment");
+    fn each_end_gets_a_reset_from_the_other_with_the_expected_number() {
+        let [forth, back] = resets_for(&segment(ACK)).expect("it is a segment");
         assert_eq!(&forth[12..20], [10, 0, 0, 1, 10, 0, 0, 2]);
         assert_eq!(
             &forth[20..],
@@ -119,31 +119,31 @@ mod tests {
         assert_eq!(&back[20..34], [0, 80, 3, 232, 0, 0, 0, 9, 0, 0, 0, 0, 0x50, RST]);
         for packet in [forth, back] {
             assert_eq!((packet.len(), &packet[2..4]), (40, &[0, 40][..]));
-            assert!(is_right(&packet));
+            assert!(has_valid_checksums(&packet));
         }
     }
 
     #[test]
-    fn and_so_it_is_with_ipv6() {
+    fn ipv6_segments_are_answered_with_resets_too() {
         let mut packet = vec![0x60, 0, 0, 0, 0, 24, TCP, 64];
         packet.extend([[1; 16], [2; 16]].concat());
         packet.extend(&segment(ACK)[20..]);
-        let [forth, back] = resets(&packet).expect("it is a segment");
-        assert!(is_right(&forth) && is_right(&back));
+        let [forth, back] = resets_for(&packet).expect("it is a segment");
+        assert!(has_valid_checksums(&forth) && has_valid_checksums(&back));
         assert_eq!((&back[8..24], &back[24..40]), (&[2; 16][..], &[1; 16][..]));
     }
 
     #[test]
-    fn what_is_of_no_connection_that_stands_is_left_alone() {
+    fn packets_of_no_established_connection_cause_no_reset() {
         for flags in [SYN, SYN | ACK, RST | ACK, RST, 0] {
-            assert!(resets(&segment(flags)).is_none(), "{flags:x}");
+            assert!(resets_for(&segment(flags)).is_none(), "{flags:x}");
         }
         let mut datagram = segment(ACK);
         datagram[9] = 17;
-        assert!(resets(&datagram).is_none());
+        assert!(resets_for(&datagram).is_none());
         let whole = segment(ACK);
         for len in 0..40 {
-            assert!(resets(&whole[..len]).is_none(), "{len}");
+            assert!(resets_for(&whole[..len]).is_none(), "{len}");
         }
     }
 }

@@ -7,7 +7,6 @@
 mod connecting;
 mod datagrams;
 mod draining;
-mod due;
 mod edges;
 mod ends;
 mod host_state;
@@ -19,7 +18,8 @@ mod middle_box;
 mod operations;
 mod packets;
 mod place;
-mod travel;
+mod segments;
+mod sim_event;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -29,20 +29,20 @@ use std::time::Duration;
 use rotor_core::Time;
 use rotor_core::backend::OffloadJob;
 
-use self::due::Entry;
 use self::host_state::HostState;
+use self::sim_event::Entry;
 use crate::faults::{Fault, Faults};
 use crate::network::Network;
 use crate::random::seeded;
 use crate::strikes::Strikes;
 use crate::table::{Key, Table};
-use crate::trace::{Record, Trace, What};
+use crate::trace::{Record, Trace, TraceEvent};
 
-pub(crate) use self::due::Due;
 pub(crate) use self::ends::{Backlog, DatagramEnd, ListenerEnd};
 pub(crate) use self::host_state::SimWaker;
 pub(crate) use self::link::{End, Link};
 pub use self::place::Place;
+pub(crate) use self::sim_event::SimEvent;
 
 pub(crate) type Shared = Rc<RefCell<World>>;
 
@@ -93,7 +93,7 @@ const PORTS: u16 = 16_384;
 pub(crate) struct Partition {
     pair: (u32, u32),
     /// The test has made this partition, and only the test ends it.
-    is_tests: bool,
+    is_by_test: bool,
 }
 
 /// Returns the nanoseconds of a duration, at most as many as loop time can represent.
@@ -149,14 +149,14 @@ impl World {
     }
 
     /// Returns the time that a host's loop sees.
-    pub(crate) fn local(&self, host: u32) -> Time {
+    pub(crate) fn local_time(&self, host: u32) -> Time {
         self.now.max(self.hosts[host as usize].ahead)
     }
 
     /// Reads the clock for a loop. The second reading of a turn adds the time that its handlers
     /// have taken.
     pub(crate) fn read_clock(&mut self, host: u32) -> Time {
-        let now = self.local(host);
+        let now = self.local_time(host);
         let state = self.host(host);
         state.clock_readings += 1;
         if state.clock_readings == 2 && !state.turn_cost.is_zero() {
@@ -177,41 +177,41 @@ impl World {
     }
 
     /// Rolls a fault that may turn out to have no target. If it does strike, the caller calls
-    /// [`struck`](World::struck).
+    /// [`count_fault`](World::count_fault).
     #[inline]
-    pub(crate) fn may_strike(&mut self, fault: Fault) -> bool {
+    pub(crate) fn roll_uncounted(&mut self, fault: Fault) -> bool {
         self.faults.roll(fault, &mut self.random)
     }
 
     /// Counts a fault.
     #[inline]
-    pub(crate) fn struck(&mut self, fault: Fault) {
+    pub(crate) fn count_fault(&mut self, fault: Fault) {
         self.strikes.add(fault, self.busy > 0);
     }
 
     #[inline]
     pub(crate) fn roll(&mut self, fault: Fault) -> bool {
-        let happens = self.may_strike(fault);
+        let happens = self.roll_uncounted(fault);
         if happens {
-            self.struck(fault);
+            self.count_fault(fault);
         }
         happens
     }
 
     /// Rolls a fault of a host, and records it.
     #[inline]
-    pub(crate) fn hits(&mut self, fault: Fault, host: u32) -> bool {
-        let hits = self.roll(fault);
-        if hits {
-            self.record(host, What::Fault(fault));
+    pub(crate) fn roll_fault_at(&mut self, fault: Fault, host: u32) -> bool {
+        let strikes = self.roll(fault);
+        if strikes {
+            self.record(host, TraceEvent::Fault(fault));
         }
-        hits
+        strikes
     }
 
     #[inline]
-    pub(crate) fn record(&mut self, host: u32, what: What) {
+    pub(crate) fn record(&mut self, host: u32, event: TraceEvent) {
         let (time, step) = (self.now, self.step);
-        self.trace.record(Record { time, step, host: host.wrapping_add(1), what });
+        self.trace.record(Record { time, step, host: host.wrapping_add(1), event });
     }
 
     pub(crate) fn fail(&mut self, property: &str, message: String) {
@@ -267,40 +267,46 @@ impl World {
         Duration::from_nanos(nanos)
     }
 
-    pub(crate) fn schedule(&mut self, time: Time, due: Due) {
+    pub(crate) fn schedule(&mut self, time: Time, event: SimEvent) {
         // Events of the same time happen in an order that the seed determines.
         let tie = self.random.u64(..);
-        self.queue.push(Entry { time, tie, due });
+        self.queue.push(Entry { time, tie, event });
     }
 
     /// Returns the time of the next event.
-    pub(crate) fn next_due(&self) -> Option<Time> {
+    pub(crate) fn next_event_time(&self) -> Option<Time> {
         self.queue.peek().map(|entry| entry.time)
     }
 
-    pub(crate) fn take_due(&mut self) -> Option<Due> {
-        if self.next_due()? > self.now { None } else { self.queue.pop().map(|entry| entry.due) }
+    pub(crate) fn pop_due_event(&mut self) -> Option<SimEvent> {
+        if self.next_event_time()? > self.now {
+            None
+        } else {
+            self.queue.pop().map(|entry| entry.event)
+        }
     }
 
     /// Handles an event, or returns it if it runs users' code.
-    pub(crate) fn happen(&mut self, due: Due) -> Option<Due> {
-        match due {
-            Due::Arrive(link, side) => self.arrive(link, side),
-            Due::Syn(link, tries) => self.syn(link, tries),
-            Due::Connected(link) => self.connected(link),
-            Due::ConnectFailed(link, why) => self.connect_failed(link, why),
-            Due::Room(link, side) => self.room(link, side),
-            Due::Edge(host, incarnation, token, events) => {
+    pub(crate) fn handle_event(&mut self, event: SimEvent) -> Option<SimEvent> {
+        match event {
+            SimEvent::Arrive(link, side) => self.deliver_segments(link, side),
+            SimEvent::Syn(link, tries) => self.deliver_syn(link, tries),
+            SimEvent::Connected(link) => self.deliver_connected(link),
+            SimEvent::ConnectFailed(link, why) => self.fail_connect(link, why),
+            SimEvent::Room(link, side) => self.deliver_room_report(link, side),
+            SimEvent::Edge(host, incarnation, token, events) => {
                 // Otherwise the edge was for a loop that a crash has ended.
                 if self.hosts[host as usize].incarnation == incarnation {
                     self.deliver_edge(host, token, events);
                 }
             }
-            Due::Datagram(datagram) => self.datagram_arrives(*datagram),
-            Due::DatagramRefused(datagram) => self.datagram_refused(&datagram),
-            Due::Packet(packet) => self.packet_arrives(*packet),
-            Due::Heal(a, b) => self.heal_pair(a, b, false),
-            due @ (Due::Job(_) | Due::Start(..) | Due::Chaos) => return Some(due),
+            SimEvent::Datagram(datagram) => self.deliver_datagram(*datagram),
+            SimEvent::DatagramRefused(datagram) => self.deliver_refusal(&datagram),
+            SimEvent::Packet(packet) => self.deliver_packet(*packet),
+            SimEvent::Heal(a, b) => self.heal_pair(a, b, false),
+            event @ (SimEvent::Job(_) | SimEvent::Start(..) | SimEvent::Chaos) => {
+                return Some(event);
+            }
         }
         None
     }
@@ -314,39 +320,39 @@ impl World {
     }
 
     /// Resets a random established connection, if there is one.
-    pub(crate) fn cut_any(&mut self) {
-        let count = self.links.iter().filter(|(_, link)| link.stands()).count();
+    pub(crate) fn reset_any_connection(&mut self) {
+        let count = self.links.iter().filter(|(_, link)| link.is_established()).count();
         if count > 0 {
             let chosen = self.random.usize(0..count);
-            let mut standing =
-                self.links.iter().filter(|(_, link)| link.stands()).map(|(key, _)| key);
-            if let Some(key) = standing.nth(chosen) {
-                drop(standing);
-                self.struck(Fault::Reset);
-                self.cut(key);
+            let mut open_links =
+                self.links.iter().filter(|(_, link)| link.is_established()).map(|(key, _)| key);
+            if let Some(key) = open_links.nth(chosen) {
+                drop(open_links);
+                self.count_fault(Fault::Reset);
+                self.reset_connection(key);
             }
         }
     }
 
-    /// Cuts two hosts off from each other. If `is_tests`, the test does so, and only the test ends
-    /// it.
-    pub(crate) fn partition(&mut self, a: u32, b: u32, is_tests: bool) {
+    /// Cuts two hosts off from each other. If `is_by_test`, the test does so, and only the test
+    /// ends it.
+    pub(crate) fn partition(&mut self, a: u32, b: u32, is_by_test: bool) {
         let pair = pair(a, b);
         if let Some(known) = self.partitions.iter_mut().find(|known| known.pair == pair) {
-            known.is_tests |= is_tests;
+            known.is_by_test |= is_by_test;
         } else if a != b {
-            self.record(u32::MAX, What::Partitioned(pair.0, pair.1));
-            self.partitions.push(Partition { pair, is_tests });
+            self.record(u32::MAX, TraceEvent::Partitioned(pair.0, pair.1));
+            self.partitions.push(Partition { pair, is_by_test });
         }
     }
 
     /// Ends a partition, unless it is the test's and the caller is not.
-    pub(crate) fn heal_pair(&mut self, a: u32, b: u32, is_tests: bool) {
+    pub(crate) fn heal_pair(&mut self, a: u32, b: u32, is_by_test: bool) {
         let before = self.partitions.len();
         let pair = pair(a, b);
-        self.partitions.retain(|known| known.pair != pair || known.is_tests && !is_tests);
+        self.partitions.retain(|known| known.pair != pair || known.is_by_test && !is_by_test);
         if self.partitions.len() != before {
-            self.record(u32::MAX, What::Healed);
+            self.record(u32::MAX, TraceEvent::Healed);
             self.resume_stalled();
         }
     }
@@ -357,7 +363,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_latency_is_in_its_range_and_no_longer_than_all_time() {
+    fn a_latency_is_in_its_range_and_saturates_at_the_maximum_time() {
         const YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
         for (least, most) in [
             (Duration::ZERO, Duration::ZERO),

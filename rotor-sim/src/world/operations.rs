@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use rotor_core::{EventSet, Interest, Token};
 
-use super::link::{Armed, Carries, Link, other};
+use super::link::{ArmedDirections, Link, SegmentContent, other_side};
 use super::place::Place;
-use super::{Due, World};
+use super::{SimEvent, World};
 use crate::faults::Fault;
 use crate::table::Key;
-use crate::trace::{Operation, What};
+use crate::trace::{Operation, TraceEvent};
 
 impl World {
     pub(crate) fn register_end(
@@ -29,17 +29,17 @@ impl World {
         if found.ends[usize::from(side)].registered.is_some() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        if self.hits(Fault::RegisterFails, host) {
+        if self.roll_fault_at(Fault::RegisterFails, host) {
             // `ENOSPC`: the user has no more watches left (epoll_ctl(2)).
             return Err(io::Error::from_raw_os_error(28));
         }
-        self.token_is_used(host, token);
+        self.remember_registered_token(host, token);
         let Some(found) = self.links.get_mut(link) else { return Ok(()) };
-        let peer_room = found.ends[usize::from(other(side))].input.has_room();
+        let peer_room = found.ends[usize::from(other_side(side))].input.has_room();
         let end = &mut found.ends[usize::from(side)];
         end.registered = Some((token, interest));
         // Registering reports the present state (epoll(7)), and arms both directions.
-        end.armed = Armed { read: true, write: true };
+        end.armed = ArmedDirections { read: true, write: true };
         let mut events = EventSet::EMPTY;
         if end.is_dead || end.is_connected && peer_room {
             events |= EventSet::WRITABLE;
@@ -57,19 +57,21 @@ impl World {
         else {
             return Err(io::ErrorKind::NotFound.into());
         };
-        self.token_is_unused(host, token);
+        self.remember_stale_token(host, token);
         Ok(())
     }
 
     /// Rolls the faults that strike before an operation looks at its connection.
-    fn before(&mut self, link: Key, host: u32) -> io::Result<()> {
-        if self.hits(Fault::Interrupted, host) {
+    fn roll_entry_faults(&mut self, link: Key, host: u32) -> io::Result<()> {
+        if self.roll_fault_at(Fault::Interrupted, host) {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        if self.may_strike(Fault::Reset) && self.links.get(link).is_some_and(Link::stands) {
-            self.struck(Fault::Reset);
-            self.record(host, What::Fault(Fault::Reset));
-            self.cut(link);
+        if self.roll_uncounted(Fault::Reset)
+            && self.links.get(link).is_some_and(Link::is_established)
+        {
+            self.count_fault(Fault::Reset);
+            self.record(host, TraceEvent::Fault(Fault::Reset));
+            self.reset_connection(link);
         }
         Ok(())
     }
@@ -82,7 +84,7 @@ impl World {
                 Operation::Write => end.armed.write = true,
             }
             let host = end.host;
-            self.record(host, What::Blocked(serial, side, operation));
+            self.record(host, TraceEvent::Blocked(serial, side, operation));
         }
         io::ErrorKind::WouldBlock.into()
     }
@@ -103,7 +105,7 @@ impl World {
     }
 
     /// Returns `most`, or less if the fault strikes: in half of the cases 1.
-    fn shortened(&mut self, fault: Fault, most: usize) -> usize {
+    fn shorten(&mut self, fault: Fault, most: usize) -> usize {
         if most < 2 || !self.roll(fault) {
             most
         } else if self.random.bool() {
@@ -116,7 +118,7 @@ impl World {
     pub(crate) fn read(&mut self, link: Key, side: u8, buffer: &mut [u8]) -> io::Result<usize> {
         let Some(found) = self.links.get(link) else { return Ok(0) };
         let host = found.ends[usize::from(side)].host;
-        self.before(link, host)?;
+        self.roll_entry_faults(link, host)?;
         let Some(found) = self.links.get_mut(link) else { return Ok(0) };
         let (serial, end) = (found.serial, &mut found.ends[usize::from(side)]);
         if buffer.is_empty() || end.input_shut {
@@ -127,7 +129,7 @@ impl World {
             return match end.error.take() {
                 Some(error) => Err(error.into()),
                 None if end.is_dead || end.input.ended => {
-                    self.record(host, What::ReadEnd(serial, side));
+                    self.record(host, TraceEvent::ReadEnd(serial, side));
                     self.progress += 1;
                     Ok(0)
                 }
@@ -142,23 +144,23 @@ impl World {
             return Err(self.pretend_to_block(link, side, Operation::Read));
         }
         // If short reads drain the socket, a shortened one would be taken for all there is.
-        let taken = if drains { most } else { self.shortened(Fault::ShortRead, most) };
+        let taken = if drains { most } else { self.shorten(Fault::ShortRead, most) };
         let Some(found) = self.links.get_mut(link) else { return Ok(0) };
         let end = &mut found.ends[usize::from(side)];
         end.input.take(&mut buffer[..taken]);
         // A short read stands for the `WouldBlock` that its reader does not wait for.
         end.armed.read |= drains && taken < buffer.len();
         self.progress += 1;
-        self.host(host).account.read(taken);
-        self.record(host, What::Read(serial, side, taken));
-        self.report_room(link, side);
+        self.host(host).account.add_read(taken);
+        self.record(host, TraceEvent::Read(serial, side, taken));
+        self.schedule_room_report(link, side);
         Ok(taken)
     }
 
     /// Schedules the report to the peer that there is room again.
-    fn report_room(&mut self, link: Key, side: u8) {
+    fn schedule_room_report(&mut self, link: Key, side: u8) {
         let Some(found) = self.links.get_mut(link) else { return };
-        let peer = &found.ends[usize::from(other(side))];
+        let peer = &found.ends[usize::from(other_side(side))];
         let (to, is_armed) = (peer.host, peer.armed.write && peer.registered.is_some());
         let end = &mut found.ends[usize::from(side)];
         // Either the peer does not wait for room, or a report is already on its way and will cover
@@ -172,12 +174,12 @@ impl World {
         if is_slow {
             after += self.random_duration(Duration::from_millis(100));
         }
-        self.schedule(self.local(host) + after, Due::Room(link, other(side)));
+        self.schedule(self.local_time(host) + after, SimEvent::Room(link, other_side(side)));
     }
 
     /// Returns how many bytes fit into the peer's window.
     pub(crate) fn room_at(&self, link: Key, side: u8) -> usize {
-        self.links.get(link).map_or(0, |link| link.ends[usize::from(other(side))].input.room())
+        self.links.get(link).map_or(0, |link| link.ends[usize::from(other_side(side))].input.room())
     }
 
     pub(crate) fn write(&mut self, link: Key, side: u8, bytes: &[u8]) -> io::Result<usize> {
@@ -185,7 +187,7 @@ impl World {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
         let host = found.ends[usize::from(side)].host;
-        self.before(link, host)?;
+        self.roll_entry_faults(link, host)?;
         let Some(found) = self.links.get_mut(link) else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
@@ -197,7 +199,7 @@ impl World {
             return Ok(0);
         }
         let (is_connected, is_registered) = (end.is_connected, end.registered.is_some());
-        let room = found.ends[usize::from(other(side))].input.room();
+        let room = found.ends[usize::from(other_side(side))].input.room();
         // A write waits for the connection as it does for room: `EAGAIN` on Linux.
         if !is_connected || room == 0 {
             return Err(self.would_block(link, side, Operation::Write));
@@ -205,13 +207,13 @@ impl World {
         if is_registered && self.roll(Fault::WouldBlock) {
             return Err(self.pretend_to_block(link, side, Operation::Write));
         }
-        let taken = self.shortened(Fault::ShortWrite, room.min(bytes.len()));
+        let taken = self.shorten(Fault::ShortWrite, room.min(bytes.len()));
         let Some(found) = self.links.get_mut(link) else { return Ok(0) };
-        found.ends[usize::from(other(side))].input.bytes.extend(&bytes[..taken]);
+        found.ends[usize::from(other_side(side))].input.bytes.extend(&bytes[..taken]);
         self.progress += 1;
-        self.host(host).account.written(taken);
-        self.record(host, What::Written(serial, side, taken));
-        self.send(link, side, Carries::Bytes(taken));
+        self.host(host).account.add_written(taken);
+        self.record(host, TraceEvent::Written(serial, side, taken));
+        self.send_segment(link, side, SegmentContent::Bytes(taken));
         Ok(taken)
     }
 
@@ -229,8 +231,8 @@ impl World {
         }
         if how != Shutdown::Read && !end.output_shut {
             end.output_shut = true;
-            self.record(host, What::Shutdown(serial, side));
-            self.send(link, side, Carries::End);
+            self.record(host, TraceEvent::Shutdown(serial, side));
+            self.send_segment(link, side, SegmentContent::End);
         }
         Ok(())
     }
@@ -242,7 +244,7 @@ impl World {
         if matches!(end.place, Place::Path(..)) {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        end.resets = true;
+        end.resets_on_close = true;
         Ok(())
     }
 
@@ -260,25 +262,25 @@ impl World {
         // Unread bytes are lost, and the peer has to know (RFC 1122 §4.2.2.13).
         let leaves_unread =
             end.input.arrived > 0 || !end.input.segments.is_empty() && end.input_shut;
-        let is_reset = end.resets || leaves_unread;
+        let is_reset = end.resets_on_close || leaves_unread;
         // An abandoned connection attempt sends nothing yet: its response meets a reset
-        // (`connected`).
+        // (`deliver_connected`).
         let (is_dead, was_shut) = (end.is_dead || !end.is_connected, end.output_shut);
-        let thrown_away = if is_dead { 0 } else { end.input.kept };
+        let lost = if is_dead { 0 } else { end.input.must_be_read };
         end.output_shut = true;
-        self.record(host, What::Closed(serial, side));
-        if thrown_away > 0 {
-            self.check_kept(host, || {
-                format!("{thrown_away} bytes of connection {serial} were never read")
+        self.record(host, TraceEvent::Closed(serial, side));
+        if lost > 0 {
+            self.check_nothing_lost(host, || {
+                format!("{lost} bytes of connection {serial} were never read")
             });
         }
         if !is_dead && !self.hosts[host as usize].is_silent {
             if is_reset {
-                self.send(link, side, Carries::Reset);
+                self.send_segment(link, side, SegmentContent::Reset);
             } else if !was_shut {
-                self.send(link, side, Carries::End);
+                self.send_segment(link, side, SegmentContent::End);
             }
         }
-        self.free_if_closed(link);
+        self.remove_if_closed(link);
     }
 }

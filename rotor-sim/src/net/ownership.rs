@@ -9,19 +9,19 @@ use crate::backend::SimHandle;
 use crate::world::Shared;
 
 /// Returns the handle of the simulation and the host that a scope's loop belongs to.
-pub(super) fn simulation<'a, C>(scope: &'a Scope<'_, C>, what: &str) -> io::Result<&'a SimHandle> {
+pub(super) fn sim_handle<'a, C>(scope: &'a Scope<'_, C>, what: &str) -> io::Result<&'a SimHandle> {
     scope.backend().expect(what)
 }
 
 /// Refuses a loop of another backend, another simulation, or another host.
-pub(super) fn check(
+pub(super) fn check_owner(
     backend: &dyn BackendHandle,
     world: &Shared,
     host: u32,
     what: &str,
 ) -> io::Result<()> {
     let handle: &SimHandle = backend.expect(what)?;
-    if !handle.is_of(world) {
+    if !handle.belongs_to(world) {
         return Err(io::Error::new(
             io::ErrorKind::Unsupported,
             format!("{what} is of another simulation"),

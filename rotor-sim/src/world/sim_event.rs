@@ -9,7 +9,7 @@ use super::ends::{Datagram, Packet};
 use crate::table::Key;
 
 /// An event that will happen at some time.
-pub(crate) enum Due {
+pub(crate) enum SimEvent {
     /// The next segments reach an end of a connection.
     Arrive(Key, u8),
     /// A connection attempt reaches its target, for the n-th time.
@@ -39,7 +39,7 @@ pub(crate) enum Due {
 pub(super) struct Entry {
     pub(super) time: Time,
     pub(super) tie: u64,
-    pub(super) due: Due,
+    pub(super) event: SimEvent,
 }
 
 impl PartialEq for Entry {

@@ -6,41 +6,41 @@ use std::time::Duration;
 
 use rotor_core::EventSet;
 
-use super::interest::filter;
-use super::link::{Carries, FAILED, Segment, other};
-use super::{Due, World};
+use super::interest::wanted_events;
+use super::link::{FAILED, Segment, SegmentContent, other_side};
+use super::{SimEvent, World};
 use crate::faults::Fault;
 use crate::table::Key;
-use crate::trace::What;
+use crate::trace::TraceEvent;
 
 impl World {
-    pub(super) fn send(&mut self, link: Key, from: u8, carries: Carries) {
+    pub(super) fn send_segment(&mut self, link: Key, from: u8, content: SegmentContent) {
         let Some(found) = self.links.get(link) else { return };
         let (sender, receiver) =
-            (found.ends[usize::from(from)].host, found.ends[usize::from(other(from))].host);
-        let transmission = match carries {
-            Carries::Bytes(bytes) => self.network.transmission(bytes),
-            Carries::End | Carries::Reset => Duration::ZERO,
+            (found.ends[usize::from(from)].host, found.ends[usize::from(other_side(from))].host);
+        let transmission = match content {
+            SegmentContent::Bytes(bytes) => self.network.transmission(bytes),
+            SegmentContent::End | SegmentContent::Reset => Duration::ZERO,
         };
         let latency = self.latency(sender, receiver);
-        let now = self.local(sender);
+        let now = self.local_time(sender);
         let Some(found) = self.links.get_mut(link) else { return };
         let end = &mut found.ends[usize::from(from)];
         let departed = now.max(end.busy_until) + transmission;
         end.busy_until = departed;
-        let pipe = &mut found.ends[usize::from(other(from))].input;
+        let pipe = &mut found.ends[usize::from(other_side(from))].input;
         // A stream keeps its order, even if a later segment has a shorter latency.
         let at = (departed + latency).max(pipe.last_arrival);
         pipe.last_arrival = at;
-        pipe.segments.push_back(Segment { at, carries });
-        self.schedule(at, Due::Arrive(link, other(from)));
+        pipe.segments.push_back(Segment { at, content });
+        self.schedule(at, SimEvent::Arrive(link, other_side(from)));
     }
 
     /// Delivers the segments to an end whose time has come.
-    pub(crate) fn arrive(&mut self, link: Key, side: u8) {
+    pub(crate) fn deliver_segments(&mut self, link: Key, side: u8) {
         let Some(found) = self.links.get(link) else { return };
         let (host, peer) =
-            (found.ends[usize::from(side)].host, found.ends[usize::from(other(side))].host);
+            (found.ends[usize::from(side)].host, found.ends[usize::from(other_side(side))].host);
         let (is_blocked, now) = (self.is_blocked(host, peer), self.now);
         let Some(found) = self.links.get_mut(link) else { return };
         let end = &mut found.ends[usize::from(side)];
@@ -48,8 +48,8 @@ impl World {
         // belong to no connection (RFC 9293 §3.10.7.3).
         let is_early = side == 0 && !end.is_connected && !end.is_dead && end.is_open;
         if is_blocked || is_early {
-            // `resume_stalled` tries again when the hosts can reach each other, and `connected`
-            // when the response has come.
+            // `resume_stalled` tries again when the hosts can reach each other, and
+            // `deliver_connected` when the response has come.
             end.input.stalled = true;
             return;
         }
@@ -57,23 +57,23 @@ impl World {
             // The connection attempt was over before the response came.
             return end.input.segments.clear();
         }
-        let (mut events, mut was_reset, mut meets_nobody) = (EventSet::EMPTY, false, false);
+        let (mut events, mut was_reset, mut has_no_receiver) = (EventSet::EMPTY, false, false);
         while let Some(segment) = end.input.segments.front()
             && segment.at <= now
         {
-            match segment.carries {
-                Carries::Bytes(bytes) => {
+            match segment.content {
+                SegmentContent::Bytes(bytes) => {
                     events |= EventSet::READABLE;
                     end.input.arrived += bytes;
                     end.input.delivered += bytes as u64;
                     // Bytes for a closed socket are answered with a reset (RFC 1122 §4.2.2.13).
-                    meets_nobody |= !end.is_open;
+                    has_no_receiver |= !end.is_open;
                 }
-                Carries::End => {
+                SegmentContent::End => {
                     events |= EventSet::READABLE | EventSet::READ_CLOSED;
                     end.input.ended = true;
                 }
-                Carries::Reset => was_reset = true,
+                SegmentContent::Reset => was_reset = true,
             }
             end.input.segments.pop_front();
         }
@@ -81,8 +81,8 @@ impl World {
         // The edge of a reset also reports what came with it.
         if was_reset {
             self.reset_end(link, side);
-        } else if meets_nobody {
-            self.send(link, side, Carries::Reset);
+        } else if has_no_receiver {
+            self.send_segment(link, side, SegmentContent::Reset);
         } else if !events.is_empty() {
             self.edge(link, side, events);
         }
@@ -106,27 +106,27 @@ impl World {
             end.input.arrived = 0;
         }
         end.input.segments.clear();
-        self.record(host, What::Reset(serial, side));
+        self.record(host, TraceEvent::Reset(serial, side));
         let all = EventSet::READABLE
             | EventSet::WRITABLE
             | EventSet::READ_CLOSED
             | EventSet::WRITE_CLOSED;
         self.edge(link, side, all | FAILED);
-        self.free_if_closed(link);
+        self.remove_if_closed(link);
     }
 
     /// Resets a connection in the middle: both ends hear of it.
-    pub(crate) fn cut(&mut self, link: Key) {
+    pub(crate) fn reset_connection(&mut self, link: Key) {
         self.reset_end(link, 0);
         self.reset_end(link, 1);
     }
 
     /// Tells the writer that its peer has room.
-    pub(crate) fn room(&mut self, link: Key, side: u8) {
+    pub(crate) fn deliver_room_report(&mut self, link: Key, side: u8) {
         let Some(found) = self.links.get(link) else { return };
         let is_blocked = self.is_blocked(found.ends[0].host, found.ends[1].host);
         let Some(found) = self.links.get_mut(link) else { return };
-        let pipe = &mut found.ends[usize::from(other(side))].input;
+        let pipe = &mut found.ends[usize::from(other_side(side))].input;
         pipe.room_is_stalled = is_blocked;
         if is_blocked {
             return;
@@ -154,22 +154,23 @@ impl World {
                 (std::mem::take(&mut pipe.stalled), std::mem::take(&mut pipe.room_is_stalled));
             // Each goes on when its timer next retransmits. If the path is still blocked, it stalls
             // again.
-            for (is_stalled, due) in
-                [(bytes, Due::Arrive(link, side)), (room, Due::Room(link, other(side)))]
-            {
+            for (is_stalled, event) in [
+                (bytes, SimEvent::Arrive(link, side)),
+                (room, SimEvent::Room(link, other_side(side))),
+            ] {
                 if is_stalled {
                     let at = self.now + self.random_duration(Duration::from_millis(200));
-                    self.schedule(at, due);
+                    self.schedule(at, event);
                 }
             }
         }
     }
 
     /// Delivers at once what has waited for an end.
-    pub(super) fn resume(&mut self, link: Key, side: u8) {
+    pub(super) fn resume_end(&mut self, link: Key, side: u8) {
         let Some(found) = self.links.get_mut(link) else { return };
         if std::mem::take(&mut found.ends[usize::from(side)].input.stalled) {
-            self.arrive(link, side);
+            self.deliver_segments(link, side);
         }
     }
 
@@ -188,12 +189,12 @@ impl World {
             let pipe = &mut found.ends[usize::from(side)].input;
             pipe.is_slow = false;
             pipe.window = window;
-            self.edge(link, other(side), EventSet::WRITABLE);
+            self.edge(link, other_side(side), EventSet::WRITABLE);
         }
     }
 
     /// Removes a connection that no socket uses any more.
-    pub(super) fn free_if_closed(&mut self, link: Key) {
+    pub(super) fn remove_if_closed(&mut self, link: Key) {
         if self.links.get(link).is_some_and(|link| !link.ends[0].is_open && !link.ends[1].is_open) {
             self.links.remove(link);
         }
@@ -205,7 +206,7 @@ impl World {
         let Some(found) = self.links.get(link) else { return };
         let end = &found.ends[usize::from(side)];
         let Some((token, interest)) = end.registered else { return };
-        let (events, host) = (filter(interest, events), end.host);
+        let (events, host) = (wanted_events(interest, events), end.host);
         let is_armed = end.armed.read && events.is_readable()
             || end.armed.write && events.is_writable()
             // A reader that stops after a short read hears of the end only by this edge.
