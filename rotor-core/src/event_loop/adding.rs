@@ -113,7 +113,7 @@ impl<F> Order<F> {
             return;
         }
         let make = &mut self.make;
-        let made = dispatch.make(environment, config, |token| {
+        let made = dispatch.create_with(environment, config, |token| {
             let mut scope = Scope::new(context, environment, token, WakeTarget::default());
             match make.take() {
                 Some(make) => make(&mut scope),

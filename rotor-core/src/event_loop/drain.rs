@@ -47,7 +47,7 @@ struct State {
     grace_turn: Option<u64>,
     /// How many machines had been made when the machines that wait for all others were told that
     /// none of these are left.
-    made_when_told_last: Option<u64>,
+    created_at_last_notification: Option<u64>,
 }
 
 impl Drain {
@@ -201,13 +201,13 @@ impl Drain {
         if dispatch.slots().len() == 0 {
             return true;
         }
-        if state.until > environment.now() || dispatch.is_drain_to_be_told() {
+        if state.until > environment.now() || dispatch.has_slots_to_notify() {
             return false;
         }
         let turns = dispatch.counters().stats.turns;
         match state.grace_turn {
             Some(since) => turns > since,
-            None if dispatch.is_draining_pending() => {
+            None if dispatch.has_pending_draining() => {
                 state.grace_turn = Some(turns);
                 false
             }
@@ -224,19 +224,26 @@ impl Drain {
     ) -> usize {
         self.0 = None;
         environment.end_draining();
-        dispatch.forget_drain();
+        dispatch.reset_drain_cursor();
         dispatch.drop_all(environment, config)
     }
 }
 
 impl State {
     fn new(until: Time, grace: Grace, polls_left: usize) -> State {
-        State { until, grace, polls_left, left: 0, grace_turn: None, made_when_told_last: None }
+        State {
+            until,
+            grace,
+            polls_left,
+            left: 0,
+            grace_turn: None,
+            created_at_last_notification: None,
+        }
     }
 
     #[cold]
     fn is_due<M: Machine>(&self, environment: &AnyEnvironment, dispatch: &Dispatch<M>) -> bool {
-        dispatch.is_drain_to_be_told()
+        dispatch.has_slots_to_notify()
             || (self.are_last_to_be_told(dispatch)
                 && environment.last.all(dispatch.slots().len()).is_some())
     }
@@ -248,9 +255,9 @@ impl State {
         dispatch: &mut Dispatch<M>,
         caller: &mut impl Caller<M>,
     ) -> ControlFlow<()> {
-        while self.polls_left == 0 && self.left > 0 && dispatch.is_drain_to_be_told() {
+        while self.polls_left == 0 && self.left > 0 && dispatch.has_slots_to_notify() {
             self.left -= 1;
-            dispatch.tell_next_of_drain(refs, caller)?;
+            dispatch.notify_next_of_drain(refs, caller)?;
         }
         self.tell_last(refs.environment, dispatch);
         Continue(())
@@ -260,8 +267,8 @@ impl State {
     /// gone, or machines were made since.
     fn are_last_to_be_told<M: Machine>(&self, dispatch: &Dispatch<M>) -> bool {
         dispatch.slots().len() > 0
-            && !dispatch.is_drain_to_be_told()
-            && self.made_when_told_last != Some(dispatch.machines_made())
+            && !dispatch.has_slots_to_notify()
+            && self.created_at_last_notification != Some(dispatch.machines_created())
     }
 
     /// Tells the machines that wait for all others when these are gone; again if others came and
@@ -271,7 +278,7 @@ impl State {
             return;
         }
         let Some(last) = environment.last.all(dispatch.slots().len()) else { return };
-        self.made_when_told_last = Some(dispatch.machines_made());
+        self.created_at_last_notification = Some(dispatch.machines_created());
         last.into_iter()
             .for_each(|token| dispatch.scheduler().mark_pending(token, Calls::DRAINING));
     }

@@ -160,7 +160,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         let Baton { loop_state, context } = baton.as_mut().expect(NOT_RUNNING);
         // The caller may have been busy since the last turn.
         environment.refresh_now();
-        loop_state.core.create(context, &**environment, seed)
+        loop_state.core.create_from_seed(context, &**environment, seed)
     }
 
     /// Adds the machine that the closure creates, with the machine's scope. The loop reads its
@@ -176,7 +176,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         let LoopInstance { baton, environment, .. } = self;
         let Baton { loop_state, context } = baton.as_mut().expect(NOT_RUNNING);
         environment.refresh_now();
-        loop_state.core.make(&**environment, |token| {
+        loop_state.core.create_with(&**environment, |token| {
             make(&mut Scope::new(context, &**environment, token, WakeTarget::default()))
         })
     }

@@ -24,7 +24,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     pub fn check_invariants(&self) -> Result<(), String> {
         let dispatch = self.core().dispatch();
         let slots = dispatch.slots();
-        slots.check(|token| dispatch.is_away(token))?;
+        slots.check(|token| dispatch.is_detached(token))?;
         let free = self.environment.free_slots.load(Relaxed);
         if free != slots.vacant() {
             return Err(format!("{} slots are free and handlers see {free}", slots.vacant()));

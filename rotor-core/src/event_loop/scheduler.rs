@@ -45,9 +45,9 @@ impl<M: Machine> Scheduler<M> {
 
     /// Checks that the run queue and the states of the slots agree.
     ///
-    /// Pending calls for a machine that is away are only in its slot.
-    pub(super) fn check(&self, is_away: impl Fn(Token) -> bool) -> Result<(), String> {
-        self.queue.check(self.slots.states().filter(|(token, _)| !is_away(*token)))
+    /// Pending calls for a machine that is detached are only in its slot.
+    pub(super) fn check(&self, is_detached: impl Fn(Token) -> bool) -> Result<(), String> {
+        self.queue.check(self.slots.states().filter(|(token, _)| !is_detached(*token)))
     }
 }
 

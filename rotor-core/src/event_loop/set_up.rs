@@ -113,7 +113,7 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         let environment = &*self.environment;
         environment.refresh_now();
         let mut nothing = NoContext;
-        self.core.make(environment, |token| {
+        self.core.create_with(environment, |token| {
             make(&mut Scope::new(&mut nothing, environment, token, WakeTarget::default()))
         })
     }
@@ -188,7 +188,8 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         self.into_instance(context)
     }
 
-    /// Does the same for a loop that changes its thread in every turn; see `relay/thread_rotation.rs`.
+    /// Does the same for a loop that changes its thread in every turn; see
+    /// `relay/thread_rotation.rs`.
     #[cfg(rotor_handed)]
     #[allow(missing_docs, reason = "nobody but this crate's tests sees it")]
     pub fn instantiate(self, context: M::Context) -> LoopInstance<M, B>

@@ -13,18 +13,18 @@ use crate::scope::AnyEnvironment;
 impl<M: Machine, B: Backend> Core<M, B> {
     /// Takes the request for a drain, before the poll of this turn, so that the handlers of its
     /// events know about the drain.
-    pub(super) fn take_drain(&mut self, environment: &AnyEnvironment, control: &Control) {
+    pub(super) fn take_drain_request(&mut self, environment: &AnyEnvironment, control: &Control) {
         if let Some(asked) = control.take_drain() {
             self.drain.ask(environment, &self.config, &self.dispatch, asked);
         }
         if self.drain.is_asked_for() {
-            self.go_on_ending(environment);
+            self.advance_drain(environment);
         }
     }
 
     /// Begins a drain whose announcement is over, and requests a poll before machines are told.
     #[cold]
-    fn go_on_ending(&mut self, environment: &AnyEnvironment) {
+    fn advance_drain(&mut self, environment: &AnyEnvironment) {
         self.drain.begin_if_due(environment, &self.config, &self.dispatch);
         self.drain.begin_turn(self.config.scan_budget);
         if self.drain.is_under_way() {
@@ -48,7 +48,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     }
 
     /// Returns why the loop must end now, if it must.
-    pub(super) fn reason_to_end(
+    pub(super) fn exit_reason(
         &mut self,
         environment: &AnyEnvironment,
         control: &Control,

@@ -8,7 +8,7 @@ mod pulled;
 mod turn;
 mod waiting;
 
-pub(in crate::event_loop) use self::pulled::{Next, Progress};
+pub(in crate::event_loop) use self::pulled::{NextAction, Progress};
 use std::collections::TryReserveError;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -79,26 +79,27 @@ impl<M: Machine, B> Core<M, B> {
     }
 
     /// Makes a machine by a closure that gets its token.
-    pub(in crate::event_loop) fn make(
+    pub(in crate::event_loop) fn create_with(
         &mut self,
         environment: &AnyEnvironment,
         make: impl FnOnce(Token) -> Response<M>,
     ) -> Result<Token, SpawnError<Infallible>> {
-        let made = self.dispatch.make(environment, &self.config, make);
+        let created = self.dispatch.create_with(environment, &self.config, make);
         self.forget_panic();
-        made
+        created
     }
 
     /// Makes a machine from a seed that comes from outside the loop.
-    pub(in crate::event_loop) fn create(
+    pub(in crate::event_loop) fn create_from_seed(
         &mut self,
         context: &mut M::Context,
         environment: &AnyEnvironment,
         seed: M::Seed,
     ) -> Result<Token, SpawnError<M::Seed>> {
-        let made = self.dispatch.create(context, environment, &self.config, None, seed);
+        let created =
+            self.dispatch.create_from_seed(context, environment, &self.config, None, seed);
         self.forget_panic();
-        made
+        created
     }
 
     /// Forgets a panic of code that was to make a machine outside of `run`. Its caller has got the

@@ -1,6 +1,6 @@
-//! The turn of `turn.rs` as a cursor: [`next`](Core::next) stops it at each call, which its caller
-//! then makes. So nothing of the loop is borrowed while a handler runs, and the loop can go to
-//! another thread meanwhile.
+//! The turn of `turn.rs` as a cursor: [`advance`](Core::advance) stops it at each call, which its
+//! caller then makes. So nothing of the loop is borrowed while a handler runs, and the loop can go
+//! to another thread meanwhile.
 //!
 //! The position in a turn is a value, [`Progress`], that moves with the core, so that any thread
 //! can continue the turn.
@@ -10,10 +10,10 @@ use std::ops::ControlFlow;
 use std::ops::ControlFlow::{Break, Continue};
 
 use super::Core;
-use super::turn::{Step, Steps};
+use super::turn::{Step, StepCaller};
 use crate::backend::Backend;
 use crate::event_loop::closures::Repeated;
-use crate::event_loop::dispatch::{Callee, Caller, Dispatch, Refs, Terms, What};
+use crate::event_loop::dispatch::{CallKind, Callee, Caller, Dispatch, IssuedCall, Refs};
 use crate::event_loop::handle::{Control, Exit};
 use crate::event_loop::run_queue::{Pending, Wait};
 use crate::event_loop::slots::LiftedMachine;
@@ -28,7 +28,7 @@ use crate::token::Token;
 #[derive(Default)]
 pub(in crate::event_loop) struct Progress {
     step: Step,
-    /// When this turn began. Between two turns: when a handler that was away got the loop back.
+    /// When this turn began. Between two turns: when a detached handler got the loop back.
     begun: Option<Time>,
     /// The machine of the run queue whose pending calls are being made, and the rest of them.
     resumed: Option<(Token, Pending)>,
@@ -46,22 +46,22 @@ impl Progress {
     }
 }
 
-/// A caller that gives calls out: the turn stops at each of them, and its position is kept.
-struct GivesOut<'a, M: Machine> {
-    terms: &'a mut Terms<M>,
+/// A caller that issues calls: the turn stops at each of them, and its position is kept.
+struct IssuingCaller<'a, M: Machine> {
+    issued: &'a mut IssuedCall<M>,
     progress: &'a mut Progress,
 }
 
-impl<M: Machine> Caller<M> for GivesOut<'_, M> {
+impl<M: Machine> Caller<M> for IssuingCaller<'_, M> {
     #[inline(always)]
     fn call<B: Backend>(
         &mut self,
         dispatch: &mut Dispatch<M>,
         _: &mut Refs<'_, M, B>,
         token: Token,
-        what: What,
+        kind: CallKind,
     ) -> ControlFlow<()> {
-        self.terms.note(dispatch, token, what);
+        self.issued.record(dispatch, token, kind);
         Break(())
     }
 
@@ -72,21 +72,21 @@ impl<M: Machine> Caller<M> for GivesOut<'_, M> {
         token: Token,
         spawn: (M, M::Seed),
     ) -> ControlFlow<()> {
-        let is_told = self.terms.note_spawn(dispatch, refs, token, spawn);
-        if is_told { Break(()) } else { Continue(()) }
+        let must_report = self.issued.record_spawn(dispatch, refs, token, spawn);
+        if must_report { Break(()) } else { Continue(()) }
     }
 
     #[inline(always)]
-    fn keep(&mut self, token: Token, left: Pending) {
+    fn keep_remaining_calls(&mut self, token: Token, left: Pending) {
         if !left.is_empty() {
             self.progress.resumed = Some((token, left));
         }
     }
 }
 
-impl<M: Machine> Steps<M> for GivesOut<'_, M> {
+impl<M: Machine> StepCaller<M> for IssuingCaller<'_, M> {
     #[inline(always)]
-    fn comes_to(&mut self, step: Step) -> bool {
+    fn enter_step(&mut self, step: Step) -> bool {
         let is_next = self.progress.step <= step;
         if is_next {
             self.progress.step = step;
@@ -95,22 +95,22 @@ impl<M: Machine> Steps<M> for GivesOut<'_, M> {
     }
 
     #[inline(always)]
-    fn is_at(&self, step: Step) -> bool {
+    fn is_stopped_at(&self, step: Step) -> bool {
         self.progress.step == step
     }
 
     #[inline(always)]
-    fn take_kept(&mut self) -> Option<(Token, Pending)> {
+    fn take_remaining_calls(&mut self) -> Option<(Token, Pending)> {
         self.progress.resumed.take()
     }
 }
 
 /// What comes next.
-pub(in crate::event_loop) enum Next {
-    /// A call. Its terms are written, and its machine must be [lifted](Core::lift).
+pub(in crate::event_loop) enum NextAction {
+    /// A call. It is written, and its machine must be [lifted](Core::lift).
     Call,
     /// A turn is over.
-    Turn,
+    TurnOver,
     Ended(Exit),
 }
 
@@ -121,35 +121,35 @@ impl<M: Machine, B: Backend> Core<M, B> {
     ///
     /// Fails as [`turn`](Core::turn) does.
     #[inline(always)]
-    pub(in crate::event_loop) fn next(
+    pub(in crate::event_loop) fn advance(
         &mut self,
-        terms: &mut Terms<M>,
+        issued: &mut IssuedCall<M>,
         progress: &mut Progress,
         context: &mut M::Context,
         environment: &AnyEnvironment,
         repeated: &mut Repeated<M>,
         control: &Control,
-    ) -> io::Result<Next> {
+    ) -> io::Result<NextAction> {
         if progress.step == Step::Between {
-            if let Some(gone_on) = progress.begun.take() {
-                self.dispatch.counters().times().turn_ends(gone_on, environment.handle.now());
+            if let Some(resumed_at) = progress.begun.take() {
+                self.dispatch.counters().times().turn_ends(resumed_at, environment.handle.now());
             }
             match self.begin_turn(environment, repeated, control, progress.wait())? {
                 Continue(begun) => progress.begun = Some(begun),
-                Break(exit) => return Ok(Next::Ended(exit)),
+                Break(exit) => return Ok(NextAction::Ended(exit)),
             }
             progress.step = Step::Events;
         }
         if progress.step != Step::End {
-            let caller = &mut GivesOut { terms, progress };
+            let caller = &mut IssuingCaller { issued, progress };
             if self.do_due_work(caller, context, environment, repeated)?.is_break() {
-                return Ok(Next::Call);
+                return Ok(NextAction::Call);
             }
         }
         progress.step = Step::Between;
         let begun = progress.begun.take().unwrap_or_else(|| environment.now());
         let ended = self.end_turn(context, environment, control, begun)?;
-        Ok(ended.map_or(Next::Turn, Next::Ended))
+        Ok(ended.map_or(NextAction::TurnOver, NextAction::Ended))
     }
 
     /// Takes the machine that is to be called out of its slot.
@@ -157,17 +157,17 @@ impl<M: Machine, B: Backend> Core<M, B> {
     pub(in crate::event_loop) fn lift(
         &mut self,
         environment: &AnyEnvironment,
-        terms: &mut Terms<M>,
+        issued: &mut IssuedCall<M>,
     ) -> LiftedMachine<M> {
-        self.dispatch.lift(environment, &self.config, terms)
+        self.dispatch.lift(environment, &self.config, issued)
     }
 
     /// Applies the response to a call. Returns the machine if another call follows, which reports
     /// the result of its spawn.
     #[inline(always)]
-    pub(in crate::event_loop) fn answered(
+    pub(in crate::event_loop) fn apply_response(
         &mut self,
-        terms: &mut Terms<M>,
+        issued: &mut IssuedCall<M>,
         context: &mut M::Context,
         environment: &AnyEnvironment,
         response: Response<M, M::Seed>,
@@ -175,35 +175,35 @@ impl<M: Machine, B: Backend> Core<M, B> {
         let Core { backend, config, dispatch, .. } = self;
         let refs = &mut Refs { context, environment, backend, config };
         if let Response { answer: Answer::Continue(machine), deadline } = response {
-            dispatch.goes_on(refs, terms, machine, deadline)
+            dispatch.apply_continue(refs, issued, machine, deadline)
         } else {
-            dispatch.answered(refs, terms, response)
+            dispatch.apply_response(refs, issued, response)
         }
     }
 
     /// Does the same for a machine that continues.
     #[inline(always)]
-    pub(in crate::event_loop) fn goes_on(
+    pub(in crate::event_loop) fn apply_continue(
         &mut self,
-        terms: &mut Terms<M>,
+        issued: &mut IssuedCall<M>,
         context: &mut M::Context,
         environment: &AnyEnvironment,
         (machine, deadline): (M, Deadline),
     ) -> LiftedMachine<M> {
         let Core { backend, config, dispatch, .. } = self;
         let refs = &mut Refs { context, environment, backend, config };
-        dispatch.goes_on(refs, terms, machine, deadline)
+        dispatch.apply_continue(refs, issued, machine, deadline)
     }
 
-    /// Notes that a handler that was away goes on, or that its response is about to be applied.
+    /// Notes that a detached handler goes on, or that its response is about to be applied.
     /// Between two turns this is time of the loop as well, which ends when the next turn begins.
-    pub(in crate::event_loop) fn come_back(
+    pub(in crate::event_loop) fn reattach(
         &mut self,
         environment: &AnyEnvironment,
         progress: &mut Progress,
         callee: Callee,
     ) {
-        self.dispatch.come_back(callee);
+        self.dispatch.reattach(callee);
         if progress.begun.is_none() {
             let now = environment.handle.now();
             self.dispatch.counters().times().turn_begins(now);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_were_to_come_next_wait_in_their_queue_if_a_panic_stops_the_loop() {
+    fn remaining_calls_are_queued_again_if_a_panic_stops_the_loop() {
         let config = Config::new().machines_max(2).on_panic(OnPanic::StopLoop);
         let backend = Mio::new(1).expect("a descriptor is left");
         let (wakes, parts) = WakeQueue::new(2, Arc::new(NoWaker)).expect("memory");
@@ -266,7 +266,8 @@ mod tests {
         let (kept, counters) = (Arc::default(), Counters::new(Arc::default(), Arc::default()));
         let core = Core::new(backend, config, wakes, kept, parts, counters, Time::ZERO);
         let mut core = core.expect("memory");
-        let mut add = || core.make(&environment, |_| Response::ok(Plain)).expect("there is room");
+        let mut add =
+            || core.create_with(&environment, |_| Response::ok(Plain)).expect("there is room");
         let (panics, other) = (add(), add());
         let mut pending = Pending::default();
         pending.add(Calls::WAKEUP_WHOLE);
@@ -275,8 +276,8 @@ mod tests {
             resumed: Some((other, pending)),
             ..Progress::default()
         };
-        // As one that was away, and has the loop again between two calls of another machine.
-        core.dispatch.come_back(Callee { token: panics, type_name: "Plain" });
+        // As one that was detached, and has the loop again between two calls of another machine.
+        core.dispatch.reattach(Callee { token: panics, type_name: "Plain" });
         let panicked = Panicked::from_payload(Box::new("as told"));
         core.handler_panicked(&environment, &mut progress, &panicked).expect("a handler's");
         assert_eq!((progress.step, progress.resumed.is_none()), (Step::End, true));

@@ -19,7 +19,7 @@ use super::Core;
 use crate::backend::Backend;
 use crate::config::TICK;
 use crate::event_loop::closures::Repeated;
-use crate::event_loop::dispatch::at_once::AtOnce;
+use crate::event_loop::dispatch::inline_caller::InlineCaller;
 use crate::event_loop::dispatch::{Caller, Dispatch, Refs};
 use crate::event_loop::handle::{Control, Exit};
 use crate::event_loop::run_queue::{NextWoken, Pending, Wait, polls_for};
@@ -52,8 +52,9 @@ impl<M: Machine, B: Backend> Core<M, B> {
         // `OnPanic::StopLoop` the rest of the turn waits there for the next one. A panic of
         // `create` has its own guard, and the turn goes on to its end.
         loop {
-            // `AtOnce` makes all calls itself and never stops.
-            let all = || self.do_due_work(&mut AtOnce, context, environment, repeated).map(|_| ());
+            // `InlineCaller` makes all calls itself and never stops.
+            let all =
+                || self.do_due_work(&mut InlineCaller, context, environment, repeated).map(|_| ());
             match guard(all) {
                 Ok(done) => break done?,
                 Err(panicked) => {
@@ -75,14 +76,14 @@ impl<M: Machine, B: Backend> Core<M, B> {
         control: &Control,
         wait: Wait,
     ) -> io::Result<ControlFlow<Exit, Time>> {
-        self.take_drain(environment, control);
-        if let Some(exit) = self.reason_to_end(environment, control) {
+        self.take_drain_request(environment, control);
+        if let Some(exit) = self.exit_reason(environment, control) {
             self.dispatch.publish();
             return Ok(Break(exit));
         }
         let polled = self.wait_or_poll(environment, repeated, control, wait)?;
         let begun = environment.refresh_now();
-        self.begin(begun, polled);
+        self.set_turn_limits(begun, polled);
         Ok(Continue(begun))
     }
 
@@ -100,44 +101,45 @@ impl<M: Machine, B: Backend> Core<M, B> {
         }
         // After everything that calls machines, because any of them may request it.
         self.take_stop_request(environment, control);
-        self.finish(environment, begun);
-        let ended = self.reason_to_end(environment, control);
+        self.close_turn(environment, begun);
+        let ended = self.exit_reason(environment, control);
         self.dispatch.publish();
         Ok(ended)
     }
 
     /// Does the steps of a turn. Each takes its work from a queue, so after a panic this is simply
-    /// called again. It breaks off when the caller gives a call out, and is called again after that
+    /// called again. It breaks off when the caller issues a call, and is called again after that
     /// call as well.
     #[inline(always)]
     pub(super) fn do_due_work(
         &mut self,
-        caller: &mut impl Steps<M>,
+        caller: &mut impl StepCaller<M>,
         context: &mut M::Context,
         environment: &AnyEnvironment,
         repeated: &mut Repeated<M>,
     ) -> io::Result<ControlFlow<()>> {
         let Core { backend, config, dispatch, .. } = self;
         let refs = &mut Refs { context, environment, backend, config };
-        if call_those_due(refs, dispatch, caller).is_break() {
+        if make_due_calls(refs, dispatch, caller).is_break() {
             return Ok(Break(()));
         }
-        let has_polled = caller.comes_to(Step::Expire) && begin_expiring(refs, dispatch)?;
+        let has_polled =
+            caller.enter_step(Step::CollectExpired) && collect_due_deadlines(refs, dispatch)?;
         if fire_deadlines(refs, dispatch, caller, has_polled).is_break() {
             return Ok(Break(()));
         }
-        if caller.comes_to(Step::Closures) {
+        if caller.enter_step(Step::Closures) {
             self.posts.run(refs, dispatch, &mut self.verdicts);
             repeated.run(refs, dispatch, &mut self.verdicts);
             self.verdicts.apply(environment, dispatch);
         }
-        caller.comes_to(Step::Drain);
+        caller.enter_step(Step::Drain);
         Ok(self.drain.tell(refs, dispatch, caller))
     }
 
     /// Sets the limits of this turn.
-    fn begin(&mut self, begun: Time, polled: bool) {
-        self.dispatch.clock().was_read(begun);
+    fn set_turn_limits(&mut self, begun: Time, polled: bool) {
+        self.dispatch.clock().record_reading(begun);
         let counters = self.dispatch.counters();
         counters.stats.turns += 1;
         counters.times().turn_begins(begun);
@@ -180,9 +182,9 @@ impl<M: Machine, B: Backend> Core<M, B> {
     }
 
     /// Ends the turn, and records how long it took, for the statistics and for the pace.
-    fn finish(&mut self, environment: &AnyEnvironment, begun: Time) {
+    fn close_turn(&mut self, environment: &AnyEnvironment, begun: Time) {
         self.dispatch.queue().shrink_if_large();
-        let end = self.dispatch.clock().take_fresh().unwrap_or_else(|| environment.handle.now());
+        let end = self.dispatch.clock().take_reading().unwrap_or_else(|| environment.handle.now());
         self.dispatch.counters().times().turn_ends(begun, end);
         self.dispatch.queue().pace().record_turn_end(end);
     }
@@ -198,9 +200,9 @@ pub(super) enum Step {
     Runnable,
     Spawns,
     Woken,
-    Expire,
+    CollectExpired,
     /// The events of the poll before the deadlines.
-    EventsBefore,
+    EventsBeforeDeadlines,
     Expired,
     Overdue,
     Closures,
@@ -209,59 +211,59 @@ pub(super) enum Step {
 }
 
 /// How a caller goes through the steps of a turn.
-pub(super) trait Steps<M: Machine>: Caller<M> {
+pub(super) trait StepCaller<M: Machine>: Caller<M> {
     /// Enters a step. Returns whether to do it, which is false if the turn has stopped in a later
     /// step.
-    fn comes_to(&mut self, step: Step) -> bool;
+    fn enter_step(&mut self, step: Step) -> bool;
 
     /// Returns whether the turn has stopped in this step.
-    fn is_at(&self, step: Step) -> bool;
+    fn is_stopped_at(&self, step: Step) -> bool;
 
     /// Takes the rest of a machine's pending calls, which come first, whatever the step.
-    fn take_kept(&mut self) -> Option<(Token, Pending)>;
+    fn take_remaining_calls(&mut self) -> Option<(Token, Pending)>;
 }
 
-impl<M: Machine> Steps<M> for AtOnce {
+impl<M: Machine> StepCaller<M> for InlineCaller {
     #[inline(always)]
-    fn comes_to(&mut self, _: Step) -> bool {
+    fn enter_step(&mut self, _: Step) -> bool {
         true
     }
 
     #[inline(always)]
-    fn is_at(&self, _: Step) -> bool {
+    fn is_stopped_at(&self, _: Step) -> bool {
         false
     }
 
     #[inline(always)]
-    fn take_kept(&mut self) -> Option<(Token, Pending)> {
+    fn take_remaining_calls(&mut self) -> Option<(Token, Pending)> {
         None
     }
 }
 
 /// Calls machines for events, pending calls, deferred spawns and wake-ups.
 #[inline(always)]
-fn call_those_due<M: Machine, B: Backend>(
+fn make_due_calls<M: Machine, B: Backend>(
     refs: &mut Refs<'_, M, B>,
     dispatch: &mut Dispatch<M>,
-    caller: &mut impl Steps<M>,
+    caller: &mut impl StepCaller<M>,
 ) -> ControlFlow<()> {
-    if let Some((token, pending)) = caller.take_kept() {
-        dispatch.make_pending(refs, caller, token, pending)?;
+    if let Some((token, pending)) = caller.take_remaining_calls() {
+        dispatch.make_pending_calls(refs, caller, token, pending)?;
     }
-    if caller.comes_to(Step::Events) {
-        hand_out_events(refs, dispatch, caller)?;
+    if caller.enter_step(Step::Events) {
+        deliver_events(refs, dispatch, caller)?;
     }
-    if caller.comes_to(Step::Runnable) {
+    if caller.enter_step(Step::Runnable) {
         while let Some(token) = dispatch.queue().next_runnable() {
             dispatch.resume(refs, caller, token)?;
         }
     }
-    if caller.comes_to(Step::Spawns) {
+    if caller.enter_step(Step::Spawns) {
         while let Some((token, seed)) = dispatch.queue().next_deferred_spawn() {
             dispatch.resume_spawn(refs, caller, token, seed)?;
         }
     }
-    if caller.comes_to(Step::Woken) {
+    if caller.enter_step(Step::Woken) {
         while let Some(next) = dispatch.queue().next_woken() {
             match next {
                 NextWoken::Slot(index) => dispatch.wake_slot(refs, caller, index)?,
@@ -277,15 +279,15 @@ fn call_those_due<M: Machine, B: Backend>(
 fn fire_deadlines<M: Machine, B: Backend>(
     refs: &mut Refs<'_, M, B>,
     dispatch: &mut Dispatch<M>,
-    caller: &mut impl Steps<M>,
+    caller: &mut impl StepCaller<M>,
     has_polled: bool,
 ) -> ControlFlow<()> {
-    if has_polled || caller.is_at(Step::EventsBefore) {
-        hand_out_before_deadlines(refs, dispatch, caller)?;
+    if has_polled || caller.is_stopped_at(Step::EventsBeforeDeadlines) {
+        deliver_events_before_deadlines(refs, dispatch, caller)?;
     }
-    if caller.comes_to(Step::Expired) {
+    if caller.enter_step(Step::Expired) {
         while let Some(index) = dispatch.queue().next_expired() {
-            dispatch.fire(refs, caller, index)?;
+            dispatch.fire_deadline(refs, caller, index)?;
         }
         // The deadlines that are left wait for a turn that has polled: input comes before
         // deadlines.
@@ -293,7 +295,7 @@ fn fire_deadlines<M: Machine, B: Backend>(
     }
     // Also if other deadlines wait for input: these machines were called in this turn, and knew the
     // time when they set their deadline.
-    if caller.comes_to(Step::Overdue) {
+    if caller.enter_step(Step::Overdue) {
         while let Some(token) = dispatch.queue().next_overdue(refs.config.timeouts_per_turn) {
             dispatch.fire_overdue(refs, caller, token)?;
         }
@@ -302,13 +304,13 @@ fn fire_deadlines<M: Machine, B: Backend>(
 }
 
 #[inline(always)]
-fn hand_out_events<M: Machine, B: Backend>(
+fn deliver_events<M: Machine, B: Backend>(
     refs: &mut Refs<'_, M, B>,
     dispatch: &mut Dispatch<M>,
     caller: &mut impl Caller<M>,
 ) -> ControlFlow<()> {
     while let Some((token, events)) = dispatch.queue().next_event() {
-        dispatch.ready(refs, caller, token, events)?;
+        dispatch.deliver_ready(refs, caller, token, events)?;
     }
     Continue(())
 }
@@ -317,13 +319,13 @@ fn hand_out_events<M: Machine, B: Backend>(
 /// passed at the time of that poll.
 #[cold]
 #[inline(never)]
-fn hand_out_before_deadlines<M: Machine, B: Backend>(
+fn deliver_events_before_deadlines<M: Machine, B: Backend>(
     refs: &mut Refs<'_, M, B>,
     dispatch: &mut Dispatch<M>,
-    caller: &mut impl Steps<M>,
+    caller: &mut impl StepCaller<M>,
 ) -> ControlFlow<()> {
-    if caller.comes_to(Step::EventsBefore) {
-        hand_out_events(refs, dispatch, caller)?;
+    if caller.enter_step(Step::EventsBeforeDeadlines) {
+        deliver_events(refs, dispatch, caller)?;
     }
     if dispatch.queue().pace().may_have_missed_events() {
         dispatch.queue().suspend_deadlines();
@@ -345,12 +347,12 @@ fn hand_out_before_deadlines<M: Machine, B: Backend>(
 /// Returns whether it has polled once more; the remaining deadlines wait for the events of that
 /// poll.
 #[inline(always)]
-fn begin_expiring<M: Machine, B: Backend>(
+fn collect_due_deadlines<M: Machine, B: Backend>(
     refs: &mut Refs<'_, M, B>,
     dispatch: &mut Dispatch<M>,
 ) -> io::Result<bool> {
     let now = refs.environment.handle.now();
-    dispatch.clock().was_read(now);
+    dispatch.clock().record_reading(now);
     // Handlers of one turn see the same time unless a tick has passed, which is the resolution of
     // deadlines.
     if now - refs.environment.now() >= TICK {

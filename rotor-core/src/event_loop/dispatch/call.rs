@@ -5,7 +5,7 @@ use std::mem;
 
 use log::Level;
 
-use super::failures::{Callee, report};
+use super::failures::{Callee, report_failure};
 use super::{Dispatch, Refs};
 use crate::backend::Backend;
 use crate::config::Config;
@@ -35,8 +35,8 @@ impl<M: Machine> Dispatch<M> {
         woken: WakeTarget<'_>,
     ) {
         let events = events_of(event());
-        let is_noted = refs.config.notes_calls;
-        let started = if is_noted { self.note_in_slot(refs, token) } else { None };
+        let is_observed = refs.config.notes_calls;
+        let started = if is_observed { self.observe_call_in_slot(refs, token) } else { None };
         if is_traced() {
             self.trace_in_slot(token, event());
         }
@@ -56,8 +56,8 @@ impl<M: Machine> Dispatch<M> {
             let state = in_call.finish();
             // The response is empty: dropping it would only check that.
             mem::forget(response);
-            if is_noted {
-                self.end_noted(refs, started);
+            if is_observed {
+                self.end_observed_call(refs, started);
                 self.callee = None;
             }
             return self.scheduler.reschedule(refs.environment, token, state, deadline);
@@ -80,13 +80,13 @@ impl<M: Machine> Dispatch<M> {
     /// Shows the call of a machine in its slot to the watchdog, and times it if wanted. Returns
     /// when the call began, if it is timed.
     #[inline(never)]
-    fn note_in_slot<B>(&mut self, refs: &Refs<'_, M, B>, token: Token) -> Option<Time> {
+    fn observe_call_in_slot<B>(&mut self, refs: &Refs<'_, M, B>, token: Token) -> Option<Time> {
         let machine = self.scheduler.slots().machine_at(token.index())?;
         // `type_name` is the machine's code, and may panic.
         self.callee = Some(Callee::unnamed::<M>(token));
         let callee = Callee::of(token, machine);
         self.callee = Some(callee);
-        self.show_call(refs.config, callee).then(|| refs.environment.handle.now())
+        self.report_call(refs.config, callee).then(|| refs.environment.handle.now())
     }
 
     #[cold]
@@ -94,18 +94,18 @@ impl<M: Machine> Dispatch<M> {
     fn trace_in_slot(&mut self, token: Token, event: Event<M::Seed>) {
         if let Some(machine) = self.scheduler.slots().machine_at(token.index()) {
             // `type_name` is the machine's code, and may panic.
-            let noted = self.callee.replace(Callee::unnamed::<M>(token));
+            let previous = self.callee.replace(Callee::unnamed::<M>(token));
             write_trace(Callee::of(token, machine), &event);
-            self.callee = noted;
+            self.callee = previous;
         }
     }
 
     #[inline(always)]
-    fn end_noted<B>(&mut self, refs: &Refs<'_, M, B>, started: Option<Time>) {
+    fn end_observed_call<B>(&mut self, refs: &Refs<'_, M, B>, started: Option<Time>) {
         if started.is_some()
             && let Some(callee) = self.callee
         {
-            self.note_time(refs.environment, refs.config, callee, started);
+            self.record_handler_time(refs.environment, refs.config, callee, started);
         }
     }
 
@@ -123,7 +123,7 @@ impl<M: Machine> Dispatch<M> {
         let callee = Callee::of(token, machine);
         self.callee = Some(callee);
         let started = match config.notes_calls {
-            true => self.note_call(environment, config, callee),
+            true => self.observe_call(environment, config, callee),
             false => None,
         };
         (callee, started)
@@ -133,18 +133,18 @@ impl<M: Machine> Dispatch<M> {
     ///
     /// Not inlined, because most loops are not watched.
     #[inline(never)]
-    pub(super) fn note_call(
+    pub(super) fn observe_call(
         &mut self,
         environment: &AnyEnvironment,
         config: &Config,
         callee: Callee,
     ) -> Option<Time> {
-        self.show_call(config, callee).then(|| environment.handle.now())
+        self.report_call(config, callee).then(|| environment.handle.now())
     }
 
     /// Shows the call to the watchdog. Returns whether it must be timed.
     #[inline(always)]
-    fn show_call(&mut self, config: &Config, callee: Callee) -> bool {
+    fn report_call(&mut self, config: &Config, callee: Callee) -> bool {
         if let Some(heartbeat) = &mut self.heartbeat {
             heartbeat.record_call(callee.token, callee.type_name);
         }
@@ -152,7 +152,7 @@ impl<M: Machine> Dispatch<M> {
     }
 
     #[inline(always)]
-    pub(super) fn note_time(
+    pub(super) fn record_handler_time(
         &mut self,
         environment: &AnyEnvironment,
         config: &Config,
@@ -174,7 +174,7 @@ impl<M: Machine> Dispatch<M> {
         events: EventSet,
         response: Response<M, M::Seed>,
     ) {
-        self.note_time(refs.environment, refs.config, callee, started);
+        self.record_handler_time(refs.environment, refs.config, callee, started);
         // The usual response is inlined, so that the machine is copied as few times as possible.
         if let Answer::Continue(machine) = response.answer {
             self.scheduler.return_to_slot(
@@ -184,7 +184,7 @@ impl<M: Machine> Dispatch<M> {
                 response.deadline,
             );
         } else {
-            self.apply_rarer(refs, callee, events, response);
+            self.apply_uncommon(refs, callee, events, response);
         }
         self.callee = None;
     }
@@ -194,7 +194,7 @@ impl<M: Machine> Dispatch<M> {
     ///
     /// Not inlined, so that `call` stays small where most calls are made.
     #[inline(never)]
-    fn apply_rarer<B: Backend>(
+    fn apply_uncommon<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
         callee: Callee,
@@ -252,7 +252,7 @@ impl<M: Machine> Dispatch<M> {
             Answer::Error(error) => {
                 self.counters.stats.failed += 1;
                 self.scheduler.release_slot(refs.environment, token);
-                report(refs.config, callee, FailureCause::Error(&error));
+                report_failure(refs.config, callee, FailureCause::Error(&error));
                 // The error is of the user's type, and its drop may panic: a second panic would
                 // abort the process.
                 drop_guarded(error, "an error");

@@ -3,38 +3,38 @@
 use std::ops::ControlFlow;
 use std::ops::ControlFlow::Continue;
 
-use super::{Caller, Dispatch, Refs, What};
+use super::{CallKind, Caller, Dispatch, Refs};
 use crate::backend::Backend;
 use crate::machine::Machine;
 use crate::time::Time;
 use crate::token::Token;
 
 impl<M: Machine> Dispatch<M> {
-    fn timeout<B: Backend>(
+    fn deliver_timeout<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
         caller: &mut impl Caller<M>,
         token: Token,
     ) -> ControlFlow<()> {
         if !self.scheduler.slots().can_be_called(token) {
-            self.time_out_later(refs.environment.now(), token);
+            self.defer_timeout(refs.environment.now(), token);
             return Continue(());
         }
         self.scheduler.slots_mut().clear_deadline(token);
         self.counters.stats.timeouts += 1;
         self.clock.before_cheap_call(refs.backend, refs.environment);
-        caller.call(self, refs, token, What::Timeout)
+        caller.call(self, refs, token, CallKind::Timeout)
     }
 
     /// Fires the deadline of an expired slot, if the slot still has it.
-    pub(in crate::event_loop) fn fire<B: Backend>(
+    pub(in crate::event_loop) fn fire_deadline<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
         caller: &mut impl Caller<M>,
         index: u32,
     ) -> ControlFlow<()> {
         let token = self.next_to_fire(refs.environment.now(), index);
-        token.map_or(Continue(()), |token| self.timeout(refs, caller, token))
+        token.map_or(Continue(()), |token| self.deliver_timeout(refs, caller, token))
     }
 
     #[inline(always)]
@@ -61,14 +61,14 @@ impl<M: Machine> Dispatch<M> {
         caller: &mut impl Caller<M>,
         token: Token,
     ) -> ControlFlow<()> {
-        if self.is_to_fire(refs.environment.now(), token) {
-            self.timeout(refs, caller, token)?;
+        if self.take_overdue(refs.environment.now(), token) {
+            self.deliver_timeout(refs, caller, token)?;
         }
         Continue(())
     }
 
     #[inline(always)]
-    fn is_to_fire(&mut self, now: Time, token: Token) -> bool {
+    fn take_overdue(&mut self, now: Time, token: Token) -> bool {
         let Some(state) = self.scheduler.slots_mut().state(token) else { return false };
         state.in_overdue = false;
         let deadline = self.scheduler.slots().deadline(token.index());

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::Dispatch;
-use super::failures::{Callee, report};
+use super::failures::{Callee, report_failure};
 use crate::config::{Config, OnPanic};
 use crate::event_loop::handle::Exit;
 use crate::guard::{Panicked, drop_guarded, guard, log_guarded};
@@ -30,7 +30,7 @@ impl<M: Machine> Dispatch<M> {
             Ok(()) => self.counters.stats.ended += 1,
             Err(panicked) => {
                 self.counters.stats.panicked += 1;
-                report(config, callee, FailureCause::Panic(&panicked));
+                report_failure(config, callee, FailureCause::Panic(&panicked));
             }
         }
     }
@@ -47,7 +47,7 @@ impl<M: Machine> Dispatch<M> {
                 self.drop_machine(environment, config, token);
             }
         }
-        self.give_up_away(environment);
+        self.abandon_detached(environment);
         self.scheduler.drop_deferred_spawns();
         dropped
     }
@@ -70,9 +70,9 @@ impl<M: Machine> Dispatch<M> {
         let Some(callee) = self.callee.take() else {
             return Err(io::Error::other(format!("the backend, or its clock, {panicked}")));
         };
-        self.take_away(callee.token);
+        self.remove_detached(callee.token);
         if !self.scheduler.slots().contains(callee.token) {
-            // Its machine was dropped by a drain while the handler was away.
+            // Its machine was dropped by a drain while the handler was detached.
             log_guarded!(error, "a handler whose machine its loop had given up {panicked}");
             return Ok(callee.token);
         }
@@ -107,7 +107,7 @@ impl<M: Machine> Dispatch<M> {
     ) {
         self.counters.stats.panicked += 1;
         self.scheduler.release_slot(environment, callee.token);
-        report(config, callee, FailureCause::Panic(panicked));
+        report_failure(config, callee, FailureCause::Panic(panicked));
         if config.on_panic == OnPanic::StopLoop {
             self.stop_reason = Some(Exit::Panicked { token: callee.token });
         }

@@ -39,7 +39,7 @@ impl Callee {
 }
 
 /// Logs once that a machine has failed, and tells the observer.
-pub(super) fn report(config: &Config, callee: Callee, cause: FailureCause<'_>) {
+pub(super) fn report_failure(config: &Config, callee: Callee, cause: FailureCause<'_>) {
     let Callee { token, type_name } = callee;
     let failure = MachineFailure { token, machine: type_name, cause };
     // Printing the user's error runs the user's code.

@@ -10,25 +10,25 @@
 //!
 //! A handler that panics unwinds to the turn, which calls `handler_panicked` and goes on.
 
-mod asking_to_end;
-pub(super) mod at_once;
-mod away;
 mod call;
-mod coming_back;
+mod creation;
 mod deadlines;
+mod detached_handler;
+mod detachment;
+mod end_requests;
 mod ending;
 mod failures;
-mod handed;
-mod making;
-mod terms;
+pub(super) mod inline_caller;
+mod issued_call;
+mod issuing;
 mod turn_clock;
 
 use std::ops::ControlFlow;
 use std::ops::ControlFlow::Continue;
 
-use self::away::Away;
+use self::detached_handler::DetachedHandler;
 pub(super) use self::failures::Callee;
-pub(super) use self::terms::{Terms, What};
+pub(super) use self::issued_call::{CallKind, IssuedCall};
 use self::turn_clock::TurnClock;
 use super::handle::Exit;
 use super::run_queue::{Calls, Pending, RunQueue};
@@ -51,8 +51,8 @@ pub(super) struct Refs<'a, M: Machine, B> {
     pub(super) config: &'a Config,
 }
 
-/// The code that makes the calls of a turn: the turn itself, or code to which the calls are given
-/// out. In the latter case each function breaks off, and the turn stops there until the call was
+/// The code that makes the calls of a turn: the turn itself, or code to which the calls are
+/// issued. In the latter case each function breaks off, and the turn stops there until the call was
 /// made.
 pub(in crate::event_loop) trait Caller<M: Machine> {
     fn call<B: Backend>(
@@ -60,7 +60,7 @@ pub(in crate::event_loop) trait Caller<M: Machine> {
         dispatch: &mut Dispatch<M>,
         refs: &mut Refs<'_, M, B>,
         token: Token,
-        what: What,
+        kind: CallKind,
     ) -> ControlFlow<()>;
 
     /// Carries out a spawn that a machine requested in an earlier turn, and reports the result to
@@ -74,7 +74,7 @@ pub(in crate::event_loop) trait Caller<M: Machine> {
     ) -> ControlFlow<()>;
 
     /// Keeps the rest of a machine's pending calls, when the turn stops at one of them.
-    fn keep(&mut self, token: Token, left: Pending);
+    fn keep_remaining_calls(&mut self, token: Token, left: Pending);
 }
 
 /// The machines of a loop, and the call that is in progress.
@@ -90,8 +90,8 @@ pub(super) struct Dispatch<M: Machine> {
     stop_reason: Option<Exit>,
     /// The next slot to be told of the current drain.
     drain_cursor: u32,
-    /// Machines whose handlers have given the loop away and have not returned.
-    away: Vec<Away>,
+    /// Machines whose handlers are detached: they have given the loop away and have not returned.
+    detached: Vec<DetachedHandler>,
 }
 
 impl<M: Machine> Dispatch<M> {
@@ -104,7 +104,7 @@ impl<M: Machine> Dispatch<M> {
             heartbeat: None,
             stop_reason: None,
             drain_cursor: 0,
-            away: Vec::new(),
+            detached: Vec::new(),
         }
     }
 
@@ -136,7 +136,7 @@ impl<M: Machine> Dispatch<M> {
 
     /// Checks that the run queue and the states of the slots agree.
     pub(super) fn check_queue(&self) -> Result<(), String> {
-        self.scheduler.check(|token| self.is_away(token))
+        self.scheduler.check(|token| self.is_detached(token))
     }
 
     pub(super) fn clock(&mut self) -> &mut TurnClock {
@@ -148,7 +148,7 @@ impl<M: Machine> Dispatch<M> {
     }
 
     /// Returns how many machines have been made so far.
-    pub(super) fn machines_made(&self) -> u64 {
+    pub(super) fn machines_created(&self) -> u64 {
         self.counters.stats.spawned
     }
 
@@ -173,7 +173,7 @@ impl<M: Machine> Dispatch<M> {
 /// Delivering events to machines.
 impl<M: Machine> Dispatch<M> {
     #[inline(always)]
-    pub(super) fn ready<B: Backend>(
+    pub(super) fn deliver_ready<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
         caller: &mut impl Caller<M>,
@@ -183,18 +183,18 @@ impl<M: Machine> Dispatch<M> {
         // A machine that returned `again` is called once, behind the others, with all events that
         // came meanwhile.
         if !self.scheduler.slots().can_be_called_unless(token, Calls::READY) {
-            self.ready_later(token, events);
+            self.defer_ready(token, events);
             return Continue(());
         }
         self.counters.stats.events += 1;
         self.clock.before_call(refs.backend, refs.environment);
-        caller.call(self, refs, token, What::Ready(events))
+        caller.call(self, refs, token, CallKind::Ready(events))
     }
 
     /// Keeps the events for a machine that cannot be called now.
     #[cold]
     #[inline(never)]
-    fn ready_later(&mut self, token: Token, events: EventSet) {
+    fn defer_ready(&mut self, token: Token, events: EventSet) {
         if !self.scheduler.mark_ready_pending(token, events) {
             self.counters.stats.stale += 1;
         }
@@ -202,7 +202,7 @@ impl<M: Machine> Dispatch<M> {
 
     /// Keeps another call for a machine that cannot be called now.
     #[cold]
-    fn pend_event(&mut self, token: Token, calls: Calls) {
+    fn defer_call(&mut self, token: Token, calls: Calls) {
         if self.scheduler.queue().wakes().is_alive(token) {
             self.scheduler.mark_pending(token, calls);
         } else {
@@ -224,14 +224,14 @@ impl<M: Machine> Dispatch<M> {
             return Continue(());
         }
         let token = self.scheduler.wake_or_postpone(index, wakeup_calls(whole));
-        token.map_or(Continue(()), |token| self.wakeup(refs, caller, token, whole))
+        token.map_or(Continue(()), |token| self.deliver_wakeup(refs, caller, token, whole))
     }
 
     /// Calls `wakeup`. `whole` says that the machine itself was woken, not only parts of it.
     ///
     /// A thread that wakes a part first puts the part into the channel, and then the machine into
     /// the list. If the part was taken in between, the machine is in the list for nothing.
-    fn wakeup<B: Backend>(
+    fn deliver_wakeup<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
         caller: &mut impl Caller<M>,
@@ -242,13 +242,13 @@ impl<M: Machine> Dispatch<M> {
             return Continue(());
         }
         if !self.scheduler.slots().can_be_called(token) {
-            self.pend_event(token, wakeup_calls(whole));
+            self.defer_call(token, wakeup_calls(whole));
             return Continue(());
         }
         self.counters.stats.wakeups += 1;
         refs.environment.waiters.begin_wakeup(token);
         self.clock.before_cheap_call(refs.backend, refs.environment);
-        caller.call(self, refs, token, What::Wakeup { whole })
+        caller.call(self, refs, token, CallKind::Wakeup { whole })
     }
 
     /// Makes the pending calls of a machine. Calls that its handlers add meanwhile are left for the
@@ -259,13 +259,14 @@ impl<M: Machine> Dispatch<M> {
         caller: &mut impl Caller<M>,
         token: Token,
     ) -> ControlFlow<()> {
-        let pending = self.next_pending(refs, token);
-        pending.map_or(Continue(()), |pending| self.make_pending(refs, caller, token, pending))
+        let pending = self.take_pending_calls(refs, token);
+        pending
+            .map_or(Continue(()), |pending| self.make_pending_calls(refs, caller, token, pending))
     }
 
     /// Makes calls that were taken from the pending ones.
     #[inline(always)]
-    pub(super) fn make_pending<B: Backend>(
+    pub(super) fn make_pending_calls<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
         caller: &mut impl Caller<M>,
@@ -275,23 +276,23 @@ impl<M: Machine> Dispatch<M> {
         // Before `draining`, at which machines end: there may be input that arrived before. Once is
         // enough: a machine that returned `again` forever would never be told of the drain.
         if pending.remove(Calls::READY) {
-            let stops = self.ready(refs, caller, token, pending.events());
-            stops.map_break(|()| caller.keep(token, pending))?;
+            let stops = self.deliver_ready(refs, caller, token, pending.events());
+            stops.map_break(|()| caller.keep_remaining_calls(token, pending))?;
         }
         if pending.remove(Calls::DRAINING) {
-            let stops = self.draining(refs, caller, token);
-            stops.map_break(|()| caller.keep(token, pending))?;
+            let stops = self.deliver_draining(refs, caller, token);
+            stops.map_break(|()| caller.keep_remaining_calls(token, pending))?;
         }
         if pending.has(Calls::WAKEUP) {
-            self.wakeup(refs, caller, token, pending.has(Calls::WAKEUP_WHOLE))?;
+            self.deliver_wakeup(refs, caller, token, pending.has(Calls::WAKEUP_WHOLE))?;
         }
         Continue(())
     }
 
     /// Takes the pending calls of a machine from the run queue, if it exists and can be called.
     #[inline(always)]
-    fn next_pending<B>(&mut self, refs: &Refs<'_, M, B>, token: Token) -> Option<Pending> {
-        if !self.away.is_empty() && self.hold_if_away(token) {
+    fn take_pending_calls<B>(&mut self, refs: &Refs<'_, M, B>, token: Token) -> Option<Pending> {
+        if !self.detached.is_empty() && self.hold_if_detached(token) {
             return None;
         }
         let Some(pending) = self.scheduler.take_pending(token) else {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::at_once::AtOnce;
+use super::inline_caller::InlineCaller;
 use super::*;
 use crate::backend::NoWaker;
 use crate::environment::Environment;
@@ -79,7 +79,7 @@ impl Bench {
     fn add(&mut self, answers: Answers) -> Token {
         let made = self
             .dispatch
-            .make(&self.environment, &self.config, |_| Response::ok(Scripted(answers)));
+            .create_with(&self.environment, &self.config, |_| Response::ok(Scripted(answers)));
         made.expect("a slot is free")
     }
 
@@ -91,21 +91,21 @@ impl Bench {
 
     fn ready(&mut self, token: Token) {
         self.with(|dispatch, refs| {
-            let _ = dispatch.ready(refs, &mut AtOnce, token, EventSet::READABLE);
+            let _ = dispatch.deliver_ready(refs, &mut InlineCaller, token, EventSet::READABLE);
         });
     }
 
     fn resume(&mut self) {
         self.with(|dispatch, refs| {
             while let Some(token) = dispatch.queue().next_runnable() {
-                let _ = dispatch.resume(refs, &mut AtOnce, token);
+                let _ = dispatch.resume(refs, &mut InlineCaller, token);
             }
         });
     }
 }
 
 #[test]
-fn an_answer_keeps_the_machine_or_ends_it() {
+fn a_response_keeps_or_ends_the_machine() {
     let mut bench = Bench::new(2);
     let (goes, ends) = (bench.add(Answers::Goes), bench.add(Answers::Ends));
     bench.ready(goes);
@@ -118,7 +118,7 @@ fn an_answer_keeps_the_machine_or_ends_it() {
 }
 
 #[test]
-fn what_comes_for_a_machine_that_is_to_be_called_again_is_merged() {
+fn calls_for_a_machine_that_returned_again_are_merged() {
     let mut bench = Bench::new(1);
     let again = bench.add(Answers::Again);
     bench.ready(again);
@@ -130,7 +130,7 @@ fn what_comes_for_a_machine_that_is_to_be_called_again_is_merged() {
 }
 
 #[test]
-fn a_machine_hears_of_its_spawn_and_beyond_the_budget_of_nothing_else_before() {
+fn a_spawn_is_reported_at_once_and_deferred_beyond_the_budget() {
     let mut bench = Bench::new(3);
     let spawns = bench.add(Answers::Spawns);
     bench.ready(spawns);
@@ -141,14 +141,14 @@ fn a_machine_hears_of_its_spawn_and_beyond_the_budget_of_nothing_else_before() {
     assert!(bench.dispatch.check_queue().is_ok());
     bench.with(|dispatch, refs| {
         let (token, seed) = dispatch.queue().next_deferred_spawn().expect("it was deferred");
-        let _ = dispatch.resume_spawn(refs, &mut AtOnce, token, seed);
+        let _ = dispatch.resume_spawn(refs, &mut InlineCaller, token, seed);
     });
     assert_eq!(bench.heard[2..], ["spawned"]);
     assert_eq!(bench.dispatch.slots().len(), 3);
 }
 
 #[test]
-fn a_handler_that_panics_costs_its_machine() {
+fn a_panicking_handler_ends_only_its_machine() {
     let mut bench = Bench::new(2);
     let (panics, goes) = (bench.add(Answers::Panics), bench.add(Answers::Goes));
     let panicked = crate::guard::guard(|| bench.ready(panics)).expect_err("as told");
@@ -161,7 +161,7 @@ fn a_handler_that_panics_costs_its_machine() {
 }
 
 #[test]
-fn a_deadline_fires_once_and_one_that_had_passed_is_queued() {
+fn a_deadline_fires_once_even_if_it_had_passed_when_set() {
     let mut bench = Bench::new(2);
     let (token, other) = (bench.add(Answers::Goes), bench.add(Answers::Goes));
     let now = bench.environment.now();
@@ -172,10 +172,10 @@ fn a_deadline_fires_once_and_one_that_had_passed_is_queued() {
         Deadline::At(now + Duration::from_secs(1)),
     );
     bench.with(|dispatch, refs| {
-        let _ = dispatch.fire(refs, &mut AtOnce, token.index());
+        let _ = dispatch.fire_deadline(refs, &mut InlineCaller, token.index());
         let overdue = dispatch.queue().next_overdue(8).expect("it had passed");
-        let _ = dispatch.fire_overdue(refs, &mut AtOnce, overdue);
-        let _ = dispatch.fire_overdue(refs, &mut AtOnce, overdue);
+        let _ = dispatch.fire_overdue(refs, &mut InlineCaller, overdue);
+        let _ = dispatch.fire_overdue(refs, &mut InlineCaller, overdue);
         assert!(dispatch.queue().next_overdue(8).is_none());
     });
     assert_eq!(bench.heard, ["timeout"]);
@@ -184,7 +184,7 @@ fn a_deadline_fires_once_and_one_that_had_passed_is_queued() {
         let Refs { environment, backend, .. } = refs;
         dispatch.scheduler().collect_expired(environment.now(), |tokens| backend.order(tokens));
         while let Some(index) = dispatch.queue().next_expired() {
-            let _ = dispatch.fire(refs, &mut AtOnce, index);
+            let _ = dispatch.fire_deadline(refs, &mut InlineCaller, index);
         }
     });
     assert_eq!(bench.heard, ["timeout", "timeout"]);

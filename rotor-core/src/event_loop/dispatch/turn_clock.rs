@@ -22,7 +22,7 @@ pub(in crate::event_loop) struct TurnClock {
 
 impl TurnClock {
     /// Notes that the clock was read just now.
-    pub(in crate::event_loop) fn was_read(&mut self, now: Time) {
+    pub(in crate::event_loop) fn record_reading(&mut self, now: Time) {
         self.fresh = Some(now);
     }
 
@@ -32,7 +32,7 @@ impl TurnClock {
     }
 
     /// Takes the last reading, if nothing that takes time was called since.
-    pub(in crate::event_loop) fn take_fresh(&mut self) -> Option<Time> {
+    pub(in crate::event_loop) fn take_reading(&mut self) -> Option<Time> {
         self.fresh.take()
     }
 
@@ -128,25 +128,25 @@ mod tests {
     }
 
     #[test]
-    fn the_first_call_of_a_turn_reads_nothing_and_the_next_sees_that_time_has_passed() {
+    fn the_first_call_of_a_turn_reads_no_clock_and_the_second_does() {
         let (mut turn_clock, clock, environment) = bench();
-        turn_clock.was_read(environment.now());
+        turn_clock.record_reading(environment.now());
         clock.nanos.set(5);
         turn_clock.before_call(&clock, &environment);
         assert_eq!((environment.now(), clock.coarse_readings.get()), (Time::ZERO, 0));
         turn_clock.before_call(&clock, &environment);
         assert_eq!((environment.now(), clock.coarse_readings.get()), (Time::from_nanos(5), 1));
-        assert!(turn_clock.take_fresh().is_none());
+        assert!(turn_clock.take_reading().is_none());
     }
 
     #[test]
-    fn of_cheap_calls_one_in_eight_reads_the_coarse_clock() {
+    fn one_in_eight_cheap_calls_reads_the_coarse_clock() {
         let (mut turn_clock, clock, environment) = bench();
         for _ in 0..17 {
             turn_clock.before_cheap_call(&clock, &environment);
         }
         assert_eq!(clock.coarse_readings.get(), 3);
-        turn_clock.was_read(environment.now());
+        turn_clock.record_reading(environment.now());
         turn_clock.before_cheap_call(&clock, &environment);
         assert_eq!(clock.coarse_readings.get(), 3, "the turn has just read the clock");
         turn_clock.before_cheap_call(&clock, &environment);

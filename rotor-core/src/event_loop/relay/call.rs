@@ -5,7 +5,7 @@ use std::cell::Cell;
 use super::state_cell::StateCell;
 use crate::backend::Backend;
 use crate::event::{Event, InPlace};
-use crate::event_loop::dispatch::Terms;
+use crate::event_loop::dispatch::IssuedCall;
 use crate::event_loop::slots::{LiftedCallGuard, LiftedMachine};
 use crate::machine::Machine;
 use crate::response::{Answer, Deadline, Response};
@@ -23,7 +23,7 @@ pub(super) enum ApplyOutcome<G, M: Machine> {
 /// What is needed to apply the response to a call, once the handler has let go of it.
 pub(super) struct ResponseApplier<'a, 'c, M: Machine, P> {
     pub(super) state_cell: &'a P,
-    pub(super) terms: &'c mut Terms<M>,
+    pub(super) issued: &'c mut IssuedCall<M>,
     pub(super) context: &'c mut Option<Box<M::Context>>,
     pub(super) environment: &'c AnyEnvironment,
     pub(super) woke_itself: &'c Cell<bool>,
@@ -44,11 +44,11 @@ pub(super) enum CallOutcome<G, M: Machine> {
 /// are copied once more. So it is a macro.
 macro_rules! call_lifted {
     (
-        $lifted:ident, $loop_state:ident, $state_cell:ident, $terms:ident, $context:ident, $environment:ident,
+        $lifted:ident, $loop_state:ident, $state_cell:ident, $issued:ident, $context:ident, $environment:ident,
         $woke_itself:ident, { $($before:tt)* } $scope:expr
     ) => {
         loop {
-            let event = $terms.take_event();
+            let event = $issued.take_event();
             drop($loop_state);
             $($before)*
             let scope = &mut $scope;
@@ -57,17 +57,17 @@ macro_rules! call_lifted {
             let Some(machine) = $lifted else { break CallOutcome::Done($state_cell.lock()) };
             let applied = match in_place {
                 Ok(deadline) => {
-                    let (state_cell, terms, context) = ($state_cell, &mut *$terms, &mut *$context);
+                    let (state_cell, issued, context) = ($state_cell, &mut *$issued, &mut *$context);
                     let (environment, woke_itself) = ($environment, &*$woke_itself);
-                    let applier = ResponseApplier { state_cell, terms, context, environment, woke_itself };
-                    applier.goes_on(machine, deadline)
+                    let applier = ResponseApplier { state_cell, issued, context, environment, woke_itself };
+                    applier.apply_continue(machine, deadline)
                 }
                 Err(response) => {
                     let response = call_by_value(machine, response, scope);
-                    let (state_cell, terms, context) = ($state_cell, &mut *$terms, &mut *$context);
+                    let (state_cell, issued, context) = ($state_cell, &mut *$issued, &mut *$context);
                     let (environment, woke_itself) = ($environment, &*$woke_itself);
-                    let applier = ResponseApplier { state_cell, terms, context, environment, woke_itself };
-                    applier.answered(response)
+                    let applier = ResponseApplier { state_cell, issued, context, environment, woke_itself };
+                    applier.apply_response(response)
                 }
             };
             match applied {
@@ -84,7 +84,7 @@ pub(super) use call_lifted;
 impl<'a, M: Machine, P> ResponseApplier<'a, '_, M, P> {
     /// Applies the usual response, to continue.
     #[inline(always)]
-    pub(super) fn goes_on<B: Backend>(
+    pub(super) fn apply_continue<B: Backend>(
         self,
         machine: M,
         deadline: Deadline,
@@ -101,14 +101,14 @@ impl<'a, M: Machine, P> ResponseApplier<'a, '_, M, P> {
             self.environment.record_self_wakeup();
         }
         let answer = (machine, deadline);
-        match state.core.goes_on(self.terms, context, self.environment, answer) {
+        match state.core.apply_continue(self.issued, context, self.environment, answer) {
             Some(machine) => ApplyOutcome::CallAgain(loop_state, machine),
             None => ApplyOutcome::Done(loop_state),
         }
     }
 
     #[inline(always)]
-    pub(super) fn answered<B: Backend>(
+    pub(super) fn apply_response<B: Backend>(
         self,
         response: Response<M, M::Seed>,
     ) -> ApplyOutcome<P::Guard<'a>, M>
@@ -123,7 +123,7 @@ impl<'a, M: Machine, P> ResponseApplier<'a, '_, M, P> {
         if P::IS_SHARED && self.woke_itself.take() {
             self.environment.record_self_wakeup();
         }
-        match state.core.answered(self.terms, context, self.environment, response) {
+        match state.core.apply_response(self.issued, context, self.environment, response) {
             Some(machine) => ApplyOutcome::CallAgain(loop_state, machine),
             None => ApplyOutcome::Done(loop_state),
         }

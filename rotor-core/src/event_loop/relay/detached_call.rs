@@ -22,7 +22,7 @@ use super::worker::Worker;
 use super::{LoopState, Relay};
 use crate::backend::{Backend, BackendHandle};
 use crate::blocking::BlockCounts;
-use crate::event_loop::dispatch::Terms;
+use crate::event_loop::dispatch::IssuedCall;
 use crate::event_loop::slots::LiftedMachine;
 use crate::guard::{drop_guarded, guard};
 use crate::machine::Machine;
@@ -42,27 +42,27 @@ where
         lifted: &mut LiftedMachine<M>,
         loop_state: &mut LoopState<M, B>,
     ) -> bool {
-        let callee = drive_state.terms.callee;
+        let callee = drive_state.issued.callee;
         if !loop_state.suspects.may_detach(callee.type_name) {
             return false;
         }
         let Some(context) = loop_state.next_context.take() else { return false };
-        loop_state.core.dispatch_mut().leave(callee);
+        loop_state.core.dispatch_mut().detach(callee);
         self.environment.waiters.detach_wakeup(callee.token);
         self.sections.begin(callee.token, callee.type_name, false);
         let call = Box::new(DetachedCall {
             lifted: lifted.take(),
-            terms: mem::replace(&mut drive_state.terms, Terms::nothing()),
+            issued: mem::replace(&mut drive_state.issued, IssuedCall::empty()),
             context,
             since: self.environment.handle.now(),
         });
         let given = self.thread_queue.give_to_parked(call).or_else(|call| self.start_thread(call));
         if let Err(call) = given {
-            let DetachedCall { lifted: unused, terms, context, .. } = *call;
-            (*lifted, drive_state.terms) = (unused, terms);
+            let DetachedCall { lifted: unused, issued, context, .. } = *call;
+            (*lifted, drive_state.issued) = (unused, issued);
             loop_state.next_context = Some(context);
             self.sections.end(callee.token);
-            loop_state.core.dispatch_mut().stay(callee);
+            loop_state.core.dispatch_mut().continue_call(callee);
             return false;
         }
         BlockCounts::add(&self.environment.blocks.taken_over);
@@ -79,12 +79,12 @@ where
         call: DetachedCall<M>,
         worker: &Worker<M, B, P>,
     ) {
-        let DetachedCall { lifted, terms, context, since } = call;
+        let DetachedCall { lifted, issued, context, since } = call;
         let begun = self.environment.handle.now();
-        terms.was_away_since(since, || begun);
+        issued.exclude_time_since(since, || begun);
         let mut drive_state = DriveState {
             context: Some(context),
-            terms,
+            issued,
             woke_itself: Default::default(),
             detached_since: Some(begun),
         };

@@ -11,8 +11,8 @@ use super::state_cell::StateCell;
 use super::worker::Worker;
 use super::{Baton, LoopState, Relay};
 use crate::backend::Backend;
-use crate::event_loop::core::Next;
-use crate::event_loop::dispatch::Terms;
+use crate::event_loop::core::NextAction;
+use crate::event_loop::dispatch::IssuedCall;
 use crate::event_loop::slots::LiftedMachine;
 use crate::guard::{drop_guarded, guard};
 use crate::machine::Machine;
@@ -23,7 +23,7 @@ use crate::time::Time;
 pub(super) struct DriveState<M: Machine> {
     pub(super) context: Option<Box<M::Context>>,
     /// The call that the thread makes.
-    pub(super) terms: Terms<M>,
+    pub(super) issued: IssuedCall<M>,
     /// Whether the machine has woken itself in this call; used if other threads may have the loop
     /// meanwhile.
     pub(super) woke_itself: Cell<bool>,
@@ -48,7 +48,7 @@ where
         *worker.state_cell.lock() = Some(loop_state);
         let mut drive_state = DriveState {
             context: Some(context),
-            terms: Terms::nothing(),
+            issued: IssuedCall::empty(),
             woke_itself: Cell::new(false),
             detached_since: None,
         };
@@ -98,14 +98,14 @@ where
                     None => return,
                 };
             }
-            let DriveState { context, terms, .. } = &mut *drive_state;
+            let DriveState { context, issued, .. } = &mut *drive_state;
             let (Some(state), Some(own)) = (loop_state.as_mut(), context.as_deref_mut()) else {
                 return;
             };
             let LoopState { core, repeated, progress, .. } = &mut **state;
-            match core.next(terms, progress, own, &*self.environment, repeated, &self.control) {
-                Ok(Next::Call) => {
-                    let mut lifted = core.lift(&*self.environment, terms);
+            match core.advance(issued, progress, own, &*self.environment, repeated, &self.control) {
+                Ok(NextAction::Call) => {
+                    let mut lifted = core.lift(&*self.environment, issued);
                     if P::IS_SHARED
                         && !state.suspects.is_empty()
                         && self.try_detach_call(drive_state, &mut lifted, state)
@@ -118,13 +118,14 @@ where
                     }
                 }
                 #[cfg(not(rotor_handed))]
-                Ok(Next::Turn) => {}
+                Ok(NextAction::TurnOver) => {}
                 #[cfg(rotor_handed)]
-                Ok(Next::Turn) => match self.pass_next_turn::<P>(drive_state, loop_state) {
+                Ok(NextAction::TurnOver) => match self.pass_next_turn::<P>(drive_state, loop_state)
+                {
                     Some(state) => loop_state = state,
                     None => return,
                 },
-                Ok(Next::Ended(exit)) => {
+                Ok(NextAction::Ended(exit)) => {
                     return self.end_loop(drive_state, loop_state.take(), Ok(exit));
                 }
                 Err(error) => return self.end_loop(drive_state, loop_state.take(), Err(error)),
@@ -142,18 +143,18 @@ where
         worker: &'a Worker<M, B, P>,
         mut loop_state: P::Guard<'a>,
     ) -> Option<P::Guard<'a>> {
-        let DriveState { context, terms, woke_itself, .. } = &mut *drive_state;
+        let DriveState { context, issued, woke_itself, .. } = &mut *drive_state;
         let environment = &*self.environment;
         let state_cell = &worker.state_cell;
         let called = call_lifted!(
-            lifted, loop_state, state_cell, terms, context, environment, woke_itself,
+            lifted, loop_state, state_cell, issued, context, environment, woke_itself,
             {
-                let hand_over = LoopHandOver::new(self, worker, terms, woke_itself);
+                let hand_over = LoopHandOver::new(self, worker, issued, woke_itself);
                 #[cfg(rotor_handed)]
                 hand_over.round_trip(context);
-                let (lent, token) = (P::lend_context(context, &hand_over), terms.callee.token);
+                let (lent, token) = (P::lend_context(context, &hand_over), issued.callee.token);
             }
-            Scope::with_context(lent, environment, token, terms.woken())
+            Scope::with_context(lent, environment, token, issued.woken())
         );
         match called {
             CallOutcome::Done(state) => Some(state),

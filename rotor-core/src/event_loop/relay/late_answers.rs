@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use crate::event_loop::dispatch::Terms;
+use crate::event_loop::dispatch::IssuedCall;
 use crate::guard::{Panicked, drop_guarded};
 use crate::machine::Machine;
 use crate::response::Response;
@@ -12,7 +12,7 @@ use crate::sync::{Mutex, MutexGuard};
 
 /// The outcome of a call whose loop was taken meanwhile.
 pub(super) struct LateAnswer<M: Machine> {
-    pub(super) terms: Terms<M>,
+    pub(super) issued: IssuedCall<M>,
     pub(super) woke_itself: bool,
     /// How long the handler took, if the call was detached.
     pub(super) took: Option<Duration>,

@@ -8,7 +8,7 @@ use super::worker::Worker;
 use super::{Baton, LoopState, Relay};
 use crate::backend::{Backend, BackendHandle};
 use crate::blocking::{BlockCounts, ReclaimedValue};
-use crate::event_loop::dispatch::Terms;
+use crate::event_loop::dispatch::IssuedCall;
 use crate::guard::drop_guarded;
 use crate::machine::Machine;
 use crate::scope::{LoopHolder, ReclaimOutcome, ReleaseOutcome};
@@ -18,7 +18,7 @@ use crate::time::Time;
 pub(super) struct LoopHandOver<'a, M: Machine, B: Backend, P> {
     pub(super) relay: &'a Arc<Relay<M, B>>,
     pub(super) worker: &'a Worker<M, B, P>,
-    pub(super) terms: &'a Terms<M>,
+    pub(super) issued: &'a IssuedCall<M>,
     /// When the section began.
     begun: Cell<Time>,
     /// Whether the machine had woken itself before the section.
@@ -32,11 +32,11 @@ impl<'a, M: Machine, B: Backend, P> LoopHandOver<'a, M, B, P> {
     pub(super) fn new(
         relay: &'a Arc<Relay<M, B>>,
         worker: &'a Worker<M, B, P>,
-        terms: &'a Terms<M>,
+        issued: &'a IssuedCall<M>,
         woke_itself_flag: &'a Cell<bool>,
     ) -> LoopHandOver<'a, M, B, P> {
         let (begun, woke_itself) = (Cell::new(Time::ZERO), Cell::new(false));
-        LoopHandOver { relay, worker, terms, begun, woke_itself, woke_itself_flag }
+        LoopHandOver { relay, worker, issued, begun, woke_itself, woke_itself_flag }
     }
 }
 
@@ -67,8 +67,8 @@ where
         };
         drop(place);
         let environment = &*self.relay.environment;
-        let callee = self.terms.callee;
-        loop_state.core.dispatch_mut().leave(callee);
+        let callee = self.issued.callee;
+        loop_state.core.dispatch_mut().detach(callee);
         // The flag belongs to this call, and the next calls are those of other machines.
         self.woke_itself.set(environment.take_self_wakeup());
         self.begun.set(environment.handle.now());
@@ -87,7 +87,7 @@ where
         };
         self.relay.sections.end(callee.token);
         BlockCounts::add(&environment.blocks.no_thread);
-        loop_state.core.dispatch_mut().stay(callee);
+        loop_state.core.dispatch_mut().continue_call(callee);
         if self.woke_itself.take() {
             environment.record_self_wakeup();
         }
@@ -103,7 +103,7 @@ where
 
     fn reclaim_loop(&self) -> ReclaimOutcome<M::Context> {
         let environment = &*self.relay.environment;
-        let callee = self.terms.callee;
+        let callee = self.issued.callee;
         let took = environment.handle.now() - self.begun.get();
         // The thread that has the loop may be asleep in its backend.
         let back = self
@@ -122,18 +122,18 @@ where
             Some(ReclaimedValue::Unused(baton)) => (baton, &environment.blocks.handed_quick),
             Some(ReclaimedValue::Used(baton)) => {
                 self.relay.set_running_thread(self.worker);
-                self.terms.was_away_since(self.begun.get(), || environment.handle.now());
+                self.issued.exclude_time_since(self.begun.get(), || environment.handle.now());
                 (baton, &environment.blocks.handed_over)
             }
         };
         BlockCounts::add(count);
         let LoopState { core, progress, sections, .. } = &mut *loop_state;
         sections.record(callee.type_name, took);
-        core.come_back(environment, progress, callee);
+        core.reattach(environment, progress, callee);
         if self.woke_itself.take() {
             environment.record_self_wakeup();
         }
-        if self.terms.is_wakeup() {
+        if self.issued.is_wakeup() {
             environment.waiters.begin_wakeup(callee.token);
         }
         environment.refresh_now();

@@ -11,8 +11,8 @@ use super::call::{
 };
 use super::state_cell::StateCell;
 use crate::backend::Backend;
-use crate::event_loop::core::Next;
-use crate::event_loop::dispatch::Terms;
+use crate::event_loop::core::NextAction;
+use crate::event_loop::dispatch::IssuedCall;
 use crate::event_loop::handle::{Control, Exit};
 use crate::event_loop::run_queue::Wait;
 use crate::guard::guard;
@@ -54,7 +54,7 @@ fn make_calls<M: Machine, B: Backend, P: StateCell<M, B>>(
     control: &Control,
     wait: Wait,
 ) -> io::Result<Option<Exit>> {
-    let terms = &mut Terms::nothing();
+    let issued = &mut IssuedCall::empty();
     let woke_itself = &Cell::new(false);
     let mut loop_state = state_cell.lock();
     loop {
@@ -63,17 +63,17 @@ fn make_calls<M: Machine, B: Backend, P: StateCell<M, B>>(
         };
         let LoopState { core, repeated, progress, .. } = &mut **state;
         progress.set_wait(wait);
-        match core.next(terms, progress, own, environment, repeated, control)? {
-            Next::Call => {}
-            Next::Turn => return Ok(None),
-            Next::Ended(exit) => return Ok(Some(exit)),
+        match core.advance(issued, progress, own, environment, repeated, control)? {
+            NextAction::Call => {}
+            NextAction::TurnOver => return Ok(None),
+            NextAction::Ended(exit) => return Ok(Some(exit)),
         }
-        let mut lifted = core.lift(environment, terms);
+        let mut lifted = core.lift(environment, issued);
         let called = call_lifted!(
-            lifted, loop_state, state_cell, terms, context, environment, woke_itself,
+            lifted, loop_state, state_cell, issued, context, environment, woke_itself,
             {
                 let Some(own) = context.as_deref_mut() else { return Ok(None) };
-                let (token, woken) = (terms.callee.token, terms.woken());
+                let (token, woken) = (issued.callee.token, issued.woken());
             }
             Scope::new(own, environment, token, woken)
         );

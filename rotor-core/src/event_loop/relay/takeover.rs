@@ -22,7 +22,7 @@ use super::worker::Worker;
 use super::{Baton, LoopState, Relay};
 use crate::backend::{Backend, BackendHandle};
 use crate::blocking::{BlockCounts, TakeoverResult};
-use crate::event_loop::dispatch::Terms;
+use crate::event_loop::dispatch::IssuedCall;
 use crate::event_loop::handle::Exit;
 use crate::guard::{Panicked, drop_guarded, guard, log_guarded};
 use crate::machine::Machine;
@@ -54,14 +54,14 @@ where
         let Some(mut place) = shared_state.try_lock() else { return TakeoverResult::NotTaken };
         let Some(mut loop_state) = place.take() else { return TakeoverResult::NotTaken };
         // The stuck handler may have returned, and another one may be running.
-        let callee = loop_state.core.dispatch().callee_of(call);
+        let callee = loop_state.core.dispatch().running_callee(call);
         let taken = callee.and_then(|callee| Some((callee, loop_state.next_context.take()?)));
         let Some((callee, context)) = taken else {
             *place = Some(loop_state);
             return TakeoverResult::NotTaken;
         };
         let blocks = &self.environment.blocks;
-        loop_state.core.dispatch_mut().leave(callee);
+        loop_state.core.dispatch_mut().detach(callee);
         self.environment.waiters.detach_wakeup(callee.token);
         self.sections.begin(callee.token, callee.type_name, false);
         BlockCounts::add(&blocks.taken_over);
@@ -73,7 +73,7 @@ where
         blocks.taken_over.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
         BlockCounts::add(&blocks.no_thread);
         self.sections.end(callee.token);
-        loop_state.core.dispatch_mut().stay(callee);
+        loop_state.core.dispatch_mut().continue_call(callee);
         loop_state.next_context = Some(context);
         *place = Some(loop_state);
         TakeoverResult::NoThread
@@ -103,12 +103,12 @@ where
             drop_guarded(outcome, "a machine whose loop is gone");
             return;
         }
-        let terms = std::mem::replace(&mut drive_state.terms, Terms::nothing());
-        self.sections.end(terms.callee.token);
+        let issued = std::mem::replace(&mut drive_state.issued, IssuedCall::empty());
+        self.sections.end(issued.callee.token);
         BlockCounts::add(&self.environment.blocks.late_answers);
         let woke_itself = drive_state.woke_itself.take();
         let took = drive_state.detached_since.map(|begun| self.environment.handle.now() - begun);
-        self.late.add(LateAnswer { terms, woke_itself, took, outcome });
+        self.late.add(LateAnswer { issued, woke_itself, took, outcome });
         self.environment.wakes.wake_loop();
     }
 
@@ -149,23 +149,23 @@ where
         late: LateAnswer<M>,
     ) -> Option<P::Guard<'a>> {
         let environment = &*self.environment;
-        drive_state.terms = late.terms;
+        drive_state.issued = late.issued;
         let (state, context) = (loop_state.as_mut()?, drive_state.context.as_deref_mut()?);
         let LoopState { core, progress, suspects, .. } = &mut **state;
         if let Some(took) = late.took {
             suspects.record_return(
-                drive_state.terms.callee.type_name,
+                drive_state.issued.callee.type_name,
                 took >= self.blocking.lagging_patience(),
             );
         }
-        core.come_back(environment, progress, drive_state.terms.callee);
+        core.reattach(environment, progress, drive_state.issued.callee);
         if late.woke_itself {
             environment.record_self_wakeup();
         }
-        let terms = &mut drive_state.terms;
+        let issued = &mut drive_state.issued;
         let told = match late.outcome {
             HandlerOutcome::Answered(response) => {
-                core.answered(terms, context, environment, response)
+                core.apply_response(issued, context, environment, response)
             }
             HandlerOutcome::Panicked(panicked) => {
                 match core.handler_panicked(environment, progress, &panicked) {

@@ -3,7 +3,7 @@
 //!
 //! * each turn runs on another thread than the one before, also with `turn`;
 //! * each handler, before it does anything, gives the loop to another thread and gets it back,
-//!   because it is first in line before the other thread looks. So its machine was away, but no
+//!   because it is first in line before the other thread looks. So its machine was detached, but no
 //!   handler has run in between, and all calls and their order are the same as on one thread.
 
 use std::error::Error;
@@ -71,8 +71,8 @@ where
         let Some(mut loop_state) = self.worker.state_cell.lock().take() else {
             return *own = Some(context);
         };
-        let (environment, callee) = (&*self.relay.environment, self.terms.callee);
-        loop_state.core.dispatch_mut().leave(callee);
+        let (environment, callee) = (&*self.relay.environment, self.issued.callee);
+        loop_state.core.dispatch_mut().detach(callee);
         let woke_itself = environment.take_self_wakeup();
         self.relay.thread_queue.push_front(&self.worker.loop_parker);
         let given = match self.relay.thread_queue.give_to_parked(Baton { loop_state, context }) {
@@ -87,11 +87,11 @@ where
             }
         };
         self.relay.set_running_thread(self.worker);
-        loop_state.core.come_back(environment, &mut loop_state.progress, callee);
+        loop_state.core.reattach(environment, &mut loop_state.progress, callee);
         if woke_itself {
             environment.record_self_wakeup();
         }
-        if self.terms.is_wakeup() {
+        if self.issued.is_wakeup() {
             environment.waiters.begin_wakeup(callee.token);
         }
         *own = Some(context);

@@ -2,7 +2,7 @@
 
 use super::baton::Baton;
 use crate::backend::Backend;
-use crate::event_loop::dispatch::Terms;
+use crate::event_loop::dispatch::IssuedCall;
 use crate::event_loop::slots::LiftedMachine;
 use crate::machine::Machine;
 use crate::time::Time;
@@ -28,7 +28,7 @@ impl<M: Machine, B: Backend> From<Box<DetachedCall<M>>> for ThreadWork<M, B> {
 /// A call to be made by another thread.
 pub(super) struct DetachedCall<M: Machine> {
     pub(super) lifted: LiftedMachine<M>,
-    pub(super) terms: Terms<M>,
+    pub(super) issued: IssuedCall<M>,
     pub(super) context: Box<M::Context>,
     /// When it was given away.
     pub(super) since: Time,

@@ -6,16 +6,16 @@ use crate::token::Token;
 
 impl<M> Slots<M> {
     /// Checks that the counts agree: each slot is counted once, and no machine is in a handler
-    /// between turns, except for those that are away.
+    /// between turns, except for those that are detached.
     pub(in crate::event_loop) fn check(
         &self,
-        is_away: impl Fn(Token) -> bool,
+        is_detached: impl Fn(Token) -> bool,
     ) -> Result<(), String> {
         let (mut used, mut ended, mut free) = (0, 0, 0);
         for (index, slot) in self.slots.iter().enumerate() {
             match slot {
                 Slot::Waiting { .. } => used += 1,
-                Slot::Running { .. } if is_away(self.token(index as u32)) => used += 1,
+                Slot::Running { .. } if is_detached(self.token(index as u32)) => used += 1,
                 Slot::Running { .. } => {
                     return Err(format!("slot {index} is running between turns"));
                 }

@@ -19,7 +19,7 @@ use crate::token::Token;
 
 impl<M: Machine> Dispatch<M> {
     /// Makes a machine from a seed, for the machine that spawns it or from outside.
-    pub(in crate::event_loop) fn create(
+    pub(in crate::event_loop) fn create_from_seed(
         &mut self,
         context: &mut M::Context,
         environment: &AnyEnvironment,
@@ -30,16 +30,16 @@ impl<M: Machine> Dispatch<M> {
         let Some(token) = self.reserve(environment, spawner) else {
             return Err(SpawnError { cause: SpawnCause::SlabFull, seed: Some(seed) });
         };
-        let made = guard(|| {
+        let created = guard(|| {
             let mut scope = Scope::new(context, environment, token, WakeTarget::default());
             M::create(seed, &mut scope)
         });
-        self.keep_made(environment, config, token, made)
+        self.store_created(environment, config, token, created)
             .map_err(|cause| SpawnError { cause, seed: None })
     }
 
     /// Makes a machine by a closure that gets its token.
-    pub(in crate::event_loop) fn make(
+    pub(in crate::event_loop) fn create_with(
         &mut self,
         environment: &AnyEnvironment,
         config: &Config,
@@ -48,8 +48,8 @@ impl<M: Machine> Dispatch<M> {
         let Some(token) = self.reserve(environment, None) else {
             return Err(SpawnError { cause: SpawnCause::SlabFull, seed: None });
         };
-        let made = guard(|| make(token));
-        self.keep_made(environment, config, token, made)
+        let created = guard(|| make(token));
+        self.store_created(environment, config, token, created)
             .map_err(|cause| SpawnError { cause, seed: None })
     }
 
@@ -70,16 +70,16 @@ impl<M: Machine> Dispatch<M> {
 
     /// Puts the new machine into the slot that was reserved for it, or frees the slot.
     #[inline(always)]
-    fn keep_made(
+    fn store_created(
         &mut self,
         environment: &AnyEnvironment,
         config: &Config,
         token: Token,
-        made: Result<Response<M>, Panicked>,
+        created: Result<Response<M>, Panicked>,
     ) -> Result<Token, SpawnCause> {
         // Taken in any case, so that it is not left for the next machine.
         let woke_itself = environment.take_self_wakeup();
-        let response = match made {
+        let response = match created {
             Ok(response) => response,
             Err(panicked) => {
                 return Err(self.create_panicked(environment, config, token, panicked));
@@ -124,8 +124,8 @@ impl<M: Machine> Dispatch<M> {
     ) -> Event<M::Seed> {
         let Refs { context, environment, config, .. } = refs;
         self.clock.before_cheap_call(refs.backend, environment);
-        let made = self.create(context, environment, config, Some(parent), seed);
-        made.map_or_else(Event::SpawnError, |_| Event::Spawned)
+        let created = self.create_from_seed(context, environment, config, Some(parent), seed);
+        created.map_or_else(Event::SpawnError, |_| Event::Spawned)
     }
 
     /// Continues a spawn of an earlier turn. If the machine that requested it is gone, the seed is

@@ -1,9 +1,9 @@
-//! `AtOnce`: the caller of a loop that calls its machines itself.
+//! `InlineCaller`: the caller of a loop that calls its machines itself.
 
 use std::ops::ControlFlow;
 use std::ops::ControlFlow::Continue;
 
-use super::terms::What;
+use super::issued_call::CallKind;
 use super::{Caller, Dispatch, Refs};
 use crate::backend::Backend;
 use crate::event_loop::run_queue::Pending;
@@ -14,23 +14,23 @@ use crate::scope::WakeTarget;
 use crate::token::Token;
 
 /// A caller that makes all calls itself, with each machine in its slot, and never stops the turn.
-pub(in crate::event_loop) struct AtOnce;
+pub(in crate::event_loop) struct InlineCaller;
 
-impl<M: Machine> Caller<M> for AtOnce {
+impl<M: Machine> Caller<M> for InlineCaller {
     #[inline(always)]
     fn call<B: Backend>(
         &mut self,
         dispatch: &mut Dispatch<M>,
         refs: &mut Refs<'_, M, B>,
         token: Token,
-        what: What,
+        kind: CallKind,
     ) -> ControlFlow<()> {
-        let What::Wakeup { whole } = what else {
-            dispatch.call(refs, token, || what.event(), WakeTarget::default());
+        let CallKind::Wakeup { whole } = kind else {
+            dispatch.call(refs, token, || kind.event(), WakeTarget::default());
             return Continue(());
         };
         let parts = dispatch.scheduler.queue().parts().take(token);
-        dispatch.call(refs, token, || what.event(), WakeTarget { whole, parts: &parts });
+        dispatch.call(refs, token, || kind.event(), WakeTarget { whole, parts: &parts });
         // A slot that was granted with this wake-up and not used goes to the next machine in line.
         // Only after the call, because the handler may have used it, by spawning.
         refs.environment.waiters.end_wakeup(token, whole, &parts);
@@ -50,5 +50,5 @@ impl<M: Machine> Caller<M> for AtOnce {
         Continue(())
     }
 
-    fn keep(&mut self, _: Token, _: Pending) {}
+    fn keep_remaining_calls(&mut self, _: Token, _: Pending) {}
 }

@@ -1,4 +1,4 @@
-//! `Terms`: a call that was given out, and what is needed when its response comes.
+//! `IssuedCall`: a call that was issued, and what is needed when its response comes.
 
 use std::cell::Cell;
 
@@ -15,9 +15,9 @@ use crate::token::Token;
 ///
 /// It is written in its final place, field by field. Copying a value right after writing it stalls
 /// until the writes are complete, which costs more than the copy itself.
-pub(in crate::event_loop) struct Terms<M: Machine> {
+pub(in crate::event_loop) struct IssuedCall<M: Machine> {
     pub(in crate::event_loop) callee: Callee,
-    pub(super) what: What,
+    pub(super) kind: CallKind,
     /// When the call began, if it is timed; plus the time of its sections that were handed over.
     pub(super) started: Cell<Option<Time>>,
     /// The events that `Again` repeats.
@@ -29,12 +29,12 @@ pub(in crate::event_loop) struct Terms<M: Machine> {
     /// The number of spawns so far in this event.
     pub(super) spawns: u32,
     /// The result of the last spawn.
-    pub(super) spawn_answer: Option<Event<M::Seed>>,
+    pub(super) spawn_result: Option<Event<M::Seed>>,
 }
 
 /// The kind of a call.
 #[derive(Clone, Copy)]
-pub(in crate::event_loop) enum What {
+pub(in crate::event_loop) enum CallKind {
     Ready(EventSet),
     Timeout,
     /// `whole`: the machine itself was woken, not only parts of it.
@@ -43,44 +43,44 @@ pub(in crate::event_loop) enum What {
     },
     Draining(Time),
     /// The result of the machine's spawn.
-    SpawnAnswer,
+    SpawnResult,
 }
 
-impl What {
+impl CallKind {
     /// Returns the event for the machine. For the result of a spawn, that is the successful one.
     #[inline(always)]
     pub(super) fn event<S>(self) -> Event<S> {
         match self {
-            What::Ready(events) => Event::Ready(events),
-            What::Timeout => Event::Timeout,
-            What::Wakeup { .. } => Event::Wakeup,
-            What::Draining(until) => Event::Draining(until),
-            What::SpawnAnswer => Event::Spawned,
+            CallKind::Ready(events) => Event::Ready(events),
+            CallKind::Timeout => Event::Timeout,
+            CallKind::Wakeup { .. } => Event::Wakeup,
+            CallKind::Draining(until) => Event::Draining(until),
+            CallKind::SpawnResult => Event::Spawned,
         }
     }
 }
 
-impl<M: Machine> Terms<M> {
-    /// Creates the place for the terms of later calls.
-    pub(in crate::event_loop) fn nothing() -> Terms<M> {
-        Terms {
+impl<M: Machine> IssuedCall<M> {
+    /// Creates the place for later calls.
+    pub(in crate::event_loop) fn empty() -> IssuedCall<M> {
+        IssuedCall {
             callee: Callee { token: Token::new(0, 0), type_name: "" },
-            what: What::SpawnAnswer,
+            kind: CallKind::SpawnResult,
             started: Cell::new(None),
             events: EventSet::EMPTY,
             woken: None,
             parts: Vec::new(),
             spawns: 0,
-            spawn_answer: None,
+            spawn_result: None,
         }
     }
 
     /// Begins a call of this machine. Its name and the time are noted when it is lifted.
     #[inline(always)]
-    pub(super) fn begin(&mut self, token: Token, what: What) {
+    pub(super) fn begin(&mut self, token: Token, kind: CallKind) {
         self.callee.token = token;
-        self.what = what;
-        self.events = if let What::Ready(events) = what { events } else { EventSet::EMPTY };
+        self.kind = kind;
+        self.events = if let CallKind::Ready(events) = kind { events } else { EventSet::EMPTY };
         self.woken = None;
         self.parts.clear();
         self.spawns = 0;
@@ -88,7 +88,7 @@ impl<M: Machine> Terms<M> {
 
     /// Notes that other handlers had the loop since `then`. `now` is called only if handlers are
     /// timed.
-    pub(in crate::event_loop) fn was_away_since(&self, then: Time, now: impl FnOnce() -> Time) {
+    pub(in crate::event_loop) fn exclude_time_since(&self, then: Time, now: impl FnOnce() -> Time) {
         if let Some(started) = self.started.get() {
             self.started.set(Some(started + (now() - then)));
         }
@@ -97,9 +97,9 @@ impl<M: Machine> Terms<M> {
     /// Returns the event for the machine. Call it once.
     #[inline(always)]
     pub(in crate::event_loop) fn take_event(&mut self) -> Event<M::Seed> {
-        match self.what {
-            What::SpawnAnswer => self.spawn_answer.take().unwrap_or(Event::Spawned),
-            what => what.event(),
+        match self.kind {
+            CallKind::SpawnResult => self.spawn_result.take().unwrap_or(Event::Spawned),
+            kind => kind.event(),
         }
     }
 
