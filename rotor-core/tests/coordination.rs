@@ -19,12 +19,12 @@ const ROUNDS: usize = 200;
 
 /// How many there are at a time, and whether there were ever too many.
 #[derive(Default)]
-struct Inside {
+struct Occupancy {
     now: AtomicUsize,
     most: AtomicUsize,
 }
 
-impl Inside {
+impl Occupancy {
     fn enter(&self) {
         let now = self.now.fetch_add(1, SeqCst) + 1;
         self.most.fetch_max(now, SeqCst);
@@ -39,7 +39,7 @@ impl Inside {
 #[derive(Clone)]
 struct Shared {
     permits: Permits,
-    inside: Arc<Inside>,
+    inside: Arc<Occupancy>,
     sum: Lock<usize>,
 }
 
@@ -115,9 +115,9 @@ fn machines_of_several_loops_share_permits_and_a_lock() {
 }
 
 /// Waits for jobs, and notes what became of each.
-struct Waits(Vec<Future<usize>>);
+struct JobWaiter(Vec<Future<usize>>);
 
-impl Machine for Waits {
+impl Machine for JobWaiter {
     type Context = Vec<Result<usize, Lost>>;
     type Seed = Infallible;
 
@@ -130,7 +130,7 @@ impl Machine for Waits {
                 Outcome::Pending(future) => left.push(future),
             }
         }
-        if left.is_empty() { Response::done() } else { Response::keep(Waits(left)) }
+        if left.is_empty() { Response::done() } else { Response::keep(JobWaiter(left)) }
     }
 }
 
@@ -138,7 +138,7 @@ fn run(
     start: impl FnOnce(&Scope<'_, rotor_core::NoContext>) -> Vec<Future<usize>>,
 ) -> Vec<Result<usize, Lost>> {
     let mut creator = Loop::new(&Config::new()).expect("a loop");
-    let added = creator.add_machine_with(|scope| Response::ok(Waits(start(scope))));
+    let added = creator.add_machine_with(|scope| Response::ok(JobWaiter(start(scope))));
     added.expect("there is room");
     let mut instance = creator.instantiate(Vec::new());
     assert_eq!(instance.run().expect("it runs"), Exit::Empty);
@@ -148,7 +148,7 @@ fn run(
 #[test]
 fn jobs_run_at_most_as_many_at_a_time_as_there_are_permits() {
     let (pool, permits) = (OffloadPool::new(4, 256), Permits::new(2));
-    let inside = Arc::new(Inside::default());
+    let inside = Arc::new(Occupancy::default());
     let seen = run(|scope| {
         let job = |number| {
             let inside = inside.clone();
@@ -238,7 +238,7 @@ fn waiting_jobs_are_lost_when_permits_close_or_the_pool_ends() {
 }
 
 /// Spins until as many jobs stand in line.
-fn wait_in_line(permits: &Permits, jobs: usize) {
+fn wait_until_queued(permits: &Permits, jobs: usize) {
     while permits.waiting() < jobs {
         thread::yield_now();
     }
@@ -266,7 +266,7 @@ fn queued_jobs_that_panic_in_drop_do_not_affect_others() {
                 scope.job(work).on(&pool).permits(&permits).start().expect("there is room")
             };
             let jobs = (0..3).map(job).collect();
-            wait_in_line(&permits, 3);
+            wait_until_queued(&permits, 3);
             if closes {
                 permits.close()
             } else {
@@ -286,7 +286,7 @@ fn dropping_a_long_queue_of_jobs_does_not_recurse() {
     let seen = run(|scope| {
         let job = |_| scope.job(|_: &Job<'_>| 1).on(&pool).permits(&permits).start();
         let jobs = (0..JOBS).map(|number| job(number).expect("there is room")).collect();
-        wait_in_line(&permits, JOBS);
+        wait_until_queued(&permits, JOBS);
         drop((pool, held));
         jobs
     });
@@ -305,7 +305,7 @@ fn a_full_pool_that_runs_jobs_here_refuses_jobs_that_need_a_permit() {
             let job = |number| {
                 let job = scope.job(move |_: &Job<'_>| number).on(&pool).permits(&permits);
                 let job = job.start().ok()?;
-                wait_in_line(&permits, number + 1);
+                wait_until_queued(&permits, number + 1);
                 Some(job)
             };
             let jobs: Vec<_> = (0..10).map_while(job).collect();
@@ -326,7 +326,7 @@ fn a_job_cancelled_while_it_waits_for_a_permit_frees_its_place() {
         for cancelled in 1..=3 {
             let waits = scope.job(|_: &Job<'_>| 1).on(&pool).permits(&permits);
             let waits = waits.start().expect("the place is free");
-            wait_in_line(&permits, 1);
+            wait_until_queued(&permits, 1);
             drop(waits);
             assert_eq!((permits.waiting(), permits.stats().left), (0, cancelled));
             while pool.stats().cancelled < cancelled {
@@ -341,15 +341,15 @@ fn a_job_cancelled_while_it_waits_for_a_permit_frees_its_place() {
 
 /// Has a loop run something at a place; returns the name of the thread that ran it, if it was.
 fn run_at(place: &Place) -> Option<String> {
-    struct Runs(Option<Future<String>>);
+    struct PlacedWork(Option<Future<String>>);
 
-    impl Machine for Runs {
+    impl Machine for PlacedWork {
         type Context = Option<String>;
         type Seed = Infallible;
 
         fn wakeup(self, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Infallible> {
             match self.0.map(Future::take) {
-                Some(Outcome::Pending(future)) => Response::keep(Runs(Some(future))),
+                Some(Outcome::Pending(future)) => Response::keep(PlacedWork(Some(future))),
                 Some(Outcome::Value(name)) => {
                     **scope = Some(name);
                     Response::done()
@@ -366,11 +366,11 @@ fn run_at(place: &Place) -> Option<String> {
         let name = || thread::current().name().unwrap_or("none").to_owned();
         match scope.run_at(place, name) {
             Ran::Now(name) => now = Some(name),
-            Ran::Later(future) => return Response::ok(Runs(Some(future))),
+            Ran::Later(future) => return Response::ok(PlacedWork(Some(future))),
             Ran::Refused(work) => assert!(!work().is_empty(), "the work comes back"),
         }
         scope.notifier().wakeup();
-        Response::ok(Runs(None))
+        Response::ok(PlacedWork(None))
     });
     added.expect("there is room");
     let mut instance = creator.instantiate(None);
@@ -406,9 +406,9 @@ fn work_runs_where_its_place_says() {
 }
 
 /// Counts how often it is woken until all of its jobs are done.
-struct Counts(Vec<Future<usize>>);
+struct WakeupCounter(Vec<Future<usize>>);
 
-impl Machine for Counts {
+impl Machine for WakeupCounter {
     type Context = (usize, Vec<Result<usize, Lost>>);
     type Seed = Infallible;
 
@@ -452,7 +452,7 @@ fn a_batch_wakes_its_machine_once_however_its_jobs_end() {
         // One that nobody waits for any more, and one that is refused.
         drop(kept.pop());
         scope.job(|_: &Job<'_>| 0).of(&batch).on(&refuses).start().expect_err("there is no room");
-        Response::ok(Counts(kept)).deadline(scope.now() + Duration::from_secs(100))
+        Response::ok(WakeupCounter(kept)).deadline(scope.now() + Duration::from_secs(100))
     });
     added.expect("there is room");
     let mut instance = creator.instantiate((0, Vec::new()));
@@ -468,7 +468,7 @@ fn an_empty_batch_is_done_when_it_is_dropped() {
     let mut creator = Loop::new(&Config::new()).expect("a loop");
     let added = creator.add_machine_with(|scope| {
         drop(scope.create_batch());
-        Response::ok(Counts(Vec::new()))
+        Response::ok(WakeupCounter(Vec::new()))
     });
     added.expect("there is room");
     let mut instance = creator.instantiate((0, Vec::new()));

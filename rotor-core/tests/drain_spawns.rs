@@ -5,60 +5,63 @@ use std::time::Duration;
 use rotor_core::{Config, Exit, Loop, Machine, Response, Scope, Time};
 
 /// Ends when it has been told; the first of them spawns children when it is.
-struct Told {
+struct DrainSpawner {
     spawns: u32,
     ends: bool,
 }
 
 #[derive(Default)]
 struct Counts {
-    told: u32,
+    notified: u32,
     children: u32,
 }
 
-impl Machine for Told {
+impl Machine for DrainSpawner {
     type Context = Counts;
     type Seed = ();
 
     fn create((): (), scope: &mut Scope<'_, Counts>) -> Response<Self> {
         scope.children += 1;
-        Response::ok(Told { spawns: 0, ends: false })
+        Response::ok(DrainSpawner { spawns: 0, ends: false })
     }
     fn spawned(self, scope: &mut Scope<'_, Counts>) -> Response<Self, ()> {
-        self.go_on(scope)
+        self.proceed(scope)
     }
     fn draining(self, _: Time, scope: &mut Scope<'_, Counts>) -> Response<Self, ()> {
-        scope.told += 1;
-        self.go_on(scope)
+        scope.notified += 1;
+        self.proceed(scope)
     }
 }
 
-impl Told {
-    fn go_on(self, _: &Scope<'_, Counts>) -> Response<Self, ()> {
+impl DrainSpawner {
+    fn proceed(self, _: &Scope<'_, Counts>) -> Response<Self, ()> {
         match self {
-            Told { spawns: 0, ends: true } => Response::done(),
-            Told { spawns: 0, .. } => Response::keep(self),
-            Told { spawns, ends } => Response::spawn(Told { spawns: spawns - 1, ends }, ()),
+            DrainSpawner { spawns: 0, ends: true } => Response::done(),
+            DrainSpawner { spawns: 0, .. } => Response::keep(self),
+            DrainSpawner { spawns, ends } => {
+                Response::spawn(DrainSpawner { spawns: spawns - 1, ends }, ())
+            }
         }
     }
 }
 
 /// A first machine that ends when told, so that its slot is used again; one that spawns; one more.
-fn told(scan_budget: usize) -> (u32, u32) {
+fn run_drain(scan_budget: usize) -> (u32, u32) {
     let mut creator = Loop::new(&Config::new().scan_budget(scan_budget)).expect("a loop");
     for spawns in [0, 3, 0] {
-        let added = creator.add_machine_with(|_| Response::ok(Told { spawns, ends: spawns == 0 }));
+        let added =
+            creator.add_machine_with(|_| Response::ok(DrainSpawner { spawns, ends: spawns == 0 }));
         added.expect("there is room");
     }
     let mut instance = creator.instantiate(Counts::default());
     instance.handle().drain(Duration::from_millis(20));
     assert_eq!(instance.run().expect("it runs"), Exit::Drained { dropped: 4 });
-    (instance.context().children, instance.context().told)
+    (instance.context().children, instance.context().notified)
 }
 
 #[test]
 fn each_machine_is_notified_of_a_drain_once_wherever_its_slot_is() {
     for scan_budget in [1, 2, 3, 100] {
-        assert_eq!(told(scan_budget), (3, 6), "a scan budget of {scan_budget}");
+        assert_eq!(run_drain(scan_budget), (3, 6), "a scan budget of {scan_budget}");
     }
 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use rotor_core::{Config, Event, EventSet, ExitPolicy, Infallible, Loop, Machine, Response, Scope};
 
-struct Keep(Mutex<Vec<(Level, String)>>);
+struct MemoryLogger(Mutex<Vec<(Level, String)>>);
 
-static KEEP: Keep = Keep(Mutex::new(Vec::new()));
+static LOGGER: MemoryLogger = MemoryLogger(Mutex::new(Vec::new()));
 
-impl Log for Keep {
+impl Log for MemoryLogger {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
@@ -26,8 +26,8 @@ impl Log for Keep {
 }
 
 /// What was logged by the core at this level or a worse one, since this was last asked.
-fn logged(level: Level) -> Vec<String> {
-    let all = std::mem::take(&mut *KEEP.0.lock().unwrap_or_else(PoisonError::into_inner));
+fn take_logged(level: Level) -> Vec<String> {
+    let all = std::mem::take(&mut *LOGGER.0.lock().unwrap_or_else(PoisonError::into_inner));
     all.into_iter().filter(|(of, _)| *of <= level).map(|(_, text)| text).collect()
 }
 
@@ -43,31 +43,31 @@ impl fmt::Display for Unprintable {
 impl std::error::Error for Unprintable {}
 
 #[derive(Debug)]
-struct Caused(std::num::ParseIntError);
+struct ErrorWithCause(std::num::ParseIntError);
 
-impl fmt::Display for Caused {
+impl fmt::Display for ErrorWithCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("no number")
     }
 }
 
-impl std::error::Error for Caused {
+impl std::error::Error for ErrorWithCause {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.0)
     }
 }
 
 /// Ends as its number says.
-struct Ends(u32);
+struct EndingMachine(u32);
 
-impl Machine for Ends {
+impl Machine for EndingMachine {
     type Context = ();
     type Seed = Infallible;
 
     fn ready(self, _: EventSet, scope: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
         match self.0 {
             0 => Response::error("plain"),
-            1 => Response::error(Caused("x".parse::<u32>().expect_err("it is no number"))),
+            1 => Response::error(ErrorWithCause("x".parse::<u32>().expect_err("it is no number"))),
             2 => panic!("a bug"),
             3 => Response::error(Unprintable),
             4 => Response::done().deadline(scope.now()),
@@ -101,20 +101,20 @@ impl Machine for Inner {
 }
 
 /// A layer that knocks at the wrong door.
-struct Old(Inner);
+struct OutdatedLayer(Inner);
 
-impl Machine for Old {
+impl Machine for OutdatedLayer {
     type Context = ();
     type Seed = Infallible;
 
     fn ready(self, events: EventSet, scope: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
-        self.0.ready(events, scope).wrap(Old)
+        self.0.ready(events, scope).wrap(OutdatedLayer)
     }
 }
 
 #[test]
 fn a_failed_machine_is_logged_once_and_a_finished_one_is_not() {
-    log::set_logger(&KEEP).expect("there is no other");
+    log::set_logger(&LOGGER).expect("there is no other");
     log::set_max_level(LevelFilter::Debug);
     let config = Config::new().exit(ExitPolicy::Never);
     let mut instance = Loop::new(&config).expect("there are descriptors").instantiate(());
@@ -130,16 +130,19 @@ fn a_failed_machine_is_logged_once_and_a_finished_one_is_not() {
         None,
     ];
     for (how, text) in (0..).zip(texts) {
-        instance.add_machine_with(|_| Response::again(Ends(how))).expect("there is room");
+        instance.add_machine_with(|_| Response::again(EndingMachine(how))).expect("there is room");
         instance.turn(Some(Duration::ZERO)).expect("polling never fails");
-        assert_eq!(logged(Level::Debug), text.map(str::to_string).into_iter().collect::<Vec<_>>());
+        assert_eq!(
+            take_logged(Level::Debug),
+            text.map(str::to_string).into_iter().collect::<Vec<_>>()
+        );
     }
     assert_eq!(instance.stats().read().alive, 0);
 
     let mut layers = Loop::new(&config).expect("there are descriptors").instantiate(());
-    layers.add_machine_with(|_| Response::again(Old(Inner))).expect("there is room");
+    layers.add_machine_with(|_| Response::again(OutdatedLayer(Inner))).expect("there is room");
     layers.turn(Some(Duration::ZERO)).expect("polling never fails");
-    let warned = logged(Level::Debug);
+    let warned = take_logged(Level::Debug);
     let text = "machine 0v0 (inner) has no handler `ready` for {}; if it has `handle`, the layer \
                 around it is to call that";
     assert_eq!(warned, if cfg!(debug_assertions) { vec![text] } else { vec![] });

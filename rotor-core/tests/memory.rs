@@ -16,13 +16,13 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// Bytes that are allocated now.
-fn live() -> i64 {
+fn live_bytes() -> i64 {
     let stats = ALLOCATOR.stats();
     stats.bytes_allocated as i64 - stats.bytes_deallocated as i64
 }
 
 /// Only one test at a time counts.
-fn alone() -> MutexGuard<'static, ()> {
+fn lock_tests() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -99,28 +99,28 @@ mod busy {
     use rotor_core::{Backend, BackendHandle, EventSet, Time, Token, Wake};
 
     #[derive(Clone, Default)]
-    pub(crate) struct Busy {
+    pub(crate) struct BusyBackend {
         now: Rc<Cell<u64>>,
         pub(crate) tokens: Rc<RefCell<Vec<Token>>>,
     }
 
-    struct Nobody;
+    struct NoopWaker;
 
-    impl Wake for Nobody {
+    impl Wake for NoopWaker {
         fn wake(&self) -> io::Result<()> {
             Ok(())
         }
     }
 
-    impl Backend for Busy {
-        type Handle = Busy;
+    impl Backend for BusyBackend {
+        type Handle = BusyBackend;
 
-        fn handle(&self) -> io::Result<Busy> {
+        fn handle(&self) -> io::Result<BusyBackend> {
             Ok(self.clone())
         }
 
         fn waker(&self) -> io::Result<Arc<dyn Wake>> {
-            Ok(Arc::new(Nobody))
+            Ok(Arc::new(NoopWaker))
         }
 
         fn wait(&mut self, _: Option<Time>, ready: &mut Vec<(Token, EventSet)>) -> io::Result<()> {
@@ -130,7 +130,7 @@ mod busy {
         }
     }
 
-    impl BackendHandle for Busy {
+    impl BackendHandle for BusyBackend {
         fn name(&self) -> &str {
             "busy"
         }
@@ -147,8 +147,8 @@ mod busy {
 
 /// Takes turns in each of which every machine is called, and machines that ended are made anew.
 fn run(
-    instance: &mut LoopInstance<Restless, busy::Busy>,
-    backend: &busy::Busy,
+    instance: &mut LoopInstance<Restless, busy::BusyBackend>,
+    backend: &busy::BusyBackend,
     habit: Habit,
     turns: u32,
 ) {
@@ -164,17 +164,17 @@ fn run(
 
 #[test]
 fn a_long_running_loop_does_not_grow_in_memory() {
-    let _alone = alone();
+    let _alone = lock_tests();
     for habit in [Habit::Rearm, Habit::Past, Habit::WakePart, Habit::WaitForSlot, Habit::End] {
-        let backend = busy::Busy::default();
+        let backend = busy::BusyBackend::default();
         let config = Config::new().machines_max(50).exit(ExitPolicy::OnRequest).seed(5);
         let creator =
             Loop::<Restless, _>::with_backend(backend.clone(), &config).expect("nothing can fail");
         let mut instance = creator.instantiate(());
         run(&mut instance, &backend, habit, 200);
-        let before = live();
+        let before = live_bytes();
         run(&mut instance, &backend, habit, 4_000);
-        let grown = live() - before;
+        let grown = live_bytes() - before;
         // 200,000 calls: one byte of each would show.
         assert!(grown < 16 * 1024, "{habit:?}: {grown} bytes more");
     }
@@ -196,19 +196,19 @@ impl Machine for Idle {
 
 /// Bytes of a loop with so many idle machines, each with a deadline.
 fn bytes_of_loop(machines: usize) -> i64 {
-    let before = live();
+    let before = live_bytes();
     let config = Config::new().machines_max(machines);
     let mut instance = Loop::<Idle>::new(&config).expect("there are descriptors").instantiate(());
     for index in 0..machines {
         let deadline = Time::from_nanos(1_000_000_000_000 + index as u64 * 777_777);
         instance.spawn(deadline).expect("there is room");
     }
-    live() - before
+    live_bytes() - before
 }
 
 #[test]
 fn an_idle_machine_of_64_bytes_costs_at_most_40_more() {
-    let _alone = alone();
+    let _alone = lock_tests();
     let sizes = [10_000, 20_000, 50_000, 100_000];
     let bytes = sizes.map(bytes_of_loop);
     for (size, bytes) in sizes.windows(2).zip(bytes.windows(2)) {
@@ -243,8 +243,8 @@ fn events_wakeups_and_deadlines_do_not_allocate() {
             Response::keep(self)
         }
     }
-    let _alone = alone();
-    let backend = busy::Busy::default();
+    let _alone = lock_tests();
+    let backend = busy::BusyBackend::default();
     let config = Config::new().machines_max(10).exit(ExitPolicy::OnRequest);
     let creator =
         Loop::<Quiet, _>::with_backend(backend.clone(), &config).expect("nothing can fail");
@@ -270,26 +270,26 @@ fn events_wakeups_and_deadlines_do_not_allocate() {
 }
 
 #[test]
-fn a_notifier_costs_no_memory_of_its_own() {
-    let _alone = alone();
+fn a_notifier_allocates_no_memory() {
+    let _alone = lock_tests();
     let mut instance =
         Loop::<Idle>::new(&Config::new()).expect("there are descriptors").instantiate(());
     let mut notifiers: Vec<Notifier> = Vec::with_capacity(10_000);
-    let before = live();
+    let before = live_bytes();
     let made = instance.add_machine_with(|scope| {
         notifiers.extend((0..10_000).map(|_| scope.notifier()));
         Response::ok(Idle { _state: [0; 8] })
     });
     made.expect("there is room");
-    assert!(live() - before < 5_000, "half a byte each, for what the harness allocates");
+    assert!(live_bytes() - before < 5_000, "half a byte each, for what the harness allocates");
 }
 
 /// One of many that are called together, and perhaps the one that has a mailbox.
-struct Bursting {
+struct BurstMachine {
     mailbox: Option<Mailbox<u64>>,
 }
 
-impl Machine for Bursting {
+impl Machine for BurstMachine {
     type Context = u64;
     type Seed = Infallible;
 
@@ -307,10 +307,10 @@ impl Machine for Bursting {
 fn the_memory_of_a_burst_of_messages_and_calls_is_released() {
     const MACHINES: usize = 60_000;
     const MESSAGES: u64 = 1_000_000;
-    let _alone = alone();
+    let _alone = lock_tests();
     let config = Config::new().exit(ExitPolicy::OnRequest).scan_budget(MACHINES);
-    let mut creator =
-        Loop::<Bursting, _>::with_backend(busy::Busy::default(), &config).expect("there is room");
+    let mut creator = Loop::<BurstMachine, _>::with_backend(busy::BusyBackend::default(), &config)
+        .expect("there is room");
     let mut sender = None;
     for index in 0..MACHINES {
         let made = creator.add_machine_with(|scope| {
@@ -319,14 +319,15 @@ fn the_memory_of_a_burst_of_messages_and_calls_is_released() {
                 sender = Some(sends);
                 mailbox
             });
-            Response::ok(Bursting { mailbox }).deadline(scope.now() + Duration::from_secs(1_000))
+            Response::ok(BurstMachine { mailbox })
+                .deadline(scope.now() + Duration::from_secs(1_000))
         });
         made.expect("there is room");
     }
     let sender = sender.expect("the closure ran");
     let mut instance = creator.instantiate(0);
     instance.turn(Some(Duration::ZERO)).expect("polling never fails");
-    let before = live();
+    let before = live_bytes();
     (0..MESSAGES).for_each(|message| sender.send(message).expect("there is room"));
     for verdict in [Verdict::Wake, Verdict::Expire, Verdict::Drain] {
         instance.machines().scan(Cursor::START, |_, _| verdict);
@@ -340,6 +341,6 @@ fn the_memory_of_a_burst_of_messages_and_calls_is_released() {
         (*instance.context(), stats.wakeups, stats.timeouts),
         (MESSAGES, 1 + MACHINES as u64, MACHINES as u64)
     );
-    let left = live() - before;
+    let left = live_bytes() - before;
     assert!(left < 128 * 1024, "{left} bytes");
 }

@@ -11,15 +11,15 @@ use rotor_core::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Blocks, declared and not, where no thread can be started.
-struct Blocks(mpsc::Receiver<StuckOutcome>);
+struct BlockingMachine(mpsc::Receiver<StuckOutcome>);
 
-impl Machine for Blocks {
+impl Machine for BlockingMachine {
     type Context = ();
     type Seed = Infallible;
 
     fn wakeup(self, scope: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
         let before = getrlimit(Resource::As);
-        let none = Rlimit { current: Some(mapped() + LEFT), maximum: before.maximum };
+        let none = Rlimit { current: Some(mapped_bytes() + HEADROOM), maximum: before.maximum };
         setrlimit(Resource::As, none).expect("it may be lowered");
         scope.blocking(|| {});
         // The watchdog may look first while the section asks for a thread; it says three things.
@@ -33,10 +33,10 @@ impl Machine for Blocks {
 
 /// What may still be mapped: too little for the stack of a thread (2 MiB), and enough for what the
 /// watchdog says meanwhile.
-const LEFT: u64 = 1 << 20;
+const HEADROOM: u64 = 1 << 20;
 
 /// How many bytes the process has mapped (proc_pid_status(5)).
-fn mapped() -> u64 {
+fn mapped_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("it is there");
     let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")?.strip_suffix("kB"));
     size.and_then(|size| size.trim().parse::<u64>().ok()).expect("a number") * 1024
@@ -59,7 +59,7 @@ fn a_loop_stays_on_its_thread_when_no_thread_can_be_started() {
     let mut creator = Loop::new(&config).expect("descriptors are left");
     let made = creator.add_machine_with(|scope| {
         scope.wake_self();
-        Response::ok(Blocks(reported))
+        Response::ok(BlockingMachine(reported))
     });
     made.expect("there is room");
     let mut instance = creator.instantiate(()).taking_over();

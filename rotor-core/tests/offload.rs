@@ -11,17 +11,17 @@ use rotor_core::{
 };
 
 /// Waits for one result, and notes what became of it in the context.
-struct Waits(Future<u32>);
+struct ResultWaiter(Future<u32>);
 
 #[derive(Default)]
-struct Seen(Vec<Result<u32, Lost>>);
+struct Results(Vec<Result<u32, Lost>>);
 
-impl Machine for Waits {
-    type Context = Seen;
+impl Machine for ResultWaiter {
+    type Context = Results;
     type Seed = Infallible;
-    fn wakeup(self, scope: &mut Scope<'_, Seen>) -> Response<Self, Infallible> {
+    fn wakeup(self, scope: &mut Scope<'_, Results>) -> Response<Self, Infallible> {
         match self.0.take() {
-            Outcome::Pending(future) => return Response::keep(Waits(future)),
+            Outcome::Pending(future) => return Response::keep(ResultWaiter(future)),
             Outcome::Value(value) => scope.0.push(Ok(value)),
             Outcome::Lost(lost) => scope.0.push(Err(lost)),
         }
@@ -33,12 +33,12 @@ fn run(config: &Config, jobs: Vec<Box<dyn FnOnce() -> u32 + Send>>) -> Vec<Resul
     let mut creator = Loop::new(config).expect("a loop");
     for job in jobs {
         let added = creator.add_machine_with(|scope| match scope.offload(job) {
-            Ok(future) => Response::ok(Waits(future)),
+            Ok(future) => Response::ok(ResultWaiter(future)),
             Err(full) => Response::error(full.to_string()),
         });
         added.expect("there is room");
     }
-    let mut instance = creator.instantiate(Seen::default());
+    let mut instance = creator.instantiate(Results::default());
     assert_eq!(instance.run().expect("it runs"), Exit::Empty);
     let mut seen = instance.into_context().0;
     seen.sort_by_key(|result| result.unwrap_or(u32::MAX));
@@ -77,10 +77,10 @@ fn a_full_pool_returns_the_closure_and_wakes_nobody() {
         let _second = scope.offload(|| 2).expect("one may wait");
         let refused = scope.offload(|| 3).expect_err("no more");
         assert_eq!(refused.into_job()(), 3);
-        Response::ok(Waits(first))
+        Response::ok(ResultWaiter(first))
     });
     added.expect("there is room");
-    let mut instance = creator.instantiate(Seen::default());
+    let mut instance = creator.instantiate(Results::default());
     instance.turn(Some(std::time::Duration::ZERO)).expect("it turns");
     let stats = instance.stats();
     assert_eq!(stats.read().wakeups, 0, "nothing has come yet");
@@ -109,10 +109,10 @@ fn a_result_for_a_machine_that_has_ended_is_dropped_and_counted() {
         scope.notifier().wakeup();
         drop(future);
         let (_port, lost) = scope.create_future();
-        Response::ok(Waits(lost))
+        Response::ok(ResultWaiter(lost))
     });
     added.expect("there is room");
-    let mut instance = creator.instantiate(Seen::default());
+    let mut instance = creator.instantiate(Results::default());
     assert_eq!(instance.run().expect("it runs"), Exit::Empty);
     let stats = instance.stats();
     assert_eq!(stats.read().unclaimed, 0);
@@ -128,9 +128,9 @@ fn run_one(
     start: impl FnOnce(&EarlyScope<'_>) -> Future<u32>,
 ) -> Result<u32, Lost> {
     let mut creator = Loop::new(config).expect("a loop");
-    let added = creator.add_machine_with(|scope| Response::ok(Waits(start(scope))));
+    let added = creator.add_machine_with(|scope| Response::ok(ResultWaiter(start(scope))));
     added.expect("there is room");
-    let mut instance = creator.instantiate(Seen::default());
+    let mut instance = creator.instantiate(Results::default());
     assert_eq!(instance.run().expect("it runs"), Exit::Empty);
     instance.into_context().0.pop().expect("one was started")
 }
@@ -229,7 +229,7 @@ fn jobs_of_a_dropped_pool_are_lost_and_of_a_dropped_loop_not_started() {
     let config = Config::new().offload_pool(pool.clone());
     let (begun, has_begun) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
-    let mut creator = Loop::<Waits>::new(&config).expect("a loop");
+    let mut creator = Loop::<ResultWaiter>::new(&config).expect("a loop");
     let added = creator.add_machine_with(|scope| {
         let hold = move || {
             begun.send(()).expect("the test waits");
@@ -241,7 +241,7 @@ fn jobs_of_a_dropped_pool_are_lost_and_of_a_dropped_loop_not_started() {
         std::mem::forget(
             scope.offload(|| -> u32 { panic!("its loop is gone") }).expect("one waits"),
         );
-        Response::ok(Waits(held))
+        Response::ok(ResultWaiter(held))
     });
     added.expect("there is room");
     drop(creator);

@@ -10,9 +10,9 @@ use rotor_core::{
     Response, Scope,
 };
 
-struct Panics;
+struct PanickingLogger;
 
-impl Log for Panics {
+impl Log for PanickingLogger {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
@@ -26,12 +26,12 @@ impl Log for Panics {
 
 /// What the machines have come to.
 #[derive(Default)]
-struct Seen {
+struct Progress {
     posts: u32,
     value: Option<u32>,
 }
 
-enum Logged {
+enum LoggingMachine {
     /// Ends with an error, which is logged.
     Fails,
     /// Panics, which is logged.
@@ -43,31 +43,35 @@ enum Logged {
     Offloads(Option<[Future<u32>; 2]>),
 }
 
-impl Machine for Logged {
-    type Context = Seen;
+impl Machine for LoggingMachine {
+    type Context = Progress;
     type Seed = Infallible;
 
-    fn ready(self, _: EventSet, scope: &mut Scope<'_, Seen>) -> Response<Self, Infallible> {
+    fn ready(self, _: EventSet, scope: &mut Scope<'_, Progress>) -> Response<Self, Infallible> {
         match self {
-            Logged::Fails => Response::error(io::Error::other("on purpose")),
-            Logged::Panics => panic!("on purpose"),
-            Logged::Stops => {
+            LoggingMachine::Fails => Response::error(io::Error::other("on purpose")),
+            LoggingMachine::Panics => panic!("on purpose"),
+            LoggingMachine::Stops => {
                 scope.stop_loop();
                 Response::keep(self)
             }
-            Logged::Offloads(_) => {
+            LoggingMachine::Offloads(_) => {
                 let lost =
                     scope.offload(|| -> u32 { panic!("on purpose") }).expect("there is room");
                 let found = scope.offload(|| 7).expect("there is room");
-                Response::keep(Logged::Offloads(Some([lost, found])))
+                Response::keep(LoggingMachine::Offloads(Some([lost, found])))
             }
         }
     }
 
-    fn wakeup(self, scope: &mut Scope<'_, Seen>) -> Response<Self, Infallible> {
-        let Logged::Offloads(Some([lost, found])) = self else { return Response::keep(self) };
+    fn wakeup(self, scope: &mut Scope<'_, Progress>) -> Response<Self, Infallible> {
+        let LoggingMachine::Offloads(Some([lost, found])) = self else {
+            return Response::keep(self);
+        };
         match found.take() {
-            Outcome::Pending(found) => Response::keep(Logged::Offloads(Some([lost, found]))),
+            Outcome::Pending(found) => {
+                Response::keep(LoggingMachine::Offloads(Some([lost, found])))
+            }
             Outcome::Value(value) => {
                 scope.value = Some(value);
                 Response::done()
@@ -79,15 +83,20 @@ impl Machine for Logged {
 
 #[test]
 fn a_panicking_logger_ends_no_loop_and_no_pool_thread() {
-    log::set_logger(&Panics).expect("there is no other");
+    log::set_logger(&PanickingLogger).expect("there is no other");
     log::set_max_level(LevelFilter::Trace);
     let pool = OffloadPool::new(1, 8);
     let config = Config::new().exit(ExitPolicy::Never).offload_pool(pool);
     let mut creator = Loop::new(&config).expect("there are descriptors");
-    for machine in [Logged::Fails, Logged::Panics, Logged::Stops, Logged::Offloads(None)] {
+    for machine in [
+        LoggingMachine::Fails,
+        LoggingMachine::Panics,
+        LoggingMachine::Stops,
+        LoggingMachine::Offloads(None),
+    ] {
         creator.add_machine_with(|_| Response::again(machine)).expect("there is room");
     }
-    let mut instance = creator.instantiate(Seen::default());
+    let mut instance = creator.instantiate(Progress::default());
     instance.every(Duration::from_millis(1), |_, _| panic!("on purpose"));
     let broadcast = instance.broadcast();
     broadcast.post(|_, _| panic!("on purpose")).expect("there is room");

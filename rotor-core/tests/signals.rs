@@ -25,9 +25,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const STUCK: &str = "ROTOR_TEST_STUCK";
 
 /// Its handler does not come back.
-struct Stuck;
+struct StuckMachine;
 
-impl Machine for Stuck {
+impl Machine for StuckMachine {
     type Context = ();
     type Seed = Infallible;
 
@@ -42,17 +42,19 @@ impl Machine for Stuck {
     }
 }
 
-fn be_stuck() {
+fn run_stuck_process() {
     let mut creator = Loop::new(&Config::new()).expect("a loop");
     drain_on_termination(creator.handle(), PATIENCE).expect("handlers");
-    creator.add_machine_with(|scope| Response::ok(Stuck).deadline(scope.now())).expect("a machine");
+    creator
+        .add_machine_with(|scope| Response::ok(StuckMachine).deadline(scope.now()))
+        .expect("a machine");
     creator.instantiate(()).run().expect("it is stuck");
 }
 
 #[test]
 fn a_third_signal_ends_a_process_whose_loop_is_stuck() {
     if env::var_os(STUCK).is_some() {
-        return be_stuck();
+        return run_stuck_process();
     }
     let mut stuck =
         Command::new(env::current_exe().expect("the system knows the path of this test"));

@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use rotor_core::net::{StreamSocket, TcpStream, UnixStream};
 use rotor_core::{Config, EarlyScope, EventSet, Infallible, Loop, Machine, Response, Scope};
 
-struct Nothing;
+struct IdleMachine;
 
-impl Machine for Nothing {
+impl Machine for IdleMachine {
     type Context = ();
     type Seed = Infallible;
     fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
@@ -46,7 +46,7 @@ fn abandoned_unix(scope: &EarlyScope<'_>) -> io::Result<UnixStream> {
 }
 
 /// Writes in every way; each is refused.
-fn write_in_vain<S: StreamSocket>(socket: &mut S) -> io::Result<()> {
+fn assert_writes_fail<S: StreamSocket>(socket: &mut S) -> io::Result<()> {
     let file = File::open(std::env::current_exe()?)?;
     let slices = [IoSlice::new(b"to "), IoSlice::new(b"nobody")];
     for written in
@@ -61,12 +61,12 @@ fn write_in_vain<S: StreamSocket>(socket: &mut S) -> io::Result<()> {
 fn a_write_to_a_closed_peer_is_an_error_and_raises_no_signal() -> io::Result<()> {
     let raised = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGPIPE, raised.clone())?;
-    let mut creator = Loop::<Nothing>::new(&Config::new())?;
+    let mut creator = Loop::<IdleMachine>::new(&Config::new())?;
     let made = creator.add_machine_with(|scope| {
         Response::attempt(|| {
-            write_in_vain(&mut abandoned_tcp(scope)?)?;
-            write_in_vain(&mut abandoned_unix(scope)?)?;
-            Ok(Response::ok(Nothing))
+            assert_writes_fail(&mut abandoned_tcp(scope)?)?;
+            assert_writes_fail(&mut abandoned_unix(scope)?)?;
+            Ok(Response::ok(IdleMachine))
         })
     });
     made.expect("every write was refused");

@@ -14,11 +14,11 @@ use rotor_core::{
     Stats, Stuck, StuckOutcome, ThreadState, Token,
 };
 
-struct Keep(Mutex<Vec<(Level, String)>>);
+struct MemoryLogger(Mutex<Vec<(Level, String)>>);
 
-static KEEP: Keep = Keep(Mutex::new(Vec::new()));
+static LOGGER: MemoryLogger = MemoryLogger(Mutex::new(Vec::new()));
 
-impl Log for Keep {
+impl Log for MemoryLogger {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
@@ -33,38 +33,38 @@ impl Log for Keep {
 
 /// Is owned by each hook, which the watchdog's thread drops as it ends: that is some time after the
 /// loop, and until then it may have something to log.
-struct Hooked;
+struct HookGuard;
 
 static HOOKS: AtomicUsize = AtomicUsize::new(0);
 
-impl Hooked {
-    fn new() -> Hooked {
+impl HookGuard {
+    fn new() -> HookGuard {
         HOOKS.fetch_add(1, SeqCst);
-        Hooked
+        HookGuard
     }
 }
 
-impl Drop for Hooked {
+impl Drop for HookGuard {
     fn drop(&mut self) {
         HOOKS.fetch_sub(1, SeqCst);
     }
 }
 
 /// One test at a time, since they share the log; and no watchdog of the one before.
-fn alone() -> MutexGuard<'static, ()> {
+fn lock_tests() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     while HOOKS.load(SeqCst) > 0 {
         std::thread::yield_now();
     }
-    let _ = log::set_logger(&KEEP);
+    let _ = log::set_logger(&LOGGER);
     log::set_max_level(LevelFilter::Warn);
-    logged();
+    take_logged();
     alone
 }
 
-fn logged() -> Vec<(Level, String)> {
-    std::mem::take(&mut *KEEP.0.lock().unwrap_or_else(PoisonError::into_inner))
+fn take_logged() -> Vec<(Level, String)> {
+    std::mem::take(&mut *LOGGER.0.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// A report, owned.
@@ -91,9 +91,9 @@ impl From<&Stuck<'_>> for Report {
 type Block = Box<dyn FnMut()>;
 
 /// Blocks in its handler, once.
-struct Blocks;
+struct BlockingMachine;
 
-impl Machine for Blocks {
+impl Machine for BlockingMachine {
     type Context = Block;
     type Seed = Infallible;
 
@@ -104,16 +104,20 @@ impl Machine for Blocks {
 }
 
 /// A loop with one machine that blocks.
-fn blocking_loop(config: &Config, block: impl FnMut() + 'static) -> (LoopInstance<Blocks>, Token) {
+fn blocking_loop(
+    config: &Config,
+    block: impl FnMut() + 'static,
+) -> (LoopInstance<BlockingMachine>, Token) {
     let mut creator = Loop::new(config).expect("a loop");
-    let made = creator.add_machine_with(|scope| Response::ok(Blocks).deadline(scope.now()));
+    let made =
+        creator.add_machine_with(|scope| Response::ok(BlockingMachine).deadline(scope.now()));
     (creator.instantiate(Box::new(block)), made.expect("a slot"))
 }
 
 /// Watches with a patience of 1 ms, and sends each report.
-fn impatient() -> (Config, mpsc::Receiver<Report>) {
+fn reporting_config() -> (Config, mpsc::Receiver<Report>) {
     let (sender, reports) = mpsc::channel();
-    let (told, hooked) = (Arc::new(Mutex::new(sender)), Arc::new(Hooked::new()));
+    let (told, hooked) = (Arc::new(Mutex::new(sender)), Arc::new(HookGuard::new()));
     let hook = move |stuck: &Stuck<'_>| {
         let _owned = &hooked;
         let _ = told.lock().expect("nobody panics").send(Report::from(stuck));
@@ -123,7 +127,7 @@ fn impatient() -> (Config, mpsc::Receiver<Report>) {
     (Config::new().blocking(blocking), reports)
 }
 
-fn run(mut instance: LoopInstance<Blocks>) -> Stats {
+fn run(mut instance: LoopInstance<BlockingMachine>) -> Stats {
     assert_eq!(instance.run().expect("it runs"), Exit::Empty);
     instance.stats().read()
 }
@@ -135,8 +139,8 @@ const LATE: Duration = Duration::from_secs(3);
 
 #[test]
 fn a_waiting_handler_is_reported_at_one_and_ten_times_the_patience() {
-    let _alone = alone();
-    let (config, reports) = impatient();
+    let _alone = lock_tests();
+    let (config, reports) = reporting_config();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (mut instance, mut token) = blocking_loop(&config, {
         let seen = seen.clone();
@@ -150,10 +154,10 @@ fn a_waiting_handler_is_reported_at_one_and_ten_times_the_patience() {
     let mut before = 0;
     while seen.lock().expect("nobody panics").len() < 2 {
         if instance.stats().read().turns > 0 {
-            logged();
+            take_logged();
             before = instance.stats().read().stuck;
-            let added =
-                instance.add_machine_with(|scope| Response::ok(Blocks).deadline(scope.now()));
+            let added = instance
+                .add_machine_with(|scope| Response::ok(BlockingMachine).deadline(scope.now()));
             token = added.expect("a slot");
         }
         assert_eq!(instance.run().expect("it runs"), Exit::Empty);
@@ -162,7 +166,7 @@ fn a_waiting_handler_is_reported_at_one_and_ten_times_the_patience() {
     let seen = seen.lock().expect("nobody panics");
     for report in &*seen {
         assert_eq!(report.token, Some(token));
-        assert_eq!(report.machine, std::any::type_name::<Blocks>());
+        assert_eq!(report.machine, std::any::type_name::<BlockingMachine>());
         assert_eq!((report.calls, report.outcome), (1, StuckOutcome::Watched));
         if cfg!(target_os = "linux") {
             assert!(
@@ -174,14 +178,14 @@ fn a_waiting_handler_is_reported_at_one_and_ten_times_the_patience() {
     assert!(seen[0].time >= Duration::from_millis(1), "{seen:?}");
     assert!(seen[1].time >= Duration::from_millis(10), "{seen:?}");
     assert!(stats.lag_max >= seen[1].time, "{stats:?}");
-    let logged = logged();
+    let logged = take_logged();
     assert!(logged.len() >= 2, "{logged:?}");
     let again = logged.iter().filter(|(_, text)| text.starts_with("still: ")).count();
     assert!(again > 0, "{logged:?}");
     assert_eq!(stats.stuck - before, (logged.len() - again) as u64, "counted once: {logged:?}");
     for (level, text) in &logged {
         assert_eq!(*level, Level::Warn);
-        assert!(text.contains(&format!("in machine {token} (stuck::Blocks)")), "{text}");
+        assert!(text.contains(&format!("in machine {token} (stuck::BlockingMachine)")), "{text}");
     }
 }
 
@@ -189,10 +193,10 @@ fn a_waiting_handler_is_reported_at_one_and_ten_times_the_patience() {
 /// loop has polled in between.
 #[test]
 fn a_stall_has_one_beginning_and_one_end() {
-    let _alone = alone();
+    let _alone = lock_tests();
     let (sender, told) = mpsc::channel();
     let begin = Mutex::new(sender.clone());
-    let (end, hooked) = (Mutex::new(sender), Hooked::new());
+    let (end, hooked) = (Mutex::new(sender), HookGuard::new());
     let blocking = Blocking::new().patience(Duration::from_millis(1));
     let blocking = blocking
         .on_stuck(move |stuck| {
@@ -217,7 +221,8 @@ fn a_stall_has_one_beginning_and_one_end() {
             }
         }
     });
-    let second = instance.add_machine_with(|scope| Response::ok(Blocks).deadline(scope.now()));
+    let second =
+        instance.add_machine_with(|scope| Response::ok(BlockingMachine).deadline(scope.now()));
     second.expect("a slot");
     run(instance);
     let seen = seen.lock().expect("nobody panics");
@@ -230,11 +235,11 @@ fn a_stall_has_one_beginning_and_one_end() {
 
 #[test]
 fn a_computing_handler_is_reported_as_running() {
-    let _alone = alone();
+    let _alone = lock_tests();
     let is_told = Arc::new(AtomicBool::new(false));
     let reports = Arc::new(Mutex::new(Vec::new()));
     let blocking = Blocking::new().patience(Duration::from_millis(1)).on_stuck({
-        let (is_told, reports, hooked) = (is_told.clone(), reports.clone(), Hooked::new());
+        let (is_told, reports, hooked) = (is_told.clone(), reports.clone(), HookGuard::new());
         move |stuck| {
             let _owned = &hooked;
             reports.lock().expect("nobody panics").push(stuck.thread);
@@ -256,9 +261,9 @@ fn a_computing_handler_is_reported_as_running() {
 
 #[test]
 fn a_panic_of_a_hook_affects_only_that_call() {
-    let _alone = alone();
+    let _alone = lock_tests();
     let (sender, reports) = mpsc::channel();
-    let (sender, hooked) = (Mutex::new(sender), Hooked::new());
+    let (sender, hooked) = (Mutex::new(sender), HookGuard::new());
     let blocking = Blocking::new().patience(Duration::from_millis(1)).on_stuck(move |_| {
         let _owned = &hooked;
         let _ = sender.lock().unwrap_or_else(PoisonError::into_inner).send(());
@@ -268,10 +273,11 @@ fn a_panic_of_a_hook_affects_only_that_call() {
         // A watchdog that has ended with its hook would never send the second.
         reports.recv_timeout(Duration::from_secs(60)).expect("it is told again");
     });
-    let second = instance.add_machine_with(|scope| Response::ok(Blocks).deadline(scope.now()));
+    let second =
+        instance.add_machine_with(|scope| Response::ok(BlockingMachine).deadline(scope.now()));
     second.expect("a slot");
     assert!(run(instance).stuck >= 2);
-    let errors = logged().into_iter().filter(|(level, _)| *level == Level::Error);
+    let errors = take_logged().into_iter().filter(|(level, _)| *level == Level::Error);
     let errors: Vec<String> = errors.map(|(_, text)| text).collect();
     // The second call may still be on its way to the log.
     assert!(!errors.is_empty());
@@ -282,8 +288,8 @@ fn a_panic_of_a_hook_affects_only_that_call() {
 
 #[test]
 fn closures_between_handlers_are_named_as_such() {
-    let _alone = alone();
-    let (config, reports) = impatient();
+    let _alone = lock_tests();
+    let (config, reports) = reporting_config();
     let (instance, _) = blocking_loop(&config.exit(ExitPolicy::OnRequest), || {});
     let mut instance = instance;
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -300,7 +306,7 @@ fn closures_between_handlers_are_named_as_such() {
     let seen = seen.lock().expect("nobody panics");
     assert_eq!((seen[0].token, seen[0].machine), (None, "a repeated closure"));
 
-    let (config, reports) = impatient();
+    let (config, reports) = reporting_config();
     let (mut instance, _) = blocking_loop(&config.exit(ExitPolicy::OnRequest), || {});
     let post = instance.broadcast().post(move |_, scope| {
         let _ = sender.send(reports.recv());
@@ -314,11 +320,11 @@ fn closures_between_handlers_are_named_as_such() {
 
 #[test]
 fn loops_of_one_config_share_a_watchdog_and_are_reported_by_name() {
-    let _alone = alone();
+    let _alone = lock_tests();
     let (sender, reports) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
     let (sender, released) = (Mutex::new(sender), Arc::new(Mutex::new(released)));
-    let hooked = Hooked::new();
+    let hooked = HookGuard::new();
     let blocking = Blocking::new().patience(Duration::from_millis(1)).on_stuck(move |stuck| {
         let _owned = &hooked;
         let name = std::thread::current().name().map(str::to_owned);
@@ -354,9 +360,9 @@ fn loops_of_one_config_share_a_watchdog_and_are_reported_by_name() {
 
 #[test]
 fn a_loop_that_runs_again_is_watched_again() {
-    let _alone = alone();
+    let _alone = lock_tests();
     let (sender, reports) = mpsc::channel();
-    let (sender, hooked) = (Mutex::new(sender), Hooked::new());
+    let (sender, hooked) = (Mutex::new(sender), HookGuard::new());
     // Of each stall its beginning: what is said while it goes on could be left for the next one.
     let blocking = Blocking::new().patience(Duration::from_millis(1)).on_stuck(move |_| {
         let _owned = &hooked;
@@ -368,15 +374,16 @@ fn a_loop_that_runs_again_is_watched_again() {
     for run in 1..=3 {
         assert_eq!(instance.run().expect("it runs"), Exit::Empty);
         assert!(instance.stats().read().stuck >= run);
-        let added = instance.add_machine_with(|scope| Response::ok(Blocks).deadline(scope.now()));
+        let added =
+            instance.add_machine_with(|scope| Response::ok(BlockingMachine).deadline(scope.now()));
         added.expect("a slot");
     }
 }
 
 #[test]
 fn a_loop_that_is_embedded_or_has_no_watchdog_is_not_watched() {
-    let _alone = alone();
-    let (config, reports) = impatient();
+    let _alone = lock_tests();
+    let (config, reports) = reporting_config();
     let (mut instance, _) = blocking_loop(&config, || {});
     while instance.turn(None).expect("it turns").is_none() {}
     let (mut plain, _) = blocking_loop(&Config::new(), || {});
@@ -390,9 +397,9 @@ fn a_loop_that_is_embedded_or_has_no_watchdog_is_not_watched() {
 }
 
 /// Computes for some microseconds at each call, as often as its number says.
-struct Computes(u32);
+struct ComputingMachine(u32);
 
-impl Machine for Computes {
+impl Machine for ComputingMachine {
     type Context = u64;
     type Seed = Infallible;
 
@@ -404,7 +411,7 @@ impl Machine for Computes {
             return Response::done();
         }
         scope.notifier().wakeup();
-        Response::keep(Computes(self.0 - 1))
+        Response::keep(ComputingMachine(self.0 - 1))
     }
 }
 
@@ -413,7 +420,7 @@ impl Machine for Computes {
 #[test]
 #[ignore = "takes seconds and all CPUs: tests/long/starved"]
 fn a_busy_loop_on_an_overloaded_computer_is_never_reported_as_stuck() {
-    let _alone = alone();
+    let _alone = lock_tests();
     let cpus = std::thread::available_parallelism().map_or(2, usize::from);
     let is_over = AtomicBool::new(false);
     let stats = std::thread::scope(|scope| {
@@ -428,7 +435,7 @@ fn a_busy_loop_on_an_overloaded_computer_is_never_reported_as_stuck() {
         for _ in 0..20 {
             let made = creator.add_machine_with(|scope| {
                 scope.notifier().wakeup();
-                Response::ok(Computes(5_000))
+                Response::ok(ComputingMachine(5_000))
             });
             made.expect("a slot");
         }
@@ -438,7 +445,7 @@ fn a_busy_loop_on_an_overloaded_computer_is_never_reported_as_stuck() {
         assert_eq!(ended.expect("it runs"), Exit::Empty);
         instance.stats().read()
     });
-    assert_eq!(stats.stuck, 0, "{stats:?} {:?}", logged());
+    assert_eq!(stats.stuck, 0, "{stats:?} {:?}", take_logged());
     if cfg!(target_os = "linux") {
         assert!(stats.lag_max > Duration::from_millis(10), "the machine was not loaded");
     }

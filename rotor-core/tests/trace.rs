@@ -7,11 +7,11 @@ use std::time::Duration;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use rotor_core::{Config, EventSet, ExitPolicy, Loop, Machine, Response, Scope, SpawnError};
 
-struct Keep(Mutex<Vec<String>>);
+struct MemoryLogger(Mutex<Vec<String>>);
 
-static KEEP: Keep = Keep(Mutex::new(Vec::new()));
+static LOGGER: MemoryLogger = MemoryLogger(Mutex::new(Vec::new()));
 
-impl Log for Keep {
+impl Log for MemoryLogger {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
@@ -25,8 +25,8 @@ impl Log for Keep {
     fn flush(&self) {}
 }
 
-fn logged() -> Vec<String> {
-    std::mem::take(&mut *KEEP.0.lock().unwrap_or_else(PoisonError::into_inner))
+fn take_logged() -> Vec<String> {
+    std::mem::take(&mut *LOGGER.0.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Spawns two of its kind, of which there is room for one; then wakes itself, then has a deadline.
@@ -68,7 +68,7 @@ impl Machine for Busy {
 
 #[test]
 fn each_event_is_one_line_at_trace_level_and_none_at_debug() {
-    log::set_logger(&KEEP).expect("there is no other");
+    log::set_logger(&LOGGER).expect("there is no other");
     let config = Config::new().exit(ExitPolicy::Never).machines_max(2);
     for (level, lines) in [
         (LevelFilter::Debug, vec![]),
@@ -91,6 +91,6 @@ fn each_event_is_one_line_at_trace_level_and_none_at_debug() {
         for _ in 0..4 {
             instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         }
-        assert_eq!(logged(), lines);
+        assert_eq!(take_logged(), lines);
     }
 }

@@ -1,7 +1,7 @@
 //! Machines whose handlers are closures, for the suites of loops that change threads. Each has its
 //! own `Log`, which is the context.
 
-mod teller;
+mod reporting_backend;
 
 use std::thread::{self, JoinHandle};
 
@@ -11,7 +11,7 @@ use rotor_core::{
 };
 
 use super::Log;
-pub(crate) use teller::{Said, Teller};
+pub(crate) use reporting_backend::{BackendReport, ReportingBackend};
 
 /// What the closure answers.
 pub(crate) type Reply = Response<(), Seed>;

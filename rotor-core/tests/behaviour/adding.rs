@@ -23,7 +23,9 @@ fn empty(manual: &Manual, config: Config) -> Instance {
 }
 
 /// What makes a machine that notes what it hears.
-fn noting(name: &'static str) -> impl FnOnce(&mut Scope<'_, Log>) -> Response<Actor<Log>> + Send {
+fn recording_machine(
+    name: &'static str,
+) -> impl FnOnce(&mut Scope<'_, Log>) -> Response<Actor<Log>> + Send {
     move |scope| {
         scope.push(format!("{name} made"));
         Response::ok(actor(move |call: Call<Log>, scope: &mut Scope<'_, Log>| {
@@ -38,10 +40,11 @@ fn an_added_machine_behaves_like_any_other() {
     let manual = Manual::new();
     let mut instance = empty(&manual, Config::new());
     let broadcast = instance.broadcast();
-    let adding =
-        thread::spawn(move || broadcast.add_machine_with(noting("a")).expect("there is room"))
-            .join()
-            .expect("no panic");
+    let adding = thread::spawn(move || {
+        broadcast.add_machine_with(recording_machine("a")).expect("there is room")
+    })
+    .join()
+    .expect("no panic");
     let adding = adding.try_wait().expect_err("the loop has had no turn");
     assert!(instance.next_deadline().is_some(), "it is due");
     settle(&mut instance);
@@ -57,7 +60,8 @@ fn an_added_machine_behaves_like_any_other() {
 fn an_empty_loop_runs_a_machine_added_from_outside() {
     let mut instance =
         Loop::<Actor<Log>>::new(&Config::new()).expect("there are descriptors").instantiate(vec![]);
-    let adding = instance.broadcast().add_machine_with(noting("a")).expect("there is room");
+    let adding =
+        instance.broadcast().add_machine_with(recording_machine("a")).expect("there is room");
     let handle = instance.handle();
     let waits = thread::spawn(move || {
         let made = adding.wait().is_ok();
@@ -106,8 +110,8 @@ fn the_closure_is_returned_when_there_is_no_room() {
     let manual = Manual::new();
     let mut instance = empty(&manual, Config::new().machines_max(1).posts_max(1));
     let broadcast = instance.broadcast();
-    let first = broadcast.add_machine_with(noting("a")).expect("there is room");
-    let full = broadcast.add_machine_with(noting("b")).expect_err("one waits already");
+    let first = broadcast.add_machine_with(recording_machine("a")).expect("there is room");
+    let full = broadcast.add_machine_with(recording_machine("b")).expect_err("one waits already");
     assert!(matches!(full, PostError::Full(_)));
     settle(&mut instance);
     first.wait().expect("it was made");
@@ -130,20 +134,25 @@ fn the_closure_is_returned_when_the_loop_drains_or_is_dropped() {
     let manual = Manual::new();
     let mut instance = empty(&manual, Config::new());
     let broadcast = instance.broadcast();
-    instance.add_machine_with(noting("first")).expect("there is room");
+    instance.add_machine_with(recording_machine("first")).expect("there is room");
     instance.handle().drain(Duration::from_secs(1));
     settle(&mut instance);
-    let adding = broadcast.add_machine_with(noting("a")).expect("it takes closures still");
+    let adding =
+        broadcast.add_machine_with(recording_machine("a")).expect("it takes closures still");
     settle(&mut instance);
     let error = adding.wait().expect_err("it drains");
     assert!(matches!(error, AddError::Draining(_)), "{error:?}");
 
-    let adding = broadcast.add_machine_with(noting("b")).expect("it takes closures still");
+    let adding =
+        broadcast.add_machine_with(recording_machine("b")).expect("it takes closures still");
     drop(instance);
     let error = adding.wait().expect_err("it is gone");
     assert!(matches!(error, AddError::Closed(_)), "{error:?}");
     assert!(error.into_closure().is_some());
-    assert!(matches!(broadcast.add_machine_with(noting("c")), Err(PostError::Closed(_))));
+    assert!(matches!(
+        broadcast.add_machine_with(recording_machine("c")),
+        Err(PostError::Closed(_))
+    ));
 }
 
 #[test]
@@ -158,7 +167,7 @@ fn a_closure_that_makes_no_machine_reports_the_cause() {
         .into_iter()
         .map(|make| broadcast.add_machine_with(make).expect("there is room"))
         .collect();
-    let last = broadcast.add_machine_with(noting("a")).expect("there is room");
+    let last = broadcast.add_machine_with(recording_machine("a")).expect("there is room");
     settle(&mut instance);
     let causes: Vec<_> = addings
         .into_iter()

@@ -183,8 +183,8 @@ fn a_backend_error_ends_the_run_and_keeps_the_machines() {
 
 #[test]
 fn a_custom_source_may_contain_several_sources() {
-    struct Two(UdpSocket, UdpSocket);
-    impl Source for Two {
+    struct SourcePair(UdpSocket, UdpSocket);
+    impl Source for SourcePair {
         fn register(
             &mut self,
             backend: &dyn BackendHandle,
@@ -202,7 +202,7 @@ fn a_custom_source_may_contain_several_sources() {
     on_mio(|scope| {
         let bind =
             |scope: &EarlyScope<'_>| UdpSocket::bind(&LOCAL.into(), scope).expect("a port is free");
-        let mut two = Two(bind(scope), bind(scope));
+        let mut two = SourcePair(bind(scope), bind(scope));
         scope.register(&mut two, Interest::Both).expect("both are of this backend");
         scope.deregister(&mut two).expect("both are registered");
     });
@@ -240,19 +240,19 @@ fn a_wrapped_mio_source_reports_events_until_it_is_deregistered() {
 }
 
 /// Notes when it is dropped: a backend, and what machines hold.
-struct Noted<T> {
+struct DropRecorder<T> {
     inner: T,
     name: &'static str,
     dropped: Arc<Mutex<Vec<&'static str>>>,
 }
 
-impl<T> Drop for Noted<T> {
+impl<T> Drop for DropRecorder<T> {
     fn drop(&mut self) {
         self.dropped.lock().expect("nobody panics with it").push(self.name);
     }
 }
 
-impl Backend for Noted<Mio> {
+impl Backend for DropRecorder<Mio> {
     type Handle = MioHandle;
 
     fn handle(&self) -> io::Result<MioHandle> {
@@ -271,7 +271,7 @@ impl Backend for Noted<Mio> {
 /// Its sockets deregister with it as they are dropped.
 #[test]
 fn a_backend_is_dropped_after_the_machines_of_its_loop() {
-    struct Holder(#[expect(dead_code, reason = "it is to be dropped")] Noted<()>);
+    struct Holder(#[expect(dead_code, reason = "it is to be dropped")] DropRecorder<()>);
 
     impl Machine for Holder {
         type Context = ();
@@ -280,11 +280,11 @@ fn a_backend_is_dropped_after_the_machines_of_its_loop() {
 
     let dropped = Arc::new(Mutex::new(Vec::new()));
     let inner = Mio::new(8).expect("there are descriptors");
-    let backend = Noted { inner, name: "the backend", dropped: dropped.clone() };
+    let backend = DropRecorder { inner, name: "the backend", dropped: dropped.clone() };
     let config = Config::new();
     let mut instance =
         Loop::<Holder, _>::with_backend(backend, &config).expect("there is room").instantiate(());
-    let held = Noted { inner: (), name: "a machine", dropped: dropped.clone() };
+    let held = DropRecorder { inner: (), name: "a machine", dropped: dropped.clone() };
     instance.add_machine_with(|_| Response::ok(Holder(held))).expect("there is room");
     drop(instance);
     assert_eq!(*dropped.lock().expect("nobody panics with it"), ["a machine", "the backend"]);

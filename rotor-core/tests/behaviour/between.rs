@@ -19,7 +19,7 @@ fn empty(manual: &Manual, config: Config) -> Instance {
     manual.creator(&config.exit(ExitPolicy::OnRequest)).instantiate(Log::new())
 }
 
-fn noting(instance: &mut Instance, name: &'static str) -> Token {
+fn add_recording_machine(instance: &mut Instance, name: &'static str) -> Token {
     let made = instance.add_machine_with(|_| {
         Response::ok(actor(move |call, scope: &mut Scope<'_, Log>| {
             scope.push(format!("{name} {}", call.name()));
@@ -33,7 +33,8 @@ fn noting(instance: &mut Instance, name: &'static str) -> Token {
 fn a_posted_closure_sees_every_machine_and_the_context() {
     let manual = Manual::new();
     let mut instance = empty(&manual, Config::new());
-    let tokens = [noting(&mut instance, "a"), noting(&mut instance, "b")];
+    let tokens =
+        [add_recording_machine(&mut instance, "a"), add_recording_machine(&mut instance, "b")];
     let post = move |machines: rotor_core::Machines<'_, Actor<Log>>,
                      scope: &mut rotor_core::GlobalScope<'_, Log>| {
         let seen: Vec<Token> = machines.iter().map(|(token, _)| token).collect();
@@ -116,7 +117,7 @@ fn every_runs_its_closure_after_each_period_and_skips_missed_ones() {
     let manual = Manual::new();
     let started = manual.now();
     let mut instance = empty(&manual, Config::new());
-    noting(&mut instance, "a");
+    add_recording_machine(&mut instance, "a");
     instance.every(10 * MS, |machines, scope| {
         assert_eq!(machines.len(), 1);
         let now = scope.now();
@@ -169,7 +170,7 @@ fn each_verdict_is_applied_in_the_next_turn() {
     for (verdict, heard, left) in cases {
         let manual = Manual::new();
         let mut instance = empty(&manual, Config::new());
-        noting(&mut instance, "a");
+        add_recording_machine(&mut instance, "a");
         settle(&mut instance);
         let (seen, next) = scan(&mut instance, Cursor::START, verdict);
         assert_eq!((seen.len(), next), (1, None));
@@ -187,7 +188,7 @@ fn each_verdict_is_applied_in_the_next_turn() {
 fn a_verdict_given_in_a_repeated_closure_is_applied() {
     let manual = Manual::new();
     let mut instance = empty(&manual, Config::new());
-    noting(&mut instance, "a");
+    add_recording_machine(&mut instance, "a");
     instance.every(MS, |mut machines, _| {
         let _ = machines.scan(Cursor::START, |_, _| Verdict::Wake);
     });
@@ -208,7 +209,7 @@ fn a_verdict_for_a_machine_that_has_ended_is_discarded() {
         manual.feed(made.expect("there is room"), EventSet::READABLE);
         instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         settle(&mut instance);
-        noting(&mut instance, "next in the slot");
+        add_recording_machine(&mut instance, "next in the slot");
         settle(&mut instance);
         assert_eq!(*instance.context(), Log::new(), "{verdict:?}");
         assert_eq!(instance.machines().len(), 1);
@@ -219,7 +220,7 @@ fn a_verdict_for_a_machine_that_has_ended_is_discarded() {
 fn scans_share_the_budget_of_a_turn_and_resume_at_their_cursor() {
     let manual = Manual::new();
     let mut instance = empty(&manual, Config::new().scan_budget(4));
-    let tokens: Vec<Token> = (0..10).map(|_| noting(&mut instance, "a")).collect();
+    let tokens: Vec<Token> = (0..10).map(|_| add_recording_machine(&mut instance, "a")).collect();
     let mut seen = Vec::new();
     let mut cursor = Some(Cursor::START);
     let mut turns = 0;

@@ -14,7 +14,7 @@ use crate::manual::{Manual, settle};
 #[derive(Default)]
 struct World {
     wakeups: u32,
-    heard: Vec<String>,
+    observed: Vec<String>,
     /// The future, when the machine is to drop it.
     future: Option<Future<u32>>,
     mailbox: Option<Mailbox<u32>>,
@@ -27,7 +27,7 @@ fn config() -> Config {
 }
 
 /// A machine that waits for a value, and ends at an event.
-fn waiting(manual: &Manual) -> (Instance, Port<u32>, Token) {
+fn loop_awaiting_value(manual: &Manual) -> (Instance, Port<u32>, Token) {
     let (mut port, mut token) = (None, None);
     let mut kept = None;
     let mut instance = manual.start(&config(), World::default(), |scope| {
@@ -37,7 +37,7 @@ fn waiting(manual: &Manual) -> (Instance, Port<u32>, Token) {
             Call::Wakeup(_) => {
                 scope.wakeups += 1;
                 let Some(future) = scope.future.take() else { return Response::keep(()) };
-                let heard = match future.take() {
+                let observed = match future.take() {
                     Outcome::Pending(future) => {
                         scope.future = Some(future);
                         "pending".to_string()
@@ -45,7 +45,7 @@ fn waiting(manual: &Manual) -> (Instance, Port<u32>, Token) {
                     Outcome::Value(value) => format!("value {value}"),
                     Outcome::Lost(lost) => format!("{lost:?}"),
                 };
-                scope.heard.push(heard);
+                scope.observed.push(observed);
                 Response::keep(())
             }
             _ => Response::done(),
@@ -58,44 +58,44 @@ fn waiting(manual: &Manual) -> (Instance, Port<u32>, Token) {
 #[test]
 fn a_value_set_by_another_thread_wakes_the_waiting_machine() {
     let manual = Manual::new();
-    let (mut instance, port, _) = waiting(&manual);
+    let (mut instance, port, _) = loop_awaiting_value(&manual);
     assert!(!port.is_cancelled());
     thread::scope(|threads| {
         threads.spawn(move || port.set(7).expect("the machine waits"));
     });
     settle(&mut instance);
-    assert_eq!(instance.context().heard, ["value 7"]);
+    assert_eq!(instance.context().observed, ["value 7"]);
     assert_eq!(instance.context().wakeups, 1);
 }
 
 #[test]
 fn a_port_dropped_unset_wakes_the_machine_and_reports_it() {
     let manual = Manual::new();
-    let (mut instance, port, _) = waiting(&manual);
+    let (mut instance, port, _) = loop_awaiting_value(&manual);
     drop(port);
     assert!(instance.context().future.as_ref().is_some_and(Future::is_ready));
     settle(&mut instance);
-    assert_eq!(instance.context().heard, ["Dropped"]);
+    assert_eq!(instance.context().observed, ["Dropped"]);
     assert_eq!(Lost::Dropped.to_string(), "the answering side dropped its port without a value");
 }
 
 #[test]
 fn a_port_dropped_by_a_panic_wakes_the_machine_and_reports_it() {
     let manual = Manual::new();
-    let (mut instance, port, _) = waiting(&manual);
+    let (mut instance, port, _) = loop_awaiting_value(&manual);
     let panicked = thread::spawn(move || {
         let _port = port;
         panic!("the answering side");
     });
     panicked.join().expect_err("it panicked");
     settle(&mut instance);
-    assert_eq!(instance.context().heard, ["Panicked"]);
+    assert_eq!(instance.context().observed, ["Panicked"]);
 }
 
 #[test]
 fn a_port_held_by_a_panicking_machine_reports_the_panic() {
     let manual = Manual::new();
-    let (mut instance, port, _) = waiting(&manual);
+    let (mut instance, port, _) = loop_awaiting_value(&manual);
     let mut port = Some(port);
     let made = instance.add_machine_with(|_| {
         Response::ok(actor(move |_, _: &mut Scope<'_, World>| {
@@ -105,26 +105,26 @@ fn a_port_held_by_a_panicking_machine_reports_the_panic() {
     });
     manual.feed(made.expect("there is room"), EventSet::READABLE);
     settle(&mut instance);
-    assert_eq!(instance.context().heard, ["Panicked"]);
+    assert_eq!(instance.context().observed, ["Panicked"]);
 }
 
 #[test]
 fn a_wakeup_without_a_value_finds_the_future_pending() {
     let manual = Manual::new();
-    let (mut instance, port, token) = waiting(&manual);
+    let (mut instance, port, token) = loop_awaiting_value(&manual);
     let _ = instance.machines().scan(rotor_core::Cursor::START, |_, _| rotor_core::Verdict::Wake);
     settle(&mut instance);
-    assert_eq!(instance.context().heard, ["pending"]);
+    assert_eq!(instance.context().observed, ["pending"]);
     port.set(1).expect("the machine still waits");
     settle(&mut instance);
-    assert_eq!(instance.context().heard, ["pending", "value 1"]);
+    assert_eq!(instance.context().observed, ["pending", "value 1"]);
     assert!(instance.machines().get(token).is_some());
 }
 
 #[test]
 fn dropping_the_future_cancels_the_port_and_returns_the_value() {
     let manual = Manual::new();
-    let (mut instance, port, _) = waiting(&manual);
+    let (mut instance, port, _) = loop_awaiting_value(&manual);
     instance.context_mut().future = None;
     assert!(port.is_cancelled());
     assert_eq!(port.set(9), Err(9));
@@ -135,7 +135,7 @@ fn dropping_the_future_cancels_the_port_and_returns_the_value() {
 #[test]
 fn dropping_a_cancelled_port_wakes_nobody() {
     let manual = Manual::new();
-    let (mut instance, port, _) = waiting(&manual);
+    let (mut instance, port, _) = loop_awaiting_value(&manual);
     instance.context_mut().future = None;
     drop(port);
     settle(&mut instance);
@@ -145,12 +145,12 @@ fn dropping_a_cancelled_port_wakes_nobody() {
 #[test]
 fn a_value_for_an_ended_machine_is_returned() {
     let manual = Manual::new();
-    let (mut instance, port, token) = waiting(&manual);
+    let (mut instance, port, token) = loop_awaiting_value(&manual);
     manual.feed(token, EventSet::READABLE);
     settle(&mut instance);
     assert!(port.is_cancelled());
     assert_eq!(port.set(9), Err(9));
-    let (instance, port, _) = waiting(&manual);
+    let (instance, port, _) = loop_awaiting_value(&manual);
     drop(instance);
     assert!(port.is_cancelled());
     assert_eq!(port.set(9), Err(9));
@@ -159,7 +159,7 @@ fn a_value_for_an_ended_machine_is_returned() {
 #[test]
 fn a_future_that_outlives_its_machine_does_not_stay_pending() {
     let manual = Manual::new();
-    let (mut instance, port, token) = waiting(&manual);
+    let (mut instance, port, token) = loop_awaiting_value(&manual);
     manual.feed(token, EventSet::READABLE);
     settle(&mut instance);
     let future = instance.context_mut().future.take().expect("it was left behind");
@@ -201,7 +201,7 @@ fn cancelling_wakes_the_notifier_registered_for_it() {
 }
 
 /// A machine with a mailbox, which receives `budget` messages at each wake-up.
-fn receiving(manual: &Manual, bound: usize) -> (Instance, Sender<u32>, Token) {
+fn loop_with_mailbox(manual: &Manual, bound: usize) -> (Instance, Sender<u32>, Token) {
     let mut kept = None;
     let mut instance = manual.start(&config(), World::default(), |scope| {
         let (sender, mailbox) = scope.create_mailbox(bound);
@@ -212,9 +212,9 @@ fn receiving(manual: &Manual, bound: usize) -> (Instance, Sender<u32>, Token) {
                 let Some(mut mailbox) = scope.mailbox.take() else { return Response::keep(()) };
                 loop {
                     match mailbox.try_receive() {
-                        Ok(message) => scope.heard.push(message.to_string()),
+                        Ok(message) => scope.observed.push(message.to_string()),
                         Err(ReceiveError::Empty) => break scope.mailbox = Some(mailbox),
-                        Err(ReceiveError::Closed) => break scope.heard.push("closed".into()),
+                        Err(ReceiveError::Closed) => break scope.observed.push("closed".into()),
                     }
                 }
                 Response::keep(())
@@ -231,7 +231,7 @@ fn receiving(manual: &Manual, bound: usize) -> (Instance, Sender<u32>, Token) {
 fn a_mailbox_holds_up_to_its_bound_in_order_and_wakes_once() {
     for bound in [0, 1, 2, 3] {
         let manual = Manual::new();
-        let (mut instance, sender, _) = receiving(&manual, bound);
+        let (mut instance, sender, _) = loop_with_mailbox(&manual, bound);
         let room = bound.max(1) as u32;
         for message in 0..room {
             assert_eq!(sender.send(message), Ok(()), "bound {bound}");
@@ -244,7 +244,7 @@ fn a_mailbox_holds_up_to_its_bound_in_order_and_wakes_once() {
         settle(&mut instance);
         let mut expected: Vec<String> = (0..room).map(|message| message.to_string()).collect();
         expected.push("7".into());
-        assert_eq!(instance.context().heard, expected);
+        assert_eq!(instance.context().observed, expected);
         assert_eq!(instance.context().wakeups, 2);
     }
 }
@@ -252,7 +252,7 @@ fn a_mailbox_holds_up_to_its_bound_in_order_and_wakes_once() {
 #[test]
 fn a_mailbox_reports_how_many_messages_are_queued() {
     let manual = Manual::new();
-    let (mut instance, sender, _) = receiving(&manual, 4);
+    let (mut instance, sender, _) = loop_with_mailbox(&manual, 4);
     for message in 0..3 {
         let mailbox = instance.context().mailbox.as_ref().expect("it is there");
         assert_eq!((mailbox.len(), mailbox.is_empty()), (message as usize, message == 0));
@@ -266,7 +266,7 @@ fn a_mailbox_reports_how_many_messages_are_queued() {
 #[test]
 fn dropping_the_last_sender_closes_the_mailbox_after_queued_messages() {
     let manual = Manual::new();
-    let (mut instance, sender, _) = receiving(&manual, 4);
+    let (mut instance, sender, _) = loop_with_mailbox(&manual, 4);
     let second = sender.clone();
     drop(sender);
     settle(&mut instance);
@@ -275,23 +275,23 @@ fn dropping_the_last_sender_closes_the_mailbox_after_queued_messages() {
         threads.spawn(move || second.send(5).expect("there is room"));
     });
     settle(&mut instance);
-    assert_eq!(instance.context().heard, ["5", "closed"]);
+    assert_eq!(instance.context().observed, ["5", "closed"]);
 }
 
 #[test]
 fn sending_to_a_closed_mailbox_returns_the_message() {
     let manual = Manual::new();
-    let (mut instance, sender, _) = receiving(&manual, 4);
+    let (mut instance, sender, _) = loop_with_mailbox(&manual, 4);
     assert!(!sender.is_closed());
     instance.context_mut().mailbox = None;
     assert!(sender.is_closed(), "though its machine is there");
     assert_eq!(sender.send(5), Err(SendError::Closed(5)));
-    let (mut instance, sender, token) = receiving(&manual, 4);
+    let (mut instance, sender, token) = loop_with_mailbox(&manual, 4);
     manual.feed(token, EventSet::READABLE);
     settle(&mut instance);
     assert!(sender.is_closed());
     assert_eq!(sender.send(5), Err(SendError::Closed(5)), "its machine is gone");
-    let (instance, sender, _) = receiving(&manual, 4);
+    let (instance, sender, _) = loop_with_mailbox(&manual, 4);
     drop(instance);
     assert_eq!(sender.send(5), Err(SendError::Closed(5)), "its loop is gone");
 }

@@ -12,8 +12,8 @@ use rotor_core::{
     rotor_compose,
 };
 
-use self::counting::{Counting, Layer, Make, Placed};
-pub(crate) use self::counting::{Log, Notes};
+use self::counting::{CallCounter, InPlaceCounter, Layer, Make};
+pub(crate) use self::counting::{CallRecorder, Log};
 use crate::manual::{Manual, settle};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ fn drive<M: Machine<Context = Log> + 'static>(seed: impl Fn(Make) -> M::Seed) ->
     let step = |instance: &mut LoopInstance<M, Manual>| {
         settle(instance);
         let next = instance.next_deadline().map(|next| next - started);
-        instance.context_mut().note(format!("next {next:?}"));
+        instance.context_mut().record(format!("next {next:?}"));
     };
     step(&mut instance);
     // It is not made; then it is; then there is no room for another, and the seed comes back.
@@ -64,25 +64,25 @@ rotor_compose! {
     /// Two kinds of counting machines, and a third.
     pub(crate) enum Three / ThreeSeed <Log> {
         /// Parts may have docs.
-        First(Counting<1>),
-        Second(Counting<2>),
+        First(CallCounter<1>),
+        Second(CallCounter<2>),
         Boxed(BoxMachine<Log>),
-        Placed(Placed),
+        InPlaceCounter(InPlaceCounter),
         Layered(Layer),
     }
 }
 
 rotor_compose! {
     enum Single / SingleSeed <Log> {
-        Only(Counting<1>)
+        Only(CallCounter<1>)
     }
 }
 
 rotor_compose! {
     /// Without a name for its seeds.
     pub(crate) enum Seedless <Log> {
-        First(Counting<1>),
-        Second(Counting<2>),
+        First(CallCounter<1>),
+        Second(CallCounter<2>),
     }
 }
 
@@ -107,7 +107,7 @@ type AloneSeed<M> = <Alone<M> as Machine>::Seed;
 
 #[test]
 fn in_place_calls_behave_the_same_through_every_wrapper() {
-    let in_place = drive::<Placed>(|make| make);
+    let in_place = drive::<InPlaceCounter>(|make| make);
     let notes: Vec<&str> =
         in_place.iter().map(String::as_str).filter(|note| note.ends_with("in place")).collect();
     // Three of readiness; the wake-up, and readiness as it answered `again`; the drain, the
@@ -116,16 +116,16 @@ fn in_place_calls_behave_the_same_through_every_wrapper() {
     assert_eq!(notes, [yes, yes, yes, no, yes, yes, yes, yes, yes, yes]);
     let mut same = in_place.clone();
     same.retain(|note| !note.ends_with("in place"));
-    assert_eq!(same, drive::<Counting<1>>(|make| make));
-    assert_eq!(drive::<Compose2<Placed, Counting<2>>>(Compose2::A), in_place);
-    assert_eq!(drive::<Compose2<Counting<1>, Placed>>(Compose2::B), in_place);
-    assert_eq!(drive::<Three>(ThreeSeed::Placed), in_place);
-    assert_eq!(drive::<BoxMachine<Log>>(BoxSeed::new::<Placed>), in_place);
+    assert_eq!(same, drive::<CallCounter<1>>(|make| make));
+    assert_eq!(drive::<Compose2<InPlaceCounter, CallCounter<2>>>(Compose2::A), in_place);
+    assert_eq!(drive::<Compose2<CallCounter<1>, InPlaceCounter>>(Compose2::B), in_place);
+    assert_eq!(drive::<Three>(ThreeSeed::InPlaceCounter), in_place);
+    assert_eq!(drive::<BoxMachine<Log>>(BoxSeed::new::<InPlaceCounter>), in_place);
 }
 
 #[test]
 fn every_wrapper_forwards_every_event_and_every_answer() {
-    let bare = drive::<Counting<1>>(|make| make);
+    let bare = drive::<CallCounter<1>>(|make| make);
     let calls = [
         "create Machine",
         "next Some(50s)",
@@ -155,22 +155,22 @@ fn every_wrapper_forwards_every_event_and_every_answer() {
         "counting",
     ];
     assert_eq!(bare, calls);
-    assert_eq!(drive::<Compose2<Counting<1>, Counting<2>>>(Compose2::A), bare);
-    assert_eq!(drive::<Compose2<Counting<1>, Counting<2>>>(Compose2::B), bare);
+    assert_eq!(drive::<Compose2<CallCounter<1>, CallCounter<2>>>(Compose2::A), bare);
+    assert_eq!(drive::<Compose2<CallCounter<1>, CallCounter<2>>>(Compose2::B), bare);
     assert_eq!(drive::<Three>(ThreeSeed::First), bare);
     assert_eq!(drive::<Three>(ThreeSeed::Second), bare);
-    assert_eq!(drive::<Three>(|make| ThreeSeed::Boxed(BoxSeed::new::<Counting<3>>(make))), bare);
+    assert_eq!(drive::<Three>(|make| ThreeSeed::Boxed(BoxSeed::new::<CallCounter<3>>(make))), bare);
     assert_eq!(drive::<Three>(ThreeSeed::Layered), bare);
     assert_eq!(drive::<BoxMachine<Log>>(BoxSeed::new::<Layer>), bare);
     assert_eq!(drive::<Single>(SingleSeed::Only), bare);
     assert_eq!(drive::<Seedless>(SeedlessSeed::Second), bare);
     assert_eq!(
-        drive::<Either<Single, Counting<2>>>(|make| EitherSeed::One(SingleSeed::Only(make))),
+        drive::<Either<Single, CallCounter<2>>>(|make| EitherSeed::One(SingleSeed::Only(make))),
         bare
     );
-    assert_eq!(drive::<Either<Single, Counting<2>>>(EitherSeed::Other), bare);
+    assert_eq!(drive::<Either<Single, CallCounter<2>>>(EitherSeed::Other), bare);
     assert_eq!(drive::<Alone<Seedless>>(|make| AloneSeed::Only(SeedlessSeed::First(make))), bare);
-    assert_eq!(drive::<BoxMachine<Log>>(BoxSeed::new::<Counting<1>>), bare);
+    assert_eq!(drive::<BoxMachine<Log>>(BoxSeed::new::<CallCounter<1>>), bare);
     assert_eq!(
         drive::<BoxMachine<Log>>(|make| BoxSeed::new::<Three>(ThreeSeed::Second(make))),
         bare
@@ -185,7 +185,7 @@ fn every_wrapper_forwards_every_event_and_every_answer() {
 fn a_part_that_cannot_be_made_leaves_the_loop_unchanged() {
     let manual = Manual::new();
     let mut creator = manual.creator::<Single>(&Config::new().machines_max(1));
-    let mut add = |made: Result<(u8, Response<Counting<1>>), rotor_core::BoxError>| {
+    let mut add = |made: Result<(u8, Response<CallCounter<1>>), rotor_core::BoxError>| {
         let error = creator.add_part(Single::Only, |_| made).err()?;
         let cause = std::error::Error::source(&error).map(ToString::to_string);
         Some((error.to_string(), cause.unwrap_or_default()))
@@ -196,28 +196,28 @@ fn a_part_that_cannot_be_made_leaves_the_loop_unchanged() {
     assert_eq!(add(Ok((1, Response::error("no machine")))), failed("no machine"));
     let ended = Some(("the machine ended while it was made".to_string(), String::new()));
     assert_eq!(add(Ok((1, Response::done()))), ended);
-    assert_eq!(add(Ok((1, Response::ok(Counting { calls: 0 })))), None);
+    assert_eq!(add(Ok((1, Response::ok(CallCounter { calls: 0 })))), None);
     let full = Some(("no slot is free (Config::machines_max)".to_string(), String::new()));
-    assert_eq!(add(Ok((1, Response::ok(Counting { calls: 0 })))), full);
+    assert_eq!(add(Ok((1, Response::ok(CallCounter { calls: 0 })))), full);
     assert_eq!(creator.instantiate(Log::default()).machines().len(), 1);
 }
 
 #[test]
 fn a_boxed_seed_downcasts_only_to_its_own_machine_type() {
-    let seed = BoxSeed::new::<Counting<1>>(Make::Machine);
-    let seed = seed.downcast::<Counting<2>>().expect_err("the same seed of another machine");
-    assert_eq!(seed.downcast::<Counting<1>>().ok(), Some(Make::Machine));
+    let seed = BoxSeed::new::<CallCounter<1>>(Make::Machine);
+    let seed = seed.downcast::<CallCounter<2>>().expect_err("the same seed of another machine");
+    assert_eq!(seed.downcast::<CallCounter<1>>().ok(), Some(Make::Machine));
 }
 
 /// A machine with a deadline and no methods but those it must have.
-struct Plain;
+struct PlainMachine;
 
-impl Machine for Plain {
+impl Machine for PlainMachine {
     type Context = ();
     type Seed = bool;
 
     fn create(alive: bool, _: &mut Scope<'_, ()>) -> Response<Self> {
-        if alive { Response::ok(Plain) } else { Response::done() }
+        if alive { Response::ok(PlainMachine) } else { Response::done() }
     }
 
     fn ready(self, events: EventSet, scope: &mut Scope<'_, ()>) -> Response<Self, bool> {
@@ -232,7 +232,7 @@ impl Machine for Plain {
 fn every_default_method_leaves_the_deadline_unchanged() {
     for call in ["spawned", "spawn_error", "wakeup", "draining", "timeout"] {
         let manual = Manual::new();
-        let mut instance = manual.start(&Config::new(), (), |_| Response::ok(Plain));
+        let mut instance = manual.start(&Config::new(), (), |_| Response::ok(PlainMachine));
         let token = instance.machines().iter().next().expect("there is one").0;
         manual.feed(token, EventSet::ERROR);
         settle(&mut instance);
@@ -263,19 +263,19 @@ fn every_default_method_leaves_the_deadline_unchanged() {
 
 #[test]
 fn a_machine_is_named_by_its_type_unless_it_overrides_the_name() {
-    assert_eq!(Plain.type_name(), type_name::<Plain>());
-    assert_eq!(Three::First(Counting { calls: 0 }).type_name(), "counting");
-    assert_eq!(BoxMachine::<()>::new(Plain).type_name(), type_name::<Plain>());
-    let both: Compose2<Plain, BoxMachine<()>> = Compose2::A(Plain);
-    assert_eq!(both.type_name(), type_name::<Plain>());
+    assert_eq!(PlainMachine.type_name(), type_name::<PlainMachine>());
+    assert_eq!(Three::First(CallCounter { calls: 0 }).type_name(), "counting");
+    assert_eq!(BoxMachine::<()>::new(PlainMachine).type_name(), type_name::<PlainMachine>());
+    let both: Compose2<PlainMachine, BoxMachine<()>> = Compose2::A(PlainMachine);
+    assert_eq!(both.type_name(), type_name::<PlainMachine>());
 }
 
 /// Panics in its handler, or fails.
-struct Fails {
+struct FailingMachine {
     panics: bool,
 }
 
-impl Machine for Fails {
+impl Machine for FailingMachine {
     type Context = ();
     type Seed = Infallible;
 
@@ -294,13 +294,13 @@ fn a_part_that_fails_is_reported_by_its_own_name_even_inside_a_box() {
     };
     let config = Config::new().exit(ExitPolicy::OnRequest).observer(observed);
     for panics in [true, false] {
-        let part = || Compose2::<Plain, Fails>::B(Fails { panics });
+        let part = || Compose2::<PlainMachine, FailingMachine>::B(FailingMachine { panics });
         let manual = Manual::new();
         let mut bare = manual.start(&config, (), |_| Response::again(part()));
         settle(&mut bare);
         let mut boxed = manual.start(&config, (), |_| Response::again(BoxMachine::new(part())));
         settle(&mut boxed);
         let names: Vec<_> = reported.try_iter().collect();
-        assert_eq!(names, [type_name::<Fails>(); 2], "panics: {panics}");
+        assert_eq!(names, [type_name::<FailingMachine>(); 2], "panics: {panics}");
     }
 }

@@ -20,17 +20,17 @@ struct World {
     woken: Vec<Token>,
 }
 
-struct Loops {
+struct TestLoop {
     manual: Manual,
     instance: LoopInstance<Actor<World>, Manual>,
 }
 
-impl Loops {
-    fn new() -> Loops {
+impl TestLoop {
+    fn new() -> TestLoop {
         let manual = Manual::new();
         let config = Config::new().exit(ExitPolicy::OnRequest);
         let instance = manual.creator(&config).instantiate(World::default());
-        Loops { manual, instance }
+        TestLoop { manual, instance }
     }
 
     /// Has a new machine ask for something; an event ends it.
@@ -78,20 +78,20 @@ fn lost<V>(future: Future<V>) -> Lost {
 
 #[test]
 fn permits_are_granted_in_the_order_of_the_requests() {
-    let (mut loops, permits) = (Loops::new(), Permits::new(1));
-    let (first, held) = loops.ask(|scope| permits.ask(scope));
-    assert_eq!(loops.woken(), [first], "it is there at once");
+    let (mut test_loop, permits) = (TestLoop::new(), Permits::new(1));
+    let (first, held) = test_loop.ask(|scope| permits.ask(scope));
+    assert_eq!(test_loop.woken(), [first], "it is there at once");
     let mut held = value(held);
     held.note_used();
-    let (second, waits) = loops.ask(|scope| permits.ask(scope));
-    let (third, waits_longer) = loops.ask(|scope| permits.ask(scope));
+    let (second, waits) = test_loop.ask(|scope| permits.ask(scope));
+    let (third, waits_longer) = test_loop.ask(|scope| permits.ask(scope));
     assert_eq!((permits.available(), permits.waiting()), (0, 2));
-    assert!(loops.woken().is_empty() && permits.try_take().is_none());
+    assert!(test_loop.woken().is_empty() && permits.try_take().is_none());
     drop(held);
-    assert_eq!(loops.woken(), [second]);
+    assert_eq!(test_loop.woken(), [second]);
     assert!(permits.try_take().is_none(), "nobody gets ahead of those who wait");
     drop(value(waits));
-    assert_eq!(loops.woken(), [third]);
+    assert_eq!(test_loop.woken(), [third]);
     drop(value(waits_longer));
     assert_eq!((permits.available(), permits.waiting()), (1, 0));
     assert!(permits.try_take().is_some());
@@ -100,17 +100,17 @@ fn permits_are_granted_in_the_order_of_the_requests() {
 
 #[test]
 fn dropping_a_future_leaves_the_queue_and_passes_its_permit_on() {
-    let (mut loops, permits) = (Loops::new(), Permits::new(1));
+    let (mut test_loop, permits) = (TestLoop::new(), Permits::new(1));
     let held = permits.try_take().expect("it is free");
-    let (_, leaves) = loops.ask(|scope| permits.ask(scope));
-    let (given, has_it) = loops.ask(|scope| permits.ask(scope));
-    let (last, waits) = loops.ask(|scope| permits.ask(scope));
+    let (_, leaves) = test_loop.ask(|scope| permits.ask(scope));
+    let (given, has_it) = test_loop.ask(|scope| permits.ask(scope));
+    let (last, waits) = test_loop.ask(|scope| permits.ask(scope));
     drop(leaves);
     assert_eq!((permits.waiting(), permits.stats().left), (2, 1));
     drop(held);
-    assert_eq!(loops.woken(), [given]);
+    assert_eq!(test_loop.woken(), [given]);
     drop(has_it);
-    assert_eq!(loops.woken(), [last], "it came to a machine that did not take it");
+    assert_eq!(test_loop.woken(), [last], "it came to a machine that did not take it");
     let mut permit = value(waits);
     assert_eq!(permit.run(|| 7), 7);
     drop(permit);
@@ -121,25 +121,25 @@ fn dropping_a_future_leaves_the_queue_and_passes_its_permit_on() {
 
 #[test]
 fn a_permit_skips_machines_that_have_ended() {
-    let (mut loops, permits) = (Loops::new(), Permits::new(1));
+    let (mut test_loop, permits) = (TestLoop::new(), Permits::new(1));
     let held = permits.try_take().expect("it is free");
-    let gone: Vec<_> = (0..10_000).map(|_| loops.ask(|scope| permits.ask(scope))).collect();
-    let (last, waits) = loops.ask(|scope| permits.ask(scope));
+    let gone: Vec<_> = (0..10_000).map(|_| test_loop.ask(|scope| permits.ask(scope))).collect();
+    let (last, waits) = test_loop.ask(|scope| permits.ask(scope));
     for (token, _) in &gone {
-        loops.manual.feed(*token, EventSet::READABLE);
+        test_loop.manual.feed(*token, EventSet::READABLE);
     }
-    settle(&mut loops.instance);
+    settle(&mut test_loop.instance);
     drop(held);
-    assert_eq!(loops.woken(), [last]);
+    assert_eq!(test_loop.woken(), [last]);
     assert!(value::<Permit>(waits).run(|| true));
     assert_eq!((permits.available(), permits.stats().left), (1, 10_000));
 }
 
 #[test]
 fn the_number_of_permits_may_change_while_some_are_held() {
-    let (mut loops, permits) = (Loops::new(), Permits::new(0));
+    let (mut test_loop, permits) = (TestLoop::new(), Permits::new(0));
     assert!(permits.try_take().is_none());
-    let asked: Vec<_> = (0..3).map(|_| loops.ask(|scope| permits.ask(scope)).1).collect();
+    let asked: Vec<_> = (0..3).map(|_| test_loop.ask(|scope| permits.ask(scope)).1).collect();
     permits.set(2);
     let ready: Vec<bool> = asked.iter().map(Future::is_ready).collect();
     assert_eq!(ready, [true, true, false]);
@@ -160,14 +160,14 @@ fn the_number_of_permits_may_change_while_some_are_held() {
 
 #[test]
 fn closed_permits_are_not_granted_and_held_ones_stay_valid() {
-    let (mut loops, permits) = (Loops::new(), Permits::new(1));
+    let (mut test_loop, permits) = (TestLoop::new(), Permits::new(1));
     let mut held = permits.try_take().expect("it is free");
-    let (waiting, waits) = loops.ask(|scope| permits.ask(scope));
+    let (waiting, waits) = test_loop.ask(|scope| permits.ask(scope));
     permits.close();
-    assert_eq!(loops.woken(), [waiting]);
+    assert_eq!(test_loop.woken(), [waiting]);
     assert_eq!(lost(waits), Lost::Cancelled);
-    let (late, refused) = loops.ask(|scope| permits.ask(scope));
-    assert_eq!((lost(refused), loops.woken()), (Lost::Cancelled, vec![late]));
+    let (late, refused) = test_loop.ask(|scope| permits.ask(scope));
+    assert_eq!((lost(refused), test_loop.woken()), (Lost::Cancelled, vec![late]));
     held.note_used();
     drop(held);
     assert!(permits.try_take().is_none());
@@ -178,14 +178,14 @@ fn closed_permits_are_not_granted_and_held_ones_stay_valid() {
 
 #[test]
 fn a_permit_skips_requests_whose_time_limit_has_passed() {
-    let (mut loops, permits) = (Loops::new(), Permits::new(1));
+    let (mut test_loop, permits) = (TestLoop::new(), Permits::new(1));
     let held = permits.try_take().expect("it is free");
     let second = Duration::from_secs(1);
-    let (late, too_late) = loops.ask(|scope| permits.ask_until(scope.now() + second, scope));
-    loops.manual.advance(second * 2);
-    let (in_time, waits) = loops.ask(|scope| permits.ask_until(scope.now() + second, scope));
+    let (late, too_late) = test_loop.ask(|scope| permits.ask_until(scope.now() + second, scope));
+    test_loop.manual.advance(second * 2);
+    let (in_time, waits) = test_loop.ask(|scope| permits.ask_until(scope.now() + second, scope));
     drop(held);
-    assert_eq!(loops.woken(), [late, in_time]);
+    assert_eq!(test_loop.woken(), [late, in_time]);
     assert_eq!(lost(too_late), Lost::Late);
     drop(value(waits));
     assert_eq!((permits.available(), permits.waiting()), (1, 0));
@@ -193,15 +193,15 @@ fn a_permit_skips_requests_whose_time_limit_has_passed() {
 
 #[test]
 fn a_time_limit_in_the_past_is_late_even_if_a_permit_is_free() {
-    let (mut loops, permits) = (Loops::new(), Permits::new(1));
-    loops.manual.advance(Duration::from_secs(1));
-    let (now, at_once) = loops.ask(|scope| permits.ask_until(scope.now(), scope));
+    let (mut test_loop, permits) = (TestLoop::new(), Permits::new(1));
+    test_loop.manual.advance(Duration::from_secs(1));
+    let (now, at_once) = test_loop.ask(|scope| permits.ask_until(scope.now(), scope));
     drop(value(at_once));
-    let (passed, too_late) = loops.ask(|scope| {
+    let (passed, too_late) = test_loop.ask(|scope| {
         let before = scope.now() - Duration::from_nanos(1);
         permits.ask_until(before, scope)
     });
-    assert_eq!(loops.woken(), [now, passed]);
+    assert_eq!(test_loop.woken(), [now, passed]);
     assert_eq!(lost(too_late), Lost::Late);
     let stats = permits.stats();
     assert_eq!((stats.available, stats.waited, stats.left), (1, 0, 0));
@@ -209,12 +209,12 @@ fn a_time_limit_in_the_past_is_late_even_if_a_permit_is_free() {
 
 #[test]
 fn waiters_of_a_dropped_loop_leave_the_queue_for_permits() {
-    let (mut loops, permits) = (Loops::new(), Permits::new(1));
+    let (mut test_loop, permits) = (TestLoop::new(), Permits::new(1));
     let held = permits.try_take().expect("it is free");
-    let (_, within) = loops.ask(|scope| permits.ask(scope));
-    let mut other = Loops::new();
+    let (_, within) = test_loop.ask(|scope| permits.ask(scope));
+    let mut other = TestLoop::new();
     let (waiting, waits) = other.ask(|scope| permits.ask(scope));
-    drop((loops, within));
+    drop((test_loop, within));
     assert_eq!(permits.waiting(), 1);
     drop(held);
     assert_eq!(other.woken(), [waiting]);
@@ -224,50 +224,50 @@ fn waiters_of_a_dropped_loop_leave_the_queue_for_permits() {
 
 #[test]
 fn a_job_made_twice_by_the_backend_runs_once() {
-    let mut loops = Loops::new();
-    loops.manual.make_jobs_twice();
-    let (gives, given) = loops.ask(|scope| scope.offload(|| 7).expect("it is taken"));
-    assert!(loops.woken().is_empty() && !given.is_ready());
-    loops.manual.run_jobs();
-    assert_eq!((loops.woken(), value(given)), (vec![gives], 7));
+    let mut test_loop = TestLoop::new();
+    test_loop.manual.duplicate_jobs();
+    let (gives, given) = test_loop.ask(|scope| scope.offload(|| 7).expect("it is taken"));
+    assert!(test_loop.woken().is_empty() && !given.is_ready());
+    test_loop.manual.run_jobs();
+    assert_eq!((test_loop.woken(), value(given)), (vec![gives], 7));
 }
 
 #[test]
 fn a_job_is_late_once_its_start_deadline_is_reached() {
-    let mut loops = Loops::new();
-    loops.manual.make_jobs_twice();
+    let mut test_loop = TestLoop::new();
+    test_loop.manual.duplicate_jobs();
     for (left, is_late) in [(Duration::ZERO, true), (Duration::from_nanos(1), false)] {
-        let (_, given) = loops.ask(|scope| {
+        let (_, given) = test_loop.ask(|scope| {
             let job = scope.job(|_: &Job<'_>| 7).begin_before(scope.now() + left);
             job.start().expect("it is taken")
         });
-        loops.manual.run_jobs();
+        test_loop.manual.run_jobs();
         assert_eq!(matches!(given.take(), Outcome::Lost(Lost::Late)), is_late, "{left:?}");
     }
 }
 
 #[test]
 fn a_lock_is_held_by_one_machine_at_a_time_in_order() {
-    let (mut loops, lock) = (Loops::new(), Lock::new(String::new()));
-    let (first, held) = loops.ask(|scope| lock.ask(scope));
-    assert_eq!(loops.woken(), [first]);
+    let (mut test_loop, lock) = (TestLoop::new(), Lock::new(String::new()));
+    let (first, held) = test_loop.ask(|scope| lock.ask(scope));
+    assert_eq!(test_loop.woken(), [first]);
     let mut held: Held<String> = value(held);
-    let (second, waits) = loops.ask(|scope| lock.clone().ask(scope));
-    let (_, leaves) = loops.ask(|scope| lock.ask(scope));
-    let (ended, dead) = loops.ask(|scope| lock.ask(scope));
-    let (last, waits_longer) = loops.ask(|scope| lock.ask(scope));
+    let (second, waits) = test_loop.ask(|scope| lock.clone().ask(scope));
+    let (_, leaves) = test_loop.ask(|scope| lock.ask(scope));
+    let (ended, dead) = test_loop.ask(|scope| lock.ask(scope));
+    let (last, waits_longer) = test_loop.ask(|scope| lock.ask(scope));
     held.push('a');
     assert!(lock.try_take().is_none());
     assert_eq!(format!("{lock:?} {held:?}"), "Lock(held: true, 4 wait) Held(Some(\"a\"))");
     drop(leaves);
-    loops.end(ended);
+    test_loop.end(ended);
     drop(held);
-    assert_eq!(loops.woken(), [second]);
+    assert_eq!(test_loop.woken(), [second]);
     let mut held = value(waits);
     held.push('b');
     assert!(!held.was_panicked());
     drop(held);
-    assert_eq!(loops.woken(), [last]);
+    assert_eq!(test_loop.woken(), [last]);
     assert_eq!(*value(waits_longer), "ab");
     assert!(dead.is_ready() && lock.waiting() == 0);
     assert_eq!(lock.try_take().as_deref().map(String::as_str), Some("ab"));
@@ -275,7 +275,7 @@ fn a_lock_is_held_by_one_machine_at_a_time_in_order() {
 
 #[test]
 fn a_panicking_holder_releases_the_value_and_is_reported_once() {
-    let (mut loops, lock) = (Loops::new(), Lock::new(1));
+    let (mut test_loop, lock) = (TestLoop::new(), Lock::new(1));
     let panics = |lock: &Lock<i32>| {
         let mut held = lock.try_take().expect("nobody holds it");
         let panicked = thread::spawn(move || {
@@ -290,10 +290,10 @@ fn a_panicking_holder_releases_the_value_and_is_reported_once() {
     drop(told);
     assert!(!lock.try_take().expect("it is back").was_panicked(), "it is said once");
     panics(&lock);
-    let (_, asked) = loops.ask(|scope| lock.ask(scope));
+    let (_, asked) = test_loop.ask(|scope| lock.ask(scope));
     assert!(value(asked).was_panicked());
     let held = lock.try_take().expect("it is back");
-    let (_, waits) = loops.ask(|scope| lock.ask(scope));
+    let (_, waits) = test_loop.ask(|scope| lock.ask(scope));
     let panicked = thread::spawn(move || {
         let _held = held;
         panic!("while somebody waits");
@@ -304,14 +304,14 @@ fn a_panicking_holder_releases_the_value_and_is_reported_once() {
 
 #[test]
 fn an_unreported_panic_is_reported_to_the_next_holder() {
-    let (mut loops, lock) = (Loops::new(), Lock::new(1));
+    let (mut test_loop, lock) = (TestLoop::new(), Lock::new(1));
     let held = lock.try_take().expect("nobody holds it");
     let panicked = thread::spawn(move || {
         let _held = held;
         panic!("half way");
     });
     panicked.join().expect_err("it panicked");
-    let (_, asked) = loops.ask(|scope| lock.ask(scope));
+    let (_, asked) = test_loop.ask(|scope| lock.ask(scope));
     drop(asked);
     let looks = lock.try_take().expect("it is back");
     assert_eq!(*looks, 1);
@@ -324,15 +324,15 @@ fn an_unreported_panic_is_reported_to_the_next_holder() {
 
 #[test]
 fn a_barrier_releases_all_at_the_last_arrival_and_starts_over() {
-    let (mut loops, barrier) = (Loops::new(), Barrier::new(3));
+    let (mut test_loop, barrier) = (TestLoop::new(), Barrier::new(3));
     for _ in 0..2 {
-        let (_, leaves) = loops.ask(|scope| barrier.arrive(scope));
-        let (first, waits) = loops.ask(|scope| barrier.arrive(scope));
+        let (_, leaves) = test_loop.ask(|scope| barrier.arrive(scope));
+        let (first, waits) = test_loop.ask(|scope| barrier.arrive(scope));
         drop(leaves);
-        let (second, waits_too) = loops.ask(|scope| barrier.arrive(scope));
-        assert_eq!((barrier.waiting(), loops.woken()), (2, vec![]));
-        let (last, is_there) = loops.ask(|scope| barrier.arrive(scope));
-        let mut woken = loops.woken();
+        let (second, waits_too) = test_loop.ask(|scope| barrier.arrive(scope));
+        assert_eq!((barrier.waiting(), test_loop.woken()), (2, vec![]));
+        let (last, is_there) = test_loop.ask(|scope| barrier.arrive(scope));
+        let mut woken = test_loop.woken();
         woken.sort();
         let mut all = [first, second, last];
         all.sort();
@@ -341,7 +341,7 @@ fn a_barrier_releases_all_at_the_last_arrival_and_starts_over() {
         assert_eq!(is_last, [false, false, true]);
     }
     for machines in [0, 1] {
-        let (_, alone) = loops.ask(|scope| Barrier::new(machines).arrive(scope));
+        let (_, alone) = test_loop.ask(|scope| Barrier::new(machines).arrive(scope));
         assert!(value(alone).is_last);
     }
     assert_eq!(format!("{barrier:?}"), "Barrier(0 of 3)");
@@ -349,22 +349,22 @@ fn a_barrier_releases_all_at_the_last_arrival_and_starts_over() {
 
 #[test]
 fn a_bell_wakes_the_longest_listener_or_all_of_them() {
-    let (mut loops, bell) = (Loops::new(), Bell::new());
+    let (mut test_loop, bell) = (TestLoop::new(), Bell::new());
     assert!(!bell.ring_one() && bell.ring_all() == 0, "nobody listens");
-    let (first, hears) = loops.ask(|scope| bell.listen(scope));
+    let (first, hears) = test_loop.ask(|scope| bell.listen(scope));
     assert!(!hears.is_ready(), "what was rung before is lost");
-    let (_, leaves) = loops.ask(|scope| bell.listen(scope));
-    let (ended, dead) = loops.ask(|scope| bell.listen(scope));
-    let rest: Vec<_> = (0..2).map(|_| loops.ask(|scope| bell.listen(scope))).collect();
+    let (_, leaves) = test_loop.ask(|scope| bell.listen(scope));
+    let (ended, dead) = test_loop.ask(|scope| bell.listen(scope));
+    let rest: Vec<_> = (0..2).map(|_| test_loop.ask(|scope| bell.listen(scope))).collect();
     assert!(bell.ring_one());
-    assert_eq!(loops.woken(), [first]);
+    assert_eq!(test_loop.woken(), [first]);
     value(hears);
     drop(leaves);
-    loops.end(ended);
+    test_loop.end(ended);
     assert!(bell.ring_one(), "one has left, one has ended: it is the next one's");
-    assert_eq!(loops.woken(), [rest[0].0]);
+    assert_eq!(test_loop.woken(), [rest[0].0]);
     assert_eq!((bell.listening(), bell.ring_all()), (1, 1));
-    assert_eq!(loops.woken(), [rest[1].0]);
+    assert_eq!(test_loop.woken(), [rest[1].0]);
     assert!(dead.is_ready());
     assert_eq!(format!("{bell:?}"), "Bell(0 listen)");
 }
@@ -384,38 +384,38 @@ fn unlimited_permits_may_be_given_a_limit() {
 
 #[test]
 fn a_waiter_is_woken_when_its_bell_barrier_or_permits_are_dropped() {
-    let mut loops = Loops::new();
+    let mut test_loop = TestLoop::new();
     let bell = Bell::new();
-    let (listens, heard) = loops.ask(|scope| bell.listen(scope));
+    let (listens, heard) = test_loop.ask(|scope| bell.listen(scope));
     drop(bell);
-    assert_eq!((loops.woken(), lost(heard)), (vec![listens], Lost::Dropped));
+    assert_eq!((test_loop.woken(), lost(heard)), (vec![listens], Lost::Dropped));
     let barrier = Barrier::new(2);
-    let (arrives, there) = loops.ask(|scope| barrier.arrive(scope));
+    let (arrives, there) = test_loop.ask(|scope| barrier.arrive(scope));
     drop(barrier);
-    assert_eq!((loops.woken(), lost(there)), (vec![arrives], Lost::Dropped));
+    assert_eq!((test_loop.woken(), lost(there)), (vec![arrives], Lost::Dropped));
     let permits = Permits::new(0);
-    let (asks, given) = loops.ask(|scope| permits.ask(scope));
+    let (asks, given) = test_loop.ask(|scope| permits.ask(scope));
     drop(permits);
-    assert_eq!((loops.woken(), lost(given)), (vec![asks], Lost::Dropped));
+    assert_eq!((test_loop.woken(), lost(given)), (vec![asks], Lost::Dropped));
 }
 
 #[test]
 fn an_untaken_ring_of_one_passes_on_and_one_of_all_does_not() {
-    let (mut loops, bell) = (Loops::new(), Bell::new());
-    let (first, hears) = loops.ask(|scope| bell.listen(scope));
-    let (second, hears_too) = loops.ask(|scope| bell.listen(scope));
-    let (third, takes) = loops.ask(|scope| bell.listen(scope));
+    let (mut test_loop, bell) = (TestLoop::new(), Bell::new());
+    let (first, hears) = test_loop.ask(|scope| bell.listen(scope));
+    let (second, hears_too) = test_loop.ask(|scope| bell.listen(scope));
+    let (third, takes) = test_loop.ask(|scope| bell.listen(scope));
     assert!(bell.ring_one());
-    assert_eq!(loops.woken(), [first]);
+    assert_eq!(test_loop.woken(), [first]);
     drop(hears);
-    assert_eq!(loops.woken(), [second], "the first one did not look");
+    assert_eq!(test_loop.woken(), [second], "the first one did not look");
     drop(hears_too);
-    assert_eq!(loops.woken(), [third]);
+    assert_eq!(test_loop.woken(), [third]);
     value(takes);
-    let (_, hears) = loops.ask(|scope| bell.listen(scope));
+    let (_, hears) = test_loop.ask(|scope| bell.listen(scope));
     assert_eq!(bell.ring_all(), 1);
-    loops.woken();
-    let (_, later) = loops.ask(|scope| bell.listen(scope));
+    test_loop.woken();
+    let (_, later) = test_loop.ask(|scope| bell.listen(scope));
     drop(hears);
-    assert!(loops.woken().is_empty() && !later.is_ready(), "all who were to hear it have");
+    assert!(test_loop.woken().is_empty() && !later.is_ready(), "all who were to hear it have");
 }

@@ -21,7 +21,7 @@ fn add(instance: &mut Instance, machine: Actor<Log>) -> Token {
 }
 
 /// Waits for the others, then ends.
-fn desk(name: &'static str) -> Actor<Log> {
+fn service(name: &'static str) -> Actor<Log> {
     actor(move |call, scope: &mut Scope<'_, Log>| match call {
         Call::Draining(_) if scope.wait_for_others() => {
             scope.push(format!("{name} waits"));
@@ -59,7 +59,7 @@ fn machines_that_drain_last_are_notified_after_a_panic_stopped_the_loop() {
     let manual = Manual::new();
     let config = Config::new().on_panic(OnPanic::StopLoop);
     let mut instance: Instance = manual.creator(&config).instantiate(Log::new());
-    add(&mut instance, desk("a"));
+    add(&mut instance, service("a"));
     let other = add(
         &mut instance,
         actor(|call, _: &mut Scope<'_, Log>| match call {
@@ -82,17 +82,18 @@ fn machines_that_drain_last_are_notified_after_a_panic_stopped_the_loop() {
 
 #[test]
 fn a_machine_that_waits_for_others_is_notified_again_when_they_have_ended() {
-    for desks_first in [true, false] {
+    for services_first in [true, false] {
         let manual = Manual::new();
         let mut instance = empty(&manual);
-        let add_desks = |instance: &mut Instance| ["a", "b"].map(|name| add(instance, desk(name)));
-        if desks_first {
-            add_desks(&mut instance);
+        let add_services =
+            |instance: &mut Instance| ["a", "b"].map(|name| add(instance, service(name)));
+        if services_first {
+            add_services(&mut instance);
         }
         add(&mut instance, client("x", SECOND / 4));
         add(&mut instance, client("y", SECOND / 2));
-        if !desks_first {
-            add_desks(&mut instance);
+        if !services_first {
+            add_services(&mut instance);
         }
         let (exit, took) = drain(&manual, &mut instance);
         assert_eq!(
@@ -111,7 +112,7 @@ fn a_machine_that_waits_for_others_is_notified_again_when_they_have_ended() {
 fn a_machine_without_others_to_wait_for_ends_at_once() {
     let manual = Manual::new();
     let mut instance = empty(&manual);
-    add(&mut instance, desk("a"));
+    add(&mut instance, service("a"));
     assert_eq!(drain(&manual, &mut instance), (Exit::Drained { dropped: 0 }, Duration::ZERO));
     assert_eq!(*instance.context(), ["a ends"]);
 }
@@ -120,7 +121,7 @@ fn a_machine_without_others_to_wait_for_ends_at_once() {
 fn the_drain_deadline_applies_to_machines_that_wait_for_others() {
     let manual = Manual::new();
     let mut instance = empty(&manual);
-    add(&mut instance, desk("a"));
+    add(&mut instance, service("a"));
     add(&mut instance, client("x", 2 * SECOND));
     assert_eq!(drain(&manual, &mut instance), (Exit::Drained { dropped: 2 }, SECOND));
     assert_eq!(*instance.context(), ["a waits"]);
@@ -211,7 +212,7 @@ fn an_ended_machine_no_longer_counts_as_waiting() {
         _ => Response::error("it fails"),
     });
     add(&mut instance, fails);
-    add(&mut instance, desk("a"));
+    add(&mut instance, service("a"));
     add(&mut instance, client("x", SECOND / 4));
     assert_eq!(drain(&manual, &mut instance), (Exit::Drained { dropped: 0 }, SECOND / 4));
     assert_eq!(*instance.context(), ["waits: true", "a waits", "x ends", "a ends"]);
@@ -222,11 +223,11 @@ fn an_ended_machine_no_longer_counts_as_waiting() {
 fn waiting_for_others_in_one_drain_does_not_carry_over_to_the_next() {
     let manual = Manual::new();
     let mut instance = empty(&manual);
-    add(&mut instance, desk("a"));
+    add(&mut instance, service("a"));
     add(&mut instance, client("x", 2 * SECOND));
     drain(&manual, &mut instance);
     instance.context_mut().clear();
-    add(&mut instance, desk("b"));
+    add(&mut instance, service("b"));
     add(&mut instance, client("y", SECOND / 4));
     assert_eq!(drain(&manual, &mut instance), (Exit::Drained { dropped: 0 }, SECOND / 4));
     assert_eq!(*instance.context(), ["b waits", "y ends", "b ends"]);

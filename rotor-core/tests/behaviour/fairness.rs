@@ -195,7 +195,7 @@ fn an_again_call_comes_after_the_events_of_the_next_turn() {
 
 /// Runs a loop whose one machine answers each of so many calls in this way; says how often the
 /// backend was looked at.
-fn looks_in(
+fn count_polls(
     manual: &Manual,
     calls: u32,
     mut answer: impl FnMut(&mut Scope<'_, Counts>) -> Reply<Counts> + Send + 'static,
@@ -221,29 +221,29 @@ fn wakes_itself(scope: &mut Scope<'_, Counts>) -> Reply<Counts> {
 
 #[test]
 fn a_loop_with_short_turns_polls_the_backend_every_64th_turn() {
-    for (calls, looks) in [(1, 1), (63, 1), (64, 1), (65, 2), (128, 2), (129, 3)] {
-        assert_eq!(looks_in(&Manual::new(), calls, wakes_itself), looks, "{calls} calls");
+    for (calls, polls) in [(1, 1), (63, 1), (64, 1), (65, 2), (128, 2), (129, 3)] {
+        assert_eq!(count_polls(&Manual::new(), calls, wakes_itself), polls, "{calls} calls");
     }
     let overdue = |scope: &mut Scope<'_, Counts>| Response::ok(()).deadline(scope.now());
-    assert_eq!(looks_in(&Manual::new(), 128, overdue), 2);
+    assert_eq!(count_polls(&Manual::new(), 128, overdue), 2);
 }
 
 #[test]
 fn a_loop_with_longer_turns_polls_the_backend_after_a_tenth_of_a_tick() {
-    for (micros, looks) in [(1, 2), (10, 10), (49, 34), (99, 50), (100, 100), (5_000, 100)] {
+    for (micros, polls) in [(1, 2), (10, 10), (49, 34), (99, 50), (100, 100), (5_000, 100)] {
         let manual = Manual::new();
         let clock = manual.clone();
-        let looked = looks_in(&manual, 100, move |scope| {
+        let polled = count_polls(&manual, 100, move |scope| {
             clock.advance(Duration::from_micros(micros));
             wakes_itself(scope)
         });
-        assert_eq!(looked, looks, "{micros} microseconds a turn");
+        assert_eq!(polled, polls, "{micros} microseconds a turn");
     }
 }
 
 #[test]
 fn an_again_call_comes_after_a_poll_of_the_backend() {
-    assert_eq!(looks_in(&Manual::new(), 100, |_| Response::again(())), 100);
+    assert_eq!(count_polls(&Manual::new(), 100, |_| Response::again(())), 100);
 }
 
 #[test]

@@ -2,18 +2,18 @@
 
 use rotor_core::{Config, EventSet, Infallible, Machine, Response, Scope};
 
-use crate::composing::{Log, Notes};
+use crate::composing::{CallRecorder, Log};
 use crate::manual::{Manual, settle};
 
 /// A library's machine: generic over the context, of which it asks something.
 pub(crate) struct Library<C>(std::marker::PhantomData<C>);
 
-impl<C: Notes> Machine for Library<C> {
+impl<C: CallRecorder> Machine for Library<C> {
     type Context = C;
     type Seed = Infallible;
 
     fn ready(self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
-        scope.note("library".into());
+        scope.record("library".into());
         Response::done()
     }
 }
@@ -31,13 +31,13 @@ impl HasNumber for Log {
     }
 }
 
-impl<C: HasNumber + Notes> Machine for Numbers<C> {
+impl<C: HasNumber + CallRecorder> Machine for Numbers<C> {
     type Context = C;
     type Seed = u32;
 
     fn create(seed: u32, scope: &mut Scope<'_, C>) -> Response<Self> {
         let sum = seed + scope.number();
-        scope.note(format!("number {sum}"));
+        scope.record(format!("number {sum}"));
         Response::ok(Numbers(std::marker::PhantomData))
     }
 
@@ -49,7 +49,7 @@ impl<C: HasNumber + Notes> Machine for Numbers<C> {
 mod inner {
     rotor_core::rotor_compose! {
         /// Generic over the context, and seen outside of its module.
-        pub(super) enum Generic / GenericSeed <C> where [C: super::Notes + super::HasNumber] {
+        pub(super) enum Generic / GenericSeed <C> where [C: super::CallRecorder + super::HasNumber] {
             Library(super::Library<C>),
             Numbers(super::Numbers<C>),
         }
@@ -74,7 +74,7 @@ fn a_composed_machine_may_have_a_generic_context() {
 mod seedless_inner {
     rotor_core::rotor_compose! {
         /// Generic over the context, without a name for its seeds, and seen outside of its module.
-        pub(super) enum Generic <C> where [C: super::Notes + super::HasNumber] {
+        pub(super) enum Generic <C> where [C: super::CallRecorder + super::HasNumber] {
             Library(super::Library<C>),
             Numbers(super::Numbers<C>),
         }
@@ -90,7 +90,7 @@ fn add_part_returns_its_closures_value_before_and_after_instantiation() {
         creator.add_part(seedless_inner::Generic::Library, |scope| Ok((scope.token(), library())));
     let mut instance = creator.instantiate(Log::default());
     let later = instance.add_part(seedless_inner::Generic::Library, |scope| {
-        scope.note("later".into());
+        scope.record("later".into());
         Ok((scope.token(), library()))
     });
     for token in [early, later] {

@@ -25,36 +25,36 @@ pub(crate) struct Manual {
 
 #[derive(Default)]
 struct State {
-    now: Locked<u64>,
+    now: LockedCell<u64>,
     /// How far the clock goes on by itself at each reading, in nanoseconds.
-    step: Locked<u64>,
-    readings: Locked<u64>,
+    step: LockedCell<u64>,
+    readings: LockedCell<u64>,
     /// How many more readings of the clock panic.
-    broken_readings: Locked<u32>,
-    ready: Locked<Vec<(Token, EventSet)>>,
-    makes_jobs_twice: Locked<bool>,
+    broken_readings: LockedCell<u32>,
+    ready: LockedCell<Vec<(Token, EventSet)>>,
+    duplicates_jobs: LockedCell<bool>,
     /// Jobs that were given away.
-    jobs: Locked<Vec<OffloadJob>>,
+    jobs: LockedCell<Vec<OffloadJob>>,
     /// The most events that one wait reports, if that is limited.
-    events_max: Locked<Option<usize>>,
-    waits: Locked<Vec<Option<Time>>>,
-    registered: Locked<Vec<(Token, Interest)>>,
-    reversed: Locked<bool>,
+    events_max: LockedCell<Option<usize>>,
+    waits: LockedCell<Vec<Option<Time>>>,
+    registered: LockedCell<Vec<(Token, Interest)>>,
+    reversed: LockedCell<bool>,
     /// What loops are given for random bytes, over and over; nothing: an error.
-    entropy: Locked<Option<u8>>,
-    entropy_asked: Locked<usize>,
+    entropy: LockedCell<Option<u8>>,
+    entropy_requests: LockedCell<usize>,
     wakes: Arc<AtomicUsize>,
     /// The next wait panics, and each after it.
-    is_broken: Locked<bool>,
+    is_broken: LockedCell<bool>,
     /// Waits since then.
-    broken_waits: Locked<u32>,
+    broken_waits: LockedCell<u32>,
 }
 
 /// What the test and the loop's thread both change.
 #[derive(Default)]
-struct Locked<T>(Mutex<T>);
+struct LockedCell<T>(Mutex<T>);
 
-impl<T> Locked<T> {
+impl<T> LockedCell<T> {
     fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().expect("nobody panics with it")
     }
@@ -111,7 +111,7 @@ impl Manual {
     }
 
     /// From now on each reading of the clock finds it later by this much.
-    pub(crate) fn step_at_each_reading(&self, step: Duration) {
+    pub(crate) fn advance_at_each_reading(&self, step: Duration) {
         self.state.step.set(step.as_nanos() as u64);
     }
 
@@ -122,7 +122,7 @@ impl Manual {
 
     /// From now on each reading of the clock panics; but for a loop that reads it again and again,
     /// which would have no end.
-    pub(crate) fn break_clock_for_good(&self) {
+    pub(crate) fn break_clock_permanently(&self) {
         self.state.broken_readings.set(100);
     }
 
@@ -136,8 +136,8 @@ impl Manual {
     }
 
     /// From now on jobs are taken, and each is made twice.
-    pub(crate) fn make_jobs_twice(&self) {
-        self.state.makes_jobs_twice.set(true);
+    pub(crate) fn duplicate_jobs(&self) {
+        self.state.duplicates_jobs.set(true);
     }
 
     /// Runs the jobs that were given away.
@@ -172,12 +172,12 @@ impl Manual {
     }
 
     /// How often a loop has asked for random bytes.
-    pub(crate) fn entropy_asked(&self) -> usize {
-        self.state.entropy_asked.get()
+    pub(crate) fn entropy_requests(&self) -> usize {
+        self.state.entropy_requests.get()
     }
 
     /// From now on each wait panics.
-    pub(crate) fn break_down(&self) {
+    pub(crate) fn break_waits(&self) {
         self.state.is_broken.set(true);
     }
 
@@ -253,7 +253,7 @@ impl BackendHandle for Manual {
 
     /// Makes each job twice, which no backend is to do, and keeps the first; or refuses.
     fn offload(&self, make: &mut dyn FnMut() -> OffloadJob) -> bool {
-        if !self.state.makes_jobs_twice.get() {
+        if !self.state.duplicates_jobs.get() {
             return false;
         }
         let job = make();
@@ -267,7 +267,7 @@ impl BackendHandle for Manual {
     }
 
     fn entropy(&self, bytes: &mut [u8]) -> io::Result<()> {
-        self.state.entropy_asked.set(self.state.entropy_asked.get() + 1);
+        self.state.entropy_requests.set(self.state.entropy_requests.get() + 1);
         bytes.fill(self.state.entropy.get().ok_or(io::ErrorKind::PermissionDenied)?);
         Ok(())
     }

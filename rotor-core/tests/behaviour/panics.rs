@@ -19,9 +19,9 @@ type Instance = LoopInstance<Actor<Log>, Manual>;
 
 /// What the observer saw.
 #[derive(Clone, Default)]
-struct Seen(Arc<Mutex<Vec<String>>>);
+struct FailureLog(Arc<Mutex<Vec<String>>>);
 
-impl Seen {
+impl FailureLog {
     fn config(&self) -> Config {
         let seen = self.clone();
         Config::new().exit(ExitPolicy::OnRequest).observer(move |failure| {
@@ -85,20 +85,20 @@ const CALLS: [&str; 6] = ["ready", "spawned", "spawn_error", "timeout", "wakeup"
 #[test]
 fn a_panic_in_any_handler_loses_that_machine_and_nothing_else() {
     for call in CALLS {
-        let (manual, seen) = (Manual::new(), Seen::default());
+        let (manual, seen) = (Manual::new(), FailureLog::default());
         let mut instance = empty(&manual, &seen.config().machines_max(8));
-        let noting = |call: Call<Log>, scope: &mut Scope<'_, Log>| {
+        let recorder = |call: Call<Log>, scope: &mut Scope<'_, Log>| {
             scope.push(call.name());
             Response::keep(())
         };
-        let (before, _) = add(&mut instance, noting);
+        let (before, _) = add(&mut instance, recorder);
         let mut notifier = None;
         let made = instance.add_machine_with(|scope| {
             notifier = Some(scope.notifier());
             Response::ok(bomb(call))
         });
         let bomb = made.expect("there is room");
-        let (after, woken) = add(&mut instance, noting);
+        let (after, woken) = add(&mut instance, recorder);
         for token in [before, bomb, after] {
             manual.feed(token, EventSet::READABLE);
         }
@@ -131,7 +131,7 @@ fn a_panic_in_any_handler_loses_that_machine_and_nothing_else() {
 
 #[test]
 fn a_panic_in_create_is_reported_to_the_parent_and_the_observer() {
-    let (manual, seen) = (Manual::new(), Seen::default());
+    let (manual, seen) = (Manual::new(), FailureLog::default());
     let mut instance = empty(&manual, &seen.config());
     let (token, _) = add(&mut instance, |call, scope| {
         scope.push(call.name());
@@ -149,7 +149,7 @@ fn a_panic_in_create_is_reported_to_the_parent_and_the_observer() {
 
 #[test]
 fn the_rest_of_a_turn_is_done_after_a_panic() {
-    let (manual, seen) = (Manual::new(), Seen::default());
+    let (manual, seen) = (Manual::new(), FailureLog::default());
     let mut instance = empty(&manual, &seen.config());
     let mut tokens = Vec::new();
     for index in 0..20 {
@@ -173,7 +173,7 @@ fn the_rest_of_a_turn_is_done_after_a_panic() {
 #[test]
 fn a_panic_does_not_give_an_overdue_machine_a_second_call_in_one_turn() {
     let manual = Manual::new();
-    let mut instance = empty(&manual, &Seen::default().config());
+    let mut instance = empty(&manual, &FailureLog::default().config());
     let (overdue, _) = add(&mut instance, |call, scope| {
         scope.push(call.name());
         Response::ok(()).deadline(scope.now())
@@ -191,7 +191,7 @@ fn a_panic_does_not_give_an_overdue_machine_a_second_call_in_one_turn() {
 #[test]
 fn stop_loop_on_panic_reports_the_token_and_the_loop_can_run_again() {
     for call in CALLS {
-        let (manual, seen) = (Manual::new(), Seen::default());
+        let (manual, seen) = (Manual::new(), FailureLog::default());
         let mut instance = empty(&manual, &seen.config().on_panic(OnPanic::StopLoop));
         let token = instance.add_machine_with(|_| Response::ok(bomb(call))).expect("there is room");
         let (other, _) = add(&mut instance, |_, scope| {
@@ -245,7 +245,7 @@ fn a_panic_in_create_stops_the_loop_if_configured() {
 
 #[test]
 fn a_guarded_panic_ends_only_the_guarded_part() {
-    let (manual, seen) = (Manual::new(), Seen::default());
+    let (manual, seen) = (Manual::new(), FailureLog::default());
     let mut instance = empty(&manual, &seen.config());
     let (token, _) = add(&mut instance, |_, scope| {
         let lost = scope.guard(|scope| {
@@ -286,7 +286,7 @@ fn a_panicking_observer_has_no_effect_on_the_loop() {
 #[test]
 fn a_panicking_posted_or_repeated_closure_affects_only_itself() {
     let manual = Manual::new();
-    let mut instance = empty(&manual, &Seen::default().config());
+    let mut instance = empty(&manual, &FailureLog::default().config());
     add(&mut instance, |_, _| Response::keep(()));
     let broadcast = instance.broadcast();
     broadcast.post(|_, _| panic!("posted")).expect("there is room");
@@ -323,7 +323,7 @@ fn a_panicking_backend_ends_the_loop_with_an_error() {
     let (slow, _) = add(&mut instance, move |call, _| {
         if matches!(call, Call::Ready(_)) {
             by.advance(Duration::from_secs(2));
-            by.break_down();
+            by.break_waits();
         }
         Reply::keep(())
     });
@@ -343,7 +343,7 @@ fn a_clock_that_always_panics_ends_the_loop_with_an_error() {
     let mut instance = empty(&manual, &Config::new());
     let by = manual.clone();
     let (token, _) = add(&mut instance, move |_, _| {
-        by.break_clock_for_good();
+        by.break_clock_permanently();
         Reply::done()
     });
     manual.feed(token, EventSet::READABLE);

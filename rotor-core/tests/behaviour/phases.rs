@@ -10,19 +10,19 @@ use crate::manual::{Manual, settle};
 const SECOND: Duration = Duration::from_secs(1);
 
 /// What a machine was called with, in which phase, and until when it might wait.
-type Told = (&'static str, Phase, Option<Duration>);
-type Instance = LoopInstance<Actor<Vec<Told>>, Manual>;
+type DrainCall = (&'static str, Phase, Option<Duration>);
+type Instance = LoopInstance<Actor<Vec<DrainCall>>, Manual>;
 
-fn note(call: &Call<Vec<Told>>, scope: &mut Scope<'_, Vec<Told>>) {
+fn record_call(call: &Call<Vec<DrainCall>>, scope: &mut Scope<'_, Vec<DrainCall>>) {
     let grace = scope.grace_until().map(|until| until - scope.now());
-    let told = (call.name(), scope.phase(), grace);
-    scope.push(told);
+    let entry = (call.name(), scope.phase(), grace);
+    scope.push(entry);
 }
 
 /// Notes each call, and looks about each second.
-fn observer() -> Actor<Vec<Told>> {
-    actor(|call, scope: &mut Scope<'_, Vec<Told>>| {
-        note(&call, scope);
+fn observer() -> Actor<Vec<DrainCall>> {
+    actor(|call, scope: &mut Scope<'_, Vec<DrainCall>>| {
+        record_call(&call, scope);
         match call {
             Call::Timeout => Response::ok(()).deadline(scope.now() + SECOND),
             _ => Response::keep(()),
@@ -81,22 +81,22 @@ fn a_loop_wakes_for_the_end_of_an_announcement() {
 
 /// Of two drains that are asked for, the second after so long: when machines are told, and when
 /// the loop ends.
-struct Twice {
+struct TwoDrains {
     first: Drain,
     after: Duration,
     second: Drain,
-    told: Duration,
+    notified: Duration,
     ends: Duration,
 }
 
 #[test]
 fn a_second_drain_request_only_shortens_each_phase() {
     let drain = |announce, time| Drain::new(SECOND * time).announce(SECOND * announce);
-    let twice = |first, after: u32, second, told: u32, ends: u32| Twice {
+    let twice = |first, after: u32, second, notified: u32, ends: u32| TwoDrains {
         first,
         after: SECOND * after,
         second,
-        told: SECOND * told,
+        notified: SECOND * notified,
         ends: SECOND * ends,
     };
     for case in [
@@ -113,14 +113,14 @@ fn a_second_drain_request_only_shortens_each_phase() {
         let mut instance = manual.start(&Config::new(), Vec::new(), |_| Response::ok(observer()));
         let begun = manual.now();
         instance.handle().drain_with(case.first);
-        let (mut told, mut is_asked_again) = (None, false);
+        let (mut notified, mut is_asked_again) = (None, false);
         let ended = loop {
             if !is_asked_again && manual.now() - begun >= case.after {
                 is_asked_again = true;
                 instance.handle().drain_with(case.second);
             }
-            if told.is_none() && !instance.context().is_empty() {
-                told = Some(manual.now() - begun);
+            if notified.is_none() && !instance.context().is_empty() {
+                notified = Some(manual.now() - begun);
             }
             let wait = Some(SECOND / 10);
             if let Some(exit) = instance.turn(wait).expect("it can wait") {
@@ -132,7 +132,7 @@ fn a_second_drain_request_only_shortens_each_phase() {
             time.is_some_and(|time| wanted <= time && time <= wanted + SECOND / 5)
         };
         let (first, second) = (case.first, case.second);
-        assert!(near(told, case.told), "{first:?}, {second:?}: told after {told:?}");
+        assert!(near(notified, case.notified), "{first:?}, {second:?}: told after {notified:?}");
         let ends = Some(manual.now() - begun);
         assert!(near(ends, case.ends), "{first:?}, {second:?}: ended after {ends:?}");
     }
@@ -162,7 +162,7 @@ fn an_empty_loop_skips_the_announcement_if_it_exits_when_empty() {
     for (policy, takes) in [(ExitPolicy::WhenEmpty, 0), (ExitPolicy::OnRequest, 9)] {
         let manual = Manual::new();
         let config = Config::new().exit(policy);
-        let mut instance = manual.creator::<Actor<Vec<Told>>>(&config).instantiate(Vec::new());
+        let mut instance = manual.creator::<Actor<Vec<DrainCall>>>(&config).instantiate(Vec::new());
         let begun = manual.now();
         instance.handle().drain_with(announced);
         assert_eq!(instance.run().expect("it can wait"), Exit::Drained { dropped: 0 });

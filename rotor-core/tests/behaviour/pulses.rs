@@ -11,7 +11,7 @@ type Instance = LoopInstance<Actor<()>, Manual>;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn watched(manual: &Manual, pulses: &Pulses) -> Instance {
+fn watched_loop(manual: &Manual, pulses: &Pulses) -> Instance {
     let config = Config::new().exit(ExitPolicy::OnRequest);
     let mut instance = manual.creator(&config).instantiate(());
     pulses.watch(&mut instance);
@@ -23,7 +23,7 @@ fn watched(manual: &Manual, pulses: &Pulses) -> Instance {
 fn a_loop_without_turns_is_held_up_until_it_makes_one() {
     let manual = Manual::new();
     let pulses = Pulses::new();
-    let (mut one, mut other) = (watched(&manual, &pulses), watched(&manual, &pulses));
+    let (mut one, mut other) = (watched_loop(&manual, &pulses), watched_loop(&manual, &pulses));
     assert_eq!((pulses.len(), pulses.is_empty()), (2, false));
     for second in 1..=5 {
         manual.advance(SECOND);
@@ -41,8 +41,8 @@ fn a_loop_without_turns_is_held_up_until_it_makes_one() {
 fn a_dropped_loop_is_held_up_unless_it_was_asked_to_end() {
     let manual = Manual::new();
     let pulses = Pulses::new();
-    let one = watched(&manual, &pulses);
-    let other = watched(&manual, &pulses);
+    let one = watched_loop(&manual, &pulses);
+    let other = watched_loop(&manual, &pulses);
     assert!(!pulses.is_ending());
     one.handle().drain(SECOND);
     assert!(pulses.is_ending() && one.handle().is_ending() && !other.handle().is_ending());
@@ -57,7 +57,7 @@ fn a_dropped_loop_is_held_up_unless_it_was_asked_to_end() {
 fn a_loop_that_was_asked_to_stop_is_ending() {
     let manual = Manual::new();
     let pulses = Pulses::new();
-    let instance = watched(&manual, &pulses);
+    let instance = watched_loop(&manual, &pulses);
     instance.handle().stop();
     assert!(pulses.is_ending());
 }

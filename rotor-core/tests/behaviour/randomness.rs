@@ -10,19 +10,19 @@ use crate::manual::Manual;
 
 /// What a loop draws first of either kind, one after the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Drawn {
+struct RandomDraws {
     fast: [u64; 4],
     secure: [u64; 4],
 }
 
 /// What is drawn by a new loop on a backend that gives `entropy`.
-fn drawn(config: &Config, entropy: u8) -> Drawn {
+fn draw(config: &Config, entropy: u8) -> RandomDraws {
     let manual = Manual::new();
     manual.set_entropy(Some(entropy));
     let mut drawn = None;
     let _instance = manual.start(config, (), |scope| {
         let fast = [(); 4].map(|()| scope.random_u64());
-        drawn = Some(Drawn {
+        drawn = Some(RandomDraws {
             fast,
             secure: [(); 4].map(|()| u64::from_ne_bytes(scope.secure_random())),
         });
@@ -32,12 +32,12 @@ fn drawn(config: &Config, entropy: u8) -> Drawn {
 }
 
 /// The same of a loop on the kernel.
-fn drawn_on_mio() -> Drawn {
+fn draw_on_mio() -> RandomDraws {
     let mut drawn = None;
     let mut creator = Loop::<Actor<()>>::new(&Config::new()).expect("there are descriptors");
     let made = creator.add_machine_with(|scope| {
         let fast = [(); 4].map(|()| scope.random_u64());
-        drawn = Some(Drawn {
+        drawn = Some(RandomDraws {
             fast,
             secure: [(); 4].map(|()| u64::from_ne_bytes(scope.secure_random())),
         });
@@ -68,7 +68,7 @@ fn successor(number: u64) -> u64 {
 
 #[test]
 fn a_fast_number_reveals_the_next_and_a_secure_one_does_not() {
-    let Drawn { fast, secure } = drawn_on_mio();
+    let RandomDraws { fast, secure } = draw_on_mio();
     for pair in fast.windows(2) {
         assert_eq!(successor(pair[0]), pair[1], "this is why they may not leave the process");
     }
@@ -85,7 +85,7 @@ fn random_numbers_do_not_depend_on_the_time_thread_or_other_seeds() {
     let drawn = [(); 2].map(|()| {
         // Whatever else on this thread draws numbers, and starts them anew.
         fastrand::seed(1);
-        drawn_on_mio()
+        draw_on_mio()
     });
     for first in drawn[0].fast.iter().chain(&drawn[0].secure) {
         assert!(drawn[1].fast.iter().chain(&drawn[1].secure).all(|second| first != second));
@@ -94,15 +94,15 @@ fn random_numbers_do_not_depend_on_the_time_thread_or_other_seeds() {
 
 #[test]
 fn fast_numbers_follow_the_seed_and_secure_ones_the_backend_only() {
-    let seeded = |seed, entropy| drawn(&Config::new().seed(seed), entropy);
+    let seeded = |seed, entropy| draw(&Config::new().seed(seed), entropy);
     assert_eq!(seeded(1, 1), seeded(1, 1));
     assert_eq!(seeded(1, 1).fast, seeded(1, 2).fast);
     assert_ne!(seeded(1, 1).fast, seeded(2, 1).fast);
     assert_eq!(seeded(1, 1).secure, seeded(2, 1).secure);
     assert_ne!(seeded(1, 1).secure, seeded(1, 2).secure);
     // Without a seed both follow the backend.
-    assert_eq!(drawn(&Config::new(), 1), drawn(&Config::new(), 1));
-    assert_ne!(drawn(&Config::new(), 1).fast, drawn(&Config::new(), 2).fast);
+    assert_eq!(draw(&Config::new(), 1), draw(&Config::new(), 1));
+    assert_ne!(draw(&Config::new(), 1).fast, draw(&Config::new(), 2).fast);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_backend_is_asked_for_random_bytes_once_a_loop() {
         }
         Response::ok(idle::<()>())
     });
-    assert_eq!(manual.entropy_asked(), 1);
+    assert_eq!(manual.entropy_requests(), 1);
     drop(instance);
 }
 

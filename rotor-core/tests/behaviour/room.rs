@@ -16,19 +16,19 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// What happened, in order.
 #[derive(Default)]
-struct Seen {
+struct RoomLog {
     notes: Vec<String>,
 }
 
 /// Asks for room when an event comes, and spawns when there is a slot; or is what may leave room.
-enum Guest {
+enum TestMachine {
     Asker { name: &'static str, room: Room, spawns: bool },
-    Idler { number: u32, idle: Option<Idle>, does: Does, asked: Arc<AtomicU32> },
+    Idler { number: u32, idle: Option<Idle>, action: IdlerAction, asked: Arc<AtomicU32> },
 }
 
 /// What an idler does when it is asked to make room.
 #[derive(Clone, Copy, PartialEq)]
-enum Does {
+enum IdlerAction {
     End,
     Fail,
     Stay,
@@ -39,32 +39,36 @@ enum Does {
     PanicAsIdle,
 }
 
-impl Machine for Guest {
-    type Context = Seen;
+impl Machine for TestMachine {
+    type Context = RoomLog;
     type Seed = &'static str;
 
-    fn create(name: &'static str, scope: &mut Scope<'_, Seen>) -> Response<Self> {
+    fn create(name: &'static str, scope: &mut Scope<'_, RoomLog>) -> Response<Self> {
         scope.notes.push(format!("{name} has a slot"));
-        Response::ok(Guest::Asker { name, room: Room::new(), spawns: false })
+        Response::ok(TestMachine::Asker { name, room: Room::new(), spawns: false })
     }
 
-    fn ready(self, events: EventSet, scope: &mut Scope<'_, Seen>) -> Response<Self, &'static str> {
+    fn ready(
+        self,
+        events: EventSet,
+        scope: &mut Scope<'_, RoomLog>,
+    ) -> Response<Self, &'static str> {
         match self {
-            Guest::Asker { ref room, .. } if events.is_readable() => {
+            TestMachine::Asker { ref room, .. } if events.is_readable() => {
                 scope.wake_on_free_slot();
                 scope.ask_for_room(room.clone());
                 Response::ok(self)
             }
-            Guest::Idler { number, does, asked, .. } => {
+            TestMachine::Idler { number, action, asked, .. } => {
                 let idle = Some(Idle::since(scope.now()));
-                Response::ok(Guest::Idler { number, idle, does, asked })
+                Response::ok(TestMachine::Idler { number, idle, action, asked })
             }
-            Guest::Asker { .. } => Response::done(),
+            TestMachine::Asker { .. } => Response::done(),
         }
     }
 
-    fn wakeup(self, scope: &mut Scope<'_, Seen>) -> Response<Self, &'static str> {
-        if let Guest::Asker { name, spawns, .. } = &self {
+    fn wakeup(self, scope: &mut Scope<'_, RoomLog>) -> Response<Self, &'static str> {
+        if let TestMachine::Asker { name, spawns, .. } = &self {
             let name = *name;
             scope.notes.push(format!("{name} was woken"));
             if *spawns && scope.has_free_slot() {
@@ -75,22 +79,22 @@ impl Machine for Guest {
     }
 
     fn idle(&self) -> Option<Idle> {
-        let Guest::Idler { idle, does, asked, .. } = self else { return None };
+        let TestMachine::Idler { idle, action, asked, .. } = self else { return None };
         asked.fetch_add(1, SeqCst);
-        assert!(*does != Does::PanicAsIdle, "a bug in a query");
+        assert!(*action != IdlerAction::PanicAsIdle, "a bug in a query");
         *idle
     }
 
-    fn make_room(self, scope: &mut Scope<'_, Seen>) -> Response<Self, &'static str> {
-        let Guest::Idler { number, does, .. } = self else {
+    fn make_room(self, scope: &mut Scope<'_, RoomLog>) -> Response<Self, &'static str> {
+        let TestMachine::Idler { number, action, .. } = self else {
             return Response::error("it said nothing of the kind");
         };
         scope.notes.push(format!("{number} was asked"));
-        match does {
-            Does::End => Response::done(),
-            Does::Fail => Response::error("it had something to lose"),
-            Does::Panic => panic!("a bug as it ends"),
-            Does::Stop => {
+        match action {
+            IdlerAction::End => Response::done(),
+            IdlerAction::Fail => Response::error("it had something to lose"),
+            IdlerAction::Panic => panic!("a bug as it ends"),
+            IdlerAction::Stop => {
                 scope.stop_loop();
                 Response::keep(self)
             }
@@ -100,53 +104,53 @@ impl Machine for Guest {
 }
 
 /// A loop on a clock that stands still, an hour after its beginning.
-struct Inn {
+struct TestLoop {
     manual: Manual,
-    instance: LoopInstance<Guest, Manual>,
+    instance: LoopInstance<TestMachine, Manual>,
     /// How often machines were asked whether they are idle.
     asked: Arc<AtomicU32>,
-    guests: u32,
+    idlers_added: u32,
 }
 
-impl Inn {
-    fn new(config: Config) -> Inn {
+impl TestLoop {
+    fn new(config: Config) -> TestLoop {
         let manual = Manual::new();
         manual.advance(3_600 * SECOND);
         let instance =
-            manual.creator(&config.exit(ExitPolicy::OnRequest)).instantiate(Seen::default());
-        Inn { manual, instance, asked: Default::default(), guests: 0 }
+            manual.creator(&config.exit(ExitPolicy::OnRequest)).instantiate(RoomLog::default());
+        TestLoop { manual, instance, asked: Default::default(), idlers_added: 0 }
     }
 
     fn asked(&self) -> u32 {
         self.asked.load(SeqCst)
     }
 
-    fn add(&mut self, guest: Guest) -> Token {
-        self.instance.add_machine_with(|_| Response::ok(guest)).expect("there is room")
+    fn add(&mut self, machine: TestMachine) -> Token {
+        self.instance.add_machine_with(|_| Response::ok(machine)).expect("there is room")
     }
 
     fn asker(&mut self, name: &'static str, room: Room) -> Token {
-        self.add(Guest::Asker { name, room, spawns: true })
+        self.add(TestMachine::Asker { name, room, spawns: true })
     }
 
     /// A machine that is idle since so many seconds ago, and what it does if it is asked to end.
     /// They are numbered from 0 on.
-    fn idler(&mut self, seconds: u32, does: Does) -> Token {
+    fn idler(&mut self, seconds: u32, action: IdlerAction) -> Token {
         let idle = Some(Idle::since(self.manual.now() - seconds * SECOND));
-        self.idler_like(idle, does)
+        self.idler_like(idle, action)
     }
 
     /// As many that are alike, and end.
     fn idlers(&mut self, count: u32, seconds: u32) {
         for _ in 0..count {
-            self.idler(seconds, Does::End);
+            self.idler(seconds, IdlerAction::End);
         }
     }
 
-    fn idler_like(&mut self, idle: Option<Idle>, does: Does) -> Token {
-        let (number, asked) = (self.guests, self.asked.clone());
-        self.guests += 1;
-        self.add(Guest::Idler { number, idle, does, asked })
+    fn idler_like(&mut self, idle: Option<Idle>, action: IdlerAction) -> Token {
+        let (number, asked) = (self.idlers_added, self.asked.clone());
+        self.idlers_added += 1;
+        self.add(TestMachine::Idler { number, idle, action, asked })
     }
 
     fn ask(&mut self, asker: Token) {
@@ -176,261 +180,276 @@ impl Inn {
 
 #[test]
 fn the_longest_idle_machine_ends_and_its_slot_goes_to_the_waiter() {
-    let mut inn = Inn::new(Config::new().machines_max(5));
-    let asker = inn.asker("listener", Room::new());
+    let mut test_loop = TestLoop::new(Config::new().machines_max(5));
+    let asker = test_loop.asker("listener", Room::new());
     for seconds in [3, 9, 5, 2] {
-        inn.idler(seconds, Does::End);
+        test_loop.idler(seconds, IdlerAction::End);
     }
     for expected in ["1", "2", "0", "3"] {
-        inn.ask(asker);
-        let notes = inn.take_notes();
+        test_loop.ask(asker);
+        let notes = test_loop.take_notes();
         assert_eq!(
             notes,
             [&format!("{expected} was asked"), "listener was woken", "listener has a slot"]
         );
     }
-    assert_eq!((inn.made_room(), inn.instance.stats().read().ended), (4, 4));
+    assert_eq!((test_loop.made_room(), test_loop.instance.stats().read().ended), (4, 4));
 }
 
 #[test]
 fn exactly_the_requested_number_of_machines_ends_in_one_turn() {
-    let mut inn = Inn::new(Config::new());
-    let asker = inn.asker("listener", Room::new().machines(3));
-    inn.idlers(5, 10);
-    inn.ask(asker);
-    inn.ask(asker);
-    inn.turn();
-    assert_eq!((inn.made_room(), inn.instance.machines().len()), (3, 3));
-    assert_eq!(inn.take_notes().len(), 3 + 2, "one wake-up, and one slot was wanted");
+    let mut test_loop = TestLoop::new(Config::new());
+    let asker = test_loop.asker("listener", Room::new().machines(3));
+    test_loop.idlers(5, 10);
+    test_loop.ask(asker);
+    test_loop.ask(asker);
+    test_loop.turn();
+    assert_eq!((test_loop.made_room(), test_loop.instance.machines().len()), (3, 3));
+    assert_eq!(test_loop.take_notes().len(), 3 + 2, "one wake-up, and one slot was wanted");
 }
 
 #[test]
 fn busy_and_recently_busy_machines_stay_and_nobody_is_woken() {
-    let mut inn = Inn::new(Config::new().machines_max(4));
-    let asker = inn.asker("listener", Room::new());
-    inn.idler(1, Does::End);
-    inn.idler_like(None, Does::End);
-    inn.idler_like(Some(Idle::since(Time::NEVER)), Does::End);
-    inn.ask(asker);
-    assert!(inn.take_notes().is_empty());
-    assert_eq!(inn.instance.next_deadline(), None, "the loop does not go on looking");
+    let mut test_loop = TestLoop::new(Config::new().machines_max(4));
+    let asker = test_loop.asker("listener", Room::new());
+    test_loop.idler(1, IdlerAction::End);
+    test_loop.idler_like(None, IdlerAction::End);
+    test_loop.idler_like(Some(Idle::since(Time::NEVER)), IdlerAction::End);
+    test_loop.ask(asker);
+    assert!(test_loop.take_notes().is_empty());
+    assert_eq!(test_loop.instance.next_deadline(), None, "the loop does not go on looking");
     // Once it is old enough, for whoever asks then.
-    inn.manual.advance(SECOND);
-    inn.ask(asker);
-    assert_eq!(inn.take_notes(), ["0 was asked", "listener was woken", "listener has a slot"]);
+    test_loop.manual.advance(SECOND);
+    test_loop.ask(asker);
+    assert_eq!(
+        test_loop.take_notes(),
+        ["0 was asked", "listener was woken", "listener has a slot"]
+    );
 }
 
 #[test]
 fn a_candidate_that_became_busy_is_not_asked_for_room() {
-    let mut inn = Inn::new(Config::new());
-    let asker = inn.asker("listener", Room::new());
-    let oldest = inn.idler(9, Does::End);
-    let busy = inn.idler(8, Does::End);
-    inn.idler(7, Does::End);
-    inn.ask(asker);
-    assert_eq!(inn.take_asked(), [0]);
-    assert!(inn.instance.machines().get(oldest).is_none());
-    inn.manual.feed(busy, EventSet::READABLE);
-    settle(&mut inn.instance);
-    inn.ask(asker);
-    assert_eq!(inn.take_asked(), [2]);
+    let mut test_loop = TestLoop::new(Config::new());
+    let asker = test_loop.asker("listener", Room::new());
+    let oldest = test_loop.idler(9, IdlerAction::End);
+    let busy = test_loop.idler(8, IdlerAction::End);
+    test_loop.idler(7, IdlerAction::End);
+    test_loop.ask(asker);
+    assert_eq!(test_loop.take_asked(), [0]);
+    assert!(test_loop.instance.machines().get(oldest).is_none());
+    test_loop.manual.feed(busy, EventSet::READABLE);
+    settle(&mut test_loop.instance);
+    test_loop.ask(asker);
+    assert_eq!(test_loop.take_asked(), [2]);
 }
 
 /// Its wake-up was spurious: nothing has happened to it.
 #[test]
 fn a_spuriously_woken_machine_stays_the_oldest_for_the_next_request() {
-    let mut inn = Inn::new(Config::new());
-    let asker = inn.asker("listener", Room::new());
-    let (idle, asked) = (Some(Idle::since(inn.manual.now() - 9 * SECOND)), inn.asked.clone());
+    let mut test_loop = TestLoop::new(Config::new());
+    let asker = test_loop.asker("listener", Room::new());
+    let (idle, asked) =
+        (Some(Idle::since(test_loop.manual.now() - 9 * SECOND)), test_loop.asked.clone());
     let mut notifier = None;
-    let made = inn.instance.add_machine_with(|scope| {
+    let made = test_loop.instance.add_machine_with(|scope| {
         notifier = Some(scope.notifier());
-        Response::ok(Guest::Idler { number: 7, idle, does: Does::End, asked })
+        Response::ok(TestMachine::Idler { number: 7, idle, action: IdlerAction::End, asked })
     });
     made.expect("there is room");
     let notifier = notifier.expect("the closure ran");
     // It runs behind the wake-ups of its turn and before the search for room.
-    let post = move |_: rotor_core::Machines<'_, Guest>,
-                     _: &mut rotor_core::GlobalScope<'_, Seen>| {
+    let post = move |_: rotor_core::Machines<'_, TestMachine>,
+                     _: &mut rotor_core::GlobalScope<'_, RoomLog>| {
         assert!(notifier.wakeup());
     };
-    inn.instance.broadcast().post(post).expect("there is room");
-    inn.ask(asker);
-    inn.turn();
-    assert_eq!(inn.made_room(), 0, "its wake-up is on its way");
-    inn.ask(asker);
-    assert_eq!(inn.take_asked(), [7]);
+    test_loop.instance.broadcast().post(post).expect("there is room");
+    test_loop.ask(asker);
+    test_loop.turn();
+    assert_eq!(test_loop.made_room(), 0, "its wake-up is on its way");
+    test_loop.ask(asker);
+    assert_eq!(test_loop.take_asked(), [7]);
 }
 
 /// As `Machine::make_room` promises; the others cost it nothing.
 #[test]
 fn an_idle_machine_that_stays_is_asked_again_by_the_next_request() {
-    let mut inn = Inn::new(Config::new());
-    let asker = inn.asker("listener", Room::new());
-    inn.idler(9, Does::Stay);
-    inn.idlers(2, 5);
-    inn.ask(asker);
-    let first = inn.take_asked();
-    inn.ask(asker);
-    let second = inn.take_asked();
+    let mut test_loop = TestLoop::new(Config::new());
+    let asker = test_loop.asker("listener", Room::new());
+    test_loop.idler(9, IdlerAction::Stay);
+    test_loop.idlers(2, 5);
+    test_loop.ask(asker);
+    let first = test_loop.take_asked();
+    test_loop.ask(asker);
+    let second = test_loop.take_asked();
     assert!(first.starts_with(&[0]) && second.starts_with(&[0]), "{first:?} {second:?}");
-    assert_eq!((first.len(), second.len(), inn.made_room()), (2, 2, 2));
+    assert_eq!((first.len(), second.len(), test_loop.made_room()), (2, 2, 2));
 }
 
 /// Who woke it was told that it would hear of that.
 #[test]
 fn a_machine_with_a_pending_wakeup_is_not_asked_for_room() {
-    let mut inn = Inn::new(Config::new().wakeups_per_turn(1));
-    let asker = inn.asker("listener", Room::new().machines(3));
+    let mut test_loop = TestLoop::new(Config::new().wakeups_per_turn(1));
+    let asker = test_loop.asker("listener", Room::new().machines(3));
     let mut notifiers = Vec::new();
     for (number, seconds) in [(0, 9), (1, 8), (2, 7)] {
-        let idle = Some(Idle::since(inn.manual.now() - seconds * SECOND));
-        let asked = inn.asked.clone();
-        let make = |scope: &mut Scope<'_, Seen>| {
+        let idle = Some(Idle::since(test_loop.manual.now() - seconds * SECOND));
+        let asked = test_loop.asked.clone();
+        let make = |scope: &mut Scope<'_, RoomLog>| {
             notifiers.push(scope.notifier());
-            Response::ok(Guest::Idler { number, idle, does: Does::End, asked })
+            Response::ok(TestMachine::Idler { number, idle, action: IdlerAction::End, asked })
         };
-        inn.instance.add_machine_with(make).expect("there is room");
+        test_loop.instance.add_machine_with(make).expect("there is room");
     }
     // One of the two is called in this turn; the other one's call is the next turn's.
     assert!(notifiers[..2].iter().all(rotor_core::Notifier::wakeup));
-    inn.ask(asker);
-    inn.turn();
-    assert_eq!(inn.made_room(), 2, "{:?}", inn.instance.context().notes);
-    inn.manual.advance(2 * SECOND);
-    inn.ask(asker);
-    assert_eq!(inn.take_asked().len(), 3, "afterwards it is as idle as they were");
+    test_loop.ask(asker);
+    test_loop.turn();
+    assert_eq!(test_loop.made_room(), 2, "{:?}", test_loop.instance.context().notes);
+    test_loop.manual.advance(2 * SECOND);
+    test_loop.ask(asker);
+    assert_eq!(test_loop.take_asked().len(), 3, "afterwards it is as idle as they were");
 }
 
 #[test]
 fn machines_that_stay_or_fail_do_not_reduce_the_room_made() {
-    let mut inn = Inn::new(Config::new());
-    let asker = inn.asker("listener", Room::new().machines(2));
-    for (seconds, does) in
-        [(9, Does::PanicAsIdle), (8, Does::Stay), (7, Does::Panic), (6, Does::Fail), (5, Does::End)]
-    {
-        inn.idler(seconds, does);
+    let mut test_loop = TestLoop::new(Config::new());
+    let asker = test_loop.asker("listener", Room::new().machines(2));
+    for (seconds, action) in [
+        (9, IdlerAction::PanicAsIdle),
+        (8, IdlerAction::Stay),
+        (7, IdlerAction::Panic),
+        (6, IdlerAction::Fail),
+        (5, IdlerAction::End),
+    ] {
+        test_loop.idler(seconds, action);
     }
-    inn.ask(asker);
-    assert_eq!(inn.take_asked(), [1, 2, 3, 4]);
-    let stats = inn.instance.stats().read();
+    test_loop.ask(asker);
+    assert_eq!(test_loop.take_asked(), [1, 2, 3, 4]);
+    let stats = test_loop.instance.stats().read();
     assert_eq!((stats.made_room, stats.failed, stats.panicked, stats.alive), (2, 1, 1, 4));
 }
 
 #[test]
 fn a_machine_asked_for_room_can_stop_the_loop_in_that_turn() {
-    let mut inn = Inn::new(Config::new());
-    let asker = inn.asker("listener", Room::new());
-    inn.idler(9, Does::Stop);
-    inn.ask(asker);
-    let ended = inn.instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+    let mut test_loop = TestLoop::new(Config::new());
+    let asker = test_loop.asker("listener", Room::new());
+    test_loop.idler(9, IdlerAction::Stop);
+    test_loop.ask(asker);
+    let ended = test_loop.instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     assert_eq!(ended, Some(Exit::Stopped));
 }
 
 #[test]
 fn a_listener_at_its_limit_gets_room_from_its_own_connections() {
-    let mut inn = Inn::new(Config::new());
-    let asker = inn.asker("listener", Room::new());
-    let own = inn.add(Guest::Asker {
+    let mut test_loop = TestLoop::new(Config::new());
+    let asker = test_loop.asker("listener", Room::new());
+    let own = test_loop.add(TestMachine::Asker {
         name: "limited",
         room: Room::new().of_listener(asker),
         spawns: false,
     });
-    let now = inn.manual.now();
-    inn.idler(60, Does::End);
-    inn.idler_like(Some(Idle::since(now - 50 * SECOND).accepted_by(own)), Does::End);
-    inn.idler_like(Some(Idle::since(now - 9 * SECOND).accepted_by(asker)), Does::End);
-    inn.ask(own);
-    assert_eq!(inn.take_asked(), [2]);
-    inn.ask(own);
-    assert_eq!(inn.take_asked(), [0; 0], "it has no other");
-    inn.ask(asker);
-    assert_eq!(inn.take_asked(), [0], "for a slot anybody will do");
+    let now = test_loop.manual.now();
+    test_loop.idler(60, IdlerAction::End);
+    test_loop.idler_like(Some(Idle::since(now - 50 * SECOND).accepted_by(own)), IdlerAction::End);
+    test_loop.idler_like(Some(Idle::since(now - 9 * SECOND).accepted_by(asker)), IdlerAction::End);
+    test_loop.ask(own);
+    assert_eq!(test_loop.take_asked(), [2]);
+    test_loop.ask(own);
+    assert_eq!(test_loop.take_asked(), [0; 0], "it has no other");
+    test_loop.ask(asker);
+    assert_eq!(test_loop.take_asked(), [0], "for a slot anybody will do");
 }
 
 #[test]
 fn a_search_for_room_is_split_by_the_scan_budget_without_sleeping() {
-    let mut inn = Inn::new(Config::new().scan_budget(10));
-    let asker = inn.asker("listener", Room::new());
-    inn.idlers(34, 5);
-    let oldest = inn.guests;
-    inn.idler(6, Does::End);
-    inn.ask(asker);
+    let mut test_loop = TestLoop::new(Config::new().scan_budget(10));
+    let asker = test_loop.asker("listener", Room::new());
+    test_loop.idlers(34, 5);
+    let oldest = test_loop.idlers_added;
+    test_loop.idler(6, IdlerAction::End);
+    test_loop.ask(asker);
     for looked in [9, 19, 29] {
-        inn.turn();
-        assert_eq!((inn.asked(), inn.made_room()), (looked, 0));
-        assert!(inn.instance.next_deadline() <= Some(inn.instance.now()), "there is more to do");
+        test_loop.turn();
+        assert_eq!((test_loop.asked(), test_loop.made_room()), (looked, 0));
+        assert!(
+            test_loop.instance.next_deadline() <= Some(test_loop.instance.now()),
+            "there is more to do"
+        );
     }
-    inn.turn();
-    assert_eq!(inn.made_room(), 1);
-    assert_eq!(inn.take_asked(), [oldest]);
+    test_loop.turn();
+    assert_eq!(test_loop.made_room(), 1);
+    assert_eq!(test_loop.take_asked(), [oldest]);
 }
 
 #[test]
 fn a_thousand_requests_for_room_cost_one_walk_over_the_slots() {
-    let mut inn = Inn::new(Config::new().machines_max(4_000));
-    let asker = inn.asker("listener", Room::new().machines(10));
-    inn.idlers(3_000, 5);
+    let mut test_loop = TestLoop::new(Config::new().machines_max(4_000));
+    let asker = test_loop.asker("listener", Room::new().machines(10));
+    test_loop.idlers(3_000, 5);
     for round in 1..=100 {
-        inn.ask(asker);
-        settle(&mut inn.instance);
-        assert_eq!(inn.made_room(), 10 * round);
+        test_loop.ask(asker);
+        settle(&mut test_loop.instance);
+        assert_eq!(test_loop.made_room(), 10 * round);
     }
     // Each that ended was looked at again before.
-    assert_eq!(inn.asked(), 3_000 + 1_000);
-    inn.ask(asker);
-    inn.ask(asker);
-    inn.ask(asker);
-    (0..3).for_each(|_| inn.turn());
-    assert!(inn.asked() <= 3_000 + 1_024 + 2_000 + 10, "and the next for as many: {}", inn.asked());
+    assert_eq!(test_loop.asked(), 3_000 + 1_000);
+    test_loop.ask(asker);
+    test_loop.ask(asker);
+    test_loop.ask(asker);
+    (0..3).for_each(|_| test_loop.turn());
+    assert!(
+        test_loop.asked() <= 3_000 + 1_024 + 2_000 + 10,
+        "and the next for as many: {}",
+        test_loop.asked()
+    );
 }
 
 #[test]
 fn failed_requests_cost_no_walk_before_a_machine_can_be_idle_enough() {
-    let mut inn = Inn::new(Config::new());
-    let asker = inn.asker("listener", Room::new());
+    let mut test_loop = TestLoop::new(Config::new());
+    let asker = test_loop.asker("listener", Room::new());
     (0..100).for_each(|_| {
-        inn.idler_like(None, Does::End);
+        test_loop.idler_like(None, IdlerAction::End);
     });
-    let busy = inn.idler(1, Does::End);
-    inn.ask(asker);
-    settle(&mut inn.instance);
-    assert_eq!(inn.asked(), 101);
+    let busy = test_loop.idler(1, IdlerAction::End);
+    test_loop.ask(asker);
+    settle(&mut test_loop.instance);
+    assert_eq!(test_loop.asked(), 101);
     for _ in 0..20 {
-        inn.manual.advance(Duration::from_millis(99));
-        inn.manual.feed(busy, EventSet::READABLE);
-        inn.ask(asker);
-        settle(&mut inn.instance);
+        test_loop.manual.advance(Duration::from_millis(99));
+        test_loop.manual.feed(busy, EventSet::READABLE);
+        test_loop.ask(asker);
+        settle(&mut test_loop.instance);
     }
-    assert!(inn.asked() <= 101 + 20, "{}", inn.asked());
-    inn.manual.advance(2 * SECOND);
-    inn.ask(asker);
-    assert_eq!(inn.take_asked(), [100]);
+    assert!(test_loop.asked() <= 101 + 20, "{}", test_loop.asked());
+    test_loop.manual.advance(2 * SECOND);
+    test_loop.ask(asker);
+    assert_eq!(test_loop.take_asked(), [100]);
 }
 
 #[test]
 fn a_request_for_room_is_dropped_when_its_machine_ends() {
-    let mut inn = Inn::new(Config::new().scan_budget(2));
-    let [gone, asker] = ["gone", "listener"].map(|name| inn.asker(name, Room::new()));
-    inn.idlers(5, 5);
-    inn.ask(gone);
-    inn.turn();
-    assert_eq!(inn.made_room(), 0, "it is still being looked for");
-    inn.manual.feed(gone, EventSet::WRITABLE);
-    settle(&mut inn.instance);
-    assert_eq!(inn.made_room(), 0);
-    inn.ask(asker);
-    settle(&mut inn.instance);
-    assert_eq!(inn.made_room(), 1);
+    let mut test_loop = TestLoop::new(Config::new().scan_budget(2));
+    let [gone, asker] = ["gone", "listener"].map(|name| test_loop.asker(name, Room::new()));
+    test_loop.idlers(5, 5);
+    test_loop.ask(gone);
+    test_loop.turn();
+    assert_eq!(test_loop.made_room(), 0, "it is still being looked for");
+    test_loop.manual.feed(gone, EventSet::WRITABLE);
+    settle(&mut test_loop.instance);
+    assert_eq!(test_loop.made_room(), 0);
+    test_loop.ask(asker);
+    settle(&mut test_loop.instance);
+    assert_eq!(test_loop.made_room(), 1);
 }
 
 #[test]
 fn simultaneous_requests_for_room_are_served_in_order() {
-    let mut inn = Inn::new(Config::new().machines_max(5));
-    let askers = ["a", "b", "c"].map(|name| inn.asker(name, Room::new()));
-    inn.idlers(2, 5);
-    askers.into_iter().for_each(|asker| inn.ask(asker));
-    let notes = inn.take_notes();
+    let mut test_loop = TestLoop::new(Config::new().machines_max(5));
+    let askers = ["a", "b", "c"].map(|name| test_loop.asker(name, Room::new()));
+    test_loop.idlers(2, 5);
+    askers.into_iter().for_each(|asker| test_loop.ask(asker));
+    let notes = test_loop.take_notes();
     let served = |name: &str| notes.contains(&format!("{name} has a slot"));
     assert_eq!((served("a"), served("b"), served("c")), (true, true, false), "{notes:?}");
 }

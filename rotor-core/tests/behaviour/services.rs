@@ -11,17 +11,17 @@ use rotor_core::{
 use crate::actor::{Actor, Call as Called, actor, idle};
 use crate::manual::{Manual, settle};
 
-type Asked = rotor_core::Call<u32, String>;
+type TestCall = rotor_core::Call<u32, String>;
 
 /// The server's calls, and what the asker keeps.
 #[derive(Default)]
 struct World {
     calls: Option<Calls<u32, String>>,
-    held: Vec<Asked>,
+    held: Vec<TestCall>,
     served: u32,
     cancelled: Vec<bool>,
     futures: Vec<Future<String>>,
-    heard: Vec<String>,
+    observed: Vec<String>,
 }
 
 type Instance = LoopInstance<Actor<World>, Manual>;
@@ -68,13 +68,13 @@ fn serve(
     Response::keep(())
 }
 
-fn hear(
+fn record_answers(
     called: Called<World>,
     scope: &mut Scope<'_, World>,
 ) -> Response<(), crate::actor::Seed<World>> {
     let Called::Wakeup(_) = called else { return Response::done() };
     for future in std::mem::take(&mut scope.futures) {
-        let heard = match future.take() {
+        let observed = match future.take() {
             Outcome::Pending(future) => {
                 scope.futures.push(future);
                 continue;
@@ -82,7 +82,7 @@ fn hear(
             Outcome::Value(value) => value,
             Outcome::Lost(lost) => format!("{lost:?}"),
         };
-        scope.heard.push(heard);
+        scope.observed.push(observed);
     }
     Response::keep(())
 }
@@ -94,7 +94,7 @@ impl Pair {
         let mut answer = None;
         let made = self.instance.add_machine_with(|scope| {
             answer = Some(service.ask(request, scope));
-            Response::ok(actor(hear))
+            Response::ok(actor(record_answers))
         });
         made.expect("there is room");
         let future = answer.expect("the closure ran")?;
@@ -116,10 +116,10 @@ fn an_answer_wakes_the_asking_machine_with_its_value() {
     let call = pair.world().held.pop().expect("it was received");
     assert_eq!(*call.request(), 7);
     assert!(!call.is_cancelled());
-    assert!(pair.world().heard.is_empty());
+    assert!(pair.world().observed.is_empty());
     call.answer("seven".into()).expect("somebody waits");
     settle(&mut pair.instance);
-    assert_eq!(pair.world().heard, ["seven"]);
+    assert_eq!(pair.world().observed, ["seven"]);
     assert_eq!(pair.world().cancelled, [false], "an answer taken is no cancellation");
 }
 
@@ -164,7 +164,7 @@ fn a_refused_request_does_not_wake_the_server() {
     assert_eq!(pair.ask(5), Err(SendError::Closed(5)), "nobody receives");
     settle(&mut pair.instance);
     assert_eq!(pair.world().served, 0);
-    assert!(pair.world().heard.is_empty());
+    assert!(pair.world().observed.is_empty());
 }
 
 #[test]
@@ -177,12 +177,12 @@ fn dropping_the_future_cancels_the_request_and_wakes_the_server() {
     drop(pair.world().futures.remove(0));
     settle(&mut pair.instance);
     assert_eq!(pair.world().cancelled, [false, true]);
-    let cancelled: Vec<bool> = pair.world().held.iter().map(Asked::is_cancelled).collect();
+    let cancelled: Vec<bool> = pair.world().held.iter().map(TestCall::is_cancelled).collect();
     assert_eq!(cancelled, [true, false]);
     let call = pair.world().held.remove(0);
     assert_eq!(call.answer("late".into()), Err("late".into()));
     settle(&mut pair.instance);
-    assert!(pair.world().heard.is_empty());
+    assert!(pair.world().observed.is_empty());
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_dropped_call_is_reported_as_lost() {
     settle(&mut pair.instance);
     pair.world().held.clear();
     settle(&mut pair.instance);
-    assert_eq!(pair.world().heard, ["Dropped"]);
+    assert_eq!(pair.world().observed, ["Dropped"]);
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn queued_requests_are_lost_when_the_server_ends() {
     pair.ask(1).expect("there is room");
     manual.feed(pair.server, EventSet::READABLE);
     settle(&mut pair.instance);
-    assert_eq!(pair.world().heard, ["Dropped"], "it was still in the queue");
+    assert_eq!(pair.world().observed, ["Dropped"], "it was still in the queue");
     assert!(pair.service.is_closed());
     assert_eq!(pair.ask(2), Err(SendError::Closed(2)));
 }
@@ -237,12 +237,12 @@ fn a_panic_of_the_server_is_reported_to_all_waiting_callers() {
     let made = instance.add_machine_with(|scope| {
         futures =
             (0..2).map(|request| service.ask(request, scope).expect("there is room")).collect();
-        Response::ok(actor(hear))
+        Response::ok(actor(record_answers))
     });
     made.expect("there is room");
     instance.context_mut().futures = futures;
     settle(&mut instance);
-    assert_eq!(instance.context().heard, ["Panicked", "Panicked"]);
+    assert_eq!(instance.context().observed, ["Panicked", "Panicked"]);
 }
 
 #[test]
@@ -282,14 +282,14 @@ fn a_passed_on_port_notifies_its_new_holder_of_a_cancellation() {
     let made = pair.instance.add_machine_with(|scope| {
         port.on_cancel(scope.notifier());
         Response::ok(actor(|called, scope: &mut Scope<'_, World>| {
-            scope.heard.push(format!("worker: {}", called.name()));
+            scope.observed.push(format!("worker: {}", called.name()));
             Response::keep(())
         }))
     });
     made.expect("there is room");
     pair.world().futures.clear();
     settle(&mut pair.instance);
-    assert_eq!(pair.world().heard, ["worker: wakeup"]);
+    assert_eq!(pair.world().observed, ["worker: wakeup"]);
     assert_eq!(pair.world().cancelled, [false], "the server does not hear of it any more");
     assert!(port.is_cancelled());
 }
@@ -366,7 +366,7 @@ fn a_waiting_plain_thread_learns_that_no_answer_will_come() {
     drop(cancelled);
     settle(&mut pair.instance);
     assert_eq!(
-        pair.world().held.iter().map(Asked::is_cancelled).collect::<Vec<_>>(),
+        pair.world().held.iter().map(TestCall::is_cancelled).collect::<Vec<_>>(),
         [false, true]
     );
     pair.world().held.clear();
@@ -388,7 +388,7 @@ fn a_plain_thread_can_wait_with_a_timeout_again_or_give_up() {
     let first = first.wait_timeout(Duration::from_millis(1)).expect_err("nor has it now");
     drop(second.wait_timeout(Duration::ZERO).expect_err("it has none either"));
     let held = std::mem::take(&mut pair.world().held);
-    assert_eq!(held.iter().map(Asked::is_cancelled).collect::<Vec<_>>(), [false, true, false]);
+    assert_eq!(held.iter().map(TestCall::is_cancelled).collect::<Vec<_>>(), [false, true, false]);
     let mut held = held.into_iter();
     let answer = held.next().expect("three were asked").answer("first".to_string());
     answer.expect("somebody waits");

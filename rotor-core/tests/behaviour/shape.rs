@@ -36,31 +36,31 @@ fn sizes_of_public_types_are_as_decided() {
 
 #[test]
 fn public_types_are_send_and_sync_as_promised() {
-    fn sent<T: Send>() {}
-    fn shared<T: Send + Sync>() {}
+    fn assert_send<T: Send>() {}
+    fn assert_sync<T: Send + Sync>() {}
     type NotSend = Actor<Rc<u8>>;
 
-    shared::<Notifier>();
-    shared::<LoopHandle>();
-    shared::<StatsHandle>();
-    shared::<Sender<u8>>();
-    shared::<Broadcast<NotSend>>();
-    shared::<threads::GroupHandle>();
-    shared::<net::TcpListeners>();
-    sent::<Port<u8>>();
-    sent::<Future<u8>>();
-    sent::<Outcome<u8>>();
-    sent::<Mailbox<u8>>();
-    sent::<Calls<u8, u8>>();
-    sent::<Call<u8, u8>>();
-    shared::<Service<u8, u8>>();
-    shared::<SendError<u8>>();
-    shared::<Token>();
-    shared::<Time>();
-    shared::<Stats>();
-    shared::<Exit>();
-    sent::<Response<u8, u8>>();
-    sent::<threads::LoopGroup>();
-    sent::<net::TcpStream>();
-    sent::<net::Either<net::TcpStream, net::UnixStream>>();
+    assert_sync::<Notifier>();
+    assert_sync::<LoopHandle>();
+    assert_sync::<StatsHandle>();
+    assert_sync::<Sender<u8>>();
+    assert_sync::<Broadcast<NotSend>>();
+    assert_sync::<threads::GroupHandle>();
+    assert_sync::<net::TcpListeners>();
+    assert_send::<Port<u8>>();
+    assert_send::<Future<u8>>();
+    assert_send::<Outcome<u8>>();
+    assert_send::<Mailbox<u8>>();
+    assert_send::<Calls<u8, u8>>();
+    assert_send::<Call<u8, u8>>();
+    assert_sync::<Service<u8, u8>>();
+    assert_sync::<SendError<u8>>();
+    assert_sync::<Token>();
+    assert_sync::<Time>();
+    assert_sync::<Stats>();
+    assert_sync::<Exit>();
+    assert_send::<Response<u8, u8>>();
+    assert_send::<threads::LoopGroup>();
+    assert_send::<net::TcpStream>();
+    assert_send::<net::Either<net::TcpStream, net::UnixStream>>();
 }

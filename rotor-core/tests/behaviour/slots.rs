@@ -370,11 +370,11 @@ fn a_slot_is_free_only_after_the_last_wakeup_of_its_machine_is_done() {
 }
 
 /// A machine of which no address space holds many.
-struct Vast {
+struct HugeMachine {
     _state: [u8; 1 << 30],
 }
 
-impl Machine for Vast {
+impl Machine for HugeMachine {
     type Context = ();
     type Seed = Infallible;
     fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
@@ -384,7 +384,8 @@ impl Machine for Vast {
 
 #[test]
 fn a_loop_without_memory_for_its_slots_names_the_setting_to_lower() {
-    let error = Loop::<Vast>::new(&Config::new().machines_max(1_000_000)).expect_err("a PiB");
+    let error =
+        Loop::<HugeMachine>::new(&Config::new().machines_max(1_000_000)).expect_err("a PiB");
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);
     let message = "no memory for 1000000 machines of 1073741824 bytes each: a smaller `Config::machines_max` needs less";
     assert_eq!(error.to_string(), message);

@@ -41,7 +41,7 @@ fn describe(call: &Call<Log>) -> String {
     }
 }
 
-fn fire(manual: &Manual, instance: &mut Instance, token: Token) {
+fn feed_and_settle(manual: &Manual, instance: &mut Instance, token: Token) {
     manual.feed(token, EventSet::READABLE);
     settle(instance);
 }
@@ -50,7 +50,7 @@ fn fire(manual: &Manual, instance: &mut Instance, token: Token) {
 fn a_created_machine_is_reported_by_spawned() {
     let manual = Manual::new();
     let (mut instance, token) = parent(&manual, &Config::new(), || Seed::idle("child"));
-    fire(&manual, &mut instance, token);
+    feed_and_settle(&manual, &mut instance, token);
     assert_eq!(*instance.context(), ["ready", "spawned"]);
     assert_eq!((instance.machines().len(), instance.stats().read().spawned), (2, 2));
 }
@@ -60,7 +60,7 @@ fn a_full_slab_returns_the_seed() {
     let manual = Manual::new();
     let config = Config::new().machines_max(1);
     let (mut instance, token) = parent(&manual, &config, || Seed::idle("child"));
-    fire(&manual, &mut instance, token);
+    feed_and_settle(&manual, &mut instance, token);
     assert_eq!(*instance.context(), ["ready", "SlabFull, Some(child)"]);
     let error = instance.spawn(Seed::idle("from outside")).expect_err("there is no room");
     assert!(matches!(error.cause, SpawnCause::SlabFull));
@@ -93,7 +93,7 @@ fn a_machine_that_ends_in_create_is_reported_and_frees_its_slot() {
         let (mut instance, token) = parent(&manual, &config, seed);
         for _ in 0..3 {
             instance.context_mut().clear();
-            fire(&manual, &mut instance, token);
+            feed_and_settle(&manual, &mut instance, token);
             assert_eq!(*instance.context(), ["ready", heard]);
         }
         let stats = instance.stats().read();
@@ -149,7 +149,7 @@ fn a_deadline_survives_a_spawn_until_its_result_is_answered() {
             }
         });
         manual.feed(token, EventSet::WRITABLE);
-        fire(&manual, &mut instance, token);
+        feed_and_settle(&manual, &mut instance, token);
         manual.advance(Duration::from_secs(2));
         settle(&mut instance);
         assert_eq!(instance.stats().read().timeouts, fires);
@@ -157,7 +157,7 @@ fn a_deadline_survives_a_spawn_until_its_result_is_answered() {
 }
 
 /// A listener with a backlog: it spawns as long as there is something.
-fn spawning(manual: &Manual, config: &Config, mut backlog: u32) -> (Instance, Token) {
+fn parent_with_backlog(manual: &Manual, config: &Config, mut backlog: u32) -> (Instance, Token) {
     parent_with(manual, config, move |call, _| match call {
         Call::Ready(_) | Call::Spawned if backlog > 0 => {
             backlog -= 1;
@@ -170,7 +170,8 @@ fn spawning(manual: &Manual, config: &Config, mut backlog: u32) -> (Instance, To
 #[test]
 fn one_event_spawns_up_to_the_budget_and_the_next_turn_continues() {
     let manual = Manual::new();
-    let (mut instance, token) = spawning(&manual, &Config::new().spawns_per_event(64), 200);
+    let (mut instance, token) =
+        parent_with_backlog(&manual, &Config::new().spawns_per_event(64), 200);
     manual.feed(token, EventSet::READABLE);
     let mut made = Vec::new();
     for _ in 0..6 {
@@ -187,7 +188,7 @@ fn the_budget_of_spawns_is_exact_at_its_edges() {
     {
         let manual = Manual::new();
         let config = Config::new().spawns_per_event(budget);
-        let (mut instance, token) = spawning(&manual, &config, backlog);
+        let (mut instance, token) = parent_with_backlog(&manual, &config, backlog);
         manual.feed(token, EventSet::READABLE);
         for turn in 1..=turns {
             assert!(

@@ -136,7 +136,7 @@ fn events_do_not_read_the_clock() {
 #[test]
 fn loop_time_is_constant_in_a_handler_and_advances_after_blocking() {
     let manual = Manual::new();
-    manual.step_at_each_reading(Duration::from_micros(10));
+    manual.advance_at_each_reading(Duration::from_micros(10));
     let mut instance =
         manual.start(&Config::new().exit(ExitPolicy::OnRequest), (), |_| Response::ok(idle()));
     let slow = manual.clone();

@@ -39,14 +39,14 @@ fn a_closure_posted_by_another_thread_wakes_a_sleeping_loop() {
 
 #[test]
 fn a_composed_machine_wakes_itself_through_every_layer() {
-    type Both = Compose2<BoxMachine<u32>, Yields>;
-    struct Yields(u32);
-    impl Machine for Yields {
+    type Both = Compose2<BoxMachine<u32>, YieldingMachine>;
+    struct YieldingMachine(u32);
+    impl Machine for YieldingMachine {
         type Context = u32;
         type Seed = u32;
         fn create(left: u32, scope: &mut Scope<'_, u32>) -> Response<Self> {
             scope.wake_self();
-            Response::ok(Yields(left))
+            Response::ok(YieldingMachine(left))
         }
         fn wakeup(self, scope: &mut Scope<'_, u32>) -> Response<Self, u32> {
             **scope += 1;
@@ -54,13 +54,13 @@ fn a_composed_machine_wakes_itself_through_every_layer() {
                 return Response::done();
             }
             scope.wake_self();
-            Response::ok(Yields(self.0 - 1))
+            Response::ok(YieldingMachine(self.0 - 1))
         }
     }
     let manual = Manual::new();
     let mut instance = manual.creator::<Both>(&Config::new()).instantiate(0);
     instance.spawn(Compose2::B(4)).expect("there is room");
-    instance.spawn(Compose2::A(BoxSeed::new::<Yields>(4))).expect("there is room");
+    instance.spawn(Compose2::A(BoxSeed::new::<YieldingMachine>(4))).expect("there is room");
     settle(&mut instance);
     assert_eq!(*instance.context(), 10);
 }

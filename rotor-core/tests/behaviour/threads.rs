@@ -13,27 +13,31 @@ use rotor_core::{
 
 use crate::actor::{Actor, Call, actor};
 
-type Instance = LoopInstance<Actor<Gone>>;
+type Instance = LoopInstance<Actor<DropNotice>>;
 
 /// A context that tells when it is dropped, with the loop that owns it.
-struct Gone(mpsc::Sender<usize>, usize);
+struct DropNotice(mpsc::Sender<usize>, usize);
 
-impl Drop for Gone {
+impl Drop for DropNotice {
     fn drop(&mut self) {
         let _ = self.0.send(self.1);
     }
 }
 
 /// A loop with a machine that ends when it is drained, unless it is stubborn.
-fn make(gone: mpsc::Sender<usize>, index: usize, stubborn: bool) -> Result<Instance, BoxError> {
+fn make_loop(
+    gone: mpsc::Sender<usize>,
+    index: usize,
+    stubborn: bool,
+) -> Result<Instance, BoxError> {
     let mut creator = Loop::new(&Config::new())?;
     creator.add_machine_with(|_| {
-        Response::ok(actor(move |call, _: &mut Scope<'_, Gone>| match call {
+        Response::ok(actor(move |call, _: &mut Scope<'_, DropNotice>| match call {
             Call::Draining(_) if !stubborn => Response::done(),
             _ => Response::keep(()),
         }))
     })?;
-    Ok(creator.instantiate(Gone(gone, index)))
+    Ok(creator.instantiate(DropNotice(gone, index)))
 }
 
 #[test]
@@ -44,7 +48,7 @@ fn each_loop_gets_its_part_and_all_stop_together() {
     let group = LoopGroup::start(["a", "b", "c"], move |part, index| {
         assert_eq!(part, ["a", "b", "c"][index]);
         count.fetch_add(1, SeqCst);
-        make(sender.clone(), index, true)
+        make_loop(sender.clone(), index, true)
     });
     let group = group.expect("they can be made");
     assert_eq!((group.len(), started.load(SeqCst)), (3, 3), "they are made when `start` returns");
@@ -60,7 +64,7 @@ fn each_loop_gets_its_part_and_all_stop_together() {
 fn loops_drain_together_and_join_returns_each_exit_in_order() {
     let (sender, _gone) = mpsc::channel();
     let group = LoopGroup::start([true, false, true], move |stubborn, index| {
-        make(sender.clone(), index, stubborn)
+        make_loop(sender.clone(), index, stubborn)
     });
     let group = group.expect("they can be made");
     group.handle().drain(Duration::ZERO);
@@ -72,7 +76,7 @@ fn loops_drain_together_and_join_returns_each_exit_in_order() {
 #[test]
 fn dropping_the_group_stops_its_loops() {
     let (sender, gone) = mpsc::channel();
-    let group = LoopGroup::start(0..2, move |_, index| make(sender.clone(), index, true));
+    let group = LoopGroup::start(0..2, move |_, index| make_loop(sender.clone(), index, true));
     drop(group.expect("they can be made"));
     assert_eq!(gone.iter().count(), 2, "both ended, and the last sender with them");
 }
@@ -92,7 +96,7 @@ fn a_loop_that_cannot_be_made_stops_the_others() {
                     }
                     return Err("no luck".into());
                 }
-                let made = make(sender.clone(), index, true);
+                let made = make_loop(sender.clone(), index, true);
                 if !fails_first {
                     barrier.wait();
                 }
@@ -117,7 +121,7 @@ fn a_panic_in_making_a_loop_is_a_start_error_of_that_loop() {
         let (sender, gone) = mpsc::channel();
         let made = LoopGroup::start(0..3, move |_: usize, index| {
             assert_ne!(index, panicking, "a bug");
-            make(sender.clone(), index, true)
+            make_loop(sender.clone(), index, true)
         });
         let error = made.expect_err("one of them is not made");
         assert_eq!(
@@ -139,29 +143,32 @@ fn an_empty_group_ends_at_once() {
 }
 
 /// Three loops, of which the second ends by a panic of its machine.
-fn one_fails() -> LoopGroup {
+fn group_with_failing_loop() -> LoopGroup {
     let (sender, _) = mpsc::channel();
     let group = LoopGroup::start(0..3, move |_: usize, index| {
         if index != 1 {
-            return make(sender.clone(), index, false);
+            return make_loop(sender.clone(), index, false);
         }
         let mut creator = Loop::new(&Config::new().on_panic(OnPanic::StopLoop))?;
         creator.add_machine_with(|_| Response::again(actor(|_, _| panic!("a bug"))))?;
-        Ok(creator.instantiate(Gone(sender.clone(), index)))
+        Ok(creator.instantiate(DropNotice(sender.clone(), index)))
     });
     group.expect("they can be made")
 }
 
 #[test]
 fn joining_stops_the_other_loops_when_one_fails() {
-    let ends: Vec<Exit> =
-        one_fails().join().into_iter().map(|end| end.expect("they can wait")).collect();
+    let ends: Vec<Exit> = group_with_failing_loop()
+        .join()
+        .into_iter()
+        .map(|end| end.expect("they can wait"))
+        .collect();
     assert!(matches!(ends[..], [Exit::Stopped, Exit::Panicked { .. }, Exit::Stopped]), "{ends:?}");
 }
 
 #[test]
 fn wait_for_one_reports_a_failed_loop_while_the_others_run_on() {
-    let mut group = one_fails();
+    let mut group = group_with_failing_loop();
     let failed = group.wait_for_one().expect("one has failed");
     assert_eq!((failed.index, failed.is_failure()), (1, true));
     assert!(matches!(failed.exit, Ok(Exit::Panicked { .. })), "{failed:?}");

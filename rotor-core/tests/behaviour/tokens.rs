@@ -11,7 +11,7 @@ type Log = Vec<&'static str>;
 type Instance = LoopInstance<Actor<Log>, Manual>;
 
 /// A loop with a single slot; the machine in it ends at its first event or wake-up.
-fn first(manual: &Manual) -> (Instance, Token, Notifier) {
+fn loop_with_one_machine(manual: &Manual) -> (Instance, Token, Notifier) {
     let mut kept = None;
     let config = Config::new().machines_max(1).exit(rotor_core::ExitPolicy::OnRequest);
     let instance = manual.start(&config, Log::new(), |scope| {
@@ -24,7 +24,7 @@ fn first(manual: &Manual) -> (Instance, Token, Notifier) {
 }
 
 /// Puts a machine into the slot that notes all that it hears.
-fn second(instance: &mut Instance) -> Token {
+fn add_recorder(instance: &mut Instance) -> Token {
     let made = instance.add_machine_with(|_| {
         Response::ok(actor(|call: Call<Log>, scope| {
             scope.push(call.name());
@@ -41,10 +41,10 @@ fn slot(token: Token) -> usize {
 #[test]
 fn an_event_for_an_ended_machine_does_not_reach_the_next_in_its_slot() {
     let manual = Manual::new();
-    let (mut instance, old, _) = first(&manual);
+    let (mut instance, old, _) = loop_with_one_machine(&manual);
     manual.feed(old, EventSet::READABLE);
     settle(&mut instance);
-    let new = second(&mut instance);
+    let new = add_recorder(&mut instance);
     assert_eq!(slot(old), slot(new));
     assert_ne!(old, new);
     manual.feed(old, EventSet::READABLE);
@@ -59,7 +59,7 @@ fn an_event_for_an_ended_machine_does_not_reach_the_next_in_its_slot() {
 #[test]
 fn an_event_polled_with_the_one_that_ended_its_machine_is_dropped() {
     let manual = Manual::new();
-    let (mut instance, old, _) = first(&manual);
+    let (mut instance, old, _) = loop_with_one_machine(&manual);
     manual.feed(old, EventSet::READABLE);
     manual.feed(old, EventSet::WRITABLE);
     settle(&mut instance);
@@ -69,11 +69,11 @@ fn an_event_polled_with_the_one_that_ended_its_machine_is_dropped() {
 #[test]
 fn a_wakeup_for_an_ended_machine_does_not_reach_the_next_in_its_slot() {
     let manual = Manual::new();
-    let (mut instance, old, notifier) = first(&manual);
+    let (mut instance, old, notifier) = loop_with_one_machine(&manual);
     assert!(notifier.is_alive());
     manual.feed(old, EventSet::READABLE);
     settle(&mut instance);
-    second(&mut instance);
+    add_recorder(&mut instance);
     assert!(!notifier.wakeup() && !notifier.is_alive());
     settle(&mut instance);
     assert_eq!(*instance.context(), Log::new());
@@ -82,13 +82,13 @@ fn a_wakeup_for_an_ended_machine_does_not_reach_the_next_in_its_slot() {
 #[test]
 fn a_pending_wakeup_of_an_ended_machine_does_not_reach_the_next() {
     let manual = Manual::new();
-    let (mut instance, old, notifier) = first(&manual);
+    let (mut instance, old, notifier) = loop_with_one_machine(&manual);
     assert!(notifier.wakeup());
     manual.feed(old, EventSet::READABLE);
     settle(&mut instance);
     let stats = instance.stats().read();
     assert_eq!((stats.ended, stats.wakeups, stats.stale), (1, 0, 1));
-    second(&mut instance);
+    add_recorder(&mut instance);
     settle(&mut instance);
     assert_eq!(*instance.context(), Log::new());
 }
@@ -96,10 +96,10 @@ fn a_pending_wakeup_of_an_ended_machine_does_not_reach_the_next() {
 #[test]
 fn a_deadline_of_an_ended_machine_does_not_reach_the_next_in_its_slot() {
     let manual = Manual::new();
-    let (mut instance, old, _) = first(&manual);
+    let (mut instance, old, _) = loop_with_one_machine(&manual);
     manual.feed(old, EventSet::READABLE);
     settle(&mut instance);
-    second(&mut instance);
+    add_recorder(&mut instance);
     assert_eq!(instance.next_deadline(), None);
     manual.advance(Duration::from_secs(5));
     settle(&mut instance);
@@ -110,7 +110,7 @@ fn a_deadline_of_an_ended_machine_does_not_reach_the_next_in_its_slot() {
 #[test]
 fn a_deadline_due_with_the_event_that_ends_its_machine_does_not_fire() {
     let manual = Manual::new();
-    let (mut instance, old, _) = first(&manual);
+    let (mut instance, old, _) = loop_with_one_machine(&manual);
     manual.advance(Duration::from_secs(5));
     manual.feed(old, EventSet::READABLE);
     settle(&mut instance);
@@ -121,7 +121,7 @@ fn a_deadline_due_with_the_event_that_ends_its_machine_does_not_fire() {
 #[test]
 fn an_invalid_token_names_no_machine() {
     let manual = Manual::new();
-    let (mut instance, ..) = first(&manual);
+    let (mut instance, ..) = loop_with_one_machine(&manual);
     for number in [usize::MAX, usize::MAX >> 1, 0xff_ffff, 5, 1 << 24] {
         manual.feed(Token::from_usize(number), EventSet::READABLE);
         assert!(instance.machines().get(Token::from_usize(number)).is_none());
@@ -134,7 +134,7 @@ fn an_invalid_token_names_no_machine() {
 #[test]
 fn a_token_is_never_reused_however_often_its_slot_is() {
     let manual = Manual::new();
-    let (mut instance, old, _) = first(&manual);
+    let (mut instance, old, _) = loop_with_one_machine(&manual);
     let mut before = old;
     for _ in 0..1_000 {
         manual.feed(before, EventSet::READABLE);

@@ -15,7 +15,7 @@ use crate::actor::{Actor, Call, actor};
 use crate::manual::{Manual, settle};
 
 /// A loop of one machine that counts its wake-ups, and ends at an event; with its waker.
-fn counting(manual: &Manual) -> (LoopInstance<Actor<u32>, Manual>, Waker) {
+fn loop_with_waker(manual: &Manual) -> (LoopInstance<Actor<u32>, Manual>, Waker) {
     let mut waker = None;
     let config = Config::new().exit(ExitPolicy::OnRequest).machines_max(1);
     let instance = manual.start(&config, 0, |scope| {
@@ -38,7 +38,7 @@ fn counter() -> Actor<u32> {
 #[test]
 fn a_waker_and_its_clones_wake_the_machine_from_any_thread() {
     let manual = Manual::new();
-    let (mut instance, waker) = counting(&manual);
+    let (mut instance, waker) = loop_with_waker(&manual);
     let clone = waker.clone();
     assert!(clone.will_wake(&waker), "async code compares them");
     thread::scope(|threads| {
@@ -54,7 +54,7 @@ fn a_waker_and_its_clones_wake_the_machine_from_any_thread() {
 #[test]
 fn a_waker_that_outlives_its_machine_wakes_nobody() {
     let manual = Manual::new();
-    let (mut instance, waker) = counting(&manual);
+    let (mut instance, waker) = loop_with_waker(&manual);
     for _ in 0..3 {
         waker.wake_by_ref();
         settle(&mut instance);
@@ -72,10 +72,10 @@ fn a_waker_that_outlives_its_machine_wakes_nobody() {
 }
 
 #[derive(Default)]
-struct Counted(AtomicU32);
+struct WakeCounter(AtomicU32);
 
-impl Wake for Counted {
-    fn wake(self: Arc<Counted>) {
+impl Wake for WakeCounter {
+    fn wake(self: Arc<WakeCounter>) {
         self.0.fetch_add(1, Relaxed);
     }
 }
@@ -90,7 +90,7 @@ fn a_port_wakes_its_last_poller_once_when_it_is_cancelled() {
         Response::ok(counter())
     });
     let port = port.expect("the closure ran");
-    let (first, last) = (Arc::new(Counted::default()), Arc::new(Counted::default()));
+    let (first, last) = (Arc::new(WakeCounter::default()), Arc::new(WakeCounter::default()));
     for counted in [&first, &last, &last] {
         let waker = Waker::from(counted.clone());
         assert_eq!(port.poll_cancelled(&mut Context::from_waker(&waker)), Poll::Pending);
@@ -114,7 +114,7 @@ fn a_future_wakes_both_its_last_poller_and_its_machine() {
         });
         let ((port, future), own): ((Port<u8>, _), _) = ends.expect("the closure ran");
         assert!(future.wakes(&own));
-        let (first, last) = (Arc::new(Counted::default()), Arc::new(Counted::default()));
+        let (first, last) = (Arc::new(WakeCounter::default()), Arc::new(WakeCounter::default()));
         for counted in [&first, &last, &last] {
             let waker = Waker::from(counted.clone());
             assert_eq!(future.poll_ready(&mut Context::from_waker(&waker)), Poll::Pending);
@@ -139,10 +139,10 @@ fn a_future_wakes_both_its_last_poller_and_its_machine() {
 }
 
 /// Of a task that is over but for its waker, and owns the future.
-struct Last(#[expect(dead_code, reason = "it is dropped")] Future<u8>);
+struct FutureOwner(#[expect(dead_code, reason = "it is dropped")] Future<u8>);
 
-impl Wake for Last {
-    fn wake(self: Arc<Last>) {}
+impl Wake for FutureOwner {
+    fn wake(self: Arc<FutureOwner>) {}
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_replaced_waker_may_own_the_future() {
     let (port, future): (Port<u8>, _) = ends.expect("the closure ran");
     let (said, says) = mpsc::channel();
     thread::spawn(move || {
-        let last = Waker::from(Arc::new(Last(future)));
+        let last = Waker::from(Arc::new(FutureOwner(future)));
         let first = port.poll_cancelled(&mut Context::from_waker(&last));
         drop(last);
         let second = port.poll_cancelled(&mut Context::from_waker(Waker::noop()));

@@ -15,7 +15,9 @@ type Log = Vec<Vec<u32>>;
 
 /// A machine that notes which of its parts were woken, each time; with notifiers of the parts 0, 1,
 /// 2, 3.
-fn noting(manual: &Manual) -> (rotor_core::LoopInstance<Actor<Log>, Manual>, Vec<Notifier>) {
+fn recording_machine(
+    manual: &Manual,
+) -> (rotor_core::LoopInstance<Actor<Log>, Manual>, Vec<Notifier>) {
     let mut notifiers = Vec::new();
     let instance = manual.start(&Config::new(), Log::new(), |scope| {
         notifiers = (0..4).map(|part| scope.part(part).notifier()).collect();
@@ -32,7 +34,7 @@ fn noting(manual: &Manual) -> (rotor_core::LoopInstance<Actor<Log>, Manual>, Vec
 #[test]
 fn wakeups_before_the_handler_coalesce_into_one_call() {
     let manual = Manual::new();
-    let (mut instance, notifiers) = noting(&manual);
+    let (mut instance, notifiers) = recording_machine(&manual);
     for _ in 0..100 {
         assert!(notifiers[0].wakeup());
     }
@@ -46,7 +48,7 @@ fn wakeups_before_the_handler_coalesce_into_one_call() {
 #[test]
 fn woken_parts_are_exact_ascending_and_unique() {
     let manual = Manual::new();
-    let (mut instance, notifiers) = noting(&manual);
+    let (mut instance, notifiers) = recording_machine(&manual);
     for part in [3, 1, 3, 1, 1] {
         assert!(notifiers[part].wakeup());
         assert_eq!(notifiers[part].part(), part as u32);
@@ -64,7 +66,7 @@ fn woken_parts_are_exact_ascending_and_unique() {
 #[test]
 fn parts_of_two_machines_do_not_mix() {
     let manual = Manual::new();
-    let (mut instance, notifiers) = noting(&manual);
+    let (mut instance, notifiers) = recording_machine(&manual);
     let mut other = None;
     let added = instance.add_machine_with(|scope| {
         other = Some(scope.part(9).notifier());
@@ -114,7 +116,7 @@ fn woken_parts_are_empty_outside_of_the_wakeup_handler() {
 #[test]
 fn a_wakeup_by_another_machine_is_delivered_in_the_same_turn() {
     let manual = Manual::new();
-    let (mut instance, notifiers) = noting(&manual);
+    let (mut instance, notifiers) = recording_machine(&manual);
     let woken = notifiers[0].clone();
     let mut kept = None;
     let added = instance.add_machine_with(|scope| {
@@ -133,7 +135,7 @@ fn a_wakeup_by_another_machine_is_delivered_in_the_same_turn() {
 #[test]
 fn the_backend_is_woken_once_and_only_while_the_loop_may_sleep() {
     let manual = Manual::new();
-    let (mut instance, notifiers) = noting(&manual);
+    let (mut instance, notifiers) = recording_machine(&manual);
     notifiers[0].wakeup();
     notifiers[1].wakeup();
     assert_eq!(manual.wakes(), 0, "the loop has not slept yet");
@@ -147,7 +149,7 @@ fn the_backend_is_woken_once_and_only_while_the_loop_may_sleep() {
 #[test]
 fn a_wakeup_while_handlers_run_needs_no_system_call() {
     let manual = Manual::new();
-    let (mut instance, notifiers) = noting(&manual);
+    let (mut instance, notifiers) = recording_machine(&manual);
     let made = instance.add_machine_with(|_| {
         Response::ok(actor(move |_, _: &mut Scope<'_, Log>| {
             assert!(notifiers[0].wakeup());
@@ -165,7 +167,7 @@ fn a_wakeup_while_handlers_run_needs_no_system_call() {
 #[test]
 fn a_notifier_of_a_dropped_loop_returns_false() {
     let manual = Manual::new();
-    let (instance, notifiers) = noting(&manual);
+    let (instance, notifiers) = recording_machine(&manual);
     assert!(notifiers.iter().all(Notifier::wakeup));
     drop(instance);
     assert!(!notifiers.iter().any(Notifier::wakeup));

@@ -12,7 +12,7 @@ use rotor_core::net::ListenOptions;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 
-use crate::rig::{ANY, Place, at, start, until};
+use crate::rig::{ANY, Place, at, start, wait_until};
 
 /// Counts what the hand-over thread says of those that it could not accept.
 struct Refusals(AtomicUsize);
@@ -34,15 +34,15 @@ impl log::Log for Refusals {
 }
 
 /// Tells the test program that it has the process for itself.
-const ALONE: &str = "ROTOR_TEST_HAND_OVER_ALONE";
+const OWN_PROCESS: &str = "ROTOR_TEST_HAND_OVER_ALONE";
 
 /// Returns whether this process is for this test alone; else runs the test in one.
-fn is_alone(test: &str) -> bool {
-    if std::env::var_os(ALONE).is_some() {
+fn is_in_own_process(test: &str) -> bool {
+    if std::env::var_os(OWN_PROCESS).is_some() {
         return true;
     }
     let mut command = std::process::Command::new(std::env::current_exe().expect("it has a path"));
-    command.args(["--exact", test]).env(ALONE, "1");
+    command.args(["--exact", test]).env(OWN_PROCESS, "1");
     let output = command.output().expect("it can be started");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
@@ -50,14 +50,14 @@ fn is_alone(test: &str) -> bool {
 }
 
 /// The same, for a process that is started with a socket (`LISTEN_FDS`).
-fn is_alone_with(test: &str, socket: impl Into<OwnedFd>) -> bool {
-    if std::env::var_os(ALONE).is_some() {
+fn is_in_own_process_with(test: &str, socket: impl Into<OwnedFd>) -> bool {
+    if std::env::var_os(OWN_PROCESS).is_some() {
         return true;
     }
     // The shell moves it to the first descriptor after the standard ones.
     let mut command = std::process::Command::new("sh");
     command.args(["-c", "LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" --exact \"$1\" 3<&0"]);
-    command.arg(std::env::current_exe().expect("it has a path")).arg(test).env(ALONE, "1");
+    command.arg(std::env::current_exe().expect("it has a path")).arg(test).env(OWN_PROCESS, "1");
     let output = command.stdin(socket.into()).output().expect("it can be started");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
@@ -78,7 +78,7 @@ fn limit_descriptors() {
 #[test]
 fn a_failed_request_for_listeners_can_be_repeated() {
     // Others would miss the descriptors.
-    if !is_alone("descriptors::a_failed_request_for_listeners_can_be_repeated") {
+    if !is_in_own_process("descriptors::a_failed_request_for_listeners_can_be_repeated") {
         return;
     }
     let place = Place::new();
@@ -96,7 +96,7 @@ fn a_failed_request_for_listeners_can_be_repeated() {
 fn an_inherited_tcp_listener_can_be_requested_again_after_a_failure() {
     let listener = TcpListener::bind(ANY).expect("a port is free");
     let test = "descriptors::an_inherited_tcp_listener_can_be_requested_again_after_a_failure";
-    if !is_alone_with(test, listener) {
+    if !is_in_own_process_with(test, listener) {
         return;
     }
     let place = Place::new();
@@ -116,7 +116,7 @@ fn an_inherited_unix_listener_can_be_requested_again_after_a_failure() {
     let place = Place::new();
     let listener = UnixListener::bind(place.0.join("web")).expect("the path is free");
     let test = "descriptors::an_inherited_unix_listener_can_be_requested_again_after_a_failure";
-    if !is_alone_with(test, listener) {
+    if !is_in_own_process_with(test, listener) {
         return;
     }
     let mut hand_over = at(&place).expect("nobody is there");
@@ -130,7 +130,8 @@ fn an_inherited_unix_listener_can_be_requested_again_after_a_failure() {
 
 #[test]
 fn a_lack_of_descriptors_pauses_accepting_and_is_logged_once() {
-    if !is_alone("descriptors::a_lack_of_descriptors_pauses_accepting_and_is_logged_once") {
+    if !is_in_own_process("descriptors::a_lack_of_descriptors_pauses_accepting_and_is_logged_once")
+    {
         return;
     }
     log::set_logger(&REFUSALS).expect("there is no other");
@@ -140,7 +141,7 @@ fn a_lack_of_descriptors_pauses_accepting_and_is_logged_once() {
     let asking = Socket::new(Domain::UNIX, Type::STREAM, None).expect("descriptors are left");
     let taken = take_descriptors();
     asking.connect(&SockAddr::unix(place.path()).expect("it fits")).expect("it listens");
-    until("it is refused", || REFUSALS.0.load(SeqCst) > 0);
+    wait_until("it is refused", || REFUSALS.0.load(SeqCst) > 0);
     // As long as it takes to be refused some times more.
     (0..10_000).for_each(|_| yield_now());
     drop(taken);

@@ -12,7 +12,8 @@ use rotor_core::hand_over::HandOverErrorKind as Kind;
 use rotor_core::net::ListenOptions;
 
 use crate::rig::{
-    ANY, PATIENCE, Place, SLOW, at, greeting, is_refused, make, start, start_counting, until,
+    ANY, PATIENCE, Place, SLOW, at, greeting, is_refused, make_process, start, start_counting,
+    wait_until,
 };
 
 #[test]
@@ -24,7 +25,7 @@ fn a_successor_gets_the_listeners_and_its_predecessor_drains() {
     {
         let next = start(&place, loops, word);
         assert_eq!(next.address, address, "the same port, which the system chose once");
-        processes.remove(0).has_left();
+        processes.remove(0).wait_until_drained();
         for _ in 0..40 {
             assert_eq!(greeting(address), word, "hand-over {number}");
         }
@@ -42,10 +43,10 @@ fn a_successor_that_dies_before_it_is_ready_has_no_effect() {
         assert!(hand_over.has_predecessor());
         drop(hand_over);
         assert_eq!(greeting(first.address), "1");
-        until("it is counted", || sent_away.count() == number);
+        wait_until("it is counted", || sent_away.count() == number);
     }
     let second = start(&place, 1, "2");
-    first.has_left();
+    first.wait_until_drained();
     second.end();
 }
 
@@ -55,10 +56,10 @@ fn one_of_two_first_processes_that_start_at_once_is_rejected() {
     let mut one = at(&place).expect("nobody is there");
     let error = at(&place).expect_err("the other one is at it");
     assert!(matches!(error.kind(), Kind::Busy), "{error}");
-    let first = make(&mut one, 1, "1");
+    let first = make_process(&mut one, 1, "1");
     one.ready(first.group.handle(), PATIENCE).expect("it serves");
     let second = start(&place, 1, "2");
-    first.has_left();
+    first.wait_until_drained();
     second.end();
 }
 
@@ -67,8 +68,8 @@ fn a_successor_that_is_not_ready_in_time_is_rejected_as_late() {
     let place = Place::new();
     let (first, sent_away) = start_counting(&place, Duration::from_millis(1));
     let mut slow = at(&place).expect("it is answered");
-    let late = make(&mut slow, 1, "late");
-    until("the slow one is given up", || match at(&place) {
+    let late = make_process(&mut slow, 1, "late");
+    wait_until("the slow one is given up", || match at(&place) {
         Ok(_) => true,
         Err(error) => {
             assert!(matches!(error.kind(), Kind::Busy), "{error}");
@@ -90,13 +91,13 @@ fn one_of_two_simultaneous_successors_is_rejected() {
     let mut one = at(&place).expect("it is answered");
     let error = at(&place).expect_err("the other one is at it");
     assert!(matches!(error.kind(), Kind::Busy));
-    until("it is counted", || sent_away.count() == 1);
+    wait_until("it is counted", || sent_away.count() == 1);
     let path = place.path();
     let text = "another process is starting with these listeners: start one at a time";
     assert_eq!(error.to_string(), format!("no hand-over at {}: {text}", path.display()));
-    let second = make(&mut one, 1, "2");
+    let second = make_process(&mut one, 1, "2");
     one.ready(second.group.handle(), PATIENCE).expect("it serves");
-    first.has_left();
+    first.wait_until_drained();
     assert_eq!(greeting(second.address), "2");
     second.end();
 }
@@ -107,8 +108,8 @@ fn ending_without_a_successor_closes_all_copies_of_the_listeners() {
     let first = start(&place, 2, "1");
     let address = first.address;
     first.end();
-    until("clients are refused", || is_refused(address));
-    until("the path is free", || !place.path().exists());
+    wait_until("clients are refused", || is_refused(address));
+    wait_until("the path is free", || !place.path().exists());
     let second = start(&place, 1, "2");
     second.end();
 }
@@ -118,7 +119,7 @@ fn copies_of_listeners_are_closed_when_the_drain_begins() {
     let place = Place::new();
     let first = start(&place, 2, SLOW);
     first.group.handle().drain(PATIENCE * 100);
-    until("clients are refused", || is_refused(first.address));
+    wait_until("clients are refused", || is_refused(first.address));
     first.group.handle().stop();
     let still_drained = |exit: &std::io::Result<Exit>| matches!(exit, Ok(Exit::Stopped));
     assert!(first.group.join().iter().all(still_drained));
@@ -130,9 +131,9 @@ fn a_successor_serves_though_its_predecessor_has_ended_meanwhile() {
     let first = start(&place, 1, "1");
     let address = first.address;
     let mut hand_over = at(&place).expect("it is answered");
-    let second = make(&mut hand_over, 1, "2");
+    let second = make_process(&mut hand_over, 1, "2");
     first.end();
-    until("the path is free", || !place.path().exists());
+    wait_until("the path is free", || !place.path().exists());
     hand_over.ready(second.group.handle(), PATIENCE).expect("it is the only one");
     assert_eq!(greeting(address), "2");
     assert!(place.path().exists());
@@ -145,7 +146,7 @@ fn sockets_of_all_kinds_are_handed_over_by_name() {
     let unix_path = place.0.join("unix");
     let options = ListenOptions::new();
     let mut one = at(&place).expect("nobody is there");
-    let first = make(&mut one, 1, "1");
+    let first = make_process(&mut one, 1, "1");
     let _unix = one.unix("control", &unix_path, &options).expect("the path is free");
     let udp = one.udp("names", ANY).expect("a port is free");
     let gone = one.tcp("gone", ANY, &options, 1).expect("a port is free").local_address();
@@ -156,12 +157,12 @@ fn sockets_of_all_kinds_are_handed_over_by_name() {
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     let text = "\"web\" is a TCP listener as it was handed over, and a Unix listener here";
     assert_eq!(error.to_string(), text);
-    let second = make(&mut two, 1, "2");
+    let second = make_process(&mut two, 1, "2");
     let unix = two.unix("control", &unix_path, &options).expect("it was handed over");
     let same = two.udp("names", ANY).expect("it was handed over");
     assert_eq!(same.local_addr().expect("it is bound"), udp.local_addr().expect("it is bound"));
     two.ready(second.group.handle(), PATIENCE).expect("it serves");
-    first.has_left();
+    first.wait_until_drained();
 
     let mut client = UnixStream::connect(&unix_path).expect("it listens");
     client.write_all(b"hi").expect("there is room");
@@ -174,7 +175,7 @@ fn sockets_of_all_kinds_are_handed_over_by_name() {
     client.send_to(b"who?", same.local_addr().expect("it is bound")).expect("it is sent");
     let mut datagram = [0; 9];
     assert_eq!(same.recv(&mut datagram).expect("it comes"), 4);
-    until("who is not asked for is closed", || is_refused(gone));
+    wait_until("who is not asked for is closed", || is_refused(gone));
     second.end();
 }
 

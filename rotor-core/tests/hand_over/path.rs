@@ -8,7 +8,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use rotor_core::hand_over::{HandOver, HandOverErrorKind as Kind};
 use rotor_core::with_causes;
 
-use crate::rig::{PATIENCE, Place, at, greeting, is_refused, make, start, start_counting, until};
+use crate::rig::{
+    PATIENCE, Place, at, greeting, is_refused, make_process, start, start_counting, wait_until,
+};
 
 #[test]
 fn the_socket_at_the_path_is_accessible_to_its_user_only() {
@@ -21,7 +23,7 @@ fn the_socket_at_the_path_is_accessible_to_its_user_only() {
 }
 
 /// A successor by hand: it has the listeners, has said that it is ready, and was told to go on.
-fn told_to_go(place: &Place) -> UnixStream {
+fn approved_successor(place: &Place) -> UnixStream {
     let mut peer = UnixStream::connect(place.path()).expect("it listens");
     let mut byte = [0];
     while byte != *b"." {
@@ -38,14 +40,14 @@ fn a_successor_that_never_takes_the_path_is_ignored() {
     let place = Place::new();
     let (first, sent_away) = start_counting(&place, PATIENCE);
     for number in 1..=3 {
-        drop(told_to_go(&place));
+        drop(approved_successor(&place));
         // Answered by the thread that is to have seen the end by then.
         drop(at(&place).expect("it is answered"));
         assert_eq!(greeting(first.address), "1");
-        until("both are counted", || sent_away.count() == 2 * number);
+        wait_until("both are counted", || sent_away.count() == 2 * number);
     }
     let second = start(&place, 1, "2");
-    first.has_left();
+    first.wait_until_drained();
     second.end();
 }
 
@@ -53,14 +55,14 @@ fn a_successor_that_never_takes_the_path_is_ignored() {
 fn a_path_taken_by_a_successor_that_dies_is_reclaimed() {
     let place = Place::new();
     let first = start(&place, 1, "1");
-    let peer = told_to_go(&place);
+    let peer = approved_successor(&place);
     let theirs = place.0.join("theirs");
     drop(UnixListener::bind(&theirs).expect("the path is free"));
     fs::rename(&theirs, place.path()).expect("it is ours");
     drop(peer);
-    until("the path is taken back", || UnixStream::connect(place.path()).is_ok());
+    wait_until("the path is taken back", || UnixStream::connect(place.path()).is_ok());
     let second = start(&place, 1, "2");
-    first.has_left();
+    first.wait_until_drained();
     second.end();
 }
 
@@ -69,7 +71,7 @@ fn a_successor_that_cannot_take_the_path_leaves_its_predecessor_alone() {
     let place = Place::new();
     let first = start(&place, 1, "1");
     let mut hand_over = at(&place).expect("it is answered");
-    let second = make(&mut hand_over, 1, "2");
+    let second = make_process(&mut hand_over, 1, "2");
     fs::remove_file(place.path()).expect("it is there");
     fs::create_dir(place.path()).expect("there is room");
     let error = hand_over.ready(second.group.handle(), PATIENCE).expect_err("it is a directory");
@@ -85,9 +87,9 @@ fn a_process_without_predecessor_reports_that_the_path_is_blocked() {
     let place = Place::new();
     let first = start(&place, 1, "1");
     let mut hand_over = at(&place).expect("it is answered");
-    let second = make(&mut hand_over, 1, "2");
+    let second = make_process(&mut hand_over, 1, "2");
     first.end();
-    until("the path is free", || !place.path().exists());
+    wait_until("the path is free", || !place.path().exists());
     fs::create_dir(place.path()).expect("there is room");
     let error = hand_over.ready(second.group.handle(), PATIENCE).expect_err("it is a directory");
     assert!(matches!(error.kind(), Kind::NoPath(_)), "{error}");
@@ -112,7 +114,7 @@ fn a_path_taken_meanwhile_by_another_process_is_not_replaced() {
     let place = Place::new();
     let mut late = at(&place).expect("nobody is there");
     let _other = UnixListener::bind(place.path()).expect("the path is free");
-    let process = make(&mut late, 1, "late");
+    let process = make_process(&mut late, 1, "late");
     let error = late.ready(process.group.handle(), PATIENCE).expect_err("another one is there");
     assert!(matches!(error.kind(), Kind::Busy), "{error}");
     process.end();
@@ -126,7 +128,7 @@ fn an_ending_process_leaves_the_path_to_its_present_owner() {
     let second = start(&place, 1, "2");
     let address = first.address;
     first.end();
-    until("the first one has closed its copies", || is_refused(address));
+    wait_until("the first one has closed its copies", || is_refused(address));
     assert!(at(&place).expect("it is answered").has_predecessor());
     second.end();
 }
@@ -137,7 +139,7 @@ fn the_socket_of_a_killed_process_is_replaced() {
     drop(UnixListener::bind(place.path()).expect("the path is free"));
     let first = start(&place, 1, "1");
     let second = start(&place, 1, "2");
-    first.has_left();
+    first.wait_until_drained();
     second.end();
 }
 

@@ -74,7 +74,7 @@ pub(crate) const ANY: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 
 /// Makes the loops, and is not ready yet.
-pub(crate) fn make(hand_over: &mut HandOver, loops: usize, word: &'static str) -> Process {
+pub(crate) fn make_process(hand_over: &mut HandOver, loops: usize, word: &'static str) -> Process {
     let queues = hand_over.tcp("web", ANY, &ListenOptions::new(), loops).expect("a port is free");
     let address = queues.local_address();
     let group = LoopGroup::start(queues, move |listeners, _| {
@@ -100,7 +100,7 @@ pub(crate) fn at(place: &Place) -> Result<HandOver, HandOverError> {
 /// One that serves, with so many loops.
 pub(crate) fn start(place: &Place, loops: usize, word: &'static str) -> Process {
     let mut hand_over = at(place).expect("nobody is in the way");
-    let process = make(&mut hand_over, loops, word);
+    let process = make_process(&mut hand_over, loops, word);
     hand_over.ready(process.group.handle(), PATIENCE).expect("it serves");
     process
 }
@@ -108,14 +108,14 @@ pub(crate) fn start(place: &Place, loops: usize, word: &'static str) -> Process 
 /// The same with one loop, and what counts those who do not follow it.
 pub(crate) fn start_counting(place: &Place, ready_within: Duration) -> (Process, SentAway) {
     let mut hand_over = at(place).expect("nobody is in the way").ready_within(ready_within);
-    let (process, sent_away) = (make(&mut hand_over, 1, "1"), hand_over.sent_away());
+    let (process, sent_away) = (make_process(&mut hand_over, 1, "1"), hand_over.sent_away());
     hand_over.ready(process.group.handle(), PATIENCE).expect("it serves");
     (process, sent_away)
 }
 
 impl Process {
     /// Waits until it has drained by itself.
-    pub(crate) fn has_left(self) {
+    pub(crate) fn wait_until_drained(self) {
         for exit in self.group.join() {
             assert_eq!(exit.expect("it can wait"), Exit::Drained { dropped: 0 });
         }
@@ -123,7 +123,7 @@ impl Process {
 
     pub(crate) fn end(self) {
         self.group.handle().drain(PATIENCE);
-        self.has_left();
+        self.wait_until_drained();
     }
 }
 
@@ -141,7 +141,7 @@ pub(crate) fn is_refused(address: SocketAddr) -> bool {
 }
 
 /// Waits until it is so.
-pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
         assert!(began.elapsed() < PATIENCE, "never: {what}");

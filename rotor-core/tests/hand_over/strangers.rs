@@ -9,7 +9,7 @@ use std::thread;
 
 use rotor_core::hand_over::{HandOver, HandOverError, HandOverErrorKind as Kind};
 
-use crate::rig::{PATIENCE, Place, at, greeting, make, start, start_counting, until};
+use crate::rig::{PATIENCE, Place, at, greeting, make_process, start, start_counting, wait_until};
 
 #[test]
 fn a_peer_that_sends_garbage_is_rejected_and_counted() {
@@ -23,10 +23,10 @@ fn a_peer_that_sends_garbage_is_rejected_and_counted() {
         // A copy of the list, and then the end; a reset where not all was read.
         let _reset = stranger.read_to_end(&mut told);
         assert_eq!(greeting(first.address), "1");
-        until("it is counted", || sent_away.count() == number);
+        wait_until("it is counted", || sent_away.count() == number);
     }
     let second = start(&place, 1, "2");
-    first.has_left();
+    first.wait_until_drained();
     assert_eq!(sent_away.count(), 3, "who follows is not one of them");
     second.end();
 }
@@ -67,14 +67,14 @@ fn a_predecessor_that_sends_garbage_is_an_error() {
 }
 
 /// Tells the test program that it is the process of another user, and where.
-const OTHER: &str = "ROTOR_TEST_HAND_OVER";
+const OTHER_USER: &str = "ROTOR_TEST_HAND_OVER";
 
 #[test]
 fn a_process_of_another_user_is_rejected() {
     use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio};
-    if let Some(path) = std::env::var_os(OTHER) {
-        return be_the_other(Path::new(&path));
+    if let Some(path) = std::env::var_os(OTHER_USER) {
+        return run_as_other_user(Path::new(&path));
     }
     let place = Place::new();
     let everybody = fs::Permissions::from_mode(0o777);
@@ -83,7 +83,7 @@ fn a_process_of_another_user_is_rejected() {
     let mut command = Command::new(std::env::current_exe().expect("it has a path"));
     command
         .args(["--exact", "strangers::a_process_of_another_user_is_rejected", "--nocapture"])
-        .env(OTHER, place.0.join("theirs"))
+        .env(OTHER_USER, place.0.join("theirs"))
         .uid(65_534)
         .gid(65_534)
         .current_dir("/")
@@ -94,7 +94,7 @@ fn a_process_of_another_user_is_rejected() {
         eprintln!("not tested: this user may not start a process of another one");
         return first.end();
     };
-    until("the other one listens", || {
+    wait_until("the other one listens", || {
         place.0.join("theirs").exists() || other.try_wait().is_ok_and(|ended| ended.is_some())
     });
     if place.0.join("theirs").exists() {
@@ -110,14 +110,14 @@ fn a_process_of_another_user_is_rejected() {
 }
 
 /// Tries to take the listeners of a process that is not its user's, then offers its own.
-fn be_the_other(path: &Path) {
+fn run_as_other_user(path: &Path) {
     let error = HandOver::at(path.with_file_name("hand-over")).expect_err("it is another user's");
     let Kind::Refused { cause, .. } = error.kind() else { panic!("{error}") };
     assert_eq!(cause.kind(), ErrorKind::PermissionDenied);
     let mut hand_over = HandOver::at(path).expect("nobody is there");
-    let (process, sent_away) = (make(&mut hand_over, 1, "theirs"), hand_over.sent_away());
+    let (process, sent_away) = (make_process(&mut hand_over, 1, "theirs"), hand_over.sent_away());
     hand_over.ready(process.group.handle(), PATIENCE).expect("it serves");
     std::io::stdin().read_to_end(&mut Vec::new()).expect("it is closed");
-    until("it is counted", || sent_away.count() == 1);
+    wait_until("it is counted", || sent_away.count() == 1);
     process.end();
 }

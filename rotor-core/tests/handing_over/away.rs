@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rotor_core::{Exit, Response};
 
-use crate::rig::{Call, NEVER, Rig, config, gate, section};
+use crate::rig::{Call, Rig, TEST_TIMEOUT, config, gate, section};
 
 #[test]
 fn calls_during_a_section_are_merged_and_delivered_afterwards() {
@@ -14,16 +14,16 @@ fn calls_during_a_section_are_merged_and_delivered_afterwards() {
     let ((began, begins), (end, ends)) = (gate(), gate());
     let mut first = true;
     let away = rig.add(move |call, scope| {
-        scope.said.push(format!("{call:?}"));
+        scope.entries.push(format!("{call:?}"));
         if std::mem::take(&mut first) {
             scope.wake_self();
             scope.blocking(|| section(&began, &ends));
-            scope.said.push("back".into());
+            scope.entries.push("back".into());
             // It has passed while this was away.
             return Response::keep(());
         }
-        if scope.said.iter().any(|said| said == "Timeout")
-            && scope.said.iter().filter(|said| *said == "Wakeup").count() > 1
+        if scope.entries.iter().any(|entry| entry == "Timeout")
+            && scope.entries.iter().filter(|entry| *entry == "Wakeup").count() > 1
         {
             return Response::done();
         }
@@ -64,10 +64,10 @@ fn calls_during_a_section_are_merged_and_delivered_afterwards() {
         cursor = next;
     }
     instance.run().expect("it waits");
-    let said = instance.into_context().said;
-    let (back, calls) = (said.iter().position(|said| said == "back"), said.len());
-    assert_eq!(back, Some(1), "nothing was called while it was away: {said:?}");
-    assert_eq!(calls, 4, "the wake-ups were merged: {said:?}");
+    let log = instance.into_context().entries;
+    let (back, calls) = (log.iter().position(|entry| entry == "back"), log.len());
+    assert_eq!(back, Some(1), "nothing was called while it was away: {log:?}");
+    assert_eq!(calls, 4, "the wake-ups were merged: {log:?}");
 }
 
 #[test]
@@ -77,25 +77,25 @@ fn a_self_wakeup_before_a_section_reaches_its_own_machine() {
     let mut calls = 0;
     rig.add(move |_, scope| {
         calls += 1;
-        scope.said.push(format!("first {calls}"));
+        scope.entries.push(format!("first {calls}"));
         if calls == 1 {
             scope.wake_self();
             scope.blocking(|| section(&began, &ends));
             // A deadline as well, so that there is an end to a test in which it is not woken.
-            return Response::ok(()).deadline(scope.now() + NEVER);
+            return Response::ok(()).deadline(scope.now() + TEST_TIMEOUT);
         }
         Response::done()
     });
     let mut calls = 0;
     rig.add(move |call, scope| {
         calls += 1;
-        scope.said.push(format!("second {calls} {call:?}"));
+        scope.entries.push(format!("second {calls} {call:?}"));
         begins.recv().expect("the first is away");
         let _ = end.send(());
         Response::done()
     });
-    let (_, said, stats) = rig.run();
-    assert_eq!(said[..3], ["first 1", "second 1 Wakeup", "first 2"]);
+    let (_, log, stats) = rig.run();
+    assert_eq!(log[..3], ["first 1", "second 1 Wakeup", "first 2"]);
     assert_eq!((stats.wakeups, stats.timeouts), (3, 0));
 }
 
@@ -105,7 +105,7 @@ fn a_machine_ended_during_its_section_is_dropped_when_it_answers() {
     let ((began, begins), (end, ends)) = (gate(), gate());
     rig.add(move |_, scope| {
         scope.blocking(|| section(&began, &ends));
-        scope.said.push("back".into());
+        scope.entries.push("back".into());
         Response::keep(())
     });
     let mut instance = rig.instance();
@@ -126,6 +126,6 @@ fn a_machine_ended_during_its_section_is_dropped_when_it_answers() {
     assert_eq!(sees.recv(), Ok(true));
     drop(end);
     let (instance, exit) = running.join().expect("no panic");
-    assert_eq!((exit, instance.context().said.len()), (Exit::Empty, 1));
+    assert_eq!((exit, instance.context().entries.len()), (Exit::Empty, 1));
     assert_eq!(instance.stats().read().ended, 1);
 }

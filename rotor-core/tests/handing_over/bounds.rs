@@ -15,12 +15,12 @@ fn sections_run_inline_when_no_threads_are_left() {
         rig.add(|_, scope| {
             scope.wake_self();
             scope.blocking(|| {});
-            scope.said.push("inline".into());
+            scope.entries.push("inline".into());
             Response::done()
         });
     }
-    let (_, said, stats) = rig.run();
-    assert_eq!((said.len(), stats.handed_over), (3, 0));
+    let (_, log, stats) = rig.run();
+    assert_eq!((log.len(), stats.handed_over), (3, 0));
     assert_eq!((stats.no_thread, stats.blocked_inline, stats.threads_most), (3, 3, 1));
 }
 
@@ -117,7 +117,7 @@ fn a_long_section_of_a_quick_type_is_still_handed_over() {
         }
         // Until the other machine ends it, for which somebody has to go on with the loop.
         scope.blocking(|| section(&began, &ends));
-        scope.said.push("back".into());
+        scope.entries.push("back".into());
         Response::done()
     });
     rig.add(move |_, scope| {
@@ -128,8 +128,8 @@ fn a_long_section_of_a_quick_type_is_still_handed_over() {
         let _ = end.send(());
         Response::done()
     });
-    let (_, said, stats) = rig.run();
-    assert_eq!(said, ["back"]);
+    let (_, log, stats) = rig.run();
+    assert_eq!(log, ["back"]);
     // The second is of no matter: a thread that got no CPU in it was slow as well.
     assert!(stats.handed_over >= 2, "{stats:?}");
     assert_eq!(stats.handed_over + stats.handed_quick, 3);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rotor_core::{Exit, ExitPolicy, Response};
 
-use crate::rig::{Call, NEVER, Rig, actor, config, gate, section, start};
+use crate::rig::{Call, Rig, TEST_TIMEOUT, actor, config, gate, section, start};
 
 #[test]
 fn a_drain_counts_a_machine_still_in_its_section_as_dropped() {
@@ -15,7 +15,7 @@ fn a_drain_counts_a_machine_still_in_its_section_as_dropped() {
     rig.add(move |_, scope| {
         let _tells = &dropped;
         scope.blocking(|| section(&began, &ends));
-        scope.said.push("back".into());
+        scope.entries.push("back".into());
         Response::keep(())
     });
     let running = start(rig);
@@ -41,7 +41,7 @@ fn a_machine_dropped_by_a_drain_ends_quietly_when_the_loop_runs_again() {
     rig.add(move |_, scope| {
         scope.wake_self();
         scope.blocking(|| section(&began, &ends));
-        scope.said.push("back".into());
+        scope.entries.push("back".into());
         scope.stop_loop();
         Response::keep(())
     });
@@ -55,7 +55,7 @@ fn a_machine_dropped_by_a_drain_ends_quietly_when_the_loop_runs_again() {
     drop(end);
     assert_eq!(instance.run().expect("it waits"), Exit::Stopped);
     instance.check_invariants().expect("the books agree");
-    assert_eq!(instance.context().said, ["back"]);
+    assert_eq!(instance.context().entries, ["back"]);
     assert_eq!((other.is_ok(), instance.machines().len()), (true, 1));
 }
 
@@ -64,7 +64,7 @@ fn a_machine_in_a_section_is_notified_of_a_drain_afterwards() {
     let mut rig = Rig::new(&config());
     let ((began, begins), (end, ends)) = (gate(), gate());
     rig.add(move |call, scope| {
-        scope.said.push(format!("{call:?}"));
+        scope.entries.push(format!("{call:?}"));
         if call == Call::Draining {
             scope.blocking(|| {});
             return Response::done();
@@ -82,12 +82,12 @@ fn a_machine_in_a_section_is_notified_of_a_drain_afterwards() {
     });
     let running = start(rig);
     begins.recv().expect("the section begins");
-    running.handle.drain(NEVER);
+    running.handle.drain(TEST_TIMEOUT);
     tells.recv().expect("the other one is told meanwhile");
     drop(end);
     let (instance, exit) = running.thread.join().expect("no panic");
     assert_eq!(exit, Exit::Drained { dropped: 0 });
-    assert_eq!(instance.context().said, ["Wakeup", "Draining"]);
+    assert_eq!(instance.context().entries, ["Wakeup", "Draining"]);
     assert_eq!(running.stats.read().handed_over, 2);
 }
 
@@ -97,7 +97,7 @@ fn a_stopped_loop_resumes_machines_that_were_in_sections() {
     let ((began, begins), (end, ends)) = (gate(), gate());
     rig.add(move |_, scope| {
         scope.blocking(|| section(&began, &ends));
-        scope.said.push("back".into());
+        scope.entries.push("back".into());
         Response::done()
     });
     let running = start(rig);
@@ -110,7 +110,7 @@ fn a_stopped_loop_resumes_machines_that_were_in_sections() {
     assert_eq!(instance.turn(Some(Duration::ZERO)).expect("it waits"), None);
     drop(end);
     assert_eq!(instance.run().expect("it waits"), Exit::Empty);
-    assert_eq!(instance.context().said, ["back"]);
+    assert_eq!(instance.context().entries, ["back"]);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn turns_of_a_stopped_loop_can_wait_though_a_section_has_ended() {
     let ((began, begins), (end, ends)) = (gate(), gate());
     rig.add(move |_, scope| {
         scope.blocking(|| section(&began, &ends));
-        scope.said.push("back".into());
+        scope.entries.push("back".into());
         Response::done()
     });
     let running = start(rig);
@@ -135,7 +135,7 @@ fn turns_of_a_stopped_loop_can_wait_though_a_section_has_ended() {
     // It is the same loop, whose threads are those that it has.
     let mut instance = instance.handing_over();
     assert_eq!(instance.run().expect("it waits"), Exit::Empty);
-    assert_eq!(instance.context().said, ["back"]);
+    assert_eq!(instance.context().entries, ["back"]);
 }
 
 #[test]

@@ -20,12 +20,12 @@ fn sections_of_several_machines_overlap() {
         rig.add(move |_, scope| {
             assert!(scope.hands_over());
             scope.blocking(|| barrier.wait());
-            scope.said.push(format!("{number}"));
+            scope.entries.push(format!("{number}"));
             Response::done()
         });
     }
-    let (exit, said, stats) = rig.run();
-    assert_eq!((exit, said.len()), (Exit::Empty, MACHINES));
+    let (exit, log, stats) = rig.run();
+    assert_eq!((exit, log.len()), (Exit::Empty, MACHINES));
     assert_eq!((stats.handed_over, stats.no_thread, stats.ended), (20, 0, 20));
     assert!(stats.threads_most >= 20, "{stats:?}");
 }
@@ -48,14 +48,14 @@ fn handlers_never_overlap_outside_of_sections() {
             assert_eq!(mine, there);
             assert_eq!(mine, thread::current().id(), "a handler goes on where it began");
             left -= 1;
-            scope.said.push("done".into());
+            scope.entries.push("done".into());
             scope.wake_self();
             is_busy.store(false, SeqCst);
             if left == 0 { Response::done() } else { Response::keep(()) }
         });
     }
-    let (exit, said, stats) = rig.run();
-    assert_eq!((exit, said.len(), stats.panicked), (Exit::Empty, 400, 0));
+    let (exit, log, stats) = rig.run();
+    assert_eq!((exit, log.len(), stats.panicked), (Exit::Empty, 400, 0));
 }
 
 #[test]
@@ -78,14 +78,14 @@ fn a_handler_that_returns_from_its_section_wakes_a_sleeping_loop() {
     let ((began, begins), (end, ends)) = (gate(), gate());
     rig.add(move |_, scope| {
         scope.blocking(|| section(&began, &ends));
-        scope.said.push("back".into());
+        scope.entries.push("back".into());
         Response::done()
     });
     let running = thread::spawn(move || rig.run());
     begins.recv().expect("the section begins");
     drop(end);
-    let (exit, said, stats) = running.join().expect("no panic");
-    assert_eq!((exit, said, stats.handed_over), (Exit::Empty, vec!["back".to_owned()], 1));
+    let (exit, log, stats) = running.join().expect("no panic");
+    assert_eq!((exit, log, stats.handed_over), (Exit::Empty, vec!["back".to_owned()], 1));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn handlers_that_return_from_sections_wait_for_the_running_handler() {
                 let _ = ended.recv();
                 let _ = order.send(number);
             });
-            scope.said.push(format!("{number}"));
+            scope.entries.push(format!("{number}"));
             Response::done()
         });
     }
@@ -117,13 +117,13 @@ fn handlers_that_return_from_sections_wait_for_the_running_handler() {
             let _ = ends[number].send(());
             assert_eq!(ordered.recv(), Ok(number));
         }
-        scope.said.push("keeps".into());
+        scope.entries.push("keeps".into());
         Response::done()
     });
-    let (_, mut said, _) = rig.run();
+    let (_, mut log, _) = rig.run();
     // In which order is a matter of threads; that it is that of the line, `line` tests itself.
-    said[1..].sort();
-    assert_eq!(said, ["keeps", "0", "1", "2"]);
+    log[1..].sort();
+    assert_eq!(log, ["keeps", "0", "1", "2"]);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn parts_and_guarded_closures_hand_over_and_create_does_not() {
             let inner = scope.guard(|scope| {
                 let mut part = scope.part(7);
                 part.blocking(|| barrier.wait());
-                part.said.push("part".into());
+                part.entries.push("part".into());
             });
             assert!(inner.is_ok());
             let (_, early) = scope.split();
@@ -162,8 +162,8 @@ fn parts_and_guarded_closures_hand_over_and_create_does_not() {
             Response::done()
         }
     });
-    let (_, said, stats) = rig.run();
-    assert_eq!((said.len(), stats.handed_over, stats.blocked_inline), (2, 3, 1));
+    let (_, log, stats) = rig.run();
+    assert_eq!((log.len(), stats.handed_over, stats.blocked_inline), (2, 3, 1));
     assert_eq!(stats.panicked, 0);
 }
 
@@ -173,15 +173,15 @@ fn the_spawned_handler_may_block_and_spawn_again() {
     let mut left = 5;
     rig.add(move |_, scope| {
         scope.blocking(|| {});
-        scope.said.push("parent".into());
+        scope.entries.push("parent".into());
         left -= 1;
         if left == 0 {
             return Response::done();
         }
         Response::spawn((), Seed(Box::new(|_| Response::done())))
     });
-    let (exit, said, stats) = rig.run();
-    assert_eq!((exit, said.len(), stats.handed_over), (Exit::Empty, 5, 5));
+    let (exit, log, stats) = rig.run();
+    assert_eq!((exit, log.len(), stats.handed_over), (Exit::Empty, 5, 5));
 }
 
 #[test]
@@ -192,21 +192,21 @@ fn a_section_may_run_another_loop_that_has_sections_of_its_own() {
         let barrier = barrier.clone();
         rig.add(move |_, scope| {
             let barrier = barrier.clone();
-            let (exit, said, stats) = scope.blocking(|| {
+            let (exit, log, stats) = scope.blocking(|| {
                 let mut inner = Rig::new(&config());
                 inner.add(move |_, scope| {
                     // Passed once the sections of both inner loops are under way.
                     scope.blocking(|| barrier.wait());
-                    scope.said.push("inner".into());
+                    scope.entries.push("inner".into());
                     Response::done()
                 });
                 inner.run()
             });
-            scope.said.push(format!("{exit:?} {said:?} {}", stats.handed_over));
+            scope.entries.push(format!("{exit:?} {log:?} {}", stats.handed_over));
             Response::done()
         });
     }
-    let (exit, said, stats) = rig.run();
+    let (exit, log, stats) = rig.run();
     assert_eq!((exit, stats.handed_over), (Exit::Empty, 2));
-    assert_eq!(said, ["Empty [\"inner\"] 1"; 2]);
+    assert_eq!(log, ["Empty [\"inner\"] 1"; 2]);
 }

@@ -4,7 +4,7 @@ use std::sync::mpsc::Receiver;
 
 use rotor_core::{Exit, OnPanic, Response};
 
-use crate::rig::{Call, Rig, Said, Seed, Teller, config, gate, section, start};
+use crate::rig::{BackendReport, Call, ReportingBackend, Rig, Seed, config, gate, section, start};
 
 #[test]
 fn a_panic_in_a_section_ends_its_machine_after_the_loop_is_reacquired() {
@@ -14,31 +14,31 @@ fn a_panic_in_a_section_ends_its_machine_after_the_loop_is_reacquired() {
             scope.blocking(|| panic!("on purpose"))
         }));
         assert!(caught.is_err());
-        scope.said.push("the context is there".into());
+        scope.entries.push("the context is there".into());
         scope.blocking(|| panic!("on purpose, again"));
         Response::done()
     });
     rig.add(|_, scope| {
         let caught = scope.guard(|scope| scope.blocking(|| panic!("on purpose")));
         assert_eq!(caught.expect_err("it panicked").message(), "on purpose");
-        scope.said.push("guarded".into());
+        scope.entries.push("guarded".into());
         Response::done()
     });
-    let (exit, mut said, stats) = rig.run();
-    said.sort();
+    let (exit, mut log, stats) = rig.run();
+    log.sort();
     assert_eq!((exit, stats.panicked, stats.ended), (Exit::Empty, 1, 1));
-    assert_eq!(said, ["guarded", "the context is there"]);
+    assert_eq!(log, ["guarded", "the context is there"]);
 }
 
 /// A loop that ends with a panic, and says when it sleeps.
-fn to_be_stopped() -> (Rig<Teller>, Receiver<Said>) {
-    let (backend, said) = Teller::new();
-    (Rig::on(backend, &config().on_panic(OnPanic::StopLoop)), said)
+fn rig_stopped_by_panic() -> (Rig<ReportingBackend>, Receiver<BackendReport>) {
+    let (backend, reports) = ReportingBackend::new();
+    (Rig::on(backend, &config().on_panic(OnPanic::StopLoop)), reports)
 }
 
 #[test]
 fn a_panic_after_a_section_stops_the_loop_if_configured() {
-    let (mut rig, said) = to_be_stopped();
+    let (mut rig, reports) = rig_stopped_by_panic();
     let ((began, begins), (end, ends)) = (gate(), gate());
     let panics = rig.add(move |_, scope| {
         scope.blocking(|| section(&began, &ends));
@@ -47,7 +47,7 @@ fn a_panic_after_a_section_stops_the_loop_if_configured() {
     let running = start(rig);
     begins.recv().expect("the section begins");
     // So the handler comes back between two turns.
-    assert_eq!(said.recv(), Ok(Said::Sleeps));
+    assert_eq!(reports.recv(), Ok(BackendReport::Sleeping));
     drop(end);
     let (_, exit) = running.thread.join().expect("no panic");
     assert_eq!(exit, Exit::Panicked { token: panics.token() });
@@ -55,7 +55,7 @@ fn a_panic_after_a_section_stops_the_loop_if_configured() {
 
 #[test]
 fn a_panic_in_create_after_a_section_stops_the_loop_if_configured() {
-    let (mut rig, said) = to_be_stopped();
+    let (mut rig, reports) = rig_stopped_by_panic();
     let ((began, begins), (end, ends)) = (gate(), gate());
     rig.add(move |call, scope| {
         if let Call::SpawnError = call {
@@ -68,7 +68,7 @@ fn a_panic_in_create_after_a_section_stops_the_loop_if_configured() {
     let running = start(rig);
     begins.recv().expect("the section begins");
     // So it is made between two turns.
-    assert_eq!(said.recv(), Ok(Said::Sleeps));
+    assert_eq!(reports.recv(), Ok(BackendReport::Sleeping));
     drop(end);
     let (_, exit) = running.thread.join().expect("no panic");
     assert!(matches!(exit, Exit::Panicked { .. }), "{exit:?}");

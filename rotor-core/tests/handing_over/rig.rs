@@ -17,7 +17,7 @@ pub(crate) use actors::*;
 /// What a loop's machines share: what they did, in order.
 #[derive(Default)]
 pub(crate) struct Log {
-    pub(crate) said: Vec<String>,
+    pub(crate) entries: Vec<String>,
     /// A handler runs, and is not in a section.
     pub(crate) is_busy: Arc<AtomicBool>,
 }
@@ -71,7 +71,7 @@ impl<B: Backend<Handle: Send + Sync> + Send + 'static> Rig<B> {
         let exit = instance.run().expect("it waits");
         let stats = instance.stats().read();
         instance.check_invariants().expect("the books agree");
-        (exit, instance.into_context().said, stats)
+        (exit, instance.into_context().entries, stats)
     }
 }
 
@@ -93,4 +93,4 @@ where
 }
 
 /// A test that waits for so long has failed.
-pub(crate) const NEVER: Duration = Duration::from_secs(100);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(100);

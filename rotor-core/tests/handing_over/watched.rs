@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rotor_core::{Blocking, Config, Response};
 
-use crate::rig::{NEVER, Rig, config, gate, section, start};
+use crate::rig::{Rig, TEST_TIMEOUT, config, gate, section, start};
 
 #[test]
 fn a_section_that_does_not_end_is_reported() {
@@ -24,12 +24,12 @@ fn a_section_that_does_not_end_is_reported() {
     let mut rig = Rig::new(&Config::new().blocking(blocking));
     rig.add(move |_, scope| {
         let report = scope.blocking(|| reported.recv().expect("the watchdog looks"));
-        scope.said.push(report);
+        scope.entries.push(report);
         Response::done()
     });
-    let (_, said, stats) = rig.run();
-    assert!(said[0].contains("a section has blocked for"), "{said:?}");
-    assert!(said[0].contains("(actor)"), "{said:?}");
+    let (_, log, stats) = rig.run();
+    assert!(log[0].contains("a section has blocked for"), "{log:?}");
+    assert!(log[0].contains("(actor)"), "{log:?}");
     assert!(stats.stuck > 0);
 }
 
@@ -51,9 +51,9 @@ fn a_handler_stuck_after_its_section_is_named_in_the_report() {
         // What was said before, of a handler that got no CPU, is of no matter.
         while reported.try_recv().is_ok() {}
         // There are three for a loop that does not poll, whoever they name.
-        let mut reports = (0..3).map_while(|_| reported.recv_timeout(NEVER).ok());
+        let mut reports = (0..3).map_while(|_| reported.recv_timeout(TEST_TIMEOUT).ok());
         let is_named = reports.any(|token| token == Some(me));
-        scope.said.push(is_named.to_string());
+        scope.entries.push(is_named.to_string());
         Response::done()
     });
     rig.add(move |_, scope| {
@@ -64,8 +64,8 @@ fn a_handler_stuck_after_its_section_is_named_in_the_report() {
         let _ = end.send(());
         Response::done()
     });
-    let (_, said, stats) = rig.run();
-    assert_eq!((said, stats.handed_over), (vec!["true".to_owned()], 1));
+    let (_, log, stats) = rig.run();
+    assert_eq!((log, stats.handed_over), (vec!["true".to_owned()], 1));
 }
 
 #[test]

@@ -16,11 +16,11 @@ fn calls_for_a_stuck_machine_are_merged_and_delivered_afterwards() {
         if calls.is_empty() {
             calls.push(call);
             // One that passes while it is stuck.
-            stuck.is_in();
-            scope.say("back");
+            stuck.block();
+            scope.record("back");
             return Response::ok(()).deadline(scope.now());
         }
-        scope.say(format!("{call:?}"));
+        scope.record(format!("{call:?}"));
         calls.push(call);
         if calls.len() == 3 { Response::done() } else { Response::keep(()) }
     });
@@ -32,9 +32,9 @@ fn calls_for_a_stuck_machine_are_merged_and_delivered_afterwards() {
         let _ = key.end.send(());
         Response::done()
     });
-    let (_, said, stats) = rig.run();
-    assert_eq!(said[0], "back");
-    assert_eq!(said.iter().filter(|said| *said == "Wakeup").count(), 1, "{said:?}");
+    let (_, log, stats) = rig.run();
+    assert_eq!(log[0], "back");
+    assert_eq!(log.iter().filter(|entry| *entry == "Wakeup").count(), 1, "{log:?}");
     assert_eq!((stats.timeouts, stats.ended), (1, 2));
 }
 
@@ -43,8 +43,8 @@ fn a_stuck_machine_that_is_ended_is_dropped_when_it_answers() {
     let mut rig = Rig::new(&config());
     let (stuck, key) = trap();
     rig.add(move |_, scope| {
-        stuck.is_in();
-        scope.say("back");
+        stuck.block();
+        scope.record("back");
         Response::keep(())
     });
     let mut instance = rig.instance();
@@ -65,7 +65,7 @@ fn a_stuck_machine_that_is_ended_is_dropped_when_it_answers() {
     assert_eq!(sees.recv(), Ok(true));
     drop(key);
     let (instance, exit) = running.join().expect("no panic");
-    assert_eq!((exit, instance.context().said()), (Exit::Empty, vec!["back".to_owned()]));
+    assert_eq!((exit, instance.context().entries()), (Exit::Empty, vec!["back".to_owned()]));
     assert_eq!(instance.stats().read().ended, 1);
 }
 
@@ -74,8 +74,8 @@ fn a_drain_counts_a_machine_still_stuck_at_its_end_as_dropped() {
     let mut rig = Rig::new(&config());
     let (stuck, key) = trap();
     rig.add(move |_, scope| {
-        stuck.is_in();
-        scope.say("back");
+        stuck.block();
+        scope.record("back");
         Response::keep(())
     });
     let running = rig.start();
@@ -99,11 +99,11 @@ fn a_stuck_machine_is_notified_of_a_drain_afterwards() {
     let mut rig = Rig::new(&config());
     let (stuck, key) = trap();
     rig.add(move |call, scope| {
-        scope.say(format!("{call:?}"));
+        scope.record(format!("{call:?}"));
         if call == Call::Draining {
             return Response::done();
         }
-        stuck.is_in();
+        stuck.block();
         Response::keep(())
     });
     let (told, tells) = mpsc::channel();
@@ -121,5 +121,5 @@ fn a_stuck_machine_is_notified_of_a_drain_afterwards() {
     drop(key);
     let (instance, exit) = running.thread.join().expect("no panic");
     assert_eq!(exit, Exit::Drained { dropped: 0 });
-    assert_eq!(instance.context().said(), ["Wakeup", "Draining"]);
+    assert_eq!(instance.context().entries(), ["Wakeup", "Draining"]);
 }

@@ -55,9 +55,9 @@ fn a_section_of_a_handler_stuck_before_holds_up_no_other_machine() {
     let mut rig = Rig::new(&config());
     let ((stuck, key), (section, other)) = (trap(), trap());
     rig.add(move |_, scope| {
-        stuck.is_in();
-        scope.blocking(|| section.is_in());
-        scope.say("back");
+        stuck.block();
+        scope.blocking(|| section.block());
+        scope.record("back");
         Response::done()
     });
     let mut calls = 0;
@@ -73,8 +73,8 @@ fn a_section_of_a_handler_stuck_before_holds_up_no_other_machine() {
         scope.wake_self();
         Response::keep(())
     });
-    let (_, said, stats) = rig.run();
-    assert_eq!((said, stats.blocked_inline), (vec!["back".to_owned()], 0));
+    let (_, log, stats) = rig.run();
+    assert_eq!((log, stats.blocked_inline), (vec!["back".to_owned()], 0));
 }
 
 #[test]
@@ -83,8 +83,8 @@ fn a_loop_is_taken_from_a_handler_stuck_after_its_section() {
     let (stuck, key) = trap();
     rig.add(move |_, scope| {
         scope.blocking(|| {});
-        stuck.is_in();
-        scope.say("back");
+        stuck.block();
+        scope.record("back");
         Response::done()
     });
     let mut waits = true;
@@ -96,8 +96,8 @@ fn a_loop_is_taken_from_a_handler_stuck_after_its_section() {
         let _ = key.end.send(());
         Response::done()
     });
-    let (_, said, stats) = rig.run();
-    assert_eq!((said, stats.handed_over), (vec!["back".to_owned()], 1));
+    let (_, log, stats) = rig.run();
+    assert_eq!((log, stats.handed_over), (vec!["back".to_owned()], 1));
     assert!(stats.taken_over >= 1);
 }
 
@@ -107,9 +107,9 @@ fn a_panic_in_a_section_unwinds_its_handler() {
     rig.add(|_, scope| {
         let caught = scope.guard(|scope| scope.blocking(|| panic!("on purpose")));
         assert_eq!(caught.expect_err("it panicked").message(), "on purpose");
-        scope.say("guarded");
+        scope.record("guarded");
         Response::done()
     });
-    let (exit, said, stats) = rig.run();
-    assert_eq!((exit, said.len(), stats.panicked), (Exit::Empty, 1, 0));
+    let (exit, log, stats) = rig.run();
+    assert_eq!((exit, log.len(), stats.panicked), (Exit::Empty, 1, 0));
 }

@@ -6,11 +6,11 @@ use crate::rig::{Actor, Key, Log, Rig, Seed, actor, blocking, config, trap};
 
 /// A machine that is stuck until it is let go: the loop is taken from it, and the next handler is
 /// not waited for.
-fn add_stuck(rig: &mut Rig) -> Key {
+fn add_stuck_machine(rig: &mut Rig) -> Key {
     let (stuck, key) = trap();
     rig.add(move |_, scope| {
-        stuck.is_in();
-        scope.say("back");
+        stuck.block();
+        scope.record("back");
         Response::done()
     });
     key
@@ -23,11 +23,11 @@ fn child(scope: &mut Scope<'_, Log>) -> Response<Actor> {
 }
 
 /// A short handler behind one that is stuck until it: how the loop ends, what was said, and counted.
-fn run_a_short_one_behind(config: &Config) -> (Exit, Vec<String>, Stats) {
+fn run_short_handler_behind_stuck_one(config: &Config) -> (Exit, Vec<String>, Stats) {
     let mut rig = Rig::new(config);
-    let key = add_stuck(&mut rig);
+    let key = add_stuck_machine(&mut rig);
     rig.add(move |_, scope| {
-        scope.say("next");
+        scope.record("next");
         let _ = key.end.send(());
         Response::done()
     });
@@ -36,24 +36,24 @@ fn run_a_short_one_behind(config: &Config) -> (Exit, Vec<String>, Stats) {
 
 #[test]
 fn the_next_handler_of_a_type_that_was_stuck_runs_on_another_thread() {
-    let (exit, said, stats) = run_a_short_one_behind(&config());
-    assert_eq!((exit, said), (Exit::Empty, ["next", "back"].map(String::from).to_vec()));
+    let (exit, log, stats) = run_short_handler_behind_stuck_one(&config());
+    assert_eq!((exit, log), (Exit::Empty, ["next", "back"].map(String::from).to_vec()));
     assert_eq!((stats.taken_over, stats.late_answers, stats.ended), (2, 2, 2));
 }
 
 #[test]
 fn other_machines_are_called_while_a_detached_handler_blocks() {
     let mut rig = Rig::new(&config());
-    let key = add_stuck(&mut rig);
+    let key = add_stuck_machine(&mut rig);
     let (blocks, other) = trap();
     rig.add(move |_, scope| {
-        blocks.is_in();
-        scope.say("blocked");
+        blocks.block();
+        scope.record("blocked");
         let _ = key.end.send(());
         Response::done()
     });
     rig.add(move |_, scope| {
-        scope.say("last");
+        scope.record("last");
         let _ = other.end.send(());
         Response::done()
     });
@@ -65,11 +65,11 @@ fn the_answer_of_a_detached_handler_is_applied() {
     for (answer, next) in [("wakes itself", "Wakeup"), ("waits", "Timeout"), ("spawns", "Spawned")]
     {
         let mut rig = Rig::new(&config());
-        let key = add_stuck(&mut rig);
+        let key = add_stuck_machine(&mut rig);
         let mut is_first = true;
         rig.add(move |call, scope| {
             if !std::mem::take(&mut is_first) {
-                scope.say(format!("{call:?}"));
+                scope.record(format!("{call:?}"));
                 let _ = key.end.send(());
                 return Response::done();
             }
@@ -82,8 +82,8 @@ fn the_answer_of_a_detached_handler_is_applied() {
             scope.wake_self();
             Response::keep(())
         });
-        let (exit, said, stats) = rig.run();
-        assert_eq!((exit, said), (Exit::Empty, [next, "back"].map(String::from).to_vec()));
+        let (exit, log, stats) = rig.run();
+        assert_eq!((exit, log), (Exit::Empty, [next, "back"].map(String::from).to_vec()));
         assert_eq!(stats.taken_over, 2, "{answer}");
     }
 }
@@ -91,15 +91,15 @@ fn the_answer_of_a_detached_handler_is_applied() {
 #[test]
 fn the_loop_calls_the_handler_itself_when_no_thread_is_left() {
     let config = Config::new().blocking(blocking().threads_max(1));
-    let (exit, said, stats) = run_a_short_one_behind(&config);
-    assert_eq!((exit, said), (Exit::Empty, ["next", "back"].map(String::from).to_vec()));
+    let (exit, log, stats) = run_short_handler_behind_stuck_one(&config);
+    assert_eq!((exit, log), (Exit::Empty, ["next", "back"].map(String::from).to_vec()));
     assert_eq!((stats.taken_over, stats.late_answers, stats.ended), (1, 1, 2));
 }
 
 #[test]
 fn a_panic_of_a_detached_handler_ends_its_machine() {
     let mut rig = Rig::new(&config());
-    let key = add_stuck(&mut rig);
+    let key = add_stuck_machine(&mut rig);
     rig.add(|_, scope| {
         scope.wake_self();
         panic!("on purpose");
@@ -108,21 +108,21 @@ fn a_panic_of_a_detached_handler_ends_its_machine() {
         let _ = key.end.send(());
         Response::done()
     });
-    let (exit, said, stats) = rig.run();
-    assert_eq!((exit, said), (Exit::Empty, vec!["back".to_owned()]));
+    let (exit, log, stats) = rig.run();
+    assert_eq!((exit, log), (Exit::Empty, vec!["back".to_owned()]));
     assert_eq!((stats.panicked, stats.ended, stats.late_answers), (1, 2, stats.taken_over));
 }
 
 #[test]
 fn a_section_of_a_detached_handler_runs_inline() {
     let mut rig = Rig::new(&config());
-    let key = add_stuck(&mut rig);
+    let key = add_stuck_machine(&mut rig);
     rig.add(move |_, scope: &mut Scope<'_, Log>| {
         let _ = scope.blocking(|| key.end.send(()));
-        scope.say("next");
+        scope.record("next");
         Response::done()
     });
-    let (_, said, stats) = rig.run();
-    assert_eq!(said.len(), 2);
+    let (_, log, stats) = rig.run();
+    assert_eq!(log.len(), 2);
     assert_eq!((stats.handed_over, stats.handed_quick, stats.blocked_inline), (0, 0, 0));
 }

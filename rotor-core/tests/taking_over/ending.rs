@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rotor_core::{AtEnd, Config, Exit, ExitPolicy, Response};
 
-use crate::rig::{Log, Rig, Said, Teller, blocking, config, trap};
+use crate::rig::{BackendReport, Log, ReportingBackend, Rig, blocking, config, trap};
 
 /// Returns once the loop has been taken from a handler that is stuck.
 fn wait_until_taken(stats: &rotor_core::StatsHandle) {
@@ -21,12 +21,12 @@ fn a_stopped_loop_applies_late_answers_when_it_runs_again() {
     let mut calls = 0;
     rig.add(move |_, scope| {
         calls += 1;
-        scope.say(format!("{calls}"));
+        scope.record(format!("{calls}"));
         if calls == 2 {
             return Response::done();
         }
         scope.wake_self();
-        stuck.is_in();
+        stuck.block();
         Response::keep(())
     });
     let running = rig.start();
@@ -43,30 +43,30 @@ fn a_stopped_loop_applies_late_answers_when_it_runs_again() {
     assert_eq!(instance.turn(Some(std::time::Duration::ZERO)).expect("it waits"), None);
     assert_eq!(instance.next_deadline(), None);
     assert_eq!(instance.run().expect("it waits"), Exit::Empty);
-    assert_eq!(instance.context().said(), ["1", "2"]);
+    assert_eq!(instance.context().entries(), ["1", "2"]);
 }
 
 #[test]
 fn a_stop_request_from_a_stuck_handler_wakes_the_sleeping_loop() {
-    let (backend, said) = Teller::new();
+    let (backend, reports) = ReportingBackend::new();
     let mut rig = Rig::on(backend, &config().exit(ExitPolicy::OnRequest));
     let (stuck, key) = trap();
     let (asked, asks) = mpsc::channel();
     rig.add(move |_, scope| {
-        stuck.is_in();
+        stuck.block();
         scope.stop_loop();
         let _ = asked.send(());
         // Not before the loop has ended.
-        stuck.is_in();
+        stuck.block();
         Response::done()
     });
     let running = rig.start();
     key.begins.recv().expect("it is stuck");
     // It was taken, and has looked for a request to stop for the last time before it sleeps.
-    assert_eq!(said.recv(), Ok(Said::Sleeps));
+    assert_eq!(reports.recv(), Ok(BackendReport::Sleeping));
     key.end.send(()).expect("it waits");
     asks.recv().expect("it asks");
-    assert!(said.try_iter().any(|said| said == Said::IsWoken), "the loop sleeps on");
+    assert!(reports.try_iter().any(|report| report == BackendReport::Woken), "the loop sleeps on");
     let (instance, exit) = running.thread.join().expect("no panic");
     assert_eq!(exit, Exit::Stopped);
     drop((key, instance));
@@ -79,7 +79,7 @@ fn a_machine_that_answers_after_its_loop_was_dropped_is_dropped() {
         let (stuck, key) = trap();
         let (dropped, is_dropped) = mpsc::channel::<&str>();
         rig.add(move |_, _| {
-            stuck.is_in();
+            stuck.block();
             let _ = dropped.send("answers");
             Response::keep(())
         });
@@ -111,8 +111,8 @@ fn at_end_values_of_a_late_machine_are_passed_to_the_context() {
     let (stuck, key) = trap();
     let mut kept: Vec<AtEnd<&str, Log>> = Vec::new();
     rig.add(move |_, scope| {
-        kept.push(scope.at_end("left", |log, why| log.say(why)));
-        stuck.is_in();
+        kept.push(scope.at_end("left", |log, why| log.record(why)));
+        stuck.block();
         Response::keep(())
     });
     let running = rig.start();
@@ -125,5 +125,5 @@ fn at_end_values_of_a_late_machine_are_passed_to_the_context() {
     while running.stats.read().threads > 0 {
         std::thread::yield_now();
     }
-    assert_eq!(instance.into_context().said(), ["left"]);
+    assert_eq!(instance.into_context().entries(), ["left"]);
 }

@@ -22,11 +22,11 @@ fn a_lack_of_threads_is_reported_and_the_loop_resumes_afterwards() {
     let mut rig = Rig::new(&Config::new().blocking(blocking));
     rig.add(move |_, scope| {
         while reported.recv().expect("the watchdog looks") != StuckOutcome::NoThread {}
-        scope.say("back");
+        scope.record("back");
         Response::done()
     });
-    let (exit, said, stats) = rig.run();
-    assert_eq!((exit, said), (Exit::Empty, vec!["back".to_owned()]));
+    let (exit, log, stats) = rig.run();
+    assert_eq!((exit, log), (Exit::Empty, vec!["back".to_owned()]));
     assert_eq!((stats.taken_over, stats.late_answers, stats.threads_most), (0, 0, 1));
     assert!(stats.no_thread >= 1, "{stats:?}");
 }
@@ -54,35 +54,35 @@ fn repeated_attempts_to_take_the_loop_count_as_one_stuck_call() {
             scope.wake_self();
             return Response::keep(());
         };
-        scope.say(format!("{calls} {outcome:?} {}", time >= patience * 10));
+        scope.record(format!("{calls} {outcome:?} {}", time >= patience * 10));
         Response::done()
     });
-    let (_, said, _) = rig.run();
-    assert_eq!(said, ["1 NoThread true"]);
+    let (_, log, _) = rig.run();
+    assert_eq!(log, ["1 NoThread true"]);
 }
 
 #[derive(Default)]
-struct Broken {
+struct UncloneableContext {
     is_cloned: AtomicBool,
 }
 
-impl Clone for Broken {
-    fn clone(&self) -> Broken {
+impl Clone for UncloneableContext {
+    fn clone(&self) -> UncloneableContext {
         self.is_cloned.store(true, SeqCst);
         panic!("on purpose");
     }
 }
 
-impl SharedContext for Broken {}
+impl SharedContext for UncloneableContext {}
 
 /// Is stuck until the watchdog has said so.
-struct Stuck(mpsc::Receiver<StuckOutcome>);
+struct StuckMachine(mpsc::Receiver<StuckOutcome>);
 
-impl Machine for Stuck {
-    type Context = Broken;
+impl Machine for StuckMachine {
+    type Context = UncloneableContext;
     type Seed = Infallible;
 
-    fn wakeup(self, scope: &mut Scope<'_, Broken>) -> Response<Self, Infallible> {
+    fn wakeup(self, scope: &mut Scope<'_, UncloneableContext>) -> Response<Self, Infallible> {
         assert!(scope.is_cloned.load(SeqCst));
         assert_eq!(self.0.recv(), Ok(StuckOutcome::Watched));
         // Declared, it cannot be given away either, and holds up the loop.
@@ -102,10 +102,10 @@ fn a_context_whose_clone_panics_is_not_handed_to_another_thread() {
     let mut creator = Loop::new(&Config::new().blocking(blocking)).expect("descriptors are left");
     let made = creator.add_machine_with(|scope| {
         scope.wake_self();
-        Response::ok(Stuck(reported))
+        Response::ok(StuckMachine(reported))
     });
     made.expect("there is room");
-    let mut instance = creator.instantiate(Broken::default()).taking_over();
+    let mut instance = creator.instantiate(UncloneableContext::default()).taking_over();
     assert_eq!(instance.run().expect("it waits"), Exit::Empty);
     let stats = instance.stats().read();
     assert_eq!((stats.taken_over, stats.handed_over, stats.blocked_inline), (0, 0, 1));

@@ -17,18 +17,18 @@ pub(crate) use actors::*;
 /// What a loop's machines share: what they did, in order.
 #[derive(Clone, Default)]
 pub(crate) struct Log {
-    said: Arc<Mutex<Vec<String>>>,
+    entries: Arc<Mutex<Vec<String>>>,
 }
 
 impl SharedContext for Log {}
 
 impl Log {
-    pub(crate) fn say(&self, what: impl Into<String>) {
-        self.said.lock().expect("nobody panics with it").push(what.into());
+    pub(crate) fn record(&self, what: impl Into<String>) {
+        self.entries.lock().expect("nobody panics with it").push(what.into());
     }
 
-    pub(crate) fn said(&self) -> Vec<String> {
-        self.said.lock().expect("nobody panics with it").clone()
+    pub(crate) fn entries(&self) -> Vec<String> {
+        self.entries.lock().expect("nobody panics with it").clone()
     }
 }
 
@@ -85,7 +85,7 @@ impl<B: Backend<Handle: Send + Sync> + Send + 'static> Rig<B> {
         let exit = instance.run().expect("it waits");
         let stats = instance.stats().read();
         instance.check_invariants().expect("the books agree");
-        (exit, instance.into_context().said(), stats)
+        (exit, instance.into_context().entries(), stats)
     }
 
     pub(crate) fn start(self) -> Running<B> {
@@ -112,7 +112,7 @@ pub(crate) fn trap() -> (Trap, Key) {
 
 impl Trap {
     /// Returns once it was let go, or nobody is left to do so.
-    pub(crate) fn is_in(&self) {
+    pub(crate) fn block(&self) {
         let _ = self.began.send(());
         let _ = self.end.recv();
     }

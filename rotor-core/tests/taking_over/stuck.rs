@@ -18,12 +18,12 @@ fn a_loop_is_taken_from_each_of_several_stuck_handlers() {
         rig.add(move |_, scope| {
             assert!(scope.hands_over());
             barrier.wait();
-            scope.say(format!("{number}"));
+            scope.record(format!("{number}"));
             Response::done()
         });
     }
-    let (exit, said, stats) = rig.run();
-    assert_eq!((exit, said.len()), (Exit::Empty, MACHINES));
+    let (exit, log, stats) = rig.run();
+    assert_eq!((exit, log.len()), (Exit::Empty, MACHINES));
     assert!(stats.taken_over >= 19 && stats.threads_most >= 20, "{stats:?}");
     assert_eq!((stats.taken_over, stats.ended, stats.panicked), (stats.late_answers, 20, 0));
 }
@@ -35,9 +35,9 @@ fn a_machine_continues_normally_after_its_late_answer() {
     let mut calls = 0;
     let first = rig.add(move |_, scope| {
         calls += 1;
-        scope.say(format!("first {calls}"));
+        scope.record(format!("first {calls}"));
         match calls {
-            1 => stuck.is_in(),
+            1 => stuck.block(),
             3 => return Response::done(),
             _ => {}
         }
@@ -46,14 +46,14 @@ fn a_machine_continues_normally_after_its_late_answer() {
     });
     rig.add(move |_, scope| {
         key.begins.recv().expect("the first runs");
-        scope.say("second");
+        scope.record("second");
         first.wakeup();
         let _ = key.end.send(());
         Response::done()
     });
-    let (exit, said, stats) = rig.run();
+    let (exit, log, stats) = rig.run();
     assert_eq!(
-        (exit, said),
+        (exit, log),
         (Exit::Empty, ["first 1", "second", "first 2", "first 3"].map(String::from).to_vec())
     );
     assert!(stats.taken_over >= 1, "{stats:?}");
@@ -66,12 +66,12 @@ fn a_self_wakeup_of_a_stuck_handler_reaches_its_own_machine() {
     let mut calls = 0;
     rig.add(move |_, scope| {
         calls += 1;
-        scope.say(format!("first {calls}"));
+        scope.record(format!("first {calls}"));
         if calls > 1 {
             return Response::done();
         }
         scope.wake_self();
-        stuck.is_in();
+        stuck.block();
         // Once, however often it says so.
         scope.wake_self();
         Response::keep(())
@@ -79,13 +79,13 @@ fn a_self_wakeup_of_a_stuck_handler_reaches_its_own_machine() {
     let mut calls = 0;
     rig.add(move |_, scope| {
         calls += 1;
-        scope.say(format!("second {calls}"));
+        scope.record(format!("second {calls}"));
         key.begins.recv().expect("the first runs");
         let _ = key.end.send(());
         Response::done()
     });
-    let (_, said, stats) = rig.run();
-    assert_eq!(said, ["first 1", "second 1", "first 2"]);
+    let (_, log, stats) = rig.run();
+    assert_eq!(log, ["first 1", "second 1", "first 2"]);
     assert_eq!(stats.wakeups, 3);
 }
 
@@ -97,14 +97,14 @@ fn a_split_scope_of_a_stuck_handler_wakes_its_machine() {
     rig.add(move |_, scope| {
         calls += 1;
         if calls == 1 {
-            stuck.is_in();
+            stuck.block();
             let (log, early) = scope.split();
-            log.say("split");
+            log.record("split");
             assert!(!early.hands_over());
             early.wake_self();
             return Response::keep(());
         }
-        scope.say("woken");
+        scope.record("woken");
         Response::done()
     });
     rig.add(move |_, _| {
@@ -121,7 +121,7 @@ fn a_panic_of_a_stuck_handler_ends_its_machine() {
     let (stuck, key) = trap();
     rig.add(move |_, scope| {
         scope.wake_self();
-        stuck.is_in();
+        stuck.block();
         panic!("on purpose");
     });
     let mut calls = 0;
@@ -133,11 +133,11 @@ fn a_panic_of_a_stuck_handler_ends_its_machine() {
             scope.wake_self();
             return Response::keep(());
         }
-        scope.say("goes on");
+        scope.record("goes on");
         Response::done()
     });
-    let (exit, said, stats) = rig.run();
-    assert_eq!((exit, said), (Exit::Empty, vec!["goes on".to_owned()]));
+    let (exit, log, stats) = rig.run();
+    assert_eq!((exit, log), (Exit::Empty, vec!["goes on".to_owned()]));
     assert_eq!((stats.panicked, stats.ended, stats.late_answers), (1, 1, stats.taken_over));
 }
 
@@ -146,7 +146,7 @@ fn a_panic_of_a_stuck_handler_stops_the_loop_if_configured() {
     let mut rig = Rig::new(&config().on_panic(rotor_core::OnPanic::StopLoop));
     let (stuck, key) = trap();
     let first = rig.add(move |_, _| {
-        stuck.is_in();
+        stuck.block();
         panic!("on purpose");
     });
     rig.add(move |_, _| {
@@ -164,15 +164,15 @@ fn a_stuck_handler_may_spawn_and_receives_the_result() {
     let mut rig = Rig::new(&config());
     let (stuck, key) = trap();
     rig.add(move |call, scope| {
-        scope.say(format!("{call:?}"));
+        scope.record(format!("{call:?}"));
         if call == Call::Spawned {
             return Response::done();
         }
-        stuck.is_in();
+        stuck.block();
         let child = |scope: &mut rotor_core::Scope<'_, crate::rig::Log>| {
             scope.wake_self();
             Response::ok(actor(|_, scope| {
-                scope.say("child");
+                scope.record("child");
                 Response::done()
             }))
         };
@@ -183,8 +183,8 @@ fn a_stuck_handler_may_spawn_and_receives_the_result() {
         let _ = key.end.send(());
         Response::done()
     });
-    let (_, said, stats) = rig.run();
-    assert_eq!(said, ["Wakeup", "Spawned", "child"]);
+    let (_, log, stats) = rig.run();
+    assert_eq!(log, ["Wakeup", "Spawned", "child"]);
     assert_eq!((stats.spawned, stats.ended), (3, 3));
 }
 
@@ -202,11 +202,11 @@ fn a_takeover_of_the_loop_is_reported() {
     rig.add(move |_, scope| {
         let (token, text) = reported.recv().expect("the watchdog looks");
         assert_eq!(token, Some(scope.token()));
-        scope.say(text);
+        scope.record(text);
         Response::done()
     });
-    let (_, said, stats) = rig.run();
-    assert!(said[0].contains("(actor)") && said[0].ends_with("taken over"), "{said:?}");
+    let (_, log, stats) = rig.run();
+    assert!(log[0].contains("(actor)") && log[0].ends_with("taken over"), "{log:?}");
     assert!(stats.stuck > 0 && stats.taken_over > 0);
 }
 

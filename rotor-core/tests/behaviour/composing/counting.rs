@@ -1,4 +1,4 @@
-//! `Counting`: a machine that notes each call, by itself, in a layer, and called in place.
+//! `CallCounter`: a machine that notes each call, by itself, in a layer, and called in place.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use super::SECOND;
 #[derive(Default)]
 pub(crate) struct Log(pub(crate) Vec<String>);
 
-pub(crate) trait Notes {
-    fn note(&mut self, what: String);
+pub(crate) trait CallRecorder {
+    fn record(&mut self, what: String);
 }
 
-impl Notes for Log {
-    fn note(&mut self, what: String) {
+impl CallRecorder for Log {
+    fn record(&mut self, what: String) {
         self.0.push(what);
     }
 }
 
 /// A machine that notes each call, and whose answers are all different; `TAG` makes several types
 /// of it.
-pub(crate) struct Counting<const TAG: u32> {
+pub(crate) struct CallCounter<const TAG: u32> {
     pub(super) calls: u32,
 }
 
@@ -34,37 +34,37 @@ pub(crate) enum Make {
     Nothing,
 }
 
-impl<const TAG: u32> Counting<TAG> {
+impl<const TAG: u32> CallCounter<TAG> {
     /// One second earlier with each call: a later one would only be stored, and show at the next
     /// look.
     fn next_deadline(&self, now: Time) -> Time {
         now + SECOND * (50 - self.calls)
     }
 
-    fn note(mut self, what: &str, scope: &mut Scope<'_, Log>) -> Self {
+    fn record(mut self, what: &str, scope: &mut Scope<'_, Log>) -> Self {
         self.calls += 1;
         let call = format!("{what} {}", self.calls);
-        scope.note(call);
+        scope.record(call);
         self
     }
 }
 
-impl<const TAG: u32> Machine for Counting<TAG> {
+impl<const TAG: u32> Machine for CallCounter<TAG> {
     type Context = Log;
     type Seed = Make;
 
     fn create(seed: Make, scope: &mut Scope<'_, Log>) -> Response<Self> {
-        scope.note(format!("create {seed:?}"));
+        scope.record(format!("create {seed:?}"));
         match seed {
             Make::Machine => {
-                Response::ok(Counting { calls: 0 }).deadline(scope.now() + 50 * SECOND)
+                Response::ok(CallCounter { calls: 0 }).deadline(scope.now() + 50 * SECOND)
             }
             Make::Nothing => Response::done(),
         }
     }
 
     fn ready(self, events: EventSet, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
-        let machine = self.note(&format!("ready {events:?}"), scope);
+        let machine = self.record(&format!("ready {events:?}"), scope);
         if events.contains(EventSet::ERROR) {
             Response::error("it has failed")
         } else if events.contains(EventSet::READABLE) {
@@ -77,7 +77,7 @@ impl<const TAG: u32> Machine for Counting<TAG> {
     }
 
     fn spawned(self, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
-        let machine = self.note("spawned", scope);
+        let machine = self.record("spawned", scope);
         let deadline = machine.next_deadline(scope.now());
         Response::ok(machine).deadline(deadline)
     }
@@ -88,27 +88,27 @@ impl<const TAG: u32> Machine for Counting<TAG> {
         scope: &mut Scope<'_, Log>,
     ) -> Response<Self, Make> {
         let what = format!("spawn_error {:?} {:?}", error.cause, error.seed);
-        let machine = self.note(&what, scope);
+        let machine = self.record(&what, scope);
         let deadline = machine.next_deadline(scope.now());
         Response::ok(machine).deadline(deadline)
     }
 
     fn timeout(self, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
         scope.ask_for_room(Room::new().idle_min(Duration::ZERO));
-        let machine = self.note("timeout", scope);
+        let machine = self.record("timeout", scope);
         let deadline = machine.next_deadline(scope.now());
         Response::ok(machine).deadline(deadline)
     }
 
     fn wakeup(self, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
-        let machine = self.note("wakeup", scope);
+        let machine = self.record("wakeup", scope);
         let deadline = machine.next_deadline(scope.now());
         Response::again(machine).deadline(deadline)
     }
 
     fn draining(self, until: Time, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
         let what = format!("draining {:?}", until - scope.now());
-        let machine = self.note(&what, scope);
+        let machine = self.record(&what, scope);
         let deadline = machine.next_deadline(scope.now());
         Response::ok(machine).deadline(deadline)
     }
@@ -118,7 +118,7 @@ impl<const TAG: u32> Machine for Counting<TAG> {
     }
 
     fn make_room(self, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
-        let machine = self.note("make_room", scope);
+        let machine = self.record("make_room", scope);
         let deadline = machine.next_deadline(scope.now());
         Response::ok(machine).deadline(deadline)
     }
@@ -134,14 +134,14 @@ impl<const TAG: u32> Machine for Counting<TAG> {
 }
 
 /// A layer around the same machine, with `handle` only.
-pub(crate) struct Layer(Counting<4>);
+pub(crate) struct Layer(CallCounter<4>);
 
 impl Machine for Layer {
     type Context = Log;
     type Seed = Make;
 
     fn create(seed: Make, scope: &mut Scope<'_, Log>) -> Response<Self> {
-        Counting::create(seed, scope).wrap(Layer)
+        CallCounter::create(seed, scope).wrap(Layer)
     }
 
     fn handle(self, event: Event<Make>, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
@@ -162,24 +162,24 @@ impl Machine for Layer {
 }
 
 /// The same machine, called in place but for wake-ups and what comes of a spawn.
-pub(crate) struct Placed(Option<Counting<4>>);
+pub(crate) struct InPlaceCounter(Option<CallCounter<4>>);
 
-impl Machine for Placed {
+impl Machine for InPlaceCounter {
     type Context = Log;
     type Seed = Make;
 
     fn create(seed: Make, scope: &mut Scope<'_, Log>) -> Response<Self> {
-        Counting::create(seed, scope).wrap(|counting| Placed(Some(counting)))
+        CallCounter::create(seed, scope).wrap(|counting| InPlaceCounter(Some(counting)))
     }
 
     fn handle(self, event: Event<Make>, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
         let Some(counting) = self.0 else { return Response::done() };
-        counting.handle(event, scope).map(|counting| Placed(Some(counting)), |seed| seed)
+        counting.handle(event, scope).map(|counting| InPlaceCounter(Some(counting)), |seed| seed)
     }
 
     fn handle_in_place(&mut self, event: Event<Make>, scope: &mut Scope<'_, Log>) -> InPlace<Make> {
         match event {
-            Event::Wakeup => scope.note("not in place".into()),
+            Event::Wakeup => scope.record("not in place".into()),
             // What comes of a spawn follows the answer at once: the loop does not offer it, a box
             // does.
             Event::Spawned | Event::SpawnError(_) => {}
@@ -203,9 +203,9 @@ impl Machine for Placed {
     }
 }
 
-impl Placed {
+impl InPlaceCounter {
     fn call(&mut self, event: Event<Make>, scope: &mut Scope<'_, Log>) -> InPlace<Make> {
-        scope.note("in place".into());
+        scope.record("in place".into());
         let Some(counting) = self.0.take() else { return InPlace::Handled(Response::done()) };
         InPlace::Handled(
             counting.handle(event, scope).map(|counting| self.0 = Some(counting), |seed| seed),

@@ -73,14 +73,14 @@ fn input_between_a_poll_and_the_clock_reading_precedes_the_deadline() {
     let outside = manual.clone();
     // Whatever is fed in a handler was not there to be reported by the poll of this turn.
     let other = add(&mut instance, "other", move |_, _| {
-        outside.step_at_each_reading(Duration::ZERO);
+        outside.advance_at_each_reading(Duration::ZERO);
         outside.feed(waiting, EventSet::READABLE);
         Response::keep(())
     });
     manual.feed(waiting, EventSet::WRITABLE);
     assert_eq!(turn(&mut instance), [("waiting", 1)]);
     manual.feed(other, EventSet::READABLE);
-    manual.step_at_each_reading(5 * MS);
+    manual.advance_at_each_reading(5 * MS);
     assert_eq!(turn(&mut instance), [("other", 1), ("waiting", 2)]);
     assert_eq!(instance.stats().read().timeouts, 0);
     // Where nothing but the deadline ends the wait, there is nothing to be asked for again.

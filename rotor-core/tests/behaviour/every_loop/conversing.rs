@@ -7,7 +7,7 @@ use std::time::Duration;
 use rotor_core::net::{Either, ListenOptions, Listener, StreamSocket};
 use rotor_core::{Config, Exit, Interest, Response, Scope};
 
-use super::{TEXT, holding};
+use super::{TEXT, rig_with};
 use crate::actor::{Actor, Call, Seed, actor};
 use crate::loops::{ListenerOn, MaybeSend, OnLoop, Rig, StreamOn, local, on_every_loop};
 
@@ -38,7 +38,7 @@ fn echo<S: StreamSocket + MaybeSend>(mut socket: S) -> Seed<Received> {
 }
 
 /// Takes one connection and ends.
-fn accepting<L: Listener<Socket: MaybeSend> + MaybeSend>(mut listener: L) -> Machine {
+fn acceptor<L: Listener<Socket: MaybeSend> + MaybeSend>(mut listener: L) -> Machine {
     actor(move |call, _: &mut Scope<'_, Received>| match call {
         Call::Ready(_) => match listener.accept() {
             Ok((socket, _)) => Response::spawn((), echo(socket)),
@@ -51,7 +51,7 @@ fn accepting<L: Listener<Socket: MaybeSend> + MaybeSend>(mut listener: L) -> Mac
 }
 
 /// Connects, sends the text by a gathering write, ends its side, and reads all that comes back.
-fn asking<S: StreamSocket + MaybeSend>(mut socket: S, scope: &Scope<'_, Received>) -> Machine {
+fn requester<S: StreamSocket + MaybeSend>(mut socket: S, scope: &Scope<'_, Received>) -> Machine {
     scope.register(&mut socket, Interest::Both).expect("it is of this backend");
     let mut sent = 0;
     actor(move |call, scope: &mut Scope<'_, Received>| {
@@ -96,7 +96,7 @@ fn asking<S: StreamSocket + MaybeSend>(mut socket: S, scope: &Scope<'_, Received
 }
 
 /// An echo of the text by machines that know nothing of the sockets but the traits.
-pub(crate) fn converse<L: OnLoop, D: Listener<Socket: MaybeSend> + MaybeSend>(
+pub(crate) fn check_echo<L: OnLoop, D: Listener<Socket: MaybeSend> + MaybeSend>(
     address: &D::Address,
     target: impl FnOnce(&D) -> <D::Socket as StreamSocket>::Target,
 ) {
@@ -107,14 +107,14 @@ pub(crate) fn converse<L: OnLoop, D: Listener<Socket: MaybeSend> + MaybeSend>(
             let mut listener = D::bind(address, &ListenOptions::new().backlog(5), scope)?;
             scope.register(&mut listener, Interest::Readable)?;
             listening = Some(target(&listener));
-            Ok(Response::ok(accepting(listener)))
+            Ok(Response::ok(acceptor(listener)))
         })
     });
     let target = listening.expect("the closure ran");
     rig.add(|scope| {
         Response::attempt(|| {
             let socket = D::Socket::connect(&target, scope)?;
-            Ok(Response::ok(asking(socket, scope)))
+            Ok(Response::ok(requester(socket, scope)))
         })
     });
     assert_eq!(rig.run(), Exit::Empty);
@@ -125,13 +125,13 @@ pub(crate) fn converse<L: OnLoop, D: Listener<Socket: MaybeSend> + MaybeSend>(
 on_every_loop!(streams_carry_bytes_both_ways);
 fn streams_carry_bytes_both_ways<L: OnLoop>() {
     type Door<L> = ListenerOn<L>;
-    converse::<L, Door<L>>(&local(), |listener| listener.local_address().expect("it is bound"));
+    check_echo::<L, Door<L>>(&local(), |listener| listener.local_address().expect("it is bound"));
     // Not every machine has IPv6.
     let ipv6 = "[::1]:0".parse().expect("an address");
     if std::net::TcpListener::bind(ipv6).is_ok() {
-        converse::<L, Door<L>>(&ipv6, |listener| listener.local_address().expect("it is bound"));
+        check_echo::<L, Door<L>>(&ipv6, |listener| listener.local_address().expect("it is bound"));
     }
-    converse::<L, Either<Door<L>, Door<L>>>(&Either::B(local()), |listener| {
+    check_echo::<L, Either<Door<L>, Door<L>>>(&Either::B(local()), |listener| {
         Either::B(listener.local_address().expect("it is bound"))
     });
 }
@@ -143,7 +143,7 @@ fn a_refused_connection_fails_its_machine<L: OnLoop>() {
     rig.add(|scope| {
         Response::attempt(|| {
             let socket = StreamOn::<L>::connect(&refused, scope)?;
-            Ok(Response::ok(asking(socket, scope)))
+            Ok(Response::ok(requester(socket, scope)))
         })
     });
     assert_eq!(rig.run(), Exit::Empty);
@@ -153,7 +153,7 @@ fn a_refused_connection_fails_its_machine<L: OnLoop>() {
 on_every_loop!(a_connection_attempt_is_pending_until_it_succeeds_or_fails);
 fn a_connection_attempt_is_pending_until_it_succeeds_or_fails<L: OnLoop>() {
     let connect = |to| {
-        holding::<L, _>(move |scope| StreamOn::<L>::connect(&to, scope).expect("it only begins"))
+        rig_with::<L, _>(move |scope| StreamOn::<L>::connect(&to, scope).expect("it only begins"))
     };
     let (_port, nobody) = L::closed();
     let (mut rig, mut socket) = connect(nobody);

@@ -4,7 +4,7 @@ use std::io;
 
 use rotor_core::net::{DatagramSocket, Either};
 
-use super::{TEXT, holding};
+use super::{TEXT, rig_with};
 use crate::actor::Actor;
 use crate::loops::{DatagramOn, OnLoop, Rig, local, not_yet, on_every_loop};
 
@@ -23,8 +23,11 @@ pub(crate) fn receive<L: OnLoop, D: DatagramSocket>(
 }
 
 /// A datagram there and back, and nothing more.
-pub(crate) fn exchange<L: OnLoop, D: DatagramSocket>(first: &D::Address, second: &D::Address) {
-    let (mut rig, [mut one, mut two]) = holding::<L, _>(|scope| {
+pub(crate) fn check_exchange<L: OnLoop, D: DatagramSocket>(
+    first: &D::Address,
+    second: &D::Address,
+) {
+    let (mut rig, [mut one, mut two]) = rig_with::<L, _>(|scope| {
         [first, second].map(|address| D::bind(address, scope).expect("the address is free"))
     });
     let [to_one, to_two] = [&one, &two].map(|socket| socket.local_address().expect("it is bound"));
@@ -42,8 +45,8 @@ pub(crate) fn exchange<L: OnLoop, D: DatagramSocket>(first: &D::Address, second:
 }
 
 /// A socket that is tied to its peer, and a stranger.
-pub(crate) fn connected<L: OnLoop, D: DatagramSocket>(addresses: [D::Address; 3]) {
-    let (mut rig, [mut one, mut peer, mut stranger]) = holding::<L, _>(|scope| {
+pub(crate) fn check_connected<L: OnLoop, D: DatagramSocket>(addresses: [D::Address; 3]) {
+    let (mut rig, [mut one, mut peer, mut stranger]) = rig_with::<L, _>(|scope| {
         addresses.map(|address| D::bind(&address, scope).expect("the address is free"))
     });
     let to_one = one.local_address().expect("it is bound");
@@ -64,15 +67,18 @@ pub(crate) fn connected<L: OnLoop, D: DatagramSocket>(addresses: [D::Address; 3]
 
 on_every_loop!(datagrams_go_both_ways);
 fn datagrams_go_both_ways<L: OnLoop>() {
-    exchange::<L, DatagramOn<L>>(&local(), &local());
-    exchange::<L, Either<DatagramOn<L>, DatagramOn<L>>>(&Either::A(local()), &Either::A(local()));
+    check_exchange::<L, DatagramOn<L>>(&local(), &local());
+    check_exchange::<L, Either<DatagramOn<L>, DatagramOn<L>>>(
+        &Either::A(local()),
+        &Either::A(local()),
+    );
 }
 
 on_every_loop!(a_connected_datagram_socket_exchanges_only_with_its_peer);
 fn a_connected_datagram_socket_exchanges_only_with_its_peer<L: OnLoop>() {
-    connected::<L, DatagramOn<L>>([(); 3].map(|()| local()));
+    check_connected::<L, DatagramOn<L>>([(); 3].map(|()| local()));
     type Both<L> = Either<DatagramOn<L>, DatagramOn<L>>;
-    connected::<L, Both<L>>([(); 3].map(|()| Either::B(local())));
+    check_connected::<L, Both<L>>([(); 3].map(|()| Either::B(local())));
 }
 
 on_every_loop!(
@@ -80,7 +86,7 @@ on_every_loop!(
     not smoltcp: "it is told of no error that comes by ICMP"
 );
 fn a_connected_datagram_socket_reports_a_refused_datagram<L: OnLoop>() {
-    let (mut rig, [mut deaf, mut socket]) = holding::<L, _>(|scope| {
+    let (mut rig, [mut deaf, mut socket]) = rig_with::<L, _>(|scope| {
         [(); 2].map(|()| DatagramOn::<L>::bind(&local(), scope).expect("a port is free"))
     });
     // Its port is taken, and it hears nobody but itself.

@@ -13,7 +13,7 @@ const SOCKETS: usize = 50;
 
 /// A loop that takes seven events at a time, with machines that count what they receive, their
 /// addresses, and a socket that no machine has.
-fn counting<L: OnLoop>() -> (Rig<Actor<usize>, L>, Vec<SocketAddr>, DatagramOn<L>) {
+fn counting_receivers<L: OnLoop>() -> (Rig<Actor<usize>, L>, Vec<SocketAddr>, DatagramOn<L>) {
     let config = Config::new().events_max(7).exit(ExitPolicy::OnRequest);
     let mut rig = Rig::<Actor<usize>, L>::new(&config, 0);
     let (mut addresses, mut sender) = (Vec::new(), None);
@@ -37,7 +37,7 @@ fn counting<L: OnLoop>() -> (Rig<Actor<usize>, L>, Vec<SocketAddr>, DatagramOn<L
 
 on_every_loop!(events_beyond_the_limit_of_a_wait_come_in_later_waits);
 fn events_beyond_the_limit_of_a_wait_come_in_later_waits<L: OnLoop>() {
-    let (mut rig, addresses, mut sender) = counting::<L>();
+    let (mut rig, addresses, mut sender) = counting_receivers::<L>();
     rig.turn();
     for address in addresses {
         sender.send_to(b"x", &address).expect("it can be sent");
@@ -50,7 +50,7 @@ on_every_loop!(
     not simulated: "what was sent is on its way when the drain begins"
 );
 fn a_drain_notification_follows_the_events_of_all_sockets<L: OnLoop>() {
-    let (mut rig, addresses, mut sender) = counting::<L>();
+    let (mut rig, addresses, mut sender) = counting_receivers::<L>();
     rig.turn();
     for address in addresses {
         sender.send_to(b"x", &address).expect("it can be sent");

@@ -16,7 +16,7 @@ use crate::loops::{DatagramOn, ListenerOn, OnLoop, Rig, local, on_every_loop};
 const TEXT: &[u8] = b"The quick brown fox jumps over the lazy dog";
 
 /// A loop with an idle machine, through whose scope the test makes something that it holds.
-fn holding<L: OnLoop, T>(make: impl FnOnce(&Scope<'_, ()>) -> T) -> (Rig<Actor<()>, L>, T) {
+fn rig_with<L: OnLoop, T>(make: impl FnOnce(&Scope<'_, ()>) -> T) -> (Rig<Actor<()>, L>, T) {
     let mut rig = Rig::new(&Config::new(), ());
     let mut made = None;
     rig.add(|scope| {
@@ -28,7 +28,7 @@ fn holding<L: OnLoop, T>(make: impl FnOnce(&Scope<'_, ()>) -> T) -> (Rig<Actor<(
 
 on_every_loop!(an_address_in_use_is_named_in_the_error);
 fn an_address_in_use_is_named_in_the_error<L: OnLoop>() {
-    holding::<L, _>(|scope| {
+    rig_with::<L, _>(|scope| {
         let options = ListenOptions::new();
         let first = ListenerOn::<L>::bind(&local(), &options, scope).expect("a port is free");
         let address = first.local_address().expect("it is bound");

@@ -10,7 +10,7 @@ use crate::actor::{Actor, Call, actor};
 use crate::loops::{End, MaybeSend, OnLoop, Rig, StreamOn, on_every_loop};
 
 #[derive(Default)]
-struct Got {
+struct ReadProgress {
     bytes: Vec<u8>,
     /// How often there was nothing.
     nothing: usize,
@@ -18,7 +18,7 @@ struct Got {
 }
 
 /// Reads once, behind a byte that is not of the socket.
-fn read_behind(socket: &mut impl StreamSocket) -> io::Result<Vec<u8>> {
+fn read_after_prefix(socket: &mut impl StreamSocket) -> io::Result<Vec<u8>> {
     let (mut memory, mut count) = ([0; 16], 0);
     let mut buf = ReadBuf::new(&mut memory, &mut count);
     buf.put_slice(b"#");
@@ -28,10 +28,13 @@ fn read_behind(socket: &mut impl StreamSocket) -> io::Result<Vec<u8>> {
 }
 
 /// Writes a byte, then reads up to the end.
-fn reading<S: StreamSocket + MaybeSend>(mut socket: S, scope: &Scope<'_, Got>) -> Actor<Got> {
+fn reader<S: StreamSocket + MaybeSend>(
+    mut socket: S,
+    scope: &Scope<'_, ReadProgress>,
+) -> Actor<ReadProgress> {
     scope.register(&mut socket, Interest::Both).expect("it is of this backend");
     let mut is_connected = false;
-    actor(move |call, scope: &mut Scope<'_, Got>| {
+    actor(move |call, scope: &mut Scope<'_, ReadProgress>| {
         let Call::Ready(_) = call else { return Response::keep(()) };
         Response::attempt(|| {
             if !is_connected {
@@ -42,7 +45,7 @@ fn reading<S: StreamSocket + MaybeSend>(mut socket: S, scope: &Scope<'_, Got>) -
                 assert_eq!(socket.write(b"x")?, 1);
             }
             loop {
-                match read_behind(&mut socket) {
+                match read_after_prefix(&mut socket) {
                     Ok(bytes) if bytes.is_empty() => {
                         scope.has_ended = true;
                         return Ok(Response::done());
@@ -65,12 +68,12 @@ on_every_loop!(
     not simulated: "it reads by `read`"
 );
 fn reads_append_to_the_buffer_and_would_block_is_no_end<L: OnLoop>() {
-    let mut rig = Rig::<Actor<Got>, L>::new(&Config::new(), Got::default());
+    let mut rig = Rig::<Actor<ReadProgress>, L>::new(&Config::new(), ReadProgress::default());
     let (mut door, target) = rig.door();
     rig.add(|scope| {
         Response::attempt(|| {
             let socket = StreamOn::<L>::connect(&target, scope)?;
-            Ok(Response::ok(reading(socket, scope)))
+            Ok(Response::ok(reader(socket, scope)))
         })
     });
     let mut end = rig.enter(&mut door);

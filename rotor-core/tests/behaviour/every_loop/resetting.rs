@@ -12,18 +12,18 @@ use crate::loops::{MaybeSend, OnLoop, Rig, on_every_loop};
 
 /// What the client reads before the reset, and how it hears of that.
 #[derive(Default)]
-struct Heard {
+struct ClientView {
     bytes: Vec<u8>,
     /// How many were written for it.
     written: usize,
     end: Option<Result<(), io::ErrorKind>>,
 }
 
-type Machine = Actor<Heard>;
+type Machine = Actor<ClientView>;
 
 /// What whoever resets has done to the connection before.
 #[derive(Clone, Copy, PartialEq)]
-enum Before {
+enum BeforeReset {
     Nothing,
     /// It has answered, and that has been read: the reset takes nothing away.
     Answered,
@@ -36,17 +36,20 @@ enum Before {
 }
 
 /// Takes what the client sends, then resets the connection.
-fn resetting<S: StreamSocket + MaybeSend>(mut socket: S, before: Before) -> Seed<Heard> {
-    Seed::new("resetting", move |scope: &mut Scope<'_, Heard>| {
+fn resetting_server<S: StreamSocket + MaybeSend>(
+    mut socket: S,
+    before: BeforeReset,
+) -> Seed<ClientView> {
+    Seed::new("resetting", move |scope: &mut Scope<'_, ClientView>| {
         scope.register(&mut socket, Interest::Both).expect("it is of this backend");
         let mut has_answered = false;
-        Response::ok(actor(move |call, scope: &mut Scope<'_, Heard>| {
+        Response::ok(actor(move |call, scope: &mut Scope<'_, ClientView>| {
             let Call::Ready(_) = call else { return Response::keep(()) };
             let mut bytes = [0; 64];
             loop {
                 match socket.read(&mut bytes) {
                     // What follows the answer says that it was read.
-                    Ok(1..) if before == Before::Answered && !has_answered => {
+                    Ok(1..) if before == BeforeReset::Answered && !has_answered => {
                         assert_eq!(socket.write(TEXT).expect("it has room"), TEXT.len());
                         has_answered = true;
                     }
@@ -59,16 +62,16 @@ fn resetting<S: StreamSocket + MaybeSend>(mut socket: S, before: Before) -> Seed
                 }
             }
             match before {
-                Before::Ended => socket.shutdown(Shutdown::Write).expect("it is connected"),
-                Before::Written => {
+                BeforeReset::Ended => socket.shutdown(Shutdown::Write).expect("it is connected"),
+                BeforeReset::Written => {
                     assert_eq!(socket.write(TEXT).expect("it has room"), TEXT.len());
                 }
-                Before::Filled => {
+                BeforeReset::Filled => {
                     while let Ok(count) = socket.write(&[b'z'; 1024]) {
                         scope.written += count;
                     }
                 }
-                Before::Nothing | Before::Answered => {}
+                BeforeReset::Nothing | BeforeReset::Answered => {}
             }
             socket.reset().expect("it can be reset");
             Response::done()
@@ -76,13 +79,13 @@ fn resetting<S: StreamSocket + MaybeSend>(mut socket: S, before: Before) -> Seed
     })
 }
 
-fn accepting<L: Listener<Socket: MaybeSend> + MaybeSend>(
+fn acceptor<L: Listener<Socket: MaybeSend> + MaybeSend>(
     mut listener: L,
-    before: Before,
+    before: BeforeReset,
 ) -> Machine {
-    actor(move |call, _: &mut Scope<'_, Heard>| match call {
+    actor(move |call, _: &mut Scope<'_, ClientView>| match call {
         Call::Ready(_) => match listener.accept() {
-            Ok((socket, _)) => Response::spawn((), resetting(socket, before)),
+            Ok((socket, _)) => Response::spawn((), resetting_server(socket, before)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Response::keep(()),
             Err(error) => Response::error(error),
         },
@@ -93,14 +96,14 @@ fn accepting<L: Listener<Socket: MaybeSend> + MaybeSend>(
 
 /// Sends a byte, another one when it has been answered, and reads on until there is no more; behind an
 /// end that is not to be the last it hears, until it is told of an error.
-fn reading<S: StreamSocket + MaybeSend>(
+fn reader<S: StreamSocket + MaybeSend>(
     mut socket: S,
-    before: Before,
-    scope: &Scope<'_, Heard>,
+    before: BeforeReset,
+    scope: &Scope<'_, ClientView>,
 ) -> Machine {
     scope.register(&mut socket, Interest::Both).expect("it is of this backend");
     let mut is_connected = false;
-    actor(move |call, scope: &mut Scope<'_, Heard>| {
+    actor(move |call, scope: &mut Scope<'_, ClientView>| {
         let Call::Ready(events) = call else { return Response::keep(()) };
         Response::attempt(|| {
             if !is_connected {
@@ -113,7 +116,7 @@ fn reading<S: StreamSocket + MaybeSend>(
             let mut bytes = [0; 64];
             loop {
                 match socket.read(&mut bytes) {
-                    Ok(0) if before != Before::Ended => {
+                    Ok(0) if before != BeforeReset::Ended => {
                         scope.end = Some(Ok(()));
                         return Ok(Response::done());
                     }
@@ -125,7 +128,7 @@ fn reading<S: StreamSocket + MaybeSend>(
                     Ok(0) => return Ok(Response::keep(())),
                     Ok(len) => {
                         scope.bytes.extend_from_slice(&bytes[..len]);
-                        if before == Before::Answered && scope.bytes == TEXT {
+                        if before == BeforeReset::Answered && scope.bytes == TEXT {
                             assert_eq!(socket.write(b"y")?, 1);
                         }
                     }
@@ -143,11 +146,11 @@ fn reading<S: StreamSocket + MaybeSend>(
 }
 
 /// What the client of a connection hears that is reset.
-fn heard<L: OnLoop>(before: Before) -> Heard {
-    let mut rig = Rig::<Machine, L>::new(&Config::new(), Heard::default());
+fn run_reset<L: OnLoop>(before: BeforeReset) -> ClientView {
+    let mut rig = Rig::<Machine, L>::new(&Config::new(), ClientView::default());
     rig.add_both(
-        |listener| accepting(listener, before),
-        |socket, scope| reading(socket, before, scope),
+        |listener| acceptor(listener, before),
+        |socket, scope| reader(socket, before, scope),
     );
     // Not as long as a loop would wait: without a reset nothing comes.
     for _ in 0..L::TURNS_MAX / 100 {
@@ -163,15 +166,15 @@ fn heard<L: OnLoop>(before: Before) -> Heard {
 on_every_loop!(the_peer_of_a_reset_connection_reads_an_error_and_no_end);
 fn the_peer_of_a_reset_connection_reads_an_error_and_no_end<L: OnLoop>() {
     let reset = Some(Err(io::ErrorKind::ConnectionReset));
-    let nothing = heard::<L>(Before::Nothing);
+    let nothing = run_reset::<L>(BeforeReset::Nothing);
     assert_eq!((nothing.end, nothing.bytes.len()), (reset, 0));
-    let answered = heard::<L>(Before::Answered);
+    let answered = run_reset::<L>(BeforeReset::Answered);
     assert_eq!((answered.end, &*answered.bytes), (reset, TEXT));
 }
 
 on_every_loop!(a_reset_after_a_write_reaches_the_peer_as_an_error);
 fn a_reset_after_a_write_reaches_the_peer_as_an_error<L: OnLoop>() {
-    let written = heard::<L>(Before::Written);
+    let written = run_reset::<L>(BeforeReset::Written);
     assert_eq!(written.end, Some(Err(io::ErrorKind::ConnectionReset)));
     assert!(TEXT.starts_with(&written.bytes), "a part of it may come, or none");
 }
@@ -181,7 +184,7 @@ on_every_loop!(
     not simulated: "what is written is on its way at once"
 );
 fn unsent_bytes_are_discarded_by_a_reset<L: OnLoop>() {
-    let filled = heard::<L>(Before::Filled);
+    let filled = run_reset::<L>(BeforeReset::Filled);
     assert_eq!(filled.end, Some(Err(io::ErrorKind::ConnectionReset)));
     assert!(filled.bytes.len() < filled.written, "all of {} bytes came", filled.written);
 }
@@ -189,7 +192,7 @@ fn unsent_bytes_are_discarded_by_a_reset<L: OnLoop>() {
 on_every_loop!(a_connection_can_be_reset_after_its_write_side_has_ended);
 fn a_connection_can_be_reset_after_its_write_side_has_ended<L: OnLoop>() {
     // By a peer that has heard of the end before, too; then Linux calls it a broken pipe.
-    let ended = heard::<L>(Before::Ended).end.and_then(Result::err);
+    let ended = run_reset::<L>(BeforeReset::Ended).end.and_then(Result::err);
     let is_reset =
         |kind| matches!(kind, io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe);
     assert!(ended.is_some_and(is_reset), "{ended:?}");

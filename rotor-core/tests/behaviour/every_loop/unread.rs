@@ -9,27 +9,30 @@ use crate::actor::{Actor, Call, Seed, actor};
 use crate::loops::{MaybeSend, OnLoop, Rig, on_every_loop};
 
 #[derive(Default)]
-struct Noted {
+struct UnreadState {
     is_registered: bool,
     read: usize,
     /// What the machine that does not read was told.
-    told: Option<EventSet>,
+    reported: Option<EventSet>,
     /// Of the machine that writes.
     writer: Option<Notifier>,
 }
 
-type Machine = Actor<Noted>;
+type Machine = Actor<UnreadState>;
 
 /// What a machine wants to hear of, and how many bytes it reads of what comes, and no more.
-type Wants = (Interest, usize);
+type ReadPlan = (Interest, usize);
 
-fn stopping<S: StreamSocket + MaybeSend>(mut socket: S, (interest, most): Wants) -> Seed<Noted> {
-    Seed::new("stopping", move |scope: &mut Scope<'_, Noted>| {
+fn partial_reader<S: StreamSocket + MaybeSend>(
+    mut socket: S,
+    (interest, most): ReadPlan,
+) -> Seed<UnreadState> {
+    Seed::new("stopping", move |scope: &mut Scope<'_, UnreadState>| {
         scope.register(&mut socket, interest).expect("it is of this backend");
         scope.is_registered = true;
-        Response::ok(actor(move |call, scope: &mut Scope<'_, Noted>| {
+        Response::ok(actor(move |call, scope: &mut Scope<'_, UnreadState>| {
             let Call::Ready(events) = call else { return Response::keep(()) };
-            scope.told = Some(scope.told.map_or(events, |told| told | events));
+            scope.reported = Some(scope.reported.map_or(events, |reported| reported | events));
             let mut bytes = vec![0; 64 * 1024];
             while scope.read < most {
                 let asked = bytes.len().min(most - scope.read);
@@ -45,10 +48,13 @@ fn stopping<S: StreamSocket + MaybeSend>(mut socket: S, (interest, most): Wants)
     })
 }
 
-fn accepting<L: Listener<Socket: MaybeSend> + MaybeSend>(mut listener: L, wants: Wants) -> Machine {
-    actor(move |call, _: &mut Scope<'_, Noted>| match call {
+fn acceptor<L: Listener<Socket: MaybeSend> + MaybeSend>(
+    mut listener: L,
+    plan: ReadPlan,
+) -> Machine {
+    actor(move |call, _: &mut Scope<'_, UnreadState>| match call {
         Call::Ready(_) => match listener.accept() {
-            Ok((socket, _)) => Response::spawn((), stopping(socket, wants)),
+            Ok((socket, _)) => Response::spawn((), partial_reader(socket, plan)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Response::keep(()),
             Err(error) => Response::error(error),
         },
@@ -58,11 +64,14 @@ fn accepting<L: Listener<Socket: MaybeSend> + MaybeSend>(mut listener: L, wants:
 }
 
 /// Writes as much as is taken, until it is woken: then it resets the connection.
-fn writing<S: StreamSocket + MaybeSend>(mut socket: S, scope: &mut Scope<'_, Noted>) -> Machine {
+fn flooding_writer<S: StreamSocket + MaybeSend>(
+    mut socket: S,
+    scope: &mut Scope<'_, UnreadState>,
+) -> Machine {
     scope.register(&mut socket, Interest::Both).expect("it is of this backend");
     scope.writer = Some(scope.notifier());
     let mut is_connected = false;
-    actor(move |call, _: &mut Scope<'_, Noted>| {
+    actor(move |call, _: &mut Scope<'_, UnreadState>| {
         Response::attempt(|| {
             if let Call::Wakeup(_) = call {
                 socket.reset()?;
@@ -76,35 +85,35 @@ fn writing<S: StreamSocket + MaybeSend>(mut socket: S, scope: &mut Scope<'_, Not
 }
 
 /// What a machine is told whose connection is reset while there are more bytes than it has read.
-fn told<L: OnLoop>(wants: Wants) -> EventSet {
-    let mut rig = Rig::<Machine, L>::new(&Config::new(), Noted::default());
-    rig.add_both(|listener| accepting(listener, wants), writing);
-    rig.until(|rig| rig.context(|noted| noted.is_registered && noted.read == wants.1));
+fn events_after_reset<L: OnLoop>(plan: ReadPlan) -> EventSet {
+    let mut rig = Rig::<Machine, L>::new(&Config::new(), UnreadState::default());
+    rig.add_both(|listener| acceptor(listener, plan), flooding_writer);
+    rig.until(|rig| rig.context(|state| state.is_registered && state.read == plan.1));
     // Until as much is unread as there is room for.
     for _ in 0..20 {
         rig.turn();
     }
-    rig.context(|noted| {
-        noted.told = None;
-        noted.writer.take().expect("it was made").wakeup();
+    rig.context(|state| {
+        state.reported = None;
+        state.writer.take().expect("it was made").wakeup();
     });
     // As many as are enough for a loop that tells it at all.
     for _ in 0..100 {
         rig.turn();
     }
-    rig.context(|noted| noted.told.unwrap_or(EventSet::EMPTY))
+    rig.context(|state| state.reported.unwrap_or(EventSet::EMPTY))
 }
 
 on_every_loop!(a_reset_is_reported_at_once_despite_much_unread_input);
 fn a_reset_is_reported_at_once_despite_much_unread_input<L: OnLoop>() {
     for most in [0, 2 << 20] {
-        let events = told::<L>((Interest::Both, most));
+        let events = events_after_reset::<L>((Interest::Both, most));
         assert!(events.is_closing(), "{events:?} behind {most} bytes");
     }
 }
 
 on_every_loop!(a_reset_is_reported_to_a_machine_without_read_interest);
 fn a_reset_is_reported_to_a_machine_without_read_interest<L: OnLoop>() {
-    let events = told::<L>((Interest::Writable, 0));
+    let events = events_after_reset::<L>((Interest::Writable, 0));
     assert!(events.is_closing(), "{events:?}");
 }

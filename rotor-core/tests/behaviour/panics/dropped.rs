@@ -4,21 +4,21 @@ use std::time::Duration;
 
 use rotor_core::{Config, EventSet, Exit, Response, Scope, Verdict};
 
-use super::{Log, Seen, add, empty};
+use super::{FailureLog, Log, add, empty};
 use crate::actor::{Actor, Call, Seed, actor, idle};
 use crate::manual::{Manual, settle};
 
 /// Panics when it is dropped.
-pub(super) struct Fragile(pub(super) &'static str);
+pub(super) struct PanicsOnDrop(pub(super) &'static str);
 
-impl Drop for Fragile {
+impl Drop for PanicsOnDrop {
     fn drop(&mut self) {
         panic!("{}", self.0);
     }
 }
 
-fn fragile(name: &'static str) -> Actor<Log> {
-    let fragile = Fragile(name);
+fn panicking_on_drop(name: &'static str) -> Actor<Log> {
+    let fragile = PanicsOnDrop(name);
     actor(move |call, _| {
         let _kept = &fragile;
         match call {
@@ -31,11 +31,11 @@ fn fragile(name: &'static str) -> Actor<Log> {
 #[test]
 fn a_panic_in_a_machines_drop_affects_only_that_machine() {
     for how in ["done", "scan", "drain", "loop"] {
-        let (manual, seen) = (Manual::new(), Seen::default());
+        let (manual, seen) = (Manual::new(), FailureLog::default());
         let mut instance = empty(&manual, &seen.config());
         let mut tokens = Vec::new();
         for name in ["one", "two", "three"] {
-            let made = instance.add_machine_with(|_| Response::ok(fragile(name)));
+            let made = instance.add_machine_with(|_| Response::ok(panicking_on_drop(name)));
             tokens.push(made.expect("there is room"));
         }
         match how {
@@ -62,7 +62,7 @@ fn a_repeated_closure_that_panics_twice_affects_only_itself() {
     let manual = Manual::new();
     let mut instance = empty(&manual, &Config::new());
     add(&mut instance, |_, _| Response::keep(()));
-    let fragile = Fragile("dropped");
+    let fragile = PanicsOnDrop("dropped");
     instance.every(Duration::from_millis(1), move |_, _| {
         let kept = &fragile;
         panic!("not {}", kept.0);
@@ -83,7 +83,7 @@ fn seeds_whose_drop_panics_do_not_end_the_loop() {
         for name in ["one", "two"] {
             let (token, _) = add(&mut instance, move |call, _| match call {
                 Call::Ready(_) | Call::Spawned => {
-                    let fragile = Fragile(name);
+                    let fragile = PanicsOnDrop(name);
                     Response::spawn(
                         (),
                         Seed::new(name, move |_| {
@@ -137,7 +137,7 @@ impl Drop for Undroppable {
 
 #[test]
 fn an_error_that_panics_is_counted_and_observed_once() {
-    let (manual, seen) = (Manual::new(), Seen::default());
+    let (manual, seen) = (Manual::new(), FailureLog::default());
     let mut instance = empty(&manual, &seen.config());
     let (first, _) = add(&mut instance, |_, _| Response::error(Unprintable));
     let (second, _) = add(&mut instance, |_, _| Response::error(Undroppable));
@@ -165,7 +165,7 @@ fn messages_that_panic_in_drop_do_not_affect_the_machine_or_loop() {
         }
     }
 
-    let (manual, seen) = (Manual::new(), Seen::default());
+    let (manual, seen) = (Manual::new(), FailureLog::default());
     let mut sender = None;
     let mut instance = manual.start(&seen.config(), Log::new(), |scope| {
         let (sends, mailbox) = scope.create_mailbox(8);

@@ -7,14 +7,14 @@ use rotor_core::{
     Event, EventSet, Future, InPlace, Infallible, Lock, Lost, Machine, Outcome, Response, Scope,
 };
 
-use super::dropped::Fragile;
-use super::{Log, Seen};
+use super::dropped::PanicsOnDrop;
+use super::{FailureLog, Log};
 use crate::manual::{Manual, settle};
 
 /// Its very name panics.
-struct Nameless;
+struct PanickingName;
 
-impl Machine for Nameless {
+impl Machine for PanickingName {
     type Context = Log;
     type Seed = Infallible;
 
@@ -25,11 +25,11 @@ impl Machine for Nameless {
 
 #[test]
 fn a_machine_whose_name_panics_is_removed_and_its_slot_freed() {
-    let (manual, seen) = (Manual::new(), Seen::default());
+    let (manual, seen) = (Manual::new(), FailureLog::default());
     let config = seen.config().machines_max(2);
-    let mut instance = manual.start(&config, Log::new(), |_| Response::ok(Nameless));
+    let mut instance = manual.start(&config, Log::new(), |_| Response::ok(PanickingName));
     let token =
-        instance.add_machine_with(|_| Response::ok(Nameless)).expect("there is room for two");
+        instance.add_machine_with(|_| Response::ok(PanickingName)).expect("there is room for two");
     manual.feed(token, EventSet::READABLE);
     settle(&mut instance);
     assert_eq!((instance.machines().len(), instance.stats().read().panicked), (1, 1));
@@ -37,7 +37,7 @@ fn a_machine_whose_name_panics_is_removed_and_its_slot_freed() {
     instance.handle().drain(Duration::ZERO);
     settle(&mut instance);
     assert_eq!(instance.machines().len(), 0);
-    let made = instance.add_machine_with(|_| Response::ok(Nameless));
+    let made = instance.add_machine_with(|_| Response::ok(PanickingName));
     assert!(made.is_ok(), "no slot was lost");
 }
 
@@ -67,7 +67,7 @@ impl<T> Machine for PanicsInPlace<T> {
 /// It is dropped while the panic unwinds: that is how what it held knows.
 #[test]
 fn locks_and_ports_of_a_machine_report_its_panic_in_place() {
-    let (manual, seen, lock) = (Manual::new(), Seen::default(), Lock::new(1));
+    let (manual, seen, lock) = (Manual::new(), FailureLog::default(), Lock::new(1));
     let held = lock.try_take().expect("nobody holds it");
     let mut future: Option<Future<u32>> = None;
     let mut instance = manual.start(&seen.config(), (), |scope| {
@@ -85,11 +85,11 @@ fn locks_and_ports_of_a_machine_report_its_panic_in_place() {
 /// Where the panic of the drop gets out while the other one unwinds, the process ends.
 #[test]
 fn a_panic_in_place_and_again_in_drop_affects_only_that_machine() {
-    type Twice = PanicsInPlace<Fragile>;
+    type Twice = PanicsInPlace<PanicsOnDrop>;
     let by_name: fn() -> &'static str = || panic!("in type_name");
     for (name, reported) in [(by_name, std::any::type_name::<Twice>()), (|| "twice", "twice")] {
-        let twice = || Twice { _kept: Fragile("in drop"), name };
-        let (manual, seen) = (Manual::new(), Seen::default());
+        let twice = || Twice { _kept: PanicsOnDrop("in drop"), name };
+        let (manual, seen) = (Manual::new(), FailureLog::default());
         let mut instance =
             manual.start(&seen.config().machines_max(1), (), |_| Response::again(twice()));
         settle(&mut instance);
@@ -104,12 +104,12 @@ fn a_panic_in_place_and_again_in_drop_affects_only_that_machine() {
 }
 
 /// Breaks the clock with which its handler is timed: before that, as it says its name, or in it.
-struct BreaksTheClock {
+struct ClockBreaker {
     manual: Manual,
     by_name: bool,
 }
 
-impl Machine for BreaksTheClock {
+impl Machine for ClockBreaker {
     type Context = ();
     type Seed = Infallible;
 
@@ -133,9 +133,9 @@ impl Machine for BreaksTheClock {
 #[test]
 fn a_clock_panic_around_a_handler_ends_the_machine_and_frees_its_slot() {
     for by_name in [true, false] {
-        let (manual, seen) = (Manual::new(), Seen::default());
+        let (manual, seen) = (Manual::new(), FailureLog::default());
         let config = seen.config().machines_max(1).time_handlers(true);
-        let breaks = || BreaksTheClock { manual: manual.clone(), by_name };
+        let breaks = || ClockBreaker { manual: manual.clone(), by_name };
         let mut instance = manual.start(&config, (), |_| Response::again(breaks()));
         settle(&mut instance);
         assert_eq!((instance.machines().len(), instance.stats().read().panicked), (0, 1));

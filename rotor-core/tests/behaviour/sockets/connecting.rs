@@ -8,7 +8,7 @@ use rotor_core::net::{ListenOptions, Listener, StreamSocket};
 use rustix::net::{AddressFamily, SocketType};
 
 use super::with_scope;
-use super::wrapped::Wrapped;
+use super::wrapped::Wrapper;
 use crate::loops::{Adopt, ListenerOn, OnKernel, OnLoop, StreamOn, local, on_kernel_loops};
 
 /// Connects to where nobody listens, and says how that ends.
@@ -46,14 +46,14 @@ on_kernel_loops!(
 fn a_wrapper_reports_the_state_of_a_connection_attempt<L: OnKernel>() {
     with_scope::<L, _>(|scope| {
         assert_eq!(refused::<L, StreamOn<L>>(scope).kind(), io::ErrorKind::ConnectionRefused);
-        let of_wrapper = refused::<L, Wrapped<StreamOn<L>>>(scope);
+        let of_wrapper = refused::<L, Wrapper<StreamOn<L>>>(scope);
         assert_eq!(
             of_wrapper.kind(),
             io::ErrorKind::ConnectionRefused,
             "though it asks for no error"
         );
         assert_hangs::<L, StreamOn<L>>(scope);
-        assert_hangs::<L, Wrapped<StreamOn<L>>>(scope);
+        assert_hangs::<L, Wrapper<StreamOn<L>>>(scope);
     });
 }
 

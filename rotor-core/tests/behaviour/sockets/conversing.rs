@@ -5,7 +5,7 @@ use std::io;
 use rotor_core::net::{Either, Listener, Net, StreamSocket};
 
 use super::{Paths, with_scope};
-use crate::every_loop::conversing::converse;
+use crate::every_loop::conversing::check_echo;
 use crate::loops::{
     ListenerOn, MaybeSend, OnKernel, UnixListenerOn, UnixStreamOn, local, on_kernel_loops,
 };
@@ -17,19 +17,19 @@ on_kernel_loops!(
 fn streams_of_every_kind_carry_bytes_both_ways<L: OnKernel>() {
     let directory = Paths::new();
     let unix = directory.path("a");
-    converse::<L, UnixListenerOn<L>>(&unix, |_| unix.clone());
+    check_echo::<L, UnixListenerOn<L>>(&unix, |_| unix.clone());
     type Both<L> = Either<ListenerOn<L>, UnixListenerOn<L>>;
-    converse::<L, Both<L>>(&Either::A(local()), |listener| {
+    check_echo::<L, Both<L>>(&Either::A(local()), |listener| {
         Either::A(listener.local_address().expect("it is bound"))
     });
     let unix = directory.path("b");
-    converse::<L, Both<L>>(&Either::B(unix.clone()), |_| Either::B(unix.clone()));
+    check_echo::<L, Both<L>>(&Either::B(unix.clone()), |_| Either::B(unix.clone()));
     // A family as one parameter.
     fn family<L: OnKernel, N: Net<Listener: MaybeSend, Stream: MaybeSend>>(
         address: &<N::Listener as Listener>::Address,
         target: impl FnOnce(&N::Listener) -> <N::Stream as StreamSocket>::Target,
     ) {
-        converse::<L, N::Listener>(address, target);
+        check_echo::<L, N::Listener>(address, target);
     }
     family::<L, <L as OnKernel>::Net>(&local(), |listener| {
         listener.local_address().expect("it is bound")

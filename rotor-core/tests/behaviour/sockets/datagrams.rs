@@ -6,17 +6,17 @@ use std::os::unix::net as unix;
 use rotor_core::net::{DatagramSocket, Either};
 
 use super::{Paths, TEXT, with_scope};
-use crate::every_loop::datagrams::{connected, exchange};
+use crate::every_loop::datagrams::{check_connected, check_exchange};
 use crate::loops::{DatagramOn, OnKernel, UnixDatagramOn, local, on_kernel_loops};
 
 on_kernel_loops!(datagrams_of_every_kind_go_both_ways, "others have no paths");
 fn datagrams_of_every_kind_go_both_ways<L: OnKernel>() {
     let directory = Paths::new();
     let unix = |name| directory.address(name);
-    exchange::<L, UnixDatagramOn<L>>(&unix("a"), &unix("b"));
+    check_exchange::<L, UnixDatagramOn<L>>(&unix("a"), &unix("b"));
     type Both<L> = Either<DatagramOn<L>, UnixDatagramOn<L>>;
-    exchange::<L, Both<L>>(&Either::A(local()), &Either::A(local()));
-    exchange::<L, Both<L>>(&Either::B(unix("c")), &Either::B(unix("d")));
+    check_exchange::<L, Both<L>>(&Either::A(local()), &Either::A(local()));
+    check_exchange::<L, Both<L>>(&Either::B(unix("c")), &Either::B(unix("d")));
 }
 
 /// An address that is not in the file system (unix(7)).
@@ -35,8 +35,8 @@ fn abstract_address(name: &str) -> unix::SocketAddr {
 on_kernel_loops!(datagrams_of_abstract_addresses_go_both_ways, "others have no such names");
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn datagrams_of_abstract_addresses_go_both_ways<L: OnKernel>() {
-    exchange::<L, UnixDatagramOn<L>>(&abstract_address("a"), &abstract_address("b"));
-    connected::<L, UnixDatagramOn<L>>(["a", "b", "c"].map(abstract_address));
+    check_exchange::<L, UnixDatagramOn<L>>(&abstract_address("a"), &abstract_address("b"));
+    check_connected::<L, UnixDatagramOn<L>>(["a", "b", "c"].map(abstract_address));
 }
 
 on_kernel_loops!(
@@ -46,10 +46,10 @@ on_kernel_loops!(
 fn a_connected_datagram_socket_of_a_path_receives_only_from_its_peer<L: OnKernel>() {
     let directory = Paths::new();
     let unix = |names: [&str; 3]| names.map(|name| directory.address(name));
-    connected::<L, UnixDatagramOn<L>>(unix(["a", "b", "c"]));
+    check_connected::<L, UnixDatagramOn<L>>(unix(["a", "b", "c"]));
     type Both<L> = Either<DatagramOn<L>, UnixDatagramOn<L>>;
-    connected::<L, Both<L>>([(); 3].map(|()| Either::A(local())));
-    connected::<L, Both<L>>(unix(["d", "e", "f"]).map(Either::B));
+    check_connected::<L, Both<L>>([(); 3].map(|()| Either::A(local())));
+    check_connected::<L, Both<L>>(unix(["d", "e", "f"]).map(Either::B));
 }
 
 on_kernel_loops!(a_datagram_to_an_unsuitable_address_is_invalid_input, "others have no paths");

@@ -7,7 +7,7 @@ use std::os::unix::net as unix;
 use rotor_core::EarlyScope;
 use rotor_core::net::{Either, StreamSocket};
 
-use super::wrapped::Wrapped;
+use super::wrapped::Wrapper;
 use super::{Paths, with_scope};
 use crate::loops::{Adopt, OnKernel, StreamOn, UnixStreamOn, on_kernel_loops};
 
@@ -80,11 +80,11 @@ fn files_arrive_alike_whether_sent_by_the_kernel_or_copied<L: OnKernel>() {
         UnixStreamOn::<L>::adopt(socket, scope).expect("of this backend")
     };
     send_file_by::<L, _>(unix);
-    send_file_by::<L, _>(|socket, scope| Wrapped(unix(socket, scope)));
+    send_file_by::<L, _>(|socket, scope| Wrapper(unix(socket, scope)));
     send_file_by::<L, _>(|socket, scope| {
         Either::<StreamOn<L>, UnixStreamOn<L>>::B(unix(socket, scope))
     });
     send_file_by::<L, _>(|socket, scope| {
-        Either::<Wrapped<UnixStreamOn<L>>, StreamOn<L>>::A(Wrapped(unix(socket, scope)))
+        Either::<Wrapper<UnixStreamOn<L>>, StreamOn<L>>::A(Wrapper(unix(socket, scope)))
     });
 }

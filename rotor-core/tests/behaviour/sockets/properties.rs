@@ -11,7 +11,7 @@ use rustix::net::sockopt::{socket_recv_buffer_size, socket_send_buffer_size, tcp
 #[cfg(target_os = "linux")]
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::wrapped::Wrapped;
+use super::wrapped::Wrapper;
 use super::{accept, with_scope};
 use crate::loops::{Adopt, ListenerOn, OnKernel, StreamOn, UnixStreamOn, local, on_kernel_loops};
 
@@ -46,7 +46,7 @@ fn addresses_are_those_of_both_ends<L: OnKernel>() {
         assert!(server.is_connected());
         assert!(
             !is_plain::<Either<StreamOn<L>, UnixStreamOn<L>>>()
-                && !is_plain::<Wrapped<UnixStreamOn<L>>>()
+                && !is_plain::<Wrapper<UnixStreamOn<L>>>()
         );
         let (one, _two) = unix::UnixStream::pair().expect("there are descriptors");
         let one = UnixStreamOn::<L>::adopt(one, scope).expect("it is of this backend");
@@ -83,7 +83,7 @@ fn a_plain_socket_reads_into_the_spare_capacity_of_a_vector<L: OnKernel>() {
         assert_eq!((read.expect("it is there"), &rest[..]), (5, &b"xxxxx"[..]));
         let empty = read_spare(&mut one, &mut rest).expect("it is plain");
         assert_eq!(empty.expect_err("it is empty").kind(), io::ErrorKind::WouldBlock);
-        assert!(read_spare(&mut Wrapped(one), &mut rest).is_none());
+        assert!(read_spare(&mut Wrapper(one), &mut rest).is_none());
         assert_eq!(rest.len(), 5);
     });
 }

@@ -11,15 +11,15 @@ use super::with_scope;
 use crate::loops::{Adopt, OnKernel, UnixStreamOn, on_kernel_loops};
 
 /// A wrapper that leaves all it may to the defaults.
-pub(super) struct Wrapped<S>(pub(super) S);
+pub(super) struct Wrapper<S>(pub(super) S);
 
-impl<S: StreamSocket> Read for Wrapped<S> {
+impl<S: StreamSocket> Read for Wrapper<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.read(buffer)
     }
 }
 
-impl<S: StreamSocket> Write for Wrapped<S> {
+impl<S: StreamSocket> Write for Wrapper<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write(bytes)
     }
@@ -28,7 +28,7 @@ impl<S: StreamSocket> Write for Wrapped<S> {
     }
 }
 
-impl<S: StreamSocket> Source for Wrapped<S> {
+impl<S: StreamSocket> Source for Wrapper<S> {
     fn register(
         &mut self,
         backend: &dyn BackendHandle,
@@ -42,10 +42,10 @@ impl<S: StreamSocket> Source for Wrapped<S> {
     }
 }
 
-impl<S: StreamSocket> StreamSocket for Wrapped<S> {
+impl<S: StreamSocket> StreamSocket for Wrapper<S> {
     type Target = S::Target;
     fn connect<C>(target: &S::Target, scope: &Scope<'_, C>) -> io::Result<Self> {
-        S::connect(target, scope).map(Wrapped)
+        S::connect(target, scope).map(Wrapper)
     }
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
         self.0.shutdown(how)
@@ -63,7 +63,7 @@ fn a_wrapper_has_safe_defaults<L: OnKernel>() {
     with_scope::<L, _>(|scope| {
         let (one, _two) = unix::UnixStream::pair().expect("there are descriptors");
         let mut wrapped =
-            Wrapped(UnixStreamOn::<L>::adopt(one, scope).expect("it is of this backend"));
+            Wrapper(UnixStreamOn::<L>::adopt(one, scope).expect("it is of this backend"));
         assert!(wrapped.holds_input() && !wrapped.short_read_drains());
         assert!(!wrapped.wants_read() && !wrapped.wants_write() && !wrapped.is_connected());
         assert!(!wrapped.is_secure() && wrapped.session().is_none());

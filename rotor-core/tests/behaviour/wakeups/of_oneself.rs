@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use rotor_core::{Config, EventSet, Response, Scope};
 
-use super::{Log, noting};
+use super::{Log, recording_machine};
 use crate::actor::{Actor, Call, Seed, actor};
 use crate::manual::{Manual, settle};
 
 /// The two ways in which a machine wakes itself.
-const WAYS: [fn(&mut Scope<'_, Log>); 2] =
+const SELF_WAKEUPS: [fn(&mut Scope<'_, Log>); 2] =
     [|scope| assert!(scope.notifier().wakeup()), |scope| scope.wake_self()];
 
 #[test]
 fn a_self_wakeup_is_delivered_in_the_next_turn() {
-    for wake in WAYS {
+    for wake in SELF_WAKEUPS {
         let manual = Manual::new();
         let mut kept = None;
         let mut instance = manual.start(&Config::new(), Log::new(), |scope| {
@@ -42,16 +42,16 @@ fn a_self_wakeup_is_delivered_in_the_next_turn() {
 
 #[test]
 fn a_self_wakeup_in_create_is_delivered_in_order_in_the_same_turn() {
-    for wake in WAYS {
+    for wake in SELF_WAKEUPS {
         let manual = Manual::new();
-        let (mut instance, notifiers) = noting(&manual);
+        let (mut instance, notifiers) = recording_machine(&manual);
         let mut kept = None;
         let added = instance.add_machine_with(|scope| {
             kept = Some(scope.notifier());
             Response::ok(actor(move |call, scope: &mut Scope<'_, Log>| match call {
                 Call::Wakeup(_) => {
                     notifiers[0].wakeup();
-                    Response::spawn((), woken_in_create(wake))
+                    Response::spawn((), seed_woken_in_create(wake))
                 }
                 other => {
                     assert_eq!(other.name(), "spawned");
@@ -72,14 +72,14 @@ fn a_self_wakeup_in_create_is_delivered_in_order_in_the_same_turn() {
 
 /// The seed of a machine that is woken in `create`, as the closure says, and notes by whom, plus
 /// 100.
-fn woken_in_create(wake: fn(&mut Scope<'_, Log>)) -> Seed<Log> {
+fn seed_woken_in_create(wake: fn(&mut Scope<'_, Log>)) -> Seed<Log> {
     Seed::new("child", move |scope| {
         wake(scope);
-        Response::ok(hears_a_wake_up())
+        Response::ok(wakeup_recorder())
     })
 }
 
-fn hears_a_wake_up() -> Actor<Log> {
+fn wakeup_recorder() -> Actor<Log> {
     actor(|call, scope: &mut Scope<'_, Log>| {
         assert_eq!(call.name(), "wakeup");
         let parts = scope.woken_parts().map(|part| part + 100).collect();
@@ -92,7 +92,7 @@ fn hears_a_wake_up() -> Actor<Log> {
 #[test]
 fn self_wakeups_in_every_handler_coalesce_with_other_wakeups() {
     for handler in ["ready", "timeout", "wakeup", "draining", "spawned", "spawn_error"] {
-        for wake in WAYS {
+        for wake in SELF_WAKEUPS {
             let manual = Manual::new();
             let config = Config::new().machines_max(if handler == "spawn_error" { 1 } else { 2 });
             let mut kept = None;
@@ -153,7 +153,7 @@ fn a_self_wakeup_with_a_spawn_reaches_the_parent_after_the_spawn() {
                 _ if spawned < 2 => {
                     spawned += 1;
                     scope.wake_self();
-                    Response::spawn((), Seed::new("child", |_| Response::ok(hears_a_wake_up())))
+                    Response::spawn((), Seed::new("child", |_| Response::ok(wakeup_recorder())))
                 }
                 _ => Response::keep(()),
             }))
@@ -176,7 +176,7 @@ fn a_self_wakeup_of_an_ended_machine_reaches_nobody() {
     ];
     for ending in endings {
         let manual = Manual::new();
-        let (mut instance, _) = noting(&manual);
+        let (mut instance, _) = recording_machine(&manual);
         let mut tokens = Vec::new();
         for _ in 0..2 {
             let made = instance.add_machine_with(|_| {
