@@ -251,13 +251,13 @@ fn a_protocol_that_ends_or_fails_at_once_ends_only_its_connection() {
 }
 
 /// A seed whose second clone panics; its protocol says hello and ends.
-struct Fragile(Rc<Cell<u32>>);
+struct PanickingSeed(Rc<Cell<u32>>);
 
-impl Clone for Fragile {
-    fn clone(&self) -> Fragile {
+impl Clone for PanickingSeed {
+    fn clone(&self) -> PanickingSeed {
         self.0.set(self.0.get() + 1);
         assert_ne!(self.0.get(), 2, "a bug in a seed");
-        Fragile(self.0.clone())
+        PanickingSeed(self.0.clone())
     }
 }
 
@@ -267,9 +267,13 @@ type Greeter = Accept<Stream<Hello, ScriptedSocket>, ScriptedListener>;
 
 impl Protocol for Hello {
     type Context = ();
-    type Seed = Fragile;
+    type Seed = PanickingSeed;
 
-    fn create(_: Fragile, transport: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+    fn create(
+        _: PanickingSeed,
+        transport: &mut Transport<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Intent<Self> {
         transport.output.write_all(b"hello").expect("open");
         Intent::done()
     }
@@ -279,13 +283,13 @@ impl Protocol for Hello {
     }
 }
 
-fn fragile(config: Config) -> (TestLoop<Greeter>, Vec<Peer>, Door) {
+fn serve_with_panicking_seed(config: Config) -> (TestLoop<Greeter>, Vec<Peer>, Door) {
     let mut test = TestLoop::with_config((), config);
     let (listener, door) = listener(test.world());
     test.add(|scope| {
         Accept::listen(
             listener,
-            Fragile(Rc::default()),
+            PanickingSeed(Rc::default()),
             AcceptConfig::new().connections_max(1),
             scope,
         )
@@ -296,7 +300,7 @@ fn fragile(config: Config) -> (TestLoop<Greeter>, Vec<Peer>, Door) {
 
 #[test]
 fn a_panic_in_the_clone_of_a_seed_ends_only_its_connection() {
-    let (mut test, peers, door) = fragile(Config::new());
+    let (mut test, peers, door) = serve_with_panicking_seed(Config::new());
     peers.iter().for_each(Peer::end);
     test.settle();
     let greeted: Vec<bool> = peers.iter().map(|peer| peer.take_received() == b"hello").collect();
@@ -310,7 +314,8 @@ fn a_panic_in_the_clone_of_a_seed_ends_only_its_connection() {
 
 #[test]
 fn a_panic_in_the_clone_of_a_seed_stops_the_loop_if_configured() {
-    let (mut test, peers, _door) = fragile(Config::new().on_panic(OnPanic::StopLoop));
+    let (mut test, peers, _door) =
+        serve_with_panicking_seed(Config::new().on_panic(OnPanic::StopLoop));
     peers.iter().for_each(Peer::end);
     let exit = test.instance().run().expect("a loop in memory can wait");
     assert!(matches!(exit, Exit::Panicked { .. }), "{exit:?}");

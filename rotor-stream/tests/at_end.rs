@@ -14,25 +14,25 @@ use rotor_stream::{
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// What those said last who have ended, in order.
-type Ends = Vec<&'static str>;
+type EndReasons = Vec<&'static str>;
 
 /// Does what a letter says.
-struct Guest(AtEnd<&'static str, Ends>);
+struct LetterProtocol(AtEnd<&'static str, EndReasons>);
 
-impl Protocol for Guest {
-    type Context = Ends;
+impl Protocol for LetterProtocol {
+    type Context = EndReasons;
     type Seed = ();
 
-    fn create(_: (), _: &mut Transport<'_>, scope: &mut Scope<'_, Ends>) -> Intent<Self> {
-        let why = scope.at_end("nothing said", Ends::push);
-        Intent::of(Guest(why)).bytes(1).deadline(scope.now() + MINUTE)
+    fn create(_: (), _: &mut Transport<'_>, scope: &mut Scope<'_, EndReasons>) -> Intent<Self> {
+        let why = scope.at_end("nothing said", EndReasons::push);
+        Intent::of(LetterProtocol(why)).bytes(1).deadline(scope.now() + MINUTE)
     }
 
     fn bytes_read(
         mut self,
         matched: Matched,
         transport: &mut Transport<'_>,
-        _: &mut Scope<'_, Ends>,
+        _: &mut Scope<'_, EndReasons>,
     ) -> Intent<Self> {
         let letter = transport.input[0];
         matched.consume(transport.input);
@@ -54,7 +54,7 @@ impl Protocol for Guest {
         }
     }
 
-    fn timeout(mut self, _: &mut Transport<'_>, _: &mut Scope<'_, Ends>) -> Intent<Self> {
+    fn timeout(mut self, _: &mut Transport<'_>, _: &mut Scope<'_, EndReasons>) -> Intent<Self> {
         *self.0 = "timeout";
         Intent::done()
     }
@@ -63,7 +63,7 @@ impl Protocol for Guest {
         mut self,
         exception: Exception,
         _: &mut Transport<'_>,
-        _: &mut Scope<'_, Ends>,
+        _: &mut Scope<'_, EndReasons>,
     ) -> Intent<Self> {
         *self.0 = match exception {
             Exception::EndOfStream => "end of stream",
@@ -72,11 +72,16 @@ impl Protocol for Guest {
         Intent::done()
     }
 
-    fn fatal(mut self, _: Fatal, _: &mut Scope<'_, Ends>) {
+    fn fatal(mut self, _: Fatal, _: &mut Scope<'_, EndReasons>) {
         *self.0 = "fatal";
     }
 
-    fn draining(mut self, _: Time, _: &mut Transport<'_>, _: &mut Scope<'_, Ends>) -> Intent<Self> {
+    fn draining(
+        mut self,
+        _: Time,
+        _: &mut Transport<'_>,
+        _: &mut Scope<'_, EndReasons>,
+    ) -> Intent<Self> {
         *self.0 = "draining";
         Intent::done()
     }
@@ -87,11 +92,11 @@ impl Protocol for Guest {
 }
 
 /// Brings about one end.
-type Bring = fn(&mut Driver<Guest>);
+type Trigger = fn(&mut Driver<LetterProtocol>);
 
 #[test]
 fn an_at_end_value_is_returned_once_at_every_end() {
-    let table: [(&str, Bring, &[&str]); 10] = [
+    let table: [(&str, Trigger, &[&str]); 10] = [
         ("done", |driver| driver.send(b"d"), &["done"]),
         ("an error", |driver| driver.send(b"f"), &["failed"]),
         ("a panic", |driver| driver.send(b"p"), &["nothing said"]),
@@ -110,18 +115,18 @@ fn an_at_end_value_is_returned_once_at_every_end() {
         ("nothing at all", |driver| driver.send(b"."), &[]),
         ("an end without what was taken back", |driver| driver.send(b"t"), &[]),
     ];
-    for (end, bring, said) in table {
-        let mut driver = Driver::<Guest>::new((), Ends::new());
-        bring(&mut driver);
+    for (end, trigger, said) in table {
+        let mut driver = Driver::<LetterProtocol>::new((), EndReasons::new());
+        trigger(&mut driver);
         assert_eq!(driver.context(), said, "by {end}");
     }
 }
 
-type Server = Accept<Stream<Guest, ScriptedSocket>, ScriptedListener>;
+type Server = Accept<Stream<LetterProtocol, ScriptedSocket>, ScriptedListener>;
 
 fn serve(machines_max: usize) -> (TestLoop<Server>, impl Fn() -> Peer) {
     let config = Config::new().machines_max(machines_max);
-    let mut test = TestLoop::with_config(Ends::new(), config);
+    let mut test = TestLoop::with_config(EndReasons::new(), config);
     let (listener, door) = listener(test.world());
     test.add(|scope| Accept::listen(listener, (), AcceptConfig::new(), scope));
     (test, move || door.connect())
@@ -142,10 +147,10 @@ fn a_connection_closed_to_make_room_returns_its_value() {
 fn values_of_machines_dropped_with_their_loop_reach_its_context() {
     let creator = Loop::with_backend(Memory::new(&World::new()), &Config::new());
     let creator: Loop<Holder, Memory> = creator.expect("a loop in memory can be made");
-    let mut instance = creator.instantiate(Ends::new());
+    let mut instance = creator.instantiate(EndReasons::new());
     for why in ["first", "second"] {
-        let made = instance.add_machine_with(|scope: &mut Scope<'_, Ends>| {
-            Response::ok(Holder(scope.at_end(why, Ends::push)))
+        let made = instance.add_machine_with(|scope: &mut Scope<'_, EndReasons>| {
+            Response::ok(Holder(scope.at_end(why, EndReasons::push)))
         });
         made.expect("there is room");
     }
@@ -153,16 +158,16 @@ fn values_of_machines_dropped_with_their_loop_reach_its_context() {
 }
 
 /// Holds on to its value, and to nothing else.
-struct Holder(#[expect(dead_code, reason = "it is dropped")] AtEnd<&'static str, Ends>);
+struct Holder(#[expect(dead_code, reason = "it is dropped")] AtEnd<&'static str, EndReasons>);
 
 impl Machine for Holder {
-    type Context = Ends;
+    type Context = EndReasons;
     type Seed = Infallible;
 }
 
 #[test]
 fn a_finished_drain_has_returned_every_value() {
-    let mut test = TestLoop::<Stream<Guest, ScriptedSocket>>::new(Ends::new());
+    let mut test = TestLoop::<Stream<LetterProtocol, ScriptedSocket>>::new(EndReasons::new());
     for _ in 0..3 {
         let (socket, _gone) = pair(test.world());
         test.add(|scope| Stream::connected(socket, (), scope));
@@ -173,9 +178,11 @@ fn a_finished_drain_has_returned_every_value() {
 
 #[test]
 fn a_panic_in_the_function_affects_no_other_value() {
-    let mut test = TestLoop::<Holder>::new(Ends::new());
-    for end in [(|_, _| panic!("in the function")) as fn(&mut Ends, &'static str), Ends::push] {
-        let made = test.instance().add_machine_with(|scope: &mut Scope<'_, Ends>| {
+    let mut test = TestLoop::<Holder>::new(EndReasons::new());
+    for end in
+        [(|_, _| panic!("in the function")) as fn(&mut EndReasons, &'static str), EndReasons::push]
+    {
+        let made = test.instance().add_machine_with(|scope: &mut Scope<'_, EndReasons>| {
             drop(scope.at_end("well", end));
             Response::<Holder>::done()
         });

@@ -287,7 +287,7 @@ fn draining_reaches_the_protocol_and_done_flushes() {
 
 const ADDRESS: ([u8; 4], u16) = ([10, 0, 0, 1], 80);
 
-fn connecting(target: Target) -> (TestLoop<Stream<Probe, ScriptedSocket>>, Time) {
+fn start_connecting(target: Target) -> (TestLoop<Stream<Probe, ScriptedSocket>>, Time) {
     let mut test = TestLoop::new(Log::new());
     let address = SocketAddr::from(ADDRESS);
     test.world().target(address, target);
@@ -299,7 +299,7 @@ fn connecting(target: Target) -> (TestLoop<Stream<Probe, ScriptedSocket>>, Time)
 
 #[test]
 fn an_established_connection_creates_the_protocol() {
-    let (mut test, _) = connecting(Target::Accepts);
+    let (mut test, _) = start_connecting(Target::Accepts);
     assert!(test.context().is_empty());
     test.settle();
     assert_eq!(*test.context(), ["create"]);
@@ -311,18 +311,18 @@ fn an_established_connection_creates_the_protocol() {
 
 #[test]
 fn a_failed_connection_attempt_returns_the_seed() {
-    let (mut test, _) = connecting(Target::Fails(ErrorKind::ConnectionRefused));
+    let (mut test, _) = start_connecting(Target::Fails(ErrorKind::ConnectionRefused));
     test.settle();
     assert_eq!(*test.context(), ["not connected: cannot connect: connection refused"]);
     assert_eq!(test.machines(), 0);
 
-    let (mut test, begun) = connecting(Target::Hangs);
+    let (mut test, begun) = start_connecting(Target::Hangs);
     let fired = test.advance_to_deadline().expect("a deadline");
     assert!(fired - begun >= Duration::from_secs(10));
     assert_eq!(*test.context(), ["not connected: connecting took too long"]);
     assert_eq!(test.machines(), 0);
 
-    let (mut test, _) = connecting(Target::FailsAtOnce(ErrorKind::ConnectionRefused));
+    let (mut test, _) = start_connecting(Target::FailsAtOnce(ErrorKind::ConnectionRefused));
     assert_eq!(test.machines(), 0);
     assert!(test.context().is_empty());
 }

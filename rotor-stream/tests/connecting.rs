@@ -18,9 +18,9 @@ use rotor_stream::{
 };
 
 /// Answers one question after the other, and all that follow as the last one; or none at all.
-struct Answers(Calls<HostName, ResolveResult>, VecDeque<ResolveResult>);
+struct FakeResolver(Calls<HostName, ResolveResult>, VecDeque<ResolveResult>);
 
-impl Machine for Answers {
+impl Machine for FakeResolver {
     type Context = Log;
     type Seed = Infallible;
     fn wakeup(mut self, _: &mut Scope<'_, Log>) -> Response<Self, Infallible> {
@@ -36,27 +36,27 @@ impl Machine for Answers {
 }
 
 /// As [`rotor_stream::Host`], with the service itself, since the context of these tests is a log.
-struct Named(AddressService);
+struct TestHost(AddressService);
 
-impl<S: StreamSocket<Target = SocketAddr>, C> Destination<S, C> for Named {
+impl<S: StreamSocket<Target = SocketAddr>, C> Destination<S, C> for TestHost {
     fn resolve(&self, scope: &Scope<'_, C>) -> Resolution<SocketAddr> {
         let addresses = self.0.ask("host".into(), scope).expect("there is room");
         Resolution::Asked { addresses, port: 80, target: ToTarget::new(|address| address) }
     }
 }
 
-type Client = Connect<Probe, ScriptedSocket, Named>;
-type Test = TestLoop<Compose2<Client, Answers>>;
+type Client = Connect<Probe, ScriptedSocket, TestHost>;
+type Test = TestLoop<Compose2<Client, FakeResolver>>;
 
 fn addresses(texts: &[&str]) -> Vec<IpAddr> {
     texts.iter().map(|text| text.parse().expect("an address")).collect()
 }
 
 /// A loop with a resolver that answers so, and addresses each of which behaves as said.
-fn world<M>(
+fn loop_with_resolver<M>(
     answers: Vec<ResolveResult>,
     targets: &[(&str, Target)],
-) -> (TestLoop<Compose2<M, Answers>>, Named)
+) -> (TestLoop<Compose2<M, FakeResolver>>, TestHost)
 where
     M: Machine<Context = Log> + 'static,
 {
@@ -68,28 +68,28 @@ where
     test.add(|scope: &mut Scope<'_, Log>| {
         let (handle, calls) = scope.create_service(4);
         service = Some(handle);
-        Response::ok(Compose2::B(Answers(calls, answers.into())))
+        Response::ok(Compose2::B(FakeResolver(calls, answers.into())))
     });
-    (test, Named(service.expect("made above")))
+    (test, TestHost(service.expect("made above")))
 }
 
 /// A client of a host with these addresses.
 fn connect(answer: Option<ResolveResult>, targets: &[(&str, Target)]) -> Test {
-    let (mut test, named) = world(Vec::from_iter(answer), targets);
+    let (mut test, named) = loop_with_resolver(Vec::from_iter(answer), targets);
     let seed = seed(StreamConfig::new(), echo_lines);
     test.add(|scope| Client::new::<Infallible>(&named, seed, scope).wrap(Compose2::A));
     test.settle();
     test
 }
 
-fn found(texts: &[&str]) -> Option<ResolveResult> {
+fn resolved(texts: &[&str]) -> Option<ResolveResult> {
     Some(Ok(addresses(texts).into()))
 }
 
 #[test]
 fn the_first_address_that_connects_is_used() {
     let mut test = connect(
-        found(&["10.0.0.1", "::1"]),
+        resolved(&["10.0.0.1", "::1"]),
         &[("::1", Target::Accepts), ("10.0.0.1", Target::Accepts)],
     );
     let peers = test.world().take_connections();
@@ -102,7 +102,7 @@ fn the_first_address_that_connects_is_used() {
 #[test]
 fn a_hanging_address_is_given_250_ms_before_the_next_is_tried() {
     let mut test = connect(
-        found(&["10.0.0.1", "::1"]),
+        resolved(&["10.0.0.1", "::1"]),
         &[("::1", Target::Hangs), ("10.0.0.1", Target::Accepts)],
     );
     test.advance(Duration::from_millis(249));
@@ -115,7 +115,7 @@ fn a_hanging_address_is_given_250_ms_before_the_next_is_tried() {
 #[test]
 fn a_drain_that_begins_while_connecting_is_delivered_once_connected() {
     let mut test = connect(
-        found(&["10.0.0.1", "::1"]),
+        resolved(&["10.0.0.1", "::1"]),
         &[("::1", Target::Hangs), ("10.0.0.1", Target::Accepts)],
     );
     test.drain(Duration::from_secs(9));
@@ -129,7 +129,7 @@ const REFUSES: Target = Target::Fails(ErrorKind::ConnectionRefused);
 #[test]
 fn an_attempt_continues_when_the_one_before_it_is_refused() {
     let hang = [("10.0.0.1", Target::Hangs), ("10.0.0.2", Target::Hangs)];
-    let mut test = connect(found(&["10.0.0.1", "10.0.0.2"]), &hang);
+    let mut test = connect(resolved(&["10.0.0.1", "10.0.0.2"]), &hang);
     test.advance(Duration::from_millis(251));
     let attempts = test.world().take_hanging();
     assert_eq!(attempts.len(), 2, "both are under way");
@@ -144,7 +144,7 @@ fn an_attempt_continues_when_the_one_before_it_is_refused() {
 #[test]
 fn an_event_of_a_failed_attempt_does_not_end_the_next_one() {
     let hang = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(|text| (text, Target::Hangs));
-    let mut test = connect(found(&["10.0.0.1", "10.0.0.2", "10.0.0.3"]), &hang);
+    let mut test = connect(resolved(&["10.0.0.1", "10.0.0.2", "10.0.0.3"]), &hang);
     test.advance(Duration::from_millis(251));
     // One wait brings both events. At the first, both are found to have failed, and the third
     // begins; the second event is of a socket that is gone by then.
@@ -181,7 +181,7 @@ fn connect_among_false_reports<M: Machine<Context = Log>>(
 fn an_attempt_continues_despite_a_false_report_of_its_end() {
     let refused = ["not connected: cannot connect: connection refused".to_string()];
     for (decision, expected) in [(Target::Accepts, &["create".to_string()]), (REFUSES, &refused)] {
-        let mut raced = connect(found(&["10.0.0.1"]), &[("10.0.0.1", Target::Hangs)]);
+        let mut raced = connect(resolved(&["10.0.0.1"]), &[("10.0.0.1", Target::Hangs)]);
         assert_eq!(connect_among_false_reports(&mut raced, decision), expected, "by name");
 
         let mut single = TestLoop::new(Log::new());
@@ -196,7 +196,7 @@ fn an_attempt_continues_despite_a_false_report_of_its_end() {
 #[test]
 fn attempts_are_250_ms_apart_even_if_the_loop_was_late() {
     let hang = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(|text| (text, Target::Hangs));
-    let mut test = connect(found(&["10.0.0.1", "10.0.0.2", "10.0.0.3"]), &hang);
+    let mut test = connect(resolved(&["10.0.0.1", "10.0.0.2", "10.0.0.3"]), &hang);
     assert_eq!(test.world().take_hanging().len(), 1);
     // By the time of the first, the third were due as well.
     test.world().advance(Duration::from_millis(600));
@@ -215,7 +215,7 @@ fn the_next_address_is_tried_at_once_after_a_refusal() {
         Target::FailsAtOnce(ErrorKind::ConnectionRefused),
     ] {
         let test = connect(
-            found(&["10.0.0.1", "::1"]),
+            resolved(&["10.0.0.1", "::1"]),
             &[("::1", refuses), ("10.0.0.1", Target::Accepts)],
         );
         assert_eq!(*test.context(), ["create"]);
@@ -225,7 +225,7 @@ fn the_next_address_is_tried_at_once_after_a_refusal() {
 #[test]
 fn the_failure_of_all_addresses_is_reported_once() {
     let fails = Target::Fails(ErrorKind::ConnectionRefused);
-    let mut test = connect(found(&["10.0.0.1", "::1"]), &[("::1", fails), ("10.0.0.1", fails)]);
+    let mut test = connect(resolved(&["10.0.0.1", "::1"]), &[("::1", fails), ("10.0.0.1", fails)]);
     assert_eq!(*test.context(), ["not connected: cannot connect: connection refused"]);
     assert_eq!(test.machines(), 1);
 }
@@ -235,7 +235,7 @@ fn the_connect_timeout_includes_the_time_for_resolving() {
     let mut silent = connect(None, &[]);
     silent.advance(Duration::from_millis(10_001));
     assert_eq!(*silent.context(), ["not connected: connecting took too long"]);
-    let mut hanging = connect(found(&["10.0.0.1"]), &[("10.0.0.1", Target::Hangs)]);
+    let mut hanging = connect(resolved(&["10.0.0.1"]), &[("10.0.0.1", Target::Hangs)]);
     hanging.advance(Duration::from_millis(10_001));
     assert_eq!(*hanging.context(), ["not connected: connecting took too long"]);
 }
@@ -258,7 +258,8 @@ fn a_persistent_connection_resolves_the_name_for_each_attempt() {
     ];
     let targets =
         [("10.0.0.1", Target::Accepts), ("10.0.0.2", Target::Accepts), ("::2", Target::Hangs)];
-    let (mut test, named) = world::<Persistent<Probe, ScriptedSocket, Named>>(answers, &targets);
+    let (mut test, named) =
+        loop_with_resolver::<Persistent<Probe, ScriptedSocket, TestHost>>(answers, &targets);
     let link = Link::new();
     let seed = PersistentSeed::new(named, seed(StreamConfig::new(), echo_lines)).link(link.clone());
     test.add(|scope| Persistent::new(seed, scope).map(Compose2::A, |seed| seed));

@@ -9,7 +9,7 @@ use rotor_core::Scope;
 use rotor_stream::testing::{Driver, assert_cuts_agree};
 use rotor_stream::{Expectation, FrameLength, Intent, StreamConfig, Transport};
 
-fn agree(
+fn output_however_cut(
     config: StreamConfig,
     handler: fn(Probe, &Event, &mut Transport<'_>, &mut Scope<'_, Log>) -> Intent<Probe>,
     input: &[u8],
@@ -24,7 +24,7 @@ fn agree(
 }
 
 /// Lines in brackets, so that the output shows where each was thought to end.
-fn in_brackets(
+fn echo_lines_in_brackets(
     me: Probe,
     event: &Event,
     transport: &mut Transport<'_>,
@@ -40,7 +40,10 @@ fn in_brackets(
 #[test]
 fn lines_are_read_the_same_however_the_input_is_cut() {
     let input = b"one\n\ntwo\nthree and more\nhalf";
-    assert_eq!(agree(StreamConfig::new(), in_brackets, input), b"[one][][two][three and more]");
+    assert_eq!(
+        output_however_cut(StreamConfig::new(), echo_lines_in_brackets, input),
+        b"[one][][two][three and more]"
+    );
 }
 
 #[test]
@@ -52,7 +55,10 @@ fn lines_are_read_the_same_with_tiny_limits_and_budgets() {
         .write_budget(1)
         .calls_budget(1);
     let input = b"one\n\ntwo\nthree and more\nhalf";
-    assert_eq!(agree(config, in_brackets, input), b"[one][][two][three and more]");
+    assert_eq!(
+        output_however_cut(config, echo_lines_in_brackets, input),
+        b"[one][][two][three and more]"
+    );
 }
 
 /// Messages with their length in front, answered with their length alone; 0 ends.
@@ -84,7 +90,7 @@ fn lengths(
 #[test]
 fn length_prefixed_messages_are_read_the_same_however_cut() {
     let input = b"\x03abc\x01x\x0afull of it\x00what comes after the end";
-    assert_eq!(agree(StreamConfig::new(), lengths, input), b"3;1;10;");
+    assert_eq!(output_however_cut(StreamConfig::new(), lengths, input), b"3;1;10;");
 }
 
 /// A boundary of several bytes, looked for behind a head of four; answers what is in between, as a
@@ -112,7 +118,7 @@ fn boundaries(
 
 #[test]
 fn boundaries_after_an_offset_are_found_however_the_input_is_cut() {
-    let output = agree(StreamConfig::new(), boundaries, b"--==abc--==head--=--==rest");
+    let output = output_however_cut(StreamConfig::new(), boundaries, b"--==abc--==head--=--==rest");
     assert_eq!(output, [&b"abc".repeat(200)[..], b"|", &b"--=".repeat(200)[..], b"|"].concat());
 }
 
@@ -142,7 +148,7 @@ fn both_ways(
 
 #[test]
 fn input_and_output_can_be_awaited_together() {
-    assert_eq!(agree(StreamConfig::new(), both_ways, b"anything"), b"wwwww");
+    assert_eq!(output_however_cut(StreamConfig::new(), both_ways, b"anything"), b"wwwww");
 }
 
 /// Frames of one byte that says how many follow, and one that none begins with; sends back what is
@@ -184,7 +190,7 @@ fn frames_are_delimited_by_their_own_length() {
         (&long, &format!("{}|the peer has ended the stream", "x".repeat(100))),
     ];
     for (input, expected) in cases {
-        let output = agree(StreamConfig::new(), frames, input);
+        let output = output_however_cut(StreamConfig::new(), frames, input);
         assert_eq!(String::from_utf8_lossy(&output), expected);
     }
 }

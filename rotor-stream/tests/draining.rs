@@ -47,7 +47,7 @@ fn echo(config: Config, accept: AcceptConfig) -> (TestLoop<Server>, Door) {
 }
 
 /// Connects and asks, without a turn of the loop.
-fn ask(door: &Door) -> Peer {
+fn connect_and_send(door: &Door) -> Peer {
     let peer = door.connect();
     peer.send(b"hello\n");
     peer
@@ -58,7 +58,7 @@ fn connections_in_the_queue_are_served_before_the_address_is_closed() {
     for budget in [1, 3, 64, 1_000] {
         let (mut test, door) =
             echo(Config::new().machines_max(1_000), AcceptConfig::new().accept_budget(budget));
-        let peers: Vec<Peer> = (0..200).map(|_| ask(&door)).collect();
+        let peers: Vec<Peer> = (0..200).map(|_| connect_and_send(&door)).collect();
         test.drain(MINUTE);
         assert!(door.is_closed());
         let served = peers.iter().filter(|peer| peer.take_received() == b"hello\n").count();
@@ -73,7 +73,7 @@ fn connections_in_the_queue_are_served_before_the_address_is_closed() {
 fn a_draining_listener_keeps_to_its_accept_budget() {
     let (mut test, door) =
         echo(Config::new().machines_max(100), AcceptConfig::new().accept_budget(3));
-    let _peers: Vec<Peer> = (0..10).map(|_| ask(&door)).collect();
+    let _peers: Vec<Peer> = (0..10).map(|_| connect_and_send(&door)).collect();
     test.instance().handle().drain(MINUTE);
     for turn in 1..5 {
         let before = door.waiting();
@@ -88,7 +88,7 @@ fn a_draining_listener_keeps_to_its_accept_budget() {
 fn a_queued_connection_waits_for_a_slot_during_a_drain() {
     for accept in [AcceptConfig::new(), AcceptConfig::new().connections_max(1)] {
         let (mut test, door) = echo(Config::new().machines_max(3), accept);
-        let peers: Vec<Peer> = (0..10).map(|_| ask(&door)).collect();
+        let peers: Vec<Peer> = (0..10).map(|_| connect_and_send(&door)).collect();
         peers.iter().for_each(Peer::end);
         test.drain(MINUTE);
         assert_eq!((door.is_closed(), test.machines()), (true, 0));
@@ -100,7 +100,7 @@ fn a_queued_connection_waits_for_a_slot_during_a_drain() {
 fn a_drain_waits_out_a_lack_of_descriptors() {
     let (mut test, door) = echo(Config::new(), AcceptConfig::new());
     door.fail(std::io::Error::from_raw_os_error(24));
-    let peer = ask(&door);
+    let peer = connect_and_send(&door);
     test.drain(MINUTE);
     assert!(!door.is_closed() && peer.take_received().is_empty());
     test.advance(Duration::from_millis(101));

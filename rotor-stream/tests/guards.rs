@@ -373,7 +373,7 @@ fn the_mark_counts_shared_blocks_and_files() {
 }
 
 #[test]
-fn a_peer_that_never_reads_meets_the_flush_timeout() {
+fn a_peer_that_never_reads_is_dropped_at_the_flush_timeout() {
     let config = StreamConfig::new().output_high_water(100);
     let mut driver = probe_with::<false>(config, |peer| peer.limit_room(50), echo_lines);
     let begun = driver.now();

@@ -28,7 +28,7 @@ fn a_process_serves_an_inherited_listener() -> io::Result<()> {
             listener.ok_or_else(|| io::Error::other("no listener was handed over"))
         });
     }
-    is_served_by_a_child("a_process_serves_an_inherited_listener")
+    assert_served_by_child("a_process_serves_an_inherited_listener")
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn an_inherited_listener_is_shared_by_several_loops() -> io::Result<()> {
             rotor_core::net::TcpListener::from_std(listener, scope)
         });
     }
-    is_served_by_a_child("an_inherited_listener_is_shared_by_several_loops")
+    assert_served_by_child("an_inherited_listener_is_shared_by_several_loops")
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -118,7 +118,7 @@ fn with_scope<T>(ask: impl FnOnce(&EarlyScope<'_>) -> io::Result<T>) -> io::Resu
 }
 
 /// Starts this program once more, for one test, with a listener; then is its client.
-fn is_served_by_a_child(test: &str) -> io::Result<()> {
+fn assert_served_by_child(test: &str) -> io::Result<()> {
     #[expect(clippy::disallowed_methods, reason = "the parent is no loop")]
     let listener = StdListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;

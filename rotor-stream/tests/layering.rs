@@ -243,7 +243,7 @@ fn a_deadline_of_a_layered_protocol_fires_once() {
 }
 
 /// A probe whose output has to be taken at ten bytes a second, by a window that is closed at first.
-fn behind_a_window() -> Driver<Frames> {
+fn with_closed_window() -> Driver<Frames> {
     let config = StreamConfig::new()
         .output_high_water(20)
         .flush_step(100)
@@ -254,7 +254,7 @@ fn behind_a_window() -> Driver<Frames> {
 
 #[test]
 fn a_closed_window_holds_input_back_until_it_opens() {
-    let mut driver = behind_a_window();
+    let mut driver = with_closed_window();
     driver.send(&frame(b'D', b"a line of some thirty characters\nand another\n"));
     assert_eq!(driver.context().len(), 2, "above the mark the second line waits");
     assert_eq!(received(&driver), (String::new(), String::new()));
@@ -270,7 +270,7 @@ fn a_closed_window_holds_input_back_until_it_opens() {
 fn a_peer_that_does_not_open_its_window_counts_as_a_slow_reader() {
     let slow = "fatal: the peer does not read what is sent to it";
     let line = [&[b'l'; 199][..], b"\n"].concat();
-    let mut driver = behind_a_window();
+    let mut driver = with_closed_window();
     driver.send(&frame(b'D', &line));
     // As fast as it has to be.
     driver.advance(Duration::from_secs(9));
@@ -282,7 +282,7 @@ fn a_peer_that_does_not_open_its_window_counts_as_a_slow_reader() {
     assert_eq!(driver.context().last().map(String::as_str), Some(slow));
     assert_eq!(received(&driver).1, "R");
     // Once it is done, too.
-    let mut driver = behind_a_window();
+    let mut driver = with_closed_window();
     driver.send(&frame(b'D', &line));
     driver.send(&frame(b'W', &[190]));
     driver.send(&frame(b'E', b""));
@@ -323,7 +323,7 @@ fn unset_options_of_a_layered_protocol_come_from_its_layer() {
 #[test]
 fn output_taken_since_the_last_call_counts_when_the_deadline_passes() {
     let line = [&[b'l'; 199][..], b"\n"].concat();
-    let mut driver = behind_a_window();
+    let mut driver = with_closed_window();
     driver.send(&frame(b'D', &line));
     driver.advance(Duration::from_secs(9));
     // As fast as it has to be, and then all of it.
@@ -339,7 +339,7 @@ fn a_peer_is_not_late_while_the_layer_serves_others_first() {
     let slow = "fatal: the peer does not read what is sent to it";
     let is_late =
         |driver: &Driver<Frames>| driver.context().last().is_some_and(|last| last == slow);
-    let mut driver = behind_a_window();
+    let mut driver = with_closed_window();
     // Of nothing that waits nobody is late.
     driver.send(&frame(b'X', &[1]));
     driver.send(&frame(b'D', &[&[b'l'; 199][..], b"\n"].concat()));

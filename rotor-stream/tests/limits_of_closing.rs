@@ -11,25 +11,25 @@ use rotor_stream::{AbortReason, Intent, Matched, Protocol, StreamConfig, Transpo
 const CLOSE: Duration = Duration::from_secs(5);
 
 /// How connections were aborted.
-type Told = Arc<Mutex<Vec<AbortReason>>>;
+type AbortLog = Arc<Mutex<Vec<AbortReason>>>;
 
 /// Answers each byte with fifty thousand; `d` is the last.
 struct Once;
 
 impl Protocol for Once {
     type Context = ();
-    type Seed = Told;
-    fn config(told: &Told) -> Arc<StreamConfig> {
-        let told = told.clone();
+    type Seed = AbortLog;
+    fn config(aborts: &AbortLog) -> Arc<StreamConfig> {
+        let aborts = aborts.clone();
         StreamConfig::new()
-            .on_abort(move |reason| told.lock().expect("no panic").push(reason))
+            .on_abort(move |reason| aborts.lock().expect("no panic").push(reason))
             .flush_timeout(CLOSE * 10)
             .flush_step(100)
             .close_timeout(CLOSE)
             .linger_bytes(1000)
             .share()
     }
-    fn create(_: Told, _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+    fn create(_: AbortLog, _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
         Intent::of(Once).bytes(1).no_deadline()
     }
     fn bytes_read(
@@ -50,7 +50,7 @@ impl Protocol for Once {
 
 #[test]
 fn a_peer_that_reads_none_of_the_last_bytes_is_dropped() {
-    let mut driver = Driver::<Once>::with(Told::default(), (), |peer| peer.limit_room(10));
+    let mut driver = Driver::<Once>::with(AbortLog::default(), (), |peer| peer.limit_room(10));
     driver.send(b"d");
     driver.advance(CLOSE - Duration::from_millis(1));
     assert!(!driver.is_dropped());
@@ -60,7 +60,7 @@ fn a_peer_that_reads_none_of_the_last_bytes_is_dropped() {
 
 #[test]
 fn a_peer_that_reads_steadily_gets_all_of_the_last_bytes() {
-    let mut driver = Driver::<Once>::with(Told::default(), (), |peer| peer.limit_room(10));
+    let mut driver = Driver::<Once>::with(AbortLog::default(), (), |peer| peer.limit_room(10));
     driver.send(b"d");
     for _ in 0..500 {
         driver.advance(CLOSE - Duration::from_millis(1));
@@ -72,7 +72,7 @@ fn a_peer_that_reads_steadily_gets_all_of_the_last_bytes() {
 
 #[test]
 fn output_queued_before_the_end_gets_no_extra_time() {
-    let mut driver = Driver::<Once>::with(Told::default(), (), |peer| peer.limit_room(10));
+    let mut driver = Driver::<Once>::with(AbortLog::default(), (), |peer| peer.limit_room(10));
     driver.send(b"a");
     driver.advance(CLOSE * 5);
     assert!(!driver.is_dropped());
@@ -84,7 +84,7 @@ fn output_queued_before_the_end_gets_no_extra_time() {
 #[test]
 fn bytes_after_the_end_are_discarded_up_to_a_limit() {
     for (count, is_dropped) in [(999, false), (1000, false), (1001, true)] {
-        let mut driver = Driver::<Once>::new(Told::default(), ());
+        let mut driver = Driver::<Once>::new(AbortLog::default(), ());
         driver.send(b"d");
         assert_eq!(driver.received_len(), 50_000);
         driver.send(&[b'x'; 500]);
@@ -123,13 +123,13 @@ fn the_abort_hook_receives_the_reason_of_an_abort() {
         (|driver| driver.reset(), &[]),
     ];
     for (number, (act, expected)) in cases.into_iter().enumerate() {
-        let told = Told::default();
-        let mut driver = Driver::<Once>::with(told.clone(), (), |peer| peer.limit_room(10));
+        let aborts = AbortLog::default();
+        let mut driver = Driver::<Once>::with(aborts.clone(), (), |peer| peer.limit_room(10));
         driver.send(b"d");
         assert!(!driver.is_dropped());
         act(&mut driver);
         assert!(driver.is_dropped(), "case {number}");
-        assert_eq!(*told.lock().expect("no panic"), expected, "case {number}");
+        assert_eq!(*aborts.lock().expect("no panic"), expected, "case {number}");
     }
 }
 

@@ -13,7 +13,7 @@ use rotor_stream::{ByteCounts, BytesHeld, Intent, StreamConfig};
 
 /// Waits for lines of up to 500 bytes; writes a kilobyte for each. Its first line is the change to
 /// other limits.
-fn changes(before: StreamConfig, after: Arc<StreamConfig>) -> Driver<Probe> {
+fn driver_with_change(before: StreamConfig, after: Arc<StreamConfig>) -> Driver<Probe> {
     probe_with(
         before,
         |_| (),
@@ -34,8 +34,8 @@ fn changes(before: StreamConfig, after: Arc<StreamConfig>) -> Driver<Probe> {
 }
 
 /// What becomes of a line of 200 bytes that comes after the change.
-fn told(before: StreamConfig, after: Arc<StreamConfig>) -> Log {
-    let mut driver = changes(before, after);
+fn calls_after_change(before: StreamConfig, after: Arc<StreamConfig>) -> Log {
+    let mut driver = driver_with_change(before, after);
     driver.send(b"change\n");
     driver.context_mut().clear();
     driver.send(&[&[b'l'; 199][..], b"\n"].concat());
@@ -47,16 +47,20 @@ fn the_limits_of_the_last_change_apply() {
     let limit = "exception: the expected input is longer than 100 bytes";
     let whole = format!("read {:?}", "l".repeat(199));
     let [narrow, wide] = [100, 1000].map(|bytes| StreamConfig::new().input_max(bytes));
-    assert_eq!(told(narrow.clone(), wide.clone().share()), [&whole[..]]);
-    assert_eq!(told(wide.clone(), narrow.clone().share()), [limit]);
-    assert_eq!(told(narrow, StreamConfig::standard()), [limit], "which has nothing to say");
+    assert_eq!(calls_after_change(narrow.clone(), wide.clone().share()), [&whole[..]]);
+    assert_eq!(calls_after_change(wide.clone(), narrow.clone().share()), [limit]);
+    assert_eq!(
+        calls_after_change(narrow, StreamConfig::standard()),
+        [limit],
+        "which has nothing to say"
+    );
 }
 
 #[test]
 fn a_peer_has_unlimited_time_after_a_change_to_no_flush_step() {
     for (step, is_alive) in [(16_384, false), (0, true)] {
         let after = StreamConfig::new().flush_step(step).output_high_water(1 << 20).share();
-        let mut driver = changes(StreamConfig::new(), after);
+        let mut driver = driver_with_change(StreamConfig::new(), after);
         driver.limit_room(0);
         driver.send(b"a line\n");
         driver.advance(Duration::from_secs(20));
@@ -70,7 +74,7 @@ fn a_peer_has_unlimited_time_after_a_change_to_no_flush_step() {
 fn held_bytes_are_returned_to_the_total_they_were_taken_from() {
     let [one, other] = [(); 2].map(|()| BytesHeld::new(1 << 20));
     let config = |held: &Arc<BytesHeld>| StreamConfig::new().held(Some(held.clone()));
-    let mut driver = changes(config(&one), config(&other).share());
+    let mut driver = driver_with_change(config(&one), config(&other).share());
     driver.limit_room(0);
     driver.send(b"a line\n");
     let held = one.bytes();
@@ -86,11 +90,11 @@ fn bytes_are_counted_as_before_unless_the_change_names_other_counts() {
     let [one, other] = [(); 2].map(|()| Arc::new(ByteCounts::new()));
     let config = |counts: &Arc<ByteCounts>| StreamConfig::new().count_bytes(counts.clone());
     let counted = |counts: &ByteCounts| (counts.read(), counts.written());
-    let mut driver = changes(config(&one), StreamConfig::new().input_max(1_000).share());
+    let mut driver = driver_with_change(config(&one), StreamConfig::new().input_max(1_000).share());
     driver.send(b"change\n");
     driver.send(b"a line\n");
     assert_eq!(counted(&one), (14, 2 * 1024));
-    let mut driver = changes(config(&one), config(&other).share());
+    let mut driver = driver_with_change(config(&one), config(&other).share());
     driver.send(b"change\n");
     driver.send(b"a line\n");
     assert_eq!((counted(&one), counted(&other)), ((14, 2 * 1024), (14, 2 * 1024)));
@@ -104,7 +108,7 @@ fn options_that_a_change_leaves_open_stay_as_they_were() {
         .held(Some(held.clone()))
         .on_abort(move |_| *count.lock().expect("no panic") += 1);
     let after = StreamConfig::new().close_timeout(Duration::from_secs(1)).share();
-    let mut driver = changes(before, after);
+    let mut driver = driver_with_change(before, after);
     driver.limit_room(0);
     driver.send(b"change\n");
     assert!(held.bytes() >= 1024);

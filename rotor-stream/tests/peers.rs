@@ -9,15 +9,15 @@ use rotor_stream::{
 };
 
 /// Waits; the context counts those that were made.
-struct Waits;
+struct WaitingProtocol;
 
-impl Protocol for Waits {
+impl Protocol for WaitingProtocol {
     type Context = u32;
     type Seed = ();
 
     fn create(_: (), _: &mut Transport<'_>, scope: &mut Scope<'_, u32>) -> Intent<Self> {
         **scope += 1;
-        Intent::of(Waits).bytes(1).no_deadline()
+        Intent::of(WaitingProtocol).bytes(1).no_deadline()
     }
 
     fn bytes_read(self, _: Matched, _: &mut Transport<'_>, _: &mut Scope<'_, u32>) -> Intent<Self> {
@@ -25,7 +25,7 @@ impl Protocol for Waits {
     }
 }
 
-type Server = Accept<Stream<Waits, ScriptedSocket>, ScriptedListener>;
+type Server = Accept<Stream<WaitingProtocol, ScriptedSocket>, ScriptedListener>;
 
 fn from(text: &str) -> SocketAddr {
     SocketAddr::new(text.parse().expect("an address"), 40_000)

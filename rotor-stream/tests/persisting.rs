@@ -173,7 +173,7 @@ fn a_link_closed_in_advance_prevents_the_connection() {
 }
 
 /// A connection whose protocol has ended, and whose last line the peer has not taken.
-fn flushing() -> (TestLoop<Compose2<Client, Watcher>>, Link, Peer) {
+fn flushing_connection() -> (TestLoop<Compose2<Client, Watcher>>, Link, Peer) {
     let (mut test, link) = persistent(Target::Accepts);
     let peer = test.world().take_connections().remove(0);
     peer.limit_room(0);
@@ -186,7 +186,7 @@ fn flushing() -> (TestLoop<Compose2<Client, Watcher>>, Link, Peer) {
 
 #[test]
 fn a_connection_whose_protocol_has_ended_is_down_while_it_is_flushed() {
-    let (mut test, link, peer) = flushing();
+    let (mut test, link, peer) = flushing_connection();
     assert!(!link.is_up() && !peer.is_dropped());
     peer.make_room(5);
     test.settle();
@@ -199,7 +199,7 @@ fn a_connection_whose_protocol_has_ended_is_down_while_it_is_flushed() {
 
 #[test]
 fn draining_does_not_abort_a_connection_that_is_being_flushed() {
-    let (mut test, _, peer) = flushing();
+    let (mut test, _, peer) = flushing_connection();
     test.drain(Duration::from_secs(9));
     assert!(!peer.is_dropped());
     peer.make_room(5);
@@ -210,7 +210,7 @@ fn draining_does_not_abort_a_connection_that_is_being_flushed() {
 
 #[test]
 fn closing_the_link_resets_only_a_connection_that_is_being_flushed() {
-    let (mut test, link, peer) = flushing();
+    let (mut test, link, peer) = flushing_connection();
     link.close();
     test.settle();
     assert!(peer.is_dropped() && peer.take_received().is_empty());

@@ -37,7 +37,7 @@ fn waiting_for_zero_bytes_is_satisfied_at_once() {
 }
 
 /// Waits for a byte, and has a look when it is woken.
-fn looks_when_woken<const D: bool>() -> Driver<Probe, D> {
+fn polls_when_woken<const D: bool>() -> Driver<Probe, D> {
     probe_with::<D>(
         StreamConfig::new(),
         |_| {},
@@ -56,7 +56,7 @@ fn looks_when_woken<const D: bool>() -> Driver<Probe, D> {
 fn a_poll_finds_input_that_no_event_has_reported_yet() {
     type Happens = fn(&Peer);
     fn finds<const D: bool>(happens: Happens, expected: &[&str]) {
-        let mut driver = looks_when_woken::<D>();
+        let mut driver = polls_when_woken::<D>();
         let reads = driver.operations().reads;
         driver.before_read(happens);
         driver.wakeup();
@@ -115,7 +115,7 @@ fn a_poll_reads_once_unless_this_event_has_emptied_the_socket() {
     }
     assert_eq!(reads::<true>(), 1, "a short read has emptied it");
     assert_eq!(reads::<false>(), 2, "the second finds nothing, and is made in any case");
-    let mut driver = looks_when_woken::<true>();
+    let mut driver = polls_when_woken::<true>();
     let before = driver.operations().reads;
     driver.wakeup();
     assert_eq!(driver.operations().reads, before + 1);

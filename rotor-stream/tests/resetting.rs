@@ -14,7 +14,7 @@ use rotor_stream::{Intent, StreamConfig};
 use rotor_test_kit::Directory;
 
 /// Writes so much when it is called for the first time, and ends as it is told when something comes.
-fn ends_so(bytes: usize, end: fn() -> Intent<Probe>) -> Driver<Probe> {
+fn probe_that_ends(bytes: usize, end: fn() -> Intent<Probe>) -> Driver<Probe> {
     probe_with(
         StreamConfig::new(),
         |peer| peer.limit_room(10),
@@ -32,7 +32,7 @@ fn ends_so(bytes: usize, end: fn() -> Intent<Probe>) -> Driver<Probe> {
 #[test]
 fn a_reset_by_the_protocol_discards_output_and_is_not_logged() {
     for (written, received) in [(0, 0), (10, 10), (1_000, 10)] {
-        let mut driver = ends_so(written, Intent::reset);
+        let mut driver = probe_that_ends(written, Intent::reset);
         driver.send(b"y");
         assert!(driver.is_dropped() && !driver.is_alive());
         let operations = driver.operations();
@@ -53,7 +53,7 @@ fn a_reset_can_be_the_first_answer() {
 #[test]
 fn a_failed_protocol_resets_its_connection_only_if_output_is_lost() {
     for (written, resets) in [(0, 0), (10, 0), (11, 1)] {
-        let mut driver = ends_so(written, || Intent::error("as asked"));
+        let mut driver = probe_that_ends(written, || Intent::error("as asked"));
         driver.send(b"y");
         assert!(driver.is_dropped());
         assert_eq!(driver.operations().resets, resets, "{written} bytes written");
@@ -65,7 +65,7 @@ fn a_failed_protocol_resets_its_connection_only_if_output_is_lost() {
 fn a_peer_that_does_not_read_the_output_gets_a_reset_and_no_end() {
     // With the protocol at work, and after it.
     for end in [None, Some(Intent::done as fn() -> Intent<Probe>)] {
-        let mut driver = ends_so(1_000, end.unwrap_or(Intent::done));
+        let mut driver = probe_that_ends(1_000, end.unwrap_or(Intent::done));
         if end.is_some() {
             driver.send(b"y");
         }
@@ -78,7 +78,7 @@ fn a_peer_that_does_not_read_the_output_gets_a_reset_and_no_end() {
 
 #[test]
 fn a_peer_that_read_all_and_does_not_end_its_side_is_not_reset() {
-    let mut driver = ends_so(10, Intent::done);
+    let mut driver = probe_that_ends(10, Intent::done);
     driver.send(b"y");
     driver.advance(Duration::from_secs(31));
     assert!(driver.is_dropped());

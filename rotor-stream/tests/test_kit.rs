@@ -7,17 +7,17 @@ use rotor_stream::testing::{ScriptedListener, ScriptedSocket, TestLoop, listener
 use rotor_stream::{Accept, AcceptConfig, Intent, Matched, Protocol, Stream, Transport};
 
 /// Notes a random number when it is made, and has a deadline if it is to.
-struct Draws;
+struct RandomRecorder;
 
-impl Draws {
-    fn begin(until: Option<Duration>, scope: &mut Scope<'_, Vec<u64>>) -> Response<Draws> {
+impl RandomRecorder {
+    fn begin(until: Option<Duration>, scope: &mut Scope<'_, Vec<u64>>) -> Response<RandomRecorder> {
         let number = scope.random_u64();
         scope.push(number);
-        Response::ok(Draws).deadline_opt(until.map(|until| scope.now() + until))
+        Response::ok(RandomRecorder).deadline_opt(until.map(|until| scope.now() + until))
     }
 }
 
-impl Machine for Draws {
+impl Machine for RandomRecorder {
     type Context = Vec<u64>;
     type Seed = Infallible;
 
@@ -33,8 +33,8 @@ impl Machine for Draws {
 #[test]
 fn random_numbers_follow_the_seed_of_the_configuration() {
     let drawn = |config: Config| {
-        let mut test = TestLoop::<Draws>::with_config(Vec::new(), config);
-        test.add(|scope| Draws::begin(None, scope));
+        let mut test = TestLoop::<RandomRecorder>::with_config(Vec::new(), config);
+        test.add(|scope| RandomRecorder::begin(None, scope));
         test.context()[0]
     };
     let unnamed = drawn(Config::new());
@@ -46,8 +46,8 @@ fn random_numbers_follow_the_seed_of_the_configuration() {
 
 #[test]
 fn advance_to_deadline_waits_only_for_deadlines_of_machines() {
-    let mut test = TestLoop::<Draws>::new(Vec::new());
-    test.add(|scope| Draws::begin(Some(Duration::from_millis(2_500)), scope));
+    let mut test = TestLoop::<RandomRecorder>::new(Vec::new());
+    test.add(|scope| RandomRecorder::begin(Some(Duration::from_millis(2_500)), scope));
     test.instance().every(Duration::from_secs(1), |_, scope| scope.push(0));
     let begun = test.world().now();
     let fired = test.advance_to_deadline().expect("it has one");
@@ -57,9 +57,9 @@ fn advance_to_deadline_waits_only_for_deadlines_of_machines() {
 }
 
 /// Notes where its peer is.
-struct Where;
+struct PeerAddressRecorder;
 
-impl Protocol for Where {
+impl Protocol for PeerAddressRecorder {
     type Context = Vec<Option<std::net::SocketAddr>>;
     type Seed = ();
 
@@ -69,7 +69,7 @@ impl Protocol for Where {
         scope: &mut Scope<'_, Self::Context>,
     ) -> Intent<Self> {
         scope.push(transport.peer_address());
-        Intent::of(Where).bytes(1).no_deadline()
+        Intent::of(PeerAddressRecorder).bytes(1).no_deadline()
     }
 
     fn bytes_read(
@@ -84,7 +84,7 @@ impl Protocol for Where {
 
 #[test]
 fn connect_from_sets_the_peer_address() {
-    type Server = Accept<Stream<Where, ScriptedSocket>, ScriptedListener>;
+    type Server = Accept<Stream<PeerAddressRecorder, ScriptedSocket>, ScriptedListener>;
     let mut test = TestLoop::<Server>::new(Vec::new());
     let (listener, door) = listener(test.world());
     test.add(|scope| Accept::listen(listener, (), AcceptConfig::new(), scope));

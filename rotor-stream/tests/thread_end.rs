@@ -30,11 +30,11 @@ fn filled() -> Buf {
     buf
 }
 
-fn leave_late() {
+fn fill_late() {
     LATE.with(|late| late.borrow_mut().extend([filled(), filled()]));
 }
 
-fn keep_some() {
+fn fill_and_drop() {
     let some: Vec<Buf> = (0..10).map(|_| filled()).collect();
     drop(some);
 }
@@ -45,7 +45,8 @@ fn an_ending_thread_frees_its_blocks_and_those_of_its_buffers() {
     thread::spawn(|| {}).join().expect("it ends");
     let before = live_bytes();
     // In both orders: what is used first is dropped first on some systems, and last on others.
-    let uses: [&[fn()]; 3] = [&[leave_late, keep_some], &[keep_some, leave_late], &[leave_late]];
+    let uses: [&[fn()]; 3] =
+        [&[fill_late, fill_and_drop], &[fill_and_drop, fill_late], &[fill_late]];
     for used in uses {
         thread::spawn(move || used.iter().for_each(|using| using())).join().expect("it ends");
         let left = live_bytes().saturating_sub(before);

@@ -52,7 +52,7 @@ impl<L: Listener, const RECORDS: usize> Listener for Records<L, RECORDS> {
 
     fn accept(&mut self) -> io::Result<(Self::Socket, Option<SocketAddr>)> {
         let (socket, peer) = self.0.accept()?;
-        let server = Record::server(socket).reading(64).change_key_after(RECORDS);
+        let server = Record::server(socket).with_read_max(64).change_key_after(RECORDS);
         Ok((server.with_signals().with_job(|| ()), peer))
     }
 

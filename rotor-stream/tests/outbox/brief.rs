@@ -11,9 +11,9 @@ use rotor_stream::{
 use super::{Shared, small};
 
 /// Sends itself messages, and ends, before it has begun.
-struct Brief;
+struct DoneInCreate;
 
-impl Protocol for Brief {
+impl Protocol for DoneInCreate {
     type Context = Shared;
     type Seed = bool;
 
@@ -41,7 +41,7 @@ impl Protocol for Brief {
     }
 }
 
-impl HasOutbox for Brief {
+impl HasOutbox for DoneInCreate {
     fn outbox(&mut self) -> &mut Outbox {
         unreachable!("it ends before anybody asks")
     }
@@ -50,7 +50,7 @@ impl HasOutbox for Brief {
 #[test]
 fn messages_of_a_protocol_that_is_done_in_create_are_still_sent() {
     for (fails, expected) in [(false, &b"hello first last\n"[..]), (true, b"")] {
-        let mut driver = Driver::<WithOutbox<Brief>>::new(fails, Shared::default());
+        let mut driver = Driver::<WithOutbox<DoneInCreate>>::new(fails, Shared::default());
         assert_eq!(driver.take_received(), expected);
         assert!(driver.is_ended() || driver.is_dropped());
         driver.settle();

@@ -10,13 +10,13 @@ use rotor_stream::{Block, OutboxConfig, OutboxSender};
 use super::driver;
 
 /// Looks at the outbox, from another thread, as it is made a message.
-struct Looks {
+struct InspectingMessage {
     sender: OutboxSender,
     found: mpsc::Sender<Option<usize>>,
 }
 
-impl From<Looks> for Block {
-    fn from(Looks { sender, found }: Looks) -> Block {
+impl From<InspectingMessage> for Block {
+    fn from(InspectingMessage { sender, found }: InspectingMessage) -> Block {
         let (tell, told) = mpsc::channel();
         thread::spawn(move || tell.send(sender.len()));
         // Only a test that fails waits for so long.
@@ -30,7 +30,7 @@ impl From<Looks> for Block {
 fn the_outbox_can_be_used_while_a_message_is_converted() {
     let (mut driver, sender) = driver(&OutboxConfig::new());
     let (found, has_found) = mpsc::channel();
-    sender.send(Looks { sender: sender.clone(), found }).expect("there is room");
+    sender.send(InspectingMessage { sender: sender.clone(), found }).expect("there is room");
     assert_eq!(has_found.recv(), Ok(Some(0)));
     driver.settle();
     assert_eq!(driver.take_received(), b"made");

@@ -33,19 +33,19 @@ struct Shared {
 /// there are no more.
 struct Lines {
     /// Dropped before the outbox.
-    _last_word: Option<LastWord>,
+    _last_word: Option<SendOnDrop>,
     outbox: Outbox,
     left: usize,
     awaited: Option<usize>,
 }
 
 /// Sends something as the protocol ends, as others may at that time, and notes whether it was taken.
-struct LastWord {
+struct SendOnDrop {
     sender: OutboxSender,
     was_taken: Rc<Cell<Option<bool>>>,
 }
 
-impl Drop for LastWord {
+impl Drop for SendOnDrop {
     fn drop(&mut self) {
         self.was_taken.set(Some(self.sender.send("last\n").is_ok()));
     }
@@ -65,7 +65,7 @@ impl Lines {
         Intent::of(()).flush(50).no_deadline()
     }
 
-    fn obey(&mut self, line: Matched, transport: &mut Transport<'_>) -> Intent<()> {
+    fn handle_line(&mut self, line: Matched, transport: &mut Transport<'_>) -> Intent<()> {
         let text = transport.input[..line.len()].to_vec();
         line.consume(transport.input);
         match text.as_slice() {
@@ -108,7 +108,7 @@ impl Protocol for Lines {
         let outbox = Outbox::new(config, scope);
         scope.sender = Some(outbox.sender());
         scope.notifier = Some(scope.notifier());
-        let last_word = |was_taken: &Rc<Cell<Option<bool>>>| LastWord {
+        let last_word = |was_taken: &Rc<Cell<Option<bool>>>| SendOnDrop {
             sender: outbox.sender(),
             was_taken: was_taken.clone(),
         };
@@ -122,7 +122,7 @@ impl Protocol for Lines {
         transport: &mut Transport<'_>,
         _: &mut Scope<'_, Shared>,
     ) -> Intent<Self> {
-        self.obey(line, transport).map(|()| self)
+        self.handle_line(line, transport).map(|()| self)
     }
 
     fn bytes_read_in_place(
@@ -131,7 +131,7 @@ impl Protocol for Lines {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, Shared>,
     ) -> Option<Intent<()>> {
-        scope.in_place.then(|| self.obey(line, transport))
+        scope.in_place.then(|| self.handle_line(line, transport))
     }
 
     fn bytes_flushed(
@@ -411,7 +411,7 @@ fn senders_do_not_starve_a_protocol_that_waits_for_its_output() {
 }
 
 #[test]
-fn a_peer_that_takes_nothing_meets_the_flush_timeout() {
+fn a_peer_that_reads_nothing_is_dropped_at_the_flush_timeout() {
     let (mut driver, sender) = driver(&small());
     driver.limit_room(0);
     for number in 0..4 {

@@ -143,7 +143,7 @@ fn serve_unix<L: OnKernel>(
     Ok((rig, client))
 }
 
-fn say_hello<L: OnKernel>(rig: &mut Rig<UnixServer<L>, L>, client: &mut StdUnix) {
+fn assert_unix_echoes<L: OnKernel>(rig: &mut Rig<UnixServer<L>, L>, client: &mut StdUnix) {
     client.write_all(b"hello\n").expect("there is room");
     assert_eq!(rig.receive(client, Some(6)).expect("an answer"), b"hello\n");
 }
@@ -170,7 +170,7 @@ fn bytes_after_those_with_a_passed_descriptor_are_read_too<L: OnKernel>() -> io:
     let directory = Directory::create();
     let path = directory.join("socket");
     let (mut rig, mut client) = serve_unix::<L>(&path, seed(StreamConfig::new(), echo_lines))?;
-    say_hello(&mut rig, &mut client);
+    assert_unix_echoes(&mut rig, &mut client);
     // Both are there before the loop looks, so one edge tells of both; a read ends between them.
     send_with_descriptor(&client, b"on")?;
     client.write_all(b"e\n")?;
@@ -186,10 +186,10 @@ fn large_input_is_read_in_few_calls_and_small_input_in_one_block<L: OnKernel>() 
     let directory = Directory::create();
     let path = directory.join("socket");
     let calls = Rc::new(RefCell::new(Vec::new()));
-    let noted = calls.clone();
+    let lengths = calls.clone();
     let seed = seed(StreamConfig::new(), move |me, event, transport, _| {
         if let Event::Read(_) = event {
-            noted.borrow_mut().push(transport.input.len());
+            lengths.borrow_mut().push(transport.input.len());
             transport.input.clear();
         }
         Intent::of(me).bytes(1).no_deadline()
@@ -217,10 +217,10 @@ fn messages_longer_than_a_block_are_read_at_once_after_the_first<L: OnKernel>() 
     let directory = Directory::create();
     let path = directory.join("socket");
     let calls = Rc::new(RefCell::new(Vec::new()));
-    let noted = calls.clone();
+    let lengths = calls.clone();
     let seed = seed(StreamConfig::new(), move |me, event, transport, _| {
         if let Event::Read(_) = event {
-            noted.borrow_mut().push(transport.input.len());
+            lengths.borrow_mut().push(transport.input.len());
             if transport.input.len() < MESSAGE {
                 return Intent::of(me).bytes(MESSAGE).no_deadline();
             }
@@ -243,11 +243,11 @@ fn a_read_exceeds_the_input_limit_by_at_most_that_limit<L: OnKernel>() -> io::Re
     let directory = Directory::create();
     let path = directory.join("socket");
     let unread = Rc::new(RefCell::new(Vec::new()));
-    let noted = unread.clone();
+    let lengths = unread.clone();
     let seed = seed(StreamConfig::new(), move |me, event, transport, _| match event {
         Event::Create => Intent::of(me).delimiter(b"\n", MAX).no_deadline(),
         _ => {
-            noted.borrow_mut().push((transport.input.len(), transport.input.capacity()));
+            lengths.borrow_mut().push((transport.input.len(), transport.input.capacity()));
             Intent::done()
         }
     });
@@ -279,7 +279,7 @@ fn unix_sockets_are_served_and_connected_to<L: OnKernel>() -> io::Result<()> {
     let directory = Directory::create();
     let path = directory.join("socket");
     let (mut rig, mut client) = serve_unix::<L>(&path, seed(StreamConfig::new(), echo_lines))?;
-    say_hello(&mut rig, &mut client);
+    assert_unix_echoes(&mut rig, &mut client);
     client.write_all(b"last words\n")?;
     drop(client);
     rig.until(|rig| rig.context(|calls| calls.iter().any(|call| call == "read \"last words\"")));

@@ -42,11 +42,11 @@ pub(crate) struct Session {
     pub(crate) protocol: Vec<u8>,
 }
 
-enum Shake {
+enum HandshakeState {
     /// A server waits for the hello.
     AwaitsHello,
     /// A server has read it.
-    OwesWelcome,
+    MustSendWelcome,
     /// A client waits for the welcome.
     AwaitsWelcome,
     Done,
@@ -56,7 +56,7 @@ enum Shake {
 
 pub(crate) struct Record<S> {
     inner: S,
-    shake: Shake,
+    handshake_state: HandshakeState,
     session: Session,
     /// Bytes of records that were not decoded yet.
     encoded: Vec<u8>,
@@ -71,11 +71,11 @@ pub(crate) struct Record<S> {
     read_key: u8,
     write_key: u8,
     /// The answer to a change of key is among the unsent: nothing is read before it is sent.
-    owes_answer: bool,
+    answer_is_unsent: bool,
     /// A change of key was sent: nothing is written before its answer is read.
     awaits_answer: bool,
     /// How many records are sent before the key is changed by this side.
-    until_new_key: Option<usize>,
+    records_until_new_key: Option<usize>,
     is_closed: bool,
     close_sent: bool,
     /// Whether signals come: then every other call that is not a read or a write is interrupted.
@@ -89,14 +89,14 @@ enum Job {
     None,
     /// It is to begin once the hello has been read.
     Wanted(Box<dyn FnOnce() + Send>),
-    UnderWay(Future<()>),
+    Running(Future<()>),
 }
 
 impl<S: StreamSocket> Record<S> {
-    fn new(inner: S, shake: Shake) -> Record<S> {
+    fn new(inner: S, handshake_state: HandshakeState) -> Record<S> {
         Record {
             inner,
-            shake,
+            handshake_state,
             session: Session { protocol: Vec::new() },
             encoded: Vec::new(),
             decoded: Vec::new(),
@@ -105,9 +105,9 @@ impl<S: StreamSocket> Record<S> {
             was_short: false,
             read_key: 0x55,
             write_key: 0x55,
-            owes_answer: false,
+            answer_is_unsent: false,
             awaits_answer: false,
-            until_new_key: None,
+            records_until_new_key: None,
             is_closed: false,
             close_sent: false,
             has_signals: false,
@@ -117,11 +117,11 @@ impl<S: StreamSocket> Record<S> {
     }
 
     pub(crate) fn server(inner: S) -> Record<S> {
-        Record::new(inner, Shake::AwaitsHello)
+        Record::new(inner, HandshakeState::AwaitsHello)
     }
 
     pub(crate) fn client(inner: S, protocol: &[u8]) -> Record<S> {
-        let mut record = Record::new(inner, Shake::AwaitsWelcome);
+        let mut record = Record::new(inner, HandshakeState::AwaitsWelcome);
         record.session.protocol = protocol.to_vec();
         record.unsent = encode(Kind::Hello, protocol, 0x55);
         record
@@ -129,12 +129,12 @@ impl<S: StreamSocket> Record<S> {
 
     /// Has this side change its key after so many records, over and over.
     pub(crate) fn change_key_after(mut self, records: usize) -> Record<S> {
-        self.until_new_key = Some(records);
+        self.records_until_new_key = Some(records);
         self
     }
 
     /// Has this side read so much at once of what is there, beyond its handshake too.
-    pub(crate) fn reading(mut self, read_max: usize) -> Record<S> {
+    pub(crate) fn with_read_max(mut self, read_max: usize) -> Record<S> {
         self.read_max = read_max;
         self
     }
@@ -153,7 +153,7 @@ impl<S: StreamSocket> Record<S> {
 
     /// The handshake has failed: the peer is to be told, if it takes it.
     fn fail(&mut self, why: &str) -> io::Error {
-        self.shake = Shake::Failed;
+        self.handshake_state = HandshakeState::Failed;
         self.unsent = encode(Kind::Alert, why.as_bytes(), 0x55);
         // Else `flush` goes on.
         let _is_sent = self.send_unsent();
@@ -161,20 +161,20 @@ impl<S: StreamSocket> Record<S> {
     }
 
     /// Whether the job is done; begins it. Where there is no room for it, nobody does it.
-    fn job_is_done<C>(&mut self, scope: &Scope<'_, C>) -> bool {
+    fn is_job_done<C>(&mut self, scope: &Scope<'_, C>) -> bool {
         let future = match mem::replace(&mut self.job, Job::None) {
             Job::None => return true,
             Job::Wanted(work) => scope.offload(work).ok(),
-            Job::UnderWay(future) => Some(future),
+            Job::Running(future) => Some(future),
         };
         match future.map(Future::take) {
-            Some(Outcome::Pending(future)) => self.job = Job::UnderWay(future),
+            Some(Outcome::Pending(future)) => self.job = Job::Running(future),
             _ => return true,
         }
         false
     }
 
-    fn meet_signal(&mut self) -> io::Result<()> {
+    fn simulate_signal(&mut self) -> io::Result<()> {
         self.was_interrupted = self.has_signals && !self.was_interrupted;
         if self.was_interrupted { Err(ErrorKind::Interrupted.into()) } else { Ok(()) }
     }
@@ -184,7 +184,7 @@ impl<S: StreamSocket> Record<S> {
             let count = self.inner.write(&self.unsent)?;
             self.unsent.drain(..count);
         }
-        self.owes_answer = false;
+        self.answer_is_unsent = false;
         self.inner.flush()
     }
 
@@ -216,7 +216,7 @@ impl<S: StreamSocket> Record<S> {
 
     /// Decodes one record; but first sends the answer to a change of key, if it is owed.
     fn decode_one(&mut self) -> io::Result<()> {
-        if self.owes_answer {
+        if self.answer_is_unsent {
             self.send_unsent()?;
         }
         match self.next_record()? {
@@ -224,7 +224,7 @@ impl<S: StreamSocket> Record<S> {
             (kind, payload) if kind == Kind::NewKey as u8 => {
                 self.read_key = payload.first().copied().unwrap_or_default();
                 self.unsent.extend(encode(Kind::KeyTaken, b"", self.write_key));
-                self.owes_answer = true;
+                self.answer_is_unsent = true;
             }
             (kind, _) if kind == Kind::KeyTaken as u8 && self.awaits_answer => {
                 self.awaits_answer = false
@@ -243,7 +243,7 @@ impl<S: StreamSocket> Record<S> {
 
 impl<S: StreamSocket> Read for Record<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if let Shake::Failed = self.shake {
+        if let HandshakeState::Failed = self.handshake_state {
             return self.inner.read(buffer);
         }
         // It was before the latest event.
@@ -272,9 +272,9 @@ impl<S: StreamSocket> Write for Record<S> {
         self.send_unsent()?;
         let payload = &bytes[..bytes.len().min(PAYLOAD_MAX)];
         self.unsent = encode(Kind::Data, payload, self.write_key);
-        match &mut self.until_new_key {
+        match &mut self.records_until_new_key {
             Some(0) => {
-                self.until_new_key = Some(2);
+                self.records_until_new_key = Some(2);
                 let key = self.write_key.wrapping_mul(31).wrapping_add(7);
                 self.unsent.extend(encode(Kind::NewKey, &[key], self.write_key));
                 self.write_key = key;
@@ -324,35 +324,35 @@ impl<S: StreamSocket> StreamSocket for Record<S> {
     }
 
     fn handshake<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
-        self.meet_signal()?;
+        self.simulate_signal()?;
         self.send_unsent()?;
-        match self.shake {
-            Shake::AwaitsHello => {
+        match self.handshake_state {
+            HandshakeState::AwaitsHello => {
                 let (kind, protocol) = self.next_record()?;
                 if kind != Kind::Hello as u8 {
                     return Err(self.fail("no hello"));
                 }
                 self.session.protocol = protocol;
-                self.shake = Shake::OwesWelcome;
+                self.handshake_state = HandshakeState::MustSendWelcome;
                 self.handshake(scope)
             }
-            Shake::OwesWelcome => {
-                if !self.job_is_done(scope) {
+            HandshakeState::MustSendWelcome => {
+                if !self.is_job_done(scope) {
                     return Err(ErrorKind::WouldBlock.into());
                 }
                 self.unsent = encode(Kind::Welcome, b"", self.write_key);
-                self.shake = Shake::Done;
+                self.handshake_state = HandshakeState::Done;
                 self.send_unsent()
             }
-            Shake::AwaitsWelcome => {
+            HandshakeState::AwaitsWelcome => {
                 let (kind, _) = self.next_record()?;
                 if kind != Kind::Welcome as u8 {
                     return Err(self.fail("no welcome"));
                 }
-                self.shake = Shake::Done;
+                self.handshake_state = HandshakeState::Done;
                 Ok(())
             }
-            Shake::Done | Shake::Failed => Ok(()),
+            HandshakeState::Done | HandshakeState::Failed => Ok(()),
         }
     }
 
@@ -365,20 +365,20 @@ impl<S: StreamSocket> StreamSocket for Record<S> {
     }
 
     fn negotiated(&self) -> Option<&[u8]> {
-        matches!(self.shake, Shake::Done).then_some(&self.session.protocol)
+        matches!(self.handshake_state, HandshakeState::Done).then_some(&self.session.protocol)
     }
 
     fn session(&self) -> Option<&dyn Any> {
-        matches!(self.shake, Shake::Done).then_some(&self.session as &dyn Any)
+        matches!(self.handshake_state, HandshakeState::Done).then_some(&self.session as &dyn Any)
     }
 
     fn is_secure(&self) -> bool {
-        matches!(self.shake, Shake::Done)
+        matches!(self.handshake_state, HandshakeState::Done)
     }
 
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
-        self.meet_signal()?;
-        if !self.close_sent && !matches!(self.shake, Shake::Failed) {
+        self.simulate_signal()?;
+        if !self.close_sent && !matches!(self.handshake_state, HandshakeState::Failed) {
             assert!(
                 self.unsent.is_empty(),
                 "a stream flushes what a wrapper holds before it closes"

@@ -12,7 +12,7 @@ use crate::record::{Kind, Record, encode};
 pub(crate) type Log = Vec<String>;
 
 /// What the handshake has chosen.
-pub(crate) enum Chosen {
+pub(crate) enum NegotiatedProtocol {
     /// A server: each line back, as it is or in capitals.
     Echo { in_capitals: bool },
     /// A server: two records, then a note when they are with the peer. It may look at its input
@@ -26,17 +26,19 @@ pub(crate) enum Chosen {
 
 pub(crate) const LINE: &[u8] = b"a line that is longer than two records\n";
 
-impl Chosen {
-    fn send_line(left: usize, transport: &mut Transport<'_>) -> Intent<Chosen> {
+impl NegotiatedProtocol {
+    fn send_line(left: usize, transport: &mut Transport<'_>) -> Intent<NegotiatedProtocol> {
         if left == 0 {
             return Intent::done();
         }
         transport.output.write_all(LINE).expect("open");
-        Intent::of(Chosen::Client { left: left - 1 }).delimiter(b"\n", 1024).keep_deadline()
+        Intent::of(NegotiatedProtocol::Client { left: left - 1 })
+            .delimiter(b"\n", 1024)
+            .keep_deadline()
     }
 }
 
-impl Protocol for Chosen {
+impl Protocol for NegotiatedProtocol {
     type Context = Log;
     /// How many lines to send, for a client.
     type Seed = Option<usize>;
@@ -48,19 +50,21 @@ impl Protocol for Chosen {
     ) -> Intent<Self> {
         let name = String::from_utf8_lossy(transport.negotiated().unwrap_or_default()).into_owned();
         match lines {
-            Some(lines) => Chosen::send_line(lines, transport),
+            Some(lines) => NegotiatedProtocol::send_line(lines, transport),
             None if name == "flush" || name == "reads" => {
                 transport.output.write_all(b"two whole records, \n").expect("open");
                 let left = if name == "reads" { 10 } else { 0 };
-                Intent::of(Chosen::Flushes).flush(left).no_deadline()
+                Intent::of(NegotiatedProtocol::Flushes).flush(left).no_deadline()
             }
-            None if name == "pause" => {
-                Intent::of(Chosen::Pauses { is_first: true }).delimiter(b"\n", 1024).no_deadline()
-            }
+            None if name == "pause" => Intent::of(NegotiatedProtocol::Pauses { is_first: true })
+                .delimiter(b"\n", 1024)
+                .no_deadline(),
             None => {
                 let in_capitals = name == "upper";
                 scope.push(format!("serves {name}"));
-                Intent::of(Chosen::Echo { in_capitals }).delimiter(b"\n", 1024).no_deadline()
+                Intent::of(NegotiatedProtocol::Echo { in_capitals })
+                    .delimiter(b"\n", 1024)
+                    .no_deadline()
             }
         }
     }
@@ -74,25 +78,25 @@ impl Protocol for Chosen {
         let mut text = transport.input[..line.len()].to_vec();
         line.consume(transport.input);
         match self {
-            Chosen::Echo { in_capitals } => {
+            NegotiatedProtocol::Echo { in_capitals } => {
                 if in_capitals {
                     text.make_ascii_uppercase();
                 }
                 transport.output.write_all(&text).expect("open");
                 Intent::of(self).keep().keep_deadline()
             }
-            Chosen::Flushes => Intent::done(),
-            Chosen::Pauses { is_first } => {
+            NegotiatedProtocol::Flushes => Intent::done(),
+            NegotiatedProtocol::Pauses { is_first } => {
                 scope.push(String::from_utf8_lossy(&text).into_owned());
-                let next = Intent::of(Chosen::Pauses { is_first: false });
+                let next = Intent::of(NegotiatedProtocol::Pauses { is_first: false });
                 match is_first {
                     true => next.sleep().deadline(scope.now() + Duration::from_secs(1)),
                     false => next.delimiter(b"\n", 1024).no_deadline(),
                 }
             }
-            Chosen::Client { left } => {
+            NegotiatedProtocol::Client { left } => {
                 scope.push(String::from_utf8_lossy(&text).into_owned());
-                Chosen::send_line(left, transport)
+                NegotiatedProtocol::send_line(left, transport)
             }
         }
     }
@@ -141,7 +145,7 @@ impl Protocol for Chosen {
     }
 }
 
-pub(crate) type Test = TestLoop<Stream<Chosen, Record<ScriptedSocket>>>;
+pub(crate) type Test = TestLoop<Stream<NegotiatedProtocol, Record<ScriptedSocket>>>;
 
 pub(crate) fn server(test: &mut Test) -> Peer {
     let (socket, peer) = pair(test.world());
@@ -150,7 +154,7 @@ pub(crate) fn server(test: &mut Test) -> Peer {
 }
 
 /// A server with which hands are shaken, and that has nothing to say yet.
-pub(crate) fn shaken(test: &mut Test) -> Peer {
+pub(crate) fn server_after_handshake(test: &mut Test) -> Peer {
     let peer = server(test);
     peer.send(&encode(Kind::Hello, b"plain", 0x55));
     test.settle();

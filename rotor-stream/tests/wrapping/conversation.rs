@@ -4,7 +4,7 @@ use rotor_core::Machine;
 use rotor_stream::Stream;
 use rotor_stream::testing::{Peer, Scripted, TestLoop, pair};
 
-use crate::chosen::{Chosen, LINE, Log};
+use crate::chosen::{LINE, Log, NegotiatedProtocol};
 use crate::record::Record;
 
 /// Carries bytes from one end to the other, so many at a time; whether there were any.
@@ -27,12 +27,12 @@ struct Pieces {
 }
 
 /// Has a client and a server talk; what the log says.
-fn talk<const D: bool>(
+fn run_conversation<const D: bool>(
     pieces: Pieces,
     has_narrow_edges: bool,
     key_after: [Option<usize>; 2],
 ) -> Log {
-    let mut test = TestLoop::<Stream<Chosen, Record<Scripted<D>>>>::new(Log::new());
+    let mut test = TestLoop::<Stream<NegotiatedProtocol, Record<Scripted<D>>>>::new(Log::new());
     if has_narrow_edges {
         test.world().narrow_edges();
     }
@@ -42,8 +42,8 @@ fn talk<const D: bool>(
         end.limit_writes(pieces.written);
     }
     let wrap = |record: Record<Scripted<D>>, after: Option<usize>| match after {
-        Some(after) => record.reading(pieces.read).change_key_after(after),
-        None => record.reading(pieces.read),
+        Some(after) => record.with_read_max(pieces.read).change_key_after(after),
+        None => record.with_read_max(pieces.read),
     };
     let server = wrap(Record::server(socket), key_after[0]);
     let wrapped = wrap(Record::client(client_socket, b"upper"), key_after[1]);
@@ -80,9 +80,9 @@ fn a_conversation_is_the_same_however_it_is_cut() {
                 [(usize::MAX, false), (1, false), (5, true), (1, true)]
             {
                 let pieces = Pieces { carried, written, read };
-                for talk in [talk::<false>, talk::<true>] {
+                for run in [run_conversation::<false>, run_conversation::<true>] {
                     assert_eq!(
-                        talk(pieces, has_narrow_edges, key_after),
+                        run(pieces, has_narrow_edges, key_after),
                         expected,
                         "{pieces:?}, narrow edges {has_narrow_edges}, keys {key_after:?}"
                     );

@@ -11,7 +11,7 @@ use rotor_core::{Config, Loop, Response};
 use rotor_stream::Stream;
 use rotor_stream::testing::pair;
 
-use crate::chosen::{Chosen, Log, Test, server};
+use crate::chosen::{Log, NegotiatedProtocol, Test, server};
 use crate::record::{Kind, Record, encode};
 
 /// A hello and a line behind it.
@@ -34,7 +34,7 @@ fn input_read_beyond_the_handshake_is_found_without_an_event() {
         let (socket, peer) = pair(test.world());
         // All is there before the machine is, and the handshake reads it before the first event.
         peer.send(&hello_and_line());
-        test.add(|scope| Stream::connected(Record::server(socket).reading(64), None, scope));
+        test.add(|scope| Stream::connected(Record::server(socket).with_read_max(64), None, scope));
         assert_eq!(peer.take_received(), welcome_and_line(), "narrow edges: {has_narrow_edges}");
     }
 }
@@ -49,7 +49,7 @@ fn answer_on_real_sockets(
     let (mut client, server) = StdUnix::pair()?;
     client.set_nonblocking(true)?;
     client.write_all(bytes)?;
-    let creator = Loop::<Stream<Chosen, Record<UnixStream>>>::new(&Config::new())?;
+    let creator = Loop::<Stream<NegotiatedProtocol, Record<UnixStream>>>::new(&Config::new())?;
     let mut instance = creator.instantiate(Log::new());
     let made = instance.add_machine_with(|scope| match UnixStream::from_std(server, scope) {
         Ok(server) => Stream::connected(wrap(Record::server(server)), None, scope),
@@ -79,7 +79,7 @@ fn input_read_beyond_the_handshake_is_found_on_kernel_sockets() -> io::Result<()
     let answer = answer_on_real_sockets(
         &hello_and_line(),
         welcome_and_line().len(),
-        |server| server.reading(64),
+        |server| server.with_read_max(64),
         || (),
     )?;
     assert_eq!(answer, welcome_and_line());
@@ -95,7 +95,7 @@ fn a_handshake_that_waits_for_a_job_resumes_when_it_is_done() -> io::Result<()> 
     let answer = answer_on_real_sockets(
         &hello_and_line(),
         welcome_and_line().len(),
-        |server| server.reading(64).with_job(job),
+        |server| server.with_read_max(64).with_job(job),
         let_go,
     )?;
     assert_eq!(answer, welcome_and_line());

@@ -5,14 +5,14 @@ use std::time::Duration;
 use rotor_stream::Stream;
 use rotor_stream::testing::{Peer, Scripted, TestLoop, pair};
 
-use crate::chosen::{Chosen, Log, Test, server, shaken};
+use crate::chosen::{Log, NegotiatedProtocol, Test, server, server_after_handshake};
 use crate::record::{Kind, Record, encode};
 
 #[test]
 fn input_that_arrives_while_a_wrapper_holds_a_record_is_read() {
-    let mut test = TestLoop::<Stream<Chosen, Record<Scripted<true>>>>::new(Log::new());
+    let mut test = TestLoop::<Stream<NegotiatedProtocol, Record<Scripted<true>>>>::new(Log::new());
     let (socket, peer) = pair(test.world());
-    test.add(|scope| Stream::connected(Record::server(socket).reading(64), None, scope));
+    test.add(|scope| Stream::connected(Record::server(socket).with_read_max(64), None, scope));
     peer.send(&encode(Kind::Hello, b"pause", 0x55));
     test.settle();
     // One short read brings both, of which the stream takes the first.
@@ -27,9 +27,9 @@ fn input_that_arrives_while_a_wrapper_holds_a_record_is_read() {
 
 #[test]
 fn an_empty_wrapper_saves_the_read_that_would_block() {
-    let mut test = TestLoop::<Stream<Chosen, Record<Scripted<true>>>>::new(Log::new());
+    let mut test = TestLoop::<Stream<NegotiatedProtocol, Record<Scripted<true>>>>::new(Log::new());
     let (socket, peer) = pair(test.world());
-    test.add(|scope| Stream::connected(Record::server(socket).reading(64), None, scope));
+    test.add(|scope| Stream::connected(Record::server(socket).with_read_max(64), None, scope));
     peer.send(&encode(Kind::Hello, b"plain", 0x55));
     test.settle();
     peer.take_received();
@@ -52,7 +52,7 @@ fn an_empty_wrapper_saves_the_read_that_would_block() {
 #[test]
 fn a_change_of_key_is_answered_before_anything_else_is_read() {
     let mut test = Test::new(Log::new());
-    let peer = shaken(&mut test);
+    let peer = server_after_handshake(&mut test);
     peer.limit_room(0);
     peer.send(&encode(Kind::NewKey, &[0x21], 0x55));
     peer.send(&encode(Kind::Data, b"new\n", 0x21));
@@ -72,7 +72,7 @@ fn a_change_of_key_is_answered_before_anything_else_is_read() {
 fn input_buffered_in_a_wrapper_is_found_after_its_write() {
     let mut test = Test::new(Log::new());
     test.world().narrow_edges();
-    let peer = shaken(&mut test);
+    let peer = server_after_handshake(&mut test);
     peer.limit_room(0);
     // Seven bytes, which the wrapper reads at once; then it must write, and no edge will tell of
     // what it holds.
@@ -90,7 +90,7 @@ fn input_buffered_in_a_wrapper_is_found_after_its_write() {
 fn input_buffered_in_a_wrapper_is_found_after_a_write_of_more_output() {
     let mut test = Test::new(Log::new());
     test.world().narrow_edges();
-    let peer = shaken(&mut test);
+    let peer = server_after_handshake(&mut test);
     peer.limit_room(0);
     // The wrapper takes the first answer, and the second one waits in the output.
     for line in [b"a\n", b"b\n"] {
@@ -167,7 +167,7 @@ fn input_read_by_a_wrapper_during_a_write_is_found() {
         let mut test = Test::new(Log::new());
         test.world().narrow_edges();
         let (socket, peer) = pair(test.world());
-        let socket = Record::server(socket).change_key_after(0).reading(64);
+        let socket = Record::server(socket).change_key_after(0).with_read_max(64);
         test.add(|scope| Stream::connected(socket, None, scope));
         peer.send(&encode(Kind::Hello, b"echo", 0x55));
         test.settle();
@@ -204,7 +204,7 @@ fn input_read_by_a_wrapper_during_a_write_is_found() {
 #[test]
 fn output_held_by_a_wrapper_is_flushed_before_the_end() {
     let mut test = Test::new(Log::new());
-    let peer = shaken(&mut test);
+    let peer = server_after_handshake(&mut test);
     peer.limit_room(3);
     peer.send(&encode(Kind::Data, b"bye\n", 0x55));
     peer.send(&encode(Kind::Close, b"", 0x55));
@@ -231,7 +231,7 @@ fn output_held_by_a_wrapper_is_flushed_before_the_end() {
 fn an_end_without_a_close_record_is_reported_as_an_abort() {
     let what_is_told = |bytes: &[u8]| {
         let mut test = Test::new(Log::new());
-        let peer = shaken(&mut test);
+        let peer = server_after_handshake(&mut test);
         peer.send(bytes);
         peer.end();
         test.settle();
@@ -250,7 +250,7 @@ fn an_end_without_a_close_record_is_reported_as_an_abort() {
 #[test]
 fn an_end_without_a_close_record_is_an_abort_during_a_drain_too() {
     let mut test = Test::new(Log::new());
-    let peer = shaken(&mut test);
+    let peer = server_after_handshake(&mut test);
     // Before its event is delivered, so that it is the drain that reads.
     peer.before_read(Peer::end);
     test.drain(Duration::from_secs(9));
@@ -264,7 +264,7 @@ fn an_end_without_a_close_record_is_an_abort_during_a_drain_too() {
 #[test]
 fn output_held_by_a_wrapper_is_subject_to_the_flush_timeout() {
     let mut test = Test::new(Log::new());
-    let peer = shaken(&mut test);
+    let peer = server_after_handshake(&mut test);
     peer.limit_room(1);
     peer.send(&encode(Kind::Data, b"x\n", 0x55));
     test.settle();
