@@ -15,11 +15,11 @@ use rotor_sim::{Check, Host, Sim, SimBackend};
 #[derive(Clone)]
 struct Shared {
     permits: Permits,
-    seen: Rc<Seen>,
+    seen: Rc<Counts>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct Counts {
     done: Cell<u32>,
     late: Cell<u32>,
     lost: Cell<u32>,
@@ -38,22 +38,25 @@ fn add(cell: &Cell<u32>) {
 }
 
 impl Client {
-    fn work(left: u32, scope: &Scope<'_, Shared>) -> Response<Client, Infallible> {
+    fn start_job(left: u32, scope: &Scope<'_, Shared>) -> Response<Client, Infallible> {
         match scope.job(|job: &Job<'_>| job.queued_for()).permits(&scope.permits).start() {
             Ok(job) => Response::keep(Client::Runs(job, left)),
-            Err(_full) => Client::again(left, scope),
+            Err(_full) => Client::next_round(left, scope),
         }
     }
 
-    fn hurry(left: u32, scope: &Scope<'_, Shared>) -> Response<Client, Infallible> {
+    fn start_job_with_deadline(
+        left: u32,
+        scope: &Scope<'_, Shared>,
+    ) -> Response<Client, Infallible> {
         let soon = scope.now() + Duration::from_millis(1);
         match scope.job(|job: &Job<'_>| job.queued_for()).begin_before(soon).start() {
             Ok(job) => Response::keep(Client::MayBeLate(job, left)),
-            Err(_full) => Client::again(left, scope),
+            Err(_full) => Client::next_round(left, scope),
         }
     }
 
-    fn again(left: u32, scope: &Scope<'_, Shared>) -> Response<Client, Infallible> {
+    fn next_round(left: u32, scope: &Scope<'_, Shared>) -> Response<Client, Infallible> {
         match left {
             0 => Response::done(),
             left => Response::keep(Client::Asks(scope.permits.ask(scope), left - 1)),
@@ -79,17 +82,17 @@ impl Machine for Client {
             },
             Client::Holds(permit, left) => {
                 drop(permit);
-                Client::work(left, scope)
+                Client::start_job(left, scope)
             }
             Client::Runs(future, left) => match future.take() {
                 Outcome::Pending(future) => Response::keep(Client::Runs(future, left)),
                 Outcome::Value(_) => {
                     add(&scope.seen.done);
-                    Client::hurry(left, scope)
+                    Client::start_job_with_deadline(left, scope)
                 }
                 Outcome::Lost(_) => {
                     add(&scope.seen.lost);
-                    Client::hurry(left, scope)
+                    Client::start_job_with_deadline(left, scope)
                 }
             },
             Client::MayBeLate(future, left) => {
@@ -104,7 +107,7 @@ impl Machine for Client {
                     Outcome::Lost(Lost::Late) => add(&scope.seen.late),
                     Outcome::Lost(_) => add(&scope.seen.lost),
                 }
-                Client::again(left, scope)
+                Client::next_round(left, scope)
             }
         }
     }

@@ -53,7 +53,7 @@ fn is_idle(sim: &mut Sim, host: Host<Actors>) -> bool {
 }
 
 /// Without what ends machines before they have balanced their books.
-fn keep_machines(sim: &mut Sim) {
+fn disable_crashes_and_panics(sim: &mut Sim) {
     let faults = sim.faults().without(Family::Crash).without(Family::Panic);
     sim.set_faults(faults);
 }
@@ -61,7 +61,7 @@ fn keep_machines(sim: &mut Sim) {
 #[test]
 fn every_spawn_is_answered_and_every_child_ends() {
     Check::new().seeds(30).run(|sim| {
-        keep_machines(sim);
+        disable_crashes_and_panics(sim);
         let host = add_host(sim, "family")?;
         for _ in 0..3 {
             add(sim, host, |scope| {
@@ -101,7 +101,7 @@ fn panics_and_crashes_leave_no_machine_behind() {
 #[test]
 fn wakeups_travel_around_a_ring_of_two_loops() {
     Check::new().seeds(30).run(|sim| {
-        keep_machines(sim);
+        disable_crashes_and_panics(sim);
         let hosts = [add_host(sim, "even")?, add_host(sim, "odd")?];
         let mut next: Option<Notifier> = None;
         let mut first = None;
@@ -137,7 +137,7 @@ fn wakeups_travel_around_a_ring_of_two_loops() {
 #[test]
 fn every_message_arrives_once_and_in_order() {
     Check::new().seeds(30).run(|sim| {
-        keep_machines(sim);
+        disable_crashes_and_panics(sim);
         let (senders, receivers) = (add_host(sim, "senders")?, add_host(sim, "receivers")?);
         let mut sender: Option<Sender<(u32, u32)>> = None;
         add(sim, receivers, |scope| {
@@ -182,7 +182,7 @@ fn every_message_arrives_once_and_in_order() {
 #[test]
 fn deadlines_fire_in_order_and_as_often_as_they_were_set() {
     Check::new().seeds(30).run(|sim| {
-        keep_machines(sim);
+        disable_crashes_and_panics(sim);
         let host = add_host(sim, "clocks")?;
         let tickers = (0..20).filter(|_| add(sim, host, |scope| Actor::ticker(20, scope))).count();
         sim.run_for(Duration::from_secs(2))?;
@@ -198,7 +198,7 @@ fn deadlines_fire_in_order_and_as_often_as_they_were_set() {
 fn every_job_is_answered_once() {
     let faults = Fault::ALL.iter().copied().filter(|fault| fault.family() == Family::Offload);
     Check::new().seeds(30).must_strike(faults).run(|sim| {
-        keep_machines(sim);
+        disable_crashes_and_panics(sim);
         let host = add_host(sim, "office")?;
         let workers =
             (0..6).filter(|_| add(sim, host, |scope| Actor::worker(10, scope))).count() as u64;
@@ -214,7 +214,7 @@ fn every_job_is_answered_once() {
 #[test]
 fn every_post_runs_once_and_repeated_closures_continue() {
     Check::new().seeds(30).run(|sim| {
-        keep_machines(sim);
+        disable_crashes_and_panics(sim);
         let host = add_host(sim, "office")?;
         add(sim, host, |scope| Actor::ticker(1_000, scope));
         let broadcast = sim.with(host, |instance| {

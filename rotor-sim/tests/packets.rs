@@ -17,13 +17,13 @@ use rotor_sim::net::SimUdpSocket;
 use rotor_sim::{Boot, Check, Crash, Fault, Faults, Host, Network, PacketPort, Sim, SimBackend};
 
 /// What came, with the time.
-type Came = Rc<RefCell<Vec<(Time, Vec<u8>)>>>;
+type PacketLog = Rc<RefCell<Vec<(Time, Vec<u8>)>>>;
 
 /// Sends what it is given, and keeps what comes.
 struct Stub {
     port: PacketPort,
-    came: Came,
-    to_send: Came,
+    received: PacketLog,
+    to_send: PacketLog,
 }
 
 struct StubHandle;
@@ -42,9 +42,9 @@ impl BackendHandle for StubHandle {
     }
 }
 
-struct Deaf;
+struct NoopWaker;
 
-impl Wake for Deaf {
+impl Wake for NoopWaker {
     fn wake(&self) -> io::Result<()> {
         Ok(())
     }
@@ -58,13 +58,13 @@ impl Backend for Stub {
     }
 
     fn waker(&self) -> io::Result<Arc<dyn Wake>> {
-        Ok(Arc::new(Deaf))
+        Ok(Arc::new(NoopWaker))
     }
 
     fn wait(&mut self, _: Option<Time>, _: &mut Vec<(Token, EventSet)>) -> io::Result<()> {
         let mut packet = [0; 2_000];
         while let Some(len) = self.port.receive(&mut packet) {
-            self.came.borrow_mut().push((self.port.now(), packet[..len].to_vec()));
+            self.received.borrow_mut().push((self.port.now(), packet[..len].to_vec()));
         }
         let now = self.port.now();
         let (due, later) = self.to_send.take().into_iter().partition(|(at, _)| *at <= now);
@@ -84,20 +84,20 @@ impl Machine for Idle {
 }
 
 /// A host with a stub, what came there, and what it is to send when.
-fn host(sim: &mut Sim, name: &str) -> Result<(Host<Idle>, Came, Came), BoxError> {
-    let (came, to_send) = (Came::default(), Came::default());
-    let (keeps, sends) = (came.clone(), to_send.clone());
+fn host(sim: &mut Sim, name: &str) -> Result<(Host<Idle>, PacketLog, PacketLog), BoxError> {
+    let (received, to_send) = (PacketLog::default(), PacketLog::default());
+    let (keeps, sends) = (received.clone(), to_send.clone());
     let host = sim.host(name, move |boot| {
-        let backend = around(boot, keeps.clone(), sends.clone())?;
+        let backend = stub_backend(boot, keeps.clone(), sends.clone())?;
         Ok(Loop::<Idle, _>::with_backend(backend, &boot.config())?.instantiate(()))
     })?;
-    Ok((host, came, to_send))
+    Ok((host, received, to_send))
 }
 
-fn around(boot: &Boot, came: Came, to_send: Came) -> io::Result<SimBackend> {
+fn stub_backend(boot: &Boot, received: PacketLog, to_send: PacketLog) -> io::Result<SimBackend> {
     let port = boot.packet_port();
     let wants = to_send.clone();
-    let stub = Stub { port, came, to_send };
+    let stub = Stub { port, received, to_send };
     boot.backend_around(stub, move || wants.borrow().iter().map(|(at, _)| *at).min())
 }
 
@@ -121,18 +121,18 @@ fn at(millis: u64) -> Time {
     Time::ZERO + Duration::from_millis(millis)
 }
 
-fn numbers(came: &Came) -> Vec<u8> {
-    came.borrow().iter().map(|(_, packet)| packet[packet.len() - 1]).collect()
+fn numbers(received: &PacketLog) -> Vec<u8> {
+    received.borrow().iter().map(|(_, packet)| packet[packet.len() - 1]).collect()
 }
 
 /// Sends a hundred packets, one a millisecond, from one host to another.
-fn a_hundred(sim: &mut Sim) -> Result<Vec<u8>, BoxError> {
+fn send_hundred_packets(sim: &mut Sim) -> Result<Vec<u8>, BoxError> {
     let (_, _, to_send) = host(sim, "left")?;
-    let (right, came, _) = host(sim, "right")?;
+    let (right, received, _) = host(sim, "right")?;
     let to = sim.address(right);
     to_send.borrow_mut().extend((0..100).map(|n| (at(u64::from(n)), packet(to, 100, n))));
     sim.run_for(Duration::from_secs(1))?;
-    Ok(numbers(&came))
+    Ok(numbers(&received))
 }
 
 #[test]
@@ -141,41 +141,41 @@ fn packets_arrive_once_and_in_order_without_faults() -> Result<(), BoxError> {
     let network = Network::new().latency(Duration::from_millis(1)..Duration::from_millis(50));
     let mut sim = Sim::new(1);
     sim.set_network(network);
-    assert_eq!(a_hundred(&mut sim)?, (0..100).collect::<Vec<u8>>());
+    assert_eq!(send_hundred_packets(&mut sim)?, (0..100).collect::<Vec<u8>>());
     Ok(())
 }
 
 #[test]
 fn each_packet_fault_has_its_documented_effect() -> Result<(), BoxError> {
-    let came = |fault| {
+    let receive_with = |fault| {
         let mut sim = Sim::new(2);
         sim.set_faults(Faults::none().set(fault, 0.3));
-        let came = a_hundred(&mut sim)?;
+        let received = send_hundred_packets(&mut sim)?;
         let count = sim.fault_count(fault) as usize;
         assert!((15..45).contains(&count), "{fault:?} has struck {count} times");
-        Ok::<_, BoxError>((came, count))
+        Ok::<_, BoxError>((received, count))
     };
     let all: Vec<u8> = (0..100).collect();
-    let (lost, count) = came(Fault::PacketLost)?;
+    let (lost, count) = receive_with(Fault::PacketLost)?;
     assert!(lost.is_sorted() && lost.len() == 100 - count, "{lost:?}");
-    let (twice, count) = came(Fault::PacketTwice)?;
+    let (twice, count) = receive_with(Fault::PacketTwice)?;
     assert_eq!(twice.len(), 100 + count);
-    let (mut late, _) = came(Fault::PacketLate)?;
+    let (mut late, _) = receive_with(Fault::PacketLate)?;
     assert!(!late.is_sorted(), "others overtake them");
     late.sort_unstable();
     assert_eq!(late, all);
     let mut sim = Sim::new(2);
     sim.set_faults(Faults::none().set(Fault::PacketChanged, 1.0));
     let (_, _, to_send) = host(&mut sim, "left")?;
-    let (right, came, _) = host(&mut sim, "right")?;
+    let (right, received, _) = host(&mut sim, "right")?;
     let sent = packet(sim.address(right), 100, 7);
     to_send.borrow_mut().push((at(1), sent.clone()));
     sim.run_for(Duration::from_secs(1))?;
     let bits = |packet: &[u8]| -> u32 {
         packet.iter().zip(&sent).map(|(a, b)| (a ^ b).count_ones()).sum()
     };
-    let came = came.borrow();
-    assert_eq!(came.iter().map(|(_, packet)| bits(packet)).collect::<Vec<_>>(), [1]);
+    let received = received.borrow();
+    assert_eq!(received.iter().map(|(_, packet)| bits(packet)).collect::<Vec<_>>(), [1]);
     Ok(())
 }
 
@@ -184,7 +184,7 @@ fn oversized_and_unroutable_packets_are_lost_and_both_ip_versions_work() -> Resu
     let mut sim = Sim::new(3);
     sim.set_network(Network::new().mtu(600));
     let (left, back, to_send) = host(&mut sim, "left")?;
-    let (right, came, _) = host(&mut sim, "right")?;
+    let (right, received, _) = host(&mut sim, "right")?;
     let (right, left) = (sim.address(right), sim.address(left));
     let six: IpAddr = "fd00::a00:2".parse()?;
     assert_eq!(right, IpAddr::from([10, 0, 0, 2]));
@@ -199,7 +199,7 @@ fn oversized_and_unroutable_packets_are_lost_and_both_ip_versions_work() -> Resu
     }
     to_send.borrow_mut().push((at(1), b"nonsense".to_vec()));
     sim.run_for(Duration::from_secs(1))?;
-    assert_eq!(numbers(&came), [1, 4]);
+    assert_eq!(numbers(&received), [1, 4]);
     assert_eq!(numbers(&back), [5], "a host reaches itself");
     Ok(())
 }
@@ -210,12 +210,12 @@ fn a_slow_link_delays_packets_and_queues_at_most_two_seconds_of_them() -> Result
     let latency = Duration::from_micros(100)..Duration::from_micros(101);
     sim.set_network(Network::new().bandwidth(1_000).latency(latency));
     let (_, _, to_send) = host(&mut sim, "left")?;
-    let (right, came, _) = host(&mut sim, "right")?;
+    let (right, received, _) = host(&mut sim, "right")?;
     let to = sim.address(right);
     to_send.borrow_mut().extend((0..30).map(|n| (at(1), packet(to, 100, n))));
     sim.run_for(Duration::from_secs(10))?;
-    assert_eq!(numbers(&came), (0..21).collect::<Vec<u8>>());
-    let times: Vec<Time> = came.borrow().iter().map(|(time, _)| *time).collect();
+    assert_eq!(numbers(&received), (0..21).collect::<Vec<u8>>());
+    let times: Vec<Time> = received.borrow().iter().map(|(time, _)| *time).collect();
     // The latency differs by a microsecond.
     let is_a_tenth = |pair: &[Time]| {
         let between = (pair[1] - pair[0]).as_micros();
@@ -229,7 +229,7 @@ fn a_slow_link_delays_packets_and_queues_at_most_two_seconds_of_them() -> Result
 fn no_packet_reaches_a_partitioned_or_crashed_host() -> Result<(), BoxError> {
     let mut sim = Sim::new(5);
     let (left, _, to_send) = host(&mut sim, "left")?;
-    let (right, came, _) = host(&mut sim, "right")?;
+    let (right, received, _) = host(&mut sim, "right")?;
     let to = sim.address(right);
     let send = |sim: &mut Sim, number| {
         to_send.borrow_mut().push((sim.now(), packet(to, 100, number)));
@@ -245,13 +245,13 @@ fn no_packet_reaches_a_partitioned_or_crashed_host() -> Result<(), BoxError> {
         sim.restart(right)?;
     }
     send(&mut sim, 5)?;
-    assert_eq!(numbers(&came), [1, 5]);
+    assert_eq!(numbers(&received), [1, 5]);
     Ok(())
 }
 
 #[test]
 fn a_run_of_packets_depends_on_its_seed_and_on_every_byte() {
-    Check::new().seeds(10).twice().run(|sim| a_hundred(sim).map(drop));
+    Check::new().seeds(10).twice().run(|sim| send_hundred_packets(sim).map(drop));
     let hash = |last| {
         let mut sim = Sim::new(1);
         let (_, _, to_send) = host(&mut sim, "left").expect("it starts");
@@ -265,9 +265,9 @@ fn a_run_of_packets_depends_on_its_seed_and_on_every_byte() {
 }
 
 /// Finds both handles: that of the simulation, and that of the stack.
-struct Both(SimUdpSocket);
+struct BothSockets(SimUdpSocket);
 
-impl Machine for Both {
+impl Machine for BothSockets {
     type Context = ();
     type Seed = Infallible;
 
@@ -284,8 +284,8 @@ fn sockets_of_the_simulation_and_of_the_stack_work_on_one_loop() -> Result<(), B
     use rotor_core::net::DatagramSocket;
     let mut sim = Sim::new(6);
     let host = sim.host("host", |boot| {
-        let backend = around(boot, Came::default(), Came::default())?;
-        let mut creator = Loop::<Both, _>::with_backend(backend, &boot.config())?;
+        let backend = stub_backend(boot, PacketLog::default(), PacketLog::default())?;
+        let mut creator = Loop::<BothSockets, _>::with_backend(backend, &boot.config())?;
         let address = (boot.address(), 80).into();
         creator.add_machine_with(|scope| {
             assert_eq!(scope.backend().name(), "simulation");
@@ -293,7 +293,7 @@ fn sockets_of_the_simulation_and_of_the_stack_work_on_one_loop() -> Result<(), B
             Response::attempt(|| {
                 let mut socket = SimUdpSocket::bind(&address, scope)?;
                 scope.register(&mut socket, Interest::Both)?;
-                Ok(Response::ok(Both(socket)))
+                Ok(Response::ok(BothSockets(socket)))
             })
         })?;
         Ok(creator.instantiate(()))

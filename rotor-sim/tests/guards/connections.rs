@@ -15,9 +15,9 @@ use rotor_sim::{Failure, Fault, Faults, Host, Network, Script, ScriptClient, Sim
 use crate::failure;
 
 /// Is told after a second that its attempt to connect has failed.
-struct Told(io::ErrorKind);
+struct FailedAttempt(io::ErrorKind);
 
-impl Machine for Told {
+impl Machine for FailedAttempt {
     type Context = ();
     type Seed = Infallible;
     fn timeout(self, scope: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
@@ -32,10 +32,11 @@ fn an_unexplained_connect_failure_is_detected() -> Result<(), Failure> {
         [(io::ErrorKind::ConnectionRefused, false), (io::ErrorKind::NotConnected, true)]
     {
         let mut sim = Sim::new(1);
-        let host = sim.host("client", |boot| Ok(boot.new_loop::<Told>()?.instantiate(())))?;
+        let host =
+            sim.host("client", |boot| Ok(boot.new_loop::<FailedAttempt>()?.instantiate(())))?;
         sim.with(host, |instance| {
             instance.add_machine_with(|scope| {
-                Response::ok(Told(kind)).deadline(scope.now() + Duration::from_secs(1))
+                Response::ok(FailedAttempt(kind)).deadline(scope.now() + Duration::from_secs(1))
             })
         });
         let failed = sim.run_for(Duration::from_secs(2)).err();
@@ -46,14 +47,14 @@ fn an_unexplained_connect_failure_is_detected() -> Result<(), Failure> {
 }
 
 /// Listens, and ends when it is told of a drain, whatever has come.
-struct Careless {
+struct CarelessListener {
     listener: SimTcpListener,
     accepts: bool,
     reads: bool,
     accepted: Option<SimTcpStream>,
 }
 
-impl Machine for Careless {
+impl Machine for CarelessListener {
     type Context = ();
     type Seed = Infallible;
     fn ready(mut self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
@@ -87,7 +88,7 @@ fn a_drain_that_discards_received_data_is_detected() -> Result<(), Failure> {
                     let mut listener =
                         SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
                     scope.register(&mut listener, Interest::Readable)?;
-                    Ok(Response::ok(Careless { listener, accepts, reads, accepted: None }))
+                    Ok(Response::ok(CarelessListener { listener, accepts, reads, accepted: None }))
                 })
             })?;
             Ok(creator.instantiate(()))
@@ -107,12 +108,12 @@ fn a_drain_that_discards_received_data_is_detected() -> Result<(), Failure> {
 }
 
 /// Accepts at one of its listeners only.
-struct Partial {
+struct PartialAcceptor {
     favoured: Vec<SimTcpListener>,
     _other: Vec<SimTcpListener>,
 }
 
-impl Machine for Partial {
+impl Machine for PartialAcceptor {
     type Context = ();
     type Seed = Infallible;
     fn ready(mut self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
@@ -125,12 +126,16 @@ impl Machine for Partial {
 
 /// A host with such listeners, in one machine or in one each, whose connections may be passed over
 /// so often.
-fn partial(sim: &mut Sim, in_one: bool, passed_over_max: u64) -> Result<Host<Partial>, Failure> {
+fn partial_server(
+    sim: &mut Sim,
+    in_one: bool,
+    passed_over_max: u64,
+) -> Result<Host<PartialAcceptor>, Failure> {
     let server = sim.host("server", move |boot| {
         let mut creator = boot.new_loop()?;
         let ports: &[&[u16]] = if in_one { &[&[80, 81]] } else { &[&[80], &[81]] };
         for ports in ports {
-            let mut machine = Partial { favoured: Vec::new(), _other: Vec::new() };
+            let mut machine = PartialAcceptor { favoured: Vec::new(), _other: Vec::new() };
             creator.add_machine_with(|scope| {
                 Response::attempt(|| {
                     for &port in *ports {
@@ -154,9 +159,9 @@ fn partial(sim: &mut Sim, in_one: bool, passed_over_max: u64) -> Result<Host<Par
 type Caller = ScriptClient<SimTcpStream, ()>;
 
 /// A client connects to a port of the server, and some time passes.
-fn call(
+fn connect_once(
     sim: &mut Sim,
-    server: Host<Partial>,
+    server: Host<PartialAcceptor>,
     clients: Host<Caller>,
     port: u16,
     time: Duration,
@@ -171,11 +176,11 @@ fn call(
 fn a_connection_passed_over_too_often_is_detected() -> Result<(), Failure> {
     for (most, is_too_few) in [(5, false), (4, true)] {
         let mut sim = Sim::new(1);
-        let server = partial(&mut sim, true, most)?;
+        let server = partial_server(&mut sim, true, most)?;
         let clients = sim.host("clients", |boot| Ok(boot.new_loop()?.instantiate(())))?;
         let a_while = Duration::from_millis(10);
-        call(&mut sim, server, clients, 81, a_while)?;
-        let result = (0..5).try_for_each(|_| call(&mut sim, server, clients, 80, a_while));
+        connect_once(&mut sim, server, clients, 81, a_while)?;
+        let result = (0..5).try_for_each(|_| connect_once(&mut sim, server, clients, 80, a_while));
         assert_eq!(result.is_err(), is_too_few);
         assert!(result.is_ok() || failure(result).property() == WAITING_IS_BOUNDED);
         assert_eq!(sim.most_passed_over(server), 5);
@@ -188,14 +193,14 @@ fn a_spurious_edge_starts_the_wait_of_a_connection() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     let way = Duration::from_micros(100);
     sim.set_network(Network::new().latency(way..way));
-    let server = partial(&mut sim, false, 100)?;
+    let server = partial_server(&mut sim, false, 100)?;
     let clients = sim.host("clients", |boot| Ok(boot.new_loop()?.instantiate(())))?;
     // The edge of this one is late, by up to 20 ms; each turn has an edge that nothing caused, for
     // one of the two listeners.
     sim.set_faults(Faults::none().set(Fault::LateEdge, 1.0));
-    call(&mut sim, server, clients, 81, 2 * way)?;
+    connect_once(&mut sim, server, clients, 81, 2 * way)?;
     sim.set_faults(Faults::none().set(Fault::SpuriousEdge, 1.0));
-    (0..8).try_for_each(|_| call(&mut sim, server, clients, 80, 2 * way))?;
+    (0..8).try_for_each(|_| connect_once(&mut sim, server, clients, 80, 2 * way))?;
     assert!(sim.most_passed_over(server) > 0);
     Ok(())
 }
@@ -205,16 +210,16 @@ fn the_wait_of_a_connection_starts_when_its_edge_is_delivered() -> Result<(), Fa
     let mut sim = Sim::new(1);
     let way = Duration::from_micros(100);
     sim.set_network(Network::new().latency(way..way));
-    let server = partial(&mut sim, false, 4)?;
+    let server = partial_server(&mut sim, false, 4)?;
     let clients = sim.host("clients", |boot| Ok(boot.new_loop()?.instantiate(())))?;
     // The edge of this one is late, by up to 20 ms; those of the others overtake it.
     sim.set_faults(Faults::none().set(Fault::LateEdge, 1.0));
-    call(&mut sim, server, clients, 81, 2 * way)?;
+    connect_once(&mut sim, server, clients, 81, 2 * way)?;
     sim.set_faults(Faults::none());
-    (0..5).try_for_each(|_| call(&mut sim, server, clients, 80, 2 * way))?;
+    (0..5).try_for_each(|_| connect_once(&mut sim, server, clients, 80, 2 * way))?;
     assert_eq!(sim.most_passed_over(server), 0);
     sim.run_for(Duration::from_millis(20))?;
-    let result = (0..5).try_for_each(|_| call(&mut sim, server, clients, 80, 2 * way));
+    let result = (0..5).try_for_each(|_| connect_once(&mut sim, server, clients, 80, 2 * way));
     assert_eq!(failure(result).property(), WAITING_IS_BOUNDED);
     Ok(())
 }

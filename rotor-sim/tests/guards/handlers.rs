@@ -10,15 +10,15 @@ use crate::failure;
 
 /// A machine of the test's own loop, driven by hand: its handlers are called as a broken loop
 /// would.
-fn driven(
-    calls: impl Fn(Watched<Spawns>, &mut Scope<'_, ()>) + 'static,
+fn drive_by_hand(
+    calls: impl Fn(Watched<Spawner>, &mut Scope<'_, ()>) + 'static,
 ) -> Result<Failure, Failure> {
     let mut sim = Sim::new(1);
     let host = sim.host("host", |boot| Ok(boot.new_loop::<Driver>()?.instantiate(())))?;
     sim.with(host, move |instance| {
         let added = instance.add_machine_with(|scope| {
             let at = scope.now() + Duration::from_secs(5);
-            let made = Watched::make(scope, |_| Response::ok(Spawns).deadline(at));
+            let made = Watched::make(scope, |_| Response::ok(Spawner).deadline(at));
             calls(made.expect_machine(), scope);
             scope.notifier().wakeup();
             Response::ok(Driver)
@@ -36,13 +36,13 @@ impl Machine for Driver {
 }
 
 /// Answers `spawn` to events.
-struct Spawns;
+struct Spawner;
 
-impl Machine for Spawns {
+impl Machine for Spawner {
     type Context = ();
     type Seed = ();
     fn create((): (), _: &mut Scope<'_, ()>) -> Response<Self> {
-        Response::ok(Spawns)
+        Response::ok(Spawner)
     }
     fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, ()> {
         Response::spawn(self, ())
@@ -51,19 +51,19 @@ impl Machine for Spawns {
 
 #[test]
 fn an_early_timeout_is_detected() -> Result<(), Failure> {
-    let failure = driven(|machine, scope| drop(machine.handle(Event::Timeout, scope)))?;
+    let failure = drive_by_hand(|machine, scope| drop(machine.handle(Event::Timeout, scope)))?;
     assert_eq!(failure.property(), NO_DEADLINE_EARLY);
     Ok(())
 }
 
 #[test]
 fn a_spawn_without_an_immediate_result_is_detected() -> Result<(), Failure> {
-    let failure = driven(|machine, scope| {
+    let failure = drive_by_hand(|machine, scope| {
         let (machine, ()) = machine.handle(Event::Ready(EventSet::EMPTY), scope).expect_spawn();
         drop(machine.handle(Event::Wakeup, scope));
     })?;
     assert_eq!(failure.property(), SPAWN_IS_ANSWERED);
-    let failure = driven(|machine, scope| drop(machine.handle(Event::Spawned, scope)))?;
+    let failure = drive_by_hand(|machine, scope| drop(machine.handle(Event::Spawned, scope)))?;
     assert_eq!(failure.property(), SPAWN_IS_ANSWERED);
     Ok(())
 }
@@ -72,8 +72,8 @@ fn a_spawn_without_an_immediate_result_is_detected() -> Result<(), Failure> {
 fn a_second_drain_notification_is_detected() -> Result<(), Failure> {
     // Only while its loop drains is the second one a mistake; so this one is driven by a machine of
     // a draining loop.
-    struct Twice(Option<Watched<Spawns>>);
-    impl Machine for Twice {
+    struct DrainedTwice(Option<Watched<Spawner>>);
+    impl Machine for DrainedTwice {
         type Context = ();
         type Seed = Infallible;
         fn draining(self, until: Time, scope: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
@@ -82,15 +82,15 @@ fn a_second_drain_notification_is_detected() -> Result<(), Failure> {
                 .map(|machine| machine.handle(Event::Draining(until), scope).expect_machine());
             let machine = machine
                 .map(|machine| machine.handle(Event::Draining(until), scope).expect_machine());
-            Response::ok(Twice(machine))
+            Response::ok(DrainedTwice(machine))
         }
     }
     let mut sim = Sim::new(1);
     let host = sim.host("host", |boot| {
         let mut creator = boot.new_loop()?;
         creator.add_machine_with(|scope| {
-            let made = Watched::make(scope, |_| Response::ok(Spawns));
-            Response::ok(Twice(Some(made.expect_machine())))
+            let made = Watched::make(scope, |_| Response::ok(Spawner));
+            Response::ok(DrainedTwice(Some(made.expect_machine())))
         })?;
         Ok(creator.instantiate(()))
     })?;

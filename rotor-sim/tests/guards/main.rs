@@ -14,7 +14,7 @@ use rotor_sim::property::{
 use rotor_sim::{Failure, Host, Sim, Watched, WorkBounds};
 
 /// Does one thing wrong, as its name says.
-enum Wrong {
+enum FaultyMachine {
     /// Wakes itself forever.
     WakesItself,
     /// Asks to be called again forever.
@@ -26,20 +26,20 @@ enum Wrong {
 }
 
 /// Where a machine can be put so that the slab no longer has it.
-type Hidden = Vec<Watched<Wrong>>;
+type Hidden = Vec<Watched<FaultyMachine>>;
 
-impl Machine for Wrong {
+impl Machine for FaultyMachine {
     type Context = Hidden;
     type Seed = Infallible;
 
     fn ready(self, _: EventSet, _: &mut Scope<'_, Hidden>) -> Response<Self, Infallible> {
         match self {
-            Wrong::AsksAgain => Response::again(self),
+            FaultyMachine::AsksAgain => Response::again(self),
             _ => Response::keep(self),
         }
     }
     fn wakeup(self, scope: &mut Scope<'_, Hidden>) -> Response<Self, Infallible> {
-        if matches!(self, Wrong::WakesItself) {
+        if matches!(self, FaultyMachine::WakesItself) {
             scope.notifier().wakeup();
         }
         Response::keep(self)
@@ -49,7 +49,9 @@ impl Machine for Wrong {
     }
 }
 
-fn with_machine(make: fn() -> Wrong) -> Result<(Sim, Host<Watched<Wrong>>), Failure> {
+fn with_machine(
+    make: fn() -> FaultyMachine,
+) -> Result<(Sim, Host<Watched<FaultyMachine>>), Failure> {
     let mut sim = Sim::new(1);
     let host = sim.host("host", move |boot| {
         let mut creator = boot.new_loop()?;
@@ -57,8 +59,8 @@ fn with_machine(make: fn() -> Wrong) -> Result<(Sim, Host<Watched<Wrong>>), Fail
             scope.notifier().wakeup();
             let now = scope.now();
             Watched::make(scope, |_| match make() {
-                Wrong::AsksAgain => Response::again(Wrong::AsksAgain),
-                Wrong::Ticks => Response::ok(Wrong::Ticks).deadline(now),
+                FaultyMachine::AsksAgain => Response::again(FaultyMachine::AsksAgain),
+                FaultyMachine::Ticks => Response::ok(FaultyMachine::Ticks).deadline(now),
                 wrong => Response::ok(wrong),
             })
         })?;
@@ -73,7 +75,7 @@ fn failure(result: Result<(), Failure>) -> Failure {
 
 #[test]
 fn a_busy_loop_without_progress_is_detected() -> Result<(), Failure> {
-    for wrong in [|| Wrong::WakesItself, || Wrong::AsksAgain] {
+    for wrong in [|| FaultyMachine::WakesItself, || FaultyMachine::AsksAgain] {
         let (mut sim, _) = with_machine(wrong)?;
         let failure = failure(sim.run_for(Duration::from_secs(1)));
         assert_eq!(failure.property(), NO_BUSY_LOOP);
@@ -91,7 +93,7 @@ fn a_turn_that_exceeds_its_work_bounds_is_detected() -> Result<(), Failure> {
         (WorkBounds::new().calls_per_turn(1), true),
     ];
     for (bounds, is_too_much) in bounds {
-        let (mut sim, host) = with_machine(|| Wrong::Ticks)?;
+        let (mut sim, host) = with_machine(|| FaultyMachine::Ticks)?;
         sim.bound_work(host, bounds);
         let result = sim.run_for(Duration::from_millis(20));
         assert_eq!(result.is_err(), is_too_much);
@@ -104,12 +106,12 @@ fn a_turn_that_exceeds_its_work_bounds_is_detected() -> Result<(), Failure> {
 
 #[test]
 fn an_endless_run_is_stopped_and_reports_what_was_running() -> Result<(), Failure> {
-    let (mut sim, _) = with_machine(|| Wrong::Ticks)?;
+    let (mut sim, _) = with_machine(|| FaultyMachine::Ticks)?;
     sim.set_steps_max(500);
     let failure = failure(sim.run_for(Duration::from_secs(3600)));
     assert_eq!((failure.property(), failure.step()), (STEPS_BOUNDED, 501));
     assert!(
-        failure.to_string().contains("host (10.0.0.1): 1 machines {\"Wrong\": 1}"),
+        failure.to_string().contains("host (10.0.0.1): 1 machines {\"FaultyMachine\": 1}"),
         "{failure}"
     );
     Ok(())
@@ -117,7 +119,7 @@ fn an_endless_run_is_stopped_and_reports_what_was_running() -> Result<(), Failur
 
 #[test]
 fn a_run_stops_at_the_requested_step() -> Result<(), Failure> {
-    let (mut sim, _) = with_machine(|| Wrong::Ticks)?;
+    let (mut sim, _) = with_machine(|| FaultyMachine::Ticks)?;
     sim.until(20);
     let failure = failure(sim.run_for(Duration::from_secs(3600)));
     assert_eq!(failure.property(), STOPPED);
@@ -130,7 +132,7 @@ fn a_run_stops_at_the_requested_step() -> Result<(), Failure> {
 
 #[test]
 fn a_condition_not_met_in_time_fails_the_run() -> Result<(), Failure> {
-    let (mut sim, _) = with_machine(|| Wrong::Stays)?;
+    let (mut sim, _) = with_machine(|| FaultyMachine::Stays)?;
     let failure = failure(sim.run_until(Duration::from_secs(5), |_| false));
     assert_eq!(failure.property(), ANSWERED);
     Ok(())
@@ -138,24 +140,25 @@ fn a_condition_not_met_in_time_fails_the_run() -> Result<(), Failure> {
 
 #[test]
 fn a_machine_that_outlives_a_drain_is_detected() -> Result<(), Failure> {
-    let (mut sim, host) = with_machine(|| Wrong::Stays)?;
+    let (mut sim, host) = with_machine(|| FaultyMachine::Stays)?;
     let exit = sim.drain(host, Duration::from_secs(5))?;
     assert_eq!(exit, rotor_core::Exit::Drained { dropped: 1 });
 
     // A machine that somebody keeps outside of the slab outlives the drain.
-    let (mut sim, host) = with_machine(|| Wrong::Stays)?;
-    hide_one(&mut sim, host);
+    let (mut sim, host) = with_machine(|| FaultyMachine::Stays)?;
+    hide_machine(&mut sim, host);
     let failure = sim.drain(host, Duration::from_secs(5)).expect_err("one is left");
     assert!([NO_MACHINE_LOST, EMPTY_AFTER_DRAIN].contains(&failure.property()), "{failure}");
     Ok(())
 }
 
 /// Makes a watched machine and puts it into the context.
-fn hide_one(sim: &mut Sim, host: Host<Watched<Wrong>>) {
+fn hide_machine(sim: &mut Sim, host: Host<Watched<FaultyMachine>>) {
     sim.with(host, |instance| {
         let mut hidden = None;
         let added = instance.add_machine_with(|scope| {
-            let (answer, _) = Watched::make(scope, |_| Response::ok(Wrong::Stays)).into_parts();
+            let (answer, _) =
+                Watched::make(scope, |_| Response::ok(FaultyMachine::Stays)).into_parts();
             hidden = Some(answer);
             Response::done()
         });
@@ -168,8 +171,8 @@ fn hide_one(sim: &mut Sim, host: Host<Watched<Wrong>>) {
 
 #[test]
 fn a_machine_outside_of_the_slab_is_reported_as_lost() -> Result<(), Failure> {
-    let (mut sim, host) = with_machine(|| Wrong::Ticks)?;
-    hide_one(&mut sim, host);
+    let (mut sim, host) = with_machine(|| FaultyMachine::Ticks)?;
+    hide_machine(&mut sim, host);
     let failure = failure(sim.run_for(Duration::from_secs(1)));
     assert_eq!(failure.property(), NO_MACHINE_LOST);
     Ok(())
@@ -177,7 +180,7 @@ fn a_machine_outside_of_the_slab_is_reported_as_lost() -> Result<(), Failure> {
 
 #[test]
 fn a_custom_property_is_checked_after_each_turn() -> Result<(), Failure> {
-    let (mut sim, host) = with_machine(|| Wrong::Ticks)?;
+    let (mut sim, host) = with_machine(|| FaultyMachine::Ticks)?;
     sim.always("few time-outs", move |sim| {
         let timeouts = sim.stats(host).map_or(0, |stats| stats.timeouts);
         if timeouts < 10 { Ok(()) } else { Err(format!("{timeouts}")) }
@@ -190,7 +193,7 @@ fn a_custom_property_is_checked_after_each_turn() -> Result<(), Failure> {
 #[test]
 fn a_host_that_cannot_start_reports_why() {
     let mut sim = Sim::new(1);
-    let started = sim.host::<Watched<Wrong>, _>("host", |_| Err("no disk".into()));
+    let started = sim.host::<Watched<FaultyMachine>, _>("host", |_| Err("no disk".into()));
     let failure = started.expect_err("it does not start");
     assert_eq!(
         (failure.property(), failure.message()),

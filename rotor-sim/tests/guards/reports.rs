@@ -6,7 +6,7 @@ use std::time::Duration;
 use rotor_core::{BoxError, Infallible, Machine, Response};
 use rotor_sim::{Busy, Check, Failure, Fault, Faults, Sim};
 
-use crate::{Wrong, with_machine};
+use crate::{FaultyMachine, with_machine};
 
 #[test]
 fn a_failing_seed_is_reported_with_the_command_to_reproduce_it() {
@@ -43,7 +43,7 @@ fn differing_runs_of_a_seed_are_detected() {
 
 #[test]
 fn an_injected_panic_ends_only_its_machine() -> Result<(), Failure> {
-    let (mut sim, host) = with_machine(|| Wrong::Ticks)?;
+    let (mut sim, host) = with_machine(|| FaultyMachine::Ticks)?;
     sim.set_faults(Faults::none().set(Fault::HandlerPanics, 1.0));
     sim.run_for(Duration::from_secs(1))?;
     let stats = sim.stats(host).expect("it is up");

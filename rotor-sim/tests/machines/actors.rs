@@ -198,7 +198,7 @@ impl Machine for Actor {
             Actor::Producer { .. } => self.wakeup(scope),
             Actor::Worker { left, job, busy } => Actor::work(left, job, busy, scope),
             Actor::Ticker { left, deadline } => {
-                scope.fires(deadline);
+                scope.record_fired(deadline);
                 if left == 0 {
                     Response::done()
                 } else {
@@ -276,7 +276,7 @@ impl Machine for Actor {
 impl Tally {
     /// Deadlines that fire in one turn come in the order of their ticks, unless they had passed
     /// when they were set.
-    fn fires(&mut self, deadline: Time) {
+    fn record_fired(&mut self, deadline: Time) {
         self.fired += 1;
         let tick = Time::from_nanos(deadline.as_nanos().div_ceil(1_000_000) * 1_000_000);
         if let Some((last, _)) = self.last_fired

@@ -15,7 +15,7 @@ use rotor_sim::net::{
 use rotor_sim::{Failure, Sim};
 
 use crate::driver::Holder;
-use crate::{Machine, hold, kind};
+use crate::{Machine, error_kind, host_with_socket};
 
 #[test]
 fn paths_name_sockets_of_one_host() -> Result<(), Failure> {
@@ -30,7 +30,7 @@ fn paths_name_sockets_of_one_host() -> Result<(), Failure> {
             let mut listener =
                 SimUnixListener::bind(&path, &ListenOptions::new(), scope).expect("it binds");
             assert_eq!(
-                kind(SimUnixListener::bind(&path, &ListenOptions::new(), scope)),
+                error_kind(SimUnixListener::bind(&path, &ListenOptions::new(), scope)),
                 ErrorKind::AddrInUse
             );
             let client = SimUnixStream::connect(&path, scope).expect("somebody listens");
@@ -45,7 +45,7 @@ fn paths_name_sockets_of_one_host() -> Result<(), Failure> {
     });
     sim.with(other, |instance| {
         let added = instance.add_machine_with(|scope| {
-            assert_eq!(kind(SimUnixStream::connect(&path, scope)), ErrorKind::NotFound);
+            assert_eq!(error_kind(SimUnixStream::connect(&path, scope)), ErrorKind::NotFound);
             Response::ok(Holder::new(Rc::default()))
         });
         added.expect("there is room");
@@ -63,7 +63,7 @@ fn a_socket_on_an_unsuitable_loop_is_unsupported_and_both_are_named() -> Result<
         let text = "a simulated TCP stream cannot be used on a loop of the mio backend";
         assert_eq!(error.to_string(), text);
         let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope);
-        assert_eq!(kind(listener), ErrorKind::Unsupported);
+        assert_eq!(error_kind(listener), ErrorKind::Unsupported);
         Response::ok(Holder::new(Rc::default()))
     });
     added.expect("there is room");
@@ -79,7 +79,7 @@ fn a_socket_on_an_unsuitable_loop_is_unsupported_and_both_are_named() -> Result<
             let text = "a TCP socket cannot be used on a loop of the simulation backend";
             assert_eq!(error.to_string(), text);
             let listener = <TcpListener as Listener>::bind(&address, &ListenOptions::new(), scope);
-            assert_eq!(kind(listener), ErrorKind::Unsupported);
+            assert_eq!(error_kind(listener), ErrorKind::Unsupported);
             Response::ok(Holder::new(Rc::default()))
         });
         added.expect("there is room");
@@ -93,8 +93,9 @@ fn a_socket_belongs_to_its_host_and_its_simulation() -> Result<(), Failure> {
     let mut strays = Vec::new();
     for sim in &mut sims {
         let target: SocketAddr = "10.0.0.1:1".parse().expect("an address");
-        let (_, held) =
-            hold(sim, "a", move |scope| SimTcpStream::connect(&target, scope).expect("it begins"))?;
+        let (_, held) = host_with_socket(sim, "a", move |scope| {
+            SimTcpStream::connect(&target, scope).expect("it begins")
+        })?;
         strays.extend(held.borrow_mut().take());
     }
     let other =

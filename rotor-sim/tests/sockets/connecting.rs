@@ -11,7 +11,10 @@ use rotor_core::{EventSet, Response};
 use rotor_sim::net::{SimTcpListener, SimTcpStream};
 use rotor_sim::{Crash, Failure, Fault, Faults, Host, Network, Sim};
 
-use crate::{EarlyScope, Held, MS, Machine, driver::Holder, edges, hold, kind, of};
+use crate::{
+    EarlyScope, Held, MS, Machine, driver::Holder, error_kind, host_with_socket, take_edges,
+    with_stream,
+};
 
 #[test]
 fn a_closed_port_refuses_and_a_missing_host_times_out() -> Result<(), Failure> {
@@ -21,11 +24,11 @@ fn a_closed_port_refuses_and_a_missing_host_times_out() -> Result<(), Failure> {
         ("10.9.9.9:9", Duration::from_secs(128), ErrorKind::TimedOut),
     ] {
         let target: SocketAddr = target.parse().expect("an address");
-        let (host, socket) = hold(&mut sim, "host", move |scope| {
+        let (host, socket) = host_with_socket(&mut sim, "host", move |scope| {
             SimTcpStream::connect(&target, scope).expect("it begins")
         })?;
         sim.run_for(after)?;
-        assert_eq!(edges(&mut sim, host).len(), 1);
+        assert_eq!(take_edges(&mut sim, host).len(), 1);
         let error = socket.borrow().as_ref().expect("held").take_error().expect("asking works");
         assert_eq!(error.expect("it failed").kind(), kind);
     }
@@ -36,12 +39,13 @@ fn a_closed_port_refuses_and_a_missing_host_times_out() -> Result<(), Failure> {
 fn a_full_backlog_keeps_connections_out_until_one_is_accepted() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     let address: SocketAddr = "10.0.0.1:80".parse().expect("an address");
-    let (_, listener) = hold(&mut sim, "server", move |scope| {
+    let (_, listener) = host_with_socket(&mut sim, "server", move |scope| {
         SimTcpListener::bind(&address, &ListenOptions::new().backlog(1), scope).expect("it binds")
     })?;
     let connect =
         move |scope: &EarlyScope<'_>| SimTcpStream::connect(&address, scope).expect("it begins");
-    let clients = [hold(&mut sim, "a", connect)?.1, hold(&mut sim, "b", connect)?.1];
+    let clients =
+        [host_with_socket(&mut sim, "a", connect)?.1, host_with_socket(&mut sim, "b", connect)?.1];
     let connected = |clients: &[Held<SimTcpStream>; 2]| {
         clients
             .iter()
@@ -62,7 +66,7 @@ fn a_full_backlog_keeps_connections_out_until_one_is_accepted() -> Result<(), Fa
 fn an_accept_without_descriptors_still_arms_the_next_edge() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     let address: SocketAddr = "10.0.0.1:80".parse().expect("an address");
-    let (server, listener) = hold(&mut sim, "server", move |scope| {
+    let (server, listener) = host_with_socket(&mut sim, "server", move |scope| {
         SimTcpListener::bind(&address, &ListenOptions::new(), scope).expect("it binds")
     })?;
     let connect =
@@ -75,14 +79,14 @@ fn an_accept_without_descriptors_still_arms_the_next_edge() -> Result<(), Failur
             Faults::none().set(Fault::UnarmedEdgeLost, 1.0).set(Fault::AcceptExhausted, 1.0),
         );
         assert_eq!(error(), Some(24));
-        let _client = hold(&mut sim, name, connect)?;
+        let _client = host_with_socket(&mut sim, name, connect)?;
         sim.run_for(10 * MS)?;
-        assert_eq!(edges(&mut sim, server), [EventSet::READABLE]);
+        assert_eq!(take_edges(&mut sim, server), [EventSet::READABLE]);
         assert_eq!(error(), Some(24));
         sim.set_faults(Faults::none());
         accept().expect("it waited");
     }
-    assert_eq!(kind(accept()), ErrorKind::WouldBlock);
+    assert_eq!(error_kind(accept()), ErrorKind::WouldBlock);
     Ok(())
 }
 
@@ -92,10 +96,10 @@ fn an_abandoned_attempt_resets_the_connection_it_left_at_the_server() -> Result<
         let mut sim = Sim::new(1);
         sim.set_network(Network::new().latency(way.clone()));
         let address: SocketAddr = "10.0.0.1:80".parse().expect("an address");
-        let (_, listener) = hold(&mut sim, "server", move |scope| {
+        let (_, listener) = host_with_socket(&mut sim, "server", move |scope| {
             SimTcpListener::bind(&address, &ListenOptions::new(), scope).expect("it binds")
         })?;
-        let (_, client) = hold(&mut sim, "client", move |scope| {
+        let (_, client) = host_with_socket(&mut sim, "client", move |scope| {
             SimTcpStream::connect(&address, scope).expect("it begins")
         })?;
         sim.run_for(way.start * 3 / 2)?;
@@ -103,9 +107,9 @@ fn an_abandoned_attempt_resets_the_connection_it_left_at_the_server() -> Result<
         drop(client.borrow_mut().take());
         let (mut server, _) =
             listener.borrow_mut().as_mut().expect("held").accept().expect("it is queued");
-        assert_eq!(kind(server.read(&mut [0; 8])), ErrorKind::WouldBlock);
+        assert_eq!(error_kind(server.read(&mut [0; 8])), ErrorKind::WouldBlock);
         sim.run_for(way.start * 2)?;
-        assert_eq!(kind(server.read(&mut [0; 8])), ErrorKind::ConnectionReset);
+        assert_eq!(error_kind(server.read(&mut [0; 8])), ErrorKind::ConnectionReset);
     }
     Ok(())
 }
@@ -120,10 +124,10 @@ fn connecting(
 ) -> Result<(ListenerHost, Held<SimTcpListener>, ClientHost, Held<SimTcpStream>), Failure> {
     sim.set_network(Network::new().latency(way..way));
     let address: SocketAddr = "10.0.0.1:80".parse().expect("an address");
-    let (server, listener) = hold(sim, "server", move |scope| {
+    let (server, listener) = host_with_socket(sim, "server", move |scope| {
         SimTcpListener::bind(&address, &ListenOptions::new(), scope).expect("it binds")
     })?;
-    let (client_host, client) = hold(sim, "client", move |scope| {
+    let (client_host, client) = host_with_socket(sim, "client", move |scope| {
         SimTcpStream::connect(&address, scope).expect("it begins")
     })?;
     Ok((server, listener, client_host, client))
@@ -135,16 +139,19 @@ fn a_power_failure_goes_unnoticed_even_by_unaccepted_connections() -> Result<(),
         let mut sim = Sim::new(1);
         let (server, listener, _, client) = connecting(&mut sim, MS)?;
         sim.run_for(10 * MS)?;
-        assert!(of(&client, |client| client.is_connected()));
+        assert!(with_stream(&client, |client| client.is_connected()));
         // The host's alone, so that it goes with that.
         let own = Rc::new(RefCell::new(listener.borrow_mut().take()));
         sim.with(server, |instance| {
             instance.add_machine_with(|_| Response::ok(Holder::new(own))).expect("there is room")
         });
         sim.crash(server, how);
-        assert_eq!(kind(of(&client, |client| client.read(&mut [0; 8]))), ErrorKind::WouldBlock);
+        assert_eq!(
+            error_kind(with_stream(&client, |client| client.read(&mut [0; 8]))),
+            ErrorKind::WouldBlock
+        );
         sim.run_for(5 * MS)?;
-        let heard = kind(of(&client, |client| client.read(&mut [0; 8])));
+        let heard = error_kind(with_stream(&client, |client| client.read(&mut [0; 8])));
         let expected = if is_told { ErrorKind::ConnectionReset } else { ErrorKind::WouldBlock };
         assert_eq!(heard, expected, "{how:?}");
         if is_told {
@@ -153,10 +160,14 @@ fn a_power_failure_goes_unnoticed_even_by_unaccepted_connections() -> Result<(),
         // Nor when it is up again, before who waits says something to it.
         sim.restart(server)?;
         sim.run_for(Duration::from_secs(1))?;
-        assert_eq!(kind(of(&client, |client| client.read(&mut [0; 8]))), ErrorKind::WouldBlock);
-        of(&client, |client| client.write_all(b"are you there?")).expect("nobody knows yet");
+        assert_eq!(
+            error_kind(with_stream(&client, |client| client.read(&mut [0; 8]))),
+            ErrorKind::WouldBlock
+        );
+        with_stream(&client, |client| client.write_all(b"are you there?"))
+            .expect("nobody knows yet");
         sim.run_for(5 * MS)?;
-        let heard = kind(of(&client, |client| client.read(&mut [0; 8])));
+        let heard = error_kind(with_stream(&client, |client| client.read(&mut [0; 8])));
         assert_eq!(heard, ErrorKind::ConnectionReset);
     }
     Ok(())
@@ -170,10 +181,16 @@ fn a_closed_listener_is_noticed_when_the_partition_ends() -> Result<(), Failure>
     sim.partition(server, client_host);
     drop(listener.borrow_mut().take());
     sim.run_for(Duration::from_secs(10))?;
-    assert_eq!(kind(of(&client, |client| client.read(&mut [0; 8]))), ErrorKind::WouldBlock);
+    assert_eq!(
+        error_kind(with_stream(&client, |client| client.read(&mut [0; 8]))),
+        ErrorKind::WouldBlock
+    );
     sim.join(server, client_host);
     sim.run_for(Duration::from_secs(1))?;
-    assert_eq!(kind(of(&client, |client| client.read(&mut [0; 8]))), ErrorKind::ConnectionReset);
+    assert_eq!(
+        error_kind(with_stream(&client, |client| client.read(&mut [0; 8]))),
+        ErrorKind::ConnectionReset
+    );
     assert_eq!(sim.open_sockets(server), 0);
     Ok(())
 }
@@ -192,11 +209,11 @@ fn no_data_arrives_before_the_connection_is_established() -> Result<(), Failure>
                 socket.write_all(b"hello").expect("there is room");
                 server = Some(socket);
             }
-            is_connected |= of(&client, |client| client.is_connected());
-            for events in edges(&mut sim, client_host) {
+            is_connected |= with_stream(&client, |client| client.is_connected());
+            for events in take_edges(&mut sim, client_host) {
                 told |= events;
             }
-            let came = of(&client, |client| client.read(&mut [0; 8]));
+            let came = with_stream(&client, |client| client.read(&mut [0; 8]));
             assert!(is_connected || came.is_err() && !told.is_readable(), "seed {seed}: {told:?}");
             if came.is_ok() {
                 break;
@@ -215,17 +232,17 @@ fn an_attempt_whose_answer_is_lost_times_out() -> Result<(), Failure> {
     sim.run_for(150 * MS)?;
     sim.partition(server, client_host);
     sim.run_for(Duration::from_secs(126))?;
-    assert_eq!(edges(&mut sim, client_host), []);
+    assert_eq!(take_edges(&mut sim, client_host), []);
     sim.run_for(Duration::from_secs(2))?;
-    assert_eq!(edges(&mut sim, client_host).len(), 1);
-    let error = of(&client, |client| client.take_error()).expect("asking works");
+    assert_eq!(take_edges(&mut sim, client_host).len(), 1);
+    let error = with_stream(&client, |client| client.take_error()).expect("asking works");
     assert_eq!(error.map(|error| error.kind()), Some(ErrorKind::TimedOut));
     // The server, which took it for connected, hears of that once it can.
     let (mut socket, _) =
         listener.borrow_mut().as_mut().expect("held").accept().expect("it is queued");
-    assert_eq!(kind(socket.read(&mut [0; 8])), ErrorKind::WouldBlock);
+    assert_eq!(error_kind(socket.read(&mut [0; 8])), ErrorKind::WouldBlock);
     sim.join(server, client_host);
     sim.run_for(Duration::from_secs(1))?;
-    assert_eq!(kind(socket.read(&mut [0; 8])), ErrorKind::ConnectionReset);
+    assert_eq!(error_kind(socket.read(&mut [0; 8])), ErrorKind::ConnectionReset);
     Ok(())
 }

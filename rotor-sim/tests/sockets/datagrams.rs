@@ -10,7 +10,9 @@ use rotor_core::{EventSet, Interest, Response};
 use rotor_sim::net::{SimUdpSocket, SimUnixDatagram};
 use rotor_sim::{Failure, Fault, Faults, Host, Sim};
 
-use crate::{EarlyScope, Held, MS, Machine, driver::Holder, edges, hold, kind};
+use crate::{
+    EarlyScope, Held, MS, Machine, driver::Holder, error_kind, host_with_socket, take_edges,
+};
 
 #[test]
 fn datagrams_are_lost_and_duplicated_according_to_the_faults() -> Result<(), Failure> {
@@ -24,8 +26,8 @@ fn datagrams_are_lost_and_duplicated_according_to_the_faults() -> Result<(), Fai
                 SimUdpSocket::bind(&address, scope).expect("it binds")
             }
         };
-        let (_, sender) = hold(&mut sim, "sender", bind(0))?;
-        let (_, receiver) = hold(&mut sim, "receiver", bind(53))?;
+        let (_, sender) = host_with_socket(&mut sim, "sender", bind(0))?;
+        let (_, receiver) = host_with_socket(&mut sim, "receiver", bind(53))?;
         if let Some(fault) = fault {
             sim.set_faults(Faults::none().set(fault, 1.0));
         }
@@ -56,15 +58,15 @@ fn a_connected_datagram_socket_receives_from_its_peer_only() -> Result<(), Failu
             SimUdpSocket::bind(&SocketAddr::from(([0, 0, 0, 0], port)), scope).expect("it binds")
         }
     };
-    let (host, client) = hold(&mut sim, "client", bind(1_000))?;
-    let (_, peer) = hold(&mut sim, "peer", bind(53))?;
-    let (_, stranger) = hold(&mut sim, "stranger", bind(53))?;
+    let (host, client) = host_with_socket(&mut sim, "client", bind(1_000))?;
+    let (_, peer) = host_with_socket(&mut sim, "peer", bind(53))?;
+    let (_, stranger) = host_with_socket(&mut sim, "stranger", bind(53))?;
     let with = |held: &Held<SimUdpSocket>, act: &mut dyn FnMut(&mut SimUdpSocket)| {
         act(held.borrow_mut().as_mut().expect("held"));
     };
     let own: SocketAddr = "10.0.0.1:1000".parse().expect("an address");
     with(&client, &mut |client| {
-        assert_eq!(kind(client.send(b"?")), ErrorKind::NotConnected);
+        assert_eq!(error_kind(client.send(b"?")), ErrorKind::NotConnected);
         client.connect(&"10.0.0.2:53".parse().expect("an address")).expect("nothing is sent");
         assert_eq!(client.send(b"?").expect("there is room"), 1);
     });
@@ -80,18 +82,18 @@ fn a_connected_datagram_socket_receives_from_its_peer_only() -> Result<(), Failu
     sim.run_for(5 * MS)?;
     with(&client, &mut |client| {
         assert_eq!(client.receive_from(&mut [0; 8]).expect("it has come").0, 1);
-        assert_eq!(kind(client.receive_from(&mut [0; 8])), ErrorKind::WouldBlock);
+        assert_eq!(error_kind(client.receive_from(&mut [0; 8])), ErrorKind::WouldBlock);
     });
     // Nobody is there any more: it is told once, with an edge, and only because it is tied to the
     // peer.
     drop(peer.borrow_mut().take());
     with(&client, &mut |client| assert_eq!(client.send(b"?").expect("there is room"), 1));
-    edges(&mut sim, host);
+    take_edges(&mut sim, host);
     sim.run_for(5 * MS)?;
-    assert!(edges(&mut sim, host).iter().any(|events| events.contains(EventSet::ERROR)));
+    assert!(take_edges(&mut sim, host).iter().any(|events| events.contains(EventSet::ERROR)));
     with(&client, &mut |client| {
-        assert_eq!(kind(client.receive_from(&mut [0; 8])), ErrorKind::ConnectionRefused);
-        assert_eq!(kind(client.receive_from(&mut [0; 8])), ErrorKind::WouldBlock);
+        assert_eq!(error_kind(client.receive_from(&mut [0; 8])), ErrorKind::ConnectionRefused);
+        assert_eq!(error_kind(client.receive_from(&mut [0; 8])), ErrorKind::WouldBlock);
     });
     with(&stranger, &mut |stranger| {
         let nobody = "10.0.0.2:53".parse().expect("an address");
@@ -99,7 +101,7 @@ fn a_connected_datagram_socket_receives_from_its_peer_only() -> Result<(), Failu
     });
     sim.run_for(5 * MS)?;
     with(&stranger, &mut |stranger| {
-        assert_eq!(kind(stranger.receive_from(&mut [0; 8])), ErrorKind::WouldBlock);
+        assert_eq!(error_kind(stranger.receive_from(&mut [0; 8])), ErrorKind::WouldBlock);
     });
     Ok(())
 }
@@ -117,7 +119,7 @@ fn a_bound_port_is_not_assigned_again_after_a_wraparound() -> Result<(), Failure
         }
         lasting
     };
-    hold(&mut sim, "a", bind)?;
+    host_with_socket(&mut sim, "a", bind)?;
     Ok(())
 }
 
@@ -148,7 +150,7 @@ fn two_at_paths(sim: &mut Sim) -> Result<(UnixHost, [Held<SimUnixDatagram>; 2]),
     let host = sim.host("host", |boot| Ok(boot.new_loop()?.instantiate(Vec::new())))?;
     let sockets = ["/a", "/b"].map(|path| bind_path(sim, host, path));
     sim.run_for(MS)?;
-    edges(sim, host);
+    take_edges(sim, host);
     Ok((host, sockets))
 }
 
@@ -170,8 +172,8 @@ fn datagrams_to_a_path_arrive_once_and_in_order_despite_faults() -> Result<(), F
         assert_eq!((len, bytes[0], from), (1, number, PathBuf::from("/a")));
     }
     sim.run_for(Duration::from_secs(1))?;
-    assert_eq!(kind(with(&two, |two| two.receive_from(&mut [0]))), ErrorKind::WouldBlock);
-    assert_eq!(edges(&mut sim, host), [EventSet::READABLE], "it was told once, merged");
+    assert_eq!(error_kind(with(&two, |two| two.receive_from(&mut [0]))), ErrorKind::WouldBlock);
+    assert_eq!(take_edges(&mut sim, host), [EventSet::READABLE], "it was told once, merged");
     assert!(faults.iter().all(|fault| sim.fault_count(*fault) == 0));
     Ok(())
 }
@@ -186,11 +188,11 @@ fn a_datagram_to_an_unbound_path_is_an_error_of_the_sender() -> Result<(), Failu
         with(from, |socket| socket.send_to(b"?", &to)).map_err(|error| error.kind())
     };
     assert_eq!(send(&one, "/nobody"), Err(ErrorKind::NotFound));
-    assert_eq!(kind(with(&one, |one| one.connect(&"/nobody".into()))), ErrorKind::NotFound);
+    assert_eq!(error_kind(with(&one, |one| one.connect(&"/nobody".into()))), ErrorKind::NotFound);
     with(&two, |two| two.connect(&"/a".into())).expect("it is there");
     assert_eq!((send(&one, "/b"), send(&third, "/b")), (Ok(1), Err(ErrorKind::PermissionDenied)));
     drop(one.borrow_mut().take());
-    assert_eq!(kind(with(&two, |two| two.send(b"?"))), ErrorKind::ConnectionRefused);
+    assert_eq!(error_kind(with(&two, |two| two.send(b"?"))), ErrorKind::ConnectionRefused);
     assert_eq!(send(&third, "/a"), Err(ErrorKind::NotFound));
     Ok(())
 }
@@ -203,15 +205,18 @@ fn a_socket_connected_to_a_path_notices_its_lost_peer_after_a_rebind() -> Result
     with(&one, |one| one.connect(&b)).expect("it is there");
     let third = bind_path(&mut sim, host, "/c");
     // Of itself alone, or of nobody.
-    assert_eq!(kind(with(&third, |third| third.connect(&a))), ErrorKind::PermissionDenied);
+    assert_eq!(error_kind(with(&third, |third| third.connect(&a))), ErrorKind::PermissionDenied);
     with(&two, |two| two.connect(&a)).expect("it is its peer");
     assert_eq!(with(&one, |one| one.send(b"?")).ok(), Some(1));
     drop(two.borrow_mut().take());
     let again = bind_path(&mut sim, host, "/b");
     // As Linux 6.18 has it.
-    assert_eq!(kind(with(&again, |again| again.send_to(b"?", &a))), ErrorKind::PermissionDenied);
-    assert_eq!(kind(with(&one, |one| one.send(b"?"))), ErrorKind::ConnectionRefused);
-    assert_eq!(kind(with(&one, |one| one.send(b"?"))), ErrorKind::NotConnected);
+    assert_eq!(
+        error_kind(with(&again, |again| again.send_to(b"?", &a))),
+        ErrorKind::PermissionDenied
+    );
+    assert_eq!(error_kind(with(&one, |one| one.send(b"?"))), ErrorKind::ConnectionRefused);
+    assert_eq!(error_kind(with(&one, |one| one.send(b"?"))), ErrorKind::NotConnected);
     assert_eq!(with(&again, |again| again.send_to(b"?", &a)).ok(), Some(1));
     assert_eq!(with(&one, |one| one.send_to(b"?", &b)).ok(), Some(1));
     with(&one, |one| one.connect(&b)).expect("it is there");
@@ -229,23 +234,23 @@ fn a_sender_to_a_full_path_gets_an_edge_when_there_is_room() -> Result<(), Failu
         let sent =
             (0..1_000).take_while(|_| with(&one, |one| one.send_to(b"?", &to)).is_ok()).count();
         assert_eq!(sent, 256);
-        assert_eq!(kind(with(&one, |one| one.send_to(b"?", &to))), ErrorKind::WouldBlock);
+        assert_eq!(error_kind(with(&one, |one| one.send_to(b"?", &to))), ErrorKind::WouldBlock);
         sim.run_for(MS)?;
-        assert_eq!(edges(&mut sim, host), [EventSet::READABLE]);
+        assert_eq!(take_edges(&mut sim, host), [EventSet::READABLE]);
         if is_dropped {
             drop(two.borrow_mut().take());
         } else {
             with(&two, |two| two.receive_from(&mut [0; 8])).expect("it is there");
         }
         sim.run_for(MS)?;
-        assert_eq!(edges(&mut sim, host), [EventSet::WRITABLE]);
+        assert_eq!(take_edges(&mut sim, host), [EventSet::WRITABLE]);
         let again = with(&one, |one| one.send_to(b"?", &to)).map_err(|error| error.kind());
         assert_eq!(again, if is_dropped { Err(ErrorKind::NotFound) } else { Ok(1) });
         if !is_dropped {
             with(&two, |two| two.receive_from(&mut [0; 8])).expect("it is there");
         }
         sim.run_for(MS)?;
-        let told = edges(&mut sim, host);
+        let told = take_edges(&mut sim, host);
         assert!(!told.iter().any(|events| events.contains(EventSet::WRITABLE)), "once: {told:?}");
     }
     Ok(())
@@ -261,11 +266,11 @@ fn a_sender_to_several_full_paths_gets_an_edge_for_each() -> Result<(), Failure>
         while with(&one, |one| one.send_to(b"?", &to)).is_ok() {}
     }
     sim.run_for(MS)?;
-    edges(&mut sim, host);
+    take_edges(&mut sim, host);
     for full in [&third, &two] {
         with(full, |full| full.receive_from(&mut [0; 8])).expect("it is there");
         sim.run_for(MS)?;
-        assert_eq!(edges(&mut sim, host), [EventSet::WRITABLE]);
+        assert_eq!(take_edges(&mut sim, host), [EventSet::WRITABLE]);
     }
     Ok(())
 }

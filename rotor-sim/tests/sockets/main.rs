@@ -26,7 +26,7 @@ type EarlyScope<'a> = Scope<'a, Vec<EventSet>>;
 
 /// A host with one machine, which registers what `make` makes; the test reaches that through the
 /// second value.
-fn hold<T: rotor_core::Source + 'static>(
+fn host_with_socket<T: rotor_core::Source + 'static>(
     sim: &mut Sim,
     name: &str,
     make: impl Fn(&EarlyScope<'_>) -> T + 'static,
@@ -46,13 +46,13 @@ fn hold<T: rotor_core::Source + 'static>(
     Ok((host, held))
 }
 
-fn edges<T: 'static>(sim: &mut Sim, host: Host<Machine<T>>) -> Vec<EventSet> {
+fn take_edges<T: 'static>(sim: &mut Sim, host: Host<Machine<T>>) -> Vec<EventSet> {
     sim.with(host, |instance| std::mem::take(instance.context_mut())).unwrap_or_default()
 }
 
 /// Two connected streams on two hosts, and the time that passes until an edge of one has come to
 /// the other.
-struct Pair {
+struct ConnectedPair {
     sim: Sim,
     client_host: Host<Machine<SimTcpStream>>,
     server_host: Host<Machine<SimTcpListener>>,
@@ -63,14 +63,14 @@ struct Pair {
 
 const MS: Duration = Duration::from_millis(1);
 
-fn pair(network: Network) -> Result<Pair, Failure> {
+fn pair(network: Network) -> Result<ConnectedPair, Failure> {
     let mut sim = Sim::new(1);
     sim.set_network(network);
     let address: SocketAddr = "10.0.0.1:80".parse().expect("an address");
-    let (server_host, listener) = hold(&mut sim, "server", move |scope| {
+    let (server_host, listener) = host_with_socket(&mut sim, "server", move |scope| {
         SimTcpListener::bind(&address, &ListenOptions::new(), scope).expect("it binds")
     })?;
-    let (client_host, client) = hold(&mut sim, "client", move |scope| {
+    let (client_host, client) = host_with_socket(&mut sim, "client", move |scope| {
         SimTcpStream::connect(&address, scope).expect("it begins")
     })?;
     assert!(!client.borrow().as_ref().expect("held").is_connected());
@@ -78,22 +78,22 @@ fn pair(network: Network) -> Result<Pair, Failure> {
     let (server, peer) =
         listener.borrow_mut().as_mut().expect("held").accept().expect("a connection");
     assert_eq!(server.peer_address(), peer);
-    assert_eq!(edges(&mut sim, server_host), [EventSet::READABLE]);
-    assert_eq!(edges(&mut sim, client_host), [EventSet::WRITABLE]);
-    Ok(Pair { sim, client_host, server_host, client, server, listener })
+    assert_eq!(take_edges(&mut sim, server_host), [EventSet::READABLE]);
+    assert_eq!(take_edges(&mut sim, client_host), [EventSet::WRITABLE]);
+    Ok(ConnectedPair { sim, client_host, server_host, client, server, listener })
 }
 
-impl Pair {
+impl ConnectedPair {
     fn client<R>(&self, f: impl FnOnce(&mut SimTcpStream) -> R) -> R {
-        of(&self.client, f)
+        with_stream(&self.client, f)
     }
 }
 
-fn of<R>(held: &Held<SimTcpStream>, f: impl FnOnce(&mut SimTcpStream) -> R) -> R {
+fn with_stream<R>(held: &Held<SimTcpStream>, f: impl FnOnce(&mut SimTcpStream) -> R) -> R {
     f(held.borrow_mut().as_mut().expect("held"))
 }
 
-fn kind<T>(result: std::io::Result<T>) -> ErrorKind {
+fn error_kind<T>(result: std::io::Result<T>) -> ErrorKind {
     result.map(drop).expect_err("it fails").kind()
 }
 
@@ -101,12 +101,12 @@ fn kind<T>(result: std::io::Result<T>) -> ErrorKind {
 fn bytes_arrive_after_the_latency_and_an_edge_with_them() -> Result<(), Failure> {
     let mut pair = pair(Network::new().latency(MS..MS))?;
     let mut buffer = [0; 8];
-    assert_eq!(kind(pair.client(|client| client.read(&mut buffer))), ErrorKind::WouldBlock);
+    assert_eq!(error_kind(pair.client(|client| client.read(&mut buffer))), ErrorKind::WouldBlock);
     assert_eq!(pair.server.write(b"hello").expect("there is room"), 5);
     pair.sim.run_for(MS / 2)?;
-    assert_eq!(kind(pair.client(|client| client.read(&mut buffer))), ErrorKind::WouldBlock);
+    assert_eq!(error_kind(pair.client(|client| client.read(&mut buffer))), ErrorKind::WouldBlock);
     pair.sim.run_for(MS)?;
-    assert_eq!(edges(&mut pair.sim, pair.client_host), [EventSet::READABLE]);
+    assert_eq!(take_edges(&mut pair.sim, pair.client_host), [EventSet::READABLE]);
     assert_eq!(pair.client(|client| client.read(&mut buffer)).expect("it is there"), 5);
     assert_eq!(&buffer[..5], b"hello");
     Ok(())
@@ -116,12 +116,12 @@ fn bytes_arrive_after_the_latency_and_an_edge_with_them() -> Result<(), Failure>
 fn a_full_window_blocks_the_writer_until_the_reader_has_read() -> Result<(), Failure> {
     let mut pair = pair(Network::new().window(10))?;
     assert_eq!(pair.client(|client| client.write(&[1; 25])).expect("there is room"), 10);
-    assert_eq!(kind(pair.client(|client| client.write(&[1]))), ErrorKind::WouldBlock);
+    assert_eq!(error_kind(pair.client(|client| client.write(&[1]))), ErrorKind::WouldBlock);
     pair.sim.run_for(5 * MS)?;
-    assert_eq!(edges(&mut pair.sim, pair.client_host), []);
+    assert_eq!(take_edges(&mut pair.sim, pair.client_host), []);
     assert_eq!(pair.server.read(&mut [0; 4]).expect("they are there"), 4);
     pair.sim.run_for(5 * MS)?;
-    assert_eq!(edges(&mut pair.sim, pair.client_host), [EventSet::WRITABLE]);
+    assert_eq!(take_edges(&mut pair.sim, pair.client_host), [EventSet::WRITABLE]);
     assert_eq!(pair.client(|client| client.write(&[1; 25])).expect("there is room"), 4);
     Ok(())
 }
@@ -146,7 +146,7 @@ fn a_half_close_leaves_the_other_direction_open() -> Result<(), Failure> {
     pair.client(|client| {
         client.write_all(b"last words").expect("there is room");
         client.shutdown(Shutdown::Write).expect("it is connected");
-        assert_eq!(kind(client.write(b"more")), ErrorKind::BrokenPipe);
+        assert_eq!(error_kind(client.write(b"more")), ErrorKind::BrokenPipe);
     });
     pair.sim.run_for(5 * MS)?;
     let mut words = String::new();
@@ -165,15 +165,21 @@ fn bytes_before_a_close_arrive_and_later_ones_are_answered_with_a_reset() -> Res
     drop(pair.server);
     pair.sim.run_for(5 * MS)?;
     let mut buffer = [0; 8];
-    assert_eq!(of(&pair.client, |client| client.read(&mut buffer)).expect("it is there"), 3);
-    assert_eq!(of(&pair.client, |client| client.read(&mut buffer)).expect("the end"), 0);
-    of(&pair.client, |client| client.write(b"too late")).expect("nobody knows yet");
+    assert_eq!(
+        with_stream(&pair.client, |client| client.read(&mut buffer)).expect("it is there"),
+        3
+    );
+    assert_eq!(with_stream(&pair.client, |client| client.read(&mut buffer)).expect("the end"), 0);
+    with_stream(&pair.client, |client| client.write(b"too late")).expect("nobody knows yet");
     pair.sim.run_for(5 * MS)?;
     assert_eq!(
-        kind(of(&pair.client, |client| client.read(&mut buffer))),
+        error_kind(with_stream(&pair.client, |client| client.read(&mut buffer))),
         ErrorKind::ConnectionReset
     );
-    assert_eq!(kind(of(&pair.client, |client| client.write(b"again"))), ErrorKind::BrokenPipe);
+    assert_eq!(
+        error_kind(with_stream(&pair.client, |client| client.write(b"again"))),
+        ErrorKind::BrokenPipe
+    );
     Ok(())
 }
 
@@ -183,11 +189,11 @@ fn a_close_with_unread_bytes_resets() -> Result<(), Failure> {
     pair.client(|client| client.write(b"unread")).expect("there is room");
     pair.sim.run_for(5 * MS)?;
     drop(pair.server);
-    edges(&mut pair.sim, pair.client_host);
+    take_edges(&mut pair.sim, pair.client_host);
     pair.sim.run_for(5 * MS)?;
-    let seen = edges(&mut pair.sim, pair.client_host);
+    let seen = take_edges(&mut pair.sim, pair.client_host);
     assert!(seen.iter().any(|edge| edge.contains(EventSet::ERROR)), "{seen:?}");
-    let error = of(&pair.client, |client| client.take_error()).expect("asking works");
+    let error = with_stream(&pair.client, |client| client.take_error()).expect("asking works");
     assert_eq!(error.expect("there is one").kind(), ErrorKind::ConnectionReset);
     Ok(())
 }
@@ -198,7 +204,7 @@ fn a_partition_holds_bytes_back_until_it_is_healed() -> Result<(), Failure> {
     pair.sim.partition(pair.client_host, pair.server_host);
     pair.client(|client| client.write(b"held")).expect("there is room");
     pair.sim.run_for(Duration::from_secs(10))?;
-    assert_eq!(kind(pair.server.read(&mut [0; 8])), ErrorKind::WouldBlock);
+    assert_eq!(error_kind(pair.server.read(&mut [0; 8])), ErrorKind::WouldBlock);
     pair.sim.join(pair.client_host, pair.server_host);
     pair.sim.run_for(Duration::from_secs(1))?;
     assert_eq!(pair.server.read(&mut [0; 8]).expect("they are there"), 4);
@@ -209,21 +215,21 @@ fn a_partition_holds_bytes_back_until_it_is_healed() -> Result<(), Failure> {
 fn window_updates_do_not_pass_a_partition() -> Result<(), Failure> {
     let mut pair = pair(Network::new().window(10))?;
     assert_eq!(pair.client(|client| client.write(&[1; 25])).expect("there is room"), 10);
-    assert_eq!(kind(pair.client(|client| client.write(&[1]))), ErrorKind::WouldBlock);
+    assert_eq!(error_kind(pair.client(|client| client.write(&[1]))), ErrorKind::WouldBlock);
     pair.sim.run_for(5 * MS)?;
     pair.sim.partition(pair.client_host, pair.server_host);
     assert_eq!(pair.server.read(&mut [0; 4]).expect("they are there"), 4);
     pair.sim.run_for(Duration::from_secs(10))?;
-    assert_eq!(edges(&mut pair.sim, pair.client_host), []);
+    assert_eq!(take_edges(&mut pair.sim, pair.client_host), []);
     pair.sim.join(pair.client_host, pair.server_host);
     pair.sim.run_for(Duration::from_secs(1))?;
-    assert_eq!(edges(&mut pair.sim, pair.client_host), [EventSet::WRITABLE]);
+    assert_eq!(take_edges(&mut pair.sim, pair.client_host), [EventSet::WRITABLE]);
     // And again, as ever.
     assert_eq!(pair.client(|client| client.write(&[1; 25])).expect("there is room"), 4);
-    assert_eq!(kind(pair.client(|client| client.write(&[1]))), ErrorKind::WouldBlock);
+    assert_eq!(error_kind(pair.client(|client| client.write(&[1]))), ErrorKind::WouldBlock);
     assert_eq!(pair.server.read(&mut [0; 9]).expect("they are there"), 6);
     pair.sim.run_for(5 * MS)?;
-    assert_eq!(edges(&mut pair.sim, pair.client_host), [EventSet::WRITABLE]);
+    assert_eq!(take_edges(&mut pair.sim, pair.client_host), [EventSet::WRITABLE]);
     Ok(())
 }
 
@@ -237,11 +243,11 @@ fn chaos_does_not_end_a_partition_made_by_the_test() -> Result<(), Failure> {
     pair.client(|client| client.write(b"held")).expect("there is room");
     for _ in 0..100 {
         pair.sim.run_for(Duration::from_secs(1))?;
-        assert_eq!(kind(pair.server.read(&mut [0; 8])), ErrorKind::WouldBlock);
+        assert_eq!(error_kind(pair.server.read(&mut [0; 8])), ErrorKind::WouldBlock);
     }
     pair.sim.set_faults(Faults::none());
     pair.sim.run_for(Duration::from_secs(10))?;
-    assert_eq!(kind(pair.server.read(&mut [0; 8])), ErrorKind::WouldBlock);
+    assert_eq!(error_kind(pair.server.read(&mut [0; 8])), ErrorKind::WouldBlock);
     pair.sim.join(pair.client_host, pair.server_host);
     pair.sim.run_for(Duration::from_secs(1))?;
     assert_eq!(pair.server.read(&mut [0; 8]).expect("they are there"), 4);
@@ -294,7 +300,7 @@ fn a_process_crash_ends_connections_and_a_power_failure_is_silent() -> Result<()
         pair.server.write_all(b"are you there?").expect("nobody knows yet");
         sim.restart(client_host)?;
         sim.run_for(Duration::from_secs(1))?;
-        assert_eq!(kind(pair.server.read(&mut [0; 8])), ErrorKind::ConnectionReset);
+        assert_eq!(error_kind(pair.server.read(&mut [0; 8])), ErrorKind::ConnectionReset);
         assert_eq!(sim.open_sockets(server_host), 2, "its listener, and the test's own end");
         drop(pair.listener);
     }
@@ -325,7 +331,7 @@ fn a_file_is_sent_as_far_as_there_is_room_in_one_call() -> Result<(), Failure> {
         40_000
     );
     assert_eq!(
-        kind(pair.client(|client| client.send_file(&file, 100_000, 20_000))),
+        error_kind(pair.client(|client| client.send_file(&file, 100_000, 20_000))),
         ErrorKind::WouldBlock
     );
     let empty = std::fs::File::open("/dev/null").expect("there is one");
@@ -345,7 +351,7 @@ fn a_socket_whose_short_reads_drain_gets_an_edge_after_one() -> Result<(), Failu
     for _ in 0..3 {
         pair.server.write_all(b"some").expect("there is room");
         pair.sim.run_for(5 * MS)?;
-        assert_eq!(edges(&mut pair.sim, pair.client_host), [EventSet::READABLE]);
+        assert_eq!(take_edges(&mut pair.sim, pair.client_host), [EventSet::READABLE]);
         assert_eq!(
             pair.client(|client| client.read(&mut [0; 8])).expect("it is there"),
             4,
@@ -357,7 +363,7 @@ fn a_socket_whose_short_reads_drain_gets_an_edge_after_one() -> Result<(), Failu
     pair.sim.run_for(5 * MS)?;
     pair.server.shutdown(Shutdown::Write).expect("it is connected");
     pair.sim.run_for(5 * MS)?;
-    let told = edges(&mut pair.sim, pair.client_host);
+    let told = take_edges(&mut pair.sim, pair.client_host);
     assert_eq!(told, [EventSet::READABLE, EventSet::READABLE | EventSet::READ_CLOSED]);
     assert_eq!(pair.sim.fault_count(Fault::ShortRead), 0);
     Ok(())
@@ -371,7 +377,7 @@ fn a_socket_whose_short_reads_do_not_drain_gets_no_edge_after_one() -> Result<()
     for expected in [&[EventSet::READABLE][..], &[]] {
         pair.server.write_all(b"some").expect("there is room");
         pair.sim.run_for(5 * MS)?;
-        assert_eq!(edges(&mut pair.sim, pair.client_host), expected);
+        assert_eq!(take_edges(&mut pair.sim, pair.client_host), expected);
         assert_eq!(pair.client(|client| client.read(&mut [0; 8])).expect("it is there"), 4);
     }
     Ok(())
@@ -382,7 +388,7 @@ fn a_spurious_edge_may_carry_any_event() -> Result<(), Failure> {
     let mut pair = pair(Network::new())?;
     pair.sim.set_faults(Faults::none().set(Fault::SpuriousEdge, 1.0));
     pair.sim.run_for(Duration::from_secs(60))?;
-    let said = edges(&mut pair.sim, pair.client_host);
+    let said = take_edges(&mut pair.sim, pair.client_host);
     let said = said.into_iter().fold(EventSet::EMPTY, |all, edge| all | edge);
     for event in [
         EventSet::READABLE,

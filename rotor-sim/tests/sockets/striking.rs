@@ -12,12 +12,14 @@ use rotor_core::{
 use rotor_sim::net::{SimTcpListener, SimTcpStream, SimUdpSocket};
 use rotor_sim::{Failure, Fault, Faults, Host, Network, Sim, SimBackend};
 
-use crate::{EarlyScope, MS, Pair, edges, hold, kind, of, pair};
+use crate::{
+    ConnectedPair, EarlyScope, MS, error_kind, host_with_socket, pair, take_edges, with_stream,
+};
 
 /// Wants to be called each 10 ms, and notes when it was.
-struct Tick;
+struct Ticker;
 
-impl Machine for Tick {
+impl Machine for Ticker {
     type Context = Vec<Time>;
     type Seed = Infallible;
 
@@ -29,22 +31,22 @@ impl Machine for Tick {
 }
 
 /// A host with a machine that is to be called each 10 ms, from now on.
-fn ticking(sim: &mut Sim) -> Result<Host<Tick>, Failure> {
+fn ticking_host(sim: &mut Sim) -> Result<Host<Ticker>, Failure> {
     sim.host("host", |boot| {
         let mut creator = boot.new_loop()?;
-        creator.add_machine_with(|scope| Response::ok(Tick).deadline(scope.now() + 10 * MS))?;
+        creator.add_machine_with(|scope| Response::ok(Ticker).deadline(scope.now() + 10 * MS))?;
         Ok(creator.instantiate(Vec::new()))
     })
 }
 
-fn only(fault: Fault) -> Faults {
+fn only_fault(fault: Fault) -> Faults {
     Faults::none().set(fault, 1.0)
 }
 
 /// The longest time between two calls of a machine that wants one each 10 ms, in so much time.
 fn longest_pause(fault: Fault, rate: f64, time: Duration) -> Result<Duration, Failure> {
     let mut sim = Sim::new(1);
-    let host = ticking(&mut sim)?;
+    let host = ticking_host(&mut sim)?;
     sim.set_faults(Faults::none().set(fault, rate));
     sim.run_for(time)?;
     assert!(sim.fault_count(fault) > 0);
@@ -75,8 +77,8 @@ fn the_clock_jumps_by_up_to_a_minute_and_due_calls_follow() -> Result<(), Failur
 #[test]
 fn the_wall_clock_steps_by_up_to_an_hour_and_loop_time_does_not() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
-    let host = ticking(&mut sim)?;
-    sim.set_faults(only(Fault::WallStep));
+    let host = ticking_host(&mut sim)?;
+    sim.set_faults(only_fault(Fault::WallStep));
     let wall_time = |sim: &mut Sim| {
         let mut time = SystemTime::UNIX_EPOCH;
         sim.with(host, |instance| {
@@ -111,16 +113,19 @@ fn an_interrupted_wait_keeps_its_edges_for_the_next_one() -> Result<(), Failure>
     for _ in 0..50 {
         pair.server.write_all(b"x").expect("there is room");
         pair.sim.run_for(10 * MS)?;
-        assert_eq!(edges(&mut pair.sim, pair.client_host), [EventSet::READABLE]);
+        assert_eq!(take_edges(&mut pair.sim, pair.client_host), [EventSet::READABLE]);
         assert_eq!(pair.client(|client| client.read(&mut [0; 8])).expect("it is there"), 1);
-        assert_eq!(kind(pair.client(|client| client.read(&mut [0; 8]))), ErrorKind::WouldBlock);
+        assert_eq!(
+            error_kind(pair.client(|client| client.read(&mut [0; 8]))),
+            ErrorKind::WouldBlock
+        );
     }
     assert!(pair.sim.fault_count(Fault::WaitInterrupted) > 10);
     Ok(())
 }
 
 /// When what the server writes has come, in ms from then on, several times.
-fn arrivals(pair: &mut Pair) -> Result<Vec<u32>, Failure> {
+fn arrivals(pair: &mut ConnectedPair) -> Result<Vec<u32>, Failure> {
     let mut all = Vec::new();
     for _ in 0..30 {
         pair.server.write_all(b"x").expect("there is room");
@@ -138,7 +143,7 @@ fn arrivals(pair: &mut Pair) -> Result<Vec<u32>, Failure> {
 fn a_latency_spike_is_up_to_a_hundred_times_as_long() -> Result<(), Failure> {
     let mut pair = pair(Network::new().latency(MS..MS))?;
     assert!(arrivals(&mut pair)?.into_iter().all(|after| after <= 2));
-    pair.sim.set_faults(only(Fault::LatencySpike));
+    pair.sim.set_faults(only_fault(Fault::LatencySpike));
     let spikes = arrivals(&mut pair)?;
     assert!(spikes.iter().all(|after| *after <= 101), "{spikes:?}");
     assert!(spikes.iter().filter(|after| **after > 30).count() > 10, "{spikes:?}");
@@ -148,18 +153,21 @@ fn a_latency_spike_is_up_to_a_hundred_times_as_long() -> Result<(), Failure> {
 #[test]
 fn a_late_edge_comes_up_to_20_ms_after_its_cause() -> Result<(), Failure> {
     let mut pair = pair(Network::new().latency(MS..MS))?;
-    pair.sim.set_faults(only(Fault::LateEdge));
+    pair.sim.set_faults(only_fault(Fault::LateEdge));
     let mut waits = Vec::new();
     for _ in 0..30 {
         pair.server.write_all(b"x").expect("there is room");
         let mut after = 0;
-        while edges(&mut pair.sim, pair.client_host).is_empty() {
+        while take_edges(&mut pair.sim, pair.client_host).is_empty() {
             pair.sim.run_for(MS)?;
             after += 1;
         }
         waits.push(after);
         assert_eq!(pair.client(|client| client.read(&mut [0; 8])).expect("it is there"), 1);
-        assert_eq!(kind(pair.client(|client| client.read(&mut [0; 8]))), ErrorKind::WouldBlock);
+        assert_eq!(
+            error_kind(pair.client(|client| client.read(&mut [0; 8]))),
+            ErrorKind::WouldBlock
+        );
     }
     assert!(waits.iter().all(|after| *after <= 22), "{waits:?}");
     assert!(waits.iter().filter(|after| **after > 5).count() > 10, "{waits:?}");
@@ -168,7 +176,7 @@ fn a_late_edge_comes_up_to_20_ms_after_its_cause() -> Result<(), Failure> {
 
 #[test]
 fn a_reset_discards_received_bytes_if_the_fault_strikes() -> Result<(), Failure> {
-    for (faults, is_kept) in [(Faults::none(), true), (only(Fault::ResetDropsInput), false)] {
+    for (faults, is_kept) in [(Faults::none(), true), (only_fault(Fault::ResetDropsInput), false)] {
         let mut pair = pair(Network::new())?;
         pair.sim.set_faults(faults);
         pair.client(|client| client.write_all(b"unread")).expect("there is room");
@@ -176,11 +184,11 @@ fn a_reset_discards_received_bytes_if_the_fault_strikes() -> Result<(), Failure>
         pair.sim.run_for(5 * MS)?;
         drop(pair.server);
         pair.sim.run_for(5 * MS)?;
-        let read = || of(&pair.client, |client| client.read(&mut [0; 16]));
+        let read = || with_stream(&pair.client, |client| client.read(&mut [0; 16]));
         if is_kept {
             assert_eq!(read().expect("it had arrived"), 7);
         }
-        assert_eq!(kind(read()), ErrorKind::ConnectionReset);
+        assert_eq!(error_kind(read()), ErrorKind::ConnectionReset);
     }
     Ok(())
 }
@@ -190,15 +198,16 @@ fn a_slow_reader_has_room_for_few_bytes() -> Result<(), Failure> {
     for seed in 0..20 {
         let mut sim = Sim::new(seed);
         let address: SocketAddr = "10.0.0.1:80".parse().expect("an address");
-        let (_, _listener) = hold(&mut sim, "server", move |scope| {
+        let (_, _listener) = host_with_socket(&mut sim, "server", move |scope| {
             SimTcpListener::bind(&address, &ListenOptions::new(), scope).expect("it binds")
         })?;
-        let (_, client) = hold(&mut sim, "client", move |scope| {
+        let (_, client) = host_with_socket(&mut sim, "client", move |scope| {
             SimTcpStream::connect(&address, scope).expect("it begins")
         })?;
-        sim.set_faults(only(Fault::SlowReader));
+        sim.set_faults(only_fault(Fault::SlowReader));
         sim.run_for(10 * MS)?;
-        let taken = of(&client, |client| client.write(&[1; 1_000])).expect("there is room");
+        let taken =
+            with_stream(&client, |client| client.write(&[1; 1_000])).expect("there is room");
         assert!((1..=64).contains(&taken), "seed {seed}: {taken}");
     }
     Ok(())
@@ -212,15 +221,15 @@ fn a_hanging_attempt_times_out_and_a_refused_one_fails_at_once() -> Result<(), F
     ] {
         let mut sim = Sim::new(1);
         let address: SocketAddr = "10.0.0.1:80".parse().expect("an address");
-        let (_, listener) = hold(&mut sim, "server", move |scope| {
+        let (_, listener) = host_with_socket(&mut sim, "server", move |scope| {
             SimTcpListener::bind(&address, &ListenOptions::new(), scope).expect("it binds")
         })?;
-        sim.set_faults(only(fault));
-        let (_, client) = hold(&mut sim, "client", move |scope| {
+        sim.set_faults(only_fault(fault));
+        let (_, client) = host_with_socket(&mut sim, "client", move |scope| {
             SimTcpStream::connect(&address, scope).expect("it begins")
         })?;
         let error = || {
-            let error = of(&client, |client| client.take_error()).expect("asking works");
+            let error = with_stream(&client, |client| client.take_error()).expect("asking works");
             error.map(|error| error.kind())
         };
         sim.run_for(Duration::from_secs(126))?;
@@ -237,11 +246,11 @@ fn a_small_slab_has_4_to_16_slots() -> Result<(), Failure> {
     let mut slots = Vec::new();
     for seed in 0..50 {
         let mut sim = Sim::new(seed);
-        sim.set_faults(only(Fault::SmallSlab));
+        sim.set_faults(only_fault(Fault::SmallSlab));
         let host = sim.host("host", |boot| Ok(boot.new_loop()?.instantiate(Vec::new())))?;
-        let count = sim.with(host, |instance: &mut LoopInstance<Tick, SimBackend>| {
+        let count = sim.with(host, |instance: &mut LoopInstance<Ticker, SimBackend>| {
             (0..100)
-                .take_while(|_| instance.add_machine_with(|_| Response::ok(Tick)).is_ok())
+                .take_while(|_| instance.add_machine_with(|_| Response::ok(Ticker)).is_ok())
                 .count()
         });
         slots.extend(count);
@@ -259,8 +268,8 @@ fn a_socket_queues_256_datagrams_and_gets_none_through_a_partition() -> Result<(
             SimUdpSocket::bind(&SocketAddr::from(([0, 0, 0, 0], port)), scope).expect("it binds")
         }
     };
-    let (sender_host, sender) = hold(&mut sim, "sender", bind(0))?;
-    let (receiver_host, receiver) = hold(&mut sim, "receiver", bind(53))?;
+    let (sender_host, sender) = host_with_socket(&mut sim, "sender", bind(0))?;
+    let (receiver_host, receiver) = host_with_socket(&mut sim, "receiver", bind(53))?;
     let target: SocketAddr = "10.0.0.2:53".parse().expect("an address");
     let send = |count: usize| {
         for _ in 0..count {
@@ -288,9 +297,9 @@ fn a_socket_queues_256_datagrams_and_gets_none_through_a_partition() -> Result<(
 }
 
 /// Counts what it is told of, and has had a socket that it has no more.
-struct Former;
+struct FormerOwner;
 
-impl Machine for Former {
+impl Machine for FormerOwner {
     type Context = usize;
     type Seed = Infallible;
 
@@ -306,7 +315,7 @@ impl Machine for Former {
 
 #[test]
 fn a_stale_edge_goes_to_the_former_owner_of_a_socket() -> Result<(), Failure> {
-    for (faults, least) in [(Faults::none(), 0), (only(Fault::StaleEdge), 1)] {
+    for (faults, least) in [(Faults::none(), 0), (only_fault(Fault::StaleEdge), 1)] {
         let mut sim = Sim::new(1);
         let host = sim.host("host", |boot| {
             let mut creator = boot.new_loop()?;
@@ -315,7 +324,7 @@ fn a_stale_edge_goes_to_the_former_owner_of_a_socket() -> Result<(), Failure> {
                     let any = SocketAddr::from(([0, 0, 0, 0], 0));
                     let mut socket = SimUdpSocket::bind(&any, scope)?;
                     scope.register(&mut socket, Interest::Readable)?;
-                    Ok(Response::ok(Former).deadline(scope.now() + 10 * MS))
+                    Ok(Response::ok(FormerOwner).deadline(scope.now() + 10 * MS))
                 })
             })?;
             Ok(creator.instantiate(0))
@@ -329,40 +338,40 @@ fn a_stale_edge_goes_to_the_former_owner_of_a_socket() -> Result<(), Failure> {
 }
 
 /// Has a job run, again and again, and notes after what time each was done: none if it was not.
-enum Working {
+enum JobRunner {
     Rests,
     Waits(Future<()>, Time),
 }
 
-impl Working {
-    fn rest(scope: &Scope<'_, Vec<Option<Duration>>>) -> Response<Working, Infallible> {
-        Response::ok(Working::Rests).deadline(scope.now() + 10 * MS)
+impl JobRunner {
+    fn rest(scope: &Scope<'_, Vec<Option<Duration>>>) -> Response<JobRunner, Infallible> {
+        Response::ok(JobRunner::Rests).deadline(scope.now() + 10 * MS)
     }
 }
 
-impl Machine for Working {
+impl Machine for JobRunner {
     type Context = Vec<Option<Duration>>;
     type Seed = Infallible;
 
     fn timeout(self, scope: &mut Scope<'_, Vec<Option<Duration>>>) -> Response<Self, Infallible> {
         match scope.job(|_: &Job<'_>| ()).start() {
-            Ok(future) => Response::ok(Working::Waits(future, scope.now())),
+            Ok(future) => Response::ok(JobRunner::Waits(future, scope.now())),
             Err(_full) => {
                 scope.push(None);
-                Working::rest(scope)
+                JobRunner::rest(scope)
             }
         }
     }
 
     fn wakeup(self, scope: &mut Scope<'_, Vec<Option<Duration>>>) -> Response<Self, Infallible> {
-        let Working::Waits(future, since) = self else { return Response::keep(self) };
+        let JobRunner::Waits(future, since) = self else { return Response::keep(self) };
         let done = match future.take() {
-            Outcome::Pending(future) => return Response::keep(Working::Waits(future, since)),
+            Outcome::Pending(future) => return Response::keep(JobRunner::Waits(future, since)),
             Outcome::Value(()) => Some(scope.now() - since),
             Outcome::Lost(_) => None,
         };
         scope.push(done);
-        Working::rest(scope)
+        JobRunner::rest(scope)
     }
 }
 
@@ -373,7 +382,7 @@ fn jobs_are_refused_lost_or_slow_according_to_the_faults() -> Result<(), Failure
         let host = sim.host("host", |boot| {
             let mut creator = boot.new_loop()?;
             creator.add_machine_with(|scope| {
-                Response::ok(Working::Rests).deadline(scope.now() + 10 * MS)
+                Response::ok(JobRunner::Rests).deadline(scope.now() + 10 * MS)
             })?;
             Ok(creator.instantiate(Vec::new()))
         })?;
@@ -386,9 +395,9 @@ fn jobs_are_refused_lost_or_slow_according_to_the_faults() -> Result<(), Failure
     let usual = jobs(Faults::none())?;
     assert!(usual.iter().all(|done| done.is_some_and(|after| after <= 7 * MS)));
     for fault in [Fault::OffloadFull, Fault::OffloadLost] {
-        assert!(jobs(only(fault))?.iter().all(Option::is_none), "{fault:?}");
+        assert!(jobs(only_fault(fault))?.iter().all(Option::is_none), "{fault:?}");
     }
-    let slow: Vec<_> = jobs(only(Fault::OffloadSlow))?.into_iter().flatten().collect();
+    let slow: Vec<_> = jobs(only_fault(Fault::OffloadSlow))?.into_iter().flatten().collect();
     assert!(slow.iter().all(|after| *after <= Duration::from_secs(10) + 2 * MS), "{slow:?}");
     assert!(slow.iter().any(|after| *after > Duration::from_secs(5)), "{slow:?}");
     Ok(())
