@@ -2,7 +2,7 @@
 
 use rotor_core::{Scope, Time};
 
-use super::handler::{Later, Next, Server};
+use super::handler::{Next, PendingReply, Server};
 use super::response::Response;
 
 /// Code that runs around every call of a handler `S`: a span, a clock, a counter.
@@ -102,8 +102,8 @@ pub trait Around<S: Server>: Send + Sized + 'static {
 }
 
 /// Waits in the place of a handler that has an `Around`.
-struct Surrounded<S: Server, A> {
-    inner: Box<dyn Later<S>>,
+struct AroundReply<S: Server, A> {
+    inner: Box<dyn PendingReply<S>>,
     around: A,
 }
 
@@ -116,12 +116,12 @@ impl<S: Server + 'static> Next<S> {
             around,
             |around, state| around.outer(state),
             |_, seed| seed,
-            |around, inner| Box::new(Surrounded { inner, around }),
+            |around, inner| Box::new(AroundReply { inner, around }),
         )
     }
 }
 
-impl<S: Server + 'static, A: Around<S>> Later<A::Outer> for Surrounded<S, A> {
+impl<S: Server + 'static, A: Around<S>> PendingReply<A::Outer> for AroundReply<S, A> {
     fn limit(&self) -> Time {
         self.inner.limit()
     }
@@ -135,7 +135,7 @@ impl<S: Server + 'static, A: Around<S>> Later<A::Outer> for Surrounded<S, A> {
         response: &mut Response<'_>,
         scope: &mut Scope<'_, S::Context>,
     ) -> Next<A::Outer> {
-        let Surrounded { inner, mut around } = *self;
+        let AroundReply { inner, mut around } = *self;
         // A wake-up that was meant for something else is not a call of the handler.
         if !inner.is_ready() {
             return inner.wakeup(response, scope).around(around);
@@ -149,7 +149,7 @@ impl<S: Server + 'static, A: Around<S>> Later<A::Outer> for Surrounded<S, A> {
         response: &mut Response<'_>,
         scope: &mut Scope<'_, S::Context>,
     ) -> Next<A::Outer> {
-        let Surrounded { inner, mut around } = *self;
+        let AroundReply { inner, mut around } = *self;
         let next = around.call(response, scope, |response, scope| inner.timeout(response, scope));
         next.around(around)
     }

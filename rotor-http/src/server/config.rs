@@ -294,7 +294,7 @@ impl ServerConfig {
         self.spool.as_ref()
     }
 
-    pub(super) fn count(&self) -> &Counters {
+    pub(super) fn counters_ref(&self) -> &Counters {
         &self.counters
     }
 

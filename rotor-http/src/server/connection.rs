@@ -7,14 +7,14 @@ use std::sync::Arc;
 use rotor_core::{Description, Scope, Time, with_causes};
 use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, Stream, StreamConfig, Transport};
 
-use super::age::Age;
+use super::age::AgeLimit;
 use super::config::ServerConfig;
 use super::counters::Counters;
 use super::handler::Server;
 use super::io::Io;
-use super::requests::{CutOff, Requests, Served};
-use super::shared::Shared;
-use super::streams::{Streamed, Streams};
+use super::requests::{Requests, RequestsFlow, TruncatedResponse};
+use super::shared::CountedConfig;
+use super::streams::{Streams, StreamsFlow};
 use crate::flow::{BATCH, Flow};
 use crate::upgraded;
 
@@ -45,7 +45,7 @@ impl<S: Server> Clone for HttpSeed<S> {
 #[doc(alias = "keep-alive")]
 #[doc(alias = "pipelining")]
 pub struct Connection<S: Server> {
-    config: Shared,
+    config: CountedConfig,
     state: State<S>,
 }
 
@@ -74,8 +74,8 @@ impl<S: Server> Connection<S> {
         mut self,
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, S::Context>,
-        http: impl FnOnce(&mut Requests<S>, &mut Io<'_, '_, '_, S::Context>) -> Served<S>,
-        http2: impl FnOnce(&mut Streams<S>, &mut Io<'_, '_, '_, S::Context>) -> Streamed<S>,
+        http: impl FnOnce(&mut Requests<S>, &mut Io<'_, '_, '_, S::Context>) -> RequestsFlow<S>,
+        http2: impl FnOnce(&mut Streams<S>, &mut Io<'_, '_, '_, S::Context>) -> StreamsFlow<S>,
         upgraded: impl FnOnce(
             S::Upgrade,
             &mut Transport<'_>,
@@ -86,14 +86,14 @@ impl<S: Server> Connection<S> {
             State::Http(requests) => requests,
             State::Http2(streams) => {
                 let flow = http2(streams, &mut Io { transport, scope, config: &self.config });
-                return self.follow_http2(flow);
+                return self.apply_http2_flow(flow);
             }
             State::Upgraded(_) => return self.step_upgraded(|u| upgraded(u, transport, scope)),
         };
         match http(requests, &mut Io { transport, scope, config: &self.config }) {
             Flow::Wait(wait) => wait.intent(self),
-            rarer => {
-                let intent = self.follow_rarer(rarer, transport, scope);
+            rare => {
+                let intent = self.apply_rare_flow(rare, transport, scope);
                 intent.map(|()| self)
             }
         }
@@ -101,9 +101,9 @@ impl<S: Server> Connection<S> {
 
     /// Applies the rarer results of a step of HTTP to the stream.
     #[cold]
-    fn follow_rarer(
+    fn apply_rare_flow(
         &mut self,
-        flow: Served<S>,
+        flow: RequestsFlow<S>,
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, S::Context>,
     ) -> Intent<()> {
@@ -123,12 +123,12 @@ impl<S: Server> Connection<S> {
                 let intent = upgraded::begin(seed, transport, scope);
                 intent.map(|upgraded| self.state = State::Upgraded(upgraded))
             }
-            Flow::Fail(CutOff) => Intent::reset(),
+            Flow::Fail(TruncatedResponse) => Intent::reset(),
         }
     }
 
     /// Applies the result of a step of HTTP/2 to the stream.
-    fn follow_http2(self, flow: Streamed<S>) -> Intent<Self> {
+    fn apply_http2_flow(self, flow: StreamsFlow<S>) -> Intent<Self> {
         match flow {
             Flow::Wait(wait) => wait.intent(self),
             // No step of HTTP/2 ends like this: if something is left to do, it waits for that.
@@ -142,8 +142,8 @@ impl<S: Server> Connection<S> {
     /// arrive.
     #[cfg(feature = "http2")]
     #[cold]
-    fn become_http2(
-        config: Shared,
+    fn switch_to_http2(
+        config: CountedConfig,
         seed: S::Seed,
         since: Time,
         transport: &mut Transport<'_>,
@@ -152,7 +152,7 @@ impl<S: Server> Connection<S> {
         let mut io = Io { transport, scope, config: &config };
         let mut streams = Box::new(Streams::new(seed, since, &mut io));
         let flow = streams.advance(&mut io);
-        Connection { config, state: State::Http2(streams) }.follow_http2(flow)
+        Connection { config, state: State::Http2(streams) }.apply_http2_flow(flow)
     }
 
     #[cold]
@@ -181,13 +181,13 @@ impl<S: Server> Protocol for Connection<S> {
         scope: &mut Scope<'_, S::Context>,
     ) -> Intent<Self> {
         let HttpSeed { seed, config } = seed;
-        let config = Shared::new(config);
+        let config = CountedConfig::new(config);
         #[cfg(feature = "http2")]
         if transport.negotiated() == Some(b"h2") {
             let now = scope.now();
-            return Connection::become_http2(config, seed, now, transport, scope);
+            return Connection::switch_to_http2(config, seed, now, transport, scope);
         }
-        let age = Age::begin(config.limits_ref(), scope);
+        let age = AgeLimit::start(config.limits_ref(), scope);
         let mut requests = Requests::new(seed, age, scope.draining_until().is_some());
         let wait = requests.wait_for_first(&Io { transport, scope, config: &config });
         wait.intent(Connection { config, state: State::Http(requests) })
@@ -200,21 +200,21 @@ impl<S: Server> Protocol for Connection<S> {
         scope: &mut Scope<'_, S::Context>,
     ) -> Intent<Self> {
         #[cfg(feature = "http2")]
-        if self.config.http2_ref().may_begin_plain()
+        if self.config.http2_ref().allows_prior_knowledge()
             && let State::Http(requests) = &mut self.state
             && requests.is_untouched()
             && transport.negotiated().is_none()
         {
-            match Preface::of(transport.input) {
+            match Preface::detect(transport.input) {
                 Preface::None => {}
-                Preface::Part => {
-                    let since = requests.begun_since(scope.now());
+                Preface::Partial => {
+                    let since = requests.head_started_at(scope.now());
                     let until = since + self.config.limits_ref().head_timeout;
                     return Intent::of(self).bytes(transport.input.len() + 1).deadline(until);
                 }
-                Preface::Begun => {
-                    let (seed, since) = (requests.seed(), requests.begun_since(scope.now()));
-                    return Connection::become_http2(self.config, seed, since, transport, scope);
+                Preface::Started => {
+                    let (seed, since) = (requests.seed(), requests.head_started_at(scope.now()));
+                    return Connection::switch_to_http2(self.config, seed, since, transport, scope);
                 }
             }
         }
@@ -237,14 +237,14 @@ impl<S: Server> Protocol for Connection<S> {
         // Everything else is handled by value, because it may become another protocol.
         let State::Http(requests) = &mut self.state else { return None };
         #[cfg(feature = "http2")]
-        if self.config.http2_ref().may_begin_plain() && requests.is_untouched() {
+        if self.config.http2_ref().allows_prior_knowledge() && requests.is_untouched() {
             return None;
         }
         let flow = requests.advance(&mut Io { transport, scope, config: &self.config });
         // Each arm makes its own `Intent`, so that the first one copies nothing.
         match flow {
             Flow::Wait(wait) => Some(wait.intent(())),
-            rarer => Some(self.follow_rarer(rarer, transport, scope)),
+            rare => Some(self.apply_rare_flow(rare, transport, scope)),
         }
     }
 
@@ -332,19 +332,19 @@ impl<S: Server> Protocol for Connection<S> {
         match self.state {
             State::Upgraded(upgraded) => upgraded.fatal(error, scope),
             State::Http(requests) => {
-                note_loss(&error, &self.config, scope);
-                requests.lost(&self.config, scope);
+                record_loss(&error, &self.config, scope);
+                requests.connection_lost(&self.config, scope);
             }
             State::Http2(streams) => {
-                note_loss(&error, &self.config, scope);
-                streams.lost(&self.config, scope);
+                record_loss(&error, &self.config, scope);
+                streams.connection_lost(&self.config, scope);
             }
         }
     }
 
     fn not_connected(seed: HttpSeed<S>, error: Fatal, scope: &mut Scope<'_, S::Context>) {
         log::debug!("machine {} got no connection: {}", scope.token(), with_causes(&error));
-        let counters = seed.config.count();
+        let counters = seed.config.counters_ref();
         match error {
             Fatal::Handshake(_) => Counters::add(&counters.handshakes_failed),
             Fatal::HandshakeTimeout => Counters::add(&counters.handshake_timeouts),
@@ -356,12 +356,12 @@ impl<S: Server> Protocol for Connection<S> {
 }
 
 /// Logs that the connection was lost, and counts it if the reason is a limit of ours.
-fn note_loss<C>(error: &Fatal, config: &ServerConfig, scope: &Scope<'_, C>) {
+fn record_loss<C>(error: &Fatal, config: &ServerConfig, scope: &Scope<'_, C>) {
     log::debug!("machine {} lost its connection: {}", scope.token(), with_causes(error));
     match error {
         // All other errors are the network's or the peer's fault.
-        Fatal::FlushTimeout => Counters::add(&config.count().response_timeouts),
-        Fatal::NoRoom => Counters::add(&config.count().without_room),
+        Fatal::FlushTimeout => Counters::add(&config.counters_ref().response_timeouts),
+        Fatal::NoRoom => Counters::add(&config.counters_ref().without_room),
         _ => {}
     }
 }
@@ -371,21 +371,21 @@ fn note_loss<C>(error: &Fatal, config: &ServerConfig, scope: &Scope<'_, C>) {
 enum Preface {
     None,
     /// The input may be the beginning of the preface.
-    Part,
+    Partial,
     /// No request of HTTP/1.1 begins like this; HTTP/2 checks the rest.
-    Begun,
+    Started,
 }
 
 #[cfg(feature = "http2")]
 impl Preface {
-    fn of(input: &[u8]) -> Preface {
+    fn detect(input: &[u8]) -> Preface {
         /// `PRI` is reserved for the preface and is not a method (RFC 9113 §3.4).
-        const DECIDES: &[u8] = b"PRI ";
-        let len = input.len().min(DECIDES.len());
-        match input[..len] == DECIDES[..len] {
+        const PREFIX: &[u8] = b"PRI ";
+        let len = input.len().min(PREFIX.len());
+        match input[..len] == PREFIX[..len] {
             false => Preface::None,
-            true if len < DECIDES.len() => Preface::Part,
-            true => Preface::Begun,
+            true if len < PREFIX.len() => Preface::Partial,
+            true => Preface::Started,
         }
     }
 }

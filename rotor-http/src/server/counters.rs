@@ -147,7 +147,7 @@ impl Counters {
     #[doc(alias = "in flight")]
     pub fn requests_open(&self) -> u64 {
         let ended: u64 = self.responses().iter().map(|(_, count)| count).sum();
-        (self.requests() + self.traffic.all_unseen()).saturating_sub(ended)
+        (self.requests() + self.traffic.unseen_count()).saturating_sub(ended)
     }
 
     /// Returns how many requests have ended, by the class of their status: `1xx` (switched to

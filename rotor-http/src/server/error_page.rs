@@ -28,8 +28,8 @@ pub(super) fn plain_page(status: Status, response: &mut Response<'_>) {
 }
 
 /// Adds a `Retry-After` to a 503.
-pub(super) fn say_when(status: Status, response: &mut Response<'_>) {
+pub(super) fn add_retry_after(status: Status, response: &mut Response<'_>) {
     if status == Status::SERVICE_UNAVAILABLE {
-        response.say_retry_after(RETRY_AFTER);
+        response.set_retry_after(RETRY_AFTER);
     }
 }

@@ -23,12 +23,12 @@ use rotor_stream::Transport;
 
 use super::config::ServerConfig;
 use super::counters::Counters;
-use super::handler::{Later, Next, Server, Step, UpgradeSeed};
-use super::io::{Io, note_panic};
+use super::handler::{Next, PendingReply, Server, Step, UpgradeSeed};
+use super::io::{Io, record_panic};
 use super::outgoing::Outgoing;
 use super::request_event::RequestEvent;
 use super::response::Response;
-use super::unwanted::Announced;
+use super::unwanted::AnnouncedBody;
 use crate::body_receiver::{BodyReceiver, Part};
 use crate::flow::Flow;
 use crate::semantics::error::BodyError;
@@ -46,8 +46,8 @@ pub(super) struct Exchange<S: Server> {
     was_gated: bool,
     /// Whether the peer may send no more of the body for now, because of other bodies.
     pub(super) is_held_back: bool,
-    peer_end: PeerEnd,
-    drain: Drain,
+    peer_end: PeerEndNotice,
+    drain: DrainNotice,
     deadline: HandlerDeadline,
     /// When the handler is to be woken, within its deadline; `Time::NEVER` for not at all.
     wake_at: Time,
@@ -61,35 +61,35 @@ pub(super) struct Exchange<S: Server> {
 /// The result of a step of an exchange. `Done`: the handler is done, and the connection may switch
 /// to another protocol. `Fail`: the handler is gone, and the peer gets this status if that is still
 /// possible.
-pub(super) type Exchanged<S> = Flow<Option<UpgradeSeed<S>>, Status>;
+pub(super) type ExchangeFlow<S> = Flow<Option<UpgradeSeed<S>>, Status>;
 
 /// What gets the events of the request.
 enum Handler<S: Server> {
     Own(S),
     /// Waits for one thing in the handler's place; other events wait for the handler that follows.
-    Later(Box<dyn Later<S>>),
+    Pending(Box<dyn PendingReply<S>>),
 }
 
 /// Whether the handler is to be told that its peer has closed its sending side.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum PeerEnd {
+enum PeerEndNotice {
     /// The peer may still close it.
     Awaited,
     /// The peer has closed it while something else waited in the handler's place. The handler that
     /// follows is told first.
-    Owed,
+    Pending,
     /// The handler has been told, or is not to be told at all.
-    Over,
+    Done,
 }
 
 /// Whether the handler was told of a drain. It is told once, in whichever way the drain is noticed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Drain {
-    Untold,
+enum DrainNotice {
+    NotSent,
     /// The drain began while something else waited in the handler's place. The handler that follows
     /// is told.
-    Owed,
-    Told,
+    Pending,
+    Sent,
 }
 
 /// The time until which the handler has to act.
@@ -98,7 +98,7 @@ enum HandlerDeadline {
     /// The connection's deadline. It is set by the head, and again whenever the handler gets a part
     /// of the body or the result of a wait. It does not run while the body is being received, which
     /// has a deadline of its own.
-    Given(Time),
+    FromLimits(Time),
     /// The handler's own deadline; `Time::NEVER` for none.
     Own(Time),
 }
@@ -107,10 +107,11 @@ impl<S: Server> Exchange<S> {
     /// Creates the exchange, before what `headers_received` has returned is applied.
     pub(super) fn new(
         outgoing: Outgoing,
-        announced: Announced,
+        announced: AnnouncedBody,
         config: &ServerConfig,
     ) -> Exchange<S> {
-        let deadline = HandlerDeadline::Given(outgoing.began + config.limits_ref().handler_timeout);
+        let deadline =
+            HandlerDeadline::FromLimits(outgoing.started_at + config.limits_ref().handler_timeout);
         let body = match outgoing.state.is_framed() {
             true => BodyReceiver::framed(announced.body),
             false => BodyReceiver::announced(announced.body),
@@ -123,8 +124,8 @@ impl<S: Server> Exchange<S> {
             body,
             was_gated: false,
             is_held_back: false,
-            peer_end: if S::HEARS_END { PeerEnd::Awaited } else { PeerEnd::Over },
-            drain: Drain::Untold,
+            peer_end: if S::HEARS_END { PeerEndNotice::Awaited } else { PeerEndNotice::Done },
+            drain: DrainNotice::NotSent,
             deadline,
             wake_at: Time::NEVER,
             counters: None,
@@ -139,40 +140,40 @@ impl<S: Server> Exchange<S> {
         to.set_state(if self.body.is_receiving() { "receiving" } else { "handling" });
         match &self.handler {
             Some(Handler::Own(handler)) => handler.describe(to),
-            Some(Handler::Later(_)) => to.set_state("waiting"),
+            Some(Handler::Pending(_)) => to.set_state("waiting"),
             None => {}
         }
     }
 
     /// Makes the exchange count its end in any case, because it outlives the step that began it.
-    pub(super) fn count_its_end(&mut self, config: &ServerConfig) {
+    pub(super) fn count_end_on_drop(&mut self, config: &ServerConfig) {
         self.counters = Some(config.counters());
     }
 
     /// Returns what the head has announced about the body.
-    pub(super) fn announced(&self) -> Announced {
-        Announced { body: self.body.body(), expects_continue: self.expects_continue }
+    pub(super) fn announced(&self) -> AnnouncedBody {
+        AnnouncedBody { body: self.body.body(), expects_continue: self.expects_continue }
     }
 
     /// Passes the event to the handler, if there is one, and applies what it returns.
     #[inline]
-    pub(super) fn tell(
+    pub(super) fn notify(
         &mut self,
         event: RequestEvent<'_>,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Exchanged<S> {
-        self.give(Part::Nothing, io, |handler, _, response, scope| {
+    ) -> ExchangeFlow<S> {
+        self.call_with_part(Part::Nothing, io, |handler, _, response, scope| {
             handler.handle(event, response, scope)
         })
     }
 
     /// Calls the handler with a part of the body.
-    fn give(
+    fn call_with_part(
         &mut self,
         part: Part,
         io: &mut Io<'_, '_, '_, S::Context>,
         call: impl FnOnce(S, &[u8], &mut Response<'_>, &mut Scope<'_, S::Context>) -> Next<S>,
-    ) -> Exchanged<S> {
+    ) -> ExchangeFlow<S> {
         let handler = match self.handler.take() {
             Some(Handler::Own(handler)) => handler,
             Some(later) => {
@@ -182,27 +183,32 @@ impl<S: Server> Exchange<S> {
             }
             None => return Flow::Wait(self.wait(None, io)),
         };
-        self.run(part, io, |octets, response, scope| call(handler, octets, response, scope))
+        self.run(part, io, |bytes, response, scope| call(handler, bytes, response, scope))
     }
 
     /// Calls what waits in the handler's place, if something does; otherwise passes the event to
     /// the handler.
-    fn tell_waiting(
+    fn notify_waiting(
         &mut self,
         event: RequestEvent<'_>,
         io: &mut Io<'_, '_, '_, S::Context>,
-        later: impl FnOnce(Box<dyn Later<S>>, &mut Response<'_>, &mut Scope<'_, S::Context>) -> Next<S>,
-    ) -> Exchanged<S> {
-        if let Some(waits) = self.handler.take_if(|handler| matches!(handler, Handler::Later(_)))
-            && let Handler::Later(waits) = waits
+        later: impl FnOnce(
+            Box<dyn PendingReply<S>>,
+            &mut Response<'_>,
+            &mut Scope<'_, S::Context>,
+        ) -> Next<S>,
+    ) -> ExchangeFlow<S> {
+        if let Some(pending) =
+            self.handler.take_if(|handler| matches!(handler, Handler::Pending(_)))
+            && let Handler::Pending(pending) = pending
         {
             // The wait had a limit of its own; the time of a handler that follows begins now.
             self.renew_deadline(io);
             let flow =
-                self.run(Part::Nothing, io, |_, response, scope| later(waits, response, scope));
-            return flow.on_again(|| self.tell_what_came(io));
+                self.run(Part::Nothing, io, |_, response, scope| later(pending, response, scope));
+            return flow.on_again(|| self.notify_pending_events(io));
         }
-        self.tell(event, io)
+        self.notify(event, io)
     }
 
     /// Makes one call, and catches a panic in it.
@@ -211,17 +217,17 @@ impl<S: Server> Exchange<S> {
         part: Part,
         io: &mut Io<'_, '_, '_, S::Context>,
         call: impl FnOnce(&[u8], &mut Response<'_>, &mut Scope<'_, S::Context>) -> Next<S>,
-    ) -> Exchanged<S> {
+    ) -> ExchangeFlow<S> {
         let Io { transport, scope, config } = io;
         // The writer has no clock, and the head may be written in this call.
         config.renew_date(scope);
         let Transport { input, output, .. } = &mut **transport;
-        let octets = self.body.part_bytes(&part, input);
+        let bytes = self.body.part_bytes(&part, input);
         // Once the handler has asked for the body, it is read to its end, so another request can
         // follow.
         let closes = self.body.is_unrequested() && self.announced().must_close(config.limits_ref());
         let next = self.outgoing.with_response(output, config, closes, |response| {
-            scope.guard(|scope| call(octets, response, scope))
+            scope.guard(|scope| call(bytes, response, scope))
         });
         self.body.discard_part(part, input);
         self.apply(next, io)
@@ -233,11 +239,11 @@ impl<S: Server> Exchange<S> {
         &mut self,
         next: Result<Next<S>, Panicked>,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Exchanged<S> {
+    ) -> ExchangeFlow<S> {
         let next = match next {
             Ok(next) => next,
             Err(panicked) => {
-                note_panic::<S>(&panicked, io.config);
+                record_panic::<S>(&panicked, io.config);
                 return Flow::Fail(Status::INTERNAL_SERVER_ERROR);
             }
         };
@@ -254,12 +260,12 @@ impl<S: Server> Exchange<S> {
                 self.handler = Some(Handler::Own(handler));
                 Flow::Again
             }
-            Step::Later(waits) => {
+            Step::Pending(pending) => {
                 // Its wake-up may have been delivered already, to the handler.
-                if waits.is_ready() {
+                if pending.is_ready() {
                     io.scope.notifier().wakeup();
                 }
-                self.handler = Some(Handler::Later(waits));
+                self.handler = Some(Handler::Pending(pending));
                 #[cfg(feature = "body")]
                 self.hold_storing();
                 self.body.hold();
@@ -280,20 +286,20 @@ impl<S: Server> Exchange<S> {
             Step::Receive(handler, mode) => {
                 self.handler = Some(Handler::Own(handler));
                 #[cfg(feature = "body")]
-                if let Err(error) = self.begin_storing(mode, io) {
+                if let Err(error) = self.start_storing(mode, io) {
                     return self.fail(error, io);
                 }
                 match self.body.start_or_resume(mode, io.scope.now(), io.config.limits_ref()) {
                     Ok(begins) => {
                         io.transport.set_collecting(self.is_collecting());
                         // Only the first time: a handler that goes on after `hold` asks again.
-                        let waits_to_be_told = begins && self.expects_continue;
+                        let sends_continue = begins && self.expects_continue;
                         #[cfg(feature = "body")]
-                        let Some(waits_to_be_told) = self.ask_disk(waits_to_be_told) else {
+                        let Some(sends_continue) = self.request_storing(sends_continue) else {
                             return Flow::Again;
                         };
                         // A peer that is sending already does not wait (RFC 9110 §10.1.1).
-                        if waits_to_be_told && io.transport.input.is_empty() {
+                        if sends_continue && io.transport.input.is_empty() {
                             self.outgoing.send_continue(io.transport.output);
                         }
                         Flow::Again
@@ -316,34 +322,34 @@ impl<S: Server> Exchange<S> {
 
     /// Handles a wake-up of the connection, by something of the handler or by a thread that stores
     /// the body.
-    pub(super) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S> {
-        // If something waits in the handler's place, it does not take the body; `tell_what_came`
-        // checks for that.
+    pub(super) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> ExchangeFlow<S> {
+        // If something waits in the handler's place, it does not take the body;
+        // `notify_pending_events` checks for that.
         #[cfg(feature = "body")]
-        if self.storing.is_some() && !matches!(self.handler, Some(Handler::Later(_))) {
+        if self.storing.is_some() && !matches!(self.handler, Some(Handler::Pending(_))) {
             // Two wake-ups may have been merged into one, so the handler is woken in any case.
             return self.poll_storing(io).on_again(|| {
-                self.tell_waiting(RequestEvent::Wakeup, io, |later, r, s| later.wakeup(r, s))
+                self.notify_waiting(RequestEvent::Wakeup, io, |later, r, s| later.wakeup(r, s))
             });
         }
-        self.tell_waiting(RequestEvent::Wakeup, io, |later, r, s| later.wakeup(r, s))
+        self.notify_waiting(RequestEvent::Wakeup, io, |later, r, s| later.wakeup(r, s))
     }
 
     /// Returns whether the exchange also waits for the peer's end: the whole request has been
     /// received, and nothing after it.
     #[inline]
-    pub(super) fn awaits_end(&self, unread: usize) -> bool {
-        self.peer_end == PeerEnd::Awaited && unread == 0 && self.body.has_ended_unframed()
+    pub(super) fn awaits_peer_end(&self, unread: usize) -> bool {
+        self.peer_end == PeerEndNotice::Awaited && unread == 0 && self.body.has_ended_unframed()
     }
 
     /// Handles the peer's end, after a whole request.
     #[cold]
-    pub(super) fn peer_ended(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S> {
+    pub(super) fn peer_ended(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> ExchangeFlow<S> {
         // Once: each read after the end reports the end again.
-        if self.peer_end == PeerEnd::Awaited {
-            self.peer_end = PeerEnd::Owed;
+        if self.peer_end == PeerEndNotice::Awaited {
+            self.peer_end = PeerEndNotice::Pending;
         }
-        self.tell_owed_end(io)
+        self.notify_peer_end(io)
     }
 
     /// Handles a drain, which ends at `until`.
@@ -351,32 +357,35 @@ impl<S: Server> Exchange<S> {
         &mut self,
         until: Time,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Exchanged<S> {
+    ) -> ExchangeFlow<S> {
         // The handler was told already if its head arrived in the same turn as the drain.
-        if self.drain == Drain::Told {
+        if self.drain == DrainNotice::Sent {
             return Flow::Again;
         }
         self.drain = match self.handler {
-            Some(Handler::Later(_)) => Drain::Owed,
-            _ => Drain::Told,
+            Some(Handler::Pending(_)) => DrainNotice::Pending,
+            _ => DrainNotice::Sent,
         };
-        self.tell(RequestEvent::Draining(until), io)
+        self.notify(RequestEvent::Draining(until), io)
     }
 
     /// Called after the handler has seen the head. If a drain began before, the handler is told
     /// now.
     #[inline]
-    pub(super) fn begun(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S> {
+    pub(super) fn notify_earlier_drain(
+        &mut self,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> ExchangeFlow<S> {
         if io.scope.draining_until().is_none() {
             return Flow::Again;
         }
-        self.drain = Drain::Owed;
-        self.tell_owed_drain(io)
+        self.drain = DrainNotice::Pending;
+        self.notify_drain(io)
     }
 
     /// Tells the handler what happened while something else waited in its place, if nothing does
     /// any more: the stored body or the end of the body, then the peer's end, then the drain.
-    fn tell_what_came(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S> {
+    fn notify_pending_events(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> ExchangeFlow<S> {
         if !matches!(self.handler, Some(Handler::Own(_))) {
             return Flow::Again;
         }
@@ -386,18 +395,18 @@ impl<S: Server> Exchange<S> {
         let flow = Flow::Again;
         let flow = flow.on_again(|| {
             let end = self.body.take_pending_end();
-            self.give_end(end, io)
+            self.notify_body_end(end, io)
         });
-        flow.on_again(|| self.tell_owed_end(io)).on_again(|| self.tell_owed_drain(io))
+        flow.on_again(|| self.notify_peer_end(io)).on_again(|| self.notify_drain(io))
     }
 
     /// Tells the handler of its peer's end, if that is still to be told and nothing waits in its
     /// place.
-    fn tell_owed_end(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S> {
+    fn notify_peer_end(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> ExchangeFlow<S> {
         match self.handler {
-            Some(Handler::Own(_)) if self.peer_end == PeerEnd::Owed => {
-                self.peer_end = PeerEnd::Over;
-                self.tell(RequestEvent::PeerEnded, io)
+            Some(Handler::Own(_)) if self.peer_end == PeerEndNotice::Pending => {
+                self.peer_end = PeerEndNotice::Done;
+                self.notify(RequestEvent::PeerEnded, io)
             }
             _ => Flow::Again,
         }
@@ -405,13 +414,13 @@ impl<S: Server> Exchange<S> {
 
     /// Does the same for a drain.
     #[cold]
-    fn tell_owed_drain(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S> {
+    fn notify_drain(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> ExchangeFlow<S> {
         match self.handler {
-            Some(Handler::Own(_)) if self.drain == Drain::Owed => {
-                self.drain = Drain::Told;
+            Some(Handler::Own(_)) if self.drain == DrainNotice::Pending => {
+                self.drain = DrainNotice::Sent;
                 // If only this connection is to end, the time for that has come.
                 let until = io.scope.draining_until().unwrap_or(io.scope.now());
-                self.tell(RequestEvent::Draining(until), io)
+                self.notify(RequestEvent::Draining(until), io)
             }
             _ => Flow::Again,
         }
@@ -423,8 +432,8 @@ impl<S: Server> Exchange<S> {
         &mut self,
         error: BodyError,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Exchanged<S> {
-        let counters = io.config.count();
+    ) -> ExchangeFlow<S> {
+        let counters = io.config.counters_ref();
         match error {
             BodyError::TooSlow => Counters::add(&counters.body_timeouts),
             BodyError::NoRoom => Counters::add(&counters.bodies_without_room),
@@ -436,19 +445,19 @@ impl<S: Server> Exchange<S> {
         if let Some(Handler::Own(handler)) = self.handler.take()
             && let Err(panicked) = io.scope.guard(|scope| handler.bad_request(error, scope))
         {
-            note_panic::<S>(&panicked, io.config);
+            record_panic::<S>(&panicked, io.config);
         }
         Flow::Fail(error.status())
     }
 
     /// Handles the loss of the connection: the handler is told, and is gone.
-    pub(super) fn lost(&mut self, scope: &mut Scope<'_, S::Context>, config: &ServerConfig) {
+    pub(super) fn abort(&mut self, scope: &mut Scope<'_, S::Context>, config: &ServerConfig) {
         // Not counted as a broken body: it may have been complete, and only the response not.
         if let Some(Handler::Own(handler)) = self.handler.take()
             && let Err(panicked) =
                 scope.guard(|scope| handler.bad_request(BodyError::Truncated, scope))
         {
-            note_panic::<S>(&panicked, config);
+            record_panic::<S>(&panicked, config);
         }
     }
 }
@@ -458,10 +467,10 @@ impl<S: Server> Drop for Exchange<S> {
     #[inline(never)]
     fn drop(&mut self) {
         if let Some(counters) = &self.counters
-            && !self.outgoing.is_over()
+            && !self.outgoing.has_ended()
         {
             // There is no clock here, so the time that it took is unknown.
-            counters.traffic.ended_at_once(None);
+            counters.traffic.record_immediate_end(None);
         }
     }
 }

@@ -383,11 +383,11 @@ pub(super) enum Step<S: Server> {
     Fail(Status),
     Upgrade(<S::Upgrade as Protocol>::Seed),
     /// Something else waits in the place of the handler, which no longer exists.
-    Later(Box<dyn Later<S>>),
+    Pending(Box<dyn PendingReply<S>>),
 }
 
 /// Waits in the place of a handler; see the module `later`.
-pub(super) trait Later<S: Server>: Send {
+pub(super) trait PendingReply<S: Server>: Send {
     /// The time until which it waits. It replaces the handler's deadline.
     fn limit(&self) -> Time;
 

@@ -21,15 +21,15 @@ use crate::semantics::version::Version;
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
     head: &'a RequestHead<'a>,
-    terms: &'a RequestSemantics<'a>,
+    semantics: &'a RequestSemantics<'a>,
     connection: ConnectionInfo<'a>,
-    ahead: Option<BodyAhead<'a>>,
+    early_body: Option<EarlyBody<'a>>,
 }
 
 /// A whole body that has arrived together with its head, and that the handler may take.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BodyAhead<'a> {
-    pub(crate) octets: &'a [u8],
+pub(crate) struct EarlyBody<'a> {
+    pub(crate) bytes: &'a [u8],
     /// Beside the bytes, so that heads stay covariant.
     pub(crate) is_taken: &'a Cell<bool>,
 }
@@ -38,11 +38,11 @@ impl<'a> Head<'a> {
     #[inline]
     pub(crate) fn new(
         head: &'a RequestHead<'a>,
-        terms: &'a RequestSemantics<'a>,
+        semantics: &'a RequestSemantics<'a>,
         connection: ConnectionInfo<'a>,
-        ahead: Option<BodyAhead<'a>>,
+        early_body: Option<EarlyBody<'a>>,
     ) -> Head<'a> {
-        Head { head, terms, connection, ahead }
+        Head { head, semantics, connection, early_body }
     }
 
     /// Returns the method.
@@ -71,7 +71,7 @@ impl<'a> Head<'a> {
     /// Returns the host that the request is for, with its port if there is one. It comes from the
     /// target, or from `Host` if the target has none, and is valid. It is absent only in HTTP/1.0.
     pub fn authority(&self) -> Option<&'a str> {
-        self.terms.authority.map(|authority| authority.as_str())
+        self.semantics.authority.map(|authority| authority.as_str())
     }
 
     /// Returns the version of HTTP that the peer speaks.
@@ -91,12 +91,12 @@ impl<'a> Head<'a> {
 
     /// Returns whether a body follows. The body may turn out to be empty.
     pub fn has_body(&self) -> bool {
-        self.terms.body != Body::Empty
+        self.semantics.body != Body::Empty
     }
 
     /// Returns the length of the body, if it was announced.
     pub fn body_length(&self) -> Option<u64> {
-        match self.terms.body {
+        match self.semantics.body {
             Body::Empty => Some(0),
             Body::Length(length) => Some(length),
             Body::Chunked | Body::UntilClose => None,
@@ -148,14 +148,14 @@ impl<'a> Head<'a> {
     /// }
     /// ```
     pub fn take_body(&self) -> Option<&'a [u8]> {
-        let BodyAhead { octets, is_taken } = self.ahead?;
-        (!is_taken.replace(true)).then_some(octets)
+        let EarlyBody { bytes, is_taken } = self.early_body?;
+        (!is_taken.replace(true)).then_some(bytes)
     }
 
     /// Returns whether the peer waits for `100 Continue` before it sends the body. That is sent
     /// when the handler asks for the body, and not sent if the handler responds without asking.
     pub fn expects_continue(&self) -> bool {
-        self.terms.expects_continue
+        self.semantics.expects_continue
     }
 
     /// Returns whether the peer correctly offers to switch to a protocol that `Upgrade` names. If
@@ -165,7 +165,7 @@ impl<'a> Head<'a> {
     /// its `:protocol` in `Upgrade`. To accept, respond with 101 in either version. A page (2xx)
     /// instead reaches only a peer of HTTP/1.1; a peer of HTTP/2 gets 501.
     pub fn wants_upgrade(&self) -> bool {
-        self.terms.wants_upgrade
+        self.semantics.wants_upgrade
     }
 
     /// Returns the trace that the request is part of, if its fields name a valid one. This searches

@@ -200,7 +200,7 @@ impl Http2Config {
 
 impl Http2Config {
     #[inline]
-    pub(super) fn may_begin_plain(&self) -> bool {
+    pub(super) fn allows_prior_knowledge(&self) -> bool {
         self.prior_knowledge
     }
 }

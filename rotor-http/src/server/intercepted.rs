@@ -120,7 +120,7 @@ pub trait Intercept: 'static {
 #[doc(alias = "filter")]
 pub struct Intercepted<I: Intercept>(I::Server);
 
-type Sc<'a, 'b, I> = &'a mut Scope<'b, <<I as Intercept>::Server as Server>::Context>;
+type ScopeMut<'a, 'b, I> = &'a mut Scope<'b, <<I as Intercept>::Server as Server>::Context>;
 
 impl<I: Intercept> Server for Intercepted<I> {
     type Context = <I::Server as Server>::Context;
@@ -137,7 +137,7 @@ impl<I: Intercept> Server for Intercepted<I> {
         seed: Self::Seed,
         head: &Head<'_>,
         response: &mut Response<'_>,
-        scope: Sc<'_, '_, I>,
+        scope: ScopeMut<'_, '_, I>,
     ) -> Next<Self> {
         match I::intercept(head, response, scope) {
             ControlFlow::Break(reply) => reply.into(),
@@ -156,7 +156,7 @@ impl<I: Intercept> Server for Intercepted<I> {
         self,
         event: RequestEvent<'_>,
         response: &mut Response<'_>,
-        scope: Sc<'_, '_, I>,
+        scope: ScopeMut<'_, '_, I>,
     ) -> Next<Self> {
         self.0.handle(event, response, scope).wrap(Intercepted)
     }
@@ -165,7 +165,7 @@ impl<I: Intercept> Server for Intercepted<I> {
         self.0.describe(to);
     }
 
-    fn bad_request(self, error: BodyError, scope: Sc<'_, '_, I>) {
+    fn bad_request(self, error: BodyError, scope: ScopeMut<'_, '_, I>) {
         self.0.bad_request(error, scope);
     }
 

@@ -35,7 +35,7 @@ impl<C> Io<'_, '_, '_, C> {
 
 /// Logs and counts a panic of a handler. The connection goes on without the handler.
 #[cold]
-pub(super) fn note_panic<S>(panicked: &Panicked, config: &ServerConfig) {
-    Counters::add(&config.count().panics);
+pub(super) fn record_panic<S>(panicked: &Panicked, config: &ServerConfig) {
+    Counters::add(&config.counters_ref().panics);
     log::error!("the handler {} {panicked}", std::any::type_name::<S>());
 }

@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use rotor_core::{Future, Lost, Outcome, Scope, Time};
 
-use super::handler::{Later, Next, Server};
+use super::handler::{Next, PendingReply, Server};
 use super::response::Response;
 use crate::semantics::status::Status;
 
 /// Waits for a value.
-struct Value<T, R, N> {
+struct FutureReply<T, R, N> {
     future: Future<T>,
     limit: Time,
     reply: R,
     next: PhantomData<fn() -> N>,
 }
 
-impl<S, T, R, N> Later<S> for Value<T, R, N>
+impl<S, T, R, N> PendingReply<S> for FutureReply<T, R, N>
 where
     S: Server,
     T: Send + 'static,
@@ -40,7 +40,7 @@ where
         let came = match self.future.take() {
             Outcome::Pending(future) => {
                 self.future = future;
-                return Next::later(self);
+                return Next::pending(self);
             }
             Outcome::Value(value) => Ok(value),
             Outcome::Lost(lost) => Err(lost),
@@ -62,13 +62,13 @@ where
 }
 
 /// Waits for a time.
-struct After<R, N> {
+struct TimedReply<R, N> {
     time: Time,
     reply: R,
     next: PhantomData<fn() -> N>,
 }
 
-impl<S, R, N> Later<S> for After<R, N>
+impl<S, R, N> PendingReply<S> for TimedReply<R, N>
 where
     S: Server,
     R: FnOnce(&mut Response<'_>, &mut Scope<'_, S::Context>) -> N + Send + 'static,
@@ -79,7 +79,7 @@ where
     }
 
     fn wakeup(self: Box<Self>, _: &mut Response<'_>, _: &mut Scope<'_, S::Context>) -> Next<S> {
-        Next::later(self)
+        Next::pending(self)
     }
 
     fn timeout(
@@ -128,7 +128,7 @@ impl<S: Server> Next<S> {
             + 'static,
         N: Into<Next<S>> + 'static,
     {
-        Next::later(Box::new(Value { future, limit, reply, next: PhantomData }))
+        Next::pending(Box::new(FutureReply { future, limit, reply, next: PhantomData }))
     }
 
     /// Does `work` on another thread, and then replies with the result.
@@ -214,6 +214,6 @@ impl<S: Server> Next<S> {
         R: FnOnce(&mut Response<'_>, &mut Scope<'_, S::Context>) -> N + Send + 'static,
         N: Into<Next<S>> + 'static,
     {
-        Next::later(Box::new(After { time, reply, next: PhantomData }))
+        Next::pending(Box::new(TimedReply { time, reply, next: PhantomData }))
     }
 }

@@ -30,7 +30,7 @@ impl LogLine {
     /// Copies the parts of a request whose head was read, or could not be, with those of the named
     /// fields that it has.
     #[cold]
-    pub(super) fn of(
+    pub(super) fn from_head(
         head: Option<&RequestHead<'_>>,
         names: &[&'static str],
         connection: ConnectionInfo<'_>,
@@ -54,7 +54,7 @@ impl Fields {
     }
 
     #[cfg(test)]
-    pub(super) fn of_pairs(pairs: &[(&'static str, &[u8])]) -> Fields {
+    pub(super) fn from_pairs(pairs: &[(&'static str, &[u8])]) -> Fields {
         Fields(pairs.iter().map(|(name, value)| (*name, (*value).into())).collect())
     }
 }

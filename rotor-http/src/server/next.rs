@@ -5,7 +5,7 @@ use std::fmt;
 use rotor_core::{Deadline, Scope, Time};
 use rotor_stream::Protocol;
 
-use super::handler::{Later, Next, NextBuilder, Server, Step, UpgradeSeed};
+use super::handler::{Next, NextBuilder, PendingReply, Server, Step, UpgradeSeed};
 use super::reply::Reply;
 use super::response::Response;
 use crate::recv_mode::RecvMode;
@@ -126,7 +126,7 @@ impl<S: Server> Next<S> {
             (handler, upgrade),
             |(handler, _), state| handler(state),
             |(_, upgrade), seed| upgrade(seed),
-            |(handler, upgrade), inner| Box::new(Mapped { inner, handler, upgrade }),
+            |(handler, upgrade), inner| Box::new(MappedReply { inner, handler, upgrade }),
         )
     }
 
@@ -150,7 +150,7 @@ impl<S: Server> Next<S> {
         with: W,
         handler: impl FnOnce(W, S) -> T,
         upgrade: impl FnOnce(W, UpgradeSeed<S>) -> UpgradeSeed<T>,
-        later: impl FnOnce(W, Box<dyn Later<S>>) -> Box<dyn Later<T>>,
+        later: impl FnOnce(W, Box<dyn PendingReply<S>>) -> Box<dyn PendingReply<T>>,
     ) -> Next<T> {
         let step = match self.step {
             Step::Receive(state, mode) => Step::Receive(handler(with, state), mode),
@@ -160,25 +160,25 @@ impl<S: Server> Next<S> {
             Step::Finished => Step::Finished,
             Step::Fail(status) => Step::Fail(status),
             Step::Upgrade(seed) => Step::Upgrade(upgrade(with, seed)),
-            Step::Later(inner) => Step::Later(later(with, inner)),
+            Step::Pending(inner) => Step::Pending(later(with, inner)),
         };
         Next { step, deadline: self.deadline }
     }
 
     /// Returns a `Next` for something that waits in the handler's place.
-    pub(super) fn later(waits: Box<dyn Later<S>>) -> Next<S> {
-        Next { step: Step::Later(waits), deadline: Deadline::Keep }
+    pub(super) fn pending(pending: Box<dyn PendingReply<S>>) -> Next<S> {
+        Next { step: Step::Pending(pending), deadline: Deadline::Keep }
     }
 }
 
 /// Waits in the place of a handler that another one has wrapped.
-struct Mapped<S: Server, H, U> {
-    inner: Box<dyn Later<S>>,
+struct MappedReply<S: Server, H, U> {
+    inner: Box<dyn PendingReply<S>>,
     handler: H,
     upgrade: U,
 }
 
-impl<S, T, H, U> Later<T> for Mapped<S, H, U>
+impl<S, T, H, U> PendingReply<T> for MappedReply<S, H, U>
 where
     S: Server + 'static,
     T: Server<Context = S::Context>,
@@ -198,7 +198,7 @@ where
         response: &mut Response<'_>,
         scope: &mut Scope<'_, S::Context>,
     ) -> Next<T> {
-        let Mapped { inner, handler, upgrade } = *self;
+        let MappedReply { inner, handler, upgrade } = *self;
         inner.wakeup(response, scope).map(handler, upgrade)
     }
 
@@ -207,7 +207,7 @@ where
         response: &mut Response<'_>,
         scope: &mut Scope<'_, S::Context>,
     ) -> Next<T> {
-        let Mapped { inner, handler, upgrade } = *self;
+        let MappedReply { inner, handler, upgrade } = *self;
         inner.timeout(response, scope).map(handler, upgrade)
     }
 }
@@ -262,7 +262,7 @@ impl<S: Server> fmt::Debug for Step<S> {
             Step::Finished => f.write_str("Finished"),
             Step::Fail(status) => write!(f, "Fail({status})"),
             Step::Upgrade(_) => f.write_str("Upgrade"),
-            Step::Later(_) => f.write_str("Later"),
+            Step::Pending(_) => f.write_str("Pending"),
         }
     }
 }

@@ -12,7 +12,7 @@ use super::handler::UpgradeSeed;
 use super::io::Io;
 use crate::flow::Flow;
 
-pub(super) type Streamed<S> = Flow<Option<UpgradeSeed<S>>>;
+pub(super) type StreamsFlow<S> = Flow<Option<UpgradeSeed<S>>>;
 
 /// A connection of HTTP/2, of which there is none. It has the methods of the real type, so that the
 /// code of `connection` is the same either way.
@@ -22,27 +22,27 @@ pub(super) struct Streams<S: Server> {
 }
 
 impl<S: Server> Streams<S> {
-    pub(super) fn advance(&mut self, _: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
+    pub(super) fn advance(&mut self, _: &mut Io<'_, '_, '_, S::Context>) -> StreamsFlow<S> {
         match self.never {}
     }
 
-    pub(super) fn flushed(&mut self, _: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
+    pub(super) fn flushed(&mut self, _: &mut Io<'_, '_, '_, S::Context>) -> StreamsFlow<S> {
         match self.never {}
     }
 
-    pub(super) fn timeout(&mut self, _: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
+    pub(super) fn timeout(&mut self, _: &mut Io<'_, '_, '_, S::Context>) -> StreamsFlow<S> {
         match self.never {}
     }
 
-    pub(super) fn wakeup(&mut self, _: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
+    pub(super) fn wakeup(&mut self, _: &mut Io<'_, '_, '_, S::Context>) -> StreamsFlow<S> {
         match self.never {}
     }
 
-    pub(super) fn drain(&mut self, _: Time, _: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
+    pub(super) fn drain(&mut self, _: Time, _: &mut Io<'_, '_, '_, S::Context>) -> StreamsFlow<S> {
         match self.never {}
     }
 
-    pub(super) fn input_ended(&mut self, _: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
+    pub(super) fn input_ended(&mut self, _: &mut Io<'_, '_, '_, S::Context>) -> StreamsFlow<S> {
         match self.never {}
     }
 
@@ -54,7 +54,7 @@ impl<S: Server> Streams<S> {
         match self.never {}
     }
 
-    pub(super) fn lost(self, _: &ServerConfig, _: &mut Scope<'_, S::Context>) {
+    pub(super) fn connection_lost(self, _: &ServerConfig, _: &mut Scope<'_, S::Context>) {
         match self.never {}
     }
 }

@@ -11,14 +11,14 @@ use rotor_core::net::{ListenOptions, TcpListeners};
 use rotor_core::threads::LoopGroup;
 
 /// The listeners of each thread, and their address.
-pub(super) struct Opened {
+pub(super) struct OpenListeners {
     pub(super) queues: Vec<Vec<std::net::TcpListener>>,
     pub(super) address: SocketAddr,
 }
 
 /// How a process takes over from another one, and hands over to the next.
 #[derive(Clone, Default)]
-pub(super) struct Succession {
+pub(super) struct HandOverSettings {
     /// The path of the hand-over in both directions; `None` for neither.
     pub(super) path: Option<PathBuf>,
     #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -26,73 +26,73 @@ pub(super) struct Succession {
 }
 
 /// Called once all loops run.
-pub(super) type Following = Box<dyn FnOnce(&LoopGroup) -> Result<(), BoxError>>;
+pub(super) type StartedCallback = Box<dyn FnOnce(&LoopGroup) -> Result<(), BoxError>>;
 
 /// Opens the first address that can be opened, for this number of threads.
 pub(super) fn open(
     addresses: &[SocketAddr],
     options: &ListenOptions,
     threads: usize,
-) -> Result<(Opened, Following), BoxError> {
+) -> Result<(OpenListeners, StartedCallback), BoxError> {
     let bind = |address: &SocketAddr| Ok(TcpListeners::bind(*address, options, threads)?);
-    Ok(one_for_each(first_of(addresses, bind)?))
+    Ok(one_per_thread(open_first(addresses, bind)?))
 }
 
 /// Uses a listener that is open already, for this number of threads.
-pub(super) fn share(
+pub(super) fn from_listener(
     listener: &std::net::TcpListener,
     threads: usize,
-) -> Result<(Opened, Following), BoxError> {
-    Ok(one_for_each(TcpListeners::from_std(listener.try_clone()?, threads)?))
+) -> Result<(OpenListeners, StartedCallback), BoxError> {
+    Ok(one_per_thread(TcpListeners::from_std(listener.try_clone()?, threads)?))
 }
 
-fn one_for_each(listeners: TcpListeners) -> (Opened, Following) {
+fn one_per_thread(listeners: TcpListeners) -> (OpenListeners, StartedCallback) {
     let address = listeners.local_address();
     let queues = listeners.map(|listener| vec![listener]).collect();
-    (Opened { queues, address }, Box::new(|_| Ok(())))
+    (OpenListeners { queues, address }, Box::new(|_| Ok(())))
 }
 
 /// Takes the listeners of the process that serves at the path, or opens them if there is none. That
 /// process drains once this one serves; `drain_time` is how long this one drains once there is a
 /// next one.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(super) fn follow(
-    (path, succession): (&Path, &Succession),
+pub(super) fn take_over(
+    (path, settings): (&Path, &HandOverSettings),
     addresses: &[SocketAddr],
     options: &ListenOptions,
     threads: usize,
     drain_time: Duration,
-) -> Result<(Opened, Following), BoxError> {
-    let mut hand_over = HandOver::at(path)?.counting(&succession.sent_away);
+) -> Result<(OpenListeners, StartedCallback), BoxError> {
+    let mut hand_over = HandOver::at(path)?.counting(&settings.sent_away);
     let queues =
-        first_of(addresses, |address| Ok(hand_over.tcp("http", *address, options, threads)?))?;
+        open_first(addresses, |address| Ok(hand_over.tcp("http", *address, options, threads)?))?;
     let address = queues.local_address();
-    let following = move |group: &LoopGroup| {
+    let on_started = move |group: &LoopGroup| {
         match hand_over.ready(group.handle(), drain_time) {
             // No other process serves, so this one must go on.
             Err(error) if matches!(error.kind(), HandOverErrorKind::NoPath(_)) => {
                 log::error!("{error}");
                 Ok(())
             }
-            said => said.map_err(BoxError::from),
+            result => result.map_err(BoxError::from),
         }
     };
-    Ok((Opened { queues: queues.collect(), address }, Box::new(following)))
+    Ok((OpenListeners { queues: queues.collect(), address }, Box::new(on_started)))
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(super) fn follow(
-    _: (&Path, &Succession),
+pub(super) fn take_over(
+    _: (&Path, &HandOverSettings),
     _: &[SocketAddr],
     _: &ListenOptions,
     _: usize,
     _: Duration,
-) -> Result<(Opened, Following), BoxError> {
+) -> Result<(OpenListeners, StartedCallback), BoxError> {
     Err(std::io::Error::from(std::io::ErrorKind::Unsupported).into())
 }
 
 /// Calls `open` with each address until one succeeds; otherwise returns the last error.
-pub(super) fn first_of<T>(
+pub(super) fn open_first<T>(
     addresses: &[SocketAddr],
     mut open: impl FnMut(&SocketAddr) -> Result<T, BoxError>,
 ) -> Result<T, BoxError> {

@@ -8,12 +8,12 @@ use rotor_stream::{ConnectionInfo, Output};
 
 use super::config::ServerConfig;
 use super::counters::Counters;
-use super::error_page::{plain_page, say_when};
+use super::error_page::{add_retry_after, plain_page};
 use super::finished::Finished;
 use super::handler::Server;
-use super::io::{Io, note_panic};
-use super::kept_fields::KeptFields;
+use super::io::{Io, record_panic};
 use super::log_line::LogLine;
+use super::persistent_fields::PersistentFields;
 use super::response::Response;
 use crate::h1::head::RequestHead;
 use crate::h1::response::{Ending, ReplyTo, ResponseState};
@@ -42,14 +42,14 @@ pub(super) struct Outgoing {
     /// Unsent bytes in all.
     unsent: usize,
     /// When the head of the request was read.
-    pub(super) began: Time,
+    pub(super) started_at: Time,
     /// How many bytes may wait, given other responses on the same connection.
     pub(super) room_max: usize,
     log: Option<Box<LogLine>>,
     /// Fields of this response, and of an error page in its place.
-    kept: KeptFields,
+    persistent: PersistentFields,
     /// Whether the end was counted and logged.
-    is_over: bool,
+    has_ended: bool,
 }
 
 impl Outgoing {
@@ -58,51 +58,62 @@ impl Outgoing {
     pub(super) fn new(
         reply: ReplyTo,
         output: &Output,
-        began: Time,
+        started_at: Time,
         log: Option<Box<LogLine>>,
     ) -> Outgoing {
         let unsent = output.len();
         let (state, ahead) = (ResponseState::new(reply), Some(unsent));
-        let (room_max, kept, is_over) = (usize::MAX, KeptFields::NONE, false);
-        Outgoing { state, reply, ahead, unsent, began, room_max, log, kept, is_over }
+        let (room_max, persistent, has_ended) = (usize::MAX, PersistentFields::NONE, false);
+        Outgoing { state, reply, ahead, unsent, started_at, room_max, log, persistent, has_ended }
     }
 
     /// Creates the response that the handler has begun in `headers_received`, after `ahead` bytes
     /// of earlier responses.
-    pub(super) fn of_head(
+    pub(super) fn from_head(
         state: ResponseState,
-        kept: KeptFields,
+        persistent: PersistentFields,
         reply: ReplyTo,
         ahead: usize,
         output: &Output,
-        began: Time,
+        started_at: Time,
         log: Option<Box<LogLine>>,
     ) -> Outgoing {
         let unsent = output.len();
         let bytes = unsent.saturating_sub(ahead);
-        let (ahead, room_max, is_over) = (Some(ahead), usize::MAX, false);
-        let mut outgoing =
-            Outgoing { state, reply, ahead, unsent, began, room_max, log, kept, is_over };
-        outgoing.count(bytes);
-        outgoing.note_interim();
+        let (ahead, room_max, has_ended) = (Some(ahead), usize::MAX, false);
+        let mut outgoing = Outgoing {
+            state,
+            reply,
+            ahead,
+            unsent,
+            started_at,
+            room_max,
+            log,
+            persistent,
+            has_ended,
+        };
+        outgoing.count_bytes(bytes);
+        outgoing.record_interim();
         outgoing
     }
 
     /// Creates the response to a request that no handler sees, whether its head could be read or
     /// not.
     #[cold]
-    pub(super) fn refusing(
+    pub(super) fn refusal(
         head: Option<&RequestHead<'_>>,
         connection: ConnectionInfo<'_>,
         output: &Output,
         now: Time,
         config: &ServerConfig,
     ) -> Outgoing {
-        config.count().traffic.unseen();
+        config.counters_ref().traffic.record_unseen();
         let is_head = head.is_some_and(|head| head.method() == Method::Head);
         // The line copies text from the peer. Without a log these copies would only make a flood of
         // bad requests more expensive.
-        let log = config.is_logged().then(|| LogLine::of(head, config.logged_fields(), connection));
+        let log = config
+            .is_logged()
+            .then(|| LogLine::from_head(head, config.logged_fields(), connection));
         Outgoing::new(ReplyTo { is_head, ..ReplyTo::unreadable() }, output, now, log)
     }
 
@@ -122,27 +133,28 @@ impl Outgoing {
         self.ahead = self.ahead.and_then(|ahead| ahead.checked_sub(sent));
         // On HTTP/2 no response ends its connection.
         let closes = closes && !self.state.is_framed();
-        let mut response = Response::new(&mut self.state, output, config, &mut self.kept, closes);
+        let mut response =
+            Response::new(&mut self.state, output, config, &mut self.persistent, closes);
         response.limit_room(self.room_max);
         response.set_under_way(self.ahead.is_none());
         let result = call(&mut response);
         self.unsent = output.len();
-        self.count(self.unsent - before.min(self.unsent));
-        self.note_interim();
+        self.count_bytes(self.unsent - before.min(self.unsent));
+        self.record_interim();
         result
     }
 
     /// Counts the bytes that were written, for the log alone.
     #[inline]
-    fn count(&mut self, octets: usize) {
+    fn count_bytes(&mut self, bytes: usize) {
         if let Some(line) = &mut self.log {
-            line.bytes += octets as u64;
+            line.bytes += bytes as u64;
         }
     }
 
     /// Treats what was written before the status as sent: interim responses are never taken back.
     #[inline]
-    fn note_interim(&mut self) {
+    fn record_interim(&mut self) {
         if self.state.ending() == Ending::Unstarted {
             self.ahead = Some(self.unsent);
         }
@@ -154,7 +166,7 @@ impl Outgoing {
         // This fails if the status was written; then the peer no longer waits.
         let _too_late = self.state.interim(&mut Writer(output), Status::CONTINUE, &[]);
         self.unsent = output.len();
-        self.note_interim();
+        self.record_interim();
     }
 
     /// Called when the whole request has arrived. Allows a switch of protocols, if the request
@@ -164,7 +176,7 @@ impl Outgoing {
     }
 
     /// Takes back what was written, if none of it was sent. Returns `false` if it is too late.
-    fn take_back(&mut self, output: &mut Output) -> bool {
+    fn discard_unsent(&mut self, output: &mut Output) -> bool {
         let sent = self.unsent.saturating_sub(output.len());
         let Some(ahead) = self.ahead.and_then(|ahead| ahead.checked_sub(sent)) else {
             return false;
@@ -193,49 +205,49 @@ impl Outgoing {
         io: &mut Io<'_, '_, '_, S::Context>,
     ) {
         let Io { transport, scope, config } = io;
-        if !self.take_back(transport.output) {
+        if !self.discard_unsent(transport.output) {
             return;
         }
         config.renew_date(scope);
         let page = |response: &mut Response<'_>| {
             // First, because a page that sets `Retry-After` itself replaces this.
-            say_when(status, response);
-            response.because(refusal);
+            add_retry_after(status, response);
+            response.set_refusal(refusal);
             scope.guard(|_| S::emit_error_page(status, response))
         };
         if let Err(panicked) = self.with_response(transport.output, config, true, page) {
-            note_panic::<S>(&panicked, config);
+            record_panic::<S>(&panicked, config);
         }
         // A user's page that panics or stops halfway is replaced by one that cannot. And a handler
         // may fail with a status that has no page, such as 204, or none by itself, such as 426.
         for own in [status, Status::INTERNAL_SERVER_ERROR] {
             let is_whole = matches!(self.state.ending(), Ending::KeepAlive | Ending::Close);
-            if is_whole || !self.take_back(transport.output) {
+            if is_whole || !self.discard_unsent(transport.output) {
                 return;
             }
             if own != status {
                 log::error!("{} fails with {status}, which has no page", type_name::<S>());
             }
             self.with_response(transport.output, config, true, |response| {
-                say_when(own, response);
-                response.because(refusal);
+                add_retry_after(own, response);
+                response.set_refusal(refusal);
                 plain_page(own, response);
             });
         }
     }
 
     /// Returns whether the end was counted and logged.
-    pub(super) fn is_over(&self) -> bool {
-        self.is_over
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended
     }
 
     /// Counts the response in its present state, and logs it. A panic of the log hook costs no
     /// response.
     #[inline]
     pub(super) fn end<C>(&mut self, scope: &mut Scope<'_, C>, config: &ServerConfig) {
-        self.is_over = true;
-        let time = scope.now() - self.began;
-        config.count().traffic.ended(self.state.final_status(), time);
+        self.has_ended = true;
+        let time = scope.now() - self.started_at;
+        config.counters_ref().traffic.record_end(self.state.final_status(), time);
         let Some(line) = &self.log else { return };
         let finished = Finished {
             peer: line.peer,
@@ -249,7 +261,7 @@ impl Outgoing {
             fields: &line.fields,
         };
         if let Err(panicked) = scope.guard(|_| config.write_log(&finished)) {
-            Counters::add(&config.count().panics);
+            Counters::add(&config.counters_ref().panics);
             log::error!("the log hook {panicked}");
         }
     }

@@ -63,8 +63,8 @@ impl fmt::Debug for RequestEvent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut tuple = f.debug_tuple(self.name());
         match self {
-            RequestEvent::Received(octets) | RequestEvent::Chunk(octets) => {
-                tuple.field(&octets.len());
+            RequestEvent::Received(bytes) | RequestEvent::Chunk(bytes) => {
+                tuple.field(&bytes.len());
             }
             RequestEvent::Block(block) => {
                 tuple.field(&block.len());

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rotor_stream::{Block, Output};
 
 use super::config::ServerConfig;
-use super::kept_fields::KeptFields;
+use super::persistent_fields::PersistentFields;
 use crate::h1::response::{Ending, ResponseState};
 use crate::semantics::error::{MessageError, RequestError};
 use crate::semantics::status::Status;
@@ -47,17 +47,17 @@ pub struct Response<'a> {
     /// The greatest length of the output, whatever its high-water mark is.
     len_max: usize,
     /// The fields of `with_fields` with which the response begins.
-    leading: Option<&'a Leading<'a>>,
+    leading: Option<&'a LeadingFields<'a>>,
     /// The fields of `add_always`, which an error page has, too.
-    kept: &'a mut KeptFields,
+    persistent: &'a mut PersistentFields,
     /// Whether a part of the response was sent before this call.
     is_under_way: bool,
 }
 
 /// Fields with which a response begins, and those of the enclosing call.
-struct Leading<'a> {
+struct LeadingFields<'a> {
     fields: &'a [(&'a str, &'a [u8])],
-    outer: Option<&'a Leading<'a>>,
+    outer: Option<&'a LeadingFields<'a>>,
 }
 
 const RETRY_AFTER: &str = "Retry-After";
@@ -67,7 +67,7 @@ impl<'a> Response<'a> {
         state: &'a mut ResponseState,
         output: &'a mut Output,
         config: &'a ServerConfig,
-        kept: &'a mut KeptFields,
+        persistent: &'a mut PersistentFields,
         closes: bool,
     ) -> Response<'a> {
         let (refusal, retry_after, len_max, leading) = (None, None, usize::MAX, None);
@@ -81,7 +81,7 @@ impl<'a> Response<'a> {
             retry_after,
             len_max,
             leading,
-            kept,
+            persistent,
             is_under_way,
         }
     }
@@ -94,8 +94,8 @@ impl<'a> Response<'a> {
 
     /// Limits the room to this many bytes, because of other responses on the same connection.
     #[inline]
-    pub(super) fn limit_room(&mut self, octets: usize) {
-        self.len_max = self.output.len().saturating_add(octets);
+    pub(super) fn limit_room(&mut self, bytes: usize) {
+        self.len_max = self.output.len().saturating_add(bytes);
     }
 
     /// Makes the connection close after this response, except on HTTP/2, where no response can end
@@ -107,7 +107,7 @@ impl<'a> Response<'a> {
     }
 
     /// Sets the reason that an error page gives.
-    pub(super) fn because(&mut self, refusal: Option<RequestError>) {
+    pub(super) fn set_refusal(&mut self, refusal: Option<RequestError>) {
         self.refusal = refusal;
     }
 
@@ -120,7 +120,7 @@ impl<'a> Response<'a> {
     }
 
     /// Adds a `Retry-After` to the response, unless the page sets it itself.
-    pub(super) fn say_retry_after(&mut self, seconds: &'static str) {
+    pub(super) fn set_retry_after(&mut self, seconds: &'static str) {
         self.retry_after = Some(seconds);
     }
 
@@ -155,12 +155,12 @@ impl<'a> Response<'a> {
     /// [`with_fields`](Response::with_fields).
     #[inline]
     pub fn status(&mut self, status: Status) -> Result<(), MessageError> {
-        if self.leading.is_none() && self.kept.is_empty() {
+        if self.leading.is_none() && self.persistent.is_empty() {
             return self.state.status(&mut Writer(self.output), status);
         }
-        self.whole_or_not(|response| {
+        self.write_or_undo(|response| {
             response.state.status(&mut Writer(response.output), status)?;
-            response.add_leading()
+            response.add_leading_fields()
         })
     }
 
@@ -194,7 +194,7 @@ impl<'a> Response<'a> {
     pub fn add_always(&mut self, name: &str, value: impl AsRef<[u8]>) -> Result<(), MessageError> {
         let value = value.as_ref();
         ResponseState::check_field(name, value)?;
-        self.kept.add(name, value);
+        self.persistent.add(name, value);
         Ok(())
     }
 
@@ -231,7 +231,7 @@ impl<'a> Response<'a> {
         fields: &[(&str, &[u8])],
         call: impl FnOnce(&mut Response<'_>) -> T,
     ) -> T {
-        let leading = Leading { fields, outer: self.leading };
+        let leading = LeadingFields { fields, outer: self.leading };
         let mut inner = Response {
             state: self.state,
             output: self.output,
@@ -241,7 +241,7 @@ impl<'a> Response<'a> {
             retry_after: self.retry_after,
             len_max: self.len_max,
             leading: Some(&leading),
-            kept: self.kept,
+            persistent: self.persistent,
             is_under_way: self.is_under_way,
         };
         let result = call(&mut inner);
@@ -249,24 +249,24 @@ impl<'a> Response<'a> {
         result
     }
 
-    fn add_leading(&mut self) -> Result<(), MessageError> {
+    fn add_leading_fields(&mut self) -> Result<(), MessageError> {
         let mut leading = self.leading;
-        while let Some(Leading { fields, outer }) = leading {
+        while let Some(LeadingFields { fields, outer }) = leading {
             for (name, value) in *fields {
                 self.add_header(name, value)?;
             }
             leading = *outer;
         }
         // Taken out, because `add_header` needs all of `self`; put back for an error page.
-        let kept = std::mem::take(self.kept);
-        let added = kept.iter().try_for_each(|(name, value)| self.add_header(name, value));
-        *self.kept = kept;
+        let persistent = std::mem::take(self.persistent);
+        let added = persistent.iter().try_for_each(|(name, value)| self.add_header(name, value));
+        *self.persistent = persistent;
         added
     }
 
     /// Undoes what `write` has written if it returns an error: those bytes are at the end of the
     /// output, and none of them was sent.
-    fn whole_or_not(
+    fn write_or_undo(
         &mut self,
         write: impl FnOnce(&mut Self) -> Result<(), MessageError>,
     ) -> Result<(), MessageError> {

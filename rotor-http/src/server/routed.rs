@@ -136,7 +136,7 @@ pub enum Routed<R: Route> {
 }
 
 type SeedOf<S> = <S as Server>::Seed;
-type Sc<'a, 'b, R> = &'a mut Scope<'b, <<R as Route>::First as Server>::Context>;
+type ScopeMut<'a, 'b, R> = &'a mut Scope<'b, <<R as Route>::First as Server>::Context>;
 
 impl<R: Route> Server for Routed<R> {
     type Context = <R::First as Server>::Context;
@@ -155,7 +155,7 @@ impl<R: Route> Server for Routed<R> {
         (first, second): Self::Seed,
         head: &Head<'_>,
         response: &mut Response<'_>,
-        scope: Sc<'_, '_, R>,
+        scope: ScopeMut<'_, '_, R>,
     ) -> Next<Self> {
         let is_first = R::is_first_of(head, &first, &second);
         let is_supported = match is_first {
@@ -181,7 +181,7 @@ impl<R: Route> Server for Routed<R> {
         self,
         event: RequestEvent<'_>,
         response: &mut Response<'_>,
-        scope: Sc<'_, '_, R>,
+        scope: ScopeMut<'_, '_, R>,
     ) -> Next<Self> {
         match self {
             Routed::First(handler) => handler.handle(event, response, scope).wrap(Routed::First),
@@ -196,7 +196,7 @@ impl<R: Route> Server for Routed<R> {
         }
     }
 
-    fn bad_request(self, error: BodyError, scope: Sc<'_, '_, R>) {
+    fn bad_request(self, error: BodyError, scope: ScopeMut<'_, '_, R>) {
         match self {
             Routed::First(handler) => handler.bad_request(error, scope),
             Routed::Second(handler) => handler.bad_request(error, scope),

@@ -11,7 +11,7 @@ use rotor_stream::AcceptConfig;
 use super::config::ServerConfig;
 use super::handler::Server;
 use super::head::Head;
-use super::opened::Succession;
+use super::opened::HandOverSettings;
 use super::reply::Reply;
 use super::response::Response;
 use super::serve_error::ServeError;
@@ -105,7 +105,7 @@ struct Settings {
     config: Arc<dyn Fn() -> ServerConfig + Send + Sync>,
     loop_config: Config,
     drain: Drain,
-    succession: Succession,
+    hand_over: HandOverSettings,
     health: Option<Health>,
 }
 
@@ -126,7 +126,7 @@ impl Serve {
             config: Arc::new(ServerConfig::new),
             loop_config: Config::new(),
             drain: Drain::new(DRAIN_TIME_MAX),
-            succession: Succession::default(),
+            hand_over: HandOverSettings::default(),
             health: None,
         };
         Serve { kind: MioKind, settings }

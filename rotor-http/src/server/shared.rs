@@ -1,4 +1,4 @@
-//! `Shared`: the config of a connection, which also counts the connection.
+//! `CountedConfig`: the config of a connection, which also counts the connection.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -8,23 +8,23 @@ use super::counters::Counters;
 
 /// The config of a connection. It counts the connection when it is made, and again when it ends, in
 /// whatever way.
-pub(super) struct Shared(Arc<ServerConfig>);
+pub(super) struct CountedConfig(Arc<ServerConfig>);
 
-impl Shared {
+impl CountedConfig {
     /// Counts a new connection.
-    pub(super) fn new(config: Arc<ServerConfig>) -> Shared {
-        Counters::add(&config.count().connections);
-        Shared(config)
+    pub(super) fn new(config: Arc<ServerConfig>) -> CountedConfig {
+        Counters::add(&config.counters_ref().connections);
+        CountedConfig(config)
     }
 }
 
-impl Drop for Shared {
+impl Drop for CountedConfig {
     fn drop(&mut self) {
-        Counters::add(&self.0.count().connections_ended);
+        Counters::add(&self.0.counters_ref().connections_ended);
     }
 }
 
-impl Deref for Shared {
+impl Deref for CountedConfig {
     type Target = ServerConfig;
 
     fn deref(&self) -> &ServerConfig {

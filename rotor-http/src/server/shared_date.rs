@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_is_read() {
+    fn the_written_date_is_read() {
         let shared = SharedDate::new();
         for second in [0, 784_111_777, 784_111_777, 1_790_000_000, -1] {
             shared.update(second);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn no_reader_sees_a_part_of_one_date_and_a_part_of_another() {
+    fn no_reader_sees_a_mix_of_two_dates() {
         let shared = SharedDate::new();
         let ended = AtomicBool::new(false);
         let seconds = [784_111_777, 1_790_086_400];

@@ -15,7 +15,7 @@ use crate::semantics::status::Status;
 pub(super) const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
 /// The class of [`Status::OK`].
-const CLASS_OF_OK: usize = 2;
+const OK_CLASS: usize = 2;
 
 /// How requests ended. Each time goes into the histogram of its status' class, so the counts need
 /// no counters of their own.
@@ -28,35 +28,35 @@ pub(crate) struct Traffic {
 
 impl Traffic {
     /// Counts a request that has ended this long after its head.
-    pub(super) fn ended(&self, status: Option<Status>, time: Duration) {
-        self.times[class_of(status)].note(time);
+    pub(super) fn record_end(&self, status: Option<Status>, time: Duration) {
+        self.times[status_class(status)].note(time);
     }
 
     /// Counts a request that was answered in the turn in which its head was read.
     #[inline(always)]
-    pub(super) fn ended_at_once(&self, status: Option<Status>) {
+    pub(super) fn record_immediate_end(&self, status: Option<Status>) {
         // The most frequent status needs no computation of its class.
         if status == Some(Status::OK) {
-            self.times[CLASS_OF_OK].note_nanos(0);
+            self.times[OK_CLASS].note_nanos(0);
         } else {
-            self.ended_at_once_otherwise(status);
+            self.record_other_immediate_end(status);
         }
     }
 
     #[inline(never)]
-    fn ended_at_once_otherwise(&self, status: Option<Status>) {
-        self.times[class_of(status)].note_nanos(0);
+    fn record_other_immediate_end(&self, status: Option<Status>) {
+        self.times[status_class(status)].note_nanos(0);
     }
 
     /// Counts a response to something that never became a request: its head could not be read or
     /// interpreted.
     #[cold]
-    pub(super) fn unseen(&self) {
+    pub(super) fn record_unseen(&self) {
         self.unseen.fetch_add(1, Relaxed);
     }
 
     /// Returns how many of those there were.
-    pub(super) fn all_unseen(&self) -> u64 {
+    pub(super) fn unseen_count(&self) -> u64 {
         self.unseen.load(Relaxed)
     }
 
@@ -71,7 +71,7 @@ impl Traffic {
 }
 
 #[inline]
-fn class_of(status: Option<Status>) -> usize {
+fn status_class(status: Option<Status>) -> usize {
     // A status of 600 or more has no class; a client treats it as a 5xx (RFC 9110 §15).
     status.map_or(0, |status| usize::from(status.code() / 100).min(CLASSES.len() - 1))
 }
@@ -81,12 +81,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_status_has_its_class_and_none_is_one() {
+    fn statuses_are_grouped_by_their_first_digit() {
         for (code, class) in [(100, 1), (199, 1), (200, 2), (304, 3), (404, 4), (599, 5), (999, 5)]
         {
-            assert_eq!(class_of(Status::new(code)), class, "{code}");
+            assert_eq!(status_class(Status::new(code)), class, "{code}");
         }
-        assert_eq!(class_of(None), 0);
-        assert_eq!(class_of(Some(Status::OK)), CLASS_OF_OK);
+        assert_eq!(status_class(None), 0);
+        assert_eq!(status_class(Some(Status::OK)), OK_CLASS);
     }
 }

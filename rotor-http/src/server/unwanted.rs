@@ -12,32 +12,32 @@ use crate::limits::Limits;
 
 /// What the head has announced about the body.
 #[derive(Clone, Copy)]
-pub(super) struct Announced {
+pub(super) struct AnnouncedBody {
     pub(super) body: Body,
     pub(super) expects_continue: bool,
 }
 
 /// What is left of a body that no handler wants.
-pub(super) enum Rest {
+pub(super) enum BodyRest {
     Nothing,
     /// It is read and dropped.
-    Unwanted(Box<Unwanted>),
+    Unwanted(Box<UnwantedBody>),
     /// Closing is cheaper than reading it, or the peer may never send it.
     TooMuch,
 }
 
 /// A body that is read and dropped.
-pub(super) struct Unwanted {
+pub(super) struct UnwantedBody {
     pub(super) decoder: BodyDecoder,
     /// As soon as more than this number of its bytes has been received, the connection closes.
     pub(super) received_max: u64,
     pub(super) deadline: Time,
 }
 
-impl Announced {
+impl AnnouncedBody {
     #[inline]
-    pub(super) fn of(terms: &RequestSemantics<'_>) -> Announced {
-        Announced { body: terms.body, expects_continue: terms.expects_continue }
+    pub(super) fn from_semantics(semantics: &RequestSemantics<'_>) -> AnnouncedBody {
+        AnnouncedBody { body: semantics.body, expects_continue: semantics.expects_continue }
     }
 
     /// Returns whether a response that is written before the body was asked for must be the last:
@@ -56,21 +56,26 @@ impl Announced {
 
     /// Returns what is left of the body, now that its handler is done.
     #[inline]
-    pub(super) fn rest(self, body: &mut BodyReceiver, now: Time, config: &ServerConfig) -> Rest {
+    pub(super) fn rest(
+        self,
+        body: &mut BodyReceiver,
+        now: Time,
+        config: &ServerConfig,
+    ) -> BodyRest {
         let limits = config.limits_ref();
         if body.is_unrequested() && self.expects_continue {
             // The peer waits for `100 Continue`, and may as well send its next request: the next
             // bytes could be either (RFC 9110 §10.1.1).
-            return Rest::TooMuch;
+            return BodyRest::TooMuch;
         }
-        let Some(decoder) = body.take_rest(limits) else { return Rest::Nothing };
+        let Some(decoder) = body.take_rest(limits) else { return BodyRest::Nothing };
         // This also covers the current chunk, whose size says how much of it is still to come.
         if decoder.left() > limits.drained_body_bytes_max {
-            return Rest::TooMuch;
+            return BodyRest::TooMuch;
         }
         // In addition to what has arrived already, of which the handler may have read any part.
         let received_max = decoder.received().saturating_add(limits.drained_body_bytes_max);
         let deadline = now + limits.shutdown_timeout;
-        Rest::Unwanted(Box::new(Unwanted { decoder, received_max, deadline }))
+        BodyRest::Unwanted(Box::new(UnwantedBody { decoder, received_max, deadline }))
     }
 }

@@ -55,21 +55,21 @@ pub struct WithUpgrade<S, P> {
     upgrade: PhantomData<fn(P)>,
 }
 
-type Sc<'a, 'b, S> = &'a mut Scope<'b, <S as Server>::Context>;
+type ScopeMut<'a, 'b, S> = &'a mut Scope<'b, <S as Server>::Context>;
 
 impl<S, P> WithUpgrade<S, P> {
-    fn around(inner: S) -> WithUpgrade<S, P> {
+    fn new(inner: S) -> WithUpgrade<S, P> {
         WithUpgrade { inner, upgrade: PhantomData }
     }
 }
 
 /// Converts what the inner handler returns; that never upgrades.
-fn outer<S, P>(next: Next<S>) -> Next<WithUpgrade<S, P>>
+fn wrap_next<S, P>(next: Next<S>) -> Next<WithUpgrade<S, P>>
 where
     S: Server<Upgrade = NoUpgrade<<S as Server>::Context>> + 'static,
     P: Protocol<Context = S::Context> + 'static,
 {
-    next.map(WithUpgrade::around, |never| match never {})
+    next.map(WithUpgrade::new, |never| match never {})
 }
 
 impl<S, P> Server for WithUpgrade<S, P>
@@ -91,25 +91,25 @@ where
         seed: S::Seed,
         head: &Head<'_>,
         response: &mut Response<'_>,
-        scope: Sc<'_, '_, S>,
+        scope: ScopeMut<'_, '_, S>,
     ) -> Next<Self> {
-        outer(S::headers_received(seed, head, response, scope))
+        wrap_next(S::headers_received(seed, head, response, scope))
     }
 
     fn handle(
         self,
         event: RequestEvent<'_>,
         response: &mut Response<'_>,
-        scope: Sc<'_, '_, S>,
+        scope: ScopeMut<'_, '_, S>,
     ) -> Next<Self> {
-        outer(self.inner.handle(event, response, scope))
+        wrap_next(self.inner.handle(event, response, scope))
     }
 
     fn describe(&self, to: &mut Description) {
         self.inner.describe(to);
     }
 
-    fn bad_request(self, error: BodyError, scope: Sc<'_, '_, S>) {
+    fn bad_request(self, error: BodyError, scope: ScopeMut<'_, '_, S>) {
         self.inner.bad_request(error, scope);
     }
 

@@ -36,9 +36,9 @@ impl LogFormat {
     /// Returns the line of a request.
     pub(super) fn line(self, finished: &Finished<'_>) -> String {
         match self {
-            LogFormat::Common => format!("{}\n", common(finished)),
+            LogFormat::Common => format!("{}\n", common_line(finished)),
             LogFormat::Combined => {
-                let mut line = common(finished);
+                let mut line = common_line(finished);
                 for name in [REFERER, USER_AGENT] {
                     line.push_str(" \"");
                     add_escaped(&mut line, finished.field(name).unwrap_or(b"-"));
@@ -52,7 +52,7 @@ impl LogFormat {
     }
 }
 
-fn common(finished: &Finished<'_>) -> String {
+fn common_line(finished: &Finished<'_>) -> String {
     let mut line = match finished.peer {
         Some(peer) => format!("{} - - ", peer.ip()),
         None => "- - - ".to_owned(),

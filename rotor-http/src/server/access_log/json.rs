@@ -14,8 +14,8 @@ pub(super) fn line(finished: &Finished<'_>) -> String {
         let _ = write!(line, ",\"peer\":\"{}\"", peer.ip());
     }
     if let Some(version) = finished.version {
-        add(&mut line, "method", finished.method.as_bytes());
-        add(&mut line, "target", finished.target.as_bytes());
+        add_text(&mut line, "method", finished.method.as_bytes());
+        add_text(&mut line, "target", finished.target.as_bytes());
         let _ = write!(line, ",\"version\":\"{version}\"");
     }
     if let Some(status) = finished.status {
@@ -27,7 +27,7 @@ pub(super) fn line(finished: &Finished<'_>) -> String {
         [("referer", REFERER), ("user_agent", USER_AGENT), ("traceparent", TRACEPARENT)]
     {
         if let Some(value) = finished.field(name) {
-            add(&mut line, key, value);
+            add_text(&mut line, key, value);
         }
     }
     line.push_str("}\n");
@@ -36,7 +36,7 @@ pub(super) fn line(finished: &Finished<'_>) -> String {
 
 /// Adds text that a peer has sent. A byte that is not ASCII is written as the code point of that
 /// number (`\u00e4`), because the encoding of the text is unknown.
-fn add(line: &mut String, key: &str, text: &[u8]) {
+fn add_text(line: &mut String, key: &str, text: &[u8]) {
     let _ = write!(line, ",\"{key}\":\"");
     for byte in text {
         match byte {

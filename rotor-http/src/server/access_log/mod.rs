@@ -113,18 +113,18 @@ impl AccessLogConfig {
 
     fn start_with(self, destination: Destination) -> io::Result<AccessLog> {
         let (lines, receiver) = sync_channel(self.lines_max);
-        let (ends, ended) = channel();
+        let (end_sender, end_receiver) = channel();
         let (lost, is_stale) = (LostLines::default(), Arc::new(AtomicBool::new(false)));
-        let room = Room { waiting: Arc::default(), most: self.bytes_max };
-        let waiting = room.waiting.clone();
+        let budget = ByteBudget { waiting: Arc::default(), bytes_max: self.bytes_max };
+        let waiting = budget.waiting.clone();
         let writer = Writer::new(destination, lost.clone(), is_stale.clone(), waiting);
         Builder::new().name("access log".into()).spawn(move || {
             writer.run(&receiver);
             // Dropped however the thread ends, so that `finish` returns.
-            drop(ends);
+            drop(end_sender);
         })?;
         let lines = Arc::new(lines);
-        Ok(AccessLog { lines, room, lost, format: self.format, is_stale, ended })
+        Ok(AccessLog { lines, budget, lost, format: self.format, is_stale, end_receiver })
     }
 }
 
@@ -133,26 +133,26 @@ impl AccessLogConfig {
 pub struct AccessLog {
     /// The log's own sender. Each server has another one, a reopener none.
     lines: Arc<SyncSender<String>>,
-    room: Room,
+    budget: ByteBudget,
     lost: LostLines,
     format: LogFormat,
     is_stale: Arc<AtomicBool>,
     /// Disconnected once the writer has ended.
-    ended: Receiver<()>,
+    end_receiver: Receiver<()>,
 }
 
 impl AccessLog {
     /// Returns the function that a server calls for each finished request.
     pub(super) fn hook(&self) -> impl Fn(&Finished<'_>) + Send + Sync + 'static {
         let lines = SyncSender::clone(&self.lines);
-        let (room, lost, format) = (self.room.clone(), self.lost.clone(), self.format);
+        let (budget, lost, format) = (self.budget.clone(), self.lost.clone(), self.format);
         move |finished| {
             let line = format.line(finished);
             let len = line.len();
-            if !room.take(len) {
+            if !budget.reserve(len) {
                 lost.add();
             } else if lines.try_send(line).is_err() {
-                room.give_back(len);
+                budget.release(len);
                 lost.add();
             }
         }
@@ -178,7 +178,7 @@ impl AccessLog {
     #[must_use = "lines may be left"]
     pub fn finish(self, most: Duration) -> bool {
         drop(self.lines);
-        self.ended.recv_timeout(most) != Err(RecvTimeoutError::Timeout)
+        self.end_receiver.recv_timeout(most) != Err(RecvTimeoutError::Timeout)
     }
 }
 
@@ -206,23 +206,23 @@ impl LogReopener {
 
 /// Limits the bytes of the lines that wait.
 #[derive(Clone)]
-struct Room {
+struct ByteBudget {
     waiting: Arc<AtomicUsize>,
-    most: usize,
+    bytes_max: usize,
 }
 
-impl Room {
+impl ByteBudget {
     /// Takes room for a line, and returns whether there was enough.
-    fn take(&self, len: usize) -> bool {
+    fn reserve(&self, len: usize) -> bool {
         let before = self.waiting.fetch_add(len, Relaxed);
-        let has_room = before.checked_add(len).is_some_and(|all| all <= self.most);
+        let has_room = before.checked_add(len).is_some_and(|all| all <= self.bytes_max);
         if !has_room {
-            self.give_back(len);
+            self.release(len);
         }
         has_room
     }
 
-    fn give_back(&self, len: usize) {
+    fn release(&self, len: usize) {
         self.waiting.fetch_sub(len, Relaxed);
     }
 }

@@ -9,7 +9,7 @@ pub(super) const TRACEPARENT: &str = "traceparent";
 
 /// Returns the date, and hour, minute and second.
 pub(super) fn date_and_time(unix_seconds: i64) -> (Date, [i64; 3]) {
-    let of_day = unix_seconds.rem_euclid(DAY_SECONDS);
+    let second_of_day = unix_seconds.rem_euclid(DAY_SECONDS);
     let date = Date::from_days(unix_seconds.div_euclid(DAY_SECONDS));
-    (date, [of_day / 3_600, of_day / 60 % 60, of_day % 60])
+    (date, [second_of_day / 3_600, second_of_day / 60 % 60, second_of_day % 60])
 }

@@ -28,8 +28,8 @@ fn finished<'a>(target: &'a str, fields: &'a Fields) -> Finished<'a> {
 }
 
 #[test]
-fn each_format_says_what_it_is_to_say() {
-    let fields = Fields::of_pairs(&[("Referer", b"http://a/\"b"), ("traceparent", b"00-\xff")]);
+fn each_format_writes_its_fields() {
+    let fields = Fields::from_pairs(&[("Referer", b"http://a/\"b"), ("traceparent", b"00-\xff")]);
     let finished = finished("/a\n\"b\"\x1b[2J", &fields);
     let common =
         r#"192.0.2.7 - - [10/Oct/2000:13:55:36 +0000] "GET /a\x0a\"b\"\x1b[2J HTTP/1.1" 200 120"#;
@@ -41,7 +41,7 @@ fn each_format_says_what_it_is_to_say() {
 }
 
 #[test]
-fn what_could_not_be_read_is_said_so() {
+fn an_unreadable_request_is_logged_without_its_parts() {
     let fields = Fields::default();
     let unread =
         Finished { version: None, status: None, peer: None, bytes: 0, ..finished("", &fields) };
@@ -51,17 +51,17 @@ fn what_could_not_be_read_is_said_so() {
     assert_eq!(LogFormat::Json.line(&unread), line);
 }
 
-/// A disk that says when a line comes, and takes it when it is told to.
-struct Slow {
-    comes: Sender<()>,
-    takes: Mutex<Receiver<bool>>,
+/// A disk that reports each line that arrives, and accepts or refuses it when told to.
+struct SlowDisk {
+    line_sender: Sender<()>,
+    verdicts: Mutex<Receiver<bool>>,
 }
 
-impl Write for Slow {
+impl Write for SlowDisk {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.comes.send(()).expect("the test waits");
-        let takes = self.takes.lock().expect("nobody panics").recv().unwrap_or(true);
-        if takes { Ok(line.len()) } else { Err(io::Error::other("full")) }
+        self.line_sender.send(()).expect("the test waits");
+        let accepts = self.verdicts.lock().expect("nobody panics").recv().unwrap_or(true);
+        if accepts { Ok(line.len()) } else { Err(io::Error::other("full")) }
     }
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
@@ -69,19 +69,20 @@ impl Write for Slow {
 }
 
 #[test]
-fn lines_without_room_and_those_that_cannot_be_written_are_lost_and_counted() {
-    let ((comes, came), (take, takes)) = (channel(), channel());
-    let slow = Destination::Test(Box::new(Slow { comes, takes: Mutex::new(takes) }));
-    let log = AccessLogConfig::standard_output().lines_max(2).start_with(slow).expect("a thread");
+fn lines_without_room_or_with_a_write_error_are_counted_as_lost() {
+    let ((line_sender, line_receiver), (verdict_sender, verdicts)) = (channel(), channel());
+    let disk =
+        Destination::Test(Box::new(SlowDisk { line_sender, verdicts: Mutex::new(verdicts) }));
+    let log = AccessLogConfig::standard_output().lines_max(2).start_with(disk).expect("a thread");
     let (hook, fields) = (log.hook(), Fields::default());
     hook(&finished("/", &fields));
-    came.recv().expect("the writer has one");
+    line_receiver.recv().expect("the writer has one");
     for lost in [0, 0, 1, 2] {
         hook(&finished("/", &fields));
         assert_eq!(log.lost().count(), lost);
     }
-    take.send(false).expect("it waits");
-    drop(take);
+    verdict_sender.send(false).expect("it waits");
+    drop(verdict_sender);
     drop(hook);
     let lost = log.lost();
     assert!(log.finish(LONG), "it ends");
@@ -89,28 +90,29 @@ fn lines_without_room_and_those_that_cannot_be_written_are_lost_and_counted() {
 }
 
 #[test]
-fn lines_beyond_the_octets_that_may_wait_are_lost_and_there_is_room_again() {
-    let ((comes, came), (take, takes)) = (channel(), channel());
-    let slow = Destination::Test(Box::new(Slow { comes, takes: Mutex::new(takes) }));
+fn lines_beyond_the_byte_limit_are_lost_until_others_are_written() {
+    let ((line_sender, line_receiver), (verdict_sender, verdicts)) = (channel(), channel());
+    let disk =
+        Destination::Test(Box::new(SlowDisk { line_sender, verdicts: Mutex::new(verdicts) }));
     let fields = Fields::default();
     let (short, long) = (finished("/", &fields), finished("/\u{1}\u{2}\u{3}", &fields));
     let len = LogFormat::Common.line(&short).len();
     let config = AccessLogConfig::standard_output().bytes_max(2 * len);
-    let log = config.start_with(slow).expect("a thread");
+    let log = config.start_with(disk).expect("a thread");
     let hook = log.hook();
     hook(&short);
-    came.recv().expect("the writer has one");
+    line_receiver.recv().expect("the writer has one");
     hook(&long);
     assert_eq!(log.lost().count(), 1, "what is escaped counts as it is written");
     hook(&short);
     assert_eq!(log.lost().count(), 1, "to the last octet");
     hook(&short);
     assert_eq!(log.lost().count(), 2);
-    take.send(true).expect("it waits");
-    came.recv().expect("the writer has the second");
+    verdict_sender.send(true).expect("it waits");
+    line_receiver.recv().expect("the writer has the second");
     hook(&short);
     assert_eq!(log.lost().count(), 2, "what is written has left its room");
-    drop(take);
+    drop(verdict_sender);
     drop(hook);
     let lost = log.lost();
     assert!(log.finish(LONG), "it ends");
@@ -118,7 +120,7 @@ fn lines_beyond_the_octets_that_may_wait_are_lost_and_there_is_room_again() {
 }
 
 #[test]
-fn no_number_of_lines_is_too_large() {
+fn the_largest_limits_are_accepted() {
     let written = Destination::Test(Box::new(io::sink()));
     let config = AccessLogConfig::standard_output().lines_max(usize::MAX).bytes_max(usize::MAX);
     let log = config.start_with(written).expect("a thread");
@@ -130,17 +132,17 @@ fn no_number_of_lines_is_too_large() {
 }
 
 #[test]
-fn a_reopener_that_is_kept_does_not_keep_the_writer() {
+fn a_retained_reopener_does_not_keep_the_writer_running() {
     let written = Destination::Test(Box::new(io::sink()));
     let log = AccessLogConfig::standard_output().start_with(written).expect("a thread");
-    let kept = log.reopener();
-    kept.reopen();
+    let reopener = log.reopener();
+    reopener.reopen();
     assert!(log.finish(LONG), "it ends");
-    kept.reopen();
+    reopener.reopen();
 }
 
 #[test]
-fn a_file_that_was_renamed_is_opened_again() {
+fn a_renamed_file_is_reopened() {
     let directory = Directory::create();
     let (path, old) = (directory.join("log"), directory.join("log.1"));
     let log = AccessLogConfig::file(&path).start().expect("a file");

@@ -2,7 +2,7 @@
 
 use rotor_core::{Deadline, Time};
 
-use super::{Exchange, Exchanged, Handler, HandlerDeadline};
+use super::{Exchange, ExchangeFlow, Handler, HandlerDeadline};
 use crate::flow::{Flow, Wait};
 use crate::semantics::error::BodyError;
 use crate::server::counters::Counters;
@@ -26,7 +26,7 @@ impl<S: Server> Exchange<S> {
         };
         // One byte or the end. If it is a byte, the peer has not ended yet, and from then on the
         // exchange waits for neither.
-        let input = input.or_else(|| self.awaits_end(io.unread()).then_some(1));
+        let input = input.or_else(|| self.awaits_peer_end(io.unread()).then_some(1));
         Wait::input(input, self.next_deadline(io)).or_flush(flush)
     }
 
@@ -48,7 +48,7 @@ impl<S: Server> Exchange<S> {
     }
 
     /// Puts off the deadline of the body to `until` if the body is late; returns whether it is.
-    pub(in crate::server) fn put_off_body(
+    pub(in crate::server) fn extend_body_deadline(
         &mut self,
         until: Time,
         io: &Io<'_, '_, '_, S::Context>,
@@ -63,10 +63,10 @@ impl<S: Server> Exchange<S> {
 
     fn handler_deadline(&self) -> Time {
         match (&self.handler, self.deadline) {
-            (Some(Handler::Later(waits)), _) => waits.limit(),
+            (Some(Handler::Pending(pending)), _) => pending.limit(),
             // A handler is not at fault for a body that arrives slowly.
-            (_, HandlerDeadline::Given(_)) if self.body.is_receiving() => Time::NEVER,
-            (_, HandlerDeadline::Given(time) | HandlerDeadline::Own(time)) => time,
+            (_, HandlerDeadline::FromLimits(_)) if self.body.is_receiving() => Time::NEVER,
+            (_, HandlerDeadline::FromLimits(time) | HandlerDeadline::Own(time)) => time,
         }
     }
 
@@ -74,7 +74,7 @@ impl<S: Server> Exchange<S> {
     /// to wake; the handler that follows is woken, at once if the time has passed by then.
     fn wake_time(&self) -> Time {
         match self.handler {
-            Some(Handler::Later(_)) => Time::NEVER,
+            Some(Handler::Pending(_)) => Time::NEVER,
             _ => self.wake_at,
         }
     }
@@ -82,7 +82,7 @@ impl<S: Server> Exchange<S> {
     /// Restarts the handler's time after it was given something, unless it has a deadline of its
     /// own.
     pub(super) fn renew_deadline(&mut self, io: &Io<'_, '_, '_, S::Context>) {
-        if let HandlerDeadline::Given(until) = &mut self.deadline {
+        if let HandlerDeadline::FromLimits(until) = &mut self.deadline {
             *until = io.scope.now() + io.config.limits_ref().handler_timeout;
         }
     }
@@ -92,25 +92,26 @@ impl<S: Server> Exchange<S> {
     pub(in crate::server) fn timeout(
         &mut self,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Exchanged<S> {
+    ) -> ExchangeFlow<S> {
         let now = io.scope.now();
         // The handler first: it can still respond, while a late body fails the exchange.
         if self.handler_deadline() <= now {
-            if !matches!(self.handler, Some(Handler::Later(_))) {
-                if let HandlerDeadline::Given(_) = self.deadline {
-                    Counters::add(&io.config.count().handler_timeouts);
+            if !matches!(self.handler, Some(Handler::Pending(_))) {
+                if let HandlerDeadline::FromLimits(_) = self.deadline {
+                    Counters::add(&io.config.counters_ref().handler_timeouts);
                 }
                 // The handler is told once. From here on it sets its own deadline.
                 self.deadline = HandlerDeadline::Own(Time::NEVER);
             }
-            return self.tell_waiting(RequestEvent::Timeout, io, |later, r, s| later.timeout(r, s));
+            return self
+                .notify_waiting(RequestEvent::Timeout, io, |later, r, s| later.timeout(r, s));
         }
         if self.body_deadline(io) <= now {
             return self.fail(BodyError::TooSlow, io);
         }
         if self.wake_time() <= now {
             self.wake_at = Time::NEVER;
-            return self.tell(RequestEvent::Wakeup, io);
+            return self.notify(RequestEvent::Wakeup, io);
         }
         // Something has arrived since the deadline was set, and has put it off.
         Flow::Again

@@ -1,6 +1,6 @@
 //! Receiving a body, and passing it to the handler.
 
-use super::{Exchange, Exchanged, Handler};
+use super::{Exchange, ExchangeFlow, Handler};
 use crate::body_receiver::{Part, ReceiveOutcome};
 use crate::flow::Flow;
 use crate::semantics::trailers::Trailers;
@@ -13,7 +13,7 @@ impl<S: Server> Exchange<S> {
     pub(in crate::server) fn receive(
         &mut self,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Exchanged<S> {
+    ) -> ExchangeFlow<S> {
         let config = io.config;
         let received = self.body.next(io.transport.input, config.limits_ref(), config.bodies());
         match received {
@@ -25,8 +25,8 @@ impl<S: Server> Exchange<S> {
                 self.outgoing.request_ended();
                 io.transport.set_collecting(false);
                 self.renew_deadline(io);
-                self.give(part, io, |handler, octets, response, scope| {
-                    handler.handle(RequestEvent::Received(octets), response, scope)
+                self.call_with_part(part, io, |handler, bytes, response, scope| {
+                    handler.handle(RequestEvent::Received(bytes), response, scope)
                 })
             }
             #[cfg(feature = "body")]
@@ -45,30 +45,30 @@ impl<S: Server> Exchange<S> {
                 self.renew_deadline(io);
                 // Before the last piece is handed over, because a handler may switch protocols in
                 // that call.
-                self.note_end(trailers.as_ref());
+                self.record_request_end(trailers.as_ref());
                 let flow = match part {
                     // Only the end has arrived, and it has a call of its own.
                     Part::Nothing => Flow::Again,
-                    part => self.give(part, io, |handler, octets, response, scope| {
-                        handler.handle(RequestEvent::Chunk(octets), response, scope)
+                    part => self.call_with_part(part, io, |handler, bytes, response, scope| {
+                        handler.handle(RequestEvent::Chunk(bytes), response, scope)
                     }),
                 };
                 // If the handler finished on the last piece, it is gone, and the end is not
                 // reported.
-                flow.on_again(|| self.give_end(trailers, io))
+                flow.on_again(|| self.notify_body_end(trailers, io))
             }
             Ok(ReceiveOutcome::Block(block, trailers)) => {
                 self.renew_deadline(io);
-                self.note_end(trailers.as_ref());
-                let flow = self.tell(RequestEvent::Block(block), io);
-                flow.on_again(|| self.give_end(trailers, io))
+                self.record_request_end(trailers.as_ref());
+                let flow = self.notify(RequestEvent::Block(block), io);
+                flow.on_again(|| self.notify_body_end(trailers, io))
             }
         }
     }
 
     /// Allows a switch of protocols, if the request asked for one, once the whole request has
     /// arrived.
-    pub(super) fn note_end(&mut self, trailers: Option<&Trailers>) {
+    pub(super) fn record_request_end(&mut self, trailers: Option<&Trailers>) {
         if trailers.is_some() {
             self.outgoing.request_ended();
         }
@@ -76,16 +76,16 @@ impl<S: Server> Exchange<S> {
 
     /// Reports the end of the body, if it has arrived: now, or once nothing waits in the handler's
     /// place any more.
-    pub(super) fn give_end(
+    pub(super) fn notify_body_end(
         &mut self,
         trailers: Option<Trailers>,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Exchanged<S> {
+    ) -> ExchangeFlow<S> {
         let Some(trailers) = trailers else { return Flow::Again };
-        if let Some(Handler::Later(_)) = self.handler {
+        if let Some(Handler::Pending(_)) = self.handler {
             self.body.set_pending_end(trailers);
             return Flow::Again;
         }
-        self.tell(RequestEvent::End(&trailers), io)
+        self.notify(RequestEvent::End(&trailers), io)
     }
 }

@@ -10,7 +10,7 @@
 use rotor_body::Progress;
 use rotor_stream::Block;
 
-use super::{Exchange, Exchanged};
+use super::{Exchange, ExchangeFlow};
 use crate::flow::Flow;
 use crate::recv_mode::RecvMode;
 use crate::semantics::error::BodyError;
@@ -26,7 +26,7 @@ impl<S: Server> Exchange<S> {
     /// # Errors
     ///
     /// The body cannot be stored; nothing of it was read.
-    pub(super) fn begin_storing(
+    pub(super) fn start_storing(
         &mut self,
         mode: RecvMode,
         io: &Io<'_, '_, '_, S::Context>,
@@ -45,7 +45,7 @@ impl<S: Server> Exchange<S> {
 
     /// Called when the body was asked for. Returns whether the peer is to be sent `100 Continue`;
     /// `None` if the disk is not ready yet, in which case that is sent later.
-    pub(super) fn ask_disk(&mut self, is_continue_pending: bool) -> Option<bool> {
+    pub(super) fn request_storing(&mut self, is_continue_pending: bool) -> Option<bool> {
         let Some(storing) = &mut self.storing else { return Some(is_continue_pending) };
         storing.is_held_by_handler = false;
         storing.is_continue_pending |= is_continue_pending;
@@ -71,29 +71,29 @@ impl<S: Server> Exchange<S> {
         blocks: Vec<Block>,
         trailers: Option<&Trailers>,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Exchanged<S> {
+    ) -> ExchangeFlow<S> {
         self.renew_deadline(io);
-        self.note_end(trailers);
+        self.record_request_end(trailers);
         let Some(storing) = &mut self.storing else { return Flow::Again };
         let progress = storing.add_blocks(blocks, trailers.is_some(), io.scope);
-        self.follow_storing(progress, io)
+        self.apply_storing_progress(progress, io)
     }
 
     /// Called when the connection was woken.
-    pub(super) fn poll_storing(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S> {
+    pub(super) fn poll_storing(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> ExchangeFlow<S> {
         let Some(storing) = &mut self.storing else { return Flow::Again };
         let progress = storing.poll(io.scope);
-        self.follow_storing(progress, io)
+        self.apply_storing_progress(progress, io)
     }
 
-    fn follow_storing(
+    fn apply_storing_progress(
         &mut self,
         progress: Result<Progress, BodyError>,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Exchanged<S> {
+    ) -> ExchangeFlow<S> {
         match progress {
             Ok(Progress::More) => {
-                self.go_on_storing(io);
+                self.continue_storing(io);
                 Flow::Again
             }
             Ok(Progress::Hold) => {
@@ -104,14 +104,14 @@ impl<S: Server> Exchange<S> {
                 self.storing = None;
                 io.transport.set_collecting(false);
                 self.renew_deadline(io);
-                self.tell(RequestEvent::Stored(body), io)
+                self.notify(RequestEvent::Stored(body), io)
             }
             Err(error) => self.fail(error, io),
         }
     }
 
     /// Goes on once the disk is ready for more.
-    fn go_on_storing(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
+    fn continue_storing(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
         let Some(storing) = &mut self.storing else { return };
         if storing.is_held_by_handler {
             return;

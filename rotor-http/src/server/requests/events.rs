@@ -3,7 +3,7 @@
 
 use rotor_core::{Deadline, Description, Scope, Time};
 
-use super::{Requests, Served, Since, State, wait_for_room};
+use super::{HeadWait, Requests, RequestsFlow, State, wait_for_room};
 use crate::flow::{Flow, Wait};
 use crate::semantics::error::BodyError;
 use crate::semantics::status::Status;
@@ -16,41 +16,47 @@ use crate::server::request_event::RequestEvent;
 
 impl<S: Server> Requests<S> {
     /// Called when the output has gone down as far as was waited for.
-    pub(in crate::server) fn flushed(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
+    pub(in crate::server) fn flushed(
+        &mut self,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> RequestsFlow<S> {
         match &mut self.state {
             State::Exchange(exchange) => {
-                let flow = exchange.tell(RequestEvent::Flushed, io);
-                self.follow_on(flow, io)
+                let flow = exchange.notify(RequestEvent::Flushed, io);
+                self.apply_and_advance(flow, io)
             }
             // There is room again for requests that were held back.
             _ => self.advance(io),
         }
     }
 
-    pub(in crate::server) fn timeout(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
-        let (now, counters) = (io.scope.now(), io.config.count());
+    pub(in crate::server) fn timeout(
+        &mut self,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> RequestsFlow<S> {
+        let (now, counters) = (io.scope.now(), io.config.counters_ref());
         // The peer still reads responses, at a rate that the stream checks. Until it has read them,
         // it may be slow to send.
-        let is_taking = !io.transport.output.is_empty();
+        let has_unsent = !io.transport.output.is_empty();
         match &mut self.state {
             State::Exchange(exchange) => {
                 let flow = exchange.timeout(io);
-                self.follow_on(flow, io)
+                self.apply_and_advance(flow, io)
             }
-            State::Head(since) if is_taking => {
+            State::Head(since) if has_unsent => {
                 // The peer could not send the rest while its own responses were in the way.
-                if let Since::Begun(since) = since {
+                if let HeadWait::Started(since) = since {
                     *since = now;
                 }
                 Flow::Wait(wait_for_room())
             }
-            State::Unwanted(unwanted) if is_taking => {
+            State::Unwanted(unwanted) if has_unsent => {
                 unwanted.deadline = now + io.config.limits_ref().shutdown_timeout;
                 Flow::Wait(Wait::input(Some(1), Deadline::At(unwanted.deadline)))
             }
             // Without a 408, although RFC 9110 §15.5.9 allows one: a client that sends its next
             // request at this moment would take it for the response.
-            State::Head(Since::Idle(since)) if self.reader.is_idle() => {
+            State::Head(HeadWait::Idle(since)) if self.reader.is_idle() => {
                 let is_late = *since + io.config.limits_ref().idle_timeout <= now;
                 Counters::add(if self.is_draining && !is_late {
                     &counters.drained_idle
@@ -61,7 +67,7 @@ impl<S: Server> Requests<S> {
             }
             State::Head(_) => {
                 Counters::add(&counters.head_timeouts);
-                let outgoing = Outgoing::refusing(
+                let outgoing = Outgoing::refusal(
                     None,
                     io.transport.connection(),
                     io.transport.output,
@@ -78,11 +84,14 @@ impl<S: Server> Requests<S> {
         }
     }
 
-    pub(in crate::server) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
+    pub(in crate::server) fn wakeup(
+        &mut self,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> RequestsFlow<S> {
         // Otherwise the wake-up was meant for the handler of an earlier request.
         let State::Exchange(exchange) = &mut self.state else { return Flow::Wait(Wait::UNCHANGED) };
         let flow = exchange.wakeup(io);
-        self.follow_on(flow, io)
+        self.apply_and_advance(flow, io)
     }
 
     /// Handles a drain: the connection ends after the request that is under way.
@@ -90,14 +99,14 @@ impl<S: Server> Requests<S> {
         &mut self,
         until: Time,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Served<S> {
+    ) -> RequestsFlow<S> {
         self.is_draining = true;
         match &mut self.state {
             // The peer does not read its responses, and requests that it pipelined have not been
             // read yet.
             State::Head(_) if io.is_gated() => Flow::Wait(Wait::UNCHANGED),
             // The peer does not know that the connection ends: its next request may be on its way.
-            State::Head(_) if is_blank(io.transport.input) => self.idle(io),
+            State::Head(_) if is_blank(io.transport.input) => self.wait_idle(io),
             // A request has begun to arrive, or will be found after the body that is dropped. Its
             // response has `Connection: close`.
             State::Head(_) | State::Unwanted(_) => Flow::Wait(Wait::UNCHANGED),
@@ -109,7 +118,7 @@ impl<S: Server> Requests<S> {
                     exchange.outgoing.state.close();
                 }
                 let flow = exchange.drain(until, io);
-                self.follow_on(flow, io)
+                self.apply_and_advance(flow, io)
             }
         }
     }
@@ -119,17 +128,17 @@ impl<S: Server> Requests<S> {
         match self.state {
             // A connection on which only empty lines have arrived can end unnoticed; a part of a
             // head is a request.
-            State::Head(Since::Idle(since)) if is_blank(input) => Some(since),
+            State::Head(HeadWait::Idle(since)) if is_blank(input) => Some(since),
             _ => None,
         }
     }
 
     /// Describes the state: waiting for a request, reading one, or responding to it.
     pub(in crate::server) fn describe(&self, to: &mut Description) {
-        to.add_messages(self.begun.into());
+        to.add_messages(self.request_count.into());
         match &self.state {
-            State::Head(Since::Idle(_)) => to.set_state("idle"),
-            State::Head(Since::Begun(_)) => to.set_state("reading a head"),
+            State::Head(HeadWait::Idle(_)) => to.set_state("idle"),
+            State::Head(HeadWait::Started(_)) => to.set_state("reading a head"),
             State::Exchange(exchange) => exchange.describe(to),
             State::Unwanted(_) => to.set_state("dropping a body"),
         }
@@ -139,17 +148,17 @@ impl<S: Server> Requests<S> {
     pub(in crate::server) fn input_ended(
         &mut self,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Served<S> {
+    ) -> RequestsFlow<S> {
         match &mut self.state {
             State::Exchange(exchange) => {
                 // Only a handler that still waits for input, or for the end, gets here. A peer may
                 // close its sending side after a complete request, and still gets its response.
-                if !exchange.awaits_end(io.unread()) {
+                if !exchange.awaits_peer_end(io.unread()) {
                     let flow = exchange.fail(BodyError::Truncated, io);
-                    return self.follow_on(flow, io);
+                    return self.apply_and_advance(flow, io);
                 }
                 let flow = exchange.peer_ended(io);
-                match self.follow(flow, io) {
+                match self.apply_flow(flow, io) {
                     // The handler has responded, and no other request can come.
                     Flow::Again if matches!(self.state, State::Head(_)) => Flow::Done(None),
                     flow => flow.on_again(|| self.advance(io)),
@@ -161,13 +170,13 @@ impl<S: Server> Requests<S> {
     }
 
     /// Handles the loss of the connection.
-    pub(in crate::server) fn lost(
+    pub(in crate::server) fn connection_lost(
         mut self,
         config: &ServerConfig,
         scope: &mut Scope<'_, S::Context>,
     ) {
         if let Some(mut exchange) = self.take_exchange() {
-            exchange.lost(scope, config);
+            exchange.abort(scope, config);
             exchange.outgoing.end(scope, config);
         }
     }

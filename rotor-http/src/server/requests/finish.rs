@@ -3,7 +3,7 @@
 
 use std::any::type_name;
 
-use super::{CutOff, Requests, Served, State};
+use super::{Requests, RequestsFlow, State, TruncatedResponse};
 use crate::body_receiver::BodyReceiver;
 use crate::flow::Flow;
 use crate::h1::response::Ending;
@@ -13,7 +13,7 @@ use crate::server::handler::Server;
 use crate::server::handler::UpgradeSeed;
 use crate::server::io::Io;
 use crate::server::outgoing::Outgoing;
-use crate::server::unwanted::{Announced, Rest};
+use crate::server::unwanted::{AnnouncedBody, BodyRest};
 
 impl<S: Server> Requests<S> {
     /// Called when the handler is done: checks whether its response is complete, and whether
@@ -22,11 +22,11 @@ impl<S: Server> Requests<S> {
     pub(super) fn finish(
         &mut self,
         outgoing: &mut Outgoing,
-        announced: Announced,
+        announced: AnnouncedBody,
         body: &mut BodyReceiver,
         upgrade: Option<UpgradeSeed<S>>,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Served<S> {
+    ) -> RequestsFlow<S> {
         let ending = outgoing.state.ending();
         match (ending, upgrade) {
             // The usual case; all others end the connection.
@@ -41,20 +41,20 @@ impl<S: Server> Requests<S> {
                 // The response has `Connection: close` because of such a body, so the body is
                 // counted here.
                 let is_left = body.is_unrequested() && announced.is_too_long(limits);
-                return self.finish_oddly(outgoing, is_left, ending, upgrade.is_some(), io);
+                return self.finish_and_close(outgoing, is_left, ending, upgrade.is_some(), io);
             }
         }
         outgoing.end(io.scope, io.config);
         match announced.rest(body, io.scope.now(), io.config) {
-            Rest::Nothing => Flow::Again,
-            Rest::Unwanted(unwanted) => {
+            BodyRest::Nothing => Flow::Again,
+            BodyRest::Unwanted(unwanted) => {
                 // The body may have been collected until now.
                 io.transport.set_collecting(false);
                 self.state = State::Unwanted(unwanted);
                 Flow::Again
             }
-            Rest::TooMuch => {
-                Counters::add(&io.config.count().undrained);
+            BodyRest::TooMuch => {
+                Counters::add(&io.config.counters_ref().undrained);
                 Flow::Done(None)
             }
         }
@@ -63,16 +63,16 @@ impl<S: Server> Requests<S> {
     /// Ends the connection after a handler that is done. `is_left` is set if its body is not read
     /// because it is too long.
     #[cold]
-    fn finish_oddly(
+    fn finish_and_close(
         &mut self,
         outgoing: &mut Outgoing,
         is_left: bool,
         ending: Ending,
         wants_upgrade: bool,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Served<S> {
+    ) -> RequestsFlow<S> {
         if matches!(ending, Ending::Unstarted | Ending::Unfinished) {
-            Counters::add(&io.config.count().unfinished);
+            Counters::add(&io.config.counters_ref().unfinished);
             log::error!("{} finished without a complete response", type_name::<S>());
             return self.fail(outgoing, Status::INTERNAL_SERVER_ERROR, io);
         }
@@ -85,7 +85,7 @@ impl<S: Server> Requests<S> {
             );
         }
         if is_left {
-            Counters::add(&io.config.count().undrained);
+            Counters::add(&io.config.counters_ref().undrained);
         }
         outgoing.end(io.scope, io.config);
         Flow::Done(None)
@@ -104,11 +104,11 @@ impl<S: Server> Requests<S> {
         outgoing: &mut Outgoing,
         status: Status,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Served<S> {
+    ) -> RequestsFlow<S> {
         outgoing.error_page::<S>(status, None, io);
         outgoing.end(io.scope, io.config);
         if outgoing.state.appears_complete_at_close() {
-            Flow::Fail(CutOff)
+            Flow::Fail(TruncatedResponse)
         } else {
             Flow::Done(None)
         }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use rotor_core::{Deadline, Panicked, Phase, Scope, with_causes};
 use rotor_stream::Transport;
 
-use super::{Requests, Served, Since, State};
+use super::{HeadWait, Requests, RequestsFlow, State};
 use crate::body_receiver::BodyReceiver;
 use crate::flow::{Flow, Wait};
 use crate::h1::field_storage::FieldStorage;
@@ -20,18 +20,18 @@ use crate::server::config::ServerConfig;
 use crate::server::counters::Counters;
 use crate::server::exchange::Exchange;
 use crate::server::handler::{Next, Server, Step};
-use crate::server::head::{BodyAhead, Head};
+use crate::server::head::{EarlyBody, Head};
 use crate::server::io::Io;
-use crate::server::kept_fields::KeptFields;
 use crate::server::log_line::LogLine;
 use crate::server::outgoing::Outgoing;
+use crate::server::persistent_fields::PersistentFields;
 use crate::server::response::Response;
-use crate::server::unwanted::Announced;
+use crate::server::unwanted::AnnouncedBody;
 
 impl<S: Server> Requests<S> {
     /// Looks for a head; if it is complete, begins the request.
     #[inline(always)]
-    pub(super) fn read_head(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
+    pub(super) fn read_head(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> RequestsFlow<S> {
         let Io { transport, scope, config } = io;
         let config: &ServerConfig = config;
         let connection = transport.connection();
@@ -51,60 +51,61 @@ impl<S: Server> Requests<S> {
                     &in_parts
                 }
                 Ok(None) => return self.wait_for_head(io),
-                Err(error) => return self.refuse_unread(error, io),
+                Err(error) => return self.refuse_unreadable(error, io),
             },
         };
-        let mut terms = match terms_of(head) {
-            Ok(terms) => terms,
+        let mut semantics = match semantics_of(head) {
+            Ok(semantics) => semantics,
             Err(error) => {
-                let status = refused(&error, config, scope);
+                let status = record_refusal(&error, config, scope);
                 let outgoing =
-                    Outgoing::refusing(Some(head), connection, output, scope.now(), config);
+                    Outgoing::refusal(Some(head), connection, output, scope.now(), config);
                 return self.refuse(status, Some(error), outgoing, io);
             }
         };
         // Before the handler is called: the head may be written in the call, and says whether it is
         // the last.
-        terms.keep_alive &= self.may_be_followed(scope, config);
+        semantics.keep_alive &= self.allows_next_request(scope, config);
         // The writer has no clock.
         config.renew_date(scope);
-        let (reply, mut is_bodiless) = (terms.reply_to(), matches!(terms.body, Body::Empty));
+        let (reply, mut is_bodiless) =
+            (semantics.reply_to(), matches!(semantics.body, Body::Empty));
         let mut state = ResponseState::new(reply);
         if !is_bodiless {
             // No other protocol before the body has arrived.
             state.allow_switch(false);
         }
         let (mut len, ahead) = (head.input_len(), output.len());
-        let mut announced = Announced::of(&terms);
+        let mut announced = AnnouncedBody::from_semantics(&semantics);
         // A response that is written now must say in its head that it is the last.
         let closes = !is_bodiless && announced.must_close(config.limits_ref());
         let body = match is_bodiless || closes {
             true => None,
-            false => whole_body(&terms, input, len),
+            false => complete_body(&semantics, input, len),
         };
         let is_taken = Cell::new(false);
-        let mut kept = KeptFields::NONE;
-        let mut response = Response::new(&mut state, output, config, &mut kept, closes);
+        let mut persistent = PersistentFields::NONE;
+        let mut response = Response::new(&mut state, output, config, &mut persistent, closes);
         let seed = &self.seed;
         // The closure does not return this: the return value would take the place of the call's
         // arguments, and so keep them all in memory.
-        let (mut next, mut is_seen) = (None, false);
-        let called = scope.guard(|scope| {
+        let (mut next, mut is_supported) = (None, false);
+        let result = scope.guard(|scope| {
             // Within the guard, because `supports` is the user's code, too. RFC 9110 §9.1: a method
             // that is not implemented gets 501, whatever its target is.
-            is_seen = S::supports(head.method());
-            if is_seen {
-                Counters::add(&config.count().requests);
-                let body = body.map(|octets| BodyAhead { octets, is_taken: &is_taken });
-                let head = Head::new(head, &terms, connection, body);
+            is_supported = S::supports(head.method());
+            if is_supported {
+                Counters::add(&config.counters_ref().requests);
+                let body = body.map(|bytes| EarlyBody { bytes, is_taken: &is_taken });
+                let head = Head::new(head, &semantics, connection, body);
                 next = Some(S::headers_received(seed.clone(), &head, &mut response, scope));
             }
         });
-        let next = called.map(|()| next);
+        let next = result.map(|()| next);
         if let Some(body) = body.filter(|_| is_taken.get()) {
             // The handler has taken the body: go on as if there were none.
             len += body.len();
-            announced = Announced { body: Body::Empty, expects_continue: false };
+            announced = AnnouncedBody { body: Body::Empty, expects_continue: false };
             is_bodiless = true;
         }
         match next {
@@ -114,44 +115,48 @@ impl<S: Server> Requests<S> {
             {
                 // It holds nothing that needs to be dropped; dropping it would only check that.
                 std::mem::forget(next);
-                config.count().traffic.ended_at_once(state.final_status());
+                config.counters_ref().traffic.record_immediate_end(state.final_status());
                 input.consume(len);
                 // Nearly always the request was alone, and then the next step would find nothing.
                 if io.transport.input.is_empty() && !io.is_gated() {
-                    return self.idle(io);
+                    return self.wait_idle(io);
                 }
-                self.begin_anew();
+                self.await_next_head();
                 Flow::Again
             }
             next => {
-                if !is_seen {
-                    config.count().traffic.unseen();
+                if !is_supported {
+                    config.counters_ref().traffic.record_unseen();
                 }
                 // Before the head is consumed, because the log line copies its text.
                 let log = config
                     .is_logged()
-                    .then(|| LogLine::of(Some(head), config.logged_fields(), connection));
+                    .then(|| LogLine::from_head(Some(head), config.logged_fields(), connection));
                 input.consume(len);
-                self.begin_anew();
+                self.await_next_head();
                 let outgoing =
-                    Outgoing::of_head(state, kept, reply, ahead, output, scope.now(), log);
-                self.begin_exchange(outgoing, announced, next, io)
+                    Outgoing::from_head(state, persistent, reply, ahead, output, scope.now(), log);
+                self.start_exchange(outgoing, announced, next, io)
             }
         }
     }
 
     /// Returns whether another request may follow this one, which has begun.
     #[inline]
-    fn may_be_followed(&mut self, scope: &Scope<'_, S::Context>, config: &ServerConfig) -> bool {
+    fn allows_next_request(
+        &mut self,
+        scope: &Scope<'_, S::Context>,
+        config: &ServerConfig,
+    ) -> bool {
         // Refused requests are not counted: the connection closes after them anyway.
-        self.begun = self.begun.saturating_add(1);
-        let is_used_up = u64::from(self.begun) >= config.limits_ref().requests_max;
+        self.request_count = self.request_count.saturating_add(1);
+        let is_used_up = u64::from(self.request_count) >= config.limits_ref().requests_max;
         if is_used_up {
-            Counters::add(&config.count().used_up);
+            Counters::add(&config.counters_ref().used_up);
         }
-        let is_old = self.age.is_over(scope.now());
+        let is_old = self.age.has_passed(scope.now());
         if is_old {
-            Counters::add(&config.count().aged);
+            Counters::add(&config.counters_ref().aged);
         }
         // The announcement of a drain is not an event for connections, so the loop's phase is read.
         !is_used_up && !is_old && !self.is_draining && scope.phase() == Phase::Serving
@@ -159,13 +164,13 @@ impl<S: Server> Requests<S> {
 
     /// Called when the handler has seen the head and the exchange may go on.
     #[inline(never)]
-    fn begin_exchange(
+    fn start_exchange(
         &mut self,
         mut outgoing: Outgoing,
-        announced: Announced,
+        announced: AnnouncedBody,
         next: Result<Option<Next<S>>, Panicked>,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Served<S> {
+    ) -> RequestsFlow<S> {
         let next = match next {
             Ok(None) => return self.refuse(Status::NOT_IMPLEMENTED, None, outgoing, io),
             Ok(Some(Next { step: Step::Finished, .. })) => {
@@ -177,7 +182,7 @@ impl<S: Server> Requests<S> {
             Err(panicked) => Err(panicked),
         };
         let mut exchange = Exchange::new(outgoing, announced, io.config);
-        match exchange.apply(next, io).on_again(|| exchange.begun(io)) {
+        match exchange.apply(next, io).on_again(|| exchange.notify_earlier_drain(io)) {
             Flow::Done(upgrade) => {
                 let Exchange { outgoing, body, .. } = &mut exchange;
                 self.finish(outgoing, announced, body, upgrade, io)
@@ -185,38 +190,38 @@ impl<S: Server> Requests<S> {
             Flow::Fail(status) => self.fail(&mut exchange.outgoing, status, io),
             flow => {
                 // Allocated only now, because most requests are over before.
-                exchange.count_its_end(io.config);
+                exchange.count_end_on_drop(io.config);
                 self.state = State::Exchange(Box::new(exchange));
-                self.follow(flow, io)
+                self.apply_flow(flow, io)
             }
         }
     }
 
     /// Called when a part of a head has arrived, or only empty lines before one.
-    fn wait_for_head(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Served<S> {
+    fn wait_for_head(&mut self, io: &Io<'_, '_, '_, S::Context>) -> RequestsFlow<S> {
         if self.reader.is_idle() {
             // An empty line is not the beginning of a request.
-            return self.idle(io);
+            return self.wait_idle(io);
         }
         // The time counts from the first byte of the head, so a peer gains nothing by dripping.
         let since = match self.state {
-            State::Head(Since::Begun(since)) => since,
+            State::Head(HeadWait::Started(since)) => since,
             _ => io.scope.now(),
         };
-        self.state = State::Head(Since::Begun(since));
+        self.state = State::Head(HeadWait::Started(since));
         let until = since + io.config.limits_ref().head_timeout;
         Flow::Wait(Wait::input(Some(io.unread() + 1), Deadline::At(until)))
     }
 
     /// Responds to a request whose head cannot be read, and closes.
     #[cold]
-    fn refuse_unread(
+    fn refuse_unreadable(
         &mut self,
         error: RequestError,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Served<S> {
-        let status = refused(&error, io.config, io.scope);
-        let outgoing = Outgoing::refusing(
+    ) -> RequestsFlow<S> {
+        let status = record_refusal(&error, io.config, io.scope);
+        let outgoing = Outgoing::refusal(
             None,
             io.transport.connection(),
             io.transport.output,
@@ -234,8 +239,8 @@ impl<S: Server> Requests<S> {
         why: Option<RequestError>,
         mut outgoing: Outgoing,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Served<S> {
-        Counters::add(&io.config.count().refused);
+    ) -> RequestsFlow<S> {
+        Counters::add(&io.config.counters_ref().refused);
         outgoing.error_page::<S>(status, why, io);
         outgoing.end(io.scope, io.config);
         // The beginning of the next request is unknown, or cannot be trusted.
@@ -244,10 +249,14 @@ impl<S: Server> Requests<S> {
 }
 
 /// Returns the body after a head of this length, if all of it has arrived.
-fn whole_body<'a>(terms: &RequestSemantics<'_>, input: &'a [u8], head: usize) -> Option<&'a [u8]> {
-    let Body::Length(length) = terms.body else { return None };
+fn complete_body<'a>(
+    semantics: &RequestSemantics<'_>,
+    input: &'a [u8],
+    head: usize,
+) -> Option<&'a [u8]> {
+    let Body::Length(length) = semantics.body else { return None };
     // A switch is allowed only once the body has ended, and the writer learns that later.
-    if terms.wants_upgrade {
+    if semantics.wants_upgrade {
         return None;
     }
     input.get(head..)?.get(..usize::try_from(length).ok()?)
@@ -255,21 +264,21 @@ fn whole_body<'a>(terms: &RequestSemantics<'_>, input: &'a [u8], head: usize) ->
 
 /// Interprets a head: what it means for the connection.
 #[inline]
-fn terms_of<'a>(head: &RequestHead<'a>) -> Result<RequestSemantics<'a>, RequestError> {
-    let terms = RequestSemantics::from_head(head)?;
-    if !matches!(terms.body, Body::Empty) && matches!(head.method(), Method::Connect) {
+fn semantics_of<'a>(head: &RequestHead<'a>) -> Result<RequestSemantics<'a>, RequestError> {
+    let semantics = RequestSemantics::from_head(head)?;
+    if !matches!(semantics.body, Body::Empty) && matches!(head.method(), Method::Connect) {
         // RFC 9110 §9.3.6: content in CONNECT "has no defined semantics". It might or might not be
         // the first bytes of the tunnel.
         return Err(RequestError::ConnectBody);
     }
-    Ok(terms)
+    Ok(semantics)
 }
 
 /// Counts and logs a request that is refused. Returns the status.
 #[cold]
-fn refused<C>(error: &RequestError, config: &ServerConfig, scope: &Scope<'_, C>) -> Status {
+fn record_refusal<C>(error: &RequestError, config: &ServerConfig, scope: &Scope<'_, C>) -> Status {
     if matches!(error, RequestError::Head(error) if error.is_limit()) {
-        Counters::add(&config.count().heads_too_large);
+        Counters::add(&config.counters_ref().heads_too_large);
     }
     log::debug!("machine {} refuses a request: {}", scope.token(), with_causes(error));
     error.status()

@@ -15,13 +15,13 @@ use std::fmt;
 
 use rotor_core::{Deadline, Time};
 
-use super::age::Age;
+use super::age::AgeLimit;
 use super::counters::Counters;
-use super::exchange::{Exchange, Exchanged};
+use super::exchange::{Exchange, ExchangeFlow};
 use super::handler::Server;
 use super::handler::UpgradeSeed;
 use super::io::Io;
-use super::unwanted::Unwanted;
+use super::unwanted::UnwantedBody;
 use crate::flow::{BATCH, Flow, Wait};
 use crate::h1::head::HeadReader;
 
@@ -30,8 +30,8 @@ pub(super) struct Requests<S: Server> {
     seed: S::Seed,
     reader: HeadReader,
     /// The number of requests so far, saturating.
-    begun: u32,
-    age: Age,
+    request_count: u32,
+    age: AgeLimit,
     /// The loop drains, or an operator ends this connection: the next response says that it is the
     /// last.
     is_draining: bool,
@@ -40,54 +40,61 @@ pub(super) struct Requests<S: Server> {
 
 enum State<S: Server> {
     /// Waits for a request.
-    Head(Since),
+    Head(HeadWait),
     Exchange(Box<Exchange<S>>),
     /// Reads and drops the rest of a body.
-    Unwanted(Box<Unwanted>),
+    Unwanted(Box<UnwantedBody>),
 }
 
 /// Since when the connection waits for a request.
 #[derive(Clone, Copy)]
-enum Since {
+enum HeadWait {
     /// Nothing of the request has arrived; `NEVER` before the time is known.
     Idle(Time),
     /// A part of the head has arrived.
-    Begun(Time),
+    Started(Time),
 }
 
 impl<S: Server> State<S> {
     /// Between two requests; whether the next one has arrived already is not known yet.
-    const HEAD: State<S> = State::Head(Since::Idle(Time::NEVER));
+    const HEAD: State<S> = State::Head(HeadWait::Idle(Time::NEVER));
 }
 
 /// The result of a step of the requests: the connection is over, or switches to another protocol,
 /// or is cut off.
-pub(super) type Served<S> = Flow<Option<UpgradeSeed<S>>, CutOff>;
+pub(super) type RequestsFlow<S> = Flow<Option<UpgradeSeed<S>>, TruncatedResponse>;
 
 /// The response is incomplete, but would seem complete if the connection were closed. So the
 /// connection must be reset.
-pub(super) struct CutOff;
+pub(super) struct TruncatedResponse;
 
 impl<S: Server> Requests<S> {
-    pub(super) fn new(seed: S::Seed, age: Age, is_draining: bool) -> Requests<S> {
-        Requests { seed, reader: HeadReader::new(), begun: 0, age, is_draining, state: State::HEAD }
+    pub(super) fn new(seed: S::Seed, age: AgeLimit, is_draining: bool) -> Requests<S> {
+        Requests {
+            seed,
+            reader: HeadReader::new(),
+            request_count: 0,
+            age,
+            is_draining,
+            state: State::HEAD,
+        }
     }
 
     /// Returns whether nothing of the first request has arrived yet.
     #[inline]
     pub(super) fn is_untouched(&self) -> bool {
-        self.begun == 0 && self.reader.is_idle()
+        self.request_count == 0 && self.reader.is_idle()
     }
 
     /// Called when a part of the preface of HTTP/2 has arrived, which may also be the beginning of
     /// a head. Returns since when.
     #[cfg(feature = "http2")]
     #[cold]
-    pub(super) fn begun_since(&mut self, now: Time) -> Time {
+    pub(super) fn head_started_at(&mut self, now: Time) -> Time {
         match &mut self.state {
-            State::Head(Since::Begun(since)) => *since,
+            State::Head(HeadWait::Started(since)) => *since,
             State::Head(since) => {
-                *since = Since::Begun(now);
+                *since = HeadWait::Started(now);
                 now
             }
             _ => now,
@@ -104,7 +111,7 @@ impl<S: Server> Requests<S> {
     /// All its steps are inlined into this one function, including the first call of the handler;
     /// the function itself is not inlined into its callers.
     #[inline(never)]
-    pub(super) fn advance(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
+    pub(super) fn advance(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> RequestsFlow<S> {
         // `Flow::batch` is not used, because the compiler does not reliably inline its closure.
         let mut left = BATCH;
         loop {
@@ -117,16 +124,16 @@ impl<S: Server> Requests<S> {
     }
 
     #[inline(always)]
-    fn step(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
+    fn step(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> RequestsFlow<S> {
         match &mut self.state {
             // A peer that does not read its responses gets no more of them. Without this, small
             // pipelined requests would use as much memory as their responses.
             State::Head(_) if io.is_gated() => {
-                Counters::add(&io.config.count().held_back);
+                Counters::add(&io.config.counters_ref().held_back);
                 Flow::Wait(wait_for_room())
             }
             State::Head(_) if io.transport.input.is_empty() && self.reader.is_idle() => {
-                self.idle(io)
+                self.wait_idle(io)
             }
             State::Head(_) => self.read_head(io),
             State::Exchange(_) => self.receive(io),
@@ -139,10 +146,10 @@ impl<S: Server> Requests<S> {
     /// Not inlined, and neither is `skip_body`: most requests have no body, and finish faster if
     /// the code for bodies is elsewhere.
     #[inline(never)]
-    fn receive(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
+    fn receive(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> RequestsFlow<S> {
         let State::Exchange(exchange) = &mut self.state else { return Flow::Again };
         let flow = exchange.receive(io);
-        self.follow(flow, io)
+        self.apply_flow(flow, io)
     }
 
     /// Called if more can be done with the input at hand: makes the stream call again at once,
@@ -164,7 +171,7 @@ impl<S: Server> Requests<S> {
     pub(super) fn wait_for_request(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Wait {
         let now = io.scope.now();
         if let State::Head(since) = &mut self.state {
-            *since = Since::Idle(now);
+            *since = HeadWait::Idle(now);
         }
         let until = now + io.config.limits_ref().idle_timeout;
         Wait::input(Some(io.unread() + 1), Deadline::At(until))
@@ -172,9 +179,9 @@ impl<S: Server> Requests<S> {
 
     /// Called if nothing has arrived since the last request, or only empty lines.
     #[inline]
-    fn idle(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Served<S> {
+    fn wait_idle(&mut self, io: &Io<'_, '_, '_, S::Context>) -> RequestsFlow<S> {
         if self.is_draining {
-            return self.idle_in_drain(io);
+            return self.wait_idle_in_drain(io);
         }
         Flow::Wait(self.wait_for_request(io))
     }
@@ -182,10 +189,10 @@ impl<S: Server> Requests<S> {
     /// Waits for another request of a peer that was not told that the connection ends: the request
     /// may be on its way.
     #[cold]
-    fn idle_in_drain(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Served<S> {
+    fn wait_idle_in_drain(&mut self, io: &Io<'_, '_, '_, S::Context>) -> RequestsFlow<S> {
         let until = self.grace_until(io);
         if until <= io.scope.now() {
-            Counters::add(&io.config.count().drained_idle);
+            Counters::add(&io.config.counters_ref().drained_idle);
             return Flow::Done(None);
         }
         Flow::Wait(Wait::input(Some(io.unread() + 1), Deadline::At(until)))
@@ -199,10 +206,10 @@ impl<S: Server> Requests<S> {
         let grace = io.scope.grace_until().unwrap_or(now);
         let State::Head(since) = &mut self.state else { return grace };
         let since = match *since {
-            Since::Idle(since) if since != Time::NEVER => since,
+            HeadWait::Idle(since) if since != Time::NEVER => since,
             _ => now,
         };
-        self.state = State::Head(Since::Idle(since));
+        self.state = State::Head(HeadWait::Idle(since));
         grace.min(since + io.config.limits_ref().idle_timeout)
     }
 
@@ -220,17 +227,17 @@ impl<S: Server> Requests<S> {
 
     /// Begins to wait for the next head.
     #[inline]
-    fn begin_anew(&mut self) {
+    fn await_next_head(&mut self) {
         // Only `since` is assigned, not the whole state: the compiler would check whether the old
         // state needs to be dropped, although it never does.
         if let State::Head(since) = &mut self.state {
-            *since = Since::Idle(Time::NEVER);
+            *since = HeadWait::Idle(Time::NEVER);
         }
     }
 
     /// Reads and drops what is left of a body.
     #[inline(never)]
-    fn skip_body(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
+    fn skip_body(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> RequestsFlow<S> {
         let State::Unwanted(unwanted) = &mut self.state else { return Flow::Again };
         // The response was sent, and after a broken body the beginning of the next request is
         // unknown.
@@ -244,7 +251,7 @@ impl<S: Server> Requests<S> {
         }
         // Chunks announce no length, so there is a limit for what is read only to be dropped.
         if unwanted.decoder.received() > unwanted.received_max {
-            Counters::add(&io.config.count().undrained);
+            Counters::add(&io.config.counters_ref().undrained);
             return Flow::Done(None);
         }
         if !decoded.needs_input() {
@@ -256,13 +263,21 @@ impl<S: Server> Requests<S> {
     }
 
     /// Applies the result of a step of the exchange, then does what else can be done.
-    fn follow_on(&mut self, flow: Exchanged<S>, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
-        let flow = self.follow(flow, io);
+    fn apply_and_advance(
+        &mut self,
+        flow: ExchangeFlow<S>,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> RequestsFlow<S> {
+        let flow = self.apply_flow(flow, io);
         flow.on_again(|| self.advance(io))
     }
 
     /// Applies the result of a step of the exchange to the connection.
-    fn follow(&mut self, flow: Exchanged<S>, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
+    fn apply_flow(
+        &mut self,
+        flow: ExchangeFlow<S>,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> RequestsFlow<S> {
         match flow {
             Flow::Wait(wait) => Flow::Wait(wait),
             Flow::Again => Flow::Again,
@@ -303,7 +318,7 @@ impl<S: Server> fmt::Debug for Requests<S> {
         };
         f.debug_struct("Requests")
             .field("state", &state)
-            .field("begun", &self.begun)
+            .field("request_count", &self.request_count)
             .finish_non_exhaustive()
     }
 }

@@ -67,7 +67,7 @@ impl Response<'_> {
         // `Retry-After` can be due here: it is for error pages, and these close.
         if !self.closes
             && self.leading.is_none()
-            && self.kept.is_empty()
+            && self.persistent.is_empty()
             && self.config.server_name().is_none()
         {
             let Response { state, output, config, .. } = self;
@@ -107,7 +107,7 @@ impl Response<'_> {
         content_type: &str,
         body: &[u8],
     ) -> Result<(), MessageError> {
-        self.whole_or_not(|response| response.send_in_steps(status, fields, content_type, body))
+        self.write_or_undo(|response| response.send_in_steps(status, fields, content_type, body))
     }
 
     /// The steps of a whole response.

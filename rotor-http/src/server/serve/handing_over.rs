@@ -20,7 +20,7 @@ impl<K> Serve<K> {
     /// [counted](Serve::sent_away).
     #[doc(alias = "restart")]
     pub fn hand_over(mut self, path: impl Into<PathBuf>) -> Serve<K> {
-        self.settings.succession.path = Some(path.into());
+        self.settings.hand_over.path = Some(path.into());
         self
     }
 
@@ -29,6 +29,6 @@ impl<K> Serve<K> {
     /// [hand-over](Serve::hand_over). Clones share one count.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub fn sent_away(&self) -> SentAway {
-        self.settings.succession.sent_away.clone()
+        self.settings.hand_over.sent_away.clone()
     }
 }

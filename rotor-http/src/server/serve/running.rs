@@ -15,7 +15,7 @@ use rotor_stream::Accept;
 use super::super::connection::HttpSeed;
 use super::super::handler::Server;
 use super::super::listen::HttpAccept;
-use super::super::opened::{Opened, first_of, follow, open, share};
+use super::super::opened::{OpenListeners, from_listener, open, open_first, take_over};
 use super::Serve;
 
 /// The listeners of a kind of loop.
@@ -29,13 +29,13 @@ impl<K: LoopKind> Serve<K> {
         self,
         parts: impl Fn() -> (S::Seed, S::Context) + Clone + Send + 'static,
     ) -> Result<(), BoxError> {
-        let is_alone = self.settings.succession.path.is_none();
-        if self.settings.listener.is_some() && !is_alone {
+        let no_hand_over = self.settings.hand_over.path.is_none();
+        if self.settings.listener.is_some() && !no_hand_over {
             return Err("a listener that was given is not handed over".into());
         }
         let addresses = self.addresses()?;
         match self.settings.threads {
-            1 if is_alone => self.run_here::<S>(&addresses, parts),
+            1 if no_hand_over => self.run_here::<S>(&addresses, parts),
             _ => self.run_group::<S>(&addresses, parts),
         }
     }
@@ -43,14 +43,14 @@ impl<K: LoopKind> Serve<K> {
     fn addresses(&self) -> Result<Vec<SocketAddr>, BoxError> {
         // The system's message, "invalid socket address", does not say what is missing. And text
         // that cannot be a name (`:3000`, `http://..`) would be looked up as one.
-        let is_wrong = || Err("it should be like 127.0.0.1:3000".into());
+        let malformed = || Err("it should be like 127.0.0.1:3000".into());
         let host = self.settings.address.rsplit_once(':').map_or("", |(host, _)| host);
-        if host.is_empty() || !host.bytes().all(is_of_host) {
-            return is_wrong();
+        if host.is_empty() || !host.bytes().all(is_host_byte) {
+            return malformed();
         }
         match self.settings.address.to_socket_addrs() {
             Ok(addresses) => Ok(addresses.collect()),
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => is_wrong(),
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => malformed(),
             Err(error) => Err(error.into()),
         }
     }
@@ -61,10 +61,10 @@ impl<K: LoopKind> Serve<K> {
         parts: impl Fn() -> (S::Seed, S::Context),
     ) -> Result<(), BoxError> {
         let mut bound = None;
-        let mut instance = self.make::<S>(&parts, |scope| {
+        let mut instance = self.build_loop::<S>(&parts, |scope| {
             let listener = match &self.settings.listener {
                 Some(given) => self.kind.take_listener(given.try_clone()?, scope)?,
-                None => first_of(addresses, |address| {
+                None => open_first(addresses, |address| {
                     Ok(ListenerOf::<K>::bind(address, &self.settings.listen, scope)?)
                 })?,
             };
@@ -74,9 +74,9 @@ impl<K: LoopKind> Serve<K> {
         let address = bound.ok_or("the system does not say where it listens")?;
         // Before the line is printed, because its reader may ask the process to end at once.
         signals::drain_on_termination_with(instance.handle(), self.settings.drain)?;
-        say(format_args!("listening on http://{address}/"))?;
+        print_line(format_args!("listening on http://{address}/"))?;
         self.set_ready();
-        check(&instance.run()?)
+        check_exit(&instance.run()?)
     }
 
     fn run_group<S: Server + 'static>(
@@ -86,42 +86,44 @@ impl<K: LoopKind> Serve<K> {
     ) -> Result<(), BoxError> {
         let (threads, drain, health) =
             (self.settings.threads, self.settings.drain, self.settings.health.clone());
-        let succession = &self.settings.succession;
-        let (opened, following) = match (succession.path.as_deref(), &self.settings.listener) {
+        let hand_over = &self.settings.hand_over;
+        let (opened, on_started) = match (hand_over.path.as_deref(), &self.settings.listener) {
             (Some(path), _) => {
-                let at = (path, succession);
-                follow(at, addresses, &self.settings.listen, threads, drain.time())?
+                let at = (path, hand_over);
+                take_over(at, addresses, &self.settings.listen, threads, drain.time())?
             }
-            (None, Some(given)) => share(given, threads)?,
+            (None, Some(given)) => from_listener(given, threads)?,
             (None, None) => open(addresses, &self.settings.listen, threads)?,
         };
-        let Opened { queues, address } = opened;
+        let OpenListeners { queues, address } = opened;
         let group = LoopGroup::start(queues, move |listeners, _| {
-            self.make::<S>(&parts, |scope| {
+            self.build_loop::<S>(&parts, |scope| {
                 let listen = |listener| Ok(self.kind.take_listener(listener, scope)?);
                 listeners.into_iter().map(listen).collect()
             })
         })?;
-        let said = signals::drain_on_termination_with(group.handle(), drain)
+        let started = signals::drain_on_termination_with(group.handle(), drain)
             .map_err(BoxError::from)
             .and_then(|()| {
-                Ok(say(format_args!("listening on http://{address}/ with {threads} threads"))?)
+                Ok(print_line(format_args!(
+                    "listening on http://{address}/ with {threads} threads"
+                ))?)
             })
-            .and_then(|()| following(&group));
-        if let (Ok(()), Some(health)) = (&said, &health) {
+            .and_then(|()| on_started(&group));
+        if let (Ok(()), Some(health)) = (&started, &health) {
             health.set_ready(true);
         }
-        if let Err(error) = said {
+        if let Err(error) = started {
             // If the group were only dropped, it would be told to stop, but not waited for.
             group.handle().stop();
             group.join();
             return Err(error);
         }
-        group.join().into_iter().try_for_each(|ended| check(&ended?))
+        group.join().into_iter().try_for_each(|ended| check_exit(&ended?))
     }
 
     /// Makes one loop with its listeners.
-    fn make<S: Server + 'static>(
+    fn build_loop<S: Server + 'static>(
         &self,
         parts: &impl Fn() -> (S::Seed, S::Context),
         open: impl FnOnce(&mut EarlyScope<'_>) -> Result<Vec<ListenerOf<K>>, BoxError>,
@@ -142,13 +144,13 @@ impl<K: LoopKind> Serve<K> {
                     Ok(Accept::listen(first, seed.clone(), self.settings.accept.clone(), scope))
                 })
             })
-            .map_err(why_not_made)?;
+            .map_err(spawn_error_cause)?;
         for listener in listeners {
             creator
                 .add_machine_with(|scope| {
                     Accept::listen(listener, seed.clone(), self.settings.accept.clone(), scope)
                 })
-                .map_err(why_not_made)?;
+                .map_err(spawn_error_cause)?;
         }
         let mut instance = creator.instantiate(context);
         if let Some(health) = &self.settings.health {
@@ -166,13 +168,13 @@ impl<K: LoopKind> Serve<K> {
 
 /// Returns whether a byte may occur in a name or a literal address, including IPv6 with a scope.
 /// Bytes beyond ASCII are left to the system.
-fn is_of_host(byte: u8) -> bool {
+fn is_host_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._:[]%".contains(&byte) || !byte.is_ascii()
 }
 
 /// Prints a line to the standard output. With port 0, this line is the only way for the program
 /// that started this one to know the address.
-fn say(line: fmt::Arguments<'_>) -> io::Result<()> {
+fn print_line(line: fmt::Arguments<'_>) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{line}")?;
     // Flushed even if the standard output is no terminal: a reader waits for this line.
@@ -181,7 +183,7 @@ fn say(line: fmt::Arguments<'_>) -> io::Result<()> {
 
 /// Returns the cause without the words about machines, which the user of a program need not know:
 /// for example only that the address is in use.
-fn why_not_made<S: 'static>(error: SpawnError<S>) -> BoxError {
+fn spawn_error_cause<S: 'static>(error: SpawnError<S>) -> BoxError {
     match error.cause {
         SpawnCause::Failed(cause) => cause,
         cause => SpawnError::<()> { cause, seed: None }.into(),
@@ -189,7 +191,7 @@ fn why_not_made<S: 'static>(error: SpawnError<S>) -> BoxError {
 }
 
 /// A loop that serves ends only when it is told to; any other end is an error.
-fn check(exit: &Exit) -> Result<(), BoxError> {
+fn check_exit(exit: &Exit) -> Result<(), BoxError> {
     match exit {
         Exit::Drained { .. } | Exit::Stopped => Ok(()),
         other => Err(format!("the loop ended by itself: {other:?}").into()),

@@ -15,7 +15,7 @@ fn refusal(address: &str, threads: usize) -> String {
 }
 
 #[test]
-fn what_is_no_address_is_named_with_an_example_of_one() {
+fn an_invalid_address_is_reported_with_an_example() {
     for wrong in [
         "nonsense",
         "127.0.0.1",
@@ -39,7 +39,7 @@ fn what_is_no_address_is_named_with_an_example_of_one() {
 }
 
 #[test]
-fn the_time_of_a_drain_leaves_its_phases_alone() {
+fn drain_time_max_keeps_the_other_phases_of_a_drain() {
     let phases = Drain::new(Duration::from_secs(60)).announce(Duration::from_secs(5));
     let server = Serve::new("127.0.0.1:0").drain(phases);
     assert_eq!(server.settings.drain.time(), Duration::from_secs(60), "also after a hand-over");
@@ -49,7 +49,7 @@ fn the_time_of_a_drain_leaves_its_phases_alone() {
 }
 
 #[test]
-fn an_address_that_others_have_is_named() {
+fn an_address_in_use_is_named_in_the_error() {
     #[expect(clippy::disallowed_methods, reason = "the other one is no machine")]
     let other = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = other.local_addr().expect("it is bound").to_string();
@@ -61,7 +61,7 @@ fn an_address_that_others_have_is_named() {
 }
 
 #[test]
-fn a_listener_that_was_given_is_not_handed_over() {
+fn a_listener_opened_elsewhere_cannot_be_handed_over() {
     #[expect(clippy::disallowed_methods, reason = "it is opened elsewhere")]
     let given = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let server = Serve::on(given).hand_over("nobody-is-here");

@@ -16,7 +16,7 @@ impl<S: Server> Streams<S> {
     /// Counts a field block that is far beyond the limits.
     pub(super) fn note_flood(violation: &Violation, config: &ServerConfig) {
         if violation.is_flood() {
-            Counters::add(&config.count().field_floods);
+            Counters::add(&config.counters_ref().field_floods);
         }
     }
 

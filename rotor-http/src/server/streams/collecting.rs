@@ -40,7 +40,7 @@ impl<S: Server> Streams<S> {
         if child.is_held_back {
             return;
         }
-        Counters::add(&io.config.count().bodies_held_back);
+        Counters::add(&io.config.counters_ref().bodies_held_back);
         self.holds_back = true;
         child.is_held_back = true;
         // From now on it is not the peer's fault that nothing arrives.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rotor_core::{Scope, Time};
 
-use super::{GRACEFUL, Going, STREAM_MAX, Streamed, Streams, put};
+use super::{GRACEFUL, Going, STREAM_MAX, Streams, StreamsFlow, put};
 use crate::flow::Flow;
 use crate::h2::{ErrorCode, Violation, frame_writer};
 use crate::server::config::ServerConfig;
@@ -27,7 +27,7 @@ impl<S: Server> Streams<S> {
         &mut self,
         until: Time,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Streamed<S> {
+    ) -> StreamsFlow<S> {
         self.announce_end(io);
         for at in (0..self.children.len()).rev() {
             if self.children[at].tunnel.is_some() {
@@ -68,13 +68,13 @@ impl<S: Server> Streams<S> {
         &mut self,
         violation: Violation,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Streamed<S> {
+    ) -> StreamsFlow<S> {
         log::debug!("machine {} ends: {violation}", io.scope.token());
         let code = match violation {
             Violation::Connection(code, _) | Violation::Stream(_, code) => code,
         };
         if code != ErrorCode::NoError {
-            Counters::add(&io.config.count().protocol_errors);
+            Counters::add(&io.config.counters_ref().protocol_errors);
         }
         put(io, &frame_writer::go_away(self.last.min(self.last_said), code));
         self.lose_all(io.config, io.scope);
@@ -82,7 +82,7 @@ impl<S: Server> Streams<S> {
     }
 
     /// Handles the loss of the connection.
-    pub(in crate::server) fn lost(
+    pub(in crate::server) fn connection_lost(
         mut self,
         config: &ServerConfig,
         scope: &mut Scope<'_, S::Context>,
@@ -93,7 +93,7 @@ impl<S: Server> Streams<S> {
     fn lose_all(&mut self, config: &ServerConfig, scope: &mut Scope<'_, S::Context>) {
         for mut child in std::mem::take(&mut self.children) {
             child.step(scope, config, |exchange, io| {
-                exchange.lost(io.scope, io.config);
+                exchange.abort(io.scope, io.config);
                 exchange.outgoing.end(io.scope, io.config);
             });
             child.lose_tunnel(ErrorKind::ConnectionAborted, scope);

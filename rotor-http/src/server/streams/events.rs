@@ -2,7 +2,7 @@
 
 use rotor_core::{Description, Time};
 
-use super::{Going, Phase, Streamed, Streams};
+use super::{Going, Phase, Streams, StreamsFlow};
 use crate::h2::{ErrorCode, Violation};
 use crate::semantics::error::BodyError;
 use crate::server::counters::Counters;
@@ -15,12 +15,15 @@ impl<S: Server> Streams<S> {
     pub(in crate::server) fn flushed(
         &mut self,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Streamed<S> {
+    ) -> StreamsFlow<S> {
         self.go_on(io)
     }
 
     /// Passes a wake-up to the woken handlers: the part number is the stream number.
-    pub(in crate::server) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
+    pub(in crate::server) fn wakeup(
+        &mut self,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> StreamsFlow<S> {
         for stream in io.scope.woken_parts() {
             // A stream that is over may still be woken.
             let Some(at) = self.find(stream) else { continue };
@@ -36,8 +39,8 @@ impl<S: Server> Streams<S> {
     pub(in crate::server) fn timeout(
         &mut self,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Streamed<S> {
-        let (now, counters) = (io.scope.now(), io.config.count());
+    ) -> StreamsFlow<S> {
+        let (now, counters) = (io.scope.now(), io.config.counters_ref());
         if !io.transport.output.is_empty() {
             // While responses wait, the peer's bytes may not be read. The stream watches the rate.
             self.reader.postpone_frame(now, now + io.config.limits_ref().head_timeout);
@@ -98,8 +101,8 @@ impl<S: Server> Streams<S> {
         let child = &mut self.children[at];
         let before = child.excused.clone();
         let until = child.excuse(others, io.config.limits_ref(), now);
-        let put_off =
-            child.step(io.scope, io.config, |exchange, io| exchange.put_off_body(until, io));
+        let put_off = child
+            .step(io.scope, io.config, |exchange, io| exchange.extend_body_deadline(until, io));
         if put_off != Some(true) {
             // Here it is the handler that is late.
             child.excused = before;
@@ -127,7 +130,7 @@ impl<S: Server> Streams<S> {
                 continue;
             }
             if is_late(child.taking.until()) {
-                Counters::add(&io.config.count().response_timeouts);
+                Counters::add(&io.config.counters_ref().response_timeouts);
                 self.reset(stream, ErrorCode::Cancel, io);
             } else if child.tunnel.is_some() && (!child.is_answered() || child.state.is_sending()) {
                 self.run_tunnel(at, Event::Due, io);
@@ -135,7 +138,7 @@ impl<S: Server> Streams<S> {
                 self.excuse_body(at, io);
                 self.step(at, io, |exchange, io| exchange.timeout(io));
             } else {
-                Counters::add(&io.config.count().undrained);
+                Counters::add(&io.config.counters_ref().undrained);
                 self.reset(stream, ErrorCode::NoError, io);
             }
         }
@@ -147,7 +150,7 @@ impl<S: Server> Streams<S> {
     pub(in crate::server) fn input_ended(
         &mut self,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Streamed<S> {
+    ) -> StreamsFlow<S> {
         self.is_read_closed = true;
         for at in (0..self.children.len()).rev() {
             if self.children[at].tunnel.is_some() && self.children[at].state.is_receiving() {

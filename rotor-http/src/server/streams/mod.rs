@@ -35,7 +35,7 @@ use rotor_core::{Deadline, Time};
 use rotor_stream::{Output, Share};
 
 use self::child::Child;
-use super::age::Age;
+use super::age::AgeLimit;
 use super::config::ServerConfig;
 use super::counters::Counters;
 use super::handler::Server;
@@ -52,7 +52,7 @@ use crate::h2::{
 use crate::no_upgrade::is_possible;
 
 /// The result of a step: the connection is over. It never switches to another protocol.
-pub(super) type Streamed<S> = Flow<Option<UpgradeSeed<S>>>;
+pub(super) type StreamsFlow<S> = Flow<Option<UpgradeSeed<S>>>;
 
 /// The result of a frame, or an error of its stream or its connection.
 type Taken = Result<(), Violation>;
@@ -78,7 +78,7 @@ pub(super) struct Streams<S: Server> {
     /// §6.8).
     last_said: u32,
     begun: u64,
-    age: Age,
+    age: AgeLimit,
     /// Streams that we have reset.
     reset_streams: ResetStreams,
     /// Priorities for streams that have not begun yet.
@@ -137,7 +137,7 @@ impl<S: Server> Streams<S> {
         since: Time,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> Streams<S> {
-        Counters::add(&io.config.count().http2_connections);
+        Counters::add(&io.config.counters_ref().http2_connections);
         let (config, now) = (io.config.http2_ref(), io.scope.now());
         let mut settings = Vec::new();
         let pairs = [
@@ -164,7 +164,7 @@ impl<S: Server> Streams<S> {
             last: 0,
             last_said: STREAM_MAX,
             begun: 0,
-            age: Age::begin(io.config.limits_ref(), io.scope),
+            age: AgeLimit::start(io.config.limits_ref(), io.scope),
             reset_streams: ResetStreams::default(),
             wishes: Vec::new(),
             says_priorities: false,
@@ -191,7 +191,7 @@ impl<S: Server> Streams<S> {
     }
 
     /// Handles the frames that have arrived, and sends what can be sent.
-    pub(super) fn advance(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
+    pub(super) fn advance(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> StreamsFlow<S> {
         self.space.acquire();
         let unread = io.transport.input.len();
         let mut frames = 0;
@@ -220,17 +220,17 @@ impl<S: Server> Streams<S> {
     }
 
     /// Sends what can be sent, and waits for what is next.
-    fn go_on(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
+    fn go_on(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> StreamsFlow<S> {
         self.space.acquire();
         self.let_bodies_go_on(io);
         self.give_window(io);
         self.pump(io);
         if self.count_held(io).is_err() {
-            Counters::add(&io.config.count().without_room);
+            Counters::add(&io.config.counters_ref().without_room);
             return self.fail(Violation::flood("no room beside other connections"), io);
         }
-        let is_over = self.is_read_closed || self.going == Going::Last;
-        if is_over && self.children.is_empty() {
+        let is_closing = self.is_read_closed || self.going == Going::Last;
+        if is_closing && self.children.is_empty() {
             return Flow::Done(None);
         }
         self.space.release();

@@ -11,7 +11,7 @@ impl<S: Server> Streams<S> {
     pub(super) fn count(&mut self, nuisance: Nuisance, io: &Io<'_, '_, '_, S::Context>) -> Taken {
         self.floods.count(nuisance, &io.config.http2_ref().floods, io.scope.now()).inspect_err(
             |_| {
-                let counters = io.config.count();
+                let counters = io.config.counters_ref();
                 Counters::add(match nuisance.is_stream_reset() {
                     true => &counters.reset_floods,
                     false => &counters.frame_floods,
@@ -34,7 +34,7 @@ impl<S: Server> Streams<S> {
         // After a complete response, this only means that the rest of the request will not be sent.
         let nuisance = match self.children[at].state.is_sending() {
             true => {
-                Counters::add(&io.config.count().streams_reset);
+                Counters::add(&io.config.counters_ref().streams_reset);
                 Nuisance::Reset
             }
             false => Nuisance::ControlFrame,
@@ -51,7 +51,7 @@ impl<S: Server> Streams<S> {
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> Taken {
         log::debug!("machine {} resets stream {stream}: {code:?}", io.scope.token());
-        Counters::add(&io.config.count().streams_refused);
+        Counters::add(&io.config.counters_ref().streams_refused);
         self.reset(stream, code, io);
         if code == GRACEFUL { Ok(()) } else { self.count(Nuisance::ProvokedReset, io) }
     }

@@ -32,7 +32,7 @@ impl<S: Server> Streams<S> {
             if self.children[at].tunnel.is_some() {
                 self.run_tunnel(at, Event::Pass, io);
             } else if self.children[at].is_flushed() {
-                self.step(at, io, |exchange, io| exchange.tell(RequestEvent::Flushed, io));
+                self.step(at, io, |exchange, io| exchange.notify(RequestEvent::Flushed, io));
             } else {
                 self.settle(at, io);
             }

@@ -16,15 +16,15 @@ use crate::h2::{ErrorCode, Intake, Nuisance, Priority, StreamState, Violation, W
 use crate::semantics::status::Status;
 use crate::semantics::version::Version;
 use crate::server::counters::Counters;
-use crate::server::exchange::{Exchange, Exchanged};
+use crate::server::exchange::{Exchange, ExchangeFlow};
 use crate::server::handler::{Next, Server, Step};
 use crate::server::head::Head;
 use crate::server::io::Io;
-use crate::server::kept_fields::KeptFields;
 use crate::server::log_line::LogLine;
 use crate::server::outgoing::Outgoing;
+use crate::server::persistent_fields::PersistentFields;
 use crate::server::response::Response;
-use crate::server::unwanted::Announced;
+use crate::server::unwanted::AnnouncedBody;
 
 /// The properties of a stream that begins.
 struct Begun {
@@ -62,7 +62,7 @@ impl<S: Server> Streams<S> {
             // Handlers may go on, or write more than there is room for, so no more of them are
             // called. This is not only the peer's fault: the peer may repeat the request, and the
             // refusal does not count as a violation.
-            Counters::add(&io.config.count().streams_refused);
+            Counters::add(&io.config.counters_ref().streams_refused);
             self.reset(stream, ErrorCode::RefusedStream, io);
             return Ok(());
         }
@@ -76,7 +76,7 @@ impl<S: Server> Streams<S> {
             Ok(request) => request,
             Err(Refusal::Malformed(why)) => {
                 log::debug!("machine {} refuses a request: {why}", io.scope.token());
-                Counters::add(&io.config.count().refused);
+                Counters::add(&io.config.counters_ref().refused);
                 return Err(Violation::Stream(stream, ErrorCode::ProtocolError));
             }
             Err(Refusal::Status(status)) => {
@@ -87,7 +87,7 @@ impl<S: Server> Streams<S> {
             }
         };
         if is_end && request.length.is_some_and(|length| length > 0) {
-            Counters::add(&io.config.count().refused);
+            Counters::add(&io.config.counters_ref().refused);
             return Err(Violation::Stream(stream, ErrorCode::ProtocolError));
         }
         self.may_be_followed(io);
@@ -100,7 +100,7 @@ impl<S: Server> Streams<S> {
     fn may_be_followed(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
         self.begun += 1;
         if self.begun == io.config.limits_ref().requests_max {
-            Counters::add(&io.config.count().used_up);
+            Counters::add(&io.config.counters_ref().used_up);
             self.announce_end(io);
         }
         // The announcement of a drain is not an event for connections, so the loop's phase is read.
@@ -109,8 +109,8 @@ impl<S: Server> Streams<S> {
         if io.scope.phase() != Phase::Serving {
             self.announce_end(io);
         }
-        if self.age.is_over(io.scope.now()) && self.is_going_on() {
-            Counters::add(&io.config.count().aged);
+        if self.age.has_passed(io.scope.now()) && self.is_going_on() {
+            Counters::add(&io.config.counters_ref().aged);
             self.announce_end(io);
         }
     }
@@ -140,7 +140,7 @@ impl<S: Server> Streams<S> {
         };
         let head = RequestHead::framed(request.method(list), target, list.fields());
         let wants_upgrade = begun.purpose == StreamPurpose::Protocol;
-        let terms = RequestSemantics::framed(
+        let semantics = RequestSemantics::framed(
             &head,
             authority,
             body,
@@ -148,10 +148,11 @@ impl<S: Server> Streams<S> {
             wants_upgrade,
         );
         config.renew_date(scope);
-        let reply = terms.reply_to();
+        let reply = semantics.reply_to();
         let mut state = ResponseState::new(reply);
-        let mut kept = KeptFields::NONE;
-        let mut response = Response::new(&mut state, &mut self.scratch, config, &mut kept, false);
+        let mut persistent = PersistentFields::NONE;
+        let mut response =
+            Response::new(&mut state, &mut self.scratch, config, &mut persistent, false);
         response.limit_room(room);
         let seed = &self.seed;
         let mut part = scope.part(begun.stream);
@@ -161,8 +162,8 @@ impl<S: Server> Streams<S> {
             // that is not implemented gets 501, whatever its target is.
             is_seen = S::supports(head.method());
             is_seen.then(|| {
-                Counters::add(&config.count().requests);
-                let head = Head::new(&head, &terms, connection, None);
+                Counters::add(&config.counters_ref().requests);
+                let head = Head::new(&head, &semantics, connection, None);
                 S::headers_received(seed.clone(), &head, &mut response, scope)
             })
         });
@@ -173,22 +174,23 @@ impl<S: Server> Streams<S> {
             && !config.is_logged()
             && self.send_at_once(begun.stream, &state, begun.priority, io)
         {
-            io.config.count().traffic.ended_at_once(state.final_status());
+            io.config.counters_ref().traffic.record_immediate_end(state.final_status());
             return;
         }
         if !is_seen {
-            io.config.count().traffic.unseen();
+            io.config.counters_ref().traffic.record_unseen();
         }
         let log = io.config.is_logged().then(|| {
-            LogLine::of(
+            LogLine::from_head(
                 Some(&head_of(&self.space.list, &request)),
                 io.config.logged_fields(),
                 io.transport.connection(),
             )
         });
         let output = std::mem::take(&mut self.scratch);
-        let outgoing = Outgoing::of_head(state, kept, reply, 0, &output, io.scope.now(), log);
-        let announced = Announced { body, expects_continue: terms_expects(&request, body) };
+        let outgoing =
+            Outgoing::from_head(state, persistent, reply, 0, &output, io.scope.now(), log);
+        let announced = AnnouncedBody { body, expects_continue: expects_continue(&request, body) };
         self.begin(begun, announced, outgoing, output, io, |exchange, io| {
             begin_exchange(exchange, next, io)
         });
@@ -203,18 +205,19 @@ impl<S: Server> Streams<S> {
         begun: Begun,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) {
-        let counters = io.config.count();
+        let counters = io.config.counters_ref();
         Counters::add(&counters.refused);
-        counters.traffic.unseen();
+        counters.traffic.record_unseen();
         if matches!(status, Status::REQUEST_HEADER_FIELDS_TOO_LARGE | Status::URI_TOO_LONG) {
             Counters::add(&counters.heads_too_large);
         }
         let reply =
             ReplyTo { version: Version::Http2, is_head, keep_alive: true, ..ReplyTo::unreadable() };
-        let log = io.config.is_logged().then(|| LogLine::of(None, &[], io.transport.connection()));
+        let log =
+            io.config.is_logged().then(|| LogLine::from_head(None, &[], io.transport.connection()));
         let output = Output::new();
         let outgoing = Outgoing::new(reply, &output, io.scope.now(), log);
-        let announced = Announced { body: Body::Empty, expects_continue: false };
+        let announced = AnnouncedBody { body: Body::Empty, expects_continue: false };
         // Not counted as a violation: it costs no more than a handler's page, and the peer may be a
         // proxy for many clients, of which one sent this.
         self.begin(begun, announced, outgoing, output, io, |_, _| Flow::Fail(status));
@@ -224,14 +227,14 @@ impl<S: Server> Streams<S> {
     fn begin(
         &mut self,
         begun: Begun,
-        announced: Announced,
+        announced: AnnouncedBody,
         outgoing: Outgoing,
         output: Output,
         io: &mut Io<'_, '_, '_, S::Context>,
-        first: impl FnOnce(&mut Exchange<S>, &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S>,
+        first: impl FnOnce(&mut Exchange<S>, &mut Io<'_, '_, '_, S::Context>) -> ExchangeFlow<S>,
     ) {
         let mut exchange = Exchange::new(outgoing, announced, io.config);
-        exchange.count_its_end(io.config);
+        exchange.count_end_on_drop(io.config);
         let config = io.config.http2_ref();
         self.children.push(Box::new(Child {
             id: begun.stream,
@@ -266,12 +269,14 @@ fn begin_exchange<S: Server>(
     exchange: &mut Exchange<S>,
     next: Result<Option<Next<S>>, Panicked>,
     io: &mut Io<'_, '_, '_, S::Context>,
-) -> Exchanged<S> {
+) -> ExchangeFlow<S> {
     match next {
-        Ok(Some(next)) => exchange.apply(Ok(next), io).on_again(|| exchange.begun(io)),
+        Ok(Some(next)) => {
+            exchange.apply(Ok(next), io).on_again(|| exchange.notify_earlier_drain(io))
+        }
         Err(panicked) => exchange.apply(Err(panicked), io),
         Ok(None) => {
-            Counters::add(&io.config.count().refused);
+            Counters::add(&io.config.counters_ref().refused);
             Flow::Fail(Status::NOT_IMPLEMENTED)
         }
     }
@@ -286,6 +291,6 @@ fn head_of<'a>(list: &'a crate::h2::hpack::FieldList, request: &CheckedRequest) 
     RequestHead::framed(method, target, list.fields())
 }
 
-fn terms_expects(request: &CheckedRequest, body: Body) -> bool {
+fn expects_continue(request: &CheckedRequest, body: Body) -> bool {
     request.expects_continue && body != Body::Empty
 }

@@ -13,7 +13,7 @@ use crate::h2::{ErrorCode, StreamEvent, frame_writer};
 use crate::limits::Limits;
 use crate::semantics::status::Status;
 use crate::server::counters::Counters;
-use crate::server::exchange::{Exchange, Exchanged};
+use crate::server::exchange::{Exchange, ExchangeFlow};
 use crate::server::handler::{Server, UpgradeSeed};
 use crate::server::io::Io;
 
@@ -23,7 +23,7 @@ impl<S: Server> Streams<S> {
         &mut self,
         at: usize,
         io: &mut Io<'_, '_, '_, S::Context>,
-        first: impl FnOnce(&mut Exchange<S>, &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S>,
+        first: impl FnOnce(&mut Exchange<S>, &mut Io<'_, '_, '_, S::Context>) -> ExchangeFlow<S>,
     ) {
         let room = self.room(at, io.config);
         let flow = self.children[at].step(io.scope, io.config, |exchange, io| {
@@ -64,7 +64,7 @@ impl<S: Server> Streams<S> {
                 return self.switch(at, seed, io);
             }
             _ => {
-                Counters::add(&io.config.count().unfinished);
+                Counters::add(&io.config.counters_ref().unfinished);
                 log::error!("{} finished without a complete response", type_name::<S>());
                 return self.fail_child(at, Status::INTERNAL_SERVER_ERROR, io);
             }
@@ -95,7 +95,7 @@ impl<S: Server> Streams<S> {
         let (stream, most) = (child.id, io.config.limits_ref().drained_body_bytes_max);
         if !child.state.is_sending() && child.state.is_receiving() && child.intake.received() > most
         {
-            Counters::add(&io.config.count().undrained);
+            Counters::add(&io.config.counters_ref().undrained);
             return self.reset(stream, GRACEFUL, io);
         }
         self.settle(at, io);
@@ -188,7 +188,7 @@ impl<S: Server> Streams<S> {
     pub(super) fn forget(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
         let child = &mut self.children[at];
         child.step(io.scope, io.config, |exchange, io| {
-            exchange.lost(io.scope, io.config);
+            exchange.abort(io.scope, io.config);
             exchange.outgoing.end(io.scope, io.config);
         });
         child.lose_tunnel(ErrorKind::ConnectionReset, io.scope);
@@ -210,8 +210,8 @@ impl<S: Server> Streams<S> {
         let left = child.state.is_receiving().then(|| child.intake.left());
         self.forget(at, io);
         // If the peer has closed its side, no frame can be on its way.
-        if let Some(octets) = left {
-            self.reset_streams.record(stream, octets);
+        if let Some(credit) = left {
+            self.reset_streams.record(stream, credit);
         }
     }
 }

@@ -26,7 +26,7 @@ impl<S: Server> Child<S> {
     fn end_tunnel(&mut self, code: ErrorCode, config: &ServerConfig) {
         (self.tunnel, self.code) = (None, code);
         if code == ErrorCode::InternalError {
-            Counters::add(&config.count().panics);
+            Counters::add(&config.counters_ref().panics);
         }
     }
 }

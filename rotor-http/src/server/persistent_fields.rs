@@ -1,18 +1,18 @@
-//! `KeptFields`: the fields of every response to a request.
+//! `PersistentFields`: the fields of every response to a request.
 
 use memchr::memchr;
 
 /// Fields that belong to every response to a request, whether the handler's or an error page in its
 /// place. Absent for nearly all requests.
 #[derive(Default)]
-pub(super) struct KeptFields(Option<Box<Lines>>);
+pub(super) struct PersistentFields(Option<Box<Lines>>);
 
 /// One line per field, ended by LF: a name has no colon, and a value has no line end.
 #[derive(Default)]
 struct Lines(Vec<u8>);
 
-impl KeptFields {
-    pub(super) const NONE: KeptFields = KeptFields(None);
+impl PersistentFields {
+    pub(super) const NONE: PersistentFields = PersistentFields(None);
 
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
@@ -30,7 +30,7 @@ impl KeptFields {
     /// Returns the name and the value of each field.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
         let lines = self.0.as_deref().map_or(&b""[..], |Lines(lines)| lines);
-        lines.split(|&octet| octet == b'\n').filter_map(|line| {
+        lines.split(|&byte| byte == b'\n').filter_map(|line| {
             let (name, value) = line.split_at_checked(memchr(b':', line)?)?;
             Some((str::from_utf8(name).ok()?, &value[1..]))
         })
