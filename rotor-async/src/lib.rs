@@ -71,6 +71,7 @@
 //! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
 #![forbid(unsafe_code)]
 
+mod deferred_start;
 mod driven;
 #[cfg(feature = "http")]
 pub mod http;
@@ -79,7 +80,6 @@ mod poller;
 mod sleep;
 #[cfg(feature = "tokio")]
 mod spawn_on;
-mod start;
 mod task;
 #[cfg(feature = "tokio")]
 mod tokio_runtime;

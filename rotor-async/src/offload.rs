@@ -8,8 +8,8 @@ use std::thread::panicking;
 
 use rotor_core::{Future as Value, Lost, Outcome};
 
+use crate::deferred_start::DeferredStart;
 use crate::poller;
-use crate::start::Start;
 
 /// Runs `work` on a thread of the loop's pool, and returns its result. This is
 /// [`Scope::offload`](rotor_core::Scope::offload) for futures, which have no scope.
@@ -67,18 +67,18 @@ impl<T> Unpin for Offload<T> {}
 struct Shared<T>(Mutex<State<T>>);
 
 struct State<T> {
-    job: Job,
+    job: JobState,
     value: Option<Result<T, Lost>>,
     waker: Waker,
 }
 
-enum Job {
+enum JobState {
     /// The poll has not returned yet.
-    Unoffered,
+    NotSubmitted,
     /// The work is being offered to the pool, and the result of that is not known yet.
-    Offering,
-    Full,
-    Offered(Value<()>),
+    Submitting,
+    Rejected,
+    Submitted(Value<()>),
     /// The future no longer waits.
     Cancelled,
 }
@@ -90,12 +90,12 @@ impl<T> Shared<T> {
 }
 
 /// Reports the end of the work; without a value if it is dropped, for example by a panic.
-struct End<T>(Arc<Shared<T>>);
+struct CompletionGuard<T>(Arc<Shared<T>>);
 
-impl<T> End<T> {
-    fn tell(&self, value: Result<T, Lost>) {
+impl<T> CompletionGuard<T> {
+    fn complete(&self, value: Result<T, Lost>) {
         let mut state = self.0.lock();
-        if state.value.is_some() || matches!(state.job, Job::Cancelled) {
+        if state.value.is_some() || matches!(state.job, JobState::Cancelled) {
             return;
         }
         state.value = Some(value);
@@ -107,35 +107,38 @@ impl<T> End<T> {
     }
 }
 
-impl<T> Drop for End<T> {
+impl<T> Drop for CompletionGuard<T> {
     fn drop(&mut self) {
-        self.tell(Err(if panicking() { Lost::Panicked } else { Lost::Dropped }));
+        self.complete(Err(if panicking() { Lost::Panicked } else { Lost::Dropped }));
     }
 }
 
-fn start<T: Send + 'static>(shared: Arc<Shared<T>>, work: Box<dyn FnOnce() -> T + Send>) -> Start {
+fn deferred_start<T: Send + 'static>(
+    shared: Arc<Shared<T>>,
+    work: Box<dyn FnOnce() -> T + Send>,
+) -> DeferredStart {
     // Made now, so that the loss is reported if the poll panics and nothing is started.
-    let end = End(shared.clone());
+    let guard = CompletionGuard(shared.clone());
     Box::new(move |pool| {
         let mut state = shared.lock();
-        if matches!(state.job, Job::Cancelled) {
+        if matches!(state.job, JobState::Cancelled) {
             return;
         }
-        state.job = Job::Offering;
+        state.job = JobState::Submitting;
         drop(state);
         // If the pool refuses the work, it is dropped, which reports its end without a value at
         // once.
-        let given = pool.give(Box::new(move || end.tell(Ok(work()))));
+        let submitted = pool.submit(Box::new(move || guard.complete(Ok(work()))));
         let mut state = shared.lock();
-        if matches!(state.job, Job::Cancelled) {
+        if matches!(state.job, JobState::Cancelled) {
             // Dropped without the lock. Work that has not begun is cancelled by that.
             drop(state);
-            drop(given);
+            drop(submitted);
             return;
         }
-        state.job = given.map_or(Job::Full, Job::Offered);
+        state.job = submitted.map_or(JobState::Rejected, JobState::Submitted);
         // A poll on another thread in the meantime could not tell why there is no value.
-        if matches!(state.job, Job::Full) || matches!(state.value, Some(Err(_))) {
+        if matches!(state.job, JobState::Rejected) || matches!(state.value, Some(Err(_))) {
             let waker = state.waker.clone();
             drop(state);
             waker.wake();
@@ -153,17 +156,17 @@ impl<T: Send + 'static> Future for Offload<T> {
         let shared = match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::New(work) => {
                 let waker = context.waker().clone();
-                let state = State { job: Job::Unoffered, value: None, waker };
+                let state = State { job: JobState::NotSubmitted, value: None, waker };
                 let shared = Arc::new(Shared(Mutex::new(state)));
-                let is_begun = poller::start(start(shared.clone(), work));
-                assert!(is_begun, "`offload` is polled where a loop drives it; see its docs");
+                let is_deferred = poller::defer_start(deferred_start(shared.clone(), work));
+                assert!(is_deferred, "`offload` is polled where a loop drives it; see its docs");
                 self.stage = Stage::Asked(shared);
                 return Poll::Pending;
             }
             Stage::Asked(shared) => shared,
             Stage::Over => return Poll::Pending,
         };
-        let ended = shared.lock().ended(context.waker());
+        let ended = shared.lock().poll_result(context.waker());
         if ended.is_pending() {
             self.stage = Stage::Asked(shared);
         }
@@ -172,34 +175,34 @@ impl<T: Send + 'static> Future for Offload<T> {
 }
 
 impl<T> State<T> {
-    fn ended(&mut self, waker: &Waker) -> Poll<Result<T, Unworked>> {
+    fn poll_result(&mut self, waker: &Waker) -> Poll<Result<T, Unworked>> {
         self.waker.clone_from(waker);
         // Checked before the value, which is set before the job is done.
-        let is_lost = match std::mem::replace(&mut self.job, Job::Cancelled) {
-            Job::Unoffered => {
-                self.job = Job::Unoffered;
+        let lost_reason = match std::mem::replace(&mut self.job, JobState::Cancelled) {
+            JobState::NotSubmitted => {
+                self.job = JobState::NotSubmitted;
                 None
             }
-            Job::Offering => {
-                self.job = Job::Offering;
+            JobState::Submitting => {
+                self.job = JobState::Submitting;
                 // A value counts in any case; if there is none, the pool will say why.
                 match self.value.take_if(|value| value.is_ok()) {
                     Some(value) => return Poll::Ready(value.map_err(Unworked::Lost)),
                     None => return Poll::Pending,
                 }
             }
-            Job::Full => Some(Unworked::Full),
-            Job::Offered(job) => match job.take() {
+            JobState::Rejected => Some(Unworked::Full),
+            JobState::Submitted(job) => match job.take() {
                 Outcome::Pending(job) => {
-                    self.job = Job::Offered(job);
+                    self.job = JobState::Submitted(job);
                     None
                 }
                 Outcome::Value(()) => Some(Unworked::Lost(Lost::Dropped)),
                 Outcome::Lost(lost) => Some(Unworked::Lost(lost)),
             },
-            Job::Cancelled => Some(Unworked::Lost(Lost::Dropped)),
+            JobState::Cancelled => Some(Unworked::Lost(Lost::Dropped)),
         };
-        match (self.value.take(), is_lost) {
+        match (self.value.take(), lost_reason) {
             (Some(Ok(value)), _) => Poll::Ready(Ok(value)),
             // The pool knows more precisely why there is no value.
             (_, Some(lost)) => Poll::Ready(Err(lost)),
@@ -213,7 +216,7 @@ impl<T> State<T> {
 impl<T> Drop for Offload<T> {
     fn drop(&mut self) {
         if let Stage::Asked(shared) = &self.stage {
-            let job = std::mem::replace(&mut shared.lock().job, Job::Cancelled);
+            let job = std::mem::replace(&mut shared.lock().job, JobState::Cancelled);
             drop(job);
         }
     }

@@ -8,7 +8,7 @@ use std::task::{Context, Waker};
 
 use rotor_core::{Future as Value, Notifier, Scope, Time};
 
-use crate::start::Start;
+use crate::deferred_start::DeferredStart;
 
 /// What a machine needs to poll futures: a waker that wakes the machine, and the loop's time for
 /// [sleeps](crate::sleep).
@@ -22,23 +22,23 @@ pub struct Poller {
     sleeps: Sleeps,
 }
 
-/// The wakers of sleeping futures, by the time and the number of the sleep. Moved to `Current`
+/// The wakers of sleeping futures, by the time and the number of the sleep. Moved to `CurrentPoll`
 /// during a poll.
 type Sleeps = BTreeMap<(Time, u64), Waker>;
 
 /// The current poll of this thread.
-struct Current {
+struct CurrentPoll {
     now: Time,
     /// Identifies the poller's waker and its clones.
     waker: *const (),
     notifier: Option<Notifier>,
     sleeps: Sleeps,
     /// To be done after the poll, with the scope.
-    starts: Vec<Start>,
+    deferred_starts: Vec<DeferredStart>,
 }
 
 thread_local! {
-    static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<CurrentPoll>> = const { RefCell::new(None) };
 }
 
 impl Poller {
@@ -62,14 +62,15 @@ impl Poller {
         self.wake_sleepers(now);
         let (notifier, sleeps) = (self.notifier.take(), std::mem::take(&mut self.sleeps));
         let waker = self.waker.data();
-        let current = Current { now, waker, notifier, sleeps, starts: Vec::new() };
+        let current = CurrentPoll { now, waker, notifier, sleeps, deferred_starts: Vec::new() };
         let outer = CURRENT.replace(Some(current));
         // Restores the outer poll in any case, even after a panic.
-        let within = Within { outer, notifier: &mut self.notifier, sleeps: &mut self.sleeps };
+        let guard = PollGuard { outer, notifier: &mut self.notifier, sleeps: &mut self.sleeps };
         let polled = poll(&mut Context::from_waker(&self.waker));
-        let starts = CURRENT
-            .with_borrow_mut(|current| current.as_mut().map(|it| std::mem::take(&mut it.starts)));
-        drop(within);
+        let starts = CURRENT.with_borrow_mut(|current| {
+            current.as_mut().map(|it| std::mem::take(&mut it.deferred_starts))
+        });
+        drop(guard);
         for start in starts.into_iter().flatten() {
             start(scope);
         }
@@ -102,13 +103,13 @@ impl Poller {
 }
 
 /// Exists during a poll; restores the outer one when dropped.
-struct Within<'a> {
-    outer: Option<Current>,
+struct PollGuard<'a> {
+    outer: Option<CurrentPoll>,
     notifier: &'a mut Option<Notifier>,
     sleeps: &'a mut Sleeps,
 }
 
-impl Drop for Within<'_> {
+impl Drop for PollGuard<'_> {
     fn drop(&mut self) {
         if let Some(current) = CURRENT.replace(self.outer.take()) {
             *self.notifier = current.notifier;
@@ -124,7 +125,7 @@ pub(crate) fn now() -> Option<Time> {
 
 /// Returns whether polling this value needs no waker of its own: the waker is that of the current
 /// poll's poller, and the value wakes the same machine.
-pub(crate) fn hears_of<V>(value: &Value<V>, waker: &Waker) -> bool {
+pub(crate) fn is_woken_with_current_poll<V>(value: &Value<V>, waker: &Waker) -> bool {
     CURRENT.with_borrow(|current| {
         current.as_ref().is_some_and(|current| {
             ptr::eq(current.waker, waker.data())
@@ -134,10 +135,10 @@ pub(crate) fn hears_of<V>(value: &Value<V>, waker: &Waker) -> bool {
 }
 
 /// Adds work to be done after the poll. Returns false if no poll is under way.
-pub(crate) fn start(start: Start) -> bool {
+pub(crate) fn defer_start(start: DeferredStart) -> bool {
     CURRENT.with_borrow_mut(|current| match current {
         Some(current) => {
-            current.starts.push(start);
+            current.deferred_starts.push(start);
             true
         }
         None => false,
@@ -145,7 +146,7 @@ pub(crate) fn start(start: Start) -> bool {
 }
 
 /// Wakes `waker` at `time`, for the sleep of this number. Outside of a poll it does nothing.
-pub(crate) fn sleep_until(time: Time, number: u64, waker: &Waker) {
+pub(crate) fn register_sleep(time: Time, number: u64, waker: &Waker) {
     CURRENT.with_borrow_mut(|current| {
         if let Some(current) = current {
             current.sleeps.insert((time, number), waker.clone());
@@ -154,7 +155,7 @@ pub(crate) fn sleep_until(time: Time, number: u64, waker: &Waker) {
 }
 
 /// Forgets the sleep of this number, which was dropped or has ended.
-pub(crate) fn forget(time: Time, number: u64) {
+pub(crate) fn cancel_sleep(time: Time, number: u64) {
     // Outside of a poll the whole future is usually dropped, with its sleeps. If not, it is woken
     // once spuriously. At the end of a thread there is nothing left to forget.
     let _ended = CURRENT.try_with(|current| {

@@ -43,27 +43,27 @@ use crate::poller;
 /// }
 /// ```
 pub fn sleep(time: Duration) -> Sleep {
-    Sleep { until: Until::After(time), number: NUMBERS.fetch_add(1, Relaxed) }
+    Sleep { until: SleepEnd::After(time), number: NEXT_NUMBER.fetch_add(1, Relaxed) }
 }
 
 /// Sleeps until the clock of the loop that drives the future has reached `time`; see [`sleep`].
 pub fn sleep_until(time: Time) -> Sleep {
-    Sleep { until: Until::At(time), number: NUMBERS.fetch_add(1, Relaxed) }
+    Sleep { until: SleepEnd::At(time), number: NEXT_NUMBER.fetch_add(1, Relaxed) }
 }
 
 /// Distinguishes sleeps until the same time, in the order in which they were made.
-static NUMBERS: AtomicU64 = AtomicU64::new(0);
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// The future of [`sleep`] and [`sleep_until`].
 #[derive(Debug)]
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct Sleep {
-    until: Until,
+    until: SleepEnd,
     number: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Until {
+enum SleepEnd {
     /// Not polled yet.
     After(Duration),
     At(Time),
@@ -75,23 +75,23 @@ impl Future for Sleep {
     fn poll(mut self: Pin<&mut Sleep>, context: &mut Context<'_>) -> Poll<()> {
         let now = poller::now().expect("`sleep` is polled where a loop drives it; see its docs");
         let until = match self.until {
-            Until::After(time) => now + time,
-            Until::At(time) => time,
+            SleepEnd::After(time) => now + time,
+            SleepEnd::At(time) => time,
         };
-        self.until = Until::At(until);
+        self.until = SleepEnd::At(until);
         if until <= now {
-            poller::forget(until, self.number);
+            poller::cancel_sleep(until, self.number);
             return Poll::Ready(());
         }
-        poller::sleep_until(until, self.number, context.waker());
+        poller::register_sleep(until, self.number, context.waker());
         Poll::Pending
     }
 }
 
 impl Drop for Sleep {
     fn drop(&mut self) {
-        if let Until::At(time) = self.until {
-            poller::forget(time, self.number);
+        if let SleepEnd::At(time) = self.until {
+            poller::cancel_sleep(time, self.number);
         }
     }
 }

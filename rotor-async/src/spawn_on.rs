@@ -41,24 +41,24 @@ impl<C> SpawnOn for Scope<'_, C> {
     ) -> Value<T> {
         let (port, value) = self.create_future();
         // The port reports the end of the task.
-        let _task = handle.spawn(Answering { port: Some(port), future: Box::pin(future) });
+        let _task = handle.spawn(PortTask { port: Some(port), future: Box::pin(future) });
         value
     }
 }
 
 /// Polls the future until its value is ready, or nobody waits for it.
-struct Answering<T> {
+struct PortTask<T> {
     /// `None` while the future is polled, and at the end.
     port: Option<Port<T>>,
     future: Pin<Box<dyn Future<Output = T> + Send>>,
 }
 
-impl<T> Unpin for Answering<T> {}
+impl<T> Unpin for PortTask<T> {}
 
-impl<T> Future for Answering<T> {
+impl<T> Future for PortTask<T> {
     type Output = ();
 
-    fn poll(mut self: Pin<&mut Answering<T>>, context: &mut Context<'_>) -> Poll<()> {
+    fn poll(mut self: Pin<&mut PortTask<T>>, context: &mut Context<'_>) -> Poll<()> {
         // Taken out, so that a panic drops the port during unwinding, which reports the panic.
         let Some(port) = self.port.take() else { return Poll::Ready(()) };
         if port.poll_cancelled(context).is_ready() {

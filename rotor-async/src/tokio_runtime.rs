@@ -24,12 +24,12 @@ use tokio::task::unconstrained;
 pub struct Tokio {
     handle: Handle,
     /// `None` if the runtime belongs to somebody else.
-    owned: Option<Arc<Owned>>,
+    owned: Option<Arc<OwnedRuntime>>,
 }
 
-struct Owned(Option<Runtime>);
+struct OwnedRuntime(Option<Runtime>);
 
-impl Drop for Owned {
+impl Drop for OwnedRuntime {
     fn drop(&mut self) {
         // The last clone may be dropped on a thread of the runtime, which must not wait for itself.
         if let Some(runtime) = self.0.take() {
@@ -51,7 +51,7 @@ impl Tokio {
             .enable_all()
             .build()?;
         let handle = runtime.handle().clone();
-        Ok(Tokio { handle, owned: Some(Arc::new(Owned(Some(runtime)))) })
+        Ok(Tokio { handle, owned: Some(Arc::new(OwnedRuntime(Some(runtime)))) })
     }
 
     /// Uses an existing runtime. It must have threads of its own (`flavor = "multi_thread"`),
@@ -91,13 +91,13 @@ impl Tokio {
     /// Calls `f` in the runtime's context, without tokio's cooperative budget. So a future that is
     /// always ready has to yield by itself.
     pub fn enter<R>(&self, f: impl FnOnce() -> R) -> R {
-        let _in_it = self.handle.enter();
+        let _guard = self.handle.enter();
         // A loop in `#[tokio::main]` runs within a single poll of tokio's. The budget of one poll
         // (128 steps) must not apply to all polls of the loop: once it was used up, no resource of
         // tokio's would be ready there any more.
         let mut result = None;
         let once = unconstrained(async { result = Some(f()) });
-        let _at_once = pin!(once).poll(&mut Context::from_waker(Waker::noop()));
+        let _polled = pin!(once).poll(&mut Context::from_waker(Waker::noop()));
         result.expect("the future above awaits nothing")
     }
 }

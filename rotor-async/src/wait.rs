@@ -41,7 +41,9 @@ impl<V> Future for Wait<V> {
 
     fn poll(mut self: Pin<&mut Wait<V>>, context: &mut Context<'_>) -> Poll<Result<V, Lost>> {
         let Some(value) = self.value.take() else { return Poll::Pending };
-        if !poller::hears_of(&value, context.waker()) && value.poll_ready(context).is_pending() {
+        if !poller::is_woken_with_current_poll(&value, context.waker())
+            && value.poll_ready(context).is_pending()
+        {
             self.value = Some(value);
             return Poll::Pending;
         }

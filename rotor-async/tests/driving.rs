@@ -22,9 +22,9 @@ struct World {
 }
 
 /// Drives a future that gives a number, and lives on.
-struct Asker(Driven<u32>);
+struct DrivingMachine(Driven<u32>);
 
-impl Asker {
+impl DrivingMachine {
     fn poll(mut self, scope: &mut Scope<'_, World>) -> Response<Self> {
         scope.polls += 1;
         if let Poll::Ready(value) = self.0.poll(scope) {
@@ -35,7 +35,7 @@ impl Asker {
     }
 }
 
-impl Machine for Asker {
+impl Machine for DrivingMachine {
     type Context = World;
     type Seed = Infallible;
 
@@ -49,46 +49,51 @@ impl Machine for Asker {
 }
 
 /// Tells that it was dropped.
-struct Dropped(Rc<Cell<u32>>);
+struct DropCounter(Rc<Cell<u32>>);
 
-impl Drop for Dropped {
+impl Drop for DropCounter {
     fn drop(&mut self) {
         self.0.set(self.0.get() + 1);
     }
 }
 
 /// A loop with a machine that drives this.
-fn asking(future: impl Future<Output = u32> + 'static) -> (TestLoop<Asker>, rotor_core::Notifier) {
+fn loop_driving(
+    future: impl Future<Output = u32> + 'static,
+) -> (TestLoop<DrivingMachine>, rotor_core::Notifier) {
     let mut test = TestLoop::new(World::default());
     let mut notifier = None;
     test.add(|scope: &mut Scope<'_, World>| {
         scope.wake_self();
         notifier = Some(scope.notifier());
-        Response::ok(Asker(Driven::new(future, scope)))
+        Response::ok(DrivingMachine(Driven::new(future, scope)))
     });
     test.settle();
     (test, notifier.expect("the closure ran"))
 }
 
 /// A future that is ready when the cell says so, with its waker.
-fn manual(ready: Rc<Cell<bool>>, kept: Rc<Cell<Option<Waker>>>) -> impl Future<Output = u32> {
+fn ready_when_set(
+    ready: Rc<Cell<bool>>,
+    last_waker: Rc<Cell<Option<Waker>>>,
+) -> impl Future<Output = u32> {
     std::future::poll_fn(move |context| {
-        kept.set(Some(context.waker().clone()));
+        last_waker.set(Some(context.waker().clone()));
         if ready.get() { Poll::Ready(7) } else { Poll::Pending }
     })
 }
 
 #[test]
-fn polls_for_nothing_do_no_harm_before_the_end_and_after_it() {
-    let (ready, kept) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(None)));
-    let (mut test, notifier) = asking(manual(ready.clone(), kept.clone()));
+fn spurious_polls_are_harmless_before_and_after_the_end() {
+    let (ready, last_waker) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(None)));
+    let (mut test, notifier) = loop_driving(ready_when_set(ready.clone(), last_waker.clone()));
     for _ in 0..3 {
         notifier.wakeup();
         test.settle();
     }
     assert_eq!((test.context().polls, test.context().value), (4, None));
     ready.set(true);
-    kept.take().expect("it was polled").wake();
+    last_waker.take().expect("it was polled").wake();
     test.settle();
     assert_eq!((test.context().polls, test.context().value), (5, Some(7)));
     notifier.wakeup();
@@ -97,30 +102,30 @@ fn polls_for_nothing_do_no_harm_before_the_end_and_after_it() {
 }
 
 #[test]
-fn a_waker_that_outlives_its_machine_wakes_nobody() {
-    let kept = Rc::new(Cell::new(None));
-    let (mut test, _) = asking(manual(Rc::default(), kept.clone()));
+fn a_waker_that_outlives_its_machine_wakes_nothing() {
+    let last_waker = Rc::new(Cell::new(None));
+    let (mut test, _) = loop_driving(ready_when_set(Rc::default(), last_waker.clone()));
     test.drain(Duration::ZERO);
     assert_eq!(test.machines(), 0);
-    let waker = kept.take().expect("it was polled");
+    let waker = last_waker.take().expect("it was polled");
     waker.wake_by_ref();
     drop(test);
     waker.wake();
 }
 
 #[test]
-fn a_future_is_dropped_with_its_machine_and_with_its_end() {
+fn a_future_is_dropped_with_its_machine_or_when_it_ends() {
     let drops = Rc::new(Cell::new(0));
-    let dropped = Dropped(drops.clone());
-    let (mut test, _) = asking(async move {
+    let dropped = DropCounter(drops.clone());
+    let (mut test, _) = loop_driving(async move {
         let _dropped = dropped;
         std::future::pending().await
     });
     assert_eq!(drops.get(), 0);
     test.drain(Duration::ZERO);
     assert_eq!((test.machines(), drops.get()), (0, 1));
-    let dropped = Dropped(drops.clone());
-    let (mut test, _) = asking(async move {
+    let dropped = DropCounter(drops.clone());
+    let (mut test, _) = loop_driving(async move {
         let _dropped = dropped;
         1
     });
@@ -128,9 +133,9 @@ fn a_future_is_dropped_with_its_machine_and_with_its_end() {
 }
 
 #[test]
-fn a_panic_in_a_poll_costs_one_machine() {
+fn a_panic_in_a_poll_ends_only_its_own_machine() {
     let drops = Rc::new(Cell::new(0));
-    let dropped = Dropped(drops.clone());
+    let dropped = DropCounter(drops.clone());
     let mut test = TestLoop::<Task<()>>::new(());
     let ended = Rc::new(Cell::new(false));
     let other = ended.clone();
@@ -158,7 +163,7 @@ fn a_panic_in_a_poll_costs_one_machine() {
 }
 
 #[test]
-fn a_future_that_wakes_itself_leaves_others_their_turn() {
+fn a_self_waking_future_is_polled_once_per_turn() {
     let turns = Rc::new(Cell::new(0_u32));
     let mut creator = Loop::<Task<()>>::new(&Config::new()).expect("a loop");
     for _ in 0..2 {
@@ -183,7 +188,7 @@ fn a_future_that_wakes_itself_leaves_others_their_turn() {
 }
 
 #[test]
-fn a_poll_that_blocks_is_what_the_watchdog_names() {
+fn the_watchdog_names_the_task_of_a_blocking_poll() {
     let (told, heard) = std::sync::mpsc::channel();
     // The poll waits for the report of itself.
     let blocking = Blocking::new().on_stuck(move |stuck| {
@@ -191,11 +196,11 @@ fn a_poll_that_blocks_is_what_the_watchdog_names() {
     });
     let mut creator = Loop::<Task<()>>::new(&Config::new().blocking(blocking)).expect("a loop");
     let named = Rc::new(std::cell::RefCell::new(String::new()));
-    let kept = named.clone();
+    let name = named.clone();
     let added = creator.add_machine_with(|scope| {
         let future = async move {
             let patience = Duration::from_secs(60);
-            *kept.borrow_mut() = heard.recv_timeout(patience).expect("it is noticed");
+            *name.borrow_mut() = heard.recv_timeout(patience).expect("it is noticed");
         };
         Task::start(future, scope)
     });
@@ -205,7 +210,7 @@ fn a_poll_that_blocks_is_what_the_watchdog_names() {
 }
 
 #[test]
-fn sleeps_are_over_at_their_times_by_the_time_of_the_loop() {
+fn sleeps_end_at_their_times_by_the_clock_of_the_loop() {
     let mut test = TestLoop::<Task<()>>::new(());
     let woken = Rc::new(std::cell::RefCell::new(Vec::new()));
     let began = test.world().now();
@@ -232,19 +237,19 @@ fn sleeps_are_over_at_their_times_by_the_time_of_the_loop() {
 }
 
 /// Polls each of two futures only if its own waker was woken, as a set of futures does.
-struct Set {
+struct TwoFutures {
     parts: [Option<Pin<Box<dyn Future<Output = ()>>>>; 2],
-    woken: [std::sync::Arc<Flag>; 2],
+    woken: [std::sync::Arc<FlagWaker>; 2],
 }
 
 #[derive(Default)]
-struct Flag {
+struct FlagWaker {
     is_set: std::sync::atomic::AtomicBool,
     parent: std::sync::Mutex<Option<Waker>>,
 }
 
-impl std::task::Wake for Flag {
-    fn wake(self: std::sync::Arc<Flag>) {
+impl std::task::Wake for FlagWaker {
+    fn wake(self: std::sync::Arc<FlagWaker>) {
         self.is_set.store(true, std::sync::atomic::Ordering::SeqCst);
         if let Some(parent) = &*self.parent.lock().expect("nobody panics") {
             parent.wake_by_ref();
@@ -252,11 +257,11 @@ impl std::task::Wake for Flag {
     }
 }
 
-impl Future for Set {
+impl Future for TwoFutures {
     type Output = u32;
 
-    fn poll(mut self: Pin<&mut Set>, context: &mut Context<'_>) -> Poll<u32> {
-        let Set { parts, woken } = &mut *self;
+    fn poll(mut self: Pin<&mut TwoFutures>, context: &mut Context<'_>) -> Poll<u32> {
+        let TwoFutures { parts, woken } = &mut *self;
         for (part, flag) in parts.iter_mut().zip(woken) {
             *flag.parent.lock().expect("nobody panics") = Some(context.waker().clone());
             if !flag.is_set.swap(false, std::sync::atomic::Ordering::SeqCst) {
@@ -273,24 +278,24 @@ impl Future for Set {
     }
 }
 
-impl Set {
-    fn of(parts: [Pin<Box<dyn Future<Output = ()>>>; 2]) -> Set {
+impl TwoFutures {
+    fn new(parts: [Pin<Box<dyn Future<Output = ()>>>; 2]) -> TwoFutures {
         let flag = || {
-            let flag = std::sync::Arc::new(Flag::default());
+            let flag = std::sync::Arc::new(FlagWaker::default());
             flag.is_set.store(true, std::sync::atomic::Ordering::SeqCst);
             flag
         };
-        Set { parts: parts.map(Some), woken: [flag(), flag()] }
+        TwoFutures { parts: parts.map(Some), woken: [flag(), flag()] }
     }
 }
 
 #[test]
-fn values_in_a_set_with_wakers_of_its_own_are_seen_too() {
+fn values_awaited_in_a_set_with_its_own_wakers_are_received() {
     let (mut ports, heard) = (Vec::new(), Rc::new(std::cell::RefCell::new(Vec::new())));
     let mut test = TestLoop::new(World::default());
     test.add(|scope: &mut Scope<'_, World>| {
         scope.wake_self();
-        let set = Set::of([(); 2].map(|()| {
+        let set = TwoFutures::new([(); 2].map(|()| {
             let ((port, value), heard) = (scope.create_future::<u32>(), heard.clone());
             ports.push(port);
             Box::pin(async move {
@@ -298,7 +303,7 @@ fn values_in_a_set_with_wakers_of_its_own_are_seen_too() {
                 heard.borrow_mut().push(value);
             }) as _
         }));
-        Response::ok(Asker(Driven::new(set, scope)))
+        Response::ok(DrivingMachine(Driven::new(set, scope)))
     });
     test.settle();
     ports.pop().expect("of the second").set(7).expect("it waits");
@@ -311,7 +316,7 @@ fn values_in_a_set_with_wakers_of_its_own_are_seen_too() {
 }
 
 #[test]
-fn a_task_waits_for_a_value_that_another_machine_has_made() {
+fn a_task_can_await_a_value_created_by_another_machine() {
     let mut test = TestLoop::<Task<Option<u32>>>::new(None);
     let mut ends = None;
     test.add(|scope| {
@@ -329,7 +334,7 @@ fn a_task_waits_for_a_value_that_another_machine_has_made() {
 }
 
 #[test]
-fn a_value_is_of_the_machine_that_made_it_and_comes_back_after_its_end() {
+fn a_value_is_returned_to_its_sender_if_its_machine_has_ended() {
     let mut test = TestLoop::<Task<Option<u32>>>::new(None);
     let mut ends = None;
     test.add(|scope| {
@@ -348,8 +353,9 @@ fn a_value_is_of_the_machine_that_made_it_and_comes_back_after_its_end() {
 }
 
 #[test]
-fn sleeps_in_a_set_with_wakers_of_its_own_are_woken_too() {
-    let (mut test, _) = asking(Set::of([Box::pin(sleep(ms(10))), Box::pin(sleep(ms(20)))]));
+fn sleeps_in_a_set_with_its_own_wakers_are_woken() {
+    let (mut test, _) =
+        loop_driving(TwoFutures::new([Box::pin(sleep(ms(10))), Box::pin(sleep(ms(20)))]));
     test.advance(ms(10));
     assert_eq!(test.context().value, None);
     test.advance(ms(10));
@@ -357,7 +363,7 @@ fn sleeps_in_a_set_with_wakers_of_its_own_are_woken_too() {
 }
 
 #[test]
-fn a_sleep_that_is_dropped_is_no_deadline_any_more() {
+fn a_dropped_sleep_no_longer_sets_the_deadline() {
     let mut test = TestLoop::<Task<()>>::new(());
     test.add(|scope| {
         let mut poller = Poller::new(scope);
@@ -388,7 +394,7 @@ fn a_sleep_that_is_dropped_is_no_deadline_any_more() {
 }
 
 #[test]
-fn values_to_the_machine_are_awaited_and_dropping_the_future_cancels_them() {
+fn awaited_values_arrive_and_are_cancelled_when_the_future_is_dropped() {
     let mut test = TestLoop::new(World::default());
     let mut ports: Vec<Port<u32>> = Vec::new();
     test.add(|scope: &mut Scope<'_, World>| {
@@ -404,7 +410,7 @@ fn values_to_the_machine_are_awaited_and_dropping_the_future_cancels_them() {
             assert_eq!(wait(second).await, Err(Lost::Dropped));
             first + wait(third).await.unwrap_or(0)
         };
-        Response::ok(Asker(Driven::new(sum, scope)))
+        Response::ok(DrivingMachine(Driven::new(sum, scope)))
     });
     test.settle();
     let third = ports.pop().expect("three");
@@ -420,42 +426,44 @@ fn values_to_the_machine_are_awaited_and_dropping_the_future_cancels_them() {
 }
 
 /// Spawns a task, or is one.
-enum Family {
+enum ParentOrChild {
     Parent,
     Child(Task<()>),
 }
 
-impl Machine for Family {
+impl Machine for ParentOrChild {
     type Context = ();
     type Seed = TaskSeed;
 
     fn create(seed: TaskSeed, scope: &mut Scope<'_, ()>) -> Response<Self> {
-        Task::create(seed, scope).wrap(Family::Child)
+        Task::create(seed, scope).wrap(ParentOrChild::Child)
     }
 
     fn wakeup(self, scope: &mut Scope<'_, ()>) -> Response<Self, TaskSeed> {
         match self {
-            Family::Parent => Response::spawn(self, TaskSeed::new(async { panic!("as asked") })),
-            Family::Child(task) => task.wakeup(scope).map(Family::Child, |seed| seed),
+            ParentOrChild::Parent => {
+                Response::spawn(self, TaskSeed::new(async { panic!("as asked") }))
+            }
+            ParentOrChild::Child(task) => task.wakeup(scope).map(ParentOrChild::Child, |seed| seed),
         }
     }
 }
 
 #[test]
-fn a_task_that_panics_at_once_is_no_error_of_who_spawned_it() {
-    let mut test = TestLoop::<Family>::new(());
+fn a_panic_in_the_first_poll_of_a_task_does_not_fail_its_spawner() {
+    let mut test = TestLoop::<ParentOrChild>::new(());
     test.add(|scope| {
         scope.wake_self();
-        Response::ok(Family::Parent)
+        Response::ok(ParentOrChild::Parent)
     });
     test.settle();
     assert_eq!((test.machines(), test.failures().len()), (1, 1));
 }
 
 #[test]
-fn a_sleep_that_goes_with_its_future_leaves_no_deadline() {
+fn a_sleep_of_an_ended_future_leaves_no_deadline() {
     let mut asleep = Box::pin(sleep(ms(50)));
-    let (mut test, _) = asking(std::future::poll_fn(move |context| {
+    let (mut test, _) = loop_driving(std::future::poll_fn(move |context| {
         assert!(asleep.as_mut().poll(context).is_pending());
         Poll::Ready(7)
     }));
@@ -464,8 +472,8 @@ fn a_sleep_that_goes_with_its_future_leaves_no_deadline() {
 
 /// A future that runs a loop of its own, whose future sleeps, sleeps itself before and after that.
 #[test]
-fn a_loop_within_a_future_leaves_it_its_own_time_and_sleeps() {
-    let (mut test, _) = asking(async {
+fn a_nested_loop_does_not_affect_the_time_and_sleeps_of_its_future() {
+    let (mut test, _) = loop_driving(async {
         let mut first = Box::pin(sleep(ms(50)));
         let polled = |context: &mut Context<'_>| Poll::Ready(first.as_mut().poll(context));
         assert!(std::future::poll_fn(polled).await.is_pending());

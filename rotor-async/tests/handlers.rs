@@ -12,8 +12,8 @@ use rotor_http::server::{Connection, HttpSeed, ServerConfig};
 use rotor_http::{Limits, Status};
 use rotor_stream::testing::Driver;
 
-type Answering = Pin<Box<dyn Future<Output = Answer>>>;
-type ByPath = fn(Request) -> Answering;
+type BoxedAnswer = Pin<Box<dyn Future<Output = Answer>>>;
+type ByPath = fn(Request) -> BoxedAnswer;
 
 const fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
@@ -40,7 +40,7 @@ impl Drop for Alive {
 }
 
 /// Does what its path says.
-fn by_path(request: Request) -> Answering {
+fn by_path(request: Request) -> BoxedAnswer {
     let alive = Alive::new();
     Box::pin(async move {
         let _alive = alive;
@@ -97,7 +97,7 @@ fn answer(driver: &mut Driver<Connection<AsyncServer<ByPath, ()>>>) -> (String, 
 }
 
 #[test]
-fn a_request_is_a_value_and_so_is_its_answer() {
+fn a_handler_gets_a_whole_request_and_returns_a_whole_answer() {
     for (sent, expected) in [
         (request("GET /a?b=c", "X-Tag: t\r\n", ""), "GET /a?b=c /a b=c a t "),
         (request("PUT /a", "Content-Length: 4\r\n", "body"), "PUT /a /a - a - body"),
@@ -116,7 +116,7 @@ fn a_request_is_a_value_and_so_is_its_answer() {
 }
 
 #[test]
-fn what_a_handler_refuses_is_an_answer_and_what_cannot_be_written_is_500() {
+fn handler_errors_become_responses_and_invalid_fields_give_500() {
     for (start, fields, status, body) in [
         ("GET /refused", "", "403", ""),
         ("GET /refused", "X-Tag: no\r\n", "409", ""),
@@ -132,7 +132,7 @@ fn what_a_handler_refuses_is_an_answer_and_what_cannot_be_written_is_500() {
 }
 
 /// Answers the status of the query; with a body at `/body`.
-fn by_status(request: Request) -> Answering {
+fn by_status(request: Request) -> BoxedAnswer {
     Box::pin(async move {
         let code = request.query().and_then(|code| code.parse().ok()).and_then(Status::new);
         let answer = Answer::new(code.unwrap_or(Status::NOT_FOUND));
@@ -141,7 +141,7 @@ fn by_status(request: Request) -> Answering {
 }
 
 #[test]
-fn what_is_no_answer_and_a_body_where_there_is_none_is_500() {
+fn incomplete_statuses_and_forbidden_bodies_give_500() {
     for (path, status) in [
         ("/?100", "500"),
         ("/?101", "500"),
@@ -166,7 +166,7 @@ fn what_is_no_answer_and_a_body_where_there_is_none_is_500() {
 }
 
 #[test]
-fn a_body_beyond_the_limit_never_meets_the_handler() {
+fn a_body_beyond_the_limit_is_refused_before_the_handler() {
     for (length, status) in [(100, "200"), (101, "413")] {
         let mut driver = driver(Limits::new().buffered_body_bytes_max(100));
         let body = "x".repeat(length);
@@ -176,7 +176,7 @@ fn a_body_beyond_the_limit_never_meets_the_handler() {
 }
 
 #[test]
-fn a_handler_sleeps_by_the_time_of_the_loop() {
+fn a_handler_sleeps_by_the_clock_of_the_loop() {
     let mut driver = driver(Limits::new());
     driver.send(&request("GET /sleep", "", ""));
     driver.advance(seconds(9));
@@ -188,7 +188,7 @@ fn a_handler_sleeps_by_the_time_of_the_loop() {
 }
 
 #[test]
-fn the_time_of_a_handler_holds_however_its_future_sleeps() {
+fn the_handler_timeout_applies_however_the_future_sleeps() {
     for path in ["/long", "/for-ever"] {
         let mut driver = driver(Limits::new());
         driver.send(&request(&format!("GET {path}"), "", ""));
@@ -200,7 +200,7 @@ fn the_time_of_a_handler_holds_however_its_future_sleeps() {
 }
 
 #[test]
-fn a_panic_costs_one_request() {
+fn a_panic_in_a_handler_fails_only_its_own_request() {
     let mut driver = driver(Limits::new());
     driver.send(&request("GET /panic", "", ""));
     driver.advance(seconds(1));
@@ -209,7 +209,7 @@ fn a_panic_costs_one_request() {
 }
 
 #[test]
-fn a_request_that_is_cancelled_drops_its_future() {
+fn a_cancelled_request_drops_its_future() {
     for path in ["/long", "/for-ever"] {
         let mut driver = driver(Limits::new());
         driver.send(&request(&format!("GET {path}"), "", ""));
@@ -226,18 +226,18 @@ struct World {
     ports: Vec<Port<u32>>,
 }
 
-type Asking = fn(Request, &mut Scope<'_, World>) -> Pin<Box<dyn Future<Output = String>>>;
+type ScopedHandler = fn(Request, &mut Scope<'_, World>) -> Pin<Box<dyn Future<Output = String>>>;
 
-fn asking(_: Request, scope: &mut Scope<'_, World>) -> Pin<Box<dyn Future<Output = String>>> {
+fn await_value(_: Request, scope: &mut Scope<'_, World>) -> Pin<Box<dyn Future<Output = String>>> {
     let (port, value) = scope.create_future();
     scope.ports.push(port);
     Box::pin(async { format!("{:?}", rotor_async::wait(value).await) })
 }
 
 #[test]
-fn a_handler_with_the_scope_waits_for_what_others_find_out() {
-    let seed = HttpSeed::new(with_scope(asking as Asking), ServerConfig::new());
-    let mut driver: Driver<Connection<AsyncServer<WithScope<Asking>, World>>> =
+fn a_handler_with_the_scope_can_await_a_value() {
+    let seed = HttpSeed::new(with_scope(await_value as ScopedHandler), ServerConfig::new());
+    let mut driver: Driver<Connection<AsyncServer<WithScope<ScopedHandler>, World>>> =
         Driver::new(seed, World::default());
     driver.send(&request("GET /", "", ""));
     driver.wakeup();
@@ -250,7 +250,7 @@ fn a_handler_with_the_scope_waits_for_what_others_find_out() {
 }
 
 #[test]
-fn an_answer_prints_without_what_may_be_secret() {
+fn debug_output_of_an_answer_omits_secrets() {
     let answer = Answer::text(Status::OK, "secret").field("Set-Cookie", "secret");
     assert!(!format!("{answer:?}").contains("secret"));
 }

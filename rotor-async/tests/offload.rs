@@ -16,19 +16,19 @@ use rotor_stream::testing::TestLoop;
 
 /// Runs a loop until this future ends, and returns what that gives.
 fn drive<T: 'static>(config: Config, future: impl Future<Output = T> + 'static) -> T {
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let mut creator = Loop::<Task<()>>::new(&config).expect("a loop");
     let started = creator.add_machine_with(|scope| {
-        let telling = async move { told.send(future.await).expect("the test waits") };
-        Task::start(telling, scope)
+        let sending = async move { sender.send(future.await).expect("the test waits") };
+        Task::start(sending, scope)
     });
     started.expect("there is room");
     assert_eq!(creator.instantiate(()).run().expect("it runs"), Exit::Empty);
-    heard.try_recv().expect("the loop has ended with the task")
+    receiver.try_recv().expect("the loop has ended with the task")
 }
 
 #[test]
-fn work_is_done_on_another_thread_and_its_value_comes_back() {
+fn work_runs_on_another_thread_and_its_value_is_returned() {
     let here = thread::current().id();
     let sum = drive(Config::new(), async move {
         let elsewhere = offload(|| thread::current().id()).await;
@@ -40,31 +40,31 @@ fn work_is_done_on_another_thread_and_its_value_comes_back() {
 }
 
 #[test]
-fn work_that_panics_says_so_and_costs_nothing_else() {
+fn a_panic_in_offloaded_work_is_reported_and_affects_nothing_else() {
     let done = drive(Config::new(), async {
         (offload(|| -> u32 { panic!("as asked") }).await, offload(|| 1).await)
     });
     assert_eq!(done, (Err(Unworked::Lost(Lost::Panicked)), Ok(1)));
 }
 
-struct Inner(AtomicBool, Waker);
+struct FlagWaker(AtomicBool, Waker);
 
-impl Wake for Inner {
-    fn wake(self: Arc<Inner>) {
+impl Wake for FlagWaker {
+    fn wake(self: Arc<FlagWaker>) {
         self.0.store(true, Ordering::SeqCst);
         self.1.wake_by_ref();
     }
 }
 
 /// What a set with wakers of its own does: a future is polled where those are woken, and only then.
-fn in_a_set<T: Send + 'static>(
+fn in_set_with_own_waker<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> impl Future<Output = Result<T, Unworked>> {
     let mut work = Box::pin(offload(work));
-    let mut inner: Option<Arc<Inner>> = None;
+    let mut inner: Option<Arc<FlagWaker>> = None;
     poll_fn(move |context| {
         let inner =
-            inner.get_or_insert_with(|| Arc::new(Inner(true.into(), context.waker().clone())));
+            inner.get_or_insert_with(|| Arc::new(FlagWaker(true.into(), context.waker().clone())));
         if !inner.0.swap(false, Ordering::SeqCst) {
             return Poll::Pending;
         }
@@ -75,25 +75,25 @@ fn in_a_set<T: Send + 'static>(
 
 #[test]
 fn the_value_wakes_the_future_that_waits_for_it() {
-    assert_eq!(drive(Config::new(), in_a_set(|| 5)), Ok(5));
+    assert_eq!(drive(Config::new(), in_set_with_own_waker(|| 5)), Ok(5));
 }
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a loop that waits forever is to fail the test")]
-fn work_that_panics_wakes_the_future_that_waits_for_it() {
-    let (told, heard) = mpsc::channel();
+fn a_panic_in_offloaded_work_wakes_the_waiting_future() {
+    let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
-        let lost = drive(Config::new(), in_a_set(|| -> u32 { panic!("as asked") }));
-        told.send(lost).expect("the test waits");
+        let lost = drive(Config::new(), in_set_with_own_waker(|| -> u32 { panic!("as asked") }));
+        sender.send(lost).expect("the test waits");
     });
-    let lost = heard.recv_timeout(Duration::from_secs(60)).expect("it hears of the panic");
+    let lost = receiver.recv_timeout(Duration::from_secs(60)).expect("it hears of the panic");
     assert_eq!(lost, Err(Unworked::Lost(Lost::Panicked)));
 }
 
 #[test]
-fn work_that_nobody_waits_for_is_not_begun() {
-    static BEGUN: AtomicU32 = AtomicU32::new(0);
-    let begin = || offload(|| BEGUN.fetch_add(1, Ordering::SeqCst));
+fn work_of_a_dropped_future_is_not_started() {
+    static STARTED: AtomicU32 = AtomicU32::new(0);
+    let begin = || offload(|| STARTED.fetch_add(1, Ordering::SeqCst));
     let pool = OffloadPool::builder().threads_max(1).build().expect("a pool");
     let (begun, has_begun) = mpsc::channel();
     let (end, ends) = mpsc::channel::<()>();
@@ -123,30 +123,30 @@ fn work_that_nobody_waits_for_is_not_begun() {
         .await
         .expect("it is done");
     });
-    assert_eq!(BEGUN.load(Ordering::SeqCst), 0);
+    assert_eq!(STARTED.load(Ordering::SeqCst), 0);
 }
 
 #[test]
-fn where_there_is_no_room_the_future_hears_of_it() {
+fn offload_without_room_in_the_pool_returns_full() {
     // A loop in memory has no pool.
     let mut test = TestLoop::<Task<Option<Unworked>>>::new(None);
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     test.add(|scope| {
-        let telling = async move { told.send(offload(|| 1).await).expect("the test waits") };
-        Task::start(telling, scope)
+        let sending = async move { sender.send(offload(|| 1).await).expect("the test waits") };
+        Task::start(sending, scope)
     });
     test.settle();
-    assert_eq!(heard.try_recv(), Ok(Err(Unworked::Full)));
+    assert_eq!(receiver.try_recv(), Ok(Err(Unworked::Full)));
 }
 
 /// Polls work wherever it is woken, at once: what another thread could do at that moment.
-struct AtOnce {
+struct PollOnWake {
     work: Mutex<Pin<Box<Offload<u32>>>>,
     ended: Mutex<Vec<Result<u32, Unworked>>>,
 }
 
-impl Wake for AtOnce {
-    fn wake(self: Arc<AtOnce>) {
+impl Wake for PollOnWake {
+    fn wake(self: Arc<PollOnWake>) {
         let waker = Waker::from(self.clone());
         let mut work = self.work.lock().expect("nobody panics");
         if let Poll::Ready(ended) = work.as_mut().poll(&mut Context::from_waker(&waker)) {
@@ -156,37 +156,37 @@ impl Wake for AtOnce {
 }
 
 #[test]
-fn whoever_is_polled_while_the_pool_refuses_hears_that_it_does() {
+fn a_poll_while_the_pool_refuses_the_work_returns_full() {
     let work = Mutex::new(Box::pin(offload(|| 1)));
-    let at_once = Arc::new(AtOnce { work, ended: Mutex::new(Vec::new()) });
-    let begun = at_once.clone();
+    let poll_on_wake = Arc::new(PollOnWake { work, ended: Mutex::new(Vec::new()) });
+    let begun = poll_on_wake.clone();
     let mut test = TestLoop::<Task<()>>::new(());
     test.add(|scope| Task::start(async move { begun.wake() }, scope));
     test.settle();
-    assert_eq!(*at_once.ended.lock().expect("nobody panics"), [Err(Unworked::Full)]);
+    assert_eq!(*poll_on_wake.ended.lock().expect("nobody panics"), [Err(Unworked::Full)]);
 }
 
 /// Polls work together with what panics, and goes on.
-struct Guarded {
+struct GuardedPoll {
     poller: Poller,
     work: Pin<Box<Offload<u32>>>,
-    is_over: bool,
+    has_panicked: bool,
 }
 
-impl Machine for Guarded {
+impl Machine for GuardedPoll {
     type Context = Option<Result<u32, Unworked>>;
     type Seed = Infallible;
 
     fn wakeup(mut self, scope: &mut Scope<'_, Self::Context>) -> Response<Self> {
-        let Guarded { poller, work, is_over } = &mut self;
+        let GuardedPoll { poller, work, has_panicked } = &mut self;
         let polled = scope.guard(|scope| {
             poller.poll(scope, |context| {
                 let polled = work.as_mut().poll(context);
-                assert!(*is_over, "as asked");
+                assert!(*has_panicked, "as asked");
                 polled
             })
         });
-        *is_over = true;
+        *has_panicked = true;
         if let Ok(Poll::Ready(ended)) = polled {
             **scope = Some(ended);
         }
@@ -195,19 +195,19 @@ impl Machine for Guarded {
 }
 
 #[test]
-fn work_that_a_panic_has_kept_from_its_thread_is_lost() {
-    let mut test = TestLoop::<Guarded>::new(None);
+fn work_is_lost_if_the_poll_that_requested_it_panics() {
+    let mut test = TestLoop::<GuardedPoll>::new(None);
     test.add(|scope| {
         scope.wake_self();
         let (poller, work) = (Poller::new(scope), Box::pin(offload(|| 1)));
-        Response::ok(Guarded { poller, work, is_over: false })
+        Response::ok(GuardedPoll { poller, work, has_panicked: false })
     });
     test.settle();
     assert_eq!(*test.context(), Some(Err(Unworked::Lost(Lost::Panicked))));
 }
 
 #[test]
-fn a_future_that_waits_for_a_batch_is_polled_once_for_all_of_it() {
+fn a_future_that_awaits_a_batch_is_woken_once_for_all_jobs() {
     let pool = OffloadPool::builder().threads_max(1).build().expect("a pool");
     let mut creator = Loop::<Task<()>>::new(&Config::new().offload_pool(pool)).expect("a loop");
     let (begin, begins) = mpsc::channel();

@@ -17,10 +17,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn drive<T: 'static>(make: impl FnOnce(&Tokio) -> Boxed<T>) -> T {
     let tokio = Tokio::new().expect("a runtime");
     let future = make(&tokio);
-    let (told, heard) = mpsc::channel();
+    let (sender, heard) = mpsc::channel();
     let mut creator = Loop::<Task<()>>::new(&Config::new()).expect("a loop");
     let started = creator.add_machine_with(|scope| {
-        let future = async move { told.send(future.await).expect("the test waits") };
+        let future = async move { sender.send(future.await).expect("the test waits") };
         Task::start(tokio.compat(future), scope)
     });
     started.expect("there is room");
@@ -58,7 +58,7 @@ fn timers_sockets_and_tasks_of_tokio_work_in_a_driven_future() {
 }
 
 #[test]
-fn without_compat_a_timer_of_tokio_costs_its_machine_alone() {
+fn a_tokio_timer_without_compat_ends_only_its_own_machine() {
     let mut creator = Loop::<Task<()>>::new(&Config::new()).expect("a loop");
     let started = creator.add_machine_with(|scope| {
         Task::start(async { tokio::time::sleep(Duration::ZERO).await }, scope)
@@ -70,18 +70,18 @@ fn without_compat_a_timer_of_tokio_costs_its_machine_alone() {
 }
 
 /// Waits for what tokio finds out, and notes it.
-struct Asker(Option<Future<u32>>);
+struct Waiter(Option<Future<u32>>);
 
-type Heard = Vec<Result<u32, Lost>>;
+type Outcomes = Vec<Result<u32, Lost>>;
 
-impl Machine for Asker {
-    type Context = Heard;
+impl Machine for Waiter {
+    type Context = Outcomes;
     type Seed = Infallible;
 
-    fn wakeup(self, scope: &mut Scope<'_, Heard>) -> Response<Self> {
+    fn wakeup(self, scope: &mut Scope<'_, Outcomes>) -> Response<Self> {
         let Some(future) = self.0 else { return Response::done() };
         let heard = match future.take() {
-            Outcome::Pending(future) => return Response::ok(Asker(Some(future))),
+            Outcome::Pending(future) => return Response::ok(Waiter(Some(future))),
             Outcome::Value(value) => Ok(value),
             Outcome::Lost(lost) => Err(lost),
         };
@@ -90,58 +90,58 @@ impl Machine for Asker {
     }
 }
 
-fn ask(
+fn run_on_tokio(
     tokio: &Tokio,
     work: impl std::future::Future<Output = u32> + Send + 'static,
 ) -> Result<u32, Lost> {
     let mut creator = Loop::new(&Config::new()).expect("a loop");
     let started = creator
-        .add_machine_with(|scope| Response::ok(Asker(Some(scope.spawn_on(tokio.handle(), work)))));
+        .add_machine_with(|scope| Response::ok(Waiter(Some(scope.spawn_on(tokio.handle(), work)))));
     started.expect("there is room");
-    let mut instance = creator.instantiate(Heard::new());
+    let mut instance = creator.instantiate(Outcomes::new());
     instance.run().expect("it runs");
     instance.context()[0]
 }
 
 #[test]
-fn what_runs_on_tokio_comes_back_or_says_why_not() {
+fn spawn_on_returns_the_value_or_the_reason_for_its_loss() {
     let tokio = Tokio::new().expect("a runtime");
-    let value = ask(&tokio, async {
+    let value = run_on_tokio(&tokio, async {
         tokio::time::sleep(Duration::from_millis(1)).await;
         7
     });
     assert_eq!(value, Ok(7));
-    assert_eq!(ask(&tokio, async { panic!("as asked") }), Err(Lost::Panicked));
+    assert_eq!(run_on_tokio(&tokio, async { panic!("as asked") }), Err(Lost::Panicked));
     let handle = Tokio::of(tokio.handle().clone());
     drop(tokio);
-    let value = ask(&handle, async { 7 });
+    let value = run_on_tokio(&handle, async { 7 });
     assert_eq!(value, Err(Lost::Dropped), "the runtime is gone, whoever has its handle");
 }
 
-struct Told(mpsc::Sender<()>);
+struct NotifyOnDrop(mpsc::Sender<()>);
 
-impl Drop for Told {
+impl Drop for NotifyOnDrop {
     fn drop(&mut self) {
         let _nobody_listens = self.0.send(());
     }
 }
 
 #[test]
-fn dropping_what_a_machine_waits_for_aborts_the_task() {
+fn dropping_the_awaited_value_aborts_the_tokio_task() {
     let tokio = Tokio::new().expect("a runtime");
-    let ((begun, has_begun), (told, dropped)) = (mpsc::channel(), mpsc::channel());
+    let ((begun, has_begun), (sender, dropped)) = (mpsc::channel(), mpsc::channel());
     let mut creator = Loop::new(&Config::new()).expect("a loop");
-    let told = Told(told);
+    let sender = NotifyOnDrop(sender);
     let started = creator.add_machine_with(|scope| {
         let future = scope.spawn_on(tokio.handle(), async move {
-            let _told = told;
+            let _notify = sender;
             begun.send(()).expect("the test waits");
             std::future::pending().await
         });
-        Response::ok(Asker(Some(future)))
+        Response::ok(Waiter(Some(future)))
     });
     started.expect("there is room");
-    let instance = creator.instantiate(Heard::new());
+    let instance = creator.instantiate(Outcomes::new());
     has_begun.recv_timeout(PATIENCE).expect("it is polled");
     assert!(dropped.try_recv().is_err());
     drop(instance);
@@ -149,7 +149,7 @@ fn dropping_what_a_machine_waits_for_aborts_the_task() {
 }
 
 #[test]
-fn a_task_of_tokio_waits_for_a_value_of_the_machines() {
+fn a_tokio_task_can_await_a_value_of_a_machine() {
     let tokio = Tokio::new().expect("a runtime");
     let (heard, mut port) = (mpsc::channel(), None);
     let mut creator = Loop::<Task<()>>::new(&Config::new()).expect("a loop");
@@ -174,18 +174,18 @@ fn a_task_of_tokio_waits_for_a_value_of_the_machines() {
 }
 
 #[test]
-fn a_future_of_tokio_is_dropped_in_its_context_wherever_that_is() {
+fn a_compat_future_is_dropped_in_the_context_of_its_runtime() {
     struct Spawns(mpsc::Sender<()>);
     impl Drop for Spawns {
         fn drop(&mut self) {
-            let told = self.0.clone();
+            let sender = self.0.clone();
             // Panics outside of a runtime.
-            tokio::spawn(async move { told.send(()) });
+            tokio::spawn(async move { sender.send(()) });
         }
     }
     let tokio = Tokio::new().expect("a runtime");
-    let (told, dropped) = mpsc::channel();
-    let spawns = Spawns(told);
+    let (sender, dropped) = mpsc::channel();
+    let spawns = Spawns(sender);
     let mut compat = Box::pin(tokio.compat(async move {
         let _spawns = spawns;
         std::future::pending::<()>().await
@@ -198,7 +198,7 @@ fn a_future_of_tokio_is_dropped_in_its_context_wherever_that_is() {
 }
 
 #[test]
-fn the_last_clone_of_a_runtime_may_go_on_a_thread_of_its_own() {
+fn the_last_clone_of_a_runtime_may_be_dropped_on_its_own_thread() {
     let tokio = Tokio::new().expect("a runtime");
     let clone = tokio.clone();
     let (go, gone) = (mpsc::channel(), mpsc::channel());
@@ -213,7 +213,7 @@ fn the_last_clone_of_a_runtime_may_go_on_a_thread_of_its_own() {
 }
 
 #[test]
-fn who_is_in_a_runtime_uses_that_one() {
+fn current_or_new_uses_the_current_runtime() {
     let outer = Tokio::new().expect("a runtime");
     let inner = outer.enter(|| Tokio::current_or_new().expect("it is there"));
     assert_eq!(inner.handle().id(), outer.handle().id());

@@ -26,7 +26,7 @@ impl Request {
         let fields = head.fields().iter();
         Request {
             method: head.method().as_str().to_owned(),
-            path: place_of(head.path(), head.target()),
+            path: slice_position(head.path(), head.target()),
             target: head.target().to_owned(),
             version: head.version(),
             authority: head.authority().map(str::to_owned),
@@ -97,7 +97,7 @@ impl Request {
 }
 
 /// Returns the position of `part` in the text that it is a slice of.
-fn place_of(part: &str, text: &str) -> Option<(usize, usize)> {
+fn slice_position(part: &str, text: &str) -> Option<(usize, usize)> {
     let from = part.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
     let to = from + part.len();
     (to <= text.len()).then_some((from, to))

@@ -98,13 +98,13 @@ where
     C: 'static,
     K: LoopKind,
 {
-    serve.run::<Routed<BesideFiles<H, C>>>(move || ((handler.clone(), files.clone()), context()))
+    serve.run::<Routed<HandlerOrFiles<H, C>>>(move || ((handler.clone(), files.clone()), context()))
 }
 
 /// Serves files where they are mounted, and calls the function for everything else.
-struct BesideFiles<H, C>(PhantomData<fn(H, C)>);
+struct HandlerOrFiles<H, C>(PhantomData<fn(H, C)>);
 
-impl<H: Handler<C>, C: 'static> Route for BesideFiles<H, C> {
+impl<H: Handler<C>, C: 'static> Route for HandlerOrFiles<H, C> {
     type First = AsyncServer<H, C>;
     type Second = StaticFiles<C>;
 
@@ -123,13 +123,13 @@ impl<H: Handler<C>, C> AsyncServer<H, C> {
     }
 
     /// Writes a response, or as much of it as can be written.
-    fn write(answer: Answer, response: &mut Response<'_>) {
+    fn write_answer(answer: Answer, response: &mut Response<'_>) {
         if let Err(misuse) = answer.write(response) {
             log::debug!("an answer was not written as it was asked for: {misuse}");
         }
     }
 
-    fn answer(
+    fn run_handler(
         handler: &H,
         request: Request,
         response: &mut Response<'_>,
@@ -146,7 +146,7 @@ impl<H: Handler<C>, C> AsyncServer<H, C> {
         };
         match driven.poll(scope) {
             Poll::Ready(answer) => {
-                Self::write(answer, response);
+                Self::write_answer(answer, response);
                 Next::finished()
             }
             // If that is later than the connection's timeout for handlers, the timeout applies.
@@ -179,7 +179,7 @@ impl<H: Handler<C>, C> Server for AsyncServer<H, C> {
             // The limits of the connection still apply.
             return Next::recv(collecting, RecvMode::Buffered(usize::MAX)).keep_deadline();
         }
-        AsyncServer::answer(&handler, request, response, scope)
+        AsyncServer::run_handler(&handler, request, response, scope)
     }
 
     fn request_received(
@@ -191,7 +191,7 @@ impl<H: Handler<C>, C> Server for AsyncServer<H, C> {
         match self.state {
             State::Collecting(handler, mut request) => {
                 request.set_body(body);
-                AsyncServer::answer(&handler, *request, response, scope)
+                AsyncServer::run_handler(&handler, *request, response, scope)
             }
             State::Answering(_) => Next::go_on(self).keep_deadline(),
         }
@@ -202,7 +202,7 @@ impl<H: Handler<C>, C> Server for AsyncServer<H, C> {
     }
 
     fn emit_error_page(status: Status, response: &mut Response<'_>) {
-        Self::write(H::error_page(status), response);
+        Self::write_answer(H::error_page(status), response);
     }
 }
 
