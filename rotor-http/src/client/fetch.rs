@@ -154,7 +154,7 @@ impl<C> Fetch<C> {
     }
 
     /// Returns the response without its body.
-    fn fetched(self) -> Fetched {
+    fn into_fetched(self) -> Fetched {
         // The head always precedes the body.
         let (status, fields) = self.head.unwrap_or((Status::OK, Vec::new()));
         Fetched {
@@ -272,7 +272,7 @@ impl<C> Client for Fetch<C> {
         _: &mut Request<'_>,
         _: &mut Scope<'_, C>,
     ) -> Next<Self> {
-        Next::finished(Fetched { body: body.to_owned(), ..self.fetched() })
+        Next::finished(Fetched { body: body.to_owned(), ..self.into_fetched() })
     }
 
     #[cfg(feature = "body")]
@@ -282,7 +282,7 @@ impl<C> Client for Fetch<C> {
         _: &mut Request<'_>,
         _: &mut Scope<'_, C>,
     ) -> Next<Self> {
-        Next::finished(Fetched { stored: Some(body), ..self.fetched() })
+        Next::finished(Fetched { stored: Some(body), ..self.into_fetched() })
     }
 }
 
@@ -314,7 +314,7 @@ mod tests {
         let mut fetch: Fetch<()> = Fetch::get("/");
         let fields = location.map(|value| ("location".to_owned(), value.to_owned()));
         fetch.head = Some((Status::new(status).expect("a status"), fields.into_iter().collect()));
-        fetch.fetched()
+        fetch.into_fetched()
     }
 
     #[test]

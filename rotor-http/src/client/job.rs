@@ -64,13 +64,13 @@ impl<K: Client> Job<K> {
     /// Fails the job because its handler panicked.
     pub(super) fn panicked(self, panicked: &Panicked, counters: &Counters) {
         Counters::add(&counters.failed);
-        let error = record_panic::<K>(panicked, counters).with_send_history(self.sent());
+        let error = record_panic::<K>(panicked, counters).with_send_history(self.send_history());
         let _cancelled = self.port.set(Err(error));
     }
 
     /// Returns how much of the request the server may have received, while no connection has the
     /// job.
-    fn sent(&self) -> SendHistory {
+    fn send_history(&self) -> SendHistory {
         SendHistory { on_this_connection: false, on_earlier_connection: self.was_sent }
     }
 
@@ -80,7 +80,7 @@ impl<K: Client> Job<K> {
     /// The error is adapted to a request that no connection has: see
     /// [`Unsent`](ClientError::Unsent) and [`NotRepeated`](ClientError::NotRepeated).
     pub fn fail(self, error: ClientError, counters: &Counters, scope: &mut Scope<'_, K::Context>) {
-        let error = error.with_send_history(self.sent());
+        let error = error.with_send_history(self.send_history());
         let Job { handler, port, .. } = self;
         fail(handler, port, error, counters, scope);
     }

@@ -112,7 +112,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
     }
 
     /// Continues after the socket was polled.
-    fn polled(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
+    fn handle_poll_result(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
         if !io.transport.input.is_empty() {
             return self.close_on_stray_input(io);
         }
@@ -211,7 +211,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
     ) -> ConnectionFlow<K> {
         match self.state {
             State::Exchange(_) => self.advance(io),
-            State::Polling(_) => self.polled(io),
+            State::Polling(_) => self.handle_poll_result(io),
             State::Idle(_) if io.transport.input.is_empty() => self.wait(io),
             State::Idle(_) => self.close_on_stray_input(io),
         }

@@ -134,11 +134,11 @@ impl Url {
     pub fn join(&self, reference: &str) -> Result<Url, UrlError> {
         let reference = reference.split_once('#').map_or(reference, |(before, _)| before);
         if has_scheme(reference) {
-            return reference.parse().map(Url::without_dots);
+            return reference.parse().map(Url::without_dot_segments);
         }
         if reference.starts_with("//") {
             let scheme = if self.is_https { "https:" } else { "http:" };
-            return format!("{scheme}{reference}").parse().map(Url::without_dots);
+            return format!("{scheme}{reference}").parse().map(Url::without_dot_segments);
         }
         if !grammar::all(reference.as_bytes(), TARGET) {
             return Err(UrlError::Target);
@@ -147,17 +147,17 @@ impl Url {
         let target = match reference.as_bytes().first() {
             None => self.target.clone(),
             Some(b'?') => format!("{own_path}{reference}"),
-            Some(b'/') => without_dots(reference),
+            Some(b'/') => without_dot_segments(reference),
             Some(_) => {
                 let folder = own_path.rfind('/').map_or("/", |last| &own_path[..=last]);
-                without_dots(&format!("{folder}{reference}"))
+                without_dot_segments(&format!("{folder}{reference}"))
             }
         };
         Ok(Url { target, ..self.clone() })
     }
 
-    fn without_dots(self) -> Url {
-        Url { target: without_dots(&self.target), ..self }
+    fn without_dot_segments(self) -> Url {
+        Url { target: without_dot_segments(&self.target), ..self }
     }
 }
 
@@ -173,7 +173,7 @@ fn has_scheme(reference: &str) -> bool {
 
 /// Removes the segments `.` and `..` from a path that begins with a slash (RFC 3986 §5.2.4). A
 /// query after it is left alone.
-fn without_dots(target: &str) -> String {
+fn without_dot_segments(target: &str) -> String {
     let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
     let mut segments = Vec::new();
     // The end of the path is a segment, too: an empty one if the path ends with a slash.

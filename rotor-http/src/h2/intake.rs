@@ -61,9 +61,9 @@ impl Intake {
     pub(crate) fn count_body(&mut self, bytes: usize, is_end: bool) -> Result<(), ErrorCode> {
         self.received += bytes as u64;
         let received = self.received;
-        let is_wrong =
+        let is_invalid =
             self.length.is_some_and(|length| received > length || (is_end && received < length));
-        if is_wrong { Err(ErrorCode::ProtocolError) } else { Ok(()) }
+        if is_invalid { Err(ErrorCode::ProtocolError) } else { Ok(()) }
     }
 
     /// Returns whether the body may end here.
@@ -129,7 +129,7 @@ mod tests {
     }
 
     /// What the windows of the stream and of the connection get back, if the peer is told of all.
-    fn returned(intake: &mut Intake, connection: &mut ReceiveWindow) -> (u32, u32) {
+    fn returned_bytes(intake: &mut Intake, connection: &mut ReceiveWindow) -> (u32, u32) {
         let more = |window: &mut ReceiveWindow| {
             // As much as the peer may still send is told in any case.
             let left = window.left() as usize;
@@ -154,7 +154,7 @@ mod tests {
             intake.count_frame(60).expect("there are as many");
             intake.release(untaken, is_wanted, &mut connection);
             let case = (untaken, is_wanted);
-            assert_eq!(returned(&mut intake, &mut connection), expected, "{case:?}");
+            assert_eq!(returned_bytes(&mut intake, &mut connection), expected, "{case:?}");
         }
     }
 

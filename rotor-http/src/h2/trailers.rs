@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn fields_are_trailers_unless_they_are_invalid_in_a_head() {
         let bounds = Bounds { list_bytes_max: 4096, fields_max: 9, decoded_bytes_max: 4096 };
-        for (name, value, is_good) in [
+        for (name, value, is_valid) in [
             ("grpc-status", "0", true),
             (":status", "200", false),
             ("x", "a\r\nb: c", false),
@@ -51,7 +51,7 @@ mod tests {
             HpackEncoder::new().field(name.as_bytes(), value.as_bytes(), &mut block);
             HpackDecoder::new(0).decode(&block, &mut list, &bounds).expect("it is well-formed");
             let trailers = to_trailers(&list);
-            assert_eq!(trailers.is_ok(), is_good, "{name}");
+            assert_eq!(trailers.is_ok(), is_valid, "{name}");
             if let Ok(trailers) = trailers {
                 assert_eq!(trailers.get(name), Some(value.as_bytes()));
             }

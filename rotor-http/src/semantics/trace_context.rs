@@ -95,13 +95,13 @@ impl TraceContext {
         let (head, more) = traceparent.split_at_checked(PARENT_LEN)?;
         let [version, trace, parent, flags] = split_parts(head)?;
         let version = hexadecimal(version)?;
-        let is_good = match version {
+        let is_valid = match version {
             0 => more.is_empty(),
             0xff => false,
             // Whatever follows, a dash must separate it.
             _ => more.is_empty() || more[0] == b'-',
         };
-        if !is_good {
+        if !is_valid {
             return None;
         }
         let flags = hexadecimal(flags)? as u8;
@@ -225,8 +225,8 @@ fn is_key(key: &[u8]) -> bool {
 /// Returns whether this is a value: printable ASCII without commas and equals signs. Surrounding
 /// whitespace has been removed.
 fn is_value(value: &[u8]) -> bool {
-    let is_good = |byte: &u8| matches!(byte, b' '..=b'~') && !b",=".contains(byte);
-    (1..=256).contains(&value.len()) && value.iter().all(is_good)
+    let is_valid = |byte: &u8| matches!(byte, b' '..=b'~') && !b",=".contains(byte);
+    (1..=256).contains(&value.len()) && value.iter().all(is_valid)
 }
 
 impl fmt::Debug for TraceContext {

@@ -45,7 +45,7 @@ impl<K: Client> Exchange<K> {
     }
 
     /// Returns whether the head of the response is still to come.
-    pub(in crate::client) fn is_expected(&self) -> bool {
+    pub(in crate::client) fn awaits_head(&self) -> bool {
         self.body.awaits_head()
     }
 

@@ -205,10 +205,10 @@ impl<K: Client> Exchange<K> {
     ) -> ExchangeFlow<K> {
         let Some(handler) = self.handler.take() else { return Flow::Wait(self.wait(None, io)) };
         let Transport { input, output, .. } = &mut *io.transport;
-        let octets = self.body.part_bytes(&part, input);
+        let bytes = self.body.part_bytes(&part, input);
         let mut request =
             Request::new(&mut self.request, output, io.config.limits.output_high_water);
-        let next = io.scope.guard(|scope| method(handler, octets, &mut request, scope));
+        let next = io.scope.guard(|scope| method(handler, bytes, &mut request, scope));
         self.body.discard_part(part, input);
         self.apply(next, io)
     }

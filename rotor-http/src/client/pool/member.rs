@@ -24,7 +24,7 @@ pub(super) struct Member<K: Client, O: Ord + Clone> {
 impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
     fn next(&mut self, _: bool, scope: &mut Scope<'_, K::Context>) -> Offer<K> {
         let mut origins = self.shared.origins();
-        let found = origins.take(&self.origin, self.id, || scope.notifier());
+        let result = origins.take(&self.origin, self.id, || scope.notifier());
         let has_due = origins.has_due();
         drop(origins);
         // Other connections can take the requests that are left, and only the manager wakes them or
@@ -32,7 +32,7 @@ impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
         if has_due {
             self.shared.manager.wakeup();
         }
-        match found {
+        match result {
             TakeResult::Job(job) => Offer::Job(job),
             TakeResult::Nothing => Offer::Idle,
             TakeResult::End => Offer::Close,

@@ -138,7 +138,7 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
             return TakeResult::End;
         }
         let was_expected_to_multiplex = origin.is_expected_to_multiplex(id);
-        let found = match origin.take(id, self.now, waker) {
+        let result = match origin.take(id, self.now, waker) {
             TakeResult::Job(QueuedJob { job, bytes }) => {
                 // From here on the connection holds the job, and the limits of connections apply.
                 self.waiting.remove(bytes);
@@ -152,13 +152,13 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
             TakeResult::Nothing => TakeResult::Nothing,
             TakeResult::End => TakeResult::End,
         };
-        if matches!(found, TakeResult::Nothing)
+        if matches!(result, TakeResult::Nothing)
             && (!origin.repeated.is_empty() || !self.due.is_empty())
         {
             // Other servers may wait for a place, which this connection has.
             self.mark_due(name.clone());
         }
-        found
+        result
     }
 
     /// Records that a connection speaks HTTP/2, and its room.

@@ -107,7 +107,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let excess = self.children.iter().filter(|child| child.stream.is_none()).skip(left);
         let excess: Vec<u32> = excess.map(|child| child.key).collect();
         for key in excess {
-            let Some(at) = self.find(key) else { continue };
+            let Some(at) = self.find_child(key) else { continue };
             let child = &mut self.children[at];
             if return_unsent(child, &mut self.feed, io.config, io.scope) {
                 self.remove_child(at, io);

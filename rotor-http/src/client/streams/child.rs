@@ -97,7 +97,7 @@ impl<K: Client> Child<K> {
     pub(super) fn lacks_only_end_stream(&self) -> bool {
         self.state == StreamState::HalfClosedLocal
             && self.intake.is_complete()
-            && self.exchange.as_ref().is_some_and(|exchange| !exchange.is_expected())
+            && self.exchange.as_ref().is_some_and(|exchange| !exchange.awaits_head())
     }
 
     /// Returns whether the exchange is over, and the stream only waits for its end.

@@ -50,7 +50,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         // In the order in which they began, so that the oldest are next, even if each server goes
         // away after a few requests.
         for key in out {
-            if let Some(at) = self.find(key) {
+            if let Some(at) = self.find_child(key) {
                 self.refused(at, io);
             }
         }

@@ -33,7 +33,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
                 continue;
             }
             // A child that is gone may still be woken.
-            let Some(at) = self.find(key) else { continue };
+            let Some(at) = self.find_child(key) else { continue };
             match self.children[at].tunnel.is_some() {
                 true => self.run_tunnel(at, Event::Wakeup, io),
                 false => self.step(at, io, |exchange, io| exchange.wakeup(io)),
@@ -100,9 +100,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             .map(|child| child.key)
             .collect();
         for key in late {
-            let Some(at) = self.find(key) else { continue };
+            let Some(at) = self.find_child(key) else { continue };
             // The window of the connection may have grown since.
-            self.watch(at, &io.config.limits, now);
+            self.watch_sending(at, &io.config.limits, now);
             self.exempt_sending(at, &io.config.limits, now);
             let child = &self.children[at];
             if child.send_watch.until() <= now {

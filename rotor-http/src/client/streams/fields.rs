@@ -65,7 +65,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             .state
             .after(StreamEvent::Received { is_end })
             .map_err(|code| Violation::Connection(code, "HEADERS behind the end of a stream"))?;
-        match child.exchange.as_ref().is_some_and(|exchange| exchange.is_expected()) {
+        match child.exchange.as_ref().is_some_and(|exchange| exchange.awaits_head()) {
             true => self.process_head(at, list, is_end, io),
             false => self.process_trailers(at, list, is_end, io),
         }
@@ -167,7 +167,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
                 return Ok(());
             }
             let has_response =
-                self.children[at].exchange.as_ref().is_some_and(|own| !own.is_expected());
+                self.children[at].exchange.as_ref().is_some_and(|own| !own.awaits_head());
             let error = match has_response {
                 true => ClientError::Body(BodyError::Truncated),
                 false => ClientError::Protocol,

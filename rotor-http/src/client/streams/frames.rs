@@ -163,7 +163,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             .state
             .after(StreamEvent::Received { is_end })
             .map_err(|code| Violation::Connection(code, "DATA behind the end of a stream"))?;
-        let is_early = child.exchange.as_ref().is_some_and(|exchange| exchange.is_expected());
+        let is_early = child.exchange.as_ref().is_some_and(|exchange| exchange.awaits_head());
         if is_early {
             return Err(of_stream(ErrorCode::ProtocolError));
         }

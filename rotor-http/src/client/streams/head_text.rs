@@ -9,7 +9,7 @@ use crate::semantics::grammar::trim;
 /// Returns whether the head in the text names exactly one protocol in `Upgrade`. A stream can ask
 /// for one protocol, but not offer several.
 pub(super) fn names_one_protocol(text: &[u8]) -> bool {
-    find(text, b"upgrade:").is_some_and(|value| !value.is_empty() && !value.contains(&b','))
+    find_field(text, b"upgrade:").is_some_and(|value| !value.is_empty() && !value.contains(&b','))
 }
 
 /// Encodes the head at the beginning of the text, and returns its length in the text. Returns
@@ -30,10 +30,10 @@ pub(super) fn encode(
     let method_end = memchr(b' ', first)?;
     let target_end = method_end + 1 + memchr(b' ', first.get(method_end + 1..)?)?;
     let fields_at = first.len() + 2;
-    let authority = find(text, b"host:")?;
+    let authority = find_field(text, b"host:")?;
     encoder.start_block(block);
     let (method, target) = (&first[..method_end], &first[method_end + 1..target_end]);
-    let protocol = find(text, b"upgrade:").filter(|_| is_extended_connect);
+    let protocol = find_field(text, b"upgrade:").filter(|_| is_extended_connect);
     let method = if protocol.is_some() { b"CONNECT" } else { method };
     encoder.request(method, is_secure, authority, target, block);
     if let Some(protocol) = protocol {
@@ -68,7 +68,7 @@ fn is_sent(line: &[u8]) -> bool {
 }
 
 /// Returns the value of the first field with this name, which includes its colon.
-fn find<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+fn find_field<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let mut at = next_line(text, 0)?.len() + 2;
     while let Some(line) = next_line(text, at).filter(|line| !line.is_empty()) {
         at += line.len() + 2;

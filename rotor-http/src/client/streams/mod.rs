@@ -236,7 +236,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             self.begin_waiting(io);
             self.take_requests(io);
             self.send_window_update(io);
-            self.pump(io);
+            self.send_scheduled(io);
             // Sending may have ended a request, and so made room for another.
             if !self.must_call_feed {
                 break;
@@ -299,14 +299,14 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     }
 
     /// Returns the position of the child with this key.
-    fn find(&self, key: u32) -> Option<usize> {
+    fn find_child(&self, key: u32) -> Option<usize> {
         self.children.binary_search_by_key(&key, |child| child.key).ok()
     }
 
     /// Returns the position of a stream's child.
     fn find_stream(&self, stream: u32) -> Option<usize> {
         let at = self.streams.binary_search_by_key(&stream, |(own, _)| *own).ok()?;
-        self.find(self.streams[at].1)
+        self.find_child(self.streams[at].1)
     }
 
     /// Tells the server how much of the connection's window was released.

@@ -15,10 +15,10 @@ use crate::tunnel::Event;
 
 impl<K: Client, F: Feed<K>> Streams<K, F> {
     /// Sends what can be sent. Handlers whose output was taken are told, and may write more.
-    pub(super) fn pump(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
+    pub(super) fn send_scheduled(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
         self.waits_for_room = false;
         while let Some(key) = self.schedule.next_stream() {
-            let Some(at) = self.find(key) else { break };
+            let Some(at) = self.find_child(key) else { break };
             if self.reroute_upgrade(at, io) {
                 continue;
             }

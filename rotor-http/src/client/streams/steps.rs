@@ -145,14 +145,14 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         {
             write_frame(io, &frame_writer::window_update(stream, more));
         }
-        self.watch(at, &io.config.limits, now);
+        self.watch_sending(at, &io.config.limits, now);
         self.schedule_child(at);
         let deadline = self.children[at].deadline();
         self.record_deadline(deadline);
     }
 
     /// Measures how fast the server takes data, if its windows hold up what waits for it.
-    pub(super) fn watch(&mut self, at: usize, limits: &Limits, now: Time) {
+    pub(super) fn watch_sending(&mut self, at: usize, limits: &Limits, now: Time) {
         let outbound = self.frames.window().credit();
         let child = &mut self.children[at];
         // Another protocol sets deadlines for its server itself.

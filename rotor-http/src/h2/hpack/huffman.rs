@@ -10,26 +10,29 @@ use super::huffman_table::CODES;
 const BITS_MAX: usize = 30;
 
 /// The bytes in the order of their codes, and for each length the first code and its place.
-struct Order {
+struct CodeOrder {
     bytes: [u8; 256],
     first_code: [u32; BITS_MAX + 2],
     first_place: [u16; BITS_MAX + 2],
 }
 
-const fn order() -> Order {
-    let mut order =
-        Order { bytes: [0; 256], first_code: [0; BITS_MAX + 2], first_place: [0; BITS_MAX + 2] };
+const fn code_order() -> CodeOrder {
+    let mut code_order = CodeOrder {
+        bytes: [0; 256],
+        first_code: [0; BITS_MAX + 2],
+        first_place: [0; BITS_MAX + 2],
+    };
     let (mut place, mut code, mut bits) = (0, 0, 1);
     while bits <= BITS_MAX {
         code <<= 1;
-        order.first_code[bits] = code;
-        order.first_place[bits] = place as u16;
+        code_order.first_code[bits] = code;
+        code_order.first_place[bits] = place as u16;
         // Within a length, in the order of codes, each of which is one more than the previous one.
         let mut count = 0;
         let mut byte = 0;
         while byte < 256 {
             if CODES[byte].1 as usize == bits {
-                order.bytes[place + (CODES[byte].0 - code) as usize] = byte as u8;
+                code_order.bytes[place + (CODES[byte].0 - code) as usize] = byte as u8;
                 count += 1;
             }
             byte += 1;
@@ -38,13 +41,13 @@ const fn order() -> Order {
         code += count as u32;
         bits += 1;
     }
-    order
+    code_order
 }
 
-static ORDER: Order = order();
+static CODE_ORDER: CodeOrder = code_order();
 
 /// For the next eight bits: the byte and the length of its code, or 0 if the code is longer.
-static SHORT: [(u8, u8); 256] = {
+static SHORT_CODES: [(u8, u8); 256] = {
     let mut short = [(0, 0); 256];
     let mut byte = 0;
     while byte < 256 {
@@ -77,7 +80,7 @@ pub fn decode(input: &[u8], out: &mut Vec<u8>, bytes_max: usize) -> Result<(), H
             word |= u64::from(byte) << (56 - bits_held);
             bits_held += 8;
         }
-        let (byte, bits) = match SHORT[(word >> 56) as usize] {
+        let (byte, bits) = match SHORT_CODES[(word >> 56) as usize] {
             (_, 0) => match decode_long_code(word) {
                 Some(found) if found.1 <= bits_held => found,
                 // Only padding is that short; or it is EOS, which has more bits.
@@ -100,14 +103,14 @@ pub fn decode(input: &[u8], out: &mut Vec<u8>, bytes_max: usize) -> Result<(), H
 fn decode_long_code(word: u64) -> Option<(u8, u32)> {
     for bits in 9..=BITS_MAX {
         let code = (word >> (64 - bits)) as u32;
-        let nth = code.wrapping_sub(ORDER.first_code[bits]);
+        let nth = code.wrapping_sub(CODE_ORDER.first_code[bits]);
         let count = match bits {
-            BITS_MAX => 256 - u32::from(ORDER.first_place[bits]),
-            _ => u32::from(ORDER.first_place[bits + 1] - ORDER.first_place[bits]),
+            BITS_MAX => 256 - u32::from(CODE_ORDER.first_place[bits]),
+            _ => u32::from(CODE_ORDER.first_place[bits + 1] - CODE_ORDER.first_place[bits]),
         };
         if nth < count {
-            let place = usize::from(ORDER.first_place[bits]) + nth as usize;
-            return Some((ORDER.bytes[place], bits as u32));
+            let place = usize::from(CODE_ORDER.first_place[bits]) + nth as usize;
+            return Some((CODE_ORDER.bytes[place], bits as u32));
         }
     }
     None
@@ -189,7 +192,7 @@ mod tests {
 
     #[test]
     fn padding_must_be_short_and_of_ones_and_eos_is_refused() {
-        for (bytes, is_good) in [
+        for (bytes, is_valid) in [
             (&[0x1f][..], true),                // `a`, then 3 bits of ones
             (&[0x1e], false),                   // a zero in the padding
             (&[0x1f, 0xff], false),             // 11 bits of padding
@@ -200,7 +203,7 @@ mod tests {
             (&[0x1f, 0xff, 0xff, 0xff, 0xff], false),
         ] {
             let read = decoded(bytes);
-            assert_eq!(read.is_ok(), is_good, "{bytes:?}: {read:?}");
+            assert_eq!(read.is_ok(), is_valid, "{bytes:?}: {read:?}");
             assert!(read.is_ok() || read == Err(HpackError::Huffman));
         }
     }

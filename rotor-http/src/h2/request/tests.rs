@@ -26,7 +26,7 @@ fn check(fields: &[(&str, &str)]) -> Result<(CheckedRequest, FieldList), Refusal
     CheckedRequest::check(&mut list, &Limits::new(), true).map(|request| (request, list))
 }
 
-fn with<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+fn get_with<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     [GET, more].concat()
 }
 
@@ -34,7 +34,7 @@ fn with<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
 fn a_request_is_split_into_its_parts() {
     let fields =
         [("x", "y"), ("content-length", "7"), ("expect", "100-continue"), ("priority", "u=1")];
-    let (request, list) = check(&with(&fields)).expect("it is well-formed");
+    let (request, list) = check(&get_with(&fields)).expect("it is well-formed");
     assert_eq!(request.method(&list), Method::Get);
     let target = request.target(&list).expect("it was checked");
     assert_eq!((target.path(), target.query()), ("/a", Some("b")));
@@ -48,7 +48,7 @@ fn a_request_is_split_into_its_parts() {
 #[test]
 fn cookies_are_joined_in_the_place_of_the_first() {
     let fields =
-        with(&[("a", "1"), ("cookie", "b=2"), ("c", "3"), ("cookie", "d=4"), ("cookie", "e")]);
+        get_with(&[("a", "1"), ("cookie", "b=2"), ("c", "3"), ("cookie", "d=4"), ("cookie", "e")]);
     let (_, list) = check(&fields).expect("it is well-formed");
     let all: Vec<_> = list.fields().iter().map(|field| (field.name, field.value)).collect();
     assert_eq!(all, [("a", &b"1"[..]), ("cookie", b"b=2; d=4; e"), ("c", b"3")]);
@@ -118,11 +118,11 @@ fn malformed_requests_are_rejected() {
         ("content-length", ""),
         ("content-length", "99999999999999999999"),
     ] {
-        rows.push(with(&[field]));
+        rows.push(get_with(&[field]));
     }
-    rows.push(with(&[("content-length", "1"), ("content-length", "1")]));
-    rows.push(with(&[("host", "a.example"), ("host", "a.example")]));
-    rows.push(with(&[("x", "y"), (":path", "/b")]));
+    rows.push(get_with(&[("content-length", "1"), ("content-length", "1")]));
+    rows.push(get_with(&[("host", "a.example"), ("host", "a.example")]));
+    rows.push(get_with(&[("x", "y"), (":path", "/b")]));
     for fields in rows {
         let refusal = check(&fields).map(|_| ());
         assert!(matches!(refusal, Err(Refusal::Malformed(_))), "{fields:?}: {refusal:?}");
@@ -132,8 +132,8 @@ fn malformed_requests_are_rejected() {
 #[test]
 fn well_formed_requests_are_accepted() {
     for fields in [
-        with(&[("te", "trailers"), ("host", "A.example")]),
-        with(&[("x", ""), ("y", "caf\u{e9}"), ("cookie", "a")]),
+        get_with(&[("te", "trailers"), ("host", "A.example")]),
+        get_with(&[("x", ""), ("y", "caf\u{e9}"), ("cookie", "a")]),
         vec![(":method", "OPTIONS"), (":path", "*"), (":scheme", "http"), ("host", "a:80")],
         vec![
             (":path", "/"),
@@ -151,8 +151,8 @@ fn some_well_formed_requests_get_an_error_status() {
     let long = "x".repeat(9000);
     let path = format!("/{long}");
     for (fields, status) in [
-        (with(&[("expect", "200-ok")]), Status::EXPECTATION_FAILED),
-        (with(&[("x", &long)]), Status::REQUEST_HEADER_FIELDS_TOO_LARGE),
+        (get_with(&[("expect", "200-ok")]), Status::EXPECTATION_FAILED),
+        (get_with(&[("x", &long)]), Status::REQUEST_HEADER_FIELDS_TOO_LARGE),
         (
             vec![(":method", "GET"), (":scheme", "http"), (":path", &path), (":authority", "a")],
             Status::URI_TOO_LONG,

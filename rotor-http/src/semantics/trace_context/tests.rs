@@ -180,7 +180,9 @@ fn a_long_state_drops_large_members_first_and_then_the_last() {
     let lines = [&large[..], &at_the_mark, &at_the_mark, &at_the_mark];
     assert_eq!(state(&lines), Some(lines[1..].join(",")));
     // n - 1, n, n + 1, of members none of which is large.
-    for (last, is_kept) in [("a=23456789", true), ("a=234567890", true), ("a=2345678901", false)] {
+    for (last, is_retained) in
+        [("a=23456789", true), ("a=234567890", true), ("a=2345678901", false)]
+    {
         let hundred = format!("b={}", "v".repeat(98));
         let mut members = vec![&hundred[..]; 4];
         let padding = format!("c={}", "v".repeat(STATE_BYTES_MAX - 4 * 101 - 12 - 2));
@@ -188,13 +190,13 @@ fn a_long_state_drops_large_members_first_and_then_the_last() {
         let before = members.join(",");
         members.push(last);
         let whole = members.join(",");
-        assert_eq!(whole.len() <= STATE_BYTES_MAX, is_kept, "{}", whole.len());
-        assert_eq!(state(&members), Some(if is_kept { whole } else { before }));
+        assert_eq!(whole.len() <= STATE_BYTES_MAX, is_retained, "{}", whole.len());
+        assert_eq!(state(&members), Some(if is_retained { whole } else { before }));
     }
 }
 
 /// The fields of a head.
-fn of(fields: &[(&str, &str)]) -> Option<TraceContext> {
+fn read_context(fields: &[(&str, &str)]) -> Option<TraceContext> {
     let (mut head, mut spans) = (Vec::new(), Vec::new());
     for (name, value) in fields {
         let at = head.len();
@@ -208,32 +210,35 @@ fn of(fields: &[(&str, &str)]) -> Option<TraceContext> {
 #[test]
 fn a_state_needs_exactly_one_valid_parent() {
     let parent = format!("00-{TRACE}-{PARENT}-01");
-    let context = of(&[("tracestate", "a=1"), ("TraceParent", &parent), ("TRACESTATE", "b=2")]);
+    let context =
+        read_context(&[("tracestate", "a=1"), ("TraceParent", &parent), ("TRACESTATE", "b=2")]);
     assert_eq!(context.expect("a good one").tracestate(), "a=1,b=2");
-    let context = of(&[("traceparent", &parent), ("tracestate", "a=1"), ("tracestate", "B=2")]);
+    let context =
+        read_context(&[("traceparent", &parent), ("tracestate", "a=1"), ("tracestate", "B=2")]);
     assert_eq!(context.expect("a good parent").tracestate(), "");
-    assert_eq!(of(&[("tracestate", "a=1")]), None);
-    assert_eq!(of(&[("traceparent", &parent), ("traceparent", &parent)]), None);
-    assert_eq!(of(&[("traceparent", "00"), ("traceparent", &parent)]), None);
-    assert_eq!(of(&[("trace-parent", &parent)]), None);
-    assert_eq!(of(&[]), None);
+    assert_eq!(read_context(&[("tracestate", "a=1")]), None);
+    assert_eq!(read_context(&[("traceparent", &parent), ("traceparent", &parent)]), None);
+    assert_eq!(read_context(&[("traceparent", "00"), ("traceparent", &parent)]), None);
+    assert_eq!(read_context(&[("trace-parent", &parent)]), None);
+    assert_eq!(read_context(&[]), None);
 }
 
 #[test]
 fn a_child_shares_its_trace_and_a_new_trace_is_marked_random() {
     let (trace, here) =
         (NonZero::new(0xa).expect("not zero"), NonZero::new(0xb).expect("not zero"));
-    let begun = TraceContext::begin(trace, here, true);
+    let started = TraceContext::begin(trace, here, true);
     let expected = "00-0000000000000000000000000000000a-000000000000000b-03";
-    assert_eq!(begun.traceparent(), expected);
-    assert_eq!(TraceContext::parse(expected.as_bytes()), Some(begun.clone()));
-    let silent = begun.sampled(false);
-    assert!(!silent.is_sampled() && silent.clone().sampled(true).is_sampled());
-    assert!(silent.traceparent().ends_with("-02"));
+    assert_eq!(started.traceparent(), expected);
+    assert_eq!(TraceContext::parse(expected.as_bytes()), Some(started.clone()));
+    let unsampled = started.sampled(false);
+    assert!(!unsampled.is_sampled() && unsampled.clone().sampled(true).is_sampled());
+    assert!(unsampled.traceparent().ends_with("-02"));
     let parent = format!("00-{TRACE}-{PARENT}-01");
-    let came = of(&[("traceparent", &parent), ("tracestate", "a=1")]).expect("a good one");
-    let child = came.child(here);
+    let received =
+        read_context(&[("traceparent", &parent), ("tracestate", "a=1")]).expect("a good one");
+    let child = received.child(here);
     assert_eq!(child.traceparent(), format!("00-{TRACE}-000000000000000b-01"));
-    assert_eq!((child.tracestate(), child.trace_id()), ("a=1", came.trace_id()));
-    assert_eq!(format!("{:016x}", came.parent_id()), PARENT);
+    assert_eq!((child.tracestate(), child.trace_id()), ("a=1", received.trace_id()));
+    assert_eq!(format!("{:016x}", received.parent_id()), PARENT);
 }

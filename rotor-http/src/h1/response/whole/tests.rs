@@ -3,7 +3,7 @@
 use super::*;
 use crate::h1::response::{Ending, ReplyTo};
 
-fn in_steps(
+fn written_in_steps(
     mut state: ResponseState,
     status: Status,
     content_type: &str,
@@ -44,7 +44,7 @@ fn a_response_written_at_once_equals_that_of_separate_calls() {
                     if state.try_put_whole(&mut out, status, content_type, body, &date) {
                         assert_eq!(
                             Some(out),
-                            in_steps(ResponseState::new(reply), status, content_type, body)
+                            written_in_steps(ResponseState::new(reply), status, content_type, body)
                         );
                         assert_eq!(
                             (state.ending(), state.final_status()),
@@ -61,7 +61,7 @@ fn a_response_written_at_once_equals_that_of_separate_calls() {
     }
     // Two replies, four content types, two bodies.
     assert!(whole >= 30 * 16, "{whole}");
-    let mut begun = ResponseState::new(usual);
-    begun.status(&mut Vec::new(), Status::OK).expect("the first status");
-    assert!(!begun.try_put_whole(&mut Vec::new(), Status::OK, "a/b", b"", &DateCache::new(0)));
+    let mut started = ResponseState::new(usual);
+    started.status(&mut Vec::new(), Status::OK).expect("the first status");
+    assert!(!started.try_put_whole(&mut Vec::new(), Status::OK, "a/b", b"", &DateCache::new(0)));
 }

@@ -138,7 +138,7 @@ fn fields_over_the_limit_are_dropped_and_the_table_stays_in_step() {
     };
     // Each counts 1 + 67 + 32 = 100.
     let block: Vec<u8> = (0..4u8).flat_map(|n| field(&[b'0' + n; 67])).collect();
-    for (list_max, fields_max, kept, is_truncated) in [
+    for (list_max, fields_max, retained, is_truncated) in [
         (400, 4, 4, false),
         (399, 4, 3, true),
         (400, 3, 3, true),
@@ -148,7 +148,7 @@ fn fields_over_the_limit_are_dropped_and_the_table_stays_in_step() {
         let bounds = Bounds { list_bytes_max: list_max, fields_max, decoded_bytes_max: 400 };
         let (mut decoder, mut list) = (HpackDecoder::new(4096), FieldList::new());
         assert_eq!(decoder.decode(&block, &mut list, &bounds), Ok(()));
-        assert_eq!((list.len(), list.is_truncated()), (kept, is_truncated), "{bounds:?}");
+        assert_eq!((list.len(), list.is_truncated()), (retained, is_truncated), "{bounds:?}");
         assert_eq!(decoder.table().len(), 4);
         list.clear();
         assert_eq!(decoder.decode(&[0xbe], &mut list, &BOUNDS), Ok(()));
