@@ -23,8 +23,8 @@ fn live_bytes() -> i64 {
 
 /// Only one test at a time counts.
 fn lock_tests() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a machine does when it is called.
@@ -42,12 +42,12 @@ enum Habit {
     End,
 }
 
-struct Restless {
+struct RestlessMachine {
     habit: Habit,
     calls: u32,
 }
 
-impl Restless {
+impl RestlessMachine {
     fn next(mut self, scope: &mut Scope<'_, ()>) -> Response<Self, Habit> {
         self.calls += 1;
         let ahead = Duration::from_nanos(scope.random_u64() % 20_000_000_000);
@@ -71,12 +71,12 @@ impl Restless {
     }
 }
 
-impl Machine for Restless {
+impl Machine for RestlessMachine {
     type Context = ();
     type Seed = Habit;
 
     fn create(habit: Habit, _: &mut Scope<'_, ()>) -> Response<Self> {
-        Response::ok(Restless { habit, calls: 0 })
+        Response::ok(RestlessMachine { habit, calls: 0 })
     }
 
     fn ready(self, _: EventSet, scope: &mut Scope<'_, ()>) -> Response<Self, Habit> {
@@ -147,7 +147,7 @@ mod busy {
 
 /// Takes turns in each of which every machine is called, and machines that ended are made anew.
 fn run(
-    instance: &mut LoopInstance<Restless, busy::BusyBackend>,
+    instance: &mut LoopInstance<RestlessMachine, busy::BusyBackend>,
     backend: &busy::BusyBackend,
     habit: Habit,
     turns: u32,
@@ -168,8 +168,8 @@ fn a_long_running_loop_does_not_grow_in_memory() {
     for habit in [Habit::Rearm, Habit::Past, Habit::WakePart, Habit::WaitForSlot, Habit::End] {
         let backend = busy::BusyBackend::default();
         let config = Config::new().machines_max(50).exit(ExitPolicy::OnRequest).seed(5);
-        let creator =
-            Loop::<Restless, _>::with_backend(backend.clone(), &config).expect("nothing can fail");
+        let creator = Loop::<RestlessMachine, _>::with_backend(backend.clone(), &config)
+            .expect("nothing can fail");
         let mut instance = creator.instantiate(());
         run(&mut instance, &backend, habit, 200);
         let before = live_bytes();
@@ -220,12 +220,12 @@ fn an_idle_machine_of_64_bytes_costs_at_most_40_more() {
 
 #[test]
 fn events_wakeups_and_deadlines_do_not_allocate() {
-    struct Quiet;
-    impl Machine for Quiet {
+    struct QuietMachine;
+    impl Machine for QuietMachine {
         type Context = u32;
         type Seed = ();
         fn create((): (), _: &mut Scope<'_, u32>) -> Response<Self> {
-            Response::ok(Quiet)
+            Response::ok(QuietMachine)
         }
         fn ready(self, _: EventSet, scope: &mut Scope<'_, u32>) -> Response<Self, ()> {
             **scope += 1;
@@ -247,7 +247,7 @@ fn events_wakeups_and_deadlines_do_not_allocate() {
     let backend = busy::BusyBackend::default();
     let config = Config::new().machines_max(10).exit(ExitPolicy::OnRequest);
     let creator =
-        Loop::<Quiet, _>::with_backend(backend.clone(), &config).expect("nothing can fail");
+        Loop::<QuietMachine, _>::with_backend(backend.clone(), &config).expect("nothing can fail");
     let mut instance = creator.instantiate(0);
     while let Ok(token) = instance.spawn(()) {
         backend.tokens.borrow_mut().push(token);

@@ -52,8 +52,8 @@ impl Drop for HookGuard {
 
 /// One test at a time, since they share the log; and no watchdog of the one before.
 fn lock_tests() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    static LOCK: Mutex<()> = Mutex::new(());
+    let alone = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     while HOOKS.load(SeqCst) > 0 {
         std::thread::yield_now();
     }
@@ -117,10 +117,10 @@ fn blocking_loop(
 /// Watches with a patience of 1 ms, and sends each report.
 fn reporting_config() -> (Config, mpsc::Receiver<Report>) {
     let (sender, reports) = mpsc::channel();
-    let (told, hooked) = (Arc::new(Mutex::new(sender)), Arc::new(HookGuard::new()));
+    let (report, hooked) = (Arc::new(Mutex::new(sender)), Arc::new(HookGuard::new()));
     let hook = move |stuck: &Stuck<'_>| {
         let _owned = &hooked;
-        let _ = told.lock().expect("nobody panics").send(Report::from(stuck));
+        let _ = report.lock().expect("nobody panics").send(Report::from(stuck));
     };
     let blocking = Blocking::new().patience(Duration::from_millis(1));
     let blocking = blocking.on_stuck(hook.clone()).on_still_stuck(hook);
@@ -194,19 +194,19 @@ fn a_waiting_handler_is_reported_at_one_and_ten_times_the_patience() {
 #[test]
 fn a_stall_has_one_beginning_and_one_end() {
     let _alone = lock_tests();
-    let (sender, told) = mpsc::channel();
+    let (sender, reports) = mpsc::channel();
     let begin = Mutex::new(sender.clone());
     let (end, hooked) = (Mutex::new(sender), HookGuard::new());
     let blocking = Blocking::new().patience(Duration::from_millis(1));
     let blocking = blocking
         .on_stuck(move |stuck| {
-            let told = ("begins", stuck.token, stuck.calls);
-            let _ = begin.lock().expect("nobody panics").send(told);
+            let report = ("begins", stuck.token, stuck.calls);
+            let _ = begin.lock().expect("nobody panics").send(report);
         })
         .on_unstuck(move |over| {
             let _owned = &hooked;
-            let told = ("is over", over.token, over.calls);
-            let _ = end.lock().expect("nobody panics").send(told);
+            let report = ("is over", over.token, over.calls);
+            let _ = end.lock().expect("nobody panics").send(report);
         });
     let seen = Arc::new(Mutex::new(Vec::new()));
     let mut calls = 0;
@@ -217,7 +217,7 @@ fn a_stall_has_one_beginning_and_one_end() {
             let wanted = if calls == 1 { "begins" } else { "is over" };
             let mut seen = seen.lock().expect("nobody panics");
             while !seen.iter().any(|(what, _, calls)| (*what, *calls) == (wanted, 1)) {
-                seen.push(told.recv_timeout(Duration::from_secs(60)).expect("it is told"));
+                seen.push(reports.recv_timeout(Duration::from_secs(60)).expect("it is told"));
             }
         }
     });
@@ -328,8 +328,8 @@ fn loops_of_one_config_share_a_watchdog_and_are_reported_by_name() {
     let blocking = Blocking::new().patience(Duration::from_millis(1)).on_stuck(move |stuck| {
         let _owned = &hooked;
         let name = std::thread::current().name().map(str::to_owned);
-        let told = (stuck.loop_name.to_owned(), name, std::thread::current().id());
-        let _ = sender.lock().expect("nobody panics").send(told);
+        let report = (stuck.loop_name.to_owned(), name, std::thread::current().id());
+        let _ = sender.lock().expect("nobody panics").send(report);
     });
     let config = Config::new().blocking(blocking);
     let group = LoopGroup::start([(), ()], move |(), _| {

@@ -30,14 +30,14 @@ fn take_logged() -> Vec<String> {
 }
 
 /// Spawns two of its kind, of which there is room for one; then wakes itself, then has a deadline.
-struct Busy;
+struct BusyMachine;
 
-impl Machine for Busy {
+impl Machine for BusyMachine {
     type Context = ();
     type Seed = ();
 
     fn create((): (), _: &mut Scope<'_, ()>) -> Response<Self> {
-        Response::ok(Busy)
+        Response::ok(BusyMachine)
     }
 
     fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, ()> {
@@ -87,7 +87,9 @@ fn each_event_is_one_line_at_trace_level_and_none_at_debug() {
         let mut instance = Loop::new(&config).expect("there are descriptors").instantiate(());
         let first = instance.add_machine_with(|_| Response::done());
         assert!(first.is_err(), "it only uses up a generation");
-        instance.add_machine_with(|_| Response::<Busy>::again(Busy)).expect("there is room");
+        instance
+            .add_machine_with(|_| Response::<BusyMachine>::again(BusyMachine))
+            .expect("there is room");
         for _ in 0..4 {
             instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         }

@@ -79,13 +79,13 @@ fn a_listener_can_be_added_to_a_running_loop() {
         Loop::<Actor<Log>>::new(&config).expect("there are descriptors").instantiate(vec![]);
     let (broadcast, handle) = (instance.broadcast(), instance.handle());
     let outside = thread::spawn(move || {
-        let (tell, told) = mpsc::channel();
+        let (send_address, receive_address) = mpsc::channel();
         let make = move |scope: &mut Scope<'_, Log>| {
             Response::attempt(|| {
                 let any = SocketAddr::from(([127, 0, 0, 1], 0));
                 let mut listener = TcpListener::bind(&any, &ListenOptions::new(), scope)?;
                 scope.register(&mut listener, Interest::Readable)?;
-                tell.send(listener.local_address()).expect("it is awaited");
+                send_address.send(listener.local_address()).expect("it is awaited");
                 Ok(Response::ok(actor(move |call: Call<Log>, scope: &mut Scope<'_, Log>| {
                     if matches!(call, Call::Ready(_)) && listener.accept().is_ok() {
                         scope.push("accepted".into());
@@ -96,7 +96,7 @@ fn a_listener_can_be_added_to_a_running_loop() {
             })
         };
         broadcast.add_machine_with(make).expect("there is room").wait().expect("it listens");
-        let address = told.recv().expect("it was told").expect("it is bound");
+        let address = receive_address.recv().expect("it was told").expect("it is bound");
         let client = TcpStream::connect(address).expect("somebody listens");
         (client, handle)
     });

@@ -288,9 +288,9 @@ impl Machine for FailingMachine {
 /// The composed machine is with its handler by then, and the box is empty.
 #[test]
 fn a_part_that_fails_is_reported_by_its_own_name_even_inside_a_box() {
-    let (tell, reported) = mpsc::channel();
+    let (report, reported) = mpsc::channel();
     let observed = move |failure: &MachineFailure<'_>| {
-        tell.send(failure.machine.to_string()).expect("the test waits");
+        report.send(failure.machine.to_string()).expect("the test waits");
     };
     let config = Config::new().exit(ExitPolicy::OnRequest).observer(observed);
     for panics in [true, false] {

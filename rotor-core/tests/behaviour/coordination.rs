@@ -351,14 +351,14 @@ fn a_barrier_releases_all_at_the_last_arrival_and_starts_over() {
 fn a_bell_wakes_the_longest_listener_or_all_of_them() {
     let (mut test_loop, bell) = (TestLoop::new(), Bell::new());
     assert!(!bell.ring_one() && bell.ring_all() == 0, "nobody listens");
-    let (first, hears) = test_loop.ask(|scope| bell.listen(scope));
-    assert!(!hears.is_ready(), "what was rung before is lost");
+    let (first, listening) = test_loop.ask(|scope| bell.listen(scope));
+    assert!(!listening.is_ready(), "what was rung before is lost");
     let (_, leaves) = test_loop.ask(|scope| bell.listen(scope));
     let (ended, dead) = test_loop.ask(|scope| bell.listen(scope));
     let rest: Vec<_> = (0..2).map(|_| test_loop.ask(|scope| bell.listen(scope))).collect();
     assert!(bell.ring_one());
     assert_eq!(test_loop.woken(), [first]);
-    value(hears);
+    value(listening);
     drop(leaves);
     test_loop.end(ended);
     assert!(bell.ring_one(), "one has left, one has ended: it is the next one's");
@@ -386,9 +386,9 @@ fn unlimited_permits_may_be_given_a_limit() {
 fn a_waiter_is_woken_when_its_bell_barrier_or_permits_are_dropped() {
     let mut test_loop = TestLoop::new();
     let bell = Bell::new();
-    let (listens, heard) = test_loop.ask(|scope| bell.listen(scope));
+    let (listens, listening) = test_loop.ask(|scope| bell.listen(scope));
     drop(bell);
-    assert_eq!((test_loop.woken(), lost(heard)), (vec![listens], Lost::Dropped));
+    assert_eq!((test_loop.woken(), lost(listening)), (vec![listens], Lost::Dropped));
     let barrier = Barrier::new(2);
     let (arrives, there) = test_loop.ask(|scope| barrier.arrive(scope));
     drop(barrier);
@@ -402,20 +402,20 @@ fn a_waiter_is_woken_when_its_bell_barrier_or_permits_are_dropped() {
 #[test]
 fn an_untaken_ring_of_one_passes_on_and_one_of_all_does_not() {
     let (mut test_loop, bell) = (TestLoop::new(), Bell::new());
-    let (first, hears) = test_loop.ask(|scope| bell.listen(scope));
-    let (second, hears_too) = test_loop.ask(|scope| bell.listen(scope));
+    let (first, listening) = test_loop.ask(|scope| bell.listen(scope));
+    let (second, also_listening) = test_loop.ask(|scope| bell.listen(scope));
     let (third, takes) = test_loop.ask(|scope| bell.listen(scope));
     assert!(bell.ring_one());
     assert_eq!(test_loop.woken(), [first]);
-    drop(hears);
+    drop(listening);
     assert_eq!(test_loop.woken(), [second], "the first one did not look");
-    drop(hears_too);
+    drop(also_listening);
     assert_eq!(test_loop.woken(), [third]);
     value(takes);
-    let (_, hears) = test_loop.ask(|scope| bell.listen(scope));
+    let (_, listening) = test_loop.ask(|scope| bell.listen(scope));
     assert_eq!(bell.ring_all(), 1);
     test_loop.woken();
     let (_, later) = test_loop.ask(|scope| bell.listen(scope));
-    drop(hears);
+    drop(listening);
     assert!(test_loop.woken().is_empty() && !later.is_ready(), "all who were to hear it have");
 }

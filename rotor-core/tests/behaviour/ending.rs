@@ -123,8 +123,8 @@ fn machines_are_dropped_before_the_context() {
             self.0.store(false, SeqCst);
         }
     }
-    struct Checks(Arc<AtomicBool>, Arc<AtomicU32>);
-    impl Drop for Checks {
+    struct ContextChecker(Arc<AtomicBool>, Arc<AtomicU32>);
+    impl Drop for ContextChecker {
         fn drop(&mut self) {
             assert!(self.0.load(SeqCst), "the context went first");
             self.1.fetch_add(1, SeqCst);
@@ -132,7 +132,7 @@ fn machines_are_dropped_before_the_context() {
     }
     let (alive, dropped) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU32::new(0)));
     let manual = Manual::new();
-    let checks = Checks(alive.clone(), dropped.clone());
+    let checks = ContextChecker(alive.clone(), dropped.clone());
     let instance = manual.start(&Config::new(), Context(alive.clone()), move |_| {
         Response::ok(actor(move |_, _: &mut Scope<'_, Context>| {
             let _kept = &checks;

@@ -15,14 +15,14 @@ mod manual;
 
 mod adding;
 mod backends;
-mod between;
+mod between_handlers;
 mod channels;
 #[cfg(not(rotor_handed))] // some of their machines stay on their thread
 mod composing;
 mod coordination;
 mod deadlines;
+mod drain_last;
 mod ending;
-mod ending_last;
 mod every_loop;
 mod fairness;
 #[cfg(not(rotor_handed))]
@@ -39,7 +39,7 @@ mod sockets;
 mod spawning;
 mod stats;
 #[cfg(not(rotor_handed))]
-mod staying;
+mod thread_bound;
 mod threads;
 mod times;
 mod tokens;

@@ -87,18 +87,18 @@ fn a_machine_that_ends_in_create_is_reported_and_frees_its_slot() {
             "Ended, None",
         ),
     ];
-    for (seed, heard) in cases {
+    for (seed, expected) in cases {
         let manual = Manual::new();
         let config = Config::new().machines_max(2);
         let (mut instance, token) = parent(&manual, &config, seed);
         for _ in 0..3 {
             instance.context_mut().clear();
             feed_and_settle(&manual, &mut instance, token);
-            assert_eq!(*instance.context(), ["ready", heard]);
+            assert_eq!(*instance.context(), ["ready", expected]);
         }
         let stats = instance.stats().read();
-        assert_eq!((stats.alive, stats.spawned), (1, 1), "{heard}");
-        assert!(instance.spawn(Seed::idle("later")).is_ok(), "the slot is free: {heard}");
+        assert_eq!((stats.alive, stats.spawned), (1, 1), "{expected}");
+        assert!(instance.spawn(Seed::idle("later")).is_ok(), "the slot is free: {expected}");
     }
 }
 

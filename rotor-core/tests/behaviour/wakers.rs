@@ -154,16 +154,16 @@ fn a_replaced_waker_may_own_the_future() {
         Response::ok(counter())
     });
     let (port, future): (Port<u8>, _) = ends.expect("the closure ran");
-    let (said, says) = mpsc::channel();
+    let (result_sender, result_receiver) = mpsc::channel();
     thread::spawn(move || {
         let last = Waker::from(Arc::new(FutureOwner(future)));
         let first = port.poll_cancelled(&mut Context::from_waker(&last));
         drop(last);
         let second = port.poll_cancelled(&mut Context::from_waker(Waker::noop()));
-        let _ = said.send((first, second, port.is_cancelled()));
+        let _ = result_sender.send((first, second, port.is_cancelled()));
     });
-    let told = says.recv_timeout(Duration::from_secs(60));
-    assert_eq!(told, Ok((Poll::Pending, Poll::Ready(()), true)));
+    let result = result_receiver.recv_timeout(Duration::from_secs(60));
+    assert_eq!(result, Ok((Poll::Pending, Poll::Ready(()), true)));
 }
 
 #[test]

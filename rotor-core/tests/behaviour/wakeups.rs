@@ -2,7 +2,7 @@
 //! machine.
 
 mod by_threads;
-mod of_oneself;
+mod self_wakeups;
 
 use std::time::Duration;
 

@@ -44,8 +44,8 @@ fn is_in_own_process(test: &str) -> bool {
     let mut command = std::process::Command::new(std::env::current_exe().expect("it has a path"));
     command.args(["--exact", test]).env(OWN_PROCESS, "1");
     let output = command.output().expect("it can be started");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    let output_text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && output_text.contains("1 passed"), "{output_text}");
     false
 }
 
@@ -59,8 +59,8 @@ fn is_in_own_process_with(test: &str, socket: impl Into<OwnedFd>) -> bool {
     command.args(["-c", "LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" --exact \"$1\" 3<&0"]);
     command.arg(std::env::current_exe().expect("it has a path")).arg(test).env(OWN_PROCESS, "1");
     let output = command.stdin(socket.into()).output().expect("it can be started");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    let output_text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && output_text.contains("1 passed"), "{output_text}");
     false
 }
 

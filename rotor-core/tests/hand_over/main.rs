@@ -5,7 +5,7 @@
 #![expect(clippy::disallowed_methods, reason = "clients and processes outside of any loop")]
 
 mod descriptors;
-mod following;
 mod path;
 mod rig;
-mod strangers;
+mod succession;
+mod untrusted_peers;

@@ -72,10 +72,10 @@ fn a_machine_in_a_section_is_notified_of_a_drain_afterwards() {
         scope.blocking(|| section(&began, &ends));
         Response::keep(())
     });
-    let (told, tells) = gate();
+    let (notified, notifications) = gate();
     rig.add(move |call, _| {
         if call == Call::Draining {
-            let _ = told.send(());
+            let _ = notified.send(());
             return Response::done();
         }
         Response::keep(())
@@ -83,7 +83,7 @@ fn a_machine_in_a_section_is_notified_of_a_drain_afterwards() {
     let running = start(rig);
     begins.recv().expect("the section begins");
     running.handle.drain(TEST_TIMEOUT);
-    tells.recv().expect("the other one is told meanwhile");
+    notifications.recv().expect("the other one is told meanwhile");
     drop(end);
     let (instance, exit) = running.thread.join().expect("no panic");
     assert_eq!(exit, Exit::Drained { dropped: 0 });
@@ -145,12 +145,12 @@ fn a_section_that_outlives_its_loop_unwinds_the_handler() {
     let (dropped, is_dropped) = mpsc::channel::<&str>();
     rig.add(move |_, scope| {
         let _tells = &dropped;
-        let came = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             // No layer keeps it from unwinding.
             let _ = scope.guard(|scope| scope.blocking(|| section(&began, &ends)));
             let _ = dropped.send("not reached");
         }));
-        assert!(came.is_err() && !scope.hands_over());
+        assert!(unwound.is_err() && !scope.hands_over());
         let _ = dropped.send("unwound");
         Response::keep(())
     });

@@ -2,10 +2,10 @@
 //! each other, or for the test, never for time.
 #![expect(clippy::disallowed_methods, reason = "tests play the outside world: its threads")]
 
-mod away;
 mod bounds;
+mod during_sections;
 mod ending;
 mod overlap;
 mod panics;
+mod reports;
 mod rig;
-mod watched;

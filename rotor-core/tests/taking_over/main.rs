@@ -2,10 +2,10 @@
 //! is stuck until another one, which runs only if the loop was taken, lets it go.
 #![expect(clippy::disallowed_methods, reason = "tests play the outside world: its threads")]
 
-mod away;
 mod declared;
 mod detached;
 mod ending;
 mod refused;
 mod rig;
 mod stuck;
+mod while_stuck;

@@ -13,8 +13,8 @@ fn stubborn(name: &'static str) -> Actor<Log> {
     actor(move |call, scope: &mut Scope<'_, Log>| {
         if let Call::Draining(until) = call {
             let left = until - scope.now();
-            let told = scope.draining_until();
-            assert_eq!(told, Some(until));
+            let drain_until = scope.draining_until();
+            assert_eq!(drain_until, Some(until));
             scope.push(format!("{name} {left:?}"));
         }
         Response::keep(())
@@ -288,9 +288,13 @@ fn machines_spawned_during_a_drain_are_notified_exactly_once() {
             instance.handle().drain(SECOND);
             let exit = instance.run().expect("it can wait");
             assert!(matches!(exit, Exit::Drained { .. }), "{exit:?}");
-            let mut told = instance.context().clone();
-            told.sort();
-            assert_eq!(told, ["last 1s", "x 1s", "y 1s", "z 1s"], "budget {budget}, {holes} holes");
+            let mut notified = instance.context().clone();
+            notified.sort();
+            assert_eq!(
+                notified,
+                ["last 1s", "x 1s", "y 1s", "z 1s"],
+                "budget {budget}, {holes} holes"
+            );
         }
     }
 }

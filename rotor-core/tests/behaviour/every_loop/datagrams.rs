@@ -94,18 +94,18 @@ fn a_connected_datagram_socket_reports_a_refused_datagram<L: OnLoop>() {
     deaf.connect(&closed).expect("nothing is sent");
     socket.connect(&closed).expect("nothing is sent");
     socket.send(TEXT).expect("it can be sent");
-    let mut told = None;
+    let mut failure = None;
     for _ in 0..1_000 {
         match socket.receive_from(&mut [0; 9]) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             received => {
-                told = Some(received.expect_err("nobody answers").kind());
+                failure = Some(received.expect_err("nobody answers").kind());
                 break;
             }
         }
         rig.turn();
     }
-    assert_eq!(told, Some(io::ErrorKind::ConnectionRefused));
+    assert_eq!(failure, Some(io::ErrorKind::ConnectionRefused));
     let nothing = socket.receive_from(&mut [0; 9]).expect_err("it was told once");
     assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
 }

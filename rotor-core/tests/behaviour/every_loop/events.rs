@@ -92,5 +92,5 @@ fn dropped_and_deregistered_sockets_report_no_events<L: OnLoop>() {
     for _ in 0..20 {
         rig.turn();
     }
-    rig.context(|told| assert_eq!(*told, 0));
+    rig.context(|events| assert_eq!(*events, 0));
 }

@@ -1,10 +1,10 @@
 //! The sockets of every loop, made through the scope by machines that are generic over them.
 
-pub(crate) mod conversing;
 pub(crate) mod datagrams;
 mod events;
 mod reading;
 mod resetting;
+pub(crate) mod streams;
 mod unread;
 
 use rotor_core::net::{DatagramSocket, ListenOptions, Listener};

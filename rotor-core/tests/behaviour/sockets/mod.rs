@@ -1,13 +1,13 @@
 //! What only the kernel's sockets have: paths, descriptors, files that the kernel sends.
 
 mod connecting;
-mod conversing;
 mod datagrams;
 mod dropping;
 mod files;
-mod giving;
+mod into_std;
 mod listeners;
 mod properties;
+mod streams;
 mod wrapped;
 
 use std::io;

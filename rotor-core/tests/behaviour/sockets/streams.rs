@@ -5,7 +5,7 @@ use std::io;
 use rotor_core::net::{Either, Listener, Net, StreamSocket};
 
 use super::{Paths, with_scope};
-use crate::every_loop::conversing::check_echo;
+use crate::every_loop::streams::check_echo;
 use crate::loops::{
     ListenerOn, MaybeSend, OnKernel, UnixListenerOn, UnixStreamOn, local, on_kernel_loops,
 };

@@ -106,10 +106,10 @@ fn a_stuck_machine_is_notified_of_a_drain_afterwards() {
         stuck.block();
         Response::keep(())
     });
-    let (told, tells) = mpsc::channel();
+    let (notified, notifications) = mpsc::channel();
     rig.add(move |call, _| {
         if call == Call::Draining {
-            let _ = told.send(());
+            let _ = notified.send(());
             return Response::done();
         }
         Response::keep(())
@@ -117,7 +117,7 @@ fn a_stuck_machine_is_notified_of_a_drain_afterwards() {
     let running = rig.start();
     key.begins.recv().expect("it is stuck");
     running.handle.drain(Duration::from_secs(1_000));
-    tells.recv().expect("the other is told, so the loop was taken");
+    notifications.recv().expect("the other is told, so the loop was taken");
     drop(key);
     let (instance, exit) = running.thread.join().expect("no panic");
     assert_eq!(exit, Exit::Drained { dropped: 0 });

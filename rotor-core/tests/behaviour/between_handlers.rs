@@ -167,7 +167,7 @@ fn each_verdict_is_applied_in_the_next_turn() {
         (Verdict::Drain, &["a draining"], 1),
         (Verdict::End, &[], 0),
     ];
-    for (verdict, heard, left) in cases {
+    for (verdict, expected_calls, left) in cases {
         let manual = Manual::new();
         let mut instance = empty(&manual, Config::new());
         add_recording_machine(&mut instance, "a");
@@ -176,10 +176,10 @@ fn each_verdict_is_applied_in_the_next_turn() {
         assert_eq!((seen.len(), next), (1, None));
         assert_eq!(*instance.context(), Log::new(), "not at once");
         settle(&mut instance);
-        assert_eq!(*instance.context(), heard, "{verdict:?}");
+        assert_eq!(*instance.context(), expected_calls, "{verdict:?}");
         assert_eq!(instance.machines().len(), left, "{verdict:?}");
         settle(&mut instance);
-        assert_eq!(instance.context().len(), heard.len(), "once");
+        assert_eq!(instance.context().len(), expected_calls.len(), "once");
         assert_eq!(instance.next_deadline(), None, "{verdict:?}");
     }
 }
@@ -239,7 +239,7 @@ fn scans_share_the_budget_of_a_turn_and_resume_at_their_cursor() {
 
 #[test]
 fn a_verdict_on_a_machine_with_a_pending_spawn_is_applied_afterwards() {
-    for (verdict, heard) in [
+    for (verdict, expected_calls) in [
         (Verdict::End, &["ready"][..]),
         (Verdict::Drain, &["ready", "spawned", "spawned", "draining"]),
     ] {
@@ -266,8 +266,9 @@ fn a_verdict_on_a_machine_with_a_pending_spawn_is_applied_afterwards() {
             .machines()
             .scan(Cursor::START, |met, _| if met == token { verdict } else { Verdict::Keep });
         settle(&mut instance);
-        let heard_before_the_end = instance.context().iter().take(heard.len()).collect::<Vec<_>>();
-        assert_eq!(heard_before_the_end, heard, "{verdict:?}");
+        let calls_before_the_end =
+            instance.context().iter().take(expected_calls.len()).collect::<Vec<_>>();
+        assert_eq!(calls_before_the_end, expected_calls, "{verdict:?}");
         let ended = instance.machines().get(token).is_none();
         assert_eq!(ended, verdict == Verdict::End);
     }

@@ -135,9 +135,9 @@ fn the_last_notification_of_a_drain_is_given_once() {
         &mut instance,
         actor(|call, scope: &mut Scope<'_, Log>| {
             if let Call::Draining(_) = call {
-                let told = scope.is_last_in_drain();
+                let is_last = scope.is_last_in_drain();
                 let waits = scope.wait_for_others();
-                scope.push(format!("{told} {waits}"));
+                scope.push(format!("{is_last} {waits}"));
             }
             Response::keep(())
         }),

@@ -19,9 +19,9 @@ fn a_peer_that_sends_garbage_is_rejected_and_counted() {
     for (number, nonsense) in (1..).zip(nonsense) {
         let mut stranger = UnixStream::connect(place.path()).expect("it listens");
         stranger.write_all(nonsense).expect("there is room");
-        let mut told = Vec::new();
+        let mut reply = Vec::new();
         // A copy of the list, and then the end; a reset where not all was read.
-        let _reset = stranger.read_to_end(&mut told);
+        let _reset = stranger.read_to_end(&mut reply);
         assert_eq!(greeting(first.address), "1");
         wait_until("it is counted", || sent_away.count() == number);
     }
@@ -32,13 +32,13 @@ fn a_peer_that_sends_garbage_is_rejected_and_counted() {
 }
 
 /// A process at the path that says just this, and closes.
-fn impostor(place: &Place, says: &[u8]) -> HandOverError {
+fn impostor(place: &Place, sent: &[u8]) -> HandOverError {
     let _none = fs::remove_file(place.path());
     let listener = UnixListener::bind(place.path()).expect("the path is free");
-    let says = says.to_owned();
+    let sent = sent.to_owned();
     let speaker = thread::spawn(move || {
         let (mut peer, _) = listener.accept().expect("somebody asks");
-        let _gone = peer.write_all(&says);
+        let _gone = peer.write_all(&sent);
     });
     let error = at(place).expect_err("it is no predecessor");
     speaker.join().expect("it does not panic");
@@ -48,16 +48,16 @@ fn impostor(place: &Place, says: &[u8]) -> HandOverError {
 #[test]
 fn a_predecessor_that_sends_garbage_is_an_error() {
     let place = Place::new();
-    for (says, words) in [
+    for (sent, words) in [
         (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], "it greets otherwise"),
         (b"rotorHO2+.", "it greets otherwise"),
         (b"rotorHO1?", "it greets otherwise"),
         (b"rotorHO1+x\x01a.", "what is no kind of socket"),
         (b"rotorHO1+t\x01a.", "a name came without its socket"),
     ] {
-        let error = impostor(&place, says);
-        assert!(matches!(error.kind(), Kind::Nonsense(_)), "{says:?}: {error}");
-        assert!(error.to_string().contains(words), "{says:?}: {error}");
+        let error = impostor(&place, sent);
+        assert!(matches!(error.kind(), Kind::Nonsense(_)), "{sent:?}: {error}");
+        assert!(error.to_string().contains(words), "{sent:?}: {error}");
     }
     let whole = b"rotorHO1+";
     for cut in 0..=whole.len() {
@@ -82,7 +82,7 @@ fn a_process_of_another_user_is_rejected() {
     let first = start(&place, 1, "1");
     let mut command = Command::new(std::env::current_exe().expect("it has a path"));
     command
-        .args(["--exact", "strangers::a_process_of_another_user_is_rejected", "--nocapture"])
+        .args(["--exact", "untrusted_peers::a_process_of_another_user_is_rejected", "--nocapture"])
         .env(OTHER_USER, place.0.join("theirs"))
         .uid(65_534)
         .gid(65_534)
@@ -103,8 +103,8 @@ fn a_process_of_another_user_is_rejected() {
     }
     drop(other.stdin.take());
     let output = other.wait_with_output().expect("it ends");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    let output_text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && output_text.contains("1 passed"), "{output_text}");
     assert_eq!(greeting(first.address), "1");
     first.end();
 }
