@@ -115,10 +115,10 @@ fn an_at_end_value_is_returned_once_at_every_end() {
         ("nothing at all", |driver| driver.send(b"."), &[]),
         ("an end without what was taken back", |driver| driver.send(b"t"), &[]),
     ];
-    for (end, trigger, said) in table {
+    for (end, trigger, expected) in table {
         let mut driver = Driver::<LetterProtocol>::new((), EndReasons::new());
         trigger(&mut driver);
-        assert_eq!(driver.context(), said, "by {end}");
+        assert_eq!(driver.context(), expected, "by {end}");
     }
 }
 

@@ -97,10 +97,10 @@ type Aborts = Arc<Mutex<Vec<AbortReason>>>;
 /// Streams of one configuration whose peers take nothing.
 fn streams(max: usize) -> (impl Fn() -> Driver<Talker>, Arc<BytesHeld>, Aborts) {
     let (held, aborts) = (BytesHeld::new(max), Arc::new(Mutex::new(Vec::new())));
-    let noted = aborts.clone();
+    let abort_log = aborts.clone();
     let config = StreamConfig::new().held(Some(held.clone()));
     let config =
-        config.on_abort(move |reason| noted.lock().expect("no panic").push(reason)).share();
+        config.on_abort(move |reason| abort_log.lock().expect("no panic").push(reason)).share();
     (move || Driver::with(config.clone(), Fatals::new(), |peer| peer.limit_room(0)), held, aborts)
 }
 

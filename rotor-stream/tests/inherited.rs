@@ -61,8 +61,8 @@ fn an_inherited_connection_is_no_listener() -> io::Result<()> {
     let connection = connect(listener.local_addr()?);
     let output = start_child("an_inherited_connection_is_no_listener", connection.into())?
         .wait_with_output()?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    let output_text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && output_text.contains("1 passed"), "{output_text}");
     Ok(())
 }
 

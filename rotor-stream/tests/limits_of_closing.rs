@@ -14,9 +14,9 @@ const CLOSE: Duration = Duration::from_secs(5);
 type AbortLog = Arc<Mutex<Vec<AbortReason>>>;
 
 /// Answers each byte with fifty thousand; `d` is the last.
-struct Once;
+struct BulkProtocol;
 
-impl Protocol for Once {
+impl Protocol for BulkProtocol {
     type Context = ();
     type Seed = AbortLog;
     fn config(aborts: &AbortLog) -> Arc<StreamConfig> {
@@ -30,7 +30,7 @@ impl Protocol for Once {
             .share()
     }
     fn create(_: AbortLog, _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
-        Intent::of(Once).bytes(1).no_deadline()
+        Intent::of(BulkProtocol).bytes(1).no_deadline()
     }
     fn bytes_read(
         self,
@@ -50,7 +50,8 @@ impl Protocol for Once {
 
 #[test]
 fn a_peer_that_reads_none_of_the_last_bytes_is_dropped() {
-    let mut driver = Driver::<Once>::with(AbortLog::default(), (), |peer| peer.limit_room(10));
+    let mut driver =
+        Driver::<BulkProtocol>::with(AbortLog::default(), (), |peer| peer.limit_room(10));
     driver.send(b"d");
     driver.advance(CLOSE - Duration::from_millis(1));
     assert!(!driver.is_dropped());
@@ -60,7 +61,8 @@ fn a_peer_that_reads_none_of_the_last_bytes_is_dropped() {
 
 #[test]
 fn a_peer_that_reads_steadily_gets_all_of_the_last_bytes() {
-    let mut driver = Driver::<Once>::with(AbortLog::default(), (), |peer| peer.limit_room(10));
+    let mut driver =
+        Driver::<BulkProtocol>::with(AbortLog::default(), (), |peer| peer.limit_room(10));
     driver.send(b"d");
     for _ in 0..500 {
         driver.advance(CLOSE - Duration::from_millis(1));
@@ -72,7 +74,8 @@ fn a_peer_that_reads_steadily_gets_all_of_the_last_bytes() {
 
 #[test]
 fn output_queued_before_the_end_gets_no_extra_time() {
-    let mut driver = Driver::<Once>::with(AbortLog::default(), (), |peer| peer.limit_room(10));
+    let mut driver =
+        Driver::<BulkProtocol>::with(AbortLog::default(), (), |peer| peer.limit_room(10));
     driver.send(b"a");
     driver.advance(CLOSE * 5);
     assert!(!driver.is_dropped());
@@ -84,7 +87,7 @@ fn output_queued_before_the_end_gets_no_extra_time() {
 #[test]
 fn bytes_after_the_end_are_discarded_up_to_a_limit() {
     for (count, is_dropped) in [(999, false), (1000, false), (1001, true)] {
-        let mut driver = Driver::<Once>::new(AbortLog::default(), ());
+        let mut driver = Driver::<BulkProtocol>::new(AbortLog::default(), ());
         driver.send(b"d");
         assert_eq!(driver.received_len(), 50_000);
         driver.send(&[b'x'; 500]);
@@ -96,7 +99,7 @@ fn bytes_after_the_end_are_discarded_up_to_a_limit() {
 #[test]
 fn the_abort_hook_receives_the_reason_of_an_abort() {
     const LINGER: Duration = Duration::from_secs(2);
-    type Act = fn(&mut Driver<Once>);
+    type Act = fn(&mut Driver<BulkProtocol>);
     let cases: [(Act, &[AbortReason]); 5] = [
         (|driver| driver.advance(CLOSE), &[AbortReason::NotTaken]),
         (
@@ -124,7 +127,8 @@ fn the_abort_hook_receives_the_reason_of_an_abort() {
     ];
     for (number, (act, expected)) in cases.into_iter().enumerate() {
         let aborts = AbortLog::default();
-        let mut driver = Driver::<Once>::with(aborts.clone(), (), |peer| peer.limit_room(10));
+        let mut driver =
+            Driver::<BulkProtocol>::with(aborts.clone(), (), |peer| peer.limit_room(10));
         driver.send(b"d");
         assert!(!driver.is_dropped());
         act(&mut driver);

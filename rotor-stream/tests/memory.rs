@@ -96,7 +96,7 @@ fn allocations_of(
 }
 
 /// Bytes that are allocated now.
-fn live() -> i64 {
+fn live_bytes() -> i64 {
     let stats = ALLOCATOR.stats();
     stats.bytes_allocated as i64 - stats.bytes_deallocated as i64
 }
@@ -117,20 +117,20 @@ fn connections_and_requests_stay_within_their_memory_limits() {
     let allocations = (0..10).map(|_| allocations_of(100, &mut instance, &mut clients[0])).min();
     assert_eq!(allocations, Some(0), "allocations in 100 requests, each with its answer");
 
-    let before = live();
+    let before = live_bytes();
     while clients.len() < CONNECTIONS {
         clients.push(connect(address));
         let client = clients.len() - 1;
         exchange(&mut instance, &mut clients[client]);
     }
-    let each = (live() - before) / CONNECTIONS as i64;
+    let each = (live_bytes() - before) / CONNECTIONS as i64;
     // Everything else is in the slot: the machine and its bookkeeping, reserved when the loop was
     // made.
     assert!(each <= 8, "{each} bytes of heap for an idle connection");
     let slot = size_of::<Server>();
     assert!(slot <= SLOT, "{slot} bytes in its slot");
 
-    let before = live();
+    let before = live_bytes();
     for client in &mut clients {
         client.write_all(b"half a line").expect("it fits");
     }
@@ -138,7 +138,7 @@ fn connections_and_requests_stay_within_their_memory_limits() {
     for _ in 0..3 {
         instance.turn(Some(Duration::from_millis(10))).expect("the loop goes on");
     }
-    let each = (live() - before) / CONNECTIONS as i64;
+    let each = (live_bytes() - before) / CONNECTIONS as i64;
     // 64 for the line, and the loop's own queue for so many events at once.
     assert!((64..=100).contains(&each), "{each} bytes of heap for half a line");
 
@@ -146,7 +146,7 @@ fn connections_and_requests_stay_within_their_memory_limits() {
     while instance.machines().len() > 1 {
         instance.turn(Some(Duration::from_millis(10))).expect("the loop goes on");
     }
-    let left = live() - before;
+    let left = live_bytes() - before;
     // The loop keeps its queue for so many events: 16 bytes for each, in powers of two.
     assert!(left <= 512 * 16, "{left} bytes are left of {CONNECTIONS} connections");
 }

@@ -31,7 +31,7 @@ fn from(text: &str) -> SocketAddr {
     SocketAddr::new(text.parse().expect("an address"), 40_000)
 }
 
-fn are_open(peers: &[Peer]) -> Vec<bool> {
+fn open_flags(peers: &[Peer]) -> Vec<bool> {
     peers.iter().map(|peer| !peer.is_dropped()).collect()
 }
 
@@ -56,7 +56,7 @@ fn each_peer_gets_at_most_its_number_of_connections() {
     ];
     test.settle();
     // Two listeners; whoever came first got the places.
-    let open = are_open(&peers).iter().filter(|is_open| **is_open).count();
+    let open = open_flags(&peers).iter().filter(|is_open| **is_open).count();
     assert_eq!((open, *test.context(), connections.refused()), (4, 4, 1));
 
     let closed = peers.iter().position(Peer::is_dropped).expect("one was refused");
@@ -84,7 +84,7 @@ fn a_peer_flooding_connections_uses_no_slots_of_others() {
     let flood: Vec<Peer> = (0..1_000).map(|_| door.connect_from(from("192.0.2.1"))).collect();
     let other = door.connect_from(from("192.0.2.2"));
     test.settle();
-    assert_eq!(are_open(&flood).iter().filter(|is_open| **is_open).count(), 1);
+    assert_eq!(open_flags(&flood).iter().filter(|is_open| **is_open).count(), 1);
     assert!(!other.is_dropped(), "the second slot is for the other peer");
     assert_eq!((*test.context(), connections.refused(), test.failures().len()), (2, 999, 0));
 }

@@ -54,11 +54,11 @@ fn polls_when_woken<const D: bool>() -> Driver<Probe, D> {
 
 #[test]
 fn a_poll_finds_input_that_no_event_has_reported_yet() {
-    type Happens = fn(&Peer);
-    fn finds<const D: bool>(happens: Happens, expected: &[&str]) {
+    type PeerAction = fn(&Peer);
+    fn finds<const D: bool>(action: PeerAction, expected: &[&str]) {
         let mut driver = polls_when_woken::<D>();
         let reads = driver.operations().reads;
-        driver.before_read(happens);
+        driver.before_read(action);
         driver.wakeup();
         assert_eq!(
             driver.context()[1..],
@@ -66,15 +66,15 @@ fn a_poll_finds_input_that_no_event_has_reported_yet() {
         );
         assert!(driver.operations().reads > reads);
     }
-    let all: [(Happens, &[&str]); 4] = [
+    let all: [(PeerAction, &[&str]); 4] = [
         (|_| {}, &["read \"\""]),
         (|peer| peer.send(b"abc"), &["read \"\""]),
         (|peer| peer.end(), &["exception: the peer has ended the stream"]),
         (|peer| peer.reset(), &["fatal: the connection broke: connection reset"]),
     ];
-    for (happens, expected) in all {
-        finds::<false>(happens, expected);
-        finds::<true>(happens, expected);
+    for (action, expected) in all {
+        finds::<false>(action, expected);
+        finds::<true>(action, expected);
     }
 }
 

@@ -24,18 +24,18 @@ fn live_bytes() -> usize {
     stats.bytes_allocated - stats.bytes_deallocated
 }
 
-fn filled() -> Buf {
+fn filled_buffer() -> Buf {
     let mut buf = Buf::new();
     buf.extend(b"one block");
     buf
 }
 
 fn fill_late() {
-    LATE.with(|late| late.borrow_mut().extend([filled(), filled()]));
+    LATE.with(|late| late.borrow_mut().extend([filled_buffer(), filled_buffer()]));
 }
 
 fn fill_and_drop() {
-    let some: Vec<Buf> = (0..10).map(|_| filled()).collect();
+    let some: Vec<Buf> = (0..10).map(|_| filled_buffer()).collect();
     drop(some);
 }
 

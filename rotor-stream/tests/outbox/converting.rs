@@ -17,10 +17,10 @@ struct InspectingMessage {
 
 impl From<InspectingMessage> for Block {
     fn from(InspectingMessage { sender, found }: InspectingMessage) -> Block {
-        let (tell, told) = mpsc::channel();
-        thread::spawn(move || tell.send(sender.len()));
+        let (len_sender, len_receiver) = mpsc::channel();
+        thread::spawn(move || len_sender.send(sender.len()));
         // Only a test that fails waits for so long.
-        let len = told.recv_timeout(Duration::from_secs(10)).ok();
+        let len = len_receiver.recv_timeout(Duration::from_secs(10)).ok();
         found.send(len).expect("the test waits");
         Block::from("made")
     }

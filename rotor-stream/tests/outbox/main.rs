@@ -1,8 +1,8 @@
 //! What others send to the peer of a connection, unasked: in order, whole, bounded, and beside what
 //! the protocol itself has to say.
 
-mod brief;
 mod converting;
+mod done_in_create;
 
 use std::cell::Cell;
 use std::io::Write;
@@ -176,10 +176,10 @@ impl HasOutbox for Lines {
 type Test = Driver<WithOutbox<Lines>>;
 
 fn driver(config: &OutboxConfig) -> (Test, OutboxSender) {
-    driver_that_calls(config, false)
+    driver_with_calls(config, false)
 }
 
-fn driver_that_calls(config: &OutboxConfig, in_place: bool) -> (Test, OutboxSender) {
+fn driver_with_calls(config: &OutboxConfig, in_place: bool) -> (Test, OutboxSender) {
     let driver = Test::new(config.clone(), Shared { in_place, ..Shared::default() });
     let sender = driver.context().sender.clone().expect("it was made in `create`");
     (driver, sender)
@@ -217,7 +217,7 @@ fn messages_arrive_whole_and_in_order_however_little_the_peer_takes() {
 #[test]
 fn answers_come_between_messages_and_a_slow_reader_is_still_answered() {
     for in_place in [false, true] {
-        let (mut driver, sender) = driver_that_calls(&small(), in_place);
+        let (mut driver, sender) = driver_with_calls(&small(), in_place);
         driver.limit_room(0);
         for number in 0..4 {
             sender.send(message(number)).expect("there is room");
@@ -309,7 +309,7 @@ fn a_lagging_peer_ends_its_connection_if_configured() {
 #[test]
 fn messages_queued_when_the_protocol_is_done_are_still_sent() {
     for in_place in [false, true] {
-        let (mut driver, sender) = driver_that_calls(&small(), in_place);
+        let (mut driver, sender) = driver_with_calls(&small(), in_place);
         driver.limit_room(3);
         for number in 0..4 {
             sender.send(message(number)).expect("there is room");
@@ -350,7 +350,7 @@ fn sending_after_the_write_side_has_ended_is_refused() {
 fn piecewise_output_of_the_protocol_continues_beside_messages() {
     for in_place in [false, true] {
         let (mut driver, sender) =
-            driver_that_calls(&small().messages_max(100).bytes_max(10_000), in_place);
+            driver_with_calls(&small().messages_max(100).bytes_max(10_000), in_place);
         driver.limit_writes(7);
         for number in 0..20 {
             sender.send(message(number)).expect("there is room");
@@ -376,7 +376,7 @@ fn senders_do_not_starve_a_protocol_that_waits_for_its_output() {
         .flat_map(|(left, write_max)| [0, 5].map(|between| (left, write_max, between)))
         .flat_map(|(left, max, between)| [false, true].map(|place| (left, max, between, place)))
     {
-        let (mut driver, sender) = driver_that_calls(&small(), in_place);
+        let (mut driver, sender) = driver_with_calls(&small(), in_place);
         driver.limit_writes(write_max);
         driver.limit_room(0);
         let (mut received, mut number) = (Vec::new(), 0);
@@ -387,8 +387,9 @@ fn senders_do_not_starve_a_protocol_that_waits_for_its_output() {
             while !received.ends_with(b"!") {
                 assert!(received.len() < until, "{left:?}: {received:?}");
                 // Either as much as may wait, or just what there is room for in the output.
-                let heard = 120 - (until - received.len());
-                let sends = bytes_between == 0 || heard > 50 && heard % bytes_between == 0;
+                let received_count = 120 - (until - received.len());
+                let sends = bytes_between == 0
+                    || received_count > 50 && received_count % bytes_between == 0;
                 while sends && sender.send(message(number)).is_ok() {
                     number += 1;
                     if bytes_between > 0 {

@@ -4,7 +4,7 @@ use rotor_core::Machine;
 use rotor_stream::Stream;
 use rotor_stream::testing::{Peer, Scripted, TestLoop, pair};
 
-use crate::chosen::{LINE, Log, NegotiatedProtocol};
+use crate::negotiated_protocol::{LINE, Log, NegotiatedProtocol};
 use crate::record::Record;
 
 /// Carries bytes from one end to the other, so many at a time; whether there were any.

@@ -11,7 +11,7 @@ use rotor_core::{Config, Loop, Response};
 use rotor_stream::Stream;
 use rotor_stream::testing::pair;
 
-use crate::chosen::{Log, NegotiatedProtocol, Test, server};
+use crate::negotiated_protocol::{Log, NegotiatedProtocol, Test, server};
 use crate::record::{Kind, Record, encode};
 
 /// A hello and a line behind it.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rotor_stream::Stream;
 use rotor_stream::testing::{Peer, Scripted, TestLoop, pair};
 
-use crate::chosen::{Log, NegotiatedProtocol, Test, server, server_after_handshake};
+use crate::negotiated_protocol::{Log, NegotiatedProtocol, Test, server, server_after_handshake};
 use crate::record::{Kind, Record, encode};
 
 #[test]
