@@ -87,6 +87,6 @@ fn a_run_whose_faults_strike_only_idle_clients_fails() {
         std::env::var("ROTOR_SIM_SEEDS").map_or(1, |seeds| seeds.parse().unwrap_or(1))
     );
     let payload = catch_unwind(AssertUnwindSafe(|| run(false))).expect_err("nobody was struck");
-    let said = payload.downcast_ref::<String>().map(String::as_str).unwrap_or_default();
-    assert!(said.contains("no busy client was struck by: SlowTurn"), "{said}");
+    let message = payload.downcast_ref::<String>().map(String::as_str).unwrap_or_default();
+    assert!(message.contains("no busy client was struck by: SlowTurn"), "{message}");
 }

@@ -151,9 +151,9 @@ fn a_power_failure_goes_unnoticed_even_by_unaccepted_connections() -> Result<(),
             ErrorKind::WouldBlock
         );
         sim.run_for(5 * MS)?;
-        let heard = error_kind(with_stream(&client, |client| client.read(&mut [0; 8])));
+        let seen = error_kind(with_stream(&client, |client| client.read(&mut [0; 8])));
         let expected = if is_told { ErrorKind::ConnectionReset } else { ErrorKind::WouldBlock };
-        assert_eq!(heard, expected, "{how:?}");
+        assert_eq!(seen, expected, "{how:?}");
         if is_told {
             continue;
         }
@@ -167,8 +167,8 @@ fn a_power_failure_goes_unnoticed_even_by_unaccepted_connections() -> Result<(),
         with_stream(&client, |client| client.write_all(b"are you there?"))
             .expect("nobody knows yet");
         sim.run_for(5 * MS)?;
-        let heard = error_kind(with_stream(&client, |client| client.read(&mut [0; 8])));
-        assert_eq!(heard, ErrorKind::ConnectionReset);
+        let seen = error_kind(with_stream(&client, |client| client.read(&mut [0; 8])));
+        assert_eq!(seen, ErrorKind::ConnectionReset);
     }
     Ok(())
 }
@@ -202,7 +202,7 @@ fn no_data_arrives_before_the_connection_is_established() -> Result<(), Failure>
         let (_, listener, client_host, client) = connecting(&mut sim, MS)?;
         // What the server says may be faster than its answer.
         sim.set_network(Network::new().latency(MS..100 * MS));
-        let (mut server, mut is_connected, mut told) = (None, false, EventSet::EMPTY);
+        let (mut server, mut is_connected, mut events_seen) = (None, false, EventSet::EMPTY);
         for _ in 0..500 {
             sim.run_for(MS)?;
             if let Ok((mut socket, _)) = listener.borrow_mut().as_mut().expect("held").accept() {
@@ -211,15 +211,21 @@ fn no_data_arrives_before_the_connection_is_established() -> Result<(), Failure>
             }
             is_connected |= with_stream(&client, |client| client.is_connected());
             for events in take_edges(&mut sim, client_host) {
-                told |= events;
+                events_seen |= events;
             }
-            let came = with_stream(&client, |client| client.read(&mut [0; 8]));
-            assert!(is_connected || came.is_err() && !told.is_readable(), "seed {seed}: {told:?}");
-            if came.is_ok() {
+            let read = with_stream(&client, |client| client.read(&mut [0; 8]));
+            assert!(
+                is_connected || read.is_err() && !events_seen.is_readable(),
+                "seed {seed}: {events_seen:?}"
+            );
+            if read.is_ok() {
                 break;
             }
         }
-        assert!(server.is_some() && is_connected && told.is_readable(), "seed {seed}: {told:?}");
+        assert!(
+            server.is_some() && is_connected && events_seen.is_readable(),
+            "seed {seed}: {events_seen:?}"
+        );
     }
     Ok(())
 }

@@ -61,46 +61,46 @@ fn a_connected_datagram_socket_receives_from_its_peer_only() -> Result<(), Failu
     let (host, client) = host_with_socket(&mut sim, "client", bind(1_000))?;
     let (_, peer) = host_with_socket(&mut sim, "peer", bind(53))?;
     let (_, stranger) = host_with_socket(&mut sim, "stranger", bind(53))?;
-    let with = |held: &Held<SimUdpSocket>, act: &mut dyn FnMut(&mut SimUdpSocket)| {
+    let with_socket = |held: &Held<SimUdpSocket>, act: &mut dyn FnMut(&mut SimUdpSocket)| {
         act(held.borrow_mut().as_mut().expect("held"));
     };
     let own: SocketAddr = "10.0.0.1:1000".parse().expect("an address");
-    with(&client, &mut |client| {
+    with_socket(&client, &mut |client| {
         assert_eq!(error_kind(client.send(b"?")), ErrorKind::NotConnected);
         client.connect(&"10.0.0.2:53".parse().expect("an address")).expect("nothing is sent");
         assert_eq!(client.send(b"?").expect("there is room"), 1);
     });
-    with(&stranger, &mut |stranger| {
+    with_socket(&stranger, &mut |stranger| {
         assert_eq!(stranger.send_to(b"forged", &own).expect("there is room"), 6);
     });
     sim.run_for(5 * MS)?;
-    with(&peer, &mut |peer| {
+    with_socket(&peer, &mut |peer| {
         let (len, from) = peer.receive_from(&mut [0; 8]).expect("it has come");
         assert_eq!((len, from), (1, own));
         assert_eq!(peer.send_to(b"!", &from).expect("there is room"), 1);
     });
     sim.run_for(5 * MS)?;
-    with(&client, &mut |client| {
+    with_socket(&client, &mut |client| {
         assert_eq!(client.receive_from(&mut [0; 8]).expect("it has come").0, 1);
         assert_eq!(error_kind(client.receive_from(&mut [0; 8])), ErrorKind::WouldBlock);
     });
     // Nobody is there any more: it is told once, with an edge, and only because it is tied to the
     // peer.
     drop(peer.borrow_mut().take());
-    with(&client, &mut |client| assert_eq!(client.send(b"?").expect("there is room"), 1));
+    with_socket(&client, &mut |client| assert_eq!(client.send(b"?").expect("there is room"), 1));
     take_edges(&mut sim, host);
     sim.run_for(5 * MS)?;
     assert!(take_edges(&mut sim, host).iter().any(|events| events.contains(EventSet::ERROR)));
-    with(&client, &mut |client| {
+    with_socket(&client, &mut |client| {
         assert_eq!(error_kind(client.receive_from(&mut [0; 8])), ErrorKind::ConnectionRefused);
         assert_eq!(error_kind(client.receive_from(&mut [0; 8])), ErrorKind::WouldBlock);
     });
-    with(&stranger, &mut |stranger| {
+    with_socket(&stranger, &mut |stranger| {
         let nobody = "10.0.0.2:53".parse().expect("an address");
         assert_eq!(stranger.send_to(b"?", &nobody).expect("there is room"), 1);
     });
     sim.run_for(5 * MS)?;
-    with(&stranger, &mut |stranger| {
+    with_socket(&stranger, &mut |stranger| {
         assert_eq!(error_kind(stranger.receive_from(&mut [0; 8])), ErrorKind::WouldBlock);
     });
     Ok(())
@@ -141,7 +141,7 @@ fn bind_path(sim: &mut Sim, host: UnixHost, path: &'static str) -> Held<SimUnixD
     held
 }
 
-fn with<R>(held: &Held<SimUnixDatagram>, act: impl FnOnce(&mut SimUnixDatagram) -> R) -> R {
+fn with_socket<R>(held: &Held<SimUnixDatagram>, act: impl FnOnce(&mut SimUnixDatagram) -> R) -> R {
     act(held.borrow_mut().as_mut().expect("held"))
 }
 
@@ -162,17 +162,21 @@ fn datagrams_to_a_path_arrive_once_and_in_order_despite_faults() -> Result<(), F
     sim.set_faults(faults.iter().fold(Faults::none(), |all, fault| all.set(*fault, 1.0)));
     for number in 0..20 {
         assert_eq!(
-            with(&one, |one| one.send_to(&[number], &"/b".into())).expect("there is room"),
+            with_socket(&one, |one| one.send_to(&[number], &"/b".into())).expect("there is room"),
             1
         );
     }
     for number in 0..20 {
         let mut bytes = [0];
-        let (len, from) = with(&two, |two| two.receive_from(&mut bytes)).expect("it is there");
+        let (len, from) =
+            with_socket(&two, |two| two.receive_from(&mut bytes)).expect("it is there");
         assert_eq!((len, bytes[0], from), (1, number, PathBuf::from("/a")));
     }
     sim.run_for(Duration::from_secs(1))?;
-    assert_eq!(error_kind(with(&two, |two| two.receive_from(&mut [0]))), ErrorKind::WouldBlock);
+    assert_eq!(
+        error_kind(with_socket(&two, |two| two.receive_from(&mut [0]))),
+        ErrorKind::WouldBlock
+    );
     assert_eq!(take_edges(&mut sim, host), [EventSet::READABLE], "it was told once, merged");
     assert!(faults.iter().all(|fault| sim.fault_count(*fault) == 0));
     Ok(())
@@ -185,14 +189,17 @@ fn a_datagram_to_an_unbound_path_is_an_error_of_the_sender() -> Result<(), Failu
     let third = bind_path(&mut sim, host, "/c");
     let send = |from: &Held<SimUnixDatagram>, to: &str| {
         let to = PathBuf::from(to);
-        with(from, |socket| socket.send_to(b"?", &to)).map_err(|error| error.kind())
+        with_socket(from, |socket| socket.send_to(b"?", &to)).map_err(|error| error.kind())
     };
     assert_eq!(send(&one, "/nobody"), Err(ErrorKind::NotFound));
-    assert_eq!(error_kind(with(&one, |one| one.connect(&"/nobody".into()))), ErrorKind::NotFound);
-    with(&two, |two| two.connect(&"/a".into())).expect("it is there");
+    assert_eq!(
+        error_kind(with_socket(&one, |one| one.connect(&"/nobody".into()))),
+        ErrorKind::NotFound
+    );
+    with_socket(&two, |two| two.connect(&"/a".into())).expect("it is there");
     assert_eq!((send(&one, "/b"), send(&third, "/b")), (Ok(1), Err(ErrorKind::PermissionDenied)));
     drop(one.borrow_mut().take());
-    assert_eq!(error_kind(with(&two, |two| two.send(b"?"))), ErrorKind::ConnectionRefused);
+    assert_eq!(error_kind(with_socket(&two, |two| two.send(b"?"))), ErrorKind::ConnectionRefused);
     assert_eq!(send(&third, "/a"), Err(ErrorKind::NotFound));
     Ok(())
 }
@@ -202,25 +209,28 @@ fn a_socket_connected_to_a_path_notices_its_lost_peer_after_a_rebind() -> Result
     let mut sim = Sim::new(1);
     let (host, [one, two]) = two_at_paths(&mut sim)?;
     let (a, b) = (PathBuf::from("/a"), PathBuf::from("/b"));
-    with(&one, |one| one.connect(&b)).expect("it is there");
+    with_socket(&one, |one| one.connect(&b)).expect("it is there");
     let third = bind_path(&mut sim, host, "/c");
     // Of itself alone, or of nobody.
-    assert_eq!(error_kind(with(&third, |third| third.connect(&a))), ErrorKind::PermissionDenied);
-    with(&two, |two| two.connect(&a)).expect("it is its peer");
-    assert_eq!(with(&one, |one| one.send(b"?")).ok(), Some(1));
+    assert_eq!(
+        error_kind(with_socket(&third, |third| third.connect(&a))),
+        ErrorKind::PermissionDenied
+    );
+    with_socket(&two, |two| two.connect(&a)).expect("it is its peer");
+    assert_eq!(with_socket(&one, |one| one.send(b"?")).ok(), Some(1));
     drop(two.borrow_mut().take());
     let again = bind_path(&mut sim, host, "/b");
     // As Linux 6.18 has it.
     assert_eq!(
-        error_kind(with(&again, |again| again.send_to(b"?", &a))),
+        error_kind(with_socket(&again, |again| again.send_to(b"?", &a))),
         ErrorKind::PermissionDenied
     );
-    assert_eq!(error_kind(with(&one, |one| one.send(b"?"))), ErrorKind::ConnectionRefused);
-    assert_eq!(error_kind(with(&one, |one| one.send(b"?"))), ErrorKind::NotConnected);
-    assert_eq!(with(&again, |again| again.send_to(b"?", &a)).ok(), Some(1));
-    assert_eq!(with(&one, |one| one.send_to(b"?", &b)).ok(), Some(1));
-    with(&one, |one| one.connect(&b)).expect("it is there");
-    assert_eq!(with(&one, |one| one.send(b"?")).ok(), Some(1));
+    assert_eq!(error_kind(with_socket(&one, |one| one.send(b"?"))), ErrorKind::ConnectionRefused);
+    assert_eq!(error_kind(with_socket(&one, |one| one.send(b"?"))), ErrorKind::NotConnected);
+    assert_eq!(with_socket(&again, |again| again.send_to(b"?", &a)).ok(), Some(1));
+    assert_eq!(with_socket(&one, |one| one.send_to(b"?", &b)).ok(), Some(1));
+    with_socket(&one, |one| one.connect(&b)).expect("it is there");
+    assert_eq!(with_socket(&one, |one| one.send(b"?")).ok(), Some(1));
     Ok(())
 }
 
@@ -231,27 +241,31 @@ fn a_sender_to_a_full_path_gets_an_edge_when_there_is_room() -> Result<(), Failu
         let (host, [one, two]) = two_at_paths(&mut sim)?;
         sim.set_faults(Faults::none().set(Fault::UnarmedEdgeLost, 1.0));
         let to = PathBuf::from("/b");
-        let sent =
-            (0..1_000).take_while(|_| with(&one, |one| one.send_to(b"?", &to)).is_ok()).count();
+        let sent = (0..1_000)
+            .take_while(|_| with_socket(&one, |one| one.send_to(b"?", &to)).is_ok())
+            .count();
         assert_eq!(sent, 256);
-        assert_eq!(error_kind(with(&one, |one| one.send_to(b"?", &to))), ErrorKind::WouldBlock);
+        assert_eq!(
+            error_kind(with_socket(&one, |one| one.send_to(b"?", &to))),
+            ErrorKind::WouldBlock
+        );
         sim.run_for(MS)?;
         assert_eq!(take_edges(&mut sim, host), [EventSet::READABLE]);
         if is_dropped {
             drop(two.borrow_mut().take());
         } else {
-            with(&two, |two| two.receive_from(&mut [0; 8])).expect("it is there");
+            with_socket(&two, |two| two.receive_from(&mut [0; 8])).expect("it is there");
         }
         sim.run_for(MS)?;
         assert_eq!(take_edges(&mut sim, host), [EventSet::WRITABLE]);
-        let again = with(&one, |one| one.send_to(b"?", &to)).map_err(|error| error.kind());
+        let again = with_socket(&one, |one| one.send_to(b"?", &to)).map_err(|error| error.kind());
         assert_eq!(again, if is_dropped { Err(ErrorKind::NotFound) } else { Ok(1) });
         if !is_dropped {
-            with(&two, |two| two.receive_from(&mut [0; 8])).expect("it is there");
+            with_socket(&two, |two| two.receive_from(&mut [0; 8])).expect("it is there");
         }
         sim.run_for(MS)?;
-        let told = take_edges(&mut sim, host);
-        assert!(!told.iter().any(|events| events.contains(EventSet::WRITABLE)), "once: {told:?}");
+        let edges = take_edges(&mut sim, host);
+        assert!(!edges.iter().any(|events| events.contains(EventSet::WRITABLE)), "once: {edges:?}");
     }
     Ok(())
 }
@@ -263,12 +277,12 @@ fn a_sender_to_several_full_paths_gets_an_edge_for_each() -> Result<(), Failure>
     let third = bind_path(&mut sim, host, "/c");
     for path in ["/b", "/c", "/b"] {
         let to = PathBuf::from(path);
-        while with(&one, |one| one.send_to(b"?", &to)).is_ok() {}
+        while with_socket(&one, |one| one.send_to(b"?", &to)).is_ok() {}
     }
     sim.run_for(MS)?;
     take_edges(&mut sim, host);
     for full in [&third, &two] {
-        with(full, |full| full.receive_from(&mut [0; 8])).expect("it is there");
+        with_socket(full, |full| full.receive_from(&mut [0; 8])).expect("it is there");
         sim.run_for(MS)?;
         assert_eq!(take_edges(&mut sim, host), [EventSet::WRITABLE]);
     }

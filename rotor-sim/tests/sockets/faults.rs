@@ -331,8 +331,8 @@ fn a_stale_edge_goes_to_the_former_owner_of_a_socket() -> Result<(), Failure> {
         })?;
         sim.set_faults(faults);
         sim.run_for(Duration::from_secs(1))?;
-        let told = sim.with(host, |instance| *instance.context()).unwrap_or_default();
-        assert!((least..=least * 200).contains(&told), "{told}");
+        let edges = sim.with(host, |instance| *instance.context()).unwrap_or_default();
+        assert!((least..=least * 200).contains(&edges), "{edges}");
     }
     Ok(())
 }

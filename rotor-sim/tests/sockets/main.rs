@@ -3,10 +3,10 @@
 #[path = "../machines/driver.rs"]
 mod driver;
 
-mod belonging;
 mod connecting;
 mod datagrams;
-mod striking;
+mod faults;
+mod ownership;
 
 use std::cell::RefCell;
 use std::io::{ErrorKind, Read, Write};
@@ -363,8 +363,8 @@ fn a_socket_whose_short_reads_drain_gets_an_edge_after_one() -> Result<(), Failu
     pair.sim.run_for(5 * MS)?;
     pair.server.shutdown(Shutdown::Write).expect("it is connected");
     pair.sim.run_for(5 * MS)?;
-    let told = take_edges(&mut pair.sim, pair.client_host);
-    assert_eq!(told, [EventSet::READABLE, EventSet::READABLE | EventSet::READ_CLOSED]);
+    let edges = take_edges(&mut pair.sim, pair.client_host);
+    assert_eq!(edges, [EventSet::READABLE, EventSet::READABLE | EventSet::READ_CLOSED]);
     assert_eq!(pair.sim.fault_count(Fault::ShortRead), 0);
     Ok(())
 }
@@ -388,8 +388,8 @@ fn a_spurious_edge_may_carry_any_event() -> Result<(), Failure> {
     let mut pair = pair(Network::new())?;
     pair.sim.set_faults(Faults::none().set(Fault::SpuriousEdge, 1.0));
     pair.sim.run_for(Duration::from_secs(60))?;
-    let said = take_edges(&mut pair.sim, pair.client_host);
-    let said = said.into_iter().fold(EventSet::EMPTY, |all, edge| all | edge);
+    let edges = take_edges(&mut pair.sim, pair.client_host);
+    let edges = edges.into_iter().fold(EventSet::EMPTY, |all, edge| all | edge);
     for event in [
         EventSet::READABLE,
         EventSet::WRITABLE,
@@ -398,7 +398,7 @@ fn a_spurious_edge_may_carry_any_event() -> Result<(), Failure> {
         EventSet::ERROR,
         EventSet::URGENT,
     ] {
-        assert!(said.contains(event), "no edge said {event:?}");
+        assert!(edges.contains(event), "no edge said {event:?}");
     }
     Ok(())
 }
