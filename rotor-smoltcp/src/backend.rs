@@ -29,26 +29,26 @@ use crate::stats::StackStats;
 /// turns of a loop one by one, it is sent in the next turn.
 #[derive(Debug)]
 pub struct Smoltcp {
-    shared: Shared,
+    shared: SharedStack,
     clock: LoopClock,
     /// A duplicate of the device's descriptor, so that the stack is not locked while the loop
     /// sleeps.
     descriptor: Option<OwnedFd>,
-    bell: UnixStream,
+    wake_receiver: UnixStream,
     waker: Arc<Waker>,
 }
 
 /// The handle with which the sockets of a stack register.
 #[derive(Clone, Debug)]
 pub struct SmoltcpHandle {
-    shared: Shared,
+    shared: SharedStack,
     clock: LoopClock,
     pool: Option<OffloadPool>,
 }
 
 /// The stack, shared by the backend and its sockets. It ends with the last of them.
 #[derive(Clone)]
-pub(crate) struct Shared(Arc<Mutex<Stack>>);
+pub(crate) struct SharedStack(Arc<Mutex<Stack>>);
 
 impl Smoltcp {
     /// Opens a stack on a device.
@@ -58,7 +58,7 @@ impl Smoltcp {
     /// `InvalidInput` if the configuration is wrong; the message says what. Otherwise, no
     /// descriptor is left, or the system has no random bytes.
     pub fn open(device: impl Device, config: &StackConfig) -> io::Result<Smoltcp> {
-        Smoltcp::with(Box::new(device), config, LoopClock::Real(Clock::new()))
+        Smoltcp::open_on(Box::new(device), config, LoopClock::Real(Clock::new()))
     }
 
     /// Opens a stack that runs in virtual time: its waits never block, and the owner of the clock
@@ -72,52 +72,58 @@ impl Smoltcp {
         config: &StackConfig,
         clock: &ManualClock,
     ) -> io::Result<Smoltcp> {
-        Smoltcp::with(Box::new(device), config, LoopClock::Manual(clock.clone()))
+        Smoltcp::open_on(Box::new(device), config, LoopClock::Manual(clock.clone()))
     }
 
-    fn with(
+    fn open_on(
         device: Box<dyn Device>,
         config: &StackConfig,
         clock: LoopClock,
     ) -> io::Result<Smoltcp> {
         let descriptor = device.descriptor().map(|fd| fd.try_clone_to_owned()).transpose()?;
-        let (rings, bell) = UnixStream::pair()?;
-        rings.set_nonblocking(true)?;
-        bell.set_nonblocking(true)?;
+        let (wake_sender, wake_receiver) = UnixStream::pair()?;
+        wake_sender.set_nonblocking(true)?;
+        wake_receiver.set_nonblocking(true)?;
         let stack = Stack::open(device, config, clock.clone())?;
-        let shared = Shared(Arc::new(Mutex::new(stack)));
-        Ok(Smoltcp { shared, clock, descriptor, bell, waker: Arc::new(Waker(rings)) })
+        let shared = SharedStack(Arc::new(Mutex::new(stack)));
+        Ok(Smoltcp {
+            shared,
+            clock,
+            descriptor,
+            wake_receiver,
+            waker: Arc::new(Waker(wake_sender)),
+        })
     }
 
     /// Sleeps until a packet comes, the loop is woken, or the time has passed.
     fn sleep(&mut self, wait: Wait) -> io::Result<()> {
         let time = match wait {
-            Wait::Not => return Ok(()),
+            Wait::Poll => return Ok(()),
             Wait::AtMost(time) => Some(time),
             Wait::Forever => None,
         };
         // A time that is too long for the system counts as none.
         let time = time.and_then(|time| Timespec::try_from(time).ok());
-        let bell = PollFd::new(&self.bell, PollFlags::IN);
+        let wake_receiver = PollFd::new(&self.wake_receiver, PollFlags::IN);
         let result = match &self.descriptor {
             Some(device) => {
-                let mut polled = [bell, PollFd::new(device, PollFlags::IN)];
+                let mut polled = [wake_receiver, PollFd::new(device, PollFlags::IN)];
                 poll(&mut polled, time.as_ref()).map(|_| !polled[0].revents().is_empty())
             }
             None => {
-                let mut polled = [bell];
+                let mut polled = [wake_receiver];
                 poll(&mut polled, time.as_ref()).map(|_| !polled[0].revents().is_empty())
             }
         };
         match result {
             Ok(false) | Err(Errno::INTR) => Ok(()),
-            Ok(true) => self.drain_bell(),
+            Ok(true) => self.drain_wakeups(),
             Err(error) => Err(error.into()),
         }
     }
 
-    fn drain_bell(&mut self) -> io::Result<()> {
-        match self.bell.read(&mut [0; 64]) {
+    fn drain_wakeups(&mut self) -> io::Result<()> {
+        match self.wake_receiver.read(&mut [0; 64]) {
             Ok(_) => Ok(()),
             Err(error)
                 if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
@@ -143,7 +149,7 @@ impl Backend for Smoltcp {
 
     fn wait(&mut self, until: Option<Time>, ready: &mut Vec<(Token, EventSet)>) -> io::Result<()> {
         let wait = self.shared.stack().begin_wait(until)?;
-        let sleeps = wait != Wait::Not && matches!(self.clock, LoopClock::Real(_));
+        let sleeps = wait != Wait::Poll && matches!(self.clock, LoopClock::Real(_));
         if sleeps {
             self.sleep(wait)?;
         }
@@ -184,7 +190,7 @@ impl SmoltcpHandle {
         scope.backend().expect(what)
     }
 
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &SharedStack {
         &self.shared
     }
 }
@@ -204,7 +210,7 @@ impl BackendHandle for SmoltcpHandle {
 
     /// From the system, or from the [seed](StackConfig::seed).
     fn entropy(&self, bytes: &mut [u8]) -> io::Result<()> {
-        if self.shared.stack().seeded(bytes) { Ok(()) } else { system_entropy(bytes) }
+        if self.shared.stack().fill_seeded(bytes) { Ok(()) } else { system_entropy(bytes) }
     }
 
     fn offload(&self, make: &mut dyn FnMut() -> OffloadJob) -> bool {
@@ -216,7 +222,7 @@ impl BackendHandle for SmoltcpHandle {
     }
 }
 
-impl Shared {
+impl SharedStack {
     /// Locks the stack. Contention is rare: the stack calls no machine, and is not locked while the
     /// loop sleeps.
     #[inline]
@@ -225,12 +231,12 @@ impl Shared {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn is(&self, other: &Shared) -> bool {
+    pub(crate) fn is_same(&self, other: &SharedStack) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for SharedStack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("smoltcp")
     }

@@ -13,17 +13,17 @@ use rotor_core::backend::Clock;
 /// (`turn(None)`, which then never waits), step, and repeat: minutes of lost packets pass in
 /// milliseconds, and two runs with the same seed are the same.
 #[derive(Clone, Debug)]
-pub struct ManualClock(Arc<Mutex<Moments>>);
+pub struct ManualClock(Arc<Mutex<ClockState>>);
 
 #[derive(Debug)]
-struct Moments {
+struct ClockState {
     now: Time,
-    alarms: Vec<Due>,
+    alarms: Vec<AlarmState>,
 }
 
 /// When one of the clock's users has something to do.
 #[derive(Clone, Copy, Default, Debug)]
-struct Due {
+struct AlarmState {
     at: Option<Time>,
     /// The clock has already stood still for it once.
     was_waited_for: bool,
@@ -47,18 +47,18 @@ impl ManualClock {
     /// Returns a clock at the beginning of time.
     #[expect(clippy::new_without_default, reason = "a clock is made by name, as the loop's is")]
     pub fn new() -> ManualClock {
-        ManualClock(Arc::new(Mutex::new(Moments { now: Time::ZERO, alarms: Vec::new() })))
+        ManualClock(Arc::new(Mutex::new(ClockState { now: Time::ZERO, alarms: Vec::new() })))
     }
 
     /// Returns the current time of the clock.
     pub fn now(&self) -> Time {
-        self.moments().now
+        self.state().now
     }
 
     /// Advances the clock by a duration.
     pub fn advance(&self, by: Duration) {
-        let mut moments = self.moments();
-        moments.now += by;
+        let mut state = self.state();
+        state.now += by;
     }
 
     /// Advances the clock to the time when one of its users next has something to do. Returns false
@@ -73,11 +73,11 @@ impl ManualClock {
 
     /// Does the same as [`step`](ManualClock::step), but advances at most to `limit`.
     pub fn step_until(&self, limit: Time) -> bool {
-        let mut moments = self.moments();
-        let now = moments.now;
+        let mut state = self.state();
+        let now = state.now;
         let mut is_due = false;
         let mut next = None;
-        for due in &mut moments.alarms {
+        for due in &mut state.alarms {
             match due.at {
                 Some(at) if at > now => next = Some(next.unwrap_or(at).min(at)),
                 Some(_) => is_due |= !std::mem::replace(&mut due.was_waited_for, true),
@@ -85,7 +85,7 @@ impl ManualClock {
             }
         }
         if !is_due && let Some(next) = next {
-            moments.now = next.min(limit).max(now);
+            state.now = next.min(limit).max(now);
         }
         is_due || next.is_some()
     }
@@ -93,23 +93,23 @@ impl ManualClock {
     /// Sets the clock to a time, unless that is earlier than its own.
     #[cfg(feature = "simulation")]
     pub(crate) fn set(&self, now: Time) {
-        let mut moments = self.moments();
-        moments.now = moments.now.max(now);
+        let mut state = self.state();
+        state.now = state.now.max(now);
     }
 
     /// Returns when one of its users next has something to do, which may be now.
     #[cfg(feature = "simulation")]
     pub(crate) fn next(&self) -> Option<Time> {
-        self.moments().alarms.iter().filter_map(|due| due.at).min()
+        self.state().alarms.iter().filter_map(|due| due.at).min()
     }
 
     pub(crate) fn alarm(&self) -> Alarm {
-        let mut moments = self.moments();
-        moments.alarms.push(Due::default());
-        Alarm { clock: self.clone(), number: moments.alarms.len() - 1 }
+        let mut state = self.state();
+        state.alarms.push(AlarmState::default());
+        Alarm { clock: self.clone(), number: state.alarms.len() - 1 }
     }
 
-    fn moments(&self) -> MutexGuard<'_, Moments> {
+    fn state(&self) -> MutexGuard<'_, ClockState> {
         // The moments are consistent after each assignment.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -117,7 +117,7 @@ impl ManualClock {
 
 impl Alarm {
     pub(crate) fn set(&self, at: Option<Time>) {
-        self.clock.moments().alarms[self.number] = Due { at, was_waited_for: false };
+        self.clock.state().alarms[self.number] = AlarmState { at, was_waited_for: false };
     }
 
     /// Says that there is something to do at once.

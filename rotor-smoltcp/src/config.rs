@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_are_kept_within_what_the_stack_can_do() {
+    fn buffer_sizes_are_clamped_to_supported_values() {
         for (asked, got) in [
             (0, 2_048),
             (2_047, 2_048),

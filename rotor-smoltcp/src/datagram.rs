@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 use rotor_core::net::{CannotListen, DatagramSocket};
 use rotor_core::{BackendHandle, Interest, Scope, Source, Token};
 
-use crate::member::Member;
-use crate::stack::Kind;
+use crate::stack::SocketKind;
+use crate::stack_socket::StackSocket;
 
 /// A UDP socket of a stack in user space.
 ///
@@ -16,7 +16,7 @@ use crate::stack::Kind;
 /// device's packets is refused (`EMSGSIZE`), because the stack neither makes nor accepts fragments.
 /// A target or peer of the other version of IP, without a port, or without an address is refused
 /// with `InvalidInput`.
-pub struct SmoltcpUdpSocket(Member);
+pub struct SmoltcpUdpSocket(StackSocket);
 
 const WHAT: &str = "a UDP socket of smoltcp";
 
@@ -39,10 +39,10 @@ impl DatagramSocket for SmoltcpUdpSocket {
     type Address = SocketAddr;
 
     fn bind<C>(address: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<SmoltcpUdpSocket> {
-        let member = Member::new(Kind::Datagram, WHAT, scope, |stack| {
+        let socket = StackSocket::new(SocketKind::Datagram, WHAT, scope, |stack| {
             stack.bind_datagrams(*address).map_err(CannotListen::on(address))
         });
-        member.map(SmoltcpUdpSocket)
+        socket.map(SmoltcpUdpSocket)
     }
 
     fn receive_from(&mut self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {

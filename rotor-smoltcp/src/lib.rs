@@ -158,11 +158,11 @@ mod device;
 mod device_gone;
 mod family;
 mod listener;
-mod member;
 #[cfg(feature = "simulation")]
 mod simulation;
 mod slots;
 mod stack;
+mod stack_socket;
 mod stats;
 mod stream;
 

@@ -7,15 +7,15 @@ use std::net::SocketAddr;
 use rotor_core::net::{CannotListen, ListenOptions, Listener};
 use rotor_core::{BackendHandle, Interest, Scope, Source, Token};
 
-use crate::member::Member;
-use crate::stack::Kind;
+use crate::stack::SocketKind;
+use crate::stack_socket::StackSocket;
 use crate::stream::SmoltcpTcpStream;
 
 /// A TCP listener of a stack in user space.
 ///
 /// `0.0.0.0` stands for all IPv4 addresses of the stack, and `[::]` for all its IPv6 addresses. A
 /// listener on one of them does not accept connections to the other.
-pub struct SmoltcpTcpListener(Member);
+pub struct SmoltcpTcpListener(StackSocket);
 
 const WHAT: &str = "a TCP listener of smoltcp";
 
@@ -44,20 +44,20 @@ impl Listener for SmoltcpTcpListener {
         scope: &Scope<'_, C>,
     ) -> io::Result<SmoltcpTcpListener> {
         let backlog = usize::try_from(options.backlog_len()).unwrap_or(usize::MAX);
-        let member = Member::new(Kind::Listener, WHAT, scope, |stack| {
-            let listened = match options.is_reuse_port() {
+        let socket = StackSocket::new(SocketKind::Listener, WHAT, scope, |stack| {
+            let bound = match options.is_reuse_port() {
                 // Each loop has a stack and addresses of its own.
                 true => Err(io::ErrorKind::Unsupported.into()),
                 false => stack.listen(*address, backlog),
             };
-            listened.map_err(CannotListen::on(address))
+            bound.map_err(CannotListen::on(address))
         });
-        member.map(SmoltcpTcpListener)
+        socket.map(SmoltcpTcpListener)
     }
 
     fn accept(&mut self) -> io::Result<(SmoltcpTcpStream, Option<SocketAddr>)> {
         let (id, peer) = self.0.stack().accept(self.0.id())?;
-        Ok((SmoltcpTcpStream::of(self.0.beside(id)), Some(peer)))
+        Ok((SmoltcpTcpStream::from_socket(self.0.on_same_stack(id)), Some(peer)))
     }
 
     fn has_waiting(&self) -> bool {

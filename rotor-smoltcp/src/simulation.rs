@@ -100,19 +100,19 @@ impl Smoltcp {
         config.seed = config.seed.or(Some(port.seed()));
         let clock = ManualClock::new();
         let stack = Smoltcp::in_virtual_time(SimulatedCard(port.clone()), &config, &clock)?;
-        let wants = clock.clone();
-        boot.backend_around(Simulated { stack, clock, port }, move || wants.next())
+        let alarms = clock.clone();
+        boot.backend_around(SimulatedBackend { stack, clock, port }, move || alarms.next())
     }
 }
 
 /// A stack with the clock of its host.
-struct Simulated {
+struct SimulatedBackend {
     stack: Smoltcp,
     clock: ManualClock,
     port: PacketPort,
 }
 
-impl Backend for Simulated {
+impl Backend for SimulatedBackend {
     type Handle = SmoltcpHandle;
 
     fn handle(&self) -> io::Result<SmoltcpHandle> {

@@ -8,21 +8,21 @@ use std::time::Duration;
 use rotor_core::net::{ReadBuf, StreamSocket};
 use rotor_core::{BackendHandle, Interest, Scope, Source, Token};
 
-use crate::member::Member;
-use crate::stack::Kind;
+use crate::stack::SocketKind;
+use crate::stack_socket::StackSocket;
 
 /// A TCP connection of a stack in user space.
 ///
 /// [`StackConfig`](crate::StackConfig) sets the size of its buffers, from its first packet on:
 /// `set_send_buffer`, `set_receive_buffer` and `set_unsent_max` do nothing.
-pub struct SmoltcpTcpStream(Member);
+pub struct SmoltcpTcpStream(StackSocket);
 
 const WHAT: &str = "a TCP socket of smoltcp";
 
 impl SmoltcpTcpStream {
     /// Creates the stream that a listener of the same stack has accepted.
-    pub(crate) fn of(member: Member) -> SmoltcpTcpStream {
-        SmoltcpTcpStream(member)
+    pub(crate) fn from_socket(socket: StackSocket) -> SmoltcpTcpStream {
+        SmoltcpTcpStream(socket)
     }
 }
 
@@ -72,7 +72,8 @@ impl StreamSocket for SmoltcpTcpStream {
     type Target = SocketAddr;
 
     fn connect<C>(target: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<SmoltcpTcpStream> {
-        Member::new(Kind::Stream, WHAT, scope, |stack| stack.connect(*target)).map(SmoltcpTcpStream)
+        StackSocket::new(SocketKind::Stream, WHAT, scope, |stack| stack.connect(*target))
+            .map(SmoltcpTcpStream)
     }
 
     const READS_UNSEEN: bool = true;

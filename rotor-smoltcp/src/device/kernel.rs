@@ -35,11 +35,11 @@ struct Interface {
     index: u32,
     clock: Clock,
     /// When to check whether the interface still exists, if it is down.
-    look_at: Option<Time>,
+    check_at: Option<Time>,
 }
 
 /// How often to check whether an interface that is down still exists.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The longest name of an interface, in bytes (`IFNAMSIZ` without the final zero).
 const NAME_BYTES_MAX: usize = 15;
@@ -55,9 +55,9 @@ impl KernelDevice {
     /// no permission, the name is in use, no `/dev/net/tun`.
     #[cfg(feature = "tun")]
     pub fn tun(name: &str) -> io::Result<KernelDevice> {
-        check(name)?;
+        check_name(name)?;
         let opened = phy::TunTapInterface::new(name, phy::Medium::Ip)?;
-        KernelDevice::of(&opened, name)
+        KernelDevice::from_opened(&opened, name)
     }
 
     /// Opens the TAP device of this name, and creates it if there is none: like
@@ -68,9 +68,9 @@ impl KernelDevice {
     /// As for [`tun`](KernelDevice::tun).
     #[cfg(feature = "tun")]
     pub fn tap(name: &str) -> io::Result<KernelDevice> {
-        check(name)?;
+        check_name(name)?;
         let opened = phy::TunTapInterface::new(name, phy::Medium::Ethernet)?;
-        KernelDevice::of(&opened, name)
+        KernelDevice::from_opened(&opened, name)
     }
 
     /// Opens a packet socket on the Ethernet interface of this name (`AF_PACKET`; packet(7)).
@@ -96,11 +96,11 @@ impl KernelDevice {
     /// As for [`tun`](KernelDevice::tun); `ENODEV` if there is no such interface.
     #[cfg(feature = "packet-socket")]
     pub fn packet_socket(interface: &str) -> io::Result<KernelDevice> {
-        check(interface)?;
+        check_name(interface)?;
         let opened = phy::RawSocket::new(interface, phy::Medium::Ethernet)?;
-        let mut device = KernelDevice::of(&opened, interface)?;
+        let mut device = KernelDevice::from_opened(&opened, interface)?;
         let index = netdevice::name_to_index(&device.fd, interface)?;
-        device.interface = Some(Interface { index, clock: Clock::new(), look_at: None });
+        device.interface = Some(Interface { index, clock: Clock::new(), check_at: None });
         Ok(device)
     }
 
@@ -117,7 +117,7 @@ impl KernelDevice {
     /// As for [`tun`](KernelDevice::tun).
     #[cfg(feature = "tun-offload")]
     pub fn tun_offloading(name: &str) -> io::Result<KernelDevice> {
-        check(name)?;
+        check_name(name)?;
         let builder = tun_rs::DeviceBuilder::new().name(name).offload(true);
         let opened = builder.inherit_enable_state().build_sync()?;
         opened.set_nonblocking(true)?;
@@ -131,7 +131,7 @@ impl KernelDevice {
     /// Takes over a device that smoltcp has opened. smoltcp's own reads and writes panic when the
     /// device is gone or down, and allocate for each packet. Its descriptor has no owner to borrow
     /// from, so the kernel duplicates it by number, which needs no unsafe code.
-    fn of<D: phy::Device + AsRawFd>(opened: &D, name: &str) -> io::Result<KernelDevice> {
+    fn from_opened<D: phy::Device + AsRawFd>(opened: &D, name: &str) -> io::Result<KernelDevice> {
         let own = pidfd_open(getpid(), PidfdFlags::empty())?;
         let fd = pidfd_getfd(own, opened.as_raw_fd(), PidfdGetfdFlags::empty())?;
         let capabilities = opened.capabilities();
@@ -154,26 +154,26 @@ impl Interface {
     /// # Errors
     ///
     /// `ENODEV`: the interface is gone.
-    fn note(&mut self, socket: &OwnedFd, read: Result<usize, Errno>) -> io::Result<()> {
+    fn check_exists(&mut self, socket: &OwnedFd, read: Result<usize, Errno>) -> io::Result<()> {
         match read {
-            Ok(_) => self.look_at = None,
-            Err(Errno::NETDOWN) => self.look_at = Some(Time::ZERO),
+            Ok(_) => self.check_at = None,
+            Err(Errno::NETDOWN) => self.check_at = Some(Time::ZERO),
             Err(_) => {}
         }
-        let Some(at) = self.look_at else { return Ok(()) };
+        let Some(at) = self.check_at else { return Ok(()) };
         let now = self.clock.now();
         if at <= now {
             if let Err(gone @ Errno::NODEV) = netdevice::index_to_name(socket, self.index) {
                 return Err(gone.into());
             }
-            self.look_at = Some(now + LOOK_AGAIN);
+            self.check_at = Some(now + CHECK_INTERVAL);
         }
         Ok(())
     }
 }
 
 /// Checks the name of an interface, since smoltcp does not check its length.
-fn check(name: &str) -> io::Result<()> {
+fn check_name(name: &str) -> io::Result<()> {
     if (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.contains('\0') {
         return Ok(());
     }
@@ -201,7 +201,7 @@ impl Device for KernelDevice {
     fn receive(&mut self, packet: &mut [u8]) -> io::Result<usize> {
         let read = rustix::io::read(&self.fd, packet);
         if let Some(interface) = &mut self.interface {
-            interface.note(&self.fd, read)?;
+            interface.check_exists(&self.fd, read)?;
         }
         Ok(read?)
     }
@@ -217,7 +217,7 @@ impl Device for KernelDevice {
 
     /// Not an arrival: when to check whether the interface still exists.
     fn next_arrival(&self) -> Option<Time> {
-        self.interface.as_ref()?.look_at
+        self.interface.as_ref()?.check_at
     }
 }
 
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_as_long_as_the_kernel_takes() {
+    fn interface_names_are_limited_as_in_the_kernel() {
         for (name, is_one) in [
             ("", false),
             ("a", true),
@@ -240,7 +240,7 @@ mod tests {
             ("fifteen-bytes15", true),
             ("a\0", false),
         ] {
-            assert_eq!(check(name).is_ok(), is_one, "{name:?}");
+            assert_eq!(check_name(name).is_ok(), is_one, "{name:?}");
         }
     }
 }

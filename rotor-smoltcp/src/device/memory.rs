@@ -43,8 +43,8 @@ pub struct MemoryDevice {
     mtu: usize,
     incoming: Arc<Lane>,
     outgoing: Arc<Lane>,
-    /// Readable while `has_rung` is set.
-    bell: UnixStream,
+    /// Readable while `is_woken` is set.
+    wake_receiver: UnixStream,
     clock: LoopClock,
 }
 
@@ -71,8 +71,8 @@ pub struct MemoryStats {
 /// One direction of a cable.
 struct Lane {
     traffic: Mutex<Traffic>,
-    /// The other end of the receiver's bell.
-    bell: UnixStream,
+    /// The other end of the receiver's `wake_receiver`.
+    wake_sender: UnixStream,
     rules: MemoryConfig,
 }
 
@@ -80,8 +80,8 @@ struct Traffic {
     /// By time of arrival, and then in the order in which they were sent.
     packets: BTreeMap<(Time, u64), Vec<u8>>,
     number: u64,
-    /// The receiver's bell has rung since the receiver last looked.
-    has_rung: bool,
+    /// The receiver was woken since it last looked.
+    is_woken: bool,
     is_unplugged: bool,
     random: fastrand::Rng,
     alarm: Option<Alarm>,
@@ -183,19 +183,19 @@ impl MemoryDevice {
     ///
     /// No descriptor is left: each end has a pair of sockets, by which it is woken.
     pub fn pair(config: &MemoryConfig) -> io::Result<(MemoryDevice, MemoryDevice)> {
-        let (to_left, left_bell) = Lane::new(config, 0)?;
-        let (to_right, right_bell) = Lane::new(config, 1)?;
-        let end = |name, incoming: &Arc<Lane>, outgoing: &Arc<Lane>, bell| MemoryDevice {
+        let (to_left, left_receiver) = Lane::new(config, 0)?;
+        let (to_right, right_receiver) = Lane::new(config, 1)?;
+        let end = |name, incoming: &Arc<Lane>, outgoing: &Arc<Lane>, wake_receiver| MemoryDevice {
             name,
             medium: config.medium,
             mtu: config.mtu,
             incoming: incoming.clone(),
             outgoing: outgoing.clone(),
-            bell,
+            wake_receiver,
             clock: config.clock.clone(),
         };
-        let left = end("the left end", &to_left, &to_right, left_bell);
-        Ok((left, end("the right end", &to_right, &to_left, right_bell)))
+        let left = end("the left end", &to_left, &to_right, left_receiver);
+        Ok((left, end("the right end", &to_right, &to_left, right_receiver)))
     }
 
     /// Returns a cable with one end: packets come back, so a loop can talk to itself.
@@ -204,14 +204,14 @@ impl MemoryDevice {
     ///
     /// No descriptor is left.
     pub fn loopback(config: &MemoryConfig) -> io::Result<MemoryDevice> {
-        let (lane, bell) = Lane::new(config, 0)?;
+        let (lane, wake_receiver) = Lane::new(config, 0)?;
         Ok(MemoryDevice {
             name: "the loopback",
             medium: config.medium,
             mtu: config.mtu,
             incoming: lane.clone(),
             outgoing: lane,
-            bell,
+            wake_receiver,
             clock: config.clock.clone(),
         })
     }
@@ -220,7 +220,7 @@ impl MemoryDevice {
     pub fn unplug(&self) {
         let mut traffic = self.outgoing.traffic();
         traffic.is_unplugged = true;
-        self.outgoing.ring(&mut traffic);
+        self.outgoing.wake_receiver(&mut traffic);
     }
 
     /// Returns what has become of the packets that were sent to this end.
@@ -250,9 +250,9 @@ impl Device for MemoryDevice {
         let now = self.clock.now();
         let arrived = traffic.packets.first_entry().filter(|first| first.key().0 <= now);
         let Some(first) = arrived else {
-            // Only now that no packet is left: the next one rings again.
-            if std::mem::take(&mut traffic.has_rung) {
-                self.bell.read_exact(&mut [0])?;
+            // Only now that no packet is left: the next one wakes it again.
+            if std::mem::take(&mut traffic.is_woken) {
+                self.wake_receiver.read_exact(&mut [0])?;
             }
             return Err(ErrorKind::WouldBlock.into());
         };
@@ -269,7 +269,7 @@ impl Device for MemoryDevice {
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.bell.as_fd())
+        Some(self.wake_receiver.as_fd())
     }
 
     fn next_arrival(&self) -> Option<Time> {
@@ -279,21 +279,21 @@ impl Device for MemoryDevice {
 
 impl Lane {
     fn new(rules: &MemoryConfig, direction: u64) -> io::Result<(Arc<Lane>, UnixStream)> {
-        let (rings, hears) = UnixStream::pair()?;
-        rings.set_nonblocking(true)?;
-        hears.set_nonblocking(true)?;
+        let (sender, receiver) = UnixStream::pair()?;
+        sender.set_nonblocking(true)?;
+        receiver.set_nonblocking(true)?;
         let alarm = rules.clock.alarm();
         let traffic = Traffic {
             packets: BTreeMap::new(),
             number: 0,
-            has_rung: false,
+            is_woken: false,
             is_unplugged: false,
             random: fastrand::Rng::with_seed(rules.seed ^ direction),
             alarm,
             stats: MemoryStats::default(),
         };
-        let lane = Lane { traffic: Mutex::new(traffic), bell: rings, rules: rules.clone() };
-        Ok((Arc::new(lane), hears))
+        let lane = Lane { traffic: Mutex::new(traffic), wake_sender: sender, rules: rules.clone() };
+        Ok((Arc::new(lane), receiver))
     }
 
     fn traffic(&self) -> MutexGuard<'_, Traffic> {
@@ -312,43 +312,43 @@ impl Lane {
             traffic.stats.oversized += 1;
             return;
         }
-        if traffic.hits(rules.lost) {
+        if traffic.happens(rules.lost) {
             traffic.stats.lost += 1;
             return;
         }
-        let copies = if traffic.hits(rules.doubled) { 2 } else { 1 };
+        let copies = if traffic.happens(rules.doubled) { 2 } else { 1 };
         traffic.stats.doubled += copies - 1;
         for _ in 0..copies {
-            traffic.put(packet, now, rules);
+            traffic.enqueue(packet, now, rules);
         }
-        self.ring(traffic);
+        self.wake_receiver(traffic);
     }
 
     /// Wakes the loop at the other end, unless that was done since it last looked.
-    fn ring(&self, traffic: &mut Traffic) {
-        if std::mem::replace(&mut traffic.has_rung, true) {
+    fn wake_receiver(&self, traffic: &mut Traffic) {
+        if std::mem::replace(&mut traffic.is_woken, true) {
             return;
         }
         // There is room for a byte, since it is read before the next one is written. If the other
         // end is gone, there is nothing to wake.
-        if let Err(error) = (&self.bell).write(&[1]) {
+        if let Err(error) = (&self.wake_sender).write(&[1]) {
             log::debug!("the other end of a cable is not woken: {error}");
         }
     }
 }
 
 impl Traffic {
-    fn hits(&mut self, of_thousand: u16) -> bool {
+    fn happens(&mut self, of_thousand: u16) -> bool {
         of_thousand > 0 && self.random.u16(0..1_000) < of_thousand
     }
 
-    fn put(&mut self, packet: &[u8], now: Time, rules: &MemoryConfig) {
+    fn enqueue(&mut self, packet: &[u8], now: Time, rules: &MemoryConfig) {
         if self.packets.len() >= rules.packets_max {
             self.stats.overflowed += 1;
             return;
         }
         let mut bytes = packet.to_vec();
-        if self.hits(rules.corrupted) {
+        if self.happens(rules.corrupted) {
             self.stats.corrupted += 1;
             let bit = self.random.usize(0..bytes.len().max(1) * 8);
             if let Some(byte) = bytes.get_mut(bit / 8) {
@@ -356,7 +356,7 @@ impl Traffic {
             }
         }
         let mut at = now + rules.latency;
-        if self.hits(rules.delayed) {
+        if self.happens(rules.delayed) {
             self.stats.delayed += 1;
             let longest = u64::try_from(rules.delay.as_nanos()).unwrap_or(u64::MAX);
             at += Duration::from_nanos(self.random.u64(0..=longest));

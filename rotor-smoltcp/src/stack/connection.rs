@@ -16,18 +16,18 @@ use super::time_wait::Numbers;
 use crate::slots::Id;
 
 /// How soon a connection asks again for the window of its peer.
-const ASK_AGAIN: Duration = Duration::from_secs(1);
+const WINDOW_PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The number of duplicate acknowledgements that make smoltcp retransmit at once (RFC 5681 §3.2).
-const REPETITIONS: u8 = 3;
+const DUPLICATE_ACKS: u8 = 3;
 
 /// Who holds a connection.
 ///
 /// ```text
-///  a first packet ─▶ HalfOpen ──handshake──▶ Waiting ──accept──▶ Open ──drop──▶ Left ─▶ forgotten
-///                       │ too late, reset                          ▲
-///                       ▼                                          │ the peer answers
-///                   forgotten                  connect ─▶ Connecting
+///  first packet ─▶ HalfOpen ──handshake──▶ Waiting ──accept──▶ Open ──drop──▶ Detached ─▶ removed
+///                     │ too late, reset                          ▲
+///                     ▼                                          │ the peer answers
+///                  removed                     connect ─▶ Connecting
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
@@ -40,7 +40,7 @@ pub(super) enum Phase {
     /// A machine.
     Open,
     /// No machine: the connection sends what it has buffered, and ends.
-    Left,
+    Detached,
 }
 
 pub(super) struct Connection {
@@ -57,13 +57,13 @@ pub(super) struct Connection {
     /// How many bytes the machine has read, modulo 2³².
     read_bytes: u32,
     /// How many unread bytes the machine was told of.
-    told_bytes: usize,
-    told_end: bool,
-    told_failure: bool,
+    reported_bytes: usize,
+    reported_end: bool,
+    reported_failure: bool,
     /// A write has found no room, or the connection attempt has not ended.
     pub(super) wants_room: bool,
     /// The machine has shut down reading.
-    pub(super) is_deaf: bool,
+    pub(super) is_read_shut_down: bool,
     /// Why the connection ended, if not in order, until that was reported.
     pub(super) failure: Option<io::ErrorKind>,
     pub(super) has_failed: bool,
@@ -72,9 +72,9 @@ pub(super) struct Connection {
     /// When its holder has waited long enough.
     pub(super) give_up_at: Option<Time>,
     /// It probes for the window of its peer.
-    pub(super) asks_for_room: bool,
+    pub(super) probes_window: bool,
     /// When the peer has owed an answer for too long.
-    pub(super) answer_due: Option<Time>,
+    pub(super) answer_deadline: Option<Time>,
     /// It is in `dirty`, since it may have something to send.
     pub(super) is_dirty: bool,
     /// It is in `changed`, since its machine may have to be told something.
@@ -82,12 +82,12 @@ pub(super) struct Connection {
     /// It is in `unresolved`, waiting for the hardware address of its peer.
     pub(super) is_unresolved: bool,
     /// It was dropped and has not ended.
-    pub(super) lingers: bool,
+    pub(super) is_lingering: bool,
     /// A reset of ours was sent to the peer, or was about to be.
     has_reset: bool,
     /// How many segments of the peer did not acknowledge our end, while nothing else was
     /// unacknowledged.
-    end_repetitions: u8,
+    duplicate_acks_of_end: u8,
 }
 
 impl Connection {
@@ -104,23 +104,23 @@ impl Connection {
             read_bytes: 0,
             token: None,
             interest: Interest::Both,
-            told_bytes: 0,
-            told_end: false,
-            told_failure: false,
+            reported_bytes: 0,
+            reported_end: false,
+            reported_failure: false,
             wants_room: phase == Phase::Connecting,
-            is_deaf: false,
+            is_read_shut_down: false,
             failure: None,
             has_failed: false,
             due: None,
             give_up_at: None,
-            asks_for_room: false,
-            answer_due: None,
+            probes_window: false,
+            answer_deadline: None,
             is_dirty: false,
             is_changed: false,
             is_unresolved: false,
-            lingers: false,
+            is_lingering: false,
             has_reset: false,
-            end_repetitions: 0,
+            duplicate_acks_of_end: 0,
         }
     }
 
@@ -130,7 +130,7 @@ impl Connection {
     /// send but a reset or our end, it would do so in the next connection, whatever the window of
     /// that peer. This cannot be seen from outside, so sockets with such an end are not reused.
     pub(super) fn into_socket(mut self) -> Option<Socket<'static>> {
-        if self.has_reset || self.end_repetitions >= REPETITIONS {
+        if self.has_reset || self.duplicate_acks_of_end >= DUPLICATE_ACKS {
             return None;
         }
         match self.set.remove(self.handle) {
@@ -157,16 +157,16 @@ impl Connection {
     }
 
     /// Called before it sends.
-    pub(super) fn note_reset(&mut self) {
+    pub(super) fn record_reset(&mut self) {
         self.has_reset |= self.state() == State::Closed && !self.is_over();
     }
 
     /// Called after a segment of the peer was handled; `before` is the state before that.
-    pub(super) fn note_repetition(&mut self, before: State) {
+    pub(super) fn record_duplicate_ack(&mut self, before: State) {
         let socket = self.set.get::<Socket<'_>>(self.handle);
         let has_ended = matches!(before, State::FinWait1 | State::Closing | State::LastAck);
         if has_ended && socket.state() == before && socket.send_queue() == 0 {
-            self.end_repetitions = self.end_repetitions.saturating_add(1);
+            self.duplicate_acks_of_end = self.duplicate_acks_of_end.saturating_add(1);
         }
     }
 
@@ -176,7 +176,7 @@ impl Connection {
         }
         (self.token, self.interest) = (Some(token), interest);
         // The new machine has not been told anything yet.
-        (self.told_bytes, self.told_end, self.told_failure) = (0, false, false);
+        (self.reported_bytes, self.reported_end, self.reported_failure) = (0, false, false);
         Ok(())
     }
 
@@ -185,14 +185,14 @@ impl Connection {
     }
 
     /// Called when its socket is dropped.
-    pub(super) fn leave(&mut self) {
+    pub(super) fn detach(&mut self) {
         self.token = None;
-        self.phase = Phase::Left;
+        self.phase = Phase::Detached;
     }
 
     /// Returns how many sequence numbers the peer has used since its first packet, up to the first
     /// gap: one for each byte, and one for its end.
-    fn came(&self) -> u32 {
+    fn received_numbers(&self) -> u32 {
         let socket = self.set.get::<Socket<'_>>(self.handle);
         // A buffer has at most 16 MiB.
         let unread = socket.recv_queue() as u32;
@@ -201,34 +201,35 @@ impl Connection {
 
     /// Concludes from an acknowledgement with which number the peer has begun. Called after
     /// everything was sent, before anything arrives.
-    pub(super) fn note_acknowledged(&mut self) {
+    pub(super) fn learn_first_number(&mut self) {
         if self.first.is_none()
             && let Some(TcpSeqNumber(acknowledged)) = self.sequence.take_acknowledged()
         {
-            self.first = Some(TcpSeqNumber(acknowledged.wrapping_sub(self.came() as i32)));
+            self.first =
+                Some(TcpSeqNumber(acknowledged.wrapping_sub(self.received_numbers() as i32)));
         }
     }
 
     /// Returns the number that the peer uses next. `None` if that is not known, or if nothing more
     /// will come.
-    pub(super) fn expected(&self) -> Option<TcpSeqNumber> {
+    pub(super) fn expected_number(&self) -> Option<TcpSeqNumber> {
         let TcpSeqNumber(first) = self.first.filter(|_| self.state() != State::Closed)?;
-        Some(TcpSeqNumber(first.wrapping_add(self.came() as i32)))
+        Some(TcpSeqNumber(first.wrapping_add(self.received_numbers() as i32)))
     }
 
     /// Returns what has to be remembered in TIME-WAIT; `None` until the peer's end was
     /// acknowledged.
-    pub(super) fn last_numbers(&self) -> Option<Numbers> {
-        let expected = self.expected().filter(|_| self.state() == State::TimeWait)?;
+    pub(super) fn time_wait_numbers(&self) -> Option<Numbers> {
+        let expected = self.expected_number().filter(|_| self.state() == State::TimeWait)?;
         let sent = self.sequence.sent()?;
-        (self.sequence.told() == Some(expected)).then_some(Numbers { sent, expected })
+        (self.sequence.last_acknowledged() == Some(expected)).then_some(Numbers { sent, expected })
     }
 
     /// Called when the machine has read `bytes` more.
-    pub(super) fn note_read(&mut self, bytes: usize) {
+    pub(super) fn record_read(&mut self, bytes: usize) {
         // The count wraps around, like sequence numbers.
         self.read_bytes = self.read_bytes.wrapping_add(bytes as u32);
-        self.told_bytes = self.socket().recv_queue();
+        self.reported_bytes = self.socket().recv_queue();
     }
 
     /// Whether something is unacknowledged, including its first packet.
@@ -244,25 +245,25 @@ impl Connection {
     /// RFC 9293 §3.10.7.4 ignores. If such a window is zero when a retransmission is due, smoltcp
     /// finds that it must not send, and sets no timer for a probe: both sides would wait forever. A
     /// keep-alive probe makes the peer send its window, too.
-    pub(super) fn ask_for_room(&mut self, next: Option<Instant>) -> bool {
-        let is_asked = self.asks_for_room;
+    pub(super) fn probe_window(&mut self, next: Option<Instant>) -> bool {
+        let is_probing = self.probes_window;
         let socket = self.socket();
         let has_begun = !matches!(
             socket.state(),
             State::Closed | State::Listen | State::SynSent | State::SynReceived | State::TimeWait
         );
-        if is_asked || next.is_some() || !has_begun || socket.send_queue() == 0 {
+        if is_probing || next.is_some() || !has_begun || socket.send_queue() == 0 {
             return false;
         }
-        socket.set_keep_alive(Some(ASK_AGAIN.into()));
-        self.asks_for_room = true;
+        socket.set_keep_alive(Some(WINDOW_PROBE_INTERVAL.into()));
+        self.probes_window = true;
         true
     }
 
     /// Called when the peer has sent a segment.
-    pub(super) fn note_answer(&mut self) {
-        self.answer_due = None;
-        if std::mem::take(&mut self.asks_for_room) {
+    pub(super) fn record_answer(&mut self) {
+        self.answer_deadline = None;
+        if std::mem::take(&mut self.probes_window) {
             // The machine had set none, or there would have been a timer.
             self.socket().set_keep_alive(None);
         }
@@ -271,7 +272,7 @@ impl Connection {
     /// Notes since when the peer has owed an answer, if it does: data, our end, or a probe is not
     /// acknowledged. smoltcp's own timeout also counts time in which neither side has to send
     /// anything.
-    pub(super) fn note_debt(&mut self, now: Time, patience: Duration) {
+    pub(super) fn update_answer_deadline(&mut self, now: Time, patience: Duration) {
         let is_in_use = matches!(self.phase, Phase::Open | Phase::Waiting(_)) && !self.has_failed;
         // After a reset, no answer is expected.
         let is_in_use = is_in_use && self.state() != State::Closed;
@@ -283,8 +284,8 @@ impl Connection {
             // Not before the probe is sent.
             socket.keep_alive().map(|idle| now + idle.into() + patience)
         };
-        let due = self.answer_due.unwrap_or(Time::NEVER);
-        self.answer_due = until.filter(|_| is_in_use).map(|until| until.min(due));
+        let due = self.answer_deadline.unwrap_or(Time::NEVER);
+        self.answer_deadline = until.filter(|_| is_in_use).map(|until| until.min(due));
     }
 
     /// Records that it has failed.
@@ -293,22 +294,22 @@ impl Connection {
     }
 
     /// Returns the machine's token and what has changed since it was last told.
-    pub(super) fn news(&mut self) -> Option<(Token, EventSet)> {
+    pub(super) fn take_events(&mut self) -> Option<(Token, EventSet)> {
         let token = self.token?;
         if self.phase == Phase::Connecting {
             return None;
         }
         let mut events = EventSet::EMPTY;
-        let (has_failed, is_deaf) = (self.has_failed, self.is_deaf);
+        let (has_failed, is_read_shut_down) = (self.has_failed, self.is_read_shut_down);
         let socket = self.set.get::<Socket<'_>>(self.handle);
         let unread = socket.recv_queue();
         let has_room = socket.can_send() || !socket.may_send();
         let has_ended = has_peer_ended(socket.state());
-        if unread > self.told_bytes && !is_deaf {
+        if unread > self.reported_bytes && !is_read_shut_down {
             events |= EventSet::READABLE;
         }
-        self.told_bytes = unread;
-        if has_ended && !std::mem::replace(&mut self.told_end, true) {
+        self.reported_bytes = unread;
+        if has_ended && !std::mem::replace(&mut self.reported_end, true) {
             events |= EventSet::READABLE | EventSet::READ_CLOSED;
         }
         if !self.interest.is_readable() {
@@ -317,7 +318,7 @@ impl Connection {
         if has_room && self.interest.is_writable() && std::mem::take(&mut self.wants_room) {
             events |= EventSet::WRITABLE;
         }
-        if has_failed && !std::mem::replace(&mut self.told_failure, true) {
+        if has_failed && !std::mem::replace(&mut self.reported_failure, true) {
             events |= EventSet::ERROR | EventSet::READ_CLOSED | EventSet::WRITE_CLOSED;
         }
         if events.is_empty() { None } else { Some((token, events)) }

@@ -1,4 +1,4 @@
-//! `Datagrams`: a datagram socket of the stack, and the events for its machine.
+//! `DatagramSocket`: a datagram socket of the stack, and the events for its machine.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -8,7 +8,7 @@ use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::socket::udp::{PacketBuffer, PacketMetadata, Socket};
 use smoltcp::wire::IpListenEndpoint;
 
-use super::outgoing::Outgoing;
+use super::datagram_queue::DatagramQueue;
 use crate::config::StackConfig;
 use crate::device::Medium;
 
@@ -16,7 +16,7 @@ use crate::device::Medium;
 const DATAGRAM_BYTES: usize = 2 * 1024;
 
 /// A datagram socket of the stack.
-pub(super) struct Datagrams {
+pub(super) struct DatagramSocket {
     pub(super) set: SocketSet<'static>,
     handle: SocketHandle,
     pub(super) local: SocketAddr,
@@ -24,7 +24,7 @@ pub(super) struct Datagrams {
     token: Option<Token>,
     /// On Ethernet, the datagrams that wait to be sent. Otherwise smoltcp's socket has them, and
     /// sends them.
-    pub(super) outgoing: Outgoing,
+    pub(super) queue: DatagramQueue,
     medium: Medium,
     datagrams_max: usize,
     pub(super) has_arrived: bool,
@@ -36,12 +36,12 @@ pub(super) struct Datagrams {
     pub(super) is_unresolved: bool,
 }
 
-impl Datagrams {
+impl DatagramSocket {
     pub(super) fn new(
         local: SocketAddr,
         medium: Medium,
         config: &StackConfig,
-    ) -> io::Result<Datagrams> {
+    ) -> io::Result<DatagramSocket> {
         let count = config.datagrams_max;
         let buffer = |count: usize| {
             let metadata = vec![PacketMetadata::EMPTY; count];
@@ -55,13 +55,13 @@ impl Datagrams {
         bound.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let mut set = SocketSet::new(Vec::with_capacity(1));
         let handle = set.add(socket);
-        Ok(Datagrams {
+        Ok(DatagramSocket {
             set,
             handle,
             local,
             peer: None,
             token: None,
-            outgoing: Outgoing::default(),
+            queue: DatagramQueue::default(),
             medium,
             datagrams_max: count,
             has_arrived: false,
@@ -92,13 +92,13 @@ impl Datagrams {
     fn has_room_for(&mut self, ip: IpAddr) -> bool {
         match self.medium {
             Medium::Ethernet => {
-                self.outgoing.len() < self.datagrams_max || self.outgoing.can_make_room_for(ip)
+                self.queue.len() < self.datagrams_max || self.queue.can_evict_for(ip)
             }
             Medium::Ip => self.socket().can_send(),
         }
     }
 
-    pub(super) fn news(&mut self) -> Option<(Token, EventSet)> {
+    pub(super) fn take_events(&mut self) -> Option<(Token, EventSet)> {
         let token = self.token?;
         let mut events = EventSet::EMPTY;
         if std::mem::take(&mut self.has_arrived) {

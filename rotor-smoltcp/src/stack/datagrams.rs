@@ -8,10 +8,10 @@ use rustix::io::Errno;
 use smoltcp::iface::PollResult;
 use smoltcp::socket::udp::SendError;
 
-use super::datagram_socket::Datagrams;
+use super::datagram_socket::DatagramSocket;
 use super::flow::Flow;
-use super::listening::free_port;
-use super::{Stack, gone, instant, plain};
+use super::listener_socket::free_port;
+use super::{Stack, normalize, not_connected, to_instant};
 use crate::device::Medium;
 use crate::slots::Id;
 
@@ -21,34 +21,34 @@ const HEADERS_V6: usize = 8 + 40;
 
 impl Stack {
     pub(crate) fn bind_datagrams(&mut self, address: SocketAddr) -> io::Result<Id> {
-        let mut address = plain(address);
+        let mut address = normalize(address);
         self.check_local(address)?;
         if address.port() == 0 {
-            let Stack { chance, bound_datagrams, .. } = self;
+            let Stack { random, bound_datagrams, .. } = self;
             let with = |port| SocketAddr::new(address.ip(), port);
-            let port = free_port(chance, |port| bound_datagrams.is_taken(with(port)))?;
+            let port = free_port(random, |port| bound_datagrams.is_taken(with(port)))?;
             address.set_port(port);
         } else if self.bound_datagrams.is_taken(address) {
             return Err(io::ErrorKind::AddrInUse.into());
         }
-        let socket = Datagrams::new(address, self.wire.medium, &self.config)?;
+        let socket = DatagramSocket::new(address, self.wire.medium, &self.config)?;
         let id = self.datagrams.insert(Box::new(socket));
         self.bound_datagrams.insert(address, id);
         Ok(id)
     }
 
     pub(crate) fn datagram_address(&self, id: Id) -> io::Result<SocketAddr> {
-        Ok(self.datagrams.get(id).ok_or_else(gone)?.local)
+        Ok(self.datagrams.get(id).ok_or_else(not_connected)?.local)
     }
 
     /// Connects a socket to a peer: datagrams from others are dropped from now on.
     pub(crate) fn connect_datagrams(&mut self, id: Id, peer: SocketAddr) -> io::Result<()> {
         self.check_target(id, peer)?;
-        self.datagrams.get_mut(id).ok_or_else(gone)?.peer = Some(plain(peer));
+        self.datagrams.get_mut(id).ok_or_else(not_connected)?.peer = Some(normalize(peer));
         Ok(())
     }
 
-    pub(super) fn take_datagram(&mut self, flow: Flow, packet: &[u8]) {
+    pub(super) fn handle_datagram(&mut self, flow: Flow, packet: &[u8]) {
         let now = self.now();
         let Some(id) = self.bound_datagrams.find(flow.local) else { return self.answer(packet) };
         let Some(socket) = self.datagrams.get_mut(id) else { return };
@@ -58,14 +58,14 @@ impl Stack {
             return self.answer(packet);
         }
         // An unknown option of IPv6 is answered here, too (RFC 8200 §4.2).
-        let mut port = self.wire.with(packet).within(&mut self.rejections, now);
-        self.iface.poll_ingress_single(instant(now), &mut port, &mut socket.set);
+        let mut port = self.wire.with_packet(packet).with_limit(&mut self.rejections, now);
+        self.iface.poll_ingress_single(to_instant(now), &mut port, &mut socket.set);
         // If the datagram was refused after all, the machine finds nothing to read.
         socket.has_arrived = true;
-        self.note_datagram_change(id);
+        self.mark_datagram_changed(id);
     }
 
-    pub(super) fn note_datagram_change(&mut self, id: Id) {
+    pub(super) fn mark_datagram_changed(&mut self, id: Id) {
         let Some(socket) = self.datagrams.get_mut(id) else { return };
         if !std::mem::replace(&mut socket.is_changed, true) {
             self.changed_datagrams.push(id);
@@ -78,7 +78,7 @@ impl Stack {
         id: Id,
         buffer: &mut [u8],
     ) -> io::Result<(usize, SocketAddr)> {
-        let socket = self.datagrams.get_mut(id).ok_or_else(gone)?;
+        let socket = self.datagrams.get_mut(id).ok_or_else(not_connected)?;
         let received = socket.socket().recv();
         let (datagram, from) = received.map_err(|_| io::ErrorKind::WouldBlock)?;
         let len = datagram.len().min(buffer.len());
@@ -88,7 +88,7 @@ impl Stack {
 
     /// Checks that the socket can send to a target.
     fn check_target(&self, id: Id, target: SocketAddr) -> io::Result<()> {
-        let socket = self.datagrams.get(id).ok_or_else(gone)?;
+        let socket = self.datagrams.get(id).ok_or_else(not_connected)?;
         let is_of_family = target.ip().is_ipv4() == socket.local.ip().is_ipv4();
         // smoltcp could not send to a target without port or address, so it would hold up those
         // behind it. A query that was sent there would never get a response.
@@ -105,7 +105,7 @@ impl Stack {
         datagram: &[u8],
         target: Option<SocketAddr>,
     ) -> io::Result<usize> {
-        let socket = self.datagrams.get(id).ok_or_else(gone)?;
+        let socket = self.datagrams.get(id).ok_or_else(not_connected)?;
         let target = target.or(socket.peer).ok_or(io::ErrorKind::NotConnected)?;
         self.check_target(id, target)?;
         let headers = if target.is_ipv4() { HEADERS_V4 } else { HEADERS_V6 };
@@ -115,19 +115,19 @@ impl Stack {
         // On Ethernet, the hardware address of the target may be unknown.
         let is_asked_for = self.wire.medium == Medium::Ethernet;
         let most = self.config.datagrams_max;
-        let Some(socket) = self.datagrams.get_mut(id) else { return Err(gone()) };
+        let Some(socket) = self.datagrams.get_mut(id) else { return Err(not_connected()) };
         let taken = if is_asked_for {
-            let is_full = socket.outgoing.len() >= most;
-            if is_full && !socket.outgoing.make_room_for(target.ip()) {
+            let is_full = socket.queue.len() >= most;
+            if is_full && !socket.queue.evict_for(target.ip()) {
                 Err(SendError::BufferFull)
             } else {
                 // The datagram that was dropped to make room is lost.
                 self.wire.counts.unsent += u64::from(is_full);
-                socket.outgoing.push(plain(target), datagram);
+                socket.queue.push(normalize(target), datagram);
                 Ok(())
             }
         } else {
-            socket.socket().send_slice(datagram, plain(target))
+            socket.socket().send_slice(datagram, normalize(target))
         };
         match taken {
             Ok(()) => {}
@@ -139,7 +139,7 @@ impl Stack {
         }
         if !std::mem::replace(&mut socket.is_dirty, true) {
             self.dirty_datagrams.push(id);
-            self.ring();
+            self.ring_alarm();
         }
         Ok(datagram.len())
     }
@@ -155,7 +155,7 @@ impl Stack {
 
     fn send_datagrams_of(&mut self, id: Id) {
         let time = self.now();
-        let now = instant(time);
+        let now = to_instant(time);
         let Stack { datagrams, iface, wire, sender, .. } = self;
         let Some(socket) = datagrams.get_mut(id) else { return };
         socket.is_dirty = false;
@@ -164,18 +164,18 @@ impl Stack {
             == PollResult::SocketStateChanged
         {}
         let local = socket.local;
-        let lost = socket.outgoing.send(time, |target, datagram| {
+        let lost = socket.queue.send(time, |target, datagram| {
             sender.load(local, target, datagram)
                 && iface.poll_egress(now, &mut wire.port(), &mut sender.set)
                     == PollResult::SocketStateChanged
         });
         wire.counts.unsent += lost;
         let wants_room = socket.wants_room.is_some();
-        if socket.outgoing.len() > 0 && !std::mem::replace(&mut socket.is_unresolved, true) {
+        if socket.queue.len() > 0 && !std::mem::replace(&mut socket.is_unresolved, true) {
             self.unresolved_datagrams.push(id);
         }
         if wants_room {
-            self.note_datagram_change(id);
+            self.mark_datagram_changed(id);
         }
     }
 
@@ -188,12 +188,12 @@ impl Stack {
         }
     }
 
-    pub(super) fn tell_of_datagrams(&mut self, ready: &mut Vec<(Token, EventSet)>) {
+    pub(super) fn collect_datagram_events(&mut self, ready: &mut Vec<(Token, EventSet)>) {
         let mut changed = std::mem::take(&mut self.changed_datagrams);
         for id in changed.drain(..) {
             let Some(socket) = self.datagrams.get_mut(id) else { continue };
             socket.is_changed = false;
-            ready.extend(socket.news());
+            ready.extend(socket.take_events());
         }
         self.changed_datagrams = changed;
     }
@@ -204,7 +204,7 @@ impl Stack {
         self.send_datagrams_of(id);
         if let Some(socket) = self.datagrams.remove(id) {
             self.bound_datagrams.remove(socket.local);
-            self.wire.counts.unsent += socket.outgoing.len() as u64;
+            self.wire.counts.unsent += socket.queue.len() as u64;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `Seen`: which socket a packet is for, determined before smoltcp gets it.
+//! `Destination`: which socket a packet is for, determined before smoltcp gets it.
 //!
 //! smoltcp searches the socket of a packet among all sockets of a set, one by one. Here each
 //! connection is a set of its own, and the packet is read far enough to find the right one.
@@ -21,7 +21,7 @@ pub(super) struct Flow {
 
 /// What a packet is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Seen {
+pub(super) enum Destination {
     /// A segment of a connection. `is_first`: it asks for a new one (SYN without ACK).
     Tcp { flow: Flow, is_first: bool },
     /// A reset of a connection, and its number.
@@ -35,24 +35,24 @@ pub(super) enum Seen {
 }
 
 /// Determines what a packet is for.
-pub(super) fn read(medium: Medium, packet: &[u8]) -> Seen {
-    let read = match medium {
-        Medium::Ip => read_ip(packet),
-        Medium::Ethernet => read_frame(packet),
+pub(super) fn classify(medium: Medium, packet: &[u8]) -> Destination {
+    let destination = match medium {
+        Medium::Ip => classify_ip(packet),
+        Medium::Ethernet => classify_frame(packet),
     };
-    read.unwrap_or(Seen::Refused)
+    destination.unwrap_or(Destination::Refused)
 }
 
-fn read_frame(frame: &[u8]) -> Option<Seen> {
+fn classify_frame(frame: &[u8]) -> Option<Destination> {
     let frame = EthernetFrame::new_checked(frame).ok()?;
     match frame.ethertype() {
-        EthernetProtocol::Ipv4 | EthernetProtocol::Ipv6 => read_ip(frame.payload()),
-        EthernetProtocol::Arp => Some(Seen::Other),
+        EthernetProtocol::Ipv4 | EthernetProtocol::Ipv6 => classify_ip(frame.payload()),
+        EthernetProtocol::Arp => Some(Destination::Other),
         EthernetProtocol::Unknown(_) => None,
     }
 }
 
-fn read_ip(packet: &[u8]) -> Option<Seen> {
+fn classify_ip(packet: &[u8]) -> Option<Destination> {
     // smoltcp reads the first byte without a check.
     packet.first()?;
     match IpVersion::of_packet(packet).ok()? {
@@ -62,7 +62,7 @@ fn read_ip(packet: &[u8]) -> Option<Seen> {
                 return None;
             }
             let ends = (packet.src_addr().into(), packet.dst_addr().into());
-            read_ports(packet.next_header(), ends, packet.payload())
+            classify_transport(packet.next_header(), ends, packet.payload())
         }
         IpVersion::Ipv6 => {
             let packet = Ipv6Packet::new_checked(packet).ok()?;
@@ -71,14 +71,18 @@ fn read_ip(packet: &[u8]) -> Option<Seen> {
             if packet.next_header() == IpProtocol::HopByHop {
                 let options = Ipv6ExtHeader::new_checked(packet.payload()).ok()?;
                 let beyond = packet.payload().get(8 * (usize::from(options.header_len()) + 1)..)?;
-                return read_ports(options.next_header(), ends, beyond);
+                return classify_transport(options.next_header(), ends, beyond);
             }
-            read_ports(packet.next_header(), ends, packet.payload())
+            classify_transport(packet.next_header(), ends, packet.payload())
         }
     }
 }
 
-fn read_ports(protocol: IpProtocol, ends: (IpAddr, IpAddr), payload: &[u8]) -> Option<Seen> {
+fn classify_transport(
+    protocol: IpProtocol,
+    ends: (IpAddr, IpAddr),
+    payload: &[u8],
+) -> Option<Destination> {
     let flow = |source, target| Flow {
         remote: SocketAddr::new(ends.0, source),
         local: SocketAddr::new(ends.1, target),
@@ -86,21 +90,21 @@ fn read_ports(protocol: IpProtocol, ends: (IpAddr, IpAddr), payload: &[u8]) -> O
     match protocol {
         IpProtocol::Tcp => {
             let packet = TcpPacket::new_checked(payload).ok()?;
-            if packet.syn() && asks_for_tiny_segments(&packet) {
+            if packet.syn() && requests_tiny_segments(&packet) {
                 return None;
             }
             let flow = flow(packet.src_port(), packet.dst_port());
             if packet.rst() {
                 let number = packet.seq_number();
-                return Some(Seen::Reset { flow, number });
+                return Some(Destination::Reset { flow, number });
             }
-            Some(Seen::Tcp { flow, is_first: packet.syn() && !packet.ack() })
+            Some(Destination::Tcp { flow, is_first: packet.syn() && !packet.ack() })
         }
         IpProtocol::Udp => {
             let packet = UdpPacket::new_checked(payload).ok()?;
-            Some(Seen::Udp { flow: flow(packet.src_port(), packet.dst_port()) })
+            Some(Destination::Udp { flow: flow(packet.src_port(), packet.dst_port()) })
         }
-        _ => Some(Seen::Other),
+        _ => Some(Destination::Other),
     }
 }
 
@@ -111,7 +115,7 @@ const SEGMENT_BYTES_MIN: u16 = 48;
 
 /// Whether the sender of a first segment accepts no larger ones. Each size option is checked,
 /// because smoltcp uses the last one.
-fn asks_for_tiny_segments(packet: &TcpPacket<&[u8]>) -> bool {
+fn requests_tiny_segments(packet: &TcpPacket<&[u8]>) -> bool {
     let mut options = packet.options();
     while let Ok((rest, option)) = TcpOption::parse(options) {
         match option {
@@ -181,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_says_for_whom_it_is() {
+    fn packets_are_classified_by_destination() {
         let web = between("10.0.0.1:4096", "10.0.0.2:80");
         let web6 = between("[fd00::1]:4096", "[fd00::2]:80");
         let dns = between("10.0.0.1:4096", "10.0.0.2:53");
@@ -189,57 +193,59 @@ mod tests {
         let mut behind_options = vec![6, 0, 1, 4, 0, 0, 0, 0];
         behind_options.extend(tcp(0x10));
         let table = [
-            (v4(6, [0, 0], &tcp(0x02)), Seen::Tcp { flow: web, is_first: true }),
-            (v4(6, [0x40, 0], &tcp(0x10)), Seen::Tcp { flow: web, is_first: false }),
-            (v4(6, [0, 0], &tcp(0x12)), Seen::Tcp { flow: web, is_first: false }),
-            (v4(6, [0, 0], &tcp(0x06)), Seen::Reset { flow: web, number }),
-            (v6(6, &tcp(0x14)), Seen::Reset { flow: web6, number }),
-            (v6(6, &tcp(0x02)), Seen::Tcp { flow: web6, is_first: true }),
-            (v6(0, &behind_options), Seen::Tcp { flow: web6, is_first: false }),
-            (v4(17, [0, 0], &UDP), Seen::Udp { flow: dns }),
-            (v4(1, [0, 0], &[8, 0, 0, 0]), Seen::Other),
-            (v4(132, [0, 0], &[]), Seen::Other),
-            (v4(6, [0, 0], &first_with(48)), Seen::Tcp { flow: web, is_first: true }),
-            (v4(6, [0, 0], &first_with(47)), Seen::Refused),
-            (v6(6, &first_with(0)), Seen::Refused),
-            (v4(6, [0, 0], &first_with_both([1_460, 1])), Seen::Refused),
+            (v4(6, [0, 0], &tcp(0x02)), Destination::Tcp { flow: web, is_first: true }),
+            (v4(6, [0x40, 0], &tcp(0x10)), Destination::Tcp { flow: web, is_first: false }),
+            (v4(6, [0, 0], &tcp(0x12)), Destination::Tcp { flow: web, is_first: false }),
+            (v4(6, [0, 0], &tcp(0x06)), Destination::Reset { flow: web, number }),
+            (v6(6, &tcp(0x14)), Destination::Reset { flow: web6, number }),
+            (v6(6, &tcp(0x02)), Destination::Tcp { flow: web6, is_first: true }),
+            (v6(0, &behind_options), Destination::Tcp { flow: web6, is_first: false }),
+            (v4(17, [0, 0], &UDP), Destination::Udp { flow: dns }),
+            (v4(1, [0, 0], &[8, 0, 0, 0]), Destination::Other),
+            (v4(132, [0, 0], &[]), Destination::Other),
+            (v4(6, [0, 0], &first_with(48)), Destination::Tcp { flow: web, is_first: true }),
+            (v4(6, [0, 0], &first_with(47)), Destination::Refused),
+            (v6(6, &first_with(0)), Destination::Refused),
+            (v4(6, [0, 0], &first_with_both([1_460, 1])), Destination::Refused),
             // Fragments: the first, a later one, the last.
-            (v4(6, [0x20, 0], &tcp(0x02)), Seen::Refused),
-            (v4(6, [0x20, 1], &tcp(0x02)), Seen::Refused),
-            (v4(6, [0, 1], &tcp(0x02)), Seen::Refused),
+            (v4(6, [0x20, 0], &tcp(0x02)), Destination::Refused),
+            (v4(6, [0x20, 1], &tcp(0x02)), Destination::Refused),
+            (v4(6, [0, 1], &tcp(0x02)), Destination::Refused),
             // Cut short, and what is no packet at all.
-            (v4(6, [0, 0], &tcp(0x02)[..19]), Seen::Refused),
-            (v4(17, [0, 0], &UDP[..7]), Seen::Refused),
-            (v6(0, &[6, 9, 0, 0, 0, 0, 0, 0]), Seen::Refused),
-            (Vec::new(), Seen::Refused),
-            (vec![0x50; 40], Seen::Refused),
+            (v4(6, [0, 0], &tcp(0x02)[..19]), Destination::Refused),
+            (v4(17, [0, 0], &UDP[..7]), Destination::Refused),
+            (v6(0, &[6, 9, 0, 0, 0, 0, 0, 0]), Destination::Refused),
+            (Vec::new(), Destination::Refused),
+            (vec![0x50; 40], Destination::Refused),
         ];
-        for (packet, seen) in table {
-            assert_eq!(read(Medium::Ip, &packet), seen, "{packet:x?}");
+        for (packet, destination) in table {
+            assert_eq!(classify(Medium::Ip, &packet), destination, "{packet:x?}");
             let mut frame = vec![2; 12];
             let is_six = packet.first().is_some_and(|first| first >> 4 == 6);
             frame.extend(if is_six { [0x86, 0xdd] } else { [0x08, 0x00] });
             frame.extend(&packet);
-            assert_eq!(read(Medium::Ethernet, &frame), seen, "{frame:x?}");
+            assert_eq!(classify(Medium::Ethernet, &frame), destination, "{frame:x?}");
         }
     }
 
     #[test]
-    fn a_frame_of_another_protocol_is_refused_and_one_of_arp_is_not() {
-        for (ethertype, seen) in [([0x08, 0x06], Seen::Other), ([0x88, 0xcc], Seen::Refused)] {
+    fn frames_of_unknown_protocols_are_refused_and_arp_is_not() {
+        for (ethertype, destination) in
+            [([0x08, 0x06], Destination::Other), ([0x88, 0xcc], Destination::Refused)]
+        {
             let mut frame = vec![2; 12];
             frame.extend(ethertype);
             frame.extend([0; 28]);
-            assert_eq!(read(Medium::Ethernet, &frame), seen);
+            assert_eq!(classify(Medium::Ethernet, &frame), destination);
         }
-        assert_eq!(read(Medium::Ethernet, &[0; 13]), Seen::Refused);
+        assert_eq!(classify(Medium::Ethernet, &[0; 13]), Destination::Refused);
     }
 
     #[test]
-    fn a_packet_that_is_cut_anywhere_is_refused_and_nothing_panics() {
+    fn truncated_packets_are_refused_without_a_panic() {
         for packet in [v4(6, [0, 0], &tcp(0x02)), v6(6, &tcp(0x02)), v4(17, [0, 0], &UDP)] {
             for len in 0..packet.len() {
-                assert_eq!(read(Medium::Ip, &packet[..len]), Seen::Refused, "{len}");
+                assert_eq!(classify(Medium::Ip, &packet[..len]), Destination::Refused, "{len}");
             }
         }
     }

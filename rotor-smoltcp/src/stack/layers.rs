@@ -25,7 +25,7 @@ pub(super) struct Layers {
 
 impl Layers {
     /// Finds the layers of a packet; `None` if it is not an IP packet.
-    pub(super) fn of(medium: Medium, packet: &[u8]) -> Option<Layers> {
+    pub(super) fn parse(medium: Medium, packet: &[u8]) -> Option<Layers> {
         let ip = if medium == Medium::Ethernet { ETHERNET_HEADER } else { 0 };
         // smoltcp reads the first byte without a check.
         let inner = packet.get(ip..).filter(|inner| !inner.is_empty())?;
@@ -67,12 +67,12 @@ impl Layers {
     }
 
     /// Returns the range of the transport header and its payload.
-    pub(super) fn of_transport(&self) -> Range<usize> {
+    pub(super) fn transport_range(&self) -> Range<usize> {
         self.transport..self.end
     }
 
     /// Returns where the transport header has its checksum, in bytes from its beginning.
-    pub(super) fn sum_offset(&self) -> Option<u16> {
+    pub(super) fn checksum_offset(&self) -> Option<u16> {
         match self.protocol {
             IpProtocol::Tcp => Some(16),
             IpProtocol::Udp => Some(6),
@@ -87,8 +87,8 @@ impl Layers {
     }
 
     /// Whether the checksum of a segment or datagram is right; true for other packets.
-    pub(super) fn is_sound(&self, packet: &[u8]) -> bool {
-        let Some(inner) = packet.get(self.of_transport()) else { return true };
+    pub(super) fn has_valid_checksum(&self, packet: &[u8]) -> bool {
+        let Some(inner) = packet.get(self.transport_range()) else { return true };
         let (from, to) = &self.ends;
         match self.protocol {
             IpProtocol::Tcp => {

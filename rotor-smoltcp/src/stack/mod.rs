@@ -1,27 +1,27 @@
 //! `Stack`: smoltcp's interface, and the sockets of a loop around it.
 
 mod acknowledgement;
-mod chance;
 mod connection;
+mod datagram_queue;
 mod datagram_socket;
 mod datagrams;
+mod detached;
 mod flow;
 mod layers;
-mod left;
+mod listener_socket;
 mod listeners;
-mod listening;
 mod offload;
 mod opening;
-mod outgoing;
 #[cfg(test)]
 mod packets;
+mod random;
 mod rejections;
 mod resets;
 mod sequence;
-mod spares;
+mod socket_pool;
 mod streams;
 #[cfg(test)]
-mod talk;
+mod test_peer;
 mod time_wait;
 mod turn;
 mod wire;
@@ -34,13 +34,13 @@ use rotor_core::{Interest, OffloadPool, Time, Token};
 use smoltcp::iface::{Interface, SocketSet};
 use smoltcp::time::Instant;
 
-use self::chance::Chance;
 use self::connection::Connection;
-use self::datagram_socket::{Datagrams, Sender};
+use self::datagram_socket::{DatagramSocket, Sender};
 use self::flow::Flow;
-use self::listening::{Bound, Listening};
+use self::listener_socket::{BoundAddresses, ListenerSocket};
+use self::random::Random;
 use self::rejections::Rejections;
-use self::spares::Spares;
+use self::socket_pool::SocketPool;
 use self::time_wait::TimeWait;
 pub(crate) use self::turn::Wait;
 use self::wire::Wire;
@@ -55,19 +55,19 @@ pub(crate) struct Stack {
     iface: Interface,
     wire: Wire,
     /// An empty set, for what the interface answers by itself.
-    nobody: SocketSet<'static>,
+    no_sockets: SocketSet<'static>,
     rejections: Rejections,
     clock: LoopClock,
     /// In virtual time: tells the clock when there is something to do.
     alarm: Option<Alarm>,
-    chance: Chance,
+    random: Random,
     connections: Slots<Box<Connection>>,
-    spares: Spares,
+    socket_pool: SocketPool,
     flows: BTreeMap<Flow, Id>,
-    listeners: Slots<Listening>,
-    bound_listeners: Bound,
-    datagrams: Slots<Box<Datagrams>>,
-    bound_datagrams: Bound,
+    listeners: Slots<ListenerSocket>,
+    bound_listeners: BoundAddresses,
+    datagrams: Slots<Box<DatagramSocket>>,
+    bound_datagrams: BoundAddresses,
     sender: Sender,
     /// When each connection has to be looked at again.
     due: BTreeSet<(Time, Id)>,
@@ -82,7 +82,7 @@ pub(crate) struct Stack {
     /// discovery), and when they ask again. The lists may also have others, which costs little.
     unresolved: Vec<Id>,
     unresolved_datagrams: Vec<Id>,
-    ask_again_at: Option<Time>,
+    retry_resolution_at: Option<Time>,
     /// A packet has arrived that may tell the hardware address of a target.
     may_resolve: bool,
     /// Dropped connections that have not ended, the oldest first. The list may also have others.
@@ -95,7 +95,7 @@ pub(crate) struct Stack {
 
 /// The kind of a socket, for code that handles all kinds alike.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum SocketKind {
     Stream,
     Listener,
     Datagram,
@@ -115,15 +115,15 @@ impl Stack {
     }
 
     /// Fills `bytes` from the seed; returns false if there is none.
-    pub(crate) fn seeded(&mut self, bytes: &mut [u8]) -> bool {
-        self.chance.seeded(bytes)
+    pub(crate) fn fill_seeded(&mut self, bytes: &mut [u8]) -> bool {
+        self.random.fill_seeded(bytes)
     }
 
     pub(crate) fn stats(&self) -> StackStats {
         StackStats {
             sent: self.wire.counts.sent,
             unsent: self.wire.counts.unsent,
-            went_down: self.wire.downs,
+            went_down: self.wire.times_down,
             merged: self.wire.counts.merged,
             rejections_withheld: self.rejections.withheld,
             connections: self.connections.len(),
@@ -134,67 +134,71 @@ impl Stack {
 
     pub(crate) fn register(
         &mut self,
-        kind: Kind,
+        kind: SocketKind,
         id: Id,
         token: Token,
         interest: Interest,
     ) -> io::Result<()> {
         match kind {
-            Kind::Stream => {
-                let connection = self.connections.get_mut(id).ok_or_else(gone)?;
+            SocketKind::Stream => {
+                let connection = self.connections.get_mut(id).ok_or_else(not_connected)?;
                 connection.register(token, interest)?;
-                self.note_change(id);
+                self.mark_changed(id);
             }
-            Kind::Listener => self.register_listener(id, token)?,
-            Kind::Datagram => {
-                let socket = self.datagrams.get_mut(id).ok_or_else(gone)?;
+            SocketKind::Listener => self.register_listener(id, token)?,
+            SocketKind::Datagram => {
+                let socket = self.datagrams.get_mut(id).ok_or_else(not_connected)?;
                 socket.register(token)?;
-                self.note_datagram_change(id);
+                self.mark_datagram_changed(id);
             }
         }
-        self.ring();
+        self.ring_alarm();
         Ok(())
     }
 
-    pub(crate) fn deregister(&mut self, kind: Kind, id: Id) -> io::Result<()> {
+    pub(crate) fn deregister(&mut self, kind: SocketKind, id: Id) -> io::Result<()> {
         match kind {
-            Kind::Stream => self.connections.get_mut(id).ok_or_else(gone)?.deregister(),
-            Kind::Listener => {
-                let listener = self.listeners.get_mut(id).ok_or_else(gone)?;
+            SocketKind::Stream => {
+                self.connections.get_mut(id).ok_or_else(not_connected)?.deregister()
+            }
+            SocketKind::Listener => {
+                let listener = self.listeners.get_mut(id).ok_or_else(not_connected)?;
                 listener.token.take().map(|_| ()).ok_or(io::ErrorKind::NotFound.into())
             }
-            Kind::Datagram => self.datagrams.get_mut(id).ok_or_else(gone)?.deregister(),
+            SocketKind::Datagram => {
+                self.datagrams.get_mut(id).ok_or_else(not_connected)?.deregister()
+            }
         }
     }
 
     /// Called when a socket is dropped.
-    pub(crate) fn drop_socket(&mut self, kind: Kind, id: Id) {
+    pub(crate) fn drop_socket(&mut self, kind: SocketKind, id: Id) {
         match kind {
-            Kind::Stream => self.leave(id),
-            Kind::Listener => self.drop_listener(id),
-            Kind::Datagram => self.drop_datagrams(id),
+            SocketKind::Stream => self.detach(id),
+            SocketKind::Listener => self.drop_listener(id),
+            SocketKind::Datagram => self.drop_datagrams(id),
         }
-        self.ring();
+        self.ring_alarm();
     }
 
     /// In virtual time, says that there is something to do at once.
-    fn ring(&self) {
+    fn ring_alarm(&self) {
         if let Some(alarm) = &self.alarm {
             alarm.ring();
         }
     }
 
     /// Notes that a connection may have something to send.
-    fn mark(&mut self, id: Id) {
+    fn mark_dirty(&mut self, id: Id) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         if !std::mem::replace(&mut connection.is_dirty, true) {
             self.dirty.push(id);
-            self.ring();
+            self.ring_alarm();
         }
     }
 
     /// Notes that a connection's machine may have to be told something.
-    fn note_change(&mut self, id: Id) {
+    fn mark_changed(&mut self, id: Id) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         if !std::mem::replace(&mut connection.is_changed, true) {
             self.changed.push(id);
@@ -236,24 +240,24 @@ impl Drop for Stack {
     }
 }
 
-fn gone() -> io::Error {
+fn not_connected() -> io::Error {
     io::ErrorKind::NotConnected.into()
 }
 
 /// Converts a time to smoltcp's, in microseconds, rounding down.
-fn instant(time: Time) -> Instant {
+fn to_instant(time: Time) -> Instant {
     Instant::from_micros(i64::try_from(time.as_nanos() / 1_000).unwrap_or(i64::MAX))
 }
 
 /// Converts a duration to smoltcp's, limited to a thousand years so that smoltcp can add it.
-fn span(time: std::time::Duration) -> smoltcp::time::Duration {
+fn to_duration(time: std::time::Duration) -> smoltcp::time::Duration {
     const LONGEST: u64 = 1_000 * 365 * 24 * 3_600 * 1_000_000;
     let micros = u64::try_from(time.as_micros()).unwrap_or(LONGEST);
     smoltcp::time::Duration::from_micros(micros.min(LONGEST))
 }
 
 /// Returns the address without the flow label and the scope of IPv6, which no packet's address has.
-fn plain(address: SocketAddr) -> SocketAddr {
+fn normalize(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip(), address.port())
 }
 

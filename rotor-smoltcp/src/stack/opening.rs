@@ -8,14 +8,14 @@ use rotor_core::Time;
 use smoltcp::iface::{Interface, Route, SocketSet};
 use smoltcp::wire::{EthernetAddress, HardwareAddress, IpAddress, IpCidr};
 
-use super::chance::Chance;
 use super::datagram_socket::Sender;
-use super::listening::Bound;
+use super::listener_socket::BoundAddresses;
+use super::random::Random;
 use super::rejections::Rejections;
-use super::spares::Spares;
+use super::socket_pool::SocketPool;
 use super::time_wait::TimeWait;
 use super::wire::Wire;
-use super::{Stack, instant};
+use super::{Stack, to_instant};
 use crate::clock::LoopClock;
 use crate::config::{ADDRESSES_MAX, ROUTES_MAX, StackConfig};
 use crate::device::{Device, Medium};
@@ -38,11 +38,11 @@ impl Stack {
         config: &StackConfig,
         clock: LoopClock,
     ) -> io::Result<Stack> {
-        check(config, device.mtu())?;
-        let mut chance = Chance::new(config.seed);
+        check_config(config, device.mtu())?;
+        let mut random = Random::new(config.seed);
         let mut wire = Wire::new(device, config.verify_checksums);
         let sender = Sender::new(wire.medium);
-        let mut iface = interface(config, &mut wire, chance.number()?, clock.now());
+        let mut iface = new_interface(config, &mut wire, random.next_number()?, clock.now());
         iface.routes_mut().update(|routes| {
             for (network, prefix, router) in &config.routes {
                 let cidr = IpCidr::new((*network).into(), *prefix);
@@ -52,23 +52,23 @@ impl Stack {
             }
         });
         let rejections =
-            Rejections::new(config.rejections_per_second, chance.number()?, clock.now());
+            Rejections::new(config.rejections_per_second, random.next_number()?, clock.now());
         Ok(Stack {
             config: config.clone(),
             iface,
             rejections,
             wire,
-            nobody: SocketSet::new(Vec::new()),
+            no_sockets: SocketSet::new(Vec::new()),
             alarm: clock.alarm(),
             clock,
-            chance,
+            random,
             connections: Slots::new(),
-            spares: Spares::new(config),
+            socket_pool: SocketPool::new(config),
             flows: BTreeMap::new(),
             listeners: Slots::new(),
-            bound_listeners: Bound::default(),
+            bound_listeners: BoundAddresses::default(),
             datagrams: Slots::new(),
-            bound_datagrams: Bound::default(),
+            bound_datagrams: BoundAddresses::default(),
             sender,
             due: BTreeSet::new(),
             dirty: Vec::new(),
@@ -78,7 +78,7 @@ impl Stack {
             changed_listeners: Vec::new(),
             unresolved: Vec::new(),
             unresolved_datagrams: Vec::new(),
-            ask_again_at: None,
+            retry_resolution_at: None,
             may_resolve: false,
             lingering: VecDeque::new(),
             time_wait: TimeWait::default(),
@@ -89,7 +89,7 @@ impl Stack {
 }
 
 /// Makes smoltcp's interface for a device, with its addresses, but without routes.
-pub(super) fn interface(
+pub(super) fn new_interface(
     config: &StackConfig,
     wire: &mut Wire,
     random_seed: u64,
@@ -101,10 +101,10 @@ pub(super) fn interface(
     };
     let mut of_interface = smoltcp::iface::Config::new(hardware);
     of_interface.random_seed = random_seed;
-    let mut iface = Interface::new(of_interface, &mut wire.port(), instant(now));
+    let mut iface = Interface::new(of_interface, &mut wire.port(), to_instant(now));
     iface.update_ip_addrs(|addresses| {
         for (address, prefix) in &config.addresses {
-            // There is room, because `check` has counted the addresses.
+            // There is room, because `check_config` has counted the addresses.
             let _ = addresses.push(IpCidr::new((*address).into(), *prefix));
         }
     });
@@ -112,7 +112,7 @@ pub(super) fn interface(
 }
 
 /// Refuses what would make smoltcp panic.
-fn check(config: &StackConfig, mtu: usize) -> io::Result<()> {
+fn check_config(config: &StackConfig, mtu: usize) -> io::Result<()> {
     let wrong = |message: String| Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     if config.addresses.is_empty() {
         return wrong("a stack needs an address: StackConfig::address".into());
@@ -124,7 +124,7 @@ fn check(config: &StackConfig, mtu: usize) -> io::Result<()> {
         return wrong(format!("a stack has at most {ROUTES_MAX} routes"));
     }
     for (address, prefix) in &config.addresses {
-        if !is_of_a_host(*address) || *prefix > bits(*address) {
+        if !is_host_address(*address) || *prefix > address_bits(*address) {
             return wrong(format!("{address}/{prefix} is not the address of a host"));
         }
         let least = if address.is_ipv4() { MTU_MIN_V4 } else { MTU_MIN_V6 };
@@ -136,7 +136,7 @@ fn check(config: &StackConfig, mtu: usize) -> io::Result<()> {
     }
     for (network, prefix, router) in &config.routes {
         let is_one = network.is_ipv4() == router.is_ipv4();
-        if !is_one || *prefix > bits(*network) || !is_of_a_host(*router) {
+        if !is_one || *prefix > address_bits(*network) || !is_host_address(*router) {
             return wrong(format!("{network}/{prefix} by {router} is not a route"));
         }
     }
@@ -146,12 +146,12 @@ fn check(config: &StackConfig, mtu: usize) -> io::Result<()> {
     Ok(())
 }
 
-fn is_of_a_host(address: IpAddr) -> bool {
+fn is_host_address(address: IpAddr) -> bool {
     let is_broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
     !address.is_unspecified() && !address.is_multicast() && !is_broadcast
 }
 
-fn bits(address: IpAddr) -> u8 {
+fn address_bits(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_smoltcp_cannot_do_with_is_an_error_that_says_what() {
+    fn unsupported_configurations_are_rejected_with_a_message() {
         let ip = |text: &str| text.parse::<IpAddr>().expect("an address");
         let good = || StackConfig::new().address(ip("10.0.0.1"), 24);
         let many = |count: u8| {
@@ -194,7 +194,7 @@ mod tests {
             (good().hardware_address([1, 0, 0, 0, 0, 1]), 1_500, "is not the address of a card"),
         ];
         for (config, mtu, message) in table {
-            match check(&config, mtu) {
+            match check_config(&config, mtu) {
                 Ok(()) => assert_eq!(message, "", "{config:?}"),
                 Err(error) => {
                     assert_eq!(error.kind(), io::ErrorKind::InvalidInput);

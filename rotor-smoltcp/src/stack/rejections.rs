@@ -14,7 +14,7 @@ use smoltcp::wire::{
 use crate::device::Medium;
 
 /// One rejection, in the unit of the credit: a limit of one per second earns 1 in a nanosecond.
-const ANSWER: i64 = 1_000_000_000;
+const REJECTION_COST: i64 = 1_000_000_000;
 
 /// A limit per second, with as many at once if none were sent before.
 ///
@@ -25,7 +25,7 @@ pub(super) struct Rejections {
     per_second: i64,
     /// Below zero if the last rejection has cost more than was left, so that the mean holds.
     credit: i64,
-    counted_at: Time,
+    updated_at: Time,
     random: Rng,
     /// How many were not sent.
     pub(super) withheld: u64,
@@ -35,22 +35,22 @@ impl Rejections {
     pub(super) fn new(per_second: u32, seed: u64, now: Time) -> Rejections {
         let per_second = i64::from(per_second);
         let random = Rng::with_seed(seed);
-        let credit = per_second * ANSWER;
-        Rejections { per_second, credit, counted_at: now, random, withheld: 0 }
+        let credit = per_second * REJECTION_COST;
+        Rejections { per_second, credit, updated_at: now, random, withheld: 0 }
     }
 
     /// Returns whether one more rejection may be sent, and counts it.
     pub(super) fn allow(&mut self, now: Time) -> bool {
-        let most = self.per_second * ANSWER;
+        let most = self.per_second * REJECTION_COST;
         // The credit is at most that of a second.
-        let nanos = (now - self.counted_at).as_nanos().min(ANSWER as u128) as i64;
-        self.counted_at = self.counted_at.max(now);
+        let nanos = (now - self.updated_at).as_nanos().min(REJECTION_COST as u128) as i64;
+        self.updated_at = self.updated_at.max(now);
         self.credit = (self.credit + nanos * self.per_second).min(most);
-        if self.credit < ANSWER {
+        if self.credit < REJECTION_COST {
             self.withheld += 1;
             return false;
         }
-        self.credit -= ANSWER * self.random.i64(0..=2);
+        self.credit -= REJECTION_COST * self.random.i64(0..=2);
         true
     }
 }
@@ -60,12 +60,12 @@ impl Rejections {
 pub(super) fn is_rejection(medium: Medium, packet: &[u8]) -> bool {
     let inner = match medium {
         Medium::Ip => Some(packet),
-        Medium::Ethernet => of_frame(packet),
+        Medium::Ethernet => frame_payload(packet),
     };
     inner.and_then(is_rejection_of_ip).unwrap_or(false)
 }
 
-fn of_frame(frame: &[u8]) -> Option<&[u8]> {
+fn frame_payload(frame: &[u8]) -> Option<&[u8]> {
     let frame = EthernetFrame::new_checked(frame).ok()?;
     let is_ip = matches!(frame.ethertype(), EthernetProtocol::Ipv4 | EthernetProtocol::Ipv6);
     is_ip.then(|| frame.payload())
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_a_second_are_allowed_in_the_mean() {
+    fn the_mean_rate_is_the_limit() {
         for seed in 0..20 {
             let mut rejections = Rejections::new(1_000, seed, at(500));
             let near = |count, expected: u64| {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn few_are_allowed_each_time_and_none_where_none_is_to_be() {
+    fn a_limit_of_zero_allows_none_and_a_limit_of_one_few() {
         let mut none = Rejections::new(0, 1, at(0));
         assert_eq!(
             (0..100).map(|second| allowed(&mut none, 3, at(second * 1_000))).sum::<u64>(),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_allowed_at_once_is_not_the_same_each_time() {
+    fn the_size_of_a_burst_varies_randomly() {
         let counts: std::collections::BTreeSet<u64> = (0..20)
             .map(|seed| allowed(&mut Rejections::new(100, seed, at(0)), 1_000, at(0)))
             .collect();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn resets_and_errors_are_rejections_and_nothing_else_is() {
+    fn only_resets_and_icmp_errors_are_rejections() {
         for (medium, version) in MEDIUMS.iter().flat_map(|&on| VERSIONS.map(|of| (on, of))) {
             for (flags, expected) in
                 [(RESET, true), (RESET | ACK, true), (ACK, false), (SYN | ACK, false)]

@@ -10,18 +10,18 @@ use smoltcp::wire::TcpSeqNumber;
 
 use super::acknowledgement::acknowledgement;
 use super::flow::Flow;
-use super::{Stack, instant};
+use super::{Stack, to_instant};
 use crate::device::{ETHERNET_HEADER, Medium};
 
 impl Stack {
     /// Handles a reset. If its number is not the expected one, but in the window, the sender is
     /// challenged: a peer without such a connection then sends a reset with the number that the
     /// challenge acknowledges.
-    pub(super) fn take_reset(&mut self, flow: Flow, number: TcpSeqNumber, packet: &[u8]) {
+    pub(super) fn handle_reset(&mut self, flow: Flow, number: TcpSeqNumber, packet: &[u8]) {
         let known = self.flows.get(&flow).and_then(|id| self.connections.get(*id));
-        let expected = known.and_then(|connection| connection.expected());
+        let expected = known.and_then(|connection| connection.expected_number());
         match expected.filter(|expected| *expected != number) {
-            None => self.take_segment(flow, false, packet),
+            None => self.handle_segment(flow, false, packet),
             Some(expected) => {
                 let beyond = number.0.wrapping_sub(expected.0);
                 let window = self.config.receive_buffer_bytes;
@@ -35,7 +35,7 @@ impl Stack {
     /// Sends a challenge ACK: has smoltcp acknowledge what has arrived, as it does for a probe, at
     /// most once per second (RFC 5961 §7).
     fn challenge(&mut self, flow: Flow, expected: TcpSeqNumber, packet: &[u8]) {
-        let now = instant(self.now());
+        let now = to_instant(self.now());
         let known = self.flows.get(&flow).and_then(|id| self.connections.get_mut(*id));
         let Some(connection) = known else { return };
         if connection.state() == State::TimeWait {
@@ -43,14 +43,14 @@ impl Stack {
             return;
         }
         let Some(sent) = connection.sequence.sent() else { return };
-        let around = match self.wire.medium {
+        let link_header = match self.wire.medium {
             Medium::Ip => 0,
             Medium::Ethernet => ETHERNET_HEADER,
         };
-        let around = &packet[..around.min(packet.len())];
+        let link_header = &packet[..link_header.min(packet.len())];
         let ends = (flow.remote, flow.local);
-        let probe = acknowledgement(around, ends, expected - 1, sent);
-        let mut port = self.wire.with(&probe).of(&mut connection.sequence);
+        let probe = acknowledgement(link_header, ends, expected - 1, sent);
+        let mut port = self.wire.with_packet(&probe).with_sequence(&mut connection.sequence);
         self.iface.poll_ingress_single(now, &mut port, &mut connection.set);
     }
 }
@@ -61,87 +61,87 @@ mod tests {
     use std::time::Duration;
 
     use super::super::packets::{ACK, FIN, RESET};
-    use super::super::talk::each;
+    use super::super::test_peer::for_each_case;
 
     #[test]
-    fn a_reset_counts_by_its_number_and_one_that_is_beside_it_is_asked_about() {
-        each(|mut talk| {
+    fn a_reset_with_a_wrong_number_is_ignored_or_challenged() {
+        for_each_case(|mut peer| {
             // As things go on: some is unread, not acknowledged yet, or out of order.
             for step in 0..6 {
                 match step {
-                    1 => talk.say(ACK, b"0123456789"),
-                    2 => drop(talk.heard()),
-                    3 => assert_eq!(talk.read(), 10),
-                    4 => talk.say_beside(5, ACK, b"behind a gap"),
-                    5 => drop(talk.stack.write(talk.id, &[IoSlice::new(b"answer")])),
+                    1 => peer.send(ACK, b"0123456789"),
+                    2 => drop(peer.received_acks()),
+                    3 => assert_eq!(peer.read(), 10),
+                    4 => peer.send_at_offset(5, ACK, b"behind a gap"),
+                    5 => drop(peer.stack.write(peer.id, &[IoSlice::new(b"answer")])),
                     _ => {}
                 }
-                for beside in [1, 1_000, 65_535] {
-                    talk.clock.advance(Duration::from_secs(1));
-                    talk.heard();
-                    talk.say_beside(beside, RESET, b"");
-                    talk.say_beside(beside, RESET | ACK, b"payload");
-                    assert!(talk.stack.is_connected(talk.id), "step {step}, {beside} beside it");
+                for offset in [1, 1_000, 65_535] {
+                    peer.clock.advance(Duration::from_secs(1));
+                    peer.received_acks();
+                    peer.send_at_offset(offset, RESET, b"");
+                    peer.send_at_offset(offset, RESET | ACK, b"payload");
+                    assert!(peer.stack.is_connected(peer.id), "step {step}, offset {offset}");
                     // Once a second.
-                    assert_eq!(talk.heard(), [talk.number], "step {step}, {beside} beside it");
+                    assert_eq!(peer.received_acks(), [peer.number], "step {step}, offset {offset}");
                 }
-                talk.clock.advance(Duration::from_secs(1));
-                talk.heard();
-                for beside in [-1, -1_000, 65_536, i32::MAX, i32::MIN] {
-                    talk.say_beside(beside, RESET, b"");
-                    assert!(talk.stack.is_connected(talk.id), "step {step}, {beside} beside it");
-                    assert_eq!(talk.heard(), [0; 0], "step {step}, {beside} beside it");
+                peer.clock.advance(Duration::from_secs(1));
+                peer.received_acks();
+                for offset in [-1, -1_000, 65_536, i32::MAX, i32::MIN] {
+                    peer.send_at_offset(offset, RESET, b"");
+                    assert!(peer.stack.is_connected(peer.id), "step {step}, offset {offset}");
+                    assert_eq!(peer.received_acks(), [0; 0], "step {step}, offset {offset}");
                 }
             }
-            talk.say(RESET, b"");
-            assert!(!talk.stack.is_connected(talk.id));
-            assert_eq!(talk.stack.stats().reset, 1);
+            peer.send(RESET, b"");
+            assert!(!peer.stack.is_connected(peer.id));
+            assert_eq!(peer.stack.stats().reset, 1);
         });
     }
 
     #[test]
-    fn whoever_has_no_such_connection_resets_it_by_the_number_that_it_is_told() {
-        each(|mut talk| {
-            talk.say(ACK, b"0123456789");
+    fn a_peer_without_the_connection_resets_it_after_a_challenge() {
+        for_each_case(|mut peer| {
+            peer.send(ACK, b"0123456789");
             // What was between is lost.
-            talk.say_beside(10, RESET | ACK, b"");
-            let told = talk.heard();
-            assert_eq!(told, [talk.number]);
-            talk.number = told[0];
-            talk.say(RESET, b"");
-            assert!(!talk.stack.is_connected(talk.id));
+            peer.send_at_offset(10, RESET | ACK, b"");
+            let told = peer.received_acks();
+            assert_eq!(told, [peer.number]);
+            peer.number = told[0];
+            peer.send(RESET, b"");
+            assert!(!peer.stack.is_connected(peer.id));
         });
     }
 
     #[test]
-    fn the_end_of_a_peer_counts_as_a_number() {
-        each(|mut talk| {
-            talk.say(ACK, b"0123456789");
-            talk.say(FIN | ACK, b"");
-            talk.heard();
-            assert_eq!(talk.read(), 10);
-            talk.clock.advance(Duration::from_secs(1));
-            talk.say_beside(1, RESET, b"");
-            assert!(talk.stack.is_connected(talk.id));
-            assert_eq!(talk.heard(), [talk.number]);
-            talk.say(RESET, b"");
-            assert!(!talk.stack.is_connected(talk.id));
+    fn the_end_of_a_peer_uses_one_sequence_number() {
+        for_each_case(|mut peer| {
+            peer.send(ACK, b"0123456789");
+            peer.send(FIN | ACK, b"");
+            peer.received_acks();
+            assert_eq!(peer.read(), 10);
+            peer.clock.advance(Duration::from_secs(1));
+            peer.send_at_offset(1, RESET, b"");
+            assert!(peer.stack.is_connected(peer.id));
+            assert_eq!(peer.received_acks(), [peer.number]);
+            peer.send(RESET, b"");
+            assert!(!peer.stack.is_connected(peer.id));
         });
     }
 
     #[test]
-    fn resets_beside_the_number_prolong_no_wait_after_the_end() {
-        each(|mut talk| {
-            talk.stack.shutdown(talk.id, std::net::Shutdown::Write).expect("it is connected");
-            talk.heard();
-            talk.say(FIN | ACK, b"");
-            assert_eq!(talk.heard(), [talk.number]);
+    fn resets_with_wrong_numbers_do_not_prolong_time_wait() {
+        for_each_case(|mut peer| {
+            peer.stack.shutdown(peer.id, std::net::Shutdown::Write).expect("it is connected");
+            peer.received_acks();
+            peer.send(FIN | ACK, b"");
+            assert_eq!(peer.received_acks(), [peer.number]);
             for second in 0..20 {
-                let is_over = !talk.stack.is_connected(talk.id);
+                let is_over = !peer.stack.is_connected(peer.id);
                 assert_eq!(is_over, second >= 10, "{second}");
-                talk.clock.advance(Duration::from_secs(1));
-                talk.say_beside(1, RESET, b"");
-                let turn = talk.stack.end_wait(None, false, &mut Vec::new());
+                peer.clock.advance(Duration::from_secs(1));
+                peer.send_at_offset(1, RESET, b"");
+                let turn = peer.stack.end_wait(None, false, &mut Vec::new());
                 turn.expect("the cable is in");
             }
         });

@@ -20,7 +20,7 @@ pub(super) struct Sequence {
     /// The last acknowledged number, until it is taken.
     acknowledged: Option<TcpSeqNumber>,
     /// The last acknowledged number, even after it was taken.
-    told: Option<TcpSeqNumber>,
+    last_acknowledged: Option<TcpSeqNumber>,
 }
 
 impl Sequence {
@@ -30,8 +30,8 @@ impl Sequence {
     }
 
     /// Returns the last number that was acknowledged.
-    pub(super) fn told(&self) -> Option<TcpSeqNumber> {
-        self.told
+    pub(super) fn last_acknowledged(&self) -> Option<TcpSeqNumber> {
+        self.last_acknowledged
     }
 
     /// Takes the last acknowledged number, if there was an acknowledgement since it was last taken.
@@ -40,9 +40,9 @@ impl Sequence {
     }
 
     /// Inspects a packet to be sent. If it only acknowledges, corrects its number.
-    pub(super) fn mend(&mut self, medium: Medium, packet: &mut [u8]) {
-        let around = if medium == Medium::Ethernet { ETHERNET_HEADER } else { 0 };
-        let Some(packet) = packet.get_mut(around..).filter(|packet| !packet.is_empty()) else {
+    pub(super) fn correct_number(&mut self, medium: Medium, packet: &mut [u8]) {
+        let link_header = if medium == Medium::Ethernet { ETHERNET_HEADER } else { 0 };
+        let Some(packet) = packet.get_mut(link_header..).filter(|packet| !packet.is_empty()) else {
             return;
         };
         match IpVersion::of_packet(packet) {
@@ -50,14 +50,14 @@ impl Sequence {
                 let Ok(mut packet) = Ipv4Packet::new_checked(packet) else { return };
                 let ends = (packet.src_addr().into(), packet.dst_addr().into());
                 if packet.next_header() == IpProtocol::Tcp {
-                    self.mend_segment(packet.payload_mut(), ends);
+                    self.correct_segment(packet.payload_mut(), ends);
                 }
             }
             Ok(IpVersion::Ipv6) => {
                 let Ok(mut packet) = Ipv6Packet::new_checked(packet) else { return };
                 let ends = (packet.src_addr().into(), packet.dst_addr().into());
                 if packet.next_header() == IpProtocol::Tcp {
-                    self.mend_segment(packet.payload_mut(), ends);
+                    self.correct_segment(packet.payload_mut(), ends);
                 }
             }
             // A request for the peer's hardware address.
@@ -65,12 +65,12 @@ impl Sequence {
         }
     }
 
-    fn mend_segment(&mut self, segment: &mut [u8], ends: (IpAddress, IpAddress)) {
+    fn correct_segment(&mut self, segment: &mut [u8], ends: (IpAddress, IpAddress)) {
         let Ok(mut segment) = TcpPacket::new_checked(segment) else { return };
         let (number, len) = (segment.seq_number(), segment.segment_len());
         if segment.ack() && !segment.rst() {
             self.acknowledged = Some(segment.ack_number());
-            self.told = self.acknowledged;
+            self.last_acknowledged = self.acknowledged;
         }
         match self.sent {
             Some(sent) if len == 0 && !segment.rst() && number < sent => {
@@ -91,19 +91,24 @@ mod tests {
     use super::*;
 
     /// The number that a packet has when it leaves. Its sum is right.
-    fn leaves(sequence: &mut Sequence, medium: Medium, version: IpVersion, packet: &[u8]) -> i32 {
+    fn sent_number(
+        sequence: &mut Sequence,
+        medium: Medium,
+        version: IpVersion,
+        packet: &[u8],
+    ) -> i32 {
         let mut frame = packet.to_vec();
-        sequence.mend(medium, &mut frame);
-        let around = if medium == Medium::Ethernet { ETHERNET_HEADER } else { 0 };
+        sequence.correct_number(medium, &mut frame);
+        let link_header = if medium == Medium::Ethernet { ETHERNET_HEADER } else { 0 };
         let ip_header = if version == IpVersion::Ipv4 { 20 } else { 40 };
-        let segment = TcpPacket::new_checked(&frame[around + ip_header..]).expect("it is one");
+        let segment = TcpPacket::new_checked(&frame[link_header + ip_header..]).expect("it is one");
         let (from, to) = ends(version);
         assert!(segment.verify_checksum(&from, &to));
         segment.seq_number().0
     }
 
     #[test]
-    fn an_acknowledgement_has_the_number_behind_all_that_was_sent() {
+    fn an_acknowledgement_has_the_number_after_all_sent_bytes() {
         // Also where the numbers begin anew.
         for first in [100, i32::MAX - 20, -20] {
             for (medium, version) in MEDIUMS.iter().flat_map(|&on| VERSIONS.map(|of| (on, of))) {
@@ -125,19 +130,19 @@ mod tests {
                     (22, ACK, b"", 22),
                 ] {
                     let packet = segment(medium, version, at(number), flags, payload);
-                    let leaves = leaves(&mut sequence, medium, version, &packet);
-                    assert_eq!(leaves, at(left), "{number}");
+                    let number_sent = sent_number(&mut sequence, medium, version, &packet);
+                    assert_eq!(number_sent, at(left), "{number}");
                 }
             }
         }
     }
 
     #[test]
-    fn what_is_no_segment_is_left_as_it_is() {
+    fn other_packets_are_not_changed() {
         for bytes in [&[][..], &[0x45], &[0; 60], &[0x45; 60], &[0x60; 60]] {
             for medium in MEDIUMS {
                 let mut packet = bytes.to_vec();
-                Sequence::default().mend(medium, &mut packet);
+                Sequence::default().correct_number(medium, &mut packet);
                 assert_eq!(packet, bytes);
             }
         }

@@ -10,52 +10,53 @@ use smoltcp::socket::tcp::{RecvError, Socket};
 
 use super::connection::{Connection, Phase};
 use super::flow::Flow;
-use super::listening::{FIRST_PORT, free_port};
-use super::opening::interface;
-use super::{Stack, gone, plain, span};
+use super::listener_socket::{FIRST_PORT, free_port};
+use super::opening::new_interface;
+use super::{Stack, normalize, not_connected, to_duration};
 use crate::slots::Id;
 
 impl Stack {
     /// Begins to connect.
     pub(crate) fn connect(&mut self, target: SocketAddr) -> io::Result<Id> {
-        let remote = plain(target);
+        let remote = normalize(target);
         if remote.ip().is_unspecified() || remote.port() == 0 || remote.ip().is_multicast() {
             let message = format!("{remote} is no address to connect to");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
         self.check_room()?;
         let source = self.source_for(remote.ip())?;
-        let mut birth = self.birth()?;
-        let flow = self.free_flow(remote, source)?;
-        let mut connection = Connection::new(flow, Phase::Connecting, self.spares.take());
+        let mut first_interface = self.first_packet_interface()?;
+        let flow = self.choose_flow(remote, source)?;
+        let mut connection = Connection::new(flow, Phase::Connecting, self.socket_pool.acquire());
         let socket = connection.socket();
-        socket.set_timeout(Some(span(self.config.connect_timeout)));
-        let begun = socket.connect(birth.context(), flow.remote, flow.local);
+        socket.set_timeout(Some(to_duration(self.config.connect_timeout)));
+        let begun = socket.connect(first_interface.context(), flow.remote, flow.local);
         begun.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        let id = self.insert(connection);
-        self.mark(id);
+        let id = self.insert_connection(connection);
+        self.mark_dirty(id);
         Ok(id)
     }
 
     /// Chooses the port from which to connect. If all ports are taken, the oldest connection to
     /// that target in TIME-WAIT is forgotten, as when there are too many of those.
-    fn free_flow(&mut self, remote: SocketAddr, source: IpAddr) -> io::Result<Flow> {
-        let Stack { chance, flows, time_wait, bound_listeners, stats, .. } = self;
+    fn choose_flow(&mut self, remote: SocketAddr, source: IpAddr) -> io::Result<Flow> {
+        let Stack { random, flows, time_wait, bound_listeners, stats, .. } = self;
         let flow = |port| Flow { remote, local: SocketAddr::new(source, port) };
         let is_in_use =
             |flow: &Flow| flows.contains_key(flow) || bound_listeners.is_taken(flow.local);
-        let port = free_port(chance, |port| {
+        let port = free_port(random, |port| {
             let flow = flow(port);
-            is_in_use(&flow) || time_wait.has(&flow)
+            is_in_use(&flow) || time_wait.contains(&flow)
         });
         port.map(flow).or_else(|error| {
-            let will_do = |ended: &Flow| {
+            let is_reusable = |ended: &Flow| {
                 let is_ours = ended.local.port() >= FIRST_PORT && !is_in_use(ended);
                 is_ours && *ended == flow(ended.local.port())
             };
             // Without random bytes, no port can be chosen at all.
             let are_taken = error.kind() == io::ErrorKind::AddrNotAvailable;
-            let ended = are_taken.then(|| time_wait.give_up(will_do)).flatten().ok_or(error)?;
+            let ended =
+                are_taken.then(|| time_wait.remove_first(is_reusable)).flatten().ok_or(error)?;
             stats.time_wait_overflowed += 1;
             Ok(ended)
         })
@@ -66,9 +67,9 @@ impl Stack {
     /// The packet's number comes from the interface's generator, an sPCG32 with 64 bits of state.
     /// An attacker who has seen three numbers of one generator can compute all that follow in some
     /// seconds (RFC 6528 §2).
-    pub(super) fn birth(&mut self) -> io::Result<Box<Interface>> {
-        let (seed, now) = (self.chance.number()?, self.now());
-        Ok(Box::new(interface(&self.config, &mut self.wire, seed, now)))
+    pub(super) fn first_packet_interface(&mut self) -> io::Result<Box<Interface>> {
+        let (seed, now) = (self.random.next_number()?, self.now());
+        Ok(Box::new(new_interface(&self.config, &mut self.wire, seed, now)))
     }
 
     /// Whether there may be one more connection.
@@ -84,7 +85,7 @@ impl Stack {
         Err(io::Error::new(io::ErrorKind::OutOfMemory, message))
     }
 
-    pub(super) fn insert(&mut self, mut connection: Connection) -> Id {
+    pub(super) fn insert_connection(&mut self, mut connection: Connection) -> Id {
         if self.wire.has_header() {
             // smoltcp waits for a second segment, but a large packet has many in one. It is
             // acknowledged at the end of the turn, together with a response if there is one.
@@ -98,22 +99,22 @@ impl Stack {
 
     /// Reads what has arrived.
     pub(crate) fn read(&mut self, id: Id, buf: &mut ReadBuf<'_>) -> io::Result<()> {
-        let connection = self.connections.get_mut(id).ok_or_else(gone)?;
+        let connection = self.connections.get_mut(id).ok_or_else(not_connected)?;
         if connection.phase == Phase::Connecting {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        if connection.is_deaf {
+        if connection.is_read_shut_down {
             return Ok(());
         }
         let (is_probe, before) = (buf.remaining() == 0, buf.filled());
         let result = receive(connection.socket(), buf);
-        connection.note_read(buf.filled() - before);
+        connection.record_read(buf.filled() - before);
         match result {
             Ok(()) if is_probe => connection.failure.map_or(Ok(()), |kind| Err(kind.into())),
             Ok(()) if buf.filled() == before => Err(io::ErrorKind::WouldBlock.into()),
             Ok(()) => {
                 // The peer may have to be told that there is room again.
-                self.mark(id);
+                self.mark_dirty(id);
                 Ok(())
             }
             Err(RecvError::Finished) => Ok(()),
@@ -127,7 +128,7 @@ impl Stack {
 
     /// Takes bytes, to be sent at the end of the turn.
     pub(crate) fn write(&mut self, id: Id, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        let connection = self.connections.get_mut(id).ok_or_else(gone)?;
+        let connection = self.connections.get_mut(id).ok_or_else(not_connected)?;
         if connection.phase == Phase::Connecting {
             connection.wants_room = true;
             return Err(io::ErrorKind::WouldBlock.into());
@@ -149,22 +150,22 @@ impl Stack {
         if taken == 0 && wanted > 0 {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        self.mark(id);
+        self.mark_dirty(id);
         Ok(taken)
     }
 
     /// Shuts down one direction or both. Our end is sent after what was written.
     pub(crate) fn shutdown(&mut self, id: Id, how: Shutdown) -> io::Result<()> {
-        let connection = self.connections.get_mut(id).ok_or_else(gone)?;
+        let connection = self.connections.get_mut(id).ok_or_else(not_connected)?;
         if connection.phase == Phase::Connecting || connection.has_failed {
             return Err(io::ErrorKind::NotConnected.into());
         }
         if how != Shutdown::Write {
-            connection.is_deaf = true;
+            connection.is_read_shut_down = true;
         }
         if how != Shutdown::Read {
             connection.socket().close();
-            self.mark(id);
+            self.mark_dirty(id);
         }
         Ok(())
     }
@@ -172,7 +173,7 @@ impl Stack {
     /// Aborts the connection with a reset, which is sent at the end of the turn.
     pub(crate) fn reset(&mut self, id: Id) -> io::Result<()> {
         self.with_socket(id, |socket| socket.abort())?;
-        self.mark(id);
+        self.mark_dirty(id);
         Ok(())
     }
 
@@ -201,15 +202,15 @@ impl Stack {
             // It would send a probe in each turn. Linux refuses it, too.
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let connection = self.connections.get_mut(id).ok_or_else(gone)?;
-        connection.asks_for_room = false;
-        connection.socket().set_keep_alive(idle.map(span));
-        self.mark(id);
+        let connection = self.connections.get_mut(id).ok_or_else(not_connected)?;
+        connection.probes_window = false;
+        connection.socket().set_keep_alive(idle.map(to_duration));
+        self.mark_dirty(id);
         Ok(())
     }
 
     fn with_socket(&mut self, id: Id, change: impl FnOnce(&mut Socket<'_>)) -> io::Result<()> {
-        change(self.connections.get_mut(id).ok_or_else(gone)?.socket());
+        change(self.connections.get_mut(id).ok_or_else(not_connected)?.socket());
         Ok(())
     }
 }

@@ -13,10 +13,10 @@ use smoltcp::wire::{
     Ipv4Address, Ipv4Packet, TcpPacket,
 };
 
-use super::chance::Chance;
 use super::packets::{ACK, SYN, VERSIONS, datagram, ends, segment, with_unknown_option};
+use super::random::Random;
 use super::wire::Wire;
-use super::{Kind, Stack, Wait};
+use super::{SocketKind, Stack, Wait};
 use crate::backend::Smoltcp;
 use crate::clock::{LoopClock, ManualClock};
 use crate::config::StackConfig;
@@ -38,7 +38,7 @@ fn until(stack: &mut Stack, clock: &ManualClock, mut is_so: impl FnMut(&mut Stac
 }
 
 #[test]
-fn connections_that_have_ended_leave_nothing_behind() {
+fn ended_connections_leave_no_state() {
     let clock = ManualClock::new();
     let cable = MemoryConfig::new().clock(&clock);
     let device = Box::new(MemoryDevice::loopback(&cable).expect("descriptors are left"));
@@ -53,9 +53,9 @@ fn connections_that_have_ended_leave_nothing_behind() {
             server = server.or_else(|| stack.accept(listener).ok().map(|(id, _)| id));
             server.is_some() && stack.is_connected(client)
         });
-        stack.drop_socket(Kind::Stream, client);
+        stack.drop_socket(SocketKind::Stream, client);
         until(&mut stack, &clock, |stack| stack.stats().received % 2 == 0);
-        stack.drop_socket(Kind::Stream, server.expect("as asked"));
+        stack.drop_socket(SocketKind::Stream, server.expect("as asked"));
         until(&mut stack, &clock, |stack| stack.stats().connections == 0);
         // Its socket is for others, and what is known of it stays for a while.
         assert_eq!(stack.stats().time_wait, 1);
@@ -63,17 +63,18 @@ fn connections_that_have_ended_leave_nothing_behind() {
     }
     assert_eq!(stack.stats().lingering, 0);
     assert!(stack.lingering.len() < 50, "{} of them", stack.lingering.len());
-    let attempts = stack.listeners.get(listener).map_or(0, |listening| listening.attempts.len());
+    let attempts =
+        stack.listeners.get(listener).map_or(0, |listener_socket| listener_socket.attempts.len());
     assert!(attempts < 50, "{attempts} of them");
     assert!(stack.due.is_empty() && stack.flows.is_empty());
 }
 
 /// A device that says that its packets may be as long as one likes. So many come, which have no bytes.
-struct Endless {
+struct EndlessDevice {
     empty_ones: usize,
 }
 
-impl Device for Endless {
+impl Device for EndlessDevice {
     fn name(&self) -> &str {
         "endless"
     }
@@ -101,17 +102,17 @@ impl Device for Endless {
 }
 
 #[test]
-fn no_packet_is_longer_than_ip_can_say() {
+fn the_mtu_is_limited_to_the_ip_maximum() {
     // `lo` has 65,536.
-    assert_eq!(Wire::new(Box::new(Endless { empty_ones: 0 }), true).mtu(), 65_535);
+    assert_eq!(Wire::new(Box::new(EndlessDevice { empty_ones: 0 }), true).mtu(), 65_535);
 }
 
 /// A stack on Ethernet where nobody else is.
-fn alone() -> (Stack, ManualClock) {
-    on(Endless { empty_ones: 0 })
+fn isolated_stack() -> (Stack, ManualClock) {
+    stack_on(EndlessDevice { empty_ones: 0 })
 }
 
-fn on(device: Endless) -> (Stack, ManualClock) {
+fn stack_on(device: EndlessDevice) -> (Stack, ManualClock) {
     let clock = ManualClock::new();
     let config = StackConfig::new().address(IpAddr::from([10, 0, 0, 1]), 24).seed(1);
     let stack = Stack::open(Box::new(device), &config, LoopClock::Manual(clock.clone()));
@@ -119,11 +120,11 @@ fn on(device: Endless) -> (Stack, ManualClock) {
 }
 
 #[test]
-fn a_flood_of_packets_without_bytes_leaves_the_loop_its_turns() {
-    let (mut stack, _) = on(Endless { empty_ones: 1_000_000 });
+fn a_flood_of_empty_packets_does_not_starve_the_loop() {
+    let (mut stack, _) = stack_on(EndlessDevice { empty_ones: 1_000_000 });
     let wait = stack.begin_wait(None).expect("the device is there");
     let stats = stack.stats();
-    assert_eq!((stats.received, stats.refused, wait), (256, 256, Wait::Not));
+    assert_eq!((stats.received, stats.refused, wait), (256, 256, Wait::Poll));
     assert!(stack.may_have_more());
 }
 
@@ -135,8 +136,8 @@ fn turn(stack: &mut Stack, clock: &ManualClock, time: Duration) {
 }
 
 #[test]
-fn who_waits_for_targets_that_are_nowhere_is_noted_once() {
-    let (mut stack, clock) = alone();
+fn a_socket_with_unresolved_targets_is_listed_once() {
+    let (mut stack, clock) = isolated_stack();
     let id = stack.bind_datagrams(([10, 0, 0, 1], 53).into()).expect("it is free");
     for number in 0..2_000_u32 {
         // A new one each second, since what waits is given up after three.
@@ -147,27 +148,30 @@ fn who_waits_for_targets_that_are_nowhere_is_noted_once() {
         assert!(stack.unresolved_datagrams.len() <= 1, "{}", stack.unresolved_datagrams.len());
     }
     let (before, waits) =
-        (stack.stats().unsent, stack.datagrams.get(id).map(|one| one.outgoing.len()));
-    stack.drop_socket(Kind::Datagram, id);
+        (stack.stats().unsent, stack.datagrams.get(id).map(|one| one.queue.len()));
+    stack.drop_socket(SocketKind::Datagram, id);
     let lost = (stack.stats().unsent - before) as usize;
     assert!(lost > 0 && Some(lost) == waits, "{lost} of {waits:?} are counted");
 }
 
 #[test]
-fn connections_to_nowhere_that_were_given_up_leave_nothing_behind() {
-    let (mut stack, clock) = alone();
+fn abandoned_connections_to_unknown_hosts_leave_no_state() {
+    let (mut stack, clock) = isolated_stack();
     for number in 0..500_u32 {
         let nowhere = ([10, 0, 0, (number % 200 + 2) as u8], 80).into();
         let id = stack.connect(nowhere).expect("there is room");
         turn(&mut stack, &clock, Duration::from_secs(1));
-        stack.drop_socket(Kind::Stream, id);
+        stack.drop_socket(SocketKind::Stream, id);
         turn(&mut stack, &clock, Duration::from_secs(1));
         assert!(stack.unresolved.len() < 100, "{} of them", stack.unresolved.len());
     }
 }
 
 /// A stack whose every packet goes nowhere, at the address to which test packets go.
-pub(super) fn receiving(medium: Medium, config: StackConfig) -> (Stack, ManualClock, MemoryDevice) {
+pub(super) fn stack_with_cable(
+    medium: Medium,
+    config: StackConfig,
+) -> (Stack, ManualClock, MemoryDevice) {
     let clock = ManualClock::new();
     let cable = MemoryConfig::new().clock(&clock).medium(medium).packets_max(100_000);
     let (device, other_end) = MemoryDevice::pair(&cable).expect("descriptors are left");
@@ -181,16 +185,16 @@ pub(super) fn receiving(medium: Medium, config: StackConfig) -> (Stack, ManualCl
 }
 
 #[test]
-fn packets_for_nobody_have_so_many_answers_a_second() {
+fn rejections_of_unwanted_packets_are_rate_limited() {
     for version in VERSIONS {
         let first = segment(Medium::Ip, version, 1, SYN, b"");
         let strange = segment(Medium::Ip, version, 1, ACK, b"x");
         for packet in [first, strange, datagram(Medium::Ip, version, b"x")] {
             let (mut stack, clock, _other_end) =
-                receiving(Medium::Ip, StackConfig::new().rejections_per_second(100));
+                stack_with_cable(Medium::Ip, StackConfig::new().rejections_per_second(100));
             let answered = |stack: &mut Stack, count: u64| {
                 let before = stack.stats();
-                (0..count).for_each(|_| stack.take(&packet));
+                (0..count).for_each(|_| stack.handle_packet(&packet));
                 let (sent, withheld) = (
                     stack.stats().sent - before.sent,
                     stack.stats().rejections_withheld - before.rejections_withheld,
@@ -209,10 +213,10 @@ fn packets_for_nobody_have_so_many_answers_a_second() {
 }
 
 #[test]
-fn what_cannot_be_read_of_a_datagram_is_told_no_more_often_than_that() {
+fn errors_about_unknown_options_are_rate_limited() {
     for is_tied in [false, true] {
         let config = StackConfig::new().rejections_per_second(100);
-        let (mut stack, _clock, _other_end) = receiving(Medium::Ip, config);
+        let (mut stack, _clock, _other_end) = stack_with_cable(Medium::Ip, config);
         let (from, to) = ends(IpVersion::Ipv6);
         let id = stack.bind_datagrams((IpAddr::from(to), 4_096).into()).expect("it is free");
         if is_tied {
@@ -221,7 +225,7 @@ fn what_cannot_be_read_of_a_datagram_is_told_no_more_often_than_that() {
         }
         // Whoever is named as the sender is told, though there is such a port.
         let packet = with_unknown_option(&datagram(Medium::Ip, IpVersion::Ipv6, b"x"));
-        (0..5_000).for_each(|_| stack.take(&packet));
+        (0..5_000).for_each(|_| stack.handle_packet(&packet));
         let (sent, withheld) = (stack.stats().sent, stack.stats().rejections_withheld);
         assert!((60..150).contains(&sent), "{sent}");
         assert_eq!(sent + withheld, 5_000);
@@ -230,30 +234,30 @@ fn what_cannot_be_read_of_a_datagram_is_told_no_more_often_than_that() {
 }
 
 #[test]
-fn a_half_open_connection_rejects_no_more_than_that() {
+fn rejections_of_a_half_open_connection_are_rate_limited() {
     let config = StackConfig::new().rejections_per_second(100);
-    let (mut stack, _clock, _other_end) = receiving(Medium::Ip, config);
+    let (mut stack, _clock, _other_end) = stack_with_cable(Medium::Ip, config);
     stack.listen(([10, 0, 0, 2], 4_096).into(), 8).expect("it is free");
     let version = IpVersion::Ipv4;
     let mut first = segment(Medium::Ip, version, 1, SYN, b"");
     // Without an acknowledgement, which a first packet has not.
     first[28..32].fill(0);
     TcpPacket::new_unchecked(&mut first[20..]).fill_checksum(&ends(version).0, &ends(version).1);
-    stack.take(&first);
+    stack.handle_packet(&first);
     stack.send_all();
     let before = stack.stats();
     assert_eq!((before.half_open, before.sent), (1, 1));
     // It acknowledges what was not sent.
     let wrong = segment(Medium::Ip, version, 2, ACK, b"");
-    (0..5_000).for_each(|_| stack.take(&wrong));
+    (0..5_000).for_each(|_| stack.handle_packet(&wrong));
     let sent = stack.stats().sent - before.sent;
     assert!((60..150).contains(&sent), "{sent}");
     assert_eq!(stack.stats().rejections_withheld, 5_000 - sent);
 }
 
 /// Who sends packets in tests asks where a stack is, and says so where he is himself.
-pub(super) fn question() -> Vec<u8> {
-    let question = ArpRepr::EthernetIpv4 {
+pub(super) fn arp_request() -> Vec<u8> {
+    let arp_request = ArpRepr::EthernetIpv4 {
         operation: ArpOperation::Request,
         source_hardware_addr: EthernetAddress([2; 6]),
         source_protocol_addr: Ipv4Address::new(10, 0, 0, 1),
@@ -261,17 +265,17 @@ pub(super) fn question() -> Vec<u8> {
         target_protocol_addr: Ipv4Address::new(10, 0, 0, 2),
     };
     let mut frame = [&[0xff; 6][..], &[2; 6], &[0x08, 0x06]].concat();
-    frame.resize(ETHERNET_HEADER + question.buffer_len(), 0);
-    question.emit(&mut ArpPacket::new_unchecked(&mut frame[ETHERNET_HEADER..]));
+    frame.resize(ETHERNET_HEADER + arp_request.buffer_len(), 0);
+    arp_request.emit(&mut ArpPacket::new_unchecked(&mut frame[ETHERNET_HEADER..]));
     frame
 }
 
 #[test]
-fn pings_and_questions_for_an_address_are_answered_though_nothing_is_rejected() {
+fn ping_and_arp_are_answered_when_no_rejections_are_allowed() {
     let config = StackConfig::new().rejections_per_second(0);
-    let (mut stack, _clock, _other_end) = receiving(Medium::Ethernet, config);
-    let question = question();
-    (0..100).for_each(|_| stack.take(&question));
+    let (mut stack, _clock, _other_end) = stack_with_cable(Medium::Ethernet, config);
+    let arp_request = arp_request();
+    (0..100).for_each(|_| stack.handle_packet(&arp_request));
     assert_eq!((stack.stats().sent, stack.stats().rejections_withheld), (100, 0));
     let mut ping = datagram(Medium::Ethernet, IpVersion::Ipv4, b"as long");
     ping[..6].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
@@ -282,31 +286,31 @@ fn pings_and_questions_for_an_address_are_answered_though_nothing_is_rejected() 
     echo.set_msg_type(Icmpv4Message::EchoRequest);
     echo.set_msg_code(0);
     echo.fill_checksum();
-    (0..100).for_each(|_| stack.take(&ping));
+    (0..100).for_each(|_| stack.handle_packet(&ping));
     assert_eq!((stack.stats().sent, stack.stats().rejections_withheld), (200, 0));
     let mut unwanted = datagram(Medium::Ethernet, IpVersion::Ipv4, b"x");
     unwanted[..6].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
-    (0..100).for_each(|_| stack.take(&unwanted));
+    (0..100).for_each(|_| stack.handle_packet(&unwanted));
     assert_eq!((stack.stats().sent, stack.stats().rejections_withheld), (200, 100));
 }
 
 #[test]
-fn who_looks_for_the_port_of_a_tied_socket_does_not_find_it() {
+fn the_port_of_a_connected_socket_looks_closed_to_strangers() {
     for (peer, answers) in
         [(([10, 0, 0, 9], 53), 1), (([10, 0, 0, 1], 54), 1), (([10, 0, 0, 1], 53), 0)]
     {
-        let (mut stack, _clock, _other_end) = receiving(Medium::Ip, StackConfig::new());
+        let (mut stack, _clock, _other_end) = stack_with_cable(Medium::Ip, StackConfig::new());
         let id = stack.bind_datagrams(([10, 0, 0, 2], 4_096).into()).expect("it is free");
         stack.connect_datagrams(id, peer.into()).expect("there is a way");
-        stack.take(&datagram(Medium::Ip, IpVersion::Ipv4, b"x"));
+        stack.handle_packet(&datagram(Medium::Ip, IpVersion::Ipv4, b"x"));
         assert_eq!(stack.stats().sent, answers, "tied to {peer:?}");
-        let came = stack.receive_from(id, &mut [0; 9]).is_ok();
-        assert_eq!(came, answers == 0);
+        let received = stack.receive_from(id, &mut [0; 9]).is_ok();
+        assert_eq!(received, answers == 0);
     }
 }
 
 #[test]
-fn a_segment_to_everybody_or_to_a_group_has_no_answer() {
+fn broadcast_and_multicast_segments_get_no_answer() {
     for (version, to) in [
         (IpVersion::Ipv4, IpAddr::from([255, 255, 255, 255])),
         (IpVersion::Ipv4, IpAddr::from([10, 0, 0, 255])),
@@ -314,10 +318,10 @@ fn a_segment_to_everybody_or_to_a_group_has_no_answer() {
         (IpVersion::Ipv6, IpAddr::from([0xff02, 0, 0, 0, 0, 0, 0, 1])),
     ] {
         for flags in [SYN, ACK, SYN | ACK] {
-            let (mut stack, _clock, _other_end) = receiving(Medium::Ip, StackConfig::new());
+            let (mut stack, _clock, _other_end) = stack_with_cable(Medium::Ip, StackConfig::new());
             stack.listen(([0, 0, 0, 0], 4_096).into(), 8).expect("it is free");
             let packet = segment_to(version, to, flags);
-            stack.take(&packet);
+            stack.handle_packet(&packet);
             stack.send_all();
             assert_eq!((stack.stats().sent, stack.stats().connections), (0, 0), "{to}, {flags}");
         }
@@ -344,7 +348,7 @@ fn segment_to(version: IpVersion, to: IpAddr, flags: u8) -> Vec<u8> {
 }
 
 /// The numbers that smoltcp draws from a seed (`smoltcp::rand`, sPCG32).
-fn drawn(seed: u64) -> impl Iterator<Item = i32> {
+fn generator_numbers(seed: u64) -> impl Iterator<Item = i32> {
     let next =
         |state: &u64| Some(state.wrapping_mul(0xbb2e_fcec_3c39_611d).wrapping_add(0x7590_ef39));
     let states = std::iter::successors(Some(seed), next).skip(1);
@@ -352,12 +356,12 @@ fn drawn(seed: u64) -> impl Iterator<Item = i32> {
 }
 
 #[test]
-fn the_number_of_a_connection_tells_nothing_of_that_of_another() {
-    let (mut stack, _clock, mut other_end) = receiving(Medium::Ip, StackConfig::new());
+fn initial_sequence_numbers_are_unrelated() {
+    let (mut stack, _clock, mut other_end) = stack_with_cable(Medium::Ip, StackConfig::new());
     stack.listen(([10, 0, 0, 2], 4_096).into(), 100).expect("it is free");
     // As many as from one generator, which is that of the interface.
-    let seed = Chance::new(Some(1)).number().expect("it is seeded");
-    let known: BTreeSet<i32> = drawn(seed).take(1_000).collect();
+    let seed = Random::new(Some(1)).next_number().expect("it is seeded");
+    let known: BTreeSet<i32> = generator_numbers(seed).take(1_000).collect();
     let (version, mut numbers) = (IpVersion::Ipv4, BTreeSet::new());
     for port in 1..=50 {
         stack.connect(([10, 0, 0, 1], 80).into()).expect("there is room");
@@ -366,7 +370,7 @@ fn the_number_of_a_connection_tells_nothing_of_that_of_another() {
         first[28..32].fill(0);
         let (from, to) = ends(version);
         TcpPacket::new_unchecked(&mut first[20..]).fill_checksum(&from, &to);
-        stack.take(&first);
+        stack.handle_packet(&first);
         stack.send_all();
         let mut packet = [0; 2_000];
         while let Ok(len) = other_end.receive(&mut packet) {
@@ -379,9 +383,9 @@ fn the_number_of_a_connection_tells_nothing_of_that_of_another() {
 }
 
 /// A device that panics whenever something is sent.
-struct Broken;
+struct BrokenDevice;
 
-impl Device for Broken {
+impl Device for BrokenDevice {
     fn name(&self) -> &str {
         "broken"
     }
@@ -409,7 +413,7 @@ impl Device for Broken {
 
 /// What was written last is sent where a loop or its stack is dropped, which a panic of the device does, too.
 #[test]
-fn a_device_that_panics_is_a_panic_and_not_the_end_of_the_process() {
+fn a_panic_of_a_device_does_not_abort_the_process() {
     let target = ([10, 0, 0, 2], 80).into();
     let own = IpAddr::from([10, 0, 0, 1]);
     let config = StackConfig::new().address(own, 24).seed(1);
@@ -421,12 +425,12 @@ fn a_device_that_panics_is_a_panic_and_not_the_end_of_the_process() {
     let clock = ManualClock::new();
     let of_stack = || {
         let clock = LoopClock::Manual(clock.clone());
-        let mut stack = Stack::open(Box::new(Broken), &config, clock).expect("good");
+        let mut stack = Stack::open(Box::new(BrokenDevice), &config, clock).expect("good");
         write(&mut stack);
         stack.begin_wait(None).map(drop)
     };
     let of_loop = || {
-        let mut backend = Smoltcp::in_virtual_time(Broken, &config, &clock).expect("good");
+        let mut backend = Smoltcp::in_virtual_time(BrokenDevice, &config, &clock).expect("good");
         write(&mut backend.handle().expect("there is one").shared().stack());
         backend.wait(None, &mut Vec::new())
     };

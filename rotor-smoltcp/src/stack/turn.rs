@@ -9,28 +9,28 @@ use smoltcp::iface::PollResult;
 use smoltcp::socket::tcp::State;
 
 use super::connection::{Connection, Phase};
-use super::flow::{Flow, Seen};
-use super::{Stack, flow, instant};
+use super::flow::{Destination, Flow};
+use super::{Stack, flow, to_instant};
 use crate::device::Medium;
 use crate::device_gone::device_gone;
 use crate::slots::Id;
 
 /// How many packets one connection sends before the others have their turn. 64 is a little more
 /// than a window of 64 KiB needs.
-const BURST: usize = 64;
+const BURST_MAX: usize = 64;
 
 /// How soon a connection is looked at again that wants to send at once and cannot.
-const RETRY: Duration = Duration::from_millis(1);
+const SEND_RETRY: Duration = Duration::from_millis(1);
 
 /// How soon the hardware address of a datagram's target is asked for again. For connections,
 /// smoltcp does that.
-const ASK_AGAIN: Duration = Duration::from_secs(1);
+const RESOLUTION_RETRY: Duration = Duration::from_secs(1);
 
 /// What has changed the state of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum By {
+enum Cause {
     Packet,
-    Time,
+    Timer,
 }
 
 impl Stack {
@@ -38,7 +38,7 @@ impl Stack {
     /// Returns whether the loop may sleep, and how long.
     pub(crate) fn begin_wait(&mut self, until: Option<Time>) -> io::Result<Wait> {
         self.send_all();
-        let taken = self.take_packets()?;
+        let taken = self.receive_packets()?;
         self.has_more = taken == self.config.packets_max;
         let has_work = taken > 0
             || !self.dirty.is_empty()
@@ -47,13 +47,13 @@ impl Stack {
             || !self.changed_datagrams.is_empty()
             || !self.changed_listeners.is_empty();
         if has_work || until == Some(Time::ZERO) {
-            return Ok(Wait::Not);
+            return Ok(Wait::Poll);
         }
-        match self.next_look(until) {
+        match self.next_deadline(until) {
             None => Ok(Wait::Forever),
             // Zero if the time has passed: subtraction of times saturates.
             Some(next) => match next - self.now() {
-                Duration::ZERO => Ok(Wait::Not),
+                Duration::ZERO => Ok(Wait::Poll),
                 time => Ok(Wait::AtMost(time)),
             },
         }
@@ -64,38 +64,41 @@ impl Stack {
     pub(crate) fn end_wait(
         &mut self,
         until: Option<Time>,
-        has_slept: bool,
+        slept: bool,
         ready: &mut Vec<(Token, EventSet)>,
     ) -> io::Result<()> {
-        if has_slept {
-            let taken = self.take_packets()?;
+        if slept {
+            let taken = self.receive_packets()?;
             self.has_more = taken == self.config.packets_max;
         }
-        self.fire();
+        self.run_timers();
         let before = ready.len();
-        self.tell(ready);
+        self.collect_events(ready);
         if let Some(alarm) = &self.alarm {
             let has_work =
                 self.has_more || !self.dirty.is_empty() || !self.dirty_datagrams.is_empty();
             if has_work || ready.len() > before {
                 alarm.ring();
             } else {
-                alarm.set(self.next_look(until));
+                alarm.set(self.next_deadline(until));
             }
         }
         Ok(())
     }
 
     /// Returns when there is something to do if nothing arrives before.
-    pub(super) fn next_look(&self, until: Option<Time>) -> Option<Time> {
+    pub(super) fn next_deadline(&self, until: Option<Time>) -> Option<Time> {
         let due = self.due.first().map(|(at, _)| *at);
-        let ended = self.time_wait.next();
-        [until, due, ended, self.ask_again_at, self.wire.next_arrival()].into_iter().flatten().min()
+        let ended = self.time_wait.next_expiry();
+        [until, due, ended, self.retry_resolution_at, self.wire.next_arrival()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Takes the packets that have arrived, and returns their number.
-    fn take_packets(&mut self) -> io::Result<usize> {
-        let mut memory = self.wire.lend();
+    fn receive_packets(&mut self) -> io::Result<usize> {
+        let mut memory = self.wire.take_buffer();
         let mut taken = 0;
         let result = loop {
             if taken == self.config.packets_max {
@@ -107,15 +110,15 @@ impl Stack {
                     taken += 1;
                     let packet = &memory[..len.min(memory.len())];
                     if self.wire.has_header() {
-                        self.take_arrival(packet);
+                        self.handle_arrival(packet);
                     } else {
-                        self.take(packet);
+                        self.handle_packet(packet);
                     }
                 }
                 Err(cause) => break Err(device_gone(self.wire.name(), cause)),
             }
         };
-        self.wire.give_back(memory);
+        self.wire.return_buffer(memory);
         // Once for all packets: many may wait, and a flood of forged replies must not cause as many
         // retries.
         if std::mem::take(&mut self.may_resolve) {
@@ -125,27 +128,27 @@ impl Stack {
         result
     }
 
-    pub(super) fn take(&mut self, packet: &[u8]) {
-        match flow::read(self.wire.medium, packet) {
-            Seen::Tcp { flow, is_first } => self.take_segment(flow, is_first, packet),
-            Seen::Reset { flow, number } => self.take_reset(flow, number, packet),
-            Seen::Udp { flow } => self.take_datagram(flow, packet),
-            Seen::Other => {
+    pub(super) fn handle_packet(&mut self, packet: &[u8]) {
+        match flow::classify(self.wire.medium, packet) {
+            Destination::Tcp { flow, is_first } => self.handle_segment(flow, is_first, packet),
+            Destination::Reset { flow, number } => self.handle_reset(flow, number, packet),
+            Destination::Udp { flow } => self.handle_datagram(flow, packet),
+            Destination::Other => {
                 self.answer(packet);
                 self.may_resolve = true;
             }
-            Seen::Refused => self.stats.refused += 1,
+            Destination::Refused => self.stats.refused += 1,
         }
     }
 
     /// Lets the interface answer by itself: ARP, pings, and packets that no socket wants.
     pub(super) fn answer(&mut self, packet: &[u8]) {
         let now = self.now();
-        let mut port = self.wire.with(packet).within(&mut self.rejections, now);
-        self.iface.poll_ingress_single(instant(now), &mut port, &mut self.nobody);
+        let mut port = self.wire.with_packet(packet).with_limit(&mut self.rejections, now);
+        self.iface.poll_ingress_single(to_instant(now), &mut port, &mut self.no_sockets);
     }
 
-    pub(super) fn take_segment(&mut self, flow: Flow, is_first: bool, packet: &[u8]) {
+    pub(super) fn handle_segment(&mut self, flow: Flow, is_first: bool, packet: &[u8]) {
         let mut known = self.flows.get(&flow).copied();
         if is_first
             && let Some(id) = known
@@ -155,19 +158,22 @@ impl Stack {
             // end yet.
             known = None;
         }
-        if known.is_none() && self.time_wait.has(&flow) && !self.take_late(flow, packet) {
+        if known.is_none()
+            && self.time_wait.contains(&flow)
+            && !self.handle_late_segment(flow, packet)
+        {
             return;
         }
-        let mut birth = None;
+        let mut first_interface = None;
         let id = match known {
             Some(id) => id,
             // Segments to a broadcast or multicast address are not answered (RFC 9293 §3.9.2.3),
             // and smoltcp would reject them. Segments to another host are not for this one.
             None if !self.has_address(flow.local.ip()) => return,
             None if !is_first => return self.answer(packet),
-            None => match self.begin_half_open(flow) {
+            None => match self.start_half_open(flow) {
                 Ok(Some((id, iface))) => {
-                    birth = Some(iface);
+                    first_interface = Some(iface);
                     id
                 }
                 Ok(None) => return self.answer(packet),
@@ -179,19 +185,19 @@ impl Stack {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let before = connection.state();
         // Any packet shows that the peer is there.
-        connection.note_answer();
+        connection.record_answer();
         let is_half_open = matches!(connection.phase, Phase::HalfOpen(_));
         let Connection { set, sequence, .. } = &mut **connection;
-        let mut port = self.wire.with(packet).of(sequence);
+        let mut port = self.wire.with_packet(packet).with_sequence(sequence);
         if is_half_open {
             // The peer has not shown yet that it is there: the address may be forged.
-            port = port.within(&mut self.rejections, now);
+            port = port.with_limit(&mut self.rejections, now);
         }
-        let iface = birth.as_deref_mut().unwrap_or(&mut self.iface);
-        iface.poll_ingress_single(instant(now), &mut port, set);
-        connection.note_repetition(before);
-        self.settle(id, before, By::Packet);
-        self.mark(id);
+        let iface = first_interface.as_deref_mut().unwrap_or(&mut self.iface);
+        iface.poll_ingress_single(to_instant(now), &mut port, set);
+        connection.record_duplicate_ack(before);
+        self.update_phase(id, before, Cause::Packet);
+        self.mark_dirty(id);
     }
 
     /// Sends what was written, because no turn follows: the backend or the stack is dropped, maybe
@@ -219,43 +225,43 @@ impl Stack {
     /// Sends what a connection has to send, and notes when it has to be looked at again.
     pub(super) fn send(&mut self, id: Id) {
         let time = self.now();
-        let now = instant(time);
+        let now = to_instant(time);
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.is_dirty = false;
         let before = connection.state();
-        connection.note_reset();
+        connection.record_reset();
         // More has arrived since that was acknowledged.
         let _past = connection.sequence.take_acknowledged();
         let Connection { set, sequence, .. } = &mut **connection;
-        let mut port = self.wire.burst().of(sequence);
+        let mut port = self.wire.burst().with_sequence(sequence);
         let mut bursts = 0;
-        while bursts < BURST
+        while bursts < BURST_MAX
             && self.iface.poll_egress(now, &mut port, set) == PollResult::SocketStateChanged
         {
             bursts += 1;
         }
         self.wire.flush();
-        connection.note_acknowledged();
+        connection.learn_first_number();
         let is_ethernet = self.wire.medium == Medium::Ethernet;
         if bursts == 0 && is_ethernet && connection.has_unsent() && !connection.is_unresolved {
             connection.is_unresolved = true;
             self.unresolved.push(id);
         }
         let next = self.iface.poll_at(now, &connection.set);
-        let next = if connection.ask_for_room(next) { Some(now) } else { next };
+        let next = if connection.probe_window(next) { Some(now) } else { next };
         let next = next.map(|next| {
             let micros = u64::try_from(next.total_micros()).unwrap_or(0);
             Time::from_nanos(micros.saturating_mul(1_000))
         });
         let is_at_once = next.is_some_and(|next| next <= time);
-        let next = if is_at_once { Some(time + RETRY) } else { next };
-        connection.note_debt(time, self.config.user_timeout);
-        let next = [next, connection.give_up_at, connection.answer_due];
+        let next = if is_at_once { Some(time + SEND_RETRY) } else { next };
+        connection.update_answer_deadline(time, self.config.user_timeout);
+        let next = [next, connection.give_up_at, connection.answer_deadline];
         let next = next.into_iter().flatten().min();
         self.set_due(id, next);
-        self.settle(id, before, By::Time);
-        if bursts == BURST && is_at_once {
-            self.mark(id);
+        self.update_phase(id, before, Cause::Timer);
+        if bursts == BURST_MAX && is_at_once {
+            self.mark_dirty(id);
         }
         // Ended connections stay in the list until a packet arrives that may tell a hardware
         // address. So the list is kept at about twice the number of connections.
@@ -271,7 +277,7 @@ impl Stack {
         for id in std::mem::take(&mut self.unresolved) {
             let Some(connection) = self.connections.get_mut(id) else { continue };
             connection.is_unresolved = false;
-            self.mark(id);
+            self.mark_dirty(id);
         }
         self.resolve_datagrams();
     }
@@ -293,15 +299,15 @@ impl Stack {
     }
 
     /// Does what is due: retransmits, probes, gives up.
-    fn fire(&mut self) {
+    fn run_timers(&mut self) {
         let now = self.now();
         self.time_wait.expire(now);
-        if self.ask_again_at.is_some_and(|at| at <= now) {
-            self.ask_again_at = None;
+        if self.retry_resolution_at.is_some_and(|at| at <= now) {
+            self.retry_resolution_at = None;
             self.resolve_datagrams();
         }
-        if self.ask_again_at.is_none() && !self.unresolved_datagrams.is_empty() {
-            self.ask_again_at = Some(now + ASK_AGAIN);
+        if self.retry_resolution_at.is_none() && !self.unresolved_datagrams.is_empty() {
+            self.retry_resolution_at = Some(now + RESOLUTION_RETRY);
         }
         while let Some((at, id)) = self.due.first().copied()
             && at <= now
@@ -310,7 +316,7 @@ impl Stack {
             let Some(connection) = self.connections.get(id) else { continue };
             if connection.give_up_at.is_some_and(|at| at <= now) {
                 self.give_up(id);
-            } else if connection.answer_due.is_some_and(|at| at <= now) {
+            } else if connection.answer_deadline.is_some_and(|at| at <= now) {
                 self.time_out(id);
             } else {
                 self.send(id);
@@ -325,15 +331,15 @@ impl Stack {
         match connection.phase {
             Phase::HalfOpen(_) => {
                 self.stats.half_open_given_up += 1;
-                self.forget(id);
+                self.remove_connection(id);
             }
-            Phase::Left => {
+            Phase::Detached => {
                 if connection.state() != State::TimeWait {
                     self.stats.lingered_too_long += 1;
                 }
                 connection.socket().abort();
                 self.send(id);
-                self.forget(id);
+                self.remove_connection(id);
             }
             Phase::Waiting(_) | Phase::Connecting | Phase::Open => {}
         }
@@ -342,16 +348,16 @@ impl Stack {
     /// Aborts a connection whose peer does not answer.
     fn time_out(&mut self, id: Id) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        connection.answer_due = None;
+        connection.answer_deadline = None;
         connection.fail(io::ErrorKind::TimedOut);
         connection.socket().abort();
         self.stats.timed_out += 1;
         self.send(id);
-        self.note_change(id);
+        self.mark_changed(id);
     }
 
     /// Updates the phase and the statistics after a connection's state may have changed.
-    fn settle(&mut self, id: Id, before: State, by: By) {
+    fn update_phase(&mut self, id: Id, before: State, cause: Cause) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let state = connection.state();
         // In these states, closing is the regular end.
@@ -360,28 +366,28 @@ impl Stack {
         match connection.phase {
             Phase::HalfOpen(_) if matches!(state, State::Listen | State::Closed) => {
                 self.stats.half_open_given_up += u64::from(before == State::SynReceived);
-                return self.forget(id);
+                return self.remove_connection(id);
             }
             Phase::HalfOpen(listener) if state != State::SynReceived => {
                 connection.phase = Phase::Waiting(listener);
                 connection.give_up_at = None;
-                self.await_accept(listener, id);
+                self.queue_for_accept(listener, id);
             }
             Phase::Connecting if has_broken => {
-                let kind = match by {
-                    By::Packet => io::ErrorKind::ConnectionRefused,
-                    By::Time => io::ErrorKind::TimedOut,
+                let kind = match cause {
+                    Cause::Packet => io::ErrorKind::ConnectionRefused,
+                    Cause::Timer => io::ErrorKind::TimedOut,
                 };
                 connection.phase = Phase::Open;
                 connection.fail(kind);
-                self.stats.timed_out += u64::from(by == By::Time);
+                self.stats.timed_out += u64::from(cause == Cause::Timer);
             }
             Phase::Connecting if !matches!(state, State::SynSent | State::SynReceived) => {
                 connection.phase = Phase::Open;
                 connection.socket().set_timeout(None);
             }
-            Phase::Left => return self.settle_left(id),
-            _ if has_broken && by == By::Packet => {
+            Phase::Detached => return self.update_detached(id),
+            _ if has_broken && cause == Cause::Packet => {
                 connection.fail(io::ErrorKind::ConnectionReset);
                 self.stats.reset += 1;
             }
@@ -391,44 +397,44 @@ impl Stack {
             }
             _ => {}
         }
-        self.note_change(id);
+        self.mark_changed(id);
     }
 
     /// Forgets a connection.
-    pub(super) fn forget(&mut self, id: Id) {
+    pub(super) fn remove_connection(&mut self, id: Id) {
         self.set_due(id, None);
         let Some(connection) = self.connections.remove(id) else { return };
         // A new connection may have replaced it under the same flow.
         if self.flows.get(&connection.flow) == Some(&id) {
             self.flows.remove(&connection.flow);
         }
-        self.stats.lingering -= usize::from(connection.lingers);
+        self.stats.lingering -= usize::from(connection.is_lingering);
         if let Phase::HalfOpen(listener) = connection.phase {
-            self.note_half_open_end(listener);
+            self.count_half_open_end(listener);
         }
         if let Some(socket) = connection.into_socket() {
-            self.spares.give_back(socket);
+            self.socket_pool.release(socket);
         }
     }
 
     /// Collects the events of the machines.
-    fn tell(&mut self, ready: &mut Vec<(Token, EventSet)>) {
+    fn collect_events(&mut self, ready: &mut Vec<(Token, EventSet)>) {
         let mut changed = std::mem::take(&mut self.changed);
         for id in changed.drain(..) {
             let Some(connection) = self.connections.get_mut(id) else { continue };
             connection.is_changed = false;
-            ready.extend(connection.news());
+            ready.extend(connection.take_events());
         }
         self.changed = changed;
-        self.tell_of_datagrams(ready);
-        self.tell_listeners(ready);
+        self.collect_datagram_events(ready);
+        self.collect_listener_events(ready);
     }
 }
 
 /// How long a loop may sleep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wait {
-    Not,
+    Poll,
     AtMost(Duration),
     Forever,
 }

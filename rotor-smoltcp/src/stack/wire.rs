@@ -25,19 +25,19 @@ pub(super) struct Wire {
     pub(super) medium: Medium,
     capabilities: DeviceCapabilities,
     /// Whether the checksums of received segments are verified.
-    pub(super) verifies: bool,
+    pub(super) verifies_checksums: bool,
     incoming: Vec<u8>,
     outgoing: Vec<u8>,
     /// For a device that computes checksums and splits packets: what it gets next.
     batch: Option<Batch>,
-    pub(super) counts: Counts,
+    pub(super) counts: SendCounts,
     /// How often the device has reported that its network is down.
-    pub(super) downs: u64,
+    pub(super) times_down: u64,
 }
 
 /// What has become of the packets that were to be sent.
 #[derive(Default)]
-pub(super) struct Counts {
+pub(super) struct SendCounts {
     pub(super) sent: u64,
     pub(super) unsent: u64,
     /// Segments that were sent as part of a larger packet.
@@ -51,20 +51,20 @@ pub(super) struct Port<'a> {
     /// Of the connection that the call is for.
     sequence: Option<&'a mut Sequence>,
     /// The limit for rejections among the answers, and the time.
-    bound: Option<(&'a mut Rejections, Time)>,
+    limit: Option<(&'a mut Rejections, Time)>,
     /// More packets of the same connection may follow: a packet may be kept back until the wire is
     /// flushed.
     is_burst: bool,
 }
 
 /// A received packet.
-pub(super) struct Came<'a>(&'a [u8]);
+pub(super) struct ReceivedPacket<'a>(&'a [u8]);
 
 /// Room for a packet to be sent.
-pub(super) struct Goes<'a> {
+pub(super) struct TransmitSlot<'a> {
     wire: &'a mut Wire,
     sequence: Option<&'a mut Sequence>,
-    bound: Option<(&'a mut Rejections, Time)>,
+    limit: Option<(&'a mut Rejections, Time)>,
     is_burst: bool,
     /// If the device splits the packet: the payload of each segment.
     segment: Option<NonZeroU16>,
@@ -74,7 +74,7 @@ impl Wire {
     pub(super) fn new(device: Box<dyn Device>, verify_checksums: bool) -> Wire {
         let medium = device.medium();
         let mut capabilities = DeviceCapabilities::default();
-        let around = match medium {
+        let link_header = match medium {
             Medium::Ip => {
                 capabilities.medium = phy::Medium::Ip;
                 0
@@ -84,7 +84,7 @@ impl Wire {
                 ETHERNET_HEADER
             }
         };
-        capabilities.max_transmission_unit = device.mtu().min(IP_BYTES_MAX) + around;
+        capabilities.max_transmission_unit = device.mtu().min(IP_BYTES_MAX) + link_header;
         if !verify_checksums {
             // Checksums are computed for packets that are sent, but not verified in received ones.
             let sums = &mut capabilities.checksum;
@@ -98,24 +98,24 @@ impl Wire {
             (sums.tcp, sums.udp) = (Checksum::None, Checksum::None);
             // smoltcp drops large packets of IPv6, so their segments are made one by one and then
             // merged.
-            capabilities.segmentation.tcpv4 = NonZeroUsize::new(IP_BYTES_MAX + around);
+            capabilities.segmentation.tcpv4 = NonZeroUsize::new(IP_BYTES_MAX + link_header);
         }
         Wire {
             device,
             medium,
-            verifies: capabilities.checksum.tcp.rx(),
+            verifies_checksums: capabilities.checksum.tcp.rx(),
             capabilities,
             incoming: vec![0; PACKET_BYTES_MAX],
             outgoing: Vec::new(),
             batch,
-            counts: Counts::default(),
-            downs: 0,
+            counts: SendCounts::default(),
+            times_down: 0,
         }
     }
 
     /// Returns the device without a received packet.
     pub(super) fn port(&mut self) -> Port<'_> {
-        Port { wire: self, packet: None, sequence: None, bound: None, is_burst: false }
+        Port { wire: self, packet: None, sequence: None, limit: None, is_burst: false }
     }
 
     /// Returns the device for many packets of one connection, to be ended by
@@ -127,7 +127,7 @@ impl Wire {
     /// Sends a complete packet.
     pub(super) fn send(&mut self, packet: &[u8]) {
         let mut port = self.port();
-        TxToken::consume(port.goes(), packet.len(), |room| room.copy_from_slice(packet));
+        TxToken::consume(port.transmit_slot(), packet.len(), |room| room.copy_from_slice(packet));
     }
 
     /// Sends the packet that was kept back.
@@ -144,16 +144,16 @@ impl Wire {
     }
 
     /// Returns the device with a received packet.
-    pub(super) fn with<'a>(&'a mut self, packet: &'a [u8]) -> Port<'a> {
+    pub(super) fn with_packet<'a>(&'a mut self, packet: &'a [u8]) -> Port<'a> {
         Port { packet: Some(packet), ..self.port() }
     }
 
     /// Takes the memory for received packets, which must be given back.
-    pub(super) fn lend(&mut self) -> Vec<u8> {
+    pub(super) fn take_buffer(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.incoming)
     }
 
-    pub(super) fn give_back(&mut self, memory: Vec<u8>) {
+    pub(super) fn return_buffer(&mut self, memory: Vec<u8>) {
         self.incoming = memory;
     }
 
@@ -166,7 +166,7 @@ impl Wire {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::NetworkDown => {
-                    self.downs += 1;
+                    self.times_down += 1;
                     log::warn!("the network of {} is down: {error}", self.device.name());
                     return Ok(None);
                 }
@@ -191,41 +191,41 @@ impl Wire {
 
 impl<'a> Port<'a> {
     /// The same port, for a connection.
-    pub(super) fn of(mut self, sequence: &'a mut Sequence) -> Port<'a> {
+    pub(super) fn with_sequence(mut self, sequence: &'a mut Sequence) -> Port<'a> {
         self.sequence = Some(sequence);
         self
     }
 
     /// The same port, with a limit for rejections.
-    pub(super) fn within(mut self, bound: &'a mut Rejections, now: Time) -> Port<'a> {
-        self.bound = Some((bound, now));
+    pub(super) fn with_limit(mut self, limit: &'a mut Rejections, now: Time) -> Port<'a> {
+        self.limit = Some((limit, now));
         self
     }
 
-    fn goes(&mut self) -> Goes<'_> {
+    fn transmit_slot(&mut self) -> TransmitSlot<'_> {
         let sequence = self.sequence.as_deref_mut();
-        let bound = self.bound.as_mut().map(|(bound, now)| (&mut **bound, *now));
-        Goes { wire: self.wire, sequence, bound, is_burst: self.is_burst, segment: None }
+        let limit = self.limit.as_mut().map(|(limit, now)| (&mut **limit, *now));
+        TransmitSlot { wire: self.wire, sequence, limit, is_burst: self.is_burst, segment: None }
     }
 }
 
 impl phy::Device for Port<'_> {
     type RxToken<'b>
-        = Came<'b>
+        = ReceivedPacket<'b>
     where
         Self: 'b;
     type TxToken<'b>
-        = Goes<'b>
+        = TransmitSlot<'b>
     where
         Self: 'b;
 
-    fn receive(&mut self, _: Instant) -> Option<(Came<'_>, Goes<'_>)> {
+    fn receive(&mut self, _: Instant) -> Option<(ReceivedPacket<'_>, TransmitSlot<'_>)> {
         let packet = self.packet.take()?;
-        Some((Came(packet), self.goes()))
+        Some((ReceivedPacket(packet), self.transmit_slot()))
     }
 
-    fn transmit(&mut self, _: Instant) -> Option<Goes<'_>> {
-        Some(self.goes())
+    fn transmit(&mut self, _: Instant) -> Option<TransmitSlot<'_>> {
+        Some(self.transmit_slot())
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
@@ -233,21 +233,21 @@ impl phy::Device for Port<'_> {
     }
 }
 
-impl phy::RxToken for Came<'_> {
+impl phy::RxToken for ReceivedPacket<'_> {
     fn consume<R, F: FnOnce(&[u8]) -> R>(self, read: F) -> R {
         read(self.0)
     }
 }
 
-impl phy::TxToken for Goes<'_> {
+impl phy::TxToken for TransmitSlot<'_> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, write: F) -> R {
-        let Goes { wire, sequence, bound, is_burst, segment } = self;
+        let TransmitSlot { wire, sequence, limit, is_burst, segment } = self;
         let Wire { device, medium, outgoing, batch, counts, .. } = wire;
         let mut send = |packet: &[u8], segments| counts.send(&mut **device, packet, segments);
         if let Some(batch) = batch {
-            let packet = batch.room(len);
+            let packet = batch.next_slot(len);
             let result = write(packet);
-            if may_leave(*medium, packet, sequence, bound) {
+            if prepare_packet(*medium, packet, sequence, limit) {
                 batch.push(*medium, len, segment, &mut send);
                 if !is_burst || !batch.is_open() {
                     batch.flush(&mut send);
@@ -261,7 +261,7 @@ impl phy::TxToken for Goes<'_> {
         }
         let packet = &mut outgoing[..len];
         let result = write(packet);
-        if may_leave(*medium, packet, sequence, bound) {
+        if prepare_packet(*medium, packet, sequence, limit) {
             send(packet, 1);
         }
         result
@@ -273,25 +273,25 @@ impl phy::TxToken for Goes<'_> {
 }
 
 /// Decides whether a packet may be sent, and corrects what smoltcp gets wrong in it.
-fn may_leave(
+fn prepare_packet(
     medium: Medium,
     packet: &mut [u8],
     sequence: Option<&mut Sequence>,
-    bound: Option<(&mut Rejections, Time)>,
+    limit: Option<(&mut Rejections, Time)>,
 ) -> bool {
-    if let Some((bound, now)) = bound
+    if let Some((limit, now)) = limit
         && is_rejection(medium, packet)
-        && !bound.allow(now)
+        && !limit.allow(now)
     {
         return false;
     }
     if let Some(sequence) = sequence {
-        sequence.mend(medium, packet);
+        sequence.correct_number(medium, packet);
     }
     true
 }
 
-impl Counts {
+impl SendCounts {
     /// Sends a packet that contains that many segments.
     fn send(&mut self, device: &mut dyn Device, packet: &[u8], segments: usize) {
         if let Err(error) = device.send(packet) {

@@ -3,7 +3,7 @@
 use super::*;
 
 /// What has come to an end, packet by packet.
-fn arrived(end: &mut MemoryDevice) -> Vec<Vec<u8>> {
+fn receive_all(end: &mut MemoryDevice) -> Vec<Vec<u8>> {
     let (mut packets, mut buffer) = (Vec::new(), [0; 2_000]);
     loop {
         match end.receive(&mut buffer) {
@@ -20,7 +20,7 @@ fn numbered(count: u8) -> Vec<Vec<u8>> {
     (0..count).map(|number| vec![number; 20]).collect()
 }
 
-fn sent(config: &MemoryConfig) -> (MemoryDevice, MemoryDevice) {
+fn cable_with_packets(config: &MemoryConfig) -> (MemoryDevice, MemoryDevice) {
     let (mut left, right) = MemoryDevice::pair(config).expect("there are descriptors");
     for packet in numbered(200) {
         left.send(&packet).expect("a cable takes all");
@@ -30,11 +30,11 @@ fn sent(config: &MemoryConfig) -> (MemoryDevice, MemoryDevice) {
 
 #[test]
 fn packets_arrive_once_in_order_and_as_they_were() {
-    let (_, mut right) = sent(&MemoryConfig::new());
-    assert_eq!(arrived(&mut right), numbered(200));
+    let (_, mut right) = cable_with_packets(&MemoryConfig::new());
+    assert_eq!(receive_all(&mut right), numbered(200));
     let mut alone = MemoryDevice::loopback(&MemoryConfig::new()).expect("there are descriptors");
     alone.send(b"me").expect("a cable takes all");
-    assert_eq!(arrived(&mut alone), [b"me"]);
+    assert_eq!(receive_all(&mut alone), [b"me"]);
 }
 
 #[test]
@@ -45,10 +45,10 @@ fn packets_are_lost_doubled_delayed_and_changed_by_a_seed() {
         rules.delayed(100, Duration::from_millis(5)).corrupted(100)
     };
     let run = |seed| {
-        let (_, mut right) = sent(&rules(seed));
-        let mut packets = arrived(&mut right);
+        let (_, mut right) = cable_with_packets(&rules(seed));
+        let mut packets = receive_all(&mut right);
         clock.advance(Duration::from_millis(5));
-        packets.extend(arrived(&mut right));
+        packets.extend(receive_all(&mut right));
         (packets, right.stats())
     };
     let (packets, stats) = run(7);
@@ -63,9 +63,9 @@ fn packets_are_lost_doubled_delayed_and_changed_by_a_seed() {
 }
 
 #[test]
-fn a_cable_holds_so_many_packets_and_takes_none_that_is_too_long() {
+fn a_cable_limits_the_number_and_length_of_packets() {
     for (packets, overflowed) in [(199, 1), (200, 0)] {
-        let (_, right) = sent(&MemoryConfig::new().packets_max(packets));
+        let (_, right) = cable_with_packets(&MemoryConfig::new().packets_max(packets));
         assert_eq!(right.stats().overflowed, overflowed);
     }
     for (medium, longest) in [(Medium::Ip, 576), (Medium::Ethernet, 590)] {
@@ -73,48 +73,48 @@ fn a_cable_holds_so_many_packets_and_takes_none_that_is_too_long() {
         let (mut left, mut right) = MemoryDevice::pair(&config).expect("there are descriptors");
         left.send(&vec![1; longest]).expect("it fits");
         left.send(&vec![2; longest + 1]).expect("it is lost");
-        assert_eq!(arrived(&mut right), [vec![1; longest]]);
+        assert_eq!(receive_all(&mut right), [vec![1; longest]]);
         assert_eq!(right.stats().oversized, 1);
     }
 }
 
 #[test]
-fn a_packet_takes_its_time_and_the_clock_knows_when_it_comes() {
+fn a_packet_with_latency_arrives_when_its_alarm_says() {
     let clock = ManualClock::new();
     let config = MemoryConfig::new().clock(&clock).latency(Duration::from_millis(30));
     let (mut left, mut right) = MemoryDevice::pair(&config).expect("there are descriptors");
     left.send(b"later").expect("a cable takes all");
-    assert_eq!(arrived(&mut right), Vec::<Vec<u8>>::new());
+    assert_eq!(receive_all(&mut right), Vec::<Vec<u8>>::new());
     let at = Time::ZERO + Duration::from_millis(30);
     assert_eq!(right.next_arrival(), Some(at));
     assert!(clock.step());
     assert_eq!(clock.now(), at);
-    assert_eq!(arrived(&mut right), [b"later"]);
+    assert_eq!(receive_all(&mut right), [b"later"]);
     assert!(!clock.step(), "nothing is on its way");
 }
 
 #[test]
-fn an_end_is_woken_once_until_it_has_looked() {
+fn a_receiver_is_woken_once_until_it_reads() {
     let (mut left, mut right) =
         MemoryDevice::pair(&MemoryConfig::new()).expect("there are descriptors");
     let rings = |end: &MemoryDevice| {
         let mut rung = [0; 8];
-        let count = (&end.bell).read(&mut rung).unwrap_or(0);
-        assert!((&end.bell).read(&mut rung).is_err(), "and no second time");
+        let count = (&end.wake_receiver).read(&mut rung).unwrap_or(0);
+        assert!((&end.wake_receiver).read(&mut rung).is_err(), "and no second time");
         count
     };
     left.send(b"one").expect("a cable takes all");
     left.send(b"two").expect("a cable takes all");
     assert_eq!(rings(&right), 1);
-    (&right.incoming.bell).write_all(&[1]).expect("there is room");
-    assert_eq!(arrived(&mut right).len(), 2);
+    (&right.incoming.wake_sender).write_all(&[1]).expect("there is room");
+    assert_eq!(receive_all(&mut right).len(), 2);
     assert_eq!(rings(&right), 0);
     left.send(b"three").expect("a cable takes all");
     assert_eq!(rings(&right), 1);
 }
 
 #[test]
-fn an_end_whose_cable_was_pulled_out_says_so() {
+fn an_unplugged_cable_reports_an_error() {
     let (left, mut right) =
         MemoryDevice::pair(&MemoryConfig::new()).expect("there are descriptors");
     left.unplug();

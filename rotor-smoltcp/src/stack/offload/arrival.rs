@@ -3,7 +3,7 @@
 use smoltcp::wire::{IpProtocol, IpVersion, Ipv4Packet, Ipv6Packet, UdpPacket};
 
 use super::super::layers::Layers;
-use super::header::{Header, Kind, Segments};
+use super::header::{Header, SegmentKind, Segments};
 use crate::device::Medium;
 
 /// How many datagrams one packet may hold: as many as Linux sends at once (`UDP_MAX_SEGMENTS`).
@@ -29,7 +29,7 @@ pub(in crate::stack) enum Refusal {
     /// The virtio header is invalid, or does not match the packet.
     Header,
     /// A checksum is wrong.
-    Sum,
+    Checksum,
 }
 
 /// Several datagrams with one set of headers.
@@ -41,35 +41,39 @@ pub(in crate::stack) struct Datagrams<'a> {
     payload: usize,
 }
 
-/// Reads a received packet. `verifies`: a checksum that was not verified yet is verified.
-pub(in crate::stack) fn read(
+/// Reads a received packet. `verifies_checksums`: a checksum that was not verified yet is verified.
+pub(in crate::stack) fn parse(
     medium: Medium,
     bytes: &[u8],
-    verifies: bool,
+    verifies_checksums: bool,
 ) -> Result<Arrival<'_>, Refusal> {
-    let (header, packet) = Header::read(bytes).ok_or(Refusal::Header)?;
-    let layers = Layers::of(medium, packet);
+    let (header, packet) = Header::parse(bytes).ok_or(Refusal::Header)?;
+    let layers = Layers::parse(medium, packet);
     if let Some(segments) = header.segments {
-        return read_large(layers.ok_or(Refusal::Header)?, segments, packet);
+        return parse_large(layers.ok_or(Refusal::Header)?, segments, packet);
     }
     // A packet without a checksum comes from this machine, so nothing could have changed it.
-    let is_unknown = verifies && !header.is_verified && header.needs_sum.is_none();
-    if is_unknown && layers.is_some_and(|layers| !layers.is_sound(packet)) {
-        return Err(Refusal::Sum);
+    let is_unknown = verifies_checksums && !header.is_verified && header.needs_checksum.is_none();
+    if is_unknown && layers.is_some_and(|layers| !layers.has_valid_checksum(packet)) {
+        return Err(Refusal::Checksum);
     }
     Ok(Arrival::Packet(packet))
 }
 
-fn read_large(layers: Layers, segments: Segments, packet: &[u8]) -> Result<Arrival<'_>, Refusal> {
-    let is_as_said = match segments.kind {
-        Kind::TcpV4 => (layers.protocol, layers.version) == (IpProtocol::Tcp, IpVersion::Ipv4),
-        Kind::TcpV6 => (layers.protocol, layers.version) == (IpProtocol::Tcp, IpVersion::Ipv6),
-        Kind::Udp => layers.protocol == IpProtocol::Udp,
+fn parse_large(layers: Layers, segments: Segments, packet: &[u8]) -> Result<Arrival<'_>, Refusal> {
+    let matches_header = match segments.kind {
+        SegmentKind::TcpV4 => {
+            (layers.protocol, layers.version) == (IpProtocol::Tcp, IpVersion::Ipv4)
+        }
+        SegmentKind::TcpV6 => {
+            (layers.protocol, layers.version) == (IpProtocol::Tcp, IpVersion::Ipv6)
+        }
+        SegmentKind::Udp => layers.protocol == IpProtocol::Udp,
     };
-    if !is_as_said {
+    if !matches_header {
         return Err(Refusal::Header);
     }
-    if segments.kind != Kind::Udp {
+    if segments.kind != SegmentKind::Udp {
         return Ok(Arrival::Large(packet));
     }
     let split = packet

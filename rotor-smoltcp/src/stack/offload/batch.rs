@@ -6,7 +6,7 @@ use std::ops::Range;
 use smoltcp::wire::{IpProtocol, IpVersion, Ipv4Packet, Ipv6Packet, TcpPacket, TcpSeqNumber};
 
 use super::super::layers::Layers;
-use super::header::{Header, Kind, Segments, Sum};
+use super::header::{ChecksumPlace, Header, SegmentKind, Segments};
 use crate::device::{Medium, VIRTIO_HEADER};
 
 /// The longest packet that IP can describe, in bytes.
@@ -43,12 +43,12 @@ pub(in crate::stack) struct Batch {
     /// The layers of the first segment; `None` if it is not an IP packet.
     layers: Option<Layers>,
     /// Present if the first one is a segment with a payload.
-    shape: Option<Shape>,
+    shape: Option<SegmentShape>,
 }
 
 /// The properties that continuing segments must have.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+struct SegmentShape {
     /// The length of all headers, in bytes.
     headers: usize,
     /// The length of the payload of each segment except the last one.
@@ -61,15 +61,15 @@ struct Shape {
 
 impl Batch {
     /// Returns room into which the next packet is written.
-    pub(in crate::stack) fn room(&mut self, len: usize) -> &mut [u8] {
-        let room = self.next(len);
+    pub(in crate::stack) fn next_slot(&mut self, len: usize) -> &mut [u8] {
+        let room = self.next_range(len);
         if self.memory.len() < room.end {
             self.memory.resize(room.end, 0);
         }
         &mut self.memory[room]
     }
 
-    fn next(&self, len: usize) -> Range<usize> {
+    fn next_range(&self, len: usize) -> Range<usize> {
         let start = VIRTIO_HEADER + self.len;
         start..start + len
     }
@@ -84,11 +84,11 @@ impl Batch {
         segment: Option<NonZeroU16>,
         send: impl FnOnce(&[u8], usize),
     ) {
-        let next = self.next(len);
-        let layers = Layers::of(medium, &self.memory[next.clone()]);
+        let next = self.next_range(len);
+        let layers = Layers::parse(medium, &self.memory[next.clone()]);
         if let (Some(first), Some(layers), Some(shape)) = (self.layers, layers, self.shape)
             && segment.is_none()
-            && let Some(continued) = self.continued(&first, &shape, &layers, next.clone())
+            && let Some(continued) = self.try_continue(&first, &shape, &layers, next.clone())
         {
             self.memory.copy_within(next.start + shape.headers..next.end, next.start);
             self.len += len - shape.headers;
@@ -102,7 +102,8 @@ impl Batch {
         }
         (self.len, self.segments) = (len, 1);
         self.layers = layers;
-        self.shape = layers.and_then(|layers| Shape::of(&layers, &self.memory[self.packet()]));
+        self.shape =
+            layers.and_then(|layers| SegmentShape::of(&layers, &self.memory[self.packet()]));
         if let (Some(shape), Some(segment)) = (&mut self.shape, segment) {
             let segment = usize::from(segment.get());
             self.segments = shape.payload.div_ceil(segment);
@@ -118,17 +119,17 @@ impl Batch {
     /// Returns whether a segment continues the packet: it has the same headers, begins where the
     /// last one ended, and is not longer than the others. If so, adds its flags, and returns the
     /// shape for the next one.
-    fn continued(
+    fn try_continue(
         &mut self,
         first: &Layers,
-        shape: &Shape,
+        shape: &SegmentShape,
         layers: &Layers,
         next: Range<usize>,
-    ) -> Option<Shape> {
+    ) -> Option<SegmentShape> {
         let (packet, rest) = self.memory.split_at_mut(next.start);
         let packet = &mut packet[VIRTIO_HEADER..];
         let next = &rest[..next.len()];
-        let of_next = Shape::of(layers, next)?;
+        let of_next = SegmentShape::of(layers, next)?;
         let len = packet.len() - first.ip + of_next.payload;
         let flags = next[layers.transport + FLAGS];
         if !shape.is_open
@@ -146,7 +147,7 @@ impl Batch {
         // The device sets these flags in the last segment only.
         packet[first.transport + FLAGS] |= flags;
         let is_open = flags == ACK && of_next.payload == shape.payload;
-        Some(Shape { next: shape.next + of_next.payload, is_open, ..*shape })
+        Some(SegmentShape { next: shape.next + of_next.payload, is_open, ..*shape })
     }
 
     /// Whether a further segment may become part of the packet.
@@ -164,9 +165,9 @@ impl Batch {
         let header = match (layers, shape) {
             (None, _) => Header::default(),
             (Some(layers), Some(shape)) if self.segments > 1 => {
-                finish_large(&layers, &shape, &mut self.memory[packet.clone()])
+                leave_segmentation(&layers, &shape, &mut self.memory[packet.clone()])
             }
-            (Some(layers), _) => finish(&layers, &mut self.memory[packet.clone()]),
+            (Some(layers), _) => leave_checksum(&layers, &mut self.memory[packet.clone()]),
         };
         self.memory[..VIRTIO_HEADER].copy_from_slice(&header.bytes());
         self.len = 0;
@@ -174,18 +175,18 @@ impl Batch {
     }
 }
 
-impl Shape {
+impl SegmentShape {
     /// `None` if the packet is not a segment with a payload.
-    fn of(layers: &Layers, packet: &[u8]) -> Option<Shape> {
+    fn of(layers: &Layers, packet: &[u8]) -> Option<SegmentShape> {
         if layers.protocol != IpProtocol::Tcp || layers.end != packet.len() {
             return None;
         }
-        let segment = TcpPacket::new_checked(packet.get(layers.of_transport())?).ok()?;
+        let segment = TcpPacket::new_checked(packet.get(layers.transport_range())?).ok()?;
         let (headers, payload) =
             (layers.transport + usize::from(segment.header_len()), segment.payload().len());
         let is_open = packet[layers.transport + FLAGS] == ACK;
         let next = segment.seq_number() + payload;
-        (payload > 0).then_some(Shape { headers, payload, next, is_open })
+        (payload > 0).then_some(SegmentShape { headers, payload, next, is_open })
     }
 }
 
@@ -206,37 +207,37 @@ fn has_same_headers(layers: &Layers, headers: usize, first: &[u8], next: &[u8]) 
 }
 
 /// Leaves the checksum of a packet to the device: writes that of the pseudo-header in its place.
-fn finish(layers: &Layers, packet: &mut [u8]) -> Header {
+fn leave_checksum(layers: &Layers, packet: &mut [u8]) -> Header {
     let transport = layers.transport;
-    let place = layers.sum_offset().map(|offset| (offset, transport + usize::from(offset)));
+    let place = layers.checksum_offset().map(|offset| (offset, transport + usize::from(offset)));
     let Some((offset, at)) = place.filter(|(_, at)| at + 2 <= packet.len()) else {
         return Header::default();
     };
     let sum = layers.pseudo_sum(packet.len() - transport);
     packet[at..at + 2].copy_from_slice(&sum.to_be_bytes());
     // Headers have at most a hundred bytes.
-    let needs_sum = Some(Sum { start: transport as u16, offset });
-    Header { needs_sum, ..Header::default() }
+    let needs_checksum = Some(ChecksumPlace { start: transport as u16, offset });
+    Header { needs_checksum, ..Header::default() }
 }
 
 /// Leaves the segmentation of a packet and the checksums to the device.
-fn finish_large(layers: &Layers, shape: &Shape, packet: &mut [u8]) -> Header {
+fn leave_segmentation(layers: &Layers, shape: &SegmentShape, packet: &mut [u8]) -> Header {
     let inner = &mut packet[layers.ip..];
-    // It fits into 16 bits, as `continued` has checked.
+    // It fits into 16 bits, as `try_continue` has checked.
     let len = inner.len() as u16;
     let kind = match layers.version {
         IpVersion::Ipv4 => {
             let mut inner = Ipv4Packet::new_unchecked(inner);
             inner.set_total_len(len);
             inner.fill_checksum();
-            Kind::TcpV4
+            SegmentKind::TcpV4
         }
         IpVersion::Ipv6 => {
             let mut inner = Ipv6Packet::new_unchecked(inner);
             inner.set_payload_len(len - inner.header_len() as u16);
-            Kind::TcpV6
+            SegmentKind::TcpV6
         }
     };
     let (headers, payload) = (shape.headers as u16, shape.payload as u16);
-    Header { segments: Some(Segments { kind, headers, payload }), ..finish(layers, packet) }
+    Header { segments: Some(Segments { kind, headers, payload }), ..leave_checksum(layers, packet) }
 }

@@ -18,22 +18,22 @@ use super::Stack;
 
 impl Stack {
     /// Handles a packet from a device with virtio headers.
-    pub(super) fn take_arrival(&mut self, bytes: &[u8]) {
-        match arrival::read(self.wire.medium, bytes, self.config.verify_checksums) {
-            Ok(Arrival::Packet(packet)) => self.take(packet),
+    pub(super) fn handle_arrival(&mut self, bytes: &[u8]) {
+        match arrival::parse(self.wire.medium, bytes, self.config.verify_checksums) {
+            Ok(Arrival::Packet(packet)) => self.handle_packet(packet),
             Ok(Arrival::Large(packet)) => {
                 self.stats.received_large += 1;
-                self.take(packet);
+                self.handle_packet(packet);
             }
             Ok(Arrival::Datagrams(mut datagrams)) => {
                 self.stats.received_large += 1;
                 let mut packet = Vec::new();
                 while datagrams.next(&mut packet) {
-                    self.take(&packet);
+                    self.handle_packet(&packet);
                 }
             }
             Err(Refusal::Header) => self.stats.headers_refused += 1,
-            Err(Refusal::Sum) => self.stats.refused += 1,
+            Err(Refusal::Checksum) => self.stats.refused += 1,
         }
     }
 }

@@ -5,32 +5,32 @@ use std::iter;
 use smoltcp::wire::IpVersion;
 
 use super::super::super::layers::Layers;
-use super::super::arrival::{Arrival, Refusal, read};
-use super::super::header::{Header, Kind, Segments, Sum};
+use super::super::arrival::{Arrival, Refusal, parse};
+use super::super::header::{ChecksumPlace, Header, SegmentKind, Segments};
 use super::{ACK, MEDIUMS, VERSIONS, datagram, segment};
 use crate::device::Medium;
 
 /// A packet with a header in front: what needs to be done is said of its own protocol.
 fn with(medium: Medium, header: Header, packet: &[u8]) -> Vec<u8> {
-    let layers = Layers::of(medium, packet).expect("it is a packet");
+    let layers = Layers::parse(medium, packet).expect("it is a packet");
     let start = layers.transport as u16;
-    let place = layers.sum_offset().map(|offset| Sum { start, offset });
-    let needs_sum = header.needs_sum.and(place);
-    [&Header { needs_sum, ..header }.bytes()[..], packet].concat()
+    let place = layers.checksum_offset().map(|offset| ChecksumPlace { start, offset });
+    let needs_checksum = header.needs_checksum.and(place);
+    [&Header { needs_checksum, ..header }.bytes()[..], packet].concat()
 }
 
 /// To be replaced by the real one.
-const SOME: Option<Sum> = Some(Sum { start: 0, offset: 0 });
+const SOME: Option<ChecksumPlace> = Some(ChecksumPlace { start: 0, offset: 0 });
 
-fn large(kind: Kind, payload: u16) -> Header {
+fn large(kind: SegmentKind, payload: u16) -> Header {
     let segments = Some(Segments { kind, headers: 40, payload });
-    Header { needs_sum: SOME, is_verified: false, segments }
+    Header { needs_checksum: SOME, is_verified: false, segments }
 }
 
 #[test]
-fn a_sum_is_looked_at_unless_there_is_none_or_somebody_has() {
+fn a_checksum_is_verified_unless_missing_or_already_verified() {
     let plain = Header::default();
-    let partial = Header { needs_sum: SOME, ..plain };
+    let partial = Header { needs_checksum: SOME, ..plain };
     let verified = Header { is_verified: true, ..plain };
     for medium in MEDIUMS {
         for version in VERSIONS {
@@ -40,7 +40,7 @@ fn a_sum_is_looked_at_unless_there_is_none_or_somebody_has() {
                 let mut wrong = right.clone();
                 *wrong.last_mut().expect("it has bytes") ^= 1;
                 let taken = |packet| Ok(Arrival::Packet(packet));
-                for (header, packet, verifies, is_taken) in [
+                for (header, packet, verifies_checksums, is_taken) in [
                     (plain, &right, true, true),
                     (plain, &wrong, true, false),
                     (plain, &wrong, false, true),
@@ -48,8 +48,13 @@ fn a_sum_is_looked_at_unless_there_is_none_or_somebody_has() {
                     (verified, &wrong, true, true),
                 ] {
                     let bytes = with(medium, header, packet);
-                    let expected = if is_taken { taken(&packet[..]) } else { Err(Refusal::Sum) };
-                    assert_eq!(read(medium, &bytes, verifies), expected, "{header:?}, {version}");
+                    let expected =
+                        if is_taken { taken(&packet[..]) } else { Err(Refusal::Checksum) };
+                    assert_eq!(
+                        parse(medium, &bytes, verifies_checksums),
+                        expected,
+                        "{header:?}, {version}"
+                    );
                 }
             }
         }
@@ -57,57 +62,57 @@ fn a_sum_is_looked_at_unless_there_is_none_or_somebody_has() {
 }
 
 #[test]
-fn behind_an_extension_header_a_sum_is_looked_at_too() {
+fn a_checksum_after_an_extension_header_is_verified() {
     let mut packet = segment(Medium::Ip, IpVersion::Ipv6, 0, ACK, b"bytes");
     let options = [6, 0, 1, 4, 0, 0, 0, 0];
     packet.splice(40..40, options);
     (packet[5], packet[6]) = (packet[5] + 8, 0);
     let bytes = |packet: &[u8]| [&Header::default().bytes()[..], packet].concat();
-    assert_eq!(read(Medium::Ip, &bytes(&packet), true), Ok(Arrival::Packet(&packet[..])));
+    assert_eq!(parse(Medium::Ip, &bytes(&packet), true), Ok(Arrival::Packet(&packet[..])));
     packet[50] ^= 1;
-    assert_eq!(read(Medium::Ip, &bytes(&packet), true), Err(Refusal::Sum));
+    assert_eq!(parse(Medium::Ip, &bytes(&packet), true), Err(Refusal::Checksum));
 }
 
 #[test]
-fn what_is_no_segment_and_no_datagram_is_taken_as_it_is() {
+fn other_packets_are_accepted_unchanged() {
     for packet in [&[][..], &[0], &[0x45], &[0x60; 60], &[0; 60]] {
         for medium in MEDIUMS {
             let bytes = [&Header::default().bytes()[..], packet].concat();
-            assert_eq!(read(medium, &bytes, true), Ok(Arrival::Packet(packet)));
+            assert_eq!(parse(medium, &bytes, true), Ok(Arrival::Packet(packet)));
         }
     }
 }
 
 #[test]
-fn large_packets_are_what_their_header_says_or_thrown_away() {
+fn large_packets_that_contradict_their_header_are_refused() {
     for medium in MEDIUMS {
         let of = |version| segment(medium, version, 0, ACK, &[7; 5_000]);
         let [four, six] = [of(IpVersion::Ipv4), of(IpVersion::Ipv6)];
         let udp = datagram(medium, IpVersion::Ipv4, &[7; 5_000]);
         for (kind, packet, is_large) in [
-            (Kind::TcpV4, &four, true),
-            (Kind::TcpV6, &six, true),
-            (Kind::TcpV6, &four, false),
-            (Kind::TcpV4, &six, false),
-            (Kind::TcpV4, &udp, false),
-            (Kind::Udp, &four, false),
+            (SegmentKind::TcpV4, &four, true),
+            (SegmentKind::TcpV6, &six, true),
+            (SegmentKind::TcpV6, &four, false),
+            (SegmentKind::TcpV4, &six, false),
+            (SegmentKind::TcpV4, &udp, false),
+            (SegmentKind::Udp, &four, false),
         ] {
             let bytes = with(medium, large(kind, 1_000), packet);
             let expected = if is_large { Ok(Arrival::Large(packet)) } else { Err(Refusal::Header) };
-            assert_eq!(read(medium, &bytes, true), expected, "{kind:?}");
+            assert_eq!(parse(medium, &bytes, true), expected, "{kind:?}");
         }
     }
     let mut bytes = with(
         Medium::Ip,
-        large(Kind::TcpV4, 9),
+        large(SegmentKind::TcpV4, 9),
         &segment(Medium::Ip, IpVersion::Ipv4, 0, ACK, &[7; 50]),
     );
     bytes.truncate(30);
-    assert_eq!(read(Medium::Ip, &bytes, true), Err(Refusal::Header));
+    assert_eq!(parse(Medium::Ip, &bytes, true), Err(Refusal::Header));
 }
 
 #[test]
-fn datagrams_that_came_as_one_are_many() {
+fn a_large_packet_of_datagrams_is_split() {
     for medium in MEDIUMS {
         for version in VERSIONS {
             for (len, size, count) in [
@@ -119,9 +124,12 @@ fn datagrams_that_came_as_one_are_many() {
                 (0, 1, None),
             ] {
                 let payload: Vec<u8> = (0..len).map(|byte| byte as u8).collect();
-                let bytes =
-                    with(medium, large(Kind::Udp, size), &datagram(medium, version, &payload));
-                let read = read(medium, &bytes, true);
+                let bytes = with(
+                    medium,
+                    large(SegmentKind::Udp, size),
+                    &datagram(medium, version, &payload),
+                );
+                let read = parse(medium, &bytes, true);
                 let Some(count) = count else {
                     assert_eq!(read, Err(Refusal::Header));
                     continue;
@@ -144,7 +152,7 @@ fn datagrams_that_came_as_one_are_many() {
 }
 
 #[test]
-fn nonsense_is_thrown_away_or_taken_and_nothing_panics() {
+fn random_packets_cause_no_panic() {
     for seed in 0..5_000 {
         let mut random = fastrand::Rng::with_seed(seed);
         let medium = MEDIUMS[seed as usize % 2];
@@ -162,7 +170,7 @@ fn nonsense_is_thrown_away_or_taken_and_nothing_panics() {
             bytes[at] = random.u8(..);
         }
         bytes.truncate(random.usize(..=bytes.len() + 20));
-        if let Ok(Arrival::Datagrams(mut datagrams)) = read(medium, &bytes, random.bool()) {
+        if let Ok(Arrival::Datagrams(mut datagrams)) = parse(medium, &bytes, random.bool()) {
             let (mut packet, mut count) = (Vec::new(), 0);
             while datagrams.next(&mut packet) {
                 count += 1;

@@ -18,7 +18,7 @@ fn sent(medium: Medium, packets: &[Vec<u8>]) -> Vec<(usize, Vec<u8>)> {
     let mut sent = Vec::new();
     let mut batch = Batch::default();
     for packet in packets {
-        batch.room(packet.len()).copy_from_slice(packet);
+        batch.next_slot(packet.len()).copy_from_slice(packet);
         batch.push(medium, packet.len(), None, |bytes, segments| {
             sent.push((segments, bytes.to_vec()))
         });
@@ -34,7 +34,7 @@ fn counts(medium: Medium, packets: &[Vec<u8>]) -> Vec<usize> {
     let pieces: Vec<_> = sent.iter().flat_map(|(_, bytes)| cut(medium, bytes)).collect();
     assert!(pieces == packets, "{:x?} is not {:x?}", pieces, packets);
     for (segments, bytes) in &sent {
-        let (header, packet) = Header::read(bytes).expect("it is ours");
+        let (header, packet) = Header::parse(bytes).expect("it is ours");
         assert_eq!(header.segments.is_some(), *segments > 1);
         assert!(packet.len() <= 14 + 65_535);
     }
@@ -42,7 +42,7 @@ fn counts(medium: Medium, packets: &[Vec<u8>]) -> Vec<usize> {
 }
 
 #[test]
-fn segments_that_continue_each_other_are_one_packet() {
+fn consecutive_segments_become_one_packet() {
     const OTHER: u8 = 0x40;
     let (reset, first) = (ACK | 0x04, ACK | 0x02);
     let table: [(&str, &[Numbered], &[usize]); 16] = [
@@ -77,7 +77,7 @@ fn segments_that_continue_each_other_are_one_packet() {
 }
 
 #[test]
-fn what_is_to_be_cut_already_is_sent_by_itself() {
+fn a_packet_that_is_already_large_is_sent_by_itself() {
     for medium in MEDIUMS {
         for (len, segments) in [(5_000, 5), (5_001, 6), (5_999, 6), (6_000, 6)] {
             let number = |number, len| {
@@ -91,7 +91,7 @@ fn what_is_to_be_cut_already_is_sent_by_itself() {
                 (number(1_000, len), large),
                 (number(1_000 + len, 1_000), None),
             ] {
-                batch.room(packet.len()).copy_from_slice(&packet);
+                batch.next_slot(packet.len()).copy_from_slice(&packet);
                 batch.push(medium, packet.len(), cut, |bytes, segments| {
                     sent.push((segments, bytes.to_vec()));
                 });
@@ -112,7 +112,7 @@ fn what_is_to_be_cut_already_is_sent_by_itself() {
 }
 
 #[test]
-fn what_has_another_header_is_another_packet() {
+fn segments_with_different_headers_are_not_merged() {
     for medium in MEDIUMS {
         for version in VERSIONS {
             let first = segment(medium, version, 0, ACK, &[1; 50]);
@@ -136,7 +136,7 @@ fn what_has_another_header_is_another_packet() {
 }
 
 #[test]
-fn options_of_tcp_are_compared_too() {
+fn tcp_options_are_compared() {
     let with_option = |number, option: u8| {
         let mut packet =
             segment(Medium::Ip, IpVersion::Ipv4, number, ACK, &[option, 0, 0, 0, 9, 9]);
@@ -151,7 +151,7 @@ fn options_of_tcp_are_compared_too() {
 }
 
 #[test]
-fn a_packet_is_as_long_as_ip_can_say() {
+fn a_packet_grows_to_the_ip_maximum() {
     for medium in MEDIUMS {
         for (version, headers) in [(IpVersion::Ipv4, 40), (IpVersion::Ipv6, 60)] {
             let room = 65_535 - headers;
@@ -174,7 +174,7 @@ fn a_packet_is_as_long_as_ip_can_say() {
 }
 
 #[test]
-fn datagrams_and_what_is_no_packet_leave_as_they_are_but_for_the_sum() {
+fn other_packets_are_sent_unchanged_except_for_the_checksum() {
     for medium in MEDIUMS {
         for version in VERSIONS {
             let packets = [
@@ -191,7 +191,7 @@ fn datagrams_and_what_is_no_packet_leave_as_they_are_but_for_the_sum() {
 }
 
 #[test]
-fn whatever_is_sent_comes_out_as_it_went_in() {
+fn merged_segments_are_restored_by_splitting() {
     for seed in 0..60 {
         let mut random = fastrand::Rng::with_seed(seed);
         let (medium, version) = (MEDIUMS[seed as usize % 2], VERSIONS[seed as usize / 2 % 2]);
@@ -215,7 +215,7 @@ fn whatever_is_sent_comes_out_as_it_went_in() {
 }
 
 #[test]
-fn nonsense_is_sent_as_it_is_and_nothing_panics() {
+fn random_packets_are_sent_without_a_panic() {
     for seed in 0..1_000 {
         let mut random = fastrand::Rng::with_seed(seed);
         let medium = MEDIUMS[seed as usize % 2];

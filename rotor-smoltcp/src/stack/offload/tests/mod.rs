@@ -13,11 +13,11 @@ use crate::stack::packets::{ACK, FIN, MEDIUMS, PUSH, VERSIONS, datagram, segment
 
 /// What a device makes of a packet with a header: segments, with sums. Panics where it could not.
 fn cut(medium: Medium, bytes: &[u8]) -> Vec<Vec<u8>> {
-    let (header, packet) = Header::read(bytes).expect("it is a header");
-    let Some(sum) = header.needs_sum else { return vec![packet.to_vec()] };
-    let layers = Layers::of(medium, packet).expect("what has a sum is a packet");
+    let (header, packet) = Header::parse(bytes).expect("it is a header");
+    let Some(sum) = header.needs_checksum else { return vec![packet.to_vec()] };
+    let layers = Layers::parse(medium, packet).expect("what has a sum is a packet");
     let (start, at) = (usize::from(sum.start), usize::from(sum.start + sum.offset));
-    assert_eq!((start, Some(sum.offset)), (layers.transport, layers.sum_offset()));
+    assert_eq!((start, Some(sum.offset)), (layers.transport, layers.checksum_offset()));
     let of_headers = layers.pseudo_sum(packet.len() - start);
     assert_eq!(packet[at..at + 2], of_headers.to_be_bytes(), "that of the pseudo-header");
     let Some(segments) = header.segments else { return vec![summed(packet, start, at)] };

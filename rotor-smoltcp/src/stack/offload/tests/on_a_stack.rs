@@ -10,7 +10,7 @@ use rotor_core::net::ReadBuf;
 use rotor_core::{EventSet, Time, Token};
 
 use super::super::super::layers::Layers;
-use super::super::header::{Header, Kind, Segments, Sum};
+use super::super::header::{ChecksumPlace, Header, SegmentKind, Segments};
 use super::{cut, datagram};
 use crate::clock::{LoopClock, ManualClock};
 use crate::config::StackConfig;
@@ -20,12 +20,12 @@ use crate::stack::Stack;
 
 /// One end of a cable as a device that makes segments and sums. What comes has headers in front,
 /// and stays uncut where the test has put it there.
-struct Cutting {
+struct OffloadingDevice {
     cable: MemoryDevice,
     uncut: VecDeque<Vec<u8>>,
 }
 
-impl Device for Cutting {
+impl Device for OffloadingDevice {
     fn name(&self) -> &str {
         "cutting"
     }
@@ -72,14 +72,14 @@ const OURS: [u8; 4] = [10, 0, 0, 2];
 const THEIRS: [u8; 4] = [10, 0, 0, 1];
 
 /// Two stacks: ours on the device that cuts.
-struct Two {
+struct StackPair {
     clock: ManualClock,
     ours: Stack,
     theirs: Stack,
 }
 
-impl Two {
-    fn new(cable: MemoryConfig, uncut: Vec<Vec<u8>>) -> Two {
+impl StackPair {
+    fn new(cable: MemoryConfig, uncut: Vec<Vec<u8>>) -> StackPair {
         let clock = ManualClock::new();
         let cable = cable.clock(&clock);
         let (left, right) = MemoryDevice::pair(&cable).expect("descriptors are left");
@@ -92,9 +92,9 @@ impl Two {
                 .seed(d.into());
             Stack::open(device, &config, LoopClock::Manual(clock.clone())).expect("it is in order")
         };
-        let ours = open(Box::new(Cutting { cable: left, uncut: uncut.into() }), OURS);
+        let ours = open(Box::new(OffloadingDevice { cable: left, uncut: uncut.into() }), OURS);
         let theirs = open(Box::new(right), THEIRS);
-        Two { clock, ours, theirs }
+        StackPair { clock, ours, theirs }
     }
 
     fn turn(&mut self) {
@@ -121,7 +121,7 @@ impl Two {
 }
 
 /// Writes and reads as much as goes.
-fn pump(from: (&mut Stack, Id), to: (&mut Stack, Id), bytes: &[u8], at: &mut [usize; 2]) {
+fn transfer(from: (&mut Stack, Id), to: (&mut Stack, Id), bytes: &[u8], at: &mut [usize; 2]) {
     let [sent, got] = at;
     match from.0.write(from.1, &[IoSlice::new(&bytes[*sent..])]) {
         Ok(count) => *sent += count,
@@ -140,7 +140,7 @@ fn pump(from: (&mut Stack, Id), to: (&mut Stack, Id), bytes: &[u8], at: &mut [us
 }
 
 #[test]
-fn bytes_are_the_same_in_both_directions_whatever_becomes_of_packets() {
+fn all_bytes_arrive_in_both_directions_despite_faults() {
     let bytes: Vec<u8> = (0..1_000_000).map(|byte: u32| (byte % 251) as u8).collect();
     let worse = MemoryConfig::new().lost(20).doubled(20).delayed(20, Duration::from_millis(2));
     for (cable, is_bad) in [
@@ -150,13 +150,13 @@ fn bytes_are_the_same_in_both_directions_whatever_becomes_of_packets() {
         (worse.corrupted(20).mtu(1_280), true),
     ] {
         for target in [IpAddr::from(OURS), IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 2])] {
-            let mut two = Two::new(cable.clone(), Vec::new());
+            let mut two = StackPair::new(cable.clone(), Vec::new());
             let (ours, theirs) = two.connect(target);
             let (mut there, mut here) = ([0; 2], [0; 2]);
             for _ in 0..1_000_000 {
-                let Two { ours: left, theirs: right, .. } = &mut two;
-                pump((left, ours), (right, theirs), &bytes, &mut there);
-                pump((right, theirs), (left, ours), &bytes, &mut here);
+                let StackPair { ours: left, theirs: right, .. } = &mut two;
+                transfer((left, ours), (right, theirs), &bytes, &mut there);
+                transfer((right, theirs), (left, ours), &bytes, &mut here);
                 if (there[1], here[1]) == (bytes.len(), bytes.len()) {
                     break;
                 }
@@ -171,15 +171,15 @@ fn bytes_are_the_same_in_both_directions_whatever_becomes_of_packets() {
 }
 
 #[test]
-fn what_the_device_says_is_counted_whatever_it_is() {
+fn packets_of_an_offloading_device_are_counted() {
     let payload: Vec<u8> = (0..3_000).map(|byte| byte as u8).collect();
     let version = smoltcp::wire::IpVersion::Ipv4;
     let datagrams = datagram(Medium::Ip, version, &payload);
-    let layers = Layers::of(Medium::Ip, &datagrams).expect("it is a packet");
-    let needs_sum = Some(Sum { start: layers.transport as u16, offset: 6 });
+    let layers = Layers::parse(Medium::Ip, &datagrams).expect("it is a packet");
+    let needs_checksum = Some(ChecksumPlace { start: layers.transport as u16, offset: 6 });
     let header = |payload| {
-        let segments = Some(Segments { kind: Kind::Udp, headers: 28, payload });
-        Header { needs_sum, segments, is_verified: false }.bytes()
+        let segments = Some(Segments { kind: SegmentKind::Udp, headers: 28, payload });
+        Header { needs_checksum, segments, is_verified: false }.bytes()
     };
     let mut wrong = datagram(Medium::Ip, version, b"bytes");
     wrong[30] ^= 1;
@@ -190,7 +190,7 @@ fn what_the_device_says_is_counted_whatever_it_is() {
         vec![7; 9],
         vec![0xff; 60],
     ];
-    let mut two = Two::new(MemoryConfig::new(), uncut);
+    let mut two = StackPair::new(MemoryConfig::new(), uncut);
     let socket = two.ours.bind_datagrams((IpAddr::from(OURS), 4_096).into()).expect("it is free");
     two.turn();
     let stats = two.ours.stats();

@@ -1,4 +1,4 @@
-//! `Listening`: a listener of the stack. And `Bound`: which socket has which address.
+//! `ListenerSocket`: a listener of the stack. And `BoundAddresses`: which socket has which address.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -6,11 +6,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use rotor_core::Token;
 
-use super::chance::Chance;
+use super::random::Random;
 use crate::slots::Id;
 
 /// A listener, with its half-open and its waiting connections.
-pub(super) struct Listening {
+pub(super) struct ListenerSocket {
     pub(super) address: SocketAddr,
     pub(super) token: Option<Token>,
     /// Connections that wait to be accepted, the oldest first.
@@ -23,9 +23,9 @@ pub(super) struct Listening {
     pub(super) is_changed: bool,
 }
 
-impl Listening {
-    pub(super) fn new(address: SocketAddr, backlog: usize) -> Listening {
-        Listening {
+impl ListenerSocket {
+    pub(super) fn new(address: SocketAddr, backlog: usize) -> ListenerSocket {
+        ListenerSocket {
             address,
             token: None,
             queue: VecDeque::new(),
@@ -44,9 +44,9 @@ impl Listening {
 
 /// The addresses of the listeners, or of the datagram sockets.
 #[derive(Default)]
-pub(super) struct Bound(BTreeMap<SocketAddr, Id>);
+pub(super) struct BoundAddresses(BTreeMap<SocketAddr, Id>);
 
-impl Bound {
+impl BoundAddresses {
     /// Returns the socket that is bound to this address, or to all addresses.
     pub(super) fn find(&self, local: SocketAddr) -> Option<Id> {
         let any = SocketAddr::new(any_of(local.ip()), local.port());
@@ -89,10 +89,10 @@ pub(super) const FIRST_PORT: u16 = 49_152;
 /// # Errors
 ///
 /// `AddrNotAvailable` if all ports are taken. Otherwise, the system has no random bytes.
-pub(super) fn free_port(chance: &mut Chance, is_taken: impl Fn(u16) -> bool) -> io::Result<u16> {
+pub(super) fn free_port(random: &mut Random, is_taken: impl Fn(u16) -> bool) -> io::Result<u16> {
     let count = u16::MAX - FIRST_PORT + 1;
     // The number of ports is 2¹⁴, so each is equally likely.
-    let first = (chance.number()? % u64::from(count)) as u16;
+    let first = (random.next_number()? % u64::from(count)) as u16;
     let mut ports = (0..count).map(|step| FIRST_PORT + (first + step) % count);
     ports.find(|port| !is_taken(*port)).ok_or(io::ErrorKind::AddrNotAvailable.into())
 }
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_taken_by_itself_and_by_all_of_its_family() {
+    fn an_address_conflicts_with_itself_and_its_wildcard() {
         let id = Slots::new().insert(());
         let table = [
             ("10.0.0.1:80", "10.0.0.1:80", true),
@@ -120,7 +120,7 @@ mod tests {
             ("[::]:80", "10.0.0.1:80", false),
         ];
         for (first, second, is_taken) in table {
-            let mut bound = Bound::default();
+            let mut bound = BoundAddresses::default();
             bound.insert(address(first), id);
             assert_eq!(bound.is_taken(address(second)), is_taken, "{first} and {second}");
             bound.remove(address(first));
@@ -129,10 +129,10 @@ mod tests {
     }
 
     #[test]
-    fn the_one_address_is_found_before_all() {
+    fn a_specific_address_is_found_before_the_wildcard() {
         let mut slots = Slots::new();
         let (all, one, six) = (slots.insert(()), slots.insert(()), slots.insert(()));
-        let mut bound = Bound::default();
+        let mut bound = BoundAddresses::default();
         bound.insert(address("0.0.0.0:80"), all);
         bound.insert(address("10.0.0.1:80"), one);
         bound.insert(address("[::]:80"), six);
@@ -143,8 +143,8 @@ mod tests {
     }
 
     #[test]
-    fn every_port_is_found_before_there_is_none() {
-        let mut random = Chance::new(Some(1));
+    fn every_free_port_is_found_before_an_error() {
+        let mut random = Random::new(Some(1));
         let last = |port| port != 50_000;
         assert_eq!(free_port(&mut random, last).expect("one is left"), 50_000);
         let port = free_port(&mut random, |_| false).expect("all are left");

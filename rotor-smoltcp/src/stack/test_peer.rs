@@ -1,18 +1,18 @@
-//! `Talk`: a connection for tests, packet by packet.
+//! `TestPeer`: a connection for tests, whose peer sends packet by packet.
 
 use rotor_core::net::ReadBuf;
 use smoltcp::wire::{IpProtocol, IpVersion, Ipv4Packet, Ipv6Packet, TcpPacket};
 
 use super::Stack;
 use super::packets::{ACK, FIN, SYN, ends, segment};
-use super::tests::{question, receiving};
+use super::tests::{arp_request, stack_with_cable};
 use crate::clock::ManualClock;
 use crate::config::StackConfig;
 use crate::device::{Device, ETHERNET_HEADER, Medium, MemoryDevice};
 use crate::slots::Id;
 
 /// A connection of a stack, with the test as the peer.
-pub(super) struct Talk {
+pub(super) struct TestPeer {
     pub(super) stack: Stack,
     pub(super) clock: ManualClock,
     cable: MemoryDevice,
@@ -28,42 +28,52 @@ pub(super) struct Talk {
     pub(super) acknowledges: i32,
 }
 
-impl Talk {
+impl TestPeer {
     /// Returns a connection that the peer has begun, or the stack.
     pub(super) fn new(
         medium: Medium,
         version: IpVersion,
         number: i32,
-        is_begun_by_peer: bool,
-    ) -> Talk {
-        let (mut stack, clock, cable) = receiving(medium, StackConfig::new());
+        peer_connects: bool,
+    ) -> TestPeer {
+        let (mut stack, clock, cable) = stack_with_cable(medium, StackConfig::new());
         if medium == Medium::Ethernet {
-            stack.take(&question());
+            stack.handle_packet(&arp_request());
         }
         let (from, to) = ends(version);
         let local = (std::net::IpAddr::from(to), 4_096);
         // The ports are those of `segment`, unless the stack chooses one.
-        let id = if is_begun_by_peer {
+        let id = if peer_connects {
             stack.listen(local.into(), 8).expect("it is free")
         } else {
             stack.connect((std::net::IpAddr::from(from), 80).into()).expect("there is room")
         };
-        let (acknowledges, port, listener) = (0, 4_096, is_begun_by_peer.then_some(id));
-        let mut talk =
-            Talk { stack, clock, cable, medium, version, id, listener, port, number, acknowledges };
-        talk.port = talk.stack.addresses(id).map_or(port, |(local, _)| local.port());
-        if is_begun_by_peer {
-            talk.say(SYN, b"");
-            talk.heard();
-            talk.say(ACK, b"");
-            talk.id = talk.accept();
+        let (acknowledges, port, listener) = (0, 4_096, peer_connects.then_some(id));
+        let mut peer = TestPeer {
+            stack,
+            clock,
+            cable,
+            medium,
+            version,
+            id,
+            listener,
+            port,
+            number,
+            acknowledges,
+        };
+        peer.port = peer.stack.addresses(id).map_or(port, |(local, _)| local.port());
+        if peer_connects {
+            peer.send(SYN, b"");
+            peer.received_acks();
+            peer.send(ACK, b"");
+            peer.id = peer.accept();
         } else {
-            talk.heard();
-            talk.say(SYN | ACK, b"");
-            talk.heard();
+            peer.received_acks();
+            peer.send(SYN | ACK, b"");
+            peer.received_acks();
         }
-        assert!(talk.stack.is_connected(talk.id));
-        talk
+        assert!(peer.stack.is_connected(peer.id));
+        peer
     }
 
     /// Accepts the connection that the peer has begun.
@@ -72,16 +82,16 @@ impl Talk {
         self.stack.accept(listener).expect("the handshake is complete").0
     }
 
-    /// Sends a segment whose number is off by `beside` from the next one, without counting it as
+    /// Sends a segment whose number is off by `offset` from the next one, without counting it as
     /// sent.
-    pub(super) fn say_beside(&mut self, beside: i32, flags: u8, payload: &[u8]) {
-        let packet = self.beside(beside, flags, payload);
-        self.stack.take(&packet);
+    pub(super) fn send_at_offset(&mut self, offset: i32, flags: u8, payload: &[u8]) {
+        let packet = self.segment_at_offset(offset, flags, payload);
+        self.stack.handle_packet(&packet);
     }
 
     /// Returns a segment of the peer with correct checksums.
-    pub(super) fn beside(&self, beside: i32, flags: u8, payload: &[u8]) -> Vec<u8> {
-        let number = self.number.wrapping_add(beside);
+    pub(super) fn segment_at_offset(&self, offset: i32, flags: u8, payload: &[u8]) -> Vec<u8> {
+        let number = self.number.wrapping_add(offset);
         let mut packet = segment(self.medium, self.version, number, flags, payload);
         if self.medium == Medium::Ethernet {
             packet[..6].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
@@ -100,43 +110,43 @@ impl Talk {
         packet
     }
 
-    pub(super) fn say(&mut self, flags: u8, payload: &[u8]) {
-        self.say_beside(0, flags, payload);
+    pub(super) fn send(&mut self, flags: u8, payload: &[u8]) {
+        self.send_at_offset(0, flags, payload);
         let len = payload.len() as i32 + i32::from(flags & (SYN | FIN) != 0);
         self.number = self.number.wrapping_add(len);
     }
 
     pub(super) fn segment_at(&self) -> usize {
-        let around = if self.medium == Medium::Ethernet { ETHERNET_HEADER } else { 0 };
-        around + if self.version == IpVersion::Ipv4 { 20 } else { 40 }
+        let link_header = if self.medium == Medium::Ethernet { ETHERNET_HEADER } else { 0 };
+        link_header + if self.version == IpVersion::Ipv4 { 20 } else { 40 }
     }
 
     /// Lets the stack send, and returns the number that each of its segments acknowledges. The peer
     /// will acknowledge all that was sent.
-    pub(super) fn heard(&mut self) -> Vec<i32> {
+    pub(super) fn received_acks(&mut self) -> Vec<i32> {
         self.stack.send_all();
-        let (mut frame, mut heard) = ([0; 2_000], Vec::new());
+        let (mut frame, mut received_acks) = ([0; 2_000], Vec::new());
         while let Ok(len) = self.cable.receive(&mut frame) {
-            let around = if self.medium == Medium::Ethernet { ETHERNET_HEADER } else { 0 };
-            let inner = &frame[around..len];
+            let link_header = if self.medium == Medium::Ethernet { ETHERNET_HEADER } else { 0 };
+            let inner = &frame[link_header..len];
             let is_tcp = match self.version {
                 IpVersion::Ipv4 => Ipv4Packet::new_unchecked(inner).next_header(),
                 IpVersion::Ipv6 => Ipv6Packet::new_unchecked(inner).next_header(),
             } == IpProtocol::Tcp;
-            if !is_tcp || around > 0 && frame[12..14] == [0x08, 0x06] {
+            if !is_tcp || link_header > 0 && frame[12..14] == [0x08, 0x06] {
                 continue;
             }
             let segment = TcpPacket::new_checked(&frame[self.segment_at()..len]);
             let segment = segment.expect("it sends whole segments");
             let (peer, own) = ends(self.version);
             assert!(segment.verify_checksum(&own, &peer), "its sum is wrong");
-            if around > 0 {
+            if link_header > 0 {
                 assert_eq!(frame[..12], [2, 2, 2, 2, 2, 2, 2, 0, 0, 0, 0, 1], "to the peer's card");
             }
             self.acknowledges = (segment.seq_number() + segment.segment_len()).0;
-            heard.push(segment.ack_number().0);
+            received_acks.push(segment.ack_number().0);
         }
-        heard
+        received_acks
     }
 
     pub(super) fn read(&mut self) -> usize {
@@ -149,15 +159,15 @@ impl Talk {
 
 /// Calls `test` with each kind of packet, with connections that either side has begun, and with
 /// numbers that wrap around.
-pub(super) fn each(mut test: impl FnMut(Talk)) {
+pub(super) fn for_each_case(mut test: impl FnMut(TestPeer)) {
     for (medium, version) in [
         (Medium::Ip, IpVersion::Ipv4),
         (Medium::Ip, IpVersion::Ipv6),
         (Medium::Ethernet, IpVersion::Ipv4),
     ] {
         for number in [100, i32::MAX - 20, -20] {
-            test(Talk::new(medium, version, number, true));
-            test(Talk::new(medium, version, number, false));
+            test(TestPeer::new(medium, version, number, true));
+            test(TestPeer::new(medium, version, number, false));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `Outgoing`: datagrams that wait to be sent, by target, so that one with an unknown hardware
+//! `DatagramQueue`: datagrams that wait to be sent, by target, so that one with an unknown hardware
 //! address holds up no others.
 
 use std::collections::VecDeque;
@@ -8,11 +8,11 @@ use std::time::Duration;
 use rotor_core::Time;
 
 /// How long datagrams wait for the hardware address of a target: for three requests.
-pub(super) const STUCK_MAX: Duration = Duration::from_secs(3);
+pub(super) const UNRESOLVED_MAX: Duration = Duration::from_secs(3);
 
 /// The datagrams that wait to be sent.
 #[derive(Default)]
-pub(super) struct Outgoing {
+pub(super) struct DatagramQueue {
     /// The target at the front is asked for first.
     targets: VecDeque<Target>,
     count: usize,
@@ -21,11 +21,11 @@ pub(super) struct Outgoing {
 struct Target {
     ip: IpAddr,
     /// Since when its hardware address has been missing.
-    stuck_since: Option<Time>,
+    unresolved_since: Option<Time>,
     datagrams: VecDeque<(SocketAddr, Box<[u8]>)>,
 }
 
-impl Outgoing {
+impl DatagramQueue {
     pub(super) fn len(&self) -> usize {
         self.count
     }
@@ -37,7 +37,7 @@ impl Outgoing {
             Some(known) => known.datagrams.push_back(entry),
             None => self.targets.push_back(Target {
                 ip: target.ip(),
-                stuck_since: None,
+                unresolved_since: None,
                 datagrams: VecDeque::from([entry]),
             }),
         }
@@ -46,17 +46,17 @@ impl Outgoing {
     /// Drops the first datagram of the target that has not answered for longest, to make room for
     /// one to `ip`, which may be known. Returns whether there was one. Datagrams to `ip` itself are
     /// not dropped: their sender is told that there is no room.
-    pub(super) fn make_room_for(&mut self, ip: IpAddr) -> bool {
-        let stuck = self.targets.iter_mut().filter(|target| target.makes_room_for(ip));
-        let longest = stuck.min_by_key(|target| target.stuck_since);
-        let is_one = longest.is_some_and(|target| target.datagrams.pop_front().is_some());
-        self.count -= usize::from(is_one);
-        is_one
+    pub(super) fn evict_for(&mut self, ip: IpAddr) -> bool {
+        let stuck = self.targets.iter_mut().filter(|target| target.is_evictable_for(ip));
+        let longest = stuck.min_by_key(|target| target.unresolved_since);
+        let is_evicted = longest.is_some_and(|target| target.datagrams.pop_front().is_some());
+        self.count -= usize::from(is_evicted);
+        is_evicted
     }
 
-    /// Whether [`make_room_for`](Outgoing::make_room_for) would find room.
-    pub(super) fn can_make_room_for(&self, ip: IpAddr) -> bool {
-        self.targets.iter().any(|target| target.makes_room_for(ip))
+    /// Whether [`evict_for`](DatagramQueue::evict_for) would find room.
+    pub(super) fn can_evict_for(&self, ip: IpAddr) -> bool {
+        self.targets.iter().any(|target| target.is_evictable_for(ip))
     }
 
     /// Sends what can be sent. `send` returns whether it has sent a datagram; if not, the other
@@ -71,10 +71,10 @@ impl Outgoing {
         for target in &mut self.targets {
             while let Some((to, datagram)) = target.datagrams.front() {
                 if send(*to, datagram) {
-                    target.stuck_since = None;
+                    target.unresolved_since = None;
                     target.datagrams.pop_front();
                     self.count -= 1;
-                } else if now - *target.stuck_since.get_or_insert(now) < STUCK_MAX {
+                } else if now - *target.unresolved_since.get_or_insert(now) < UNRESOLVED_MAX {
                     break;
                 } else {
                     lost += target.datagrams.len();
@@ -94,8 +94,8 @@ impl Outgoing {
 }
 
 impl Target {
-    fn makes_room_for(&self, ip: IpAddr) -> bool {
-        self.ip != ip && self.stuck_since.is_some() && !self.datagrams.is_empty()
+    fn is_evictable_for(&self, ip: IpAddr) -> bool {
+        self.ip != ip && self.unresolved_since.is_some() && !self.datagrams.is_empty()
     }
 }
 
@@ -108,10 +108,10 @@ mod tests {
     }
 
     /// Sends at a time to those that are known, and returns to whom it was tried, and what was lost.
-    fn send(outgoing: &mut Outgoing, seconds: u64, known: &[u8]) -> (Vec<(u8, Vec<u8>)>, u64) {
+    fn send(queue: &mut DatagramQueue, seconds: u64, known: &[u8]) -> (Vec<(u8, Vec<u8>)>, u64) {
         let mut tried = Vec::new();
         let now = Time::ZERO + Duration::from_secs(seconds);
-        let lost = outgoing.send(now, |target, datagram| {
+        let lost = queue.send(now, |target, datagram| {
             let IpAddr::V4(ip) = target.ip() else { return false };
             tried.push((ip.octets()[3], datagram.to_vec()));
             known.contains(&ip.octets()[3])
@@ -120,50 +120,50 @@ mod tests {
     }
 
     #[test]
-    fn who_is_nowhere_holds_up_nobody_else_and_is_given_up_after_three_seconds() {
-        let mut outgoing = Outgoing::default();
+    fn an_unresolved_target_delays_no_other_and_expires() {
+        let mut queue = DatagramQueue::default();
         for (last, text) in [(7, "in vain"), (8, "in vain"), (1, "a"), (7, "x"), (1, "b")] {
-            outgoing.push(to(last), text.as_bytes());
+            queue.push(to(last), text.as_bytes());
         }
-        assert_eq!(outgoing.len(), 5);
-        let (tried, lost) = send(&mut outgoing, 10, &[1]);
+        assert_eq!(queue.len(), 5);
+        let (tried, lost) = send(&mut queue, 10, &[1]);
         let tried: Vec<_> = tried.iter().map(|(last, _)| *last).collect();
-        assert_eq!((tried, lost, outgoing.len()), (vec![7, 8, 1, 1], 0, 3));
+        assert_eq!((tried, lost, queue.len()), (vec![7, 8, 1, 1], 0, 3));
         // The next question is another's.
         let asked_for = |tried: Vec<(u8, Vec<u8>)>| tried[0].0;
-        assert_eq!(asked_for(send(&mut outgoing, 11, &[1]).0), 8);
-        assert_eq!(asked_for(send(&mut outgoing, 12, &[1]).0), 7);
+        assert_eq!(asked_for(send(&mut queue, 11, &[1]).0), 8);
+        assert_eq!(asked_for(send(&mut queue, 12, &[1]).0), 7);
         // One that was found out goes on, from then.
-        let (tried, lost) = send(&mut outgoing, 12, &[8]);
-        assert_eq!((tried.len(), lost, outgoing.len()), (2, 0, 2));
-        assert_eq!(send(&mut outgoing, 13, &[1]).1, 2);
-        assert_eq!((outgoing.len(), send(&mut outgoing, 14, &[1])), (0, (Vec::new(), 0)));
+        let (tried, lost) = send(&mut queue, 12, &[8]);
+        assert_eq!((tried.len(), lost, queue.len()), (2, 0, 2));
+        assert_eq!(send(&mut queue, 13, &[1]).1, 2);
+        assert_eq!((queue.len(), send(&mut queue, 14, &[1])), (0, (Vec::new(), 0)));
     }
 
     #[test]
-    fn who_has_been_asked_for_longest_makes_room_and_who_was_not_asked_for_does_not() {
-        let mut outgoing = Outgoing::default();
+    fn the_target_unresolved_for_longest_makes_room() {
+        let mut queue = DatagramQueue::default();
         let ip = |last| to(last).ip();
-        outgoing.push(to(7), b"a");
-        assert!(!outgoing.make_room_for(ip(1)), "it may be known");
-        send(&mut outgoing, 10, &[]);
-        outgoing.push(to(7), b"b");
-        outgoing.push(to(8), b"c");
-        send(&mut outgoing, 11, &[]);
-        assert!(!Outgoing::default().make_room_for(ip(1)));
-        let waits = |outgoing: &Outgoing| -> Vec<_> {
-            let targets = outgoing.targets.iter();
+        queue.push(to(7), b"a");
+        assert!(!queue.evict_for(ip(1)), "it may be known");
+        send(&mut queue, 10, &[]);
+        queue.push(to(7), b"b");
+        queue.push(to(8), b"c");
+        send(&mut queue, 11, &[]);
+        assert!(!DatagramQueue::default().evict_for(ip(1)));
+        let waits = |queue: &DatagramQueue| -> Vec<_> {
+            let targets = queue.targets.iter();
             let all = targets.flat_map(|target| &target.datagrams);
             all.map(|(_, datagram)| datagram.to_vec()).collect()
         };
         for (asked, left) in [(7, &[b"a", b"b"][..]), (1, &[b"b"]), (8, &[]), (8, &[])] {
-            let before = outgoing.len();
-            let can = outgoing.can_make_room_for(ip(asked));
-            let is_one = outgoing.make_room_for(ip(asked));
-            assert_eq!(can, is_one, "{asked}");
-            assert_eq!((outgoing.len(), is_one), (left.len(), left.len() < before), "{asked}");
-            assert_eq!(waits(&outgoing), left, "{asked}");
+            let before = queue.len();
+            let can = queue.can_evict_for(ip(asked));
+            let is_evicted = queue.evict_for(ip(asked));
+            assert_eq!(can, is_evicted, "{asked}");
+            assert_eq!((queue.len(), is_evicted), (left.len(), left.len() < before), "{asked}");
+            assert_eq!(waits(&queue), left, "{asked}");
         }
-        assert_eq!(send(&mut outgoing, 12, &[7, 8]).1, 0);
+        assert_eq!(send(&mut queue, 12, &[7, 8]).1, 0);
     }
 }

@@ -1,4 +1,4 @@
-//! `Member`: a machine's handle of a socket, with the id by which the stack knows it.
+//! `StackSocket`: a machine's handle of a socket, with the id by which the stack knows it.
 
 use std::fmt;
 use std::io;
@@ -6,33 +6,33 @@ use std::sync::MutexGuard;
 
 use rotor_core::{BackendHandle, Interest, Scope, Token};
 
-use crate::backend::{Shared, SmoltcpHandle};
+use crate::backend::{SharedStack, SmoltcpHandle};
 use crate::slots::Id;
-use crate::stack::{Kind, Stack};
+use crate::stack::{SocketKind, Stack};
 
 /// A socket of a stack. Dropping it closes the socket.
-pub(crate) struct Member {
-    shared: Shared,
-    kind: Kind,
+pub(crate) struct StackSocket {
+    shared: SharedStack,
+    kind: SocketKind,
     id: Id,
 }
 
-impl Member {
+impl StackSocket {
     /// Makes a socket of the loop's stack; error messages call it `what`.
     pub(crate) fn new<C>(
-        kind: Kind,
+        kind: SocketKind,
         what: &str,
         scope: &Scope<'_, C>,
         make: impl FnOnce(&mut Stack) -> io::Result<Id>,
-    ) -> io::Result<Member> {
+    ) -> io::Result<StackSocket> {
         let shared = SmoltcpHandle::of(scope, what)?.shared().clone();
         let id = make(&mut shared.stack())?;
-        Ok(Member { shared, kind, id })
+        Ok(StackSocket { shared, kind, id })
     }
 
     /// Returns a stream that the same stack has made.
-    pub(crate) fn beside(&self, id: Id) -> Member {
-        Member { shared: self.shared.clone(), kind: Kind::Stream, id }
+    pub(crate) fn on_same_stack(&self, id: Id) -> StackSocket {
+        StackSocket { shared: self.shared.clone(), kind: SocketKind::Stream, id }
     }
 
     #[inline]
@@ -52,19 +52,19 @@ impl Member {
         interest: Interest,
         what: &str,
     ) -> io::Result<()> {
-        self.check(backend, what)?;
+        self.check_stack(backend, what)?;
         self.stack().register(self.kind, self.id, token, interest)
     }
 
     pub(crate) fn deregister(&self, backend: &dyn BackendHandle, what: &str) -> io::Result<()> {
-        self.check(backend, what)?;
+        self.check_stack(backend, what)?;
         self.stack().deregister(self.kind, self.id)
     }
 
     /// A socket works only with the stack that made it.
-    fn check(&self, backend: &dyn BackendHandle, what: &str) -> io::Result<()> {
+    fn check_stack(&self, backend: &dyn BackendHandle, what: &str) -> io::Result<()> {
         let handle: &SmoltcpHandle = backend.expect(what)?;
-        if handle.shared().is(&self.shared) {
+        if handle.shared().is_same(&self.shared) {
             return Ok(());
         }
         let message = format!("{what} of one stack cannot be used on a loop of another");
@@ -72,13 +72,13 @@ impl Member {
     }
 }
 
-impl Drop for Member {
+impl Drop for StackSocket {
     fn drop(&mut self) {
         self.stack().drop_socket(self.kind, self.id);
     }
 }
 
-impl fmt::Debug for Member {
+impl fmt::Debug for StackSocket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.id.fmt(f)
     }
