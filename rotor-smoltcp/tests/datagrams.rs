@@ -31,7 +31,7 @@ fn receive(rig: &mut Rig, socket: &mut SmoltcpUdpSocket) -> (Vec<u8>, SocketAddr
 }
 
 #[test]
-fn a_datagram_goes_there_and_back_on_either_medium_and_in_either_version() {
+fn datagrams_arrive_on_both_mediums_and_ip_versions() {
     for medium in [Medium::Ip, Medium::Ethernet] {
         for (here, there) in [(SERVER, CLIENT), (six(1), six(2))] {
             let mut rig = Rig::on(MemoryConfig::new().medium(medium));
@@ -41,7 +41,7 @@ fn a_datagram_goes_there_and_back_on_either_medium_and_in_either_version() {
             assert!(own.port() >= 49_152);
             assert_eq!(client.send_to(b"who?", &(here, 53).into()).expect("it is sent"), 4);
             assert_eq!(receive(&mut rig, &mut server), (b"who?".to_vec(), own));
-            assert!(rig.server.told().contains(&EventSet::READABLE));
+            assert!(rig.server.take_events().contains(&EventSet::READABLE));
             assert_eq!(server.send_to(b"", &own).expect("it is sent"), 0);
             assert_eq!(receive(&mut rig, &mut client), (Vec::new(), (here, 53).into()));
             let nothing = server.receive_from(&mut [0; 9]).expect_err("there is none");
@@ -51,7 +51,7 @@ fn a_datagram_goes_there_and_back_on_either_medium_and_in_either_version() {
 }
 
 #[test]
-fn what_does_not_fit_is_lost_and_what_does_not_fit_a_packet_is_refused() {
+fn a_long_datagram_is_truncated_and_an_oversized_one_is_refused() {
     let mut rig = Rig::new();
     let mut server = bind(&mut rig.server, (SERVER, 53).into());
     let mut client = bind(&mut rig.client, (CLIENT, 0).into());
@@ -72,7 +72,7 @@ fn what_does_not_fit_is_lost_and_what_does_not_fit_a_packet_is_refused() {
 }
 
 #[test]
-fn one_that_is_tied_to_a_peer_hears_nobody_else() {
+fn a_connected_socket_receives_only_from_its_peer() {
     let mut rig = Rig::new();
     let mut server = bind(&mut rig.server, (SERVER, 53).into());
     let mut stranger = bind(&mut rig.server, (SERVER, 54).into());
@@ -89,7 +89,7 @@ fn one_that_is_tied_to_a_peer_hears_nobody_else() {
 }
 
 #[test]
-fn a_socket_keeps_so_many_and_whoever_finds_no_room_is_told_of_some() {
+fn a_socket_limits_its_datagrams_and_reports_room() {
     let few = |last| config(last).datagrams_max(3);
     let mut rig = Rig::with(MemoryConfig::new(), few(1), few(2));
     let mut server = bind(&mut rig.server, (SERVER, 53).into());
@@ -99,7 +99,7 @@ fn a_socket_keeps_so_many_and_whoever_finds_no_room_is_told_of_some() {
     }
     let full = client.send_to(b"x", &(SERVER, 53).into()).expect_err("there is none");
     assert_eq!(full.kind(), ErrorKind::WouldBlock);
-    rig.until(|rig| rig.client.told().iter().any(|events| events.is_writable()));
+    rig.until(|rig| rig.client.take_events().iter().any(|events| events.is_writable()));
     client.send_to(b"lost", &(SERVER, 53).into()).expect("there is room");
     rig.pass(Duration::from_millis(10));
     let mut buffer = [0; 9];
@@ -108,7 +108,7 @@ fn a_socket_keeps_so_many_and_whoever_finds_no_room_is_told_of_some() {
 }
 
 #[test]
-fn an_address_is_free_when_its_socket_is_dropped_and_what_it_sent_is_sent() {
+fn a_dropped_socket_frees_its_address_and_sends_its_datagrams() {
     let mut rig = Rig::new();
     let mut server = bind(&mut rig.server, (SERVER, 53).into());
     let mut client = bind(&mut rig.client, (CLIENT, 99).into());
@@ -125,7 +125,7 @@ fn an_address_is_free_when_its_socket_is_dropped_and_what_it_sent_is_sent() {
 /// On Ethernet the first datagram waits for an answer to who has the address; where the question is
 /// lost it is asked again.
 #[test]
-fn a_datagram_waits_until_it_is_known_where_its_target_is() {
+fn a_datagram_waits_for_the_hardware_address_of_its_target() {
     let cable = MemoryConfig::new().medium(Medium::Ethernet).lost(600).seed(3);
     let mut rig = Rig::on(cable);
     let mut server = bind(&mut rig.server, (SERVER, 53).into());
@@ -143,7 +143,7 @@ fn a_datagram_waits_until_it_is_known_where_its_target_is() {
 }
 
 #[test]
-fn a_target_that_is_nowhere_does_not_hold_up_others_for_ever() {
+fn datagrams_to_an_unknown_host_expire() {
     let mut rig = Rig::on(MemoryConfig::new().medium(Medium::Ethernet));
     let mut server = bind(&mut rig.server, (SERVER, 53).into());
     let mut client = bind(&mut rig.client, (CLIENT, 7).into());
@@ -161,7 +161,7 @@ fn a_target_that_is_nowhere_does_not_hold_up_others_for_ever() {
 /// A query with a forged sender has its answer wait for a host that is not there; the answers to
 /// others go out meanwhile.
 #[test]
-fn a_target_that_is_nowhere_holds_up_no_other() {
+fn an_unknown_host_does_not_delay_other_targets() {
     let mut rig = Rig::on(MemoryConfig::new().medium(Medium::Ethernet));
     let mut server = bind(&mut rig.server, (SERVER, 53).into());
     let mut client = bind(&mut rig.client, (CLIENT, 7).into());
@@ -182,7 +182,7 @@ fn a_target_that_is_nowhere_holds_up_no_other() {
 
 /// As many as a socket keeps wait for hosts that are not there; then they make room.
 #[test]
-fn who_forges_as_many_senders_as_a_socket_keeps_holds_up_no_other_either() {
+fn a_queue_full_of_unknown_hosts_does_not_delay_other_targets() {
     let mut rig = Rig::on(MemoryConfig::new().medium(Medium::Ethernet));
     let mut server = bind(&mut rig.server, (SERVER, 53).into());
     let mut client = bind(&mut rig.client, (CLIENT, 7).into());
@@ -201,7 +201,7 @@ fn who_forges_as_many_senders_as_a_socket_keeps_holds_up_no_other_either() {
 
 /// All in one turn, before anybody was asked for.
 #[test]
-fn who_finds_no_room_is_told_once_others_make_some() {
+fn a_blocked_sender_is_notified_once_there_is_room() {
     let mut rig = Rig::on(MemoryConfig::new().medium(Medium::Ethernet));
     let mut server = bind(&mut rig.server, (SERVER, 53).into());
     let mut client = bind(&mut rig.client, (CLIENT, 7).into());
@@ -214,19 +214,19 @@ fn who_finds_no_room_is_told_once_others_make_some() {
         }
         let error = server.send_to(b"me", &to).expect_err("nobody was asked for yet");
         assert_eq!(error.kind(), ErrorKind::WouldBlock);
-        rig.server.told();
+        rig.server.take_events();
         rig.pass(Duration::from_millis(100));
-        assert_eq!(rig.server.told().contains(&EventSet::WRITABLE), is_told, "{to}");
+        assert_eq!(rig.server.take_events().contains(&EventSet::WRITABLE), is_told, "{to}");
         assert_eq!(not_yet(server.send_to(b"me", &to)).is_some(), is_told, "{to}");
         // They are given up.
         rig.pass(Duration::from_secs(10));
     }
-    assert!(rig.server.told().contains(&EventSet::WRITABLE), "there is room");
+    assert!(rig.server.take_events().contains(&EventSet::WRITABLE), "there is room");
 }
 
 /// Whoever forges a sender without a port, or answers one, is refused at once, and holds up nothing.
 #[test]
-fn who_has_no_port_or_no_address_is_refused_on_either_medium() {
+fn a_target_without_a_port_or_address_is_refused() {
     for medium in [Medium::Ip, Medium::Ethernet] {
         let mut rig = Rig::on(MemoryConfig::new().medium(medium));
         let mut server = bind(&mut rig.server, (SERVER, 53).into());

@@ -56,29 +56,29 @@ fn rough(seed: u64) -> MemoryConfig {
 }
 
 #[test]
-fn a_tenth_of_the_packets_is_lost_and_all_bytes_arrive() {
+fn all_bytes_arrive_when_a_tenth_of_the_packets_is_lost() {
     converse(rough(1).lost(100), |config| config);
 }
 
 #[test]
-fn packets_overtake_each_other_and_come_twice_and_all_bytes_arrive_once_and_in_order() {
+fn all_bytes_arrive_once_and_in_order_despite_reordering() {
     converse(rough(2).delayed(200, Duration::from_millis(20)).doubled(100), |config| config);
 }
 
 #[test]
-fn packets_are_changed_and_no_byte_is() {
+fn corrupted_packets_change_no_byte() {
     converse(rough(3).corrupted(50), |config| config);
 }
 
 #[test]
-fn all_at_once_with_the_smallest_packets_on_ethernet() {
+fn all_bytes_arrive_with_all_faults_and_the_smallest_packets() {
     let cable = rough(4).lost(30).doubled(30).delayed(100, Duration::from_millis(10)).corrupted(10);
     let four = |config: StackConfig| config;
     converse(cable.mtu(1_280).medium(Medium::Ethernet), four);
 }
 
 #[test]
-fn an_mtu_of_576_and_one_of_65535_carry_the_same() {
+fn the_smallest_and_the_largest_mtu_transfer_the_same_bytes() {
     let [small, large] = [576, 65_535].map(|mtu| {
         let clock = rotor_smoltcp::ManualClock::new();
         let cable = MemoryConfig::new().mtu(mtu).clock(&clock);
@@ -119,7 +119,7 @@ impl Noise {
 
 /// `ROTOR_TRANSFER_MIB` says how much; `tests/long/smoltcp-gigabyte` asks for a gibibyte.
 #[test]
-fn a_long_transfer_over_the_worst_of_networks_arrives_byte_for_byte() {
+fn a_long_transfer_over_a_faulty_network_is_complete() {
     const PIECE: usize = 64 << 10;
     let asked = std::env::var("ROTOR_TRANSFER_MIB").ok().and_then(|text| text.parse().ok());
     let pieces = asked.unwrap_or(4) * ((1 << 20) / PIECE);

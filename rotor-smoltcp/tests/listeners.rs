@@ -19,21 +19,21 @@ use smoltcp::wire::{
 };
 
 /// A host, and a cable to it on which the test says what it likes.
-struct Flooded {
+struct FloodedHost {
     clock: ManualClock,
     host: Host,
     cable: MemoryDevice,
 }
 
-impl Flooded {
-    fn new(config: rotor_smoltcp::StackConfig) -> Flooded {
+impl FloodedHost {
+    fn new(config: rotor_smoltcp::StackConfig) -> FloodedHost {
         let clock = ManualClock::new();
         let cable = MemoryConfig::new().clock(&clock).packets_max(100_000);
         let (left, cable) = MemoryDevice::pair(&cable).expect("descriptors are left");
-        Flooded { host: Host::open(left, &config, &clock), cable, clock }
+        FloodedHost { host: Host::open(left, &config, &clock), cable, clock }
     }
 
-    fn says(&mut self, port: u16, control: TcpControl, numbers: (i32, Option<i32>)) {
+    fn send(&mut self, port: u16, control: TcpControl, numbers: (i32, Option<i32>)) {
         let segment = TcpRepr {
             src_port: port,
             dst_port: 80,
@@ -71,7 +71,7 @@ impl Flooded {
     }
 
     /// What the host has said since: to which port, with which flags, the number of its own.
-    fn said(&mut self) -> Vec<(u16, &'static str, i32)> {
+    fn received(&mut self) -> Vec<(u16, &'static str, i32)> {
         let (mut said, mut packet) = (Vec::new(), [0; 2_000]);
         while let Some(len) = not_yet(self.cable.receive(&mut packet)) {
             let ip = Ipv4Packet::new_checked(&packet[..len]).expect("it is one");
@@ -88,12 +88,12 @@ impl Flooded {
 }
 
 #[test]
-fn a_flood_takes_no_more_than_the_backlog_is_counted_and_is_given_up() {
+fn a_syn_flood_is_limited_to_the_backlog_and_expires() {
     for backlog in [1, 16] {
-        let mut flooded = Flooded::new(config(1).half_open_timeout(Duration::from_secs(5)));
+        let mut flooded = FloodedHost::new(config(1).half_open_timeout(Duration::from_secs(5)));
         let mut listener = flooded.host.listen_on((SERVER, 80).into(), backlog);
         for port in 1..=1_000 {
-            flooded.says(port, TcpControl::Syn, (7, None));
+            flooded.send(port, TcpControl::Syn, (7, None));
         }
         flooded.turns(20);
         let stats = flooded.host.stats();
@@ -102,7 +102,7 @@ fn a_flood_takes_no_more_than_the_backlog_is_counted_and_is_given_up() {
         assert_eq!(stats.half_open_overflowed, 1_000 - u64::from(backlog));
         assert_eq!(not_yet(listener.accept()).map(|_| ()), None, "nobody has come");
         // Those that were the last of a turn hear of it.
-        let said: Vec<u16> = flooded.said().into_iter().map(|(port, ..)| port).collect();
+        let said: Vec<u16> = flooded.received().into_iter().map(|(port, ..)| port).collect();
         assert!(said.len() <= 4 * backlog as usize, "{said:?}");
         assert!(said.ends_with(&(1_001 - backlog as u16..=1_000).collect::<Vec<_>>()), "{said:?}");
         // They say nothing more, and make room when their time is over.
@@ -118,29 +118,29 @@ fn a_flood_takes_no_more_than_the_backlog_is_counted_and_is_given_up() {
 }
 
 #[test]
-fn who_completes_a_handshake_before_a_flood_has_filled_the_backlog_is_accepted() {
+fn a_handshake_completed_before_a_flood_fills_the_backlog_is_accepted() {
     for (between, is_accepted) in [(0, true), (15, true), (16, false), (500, false)] {
-        let mut flooded = Flooded::new(config(1));
+        let mut flooded = FloodedHost::new(config(1));
         let mut listener = flooded.host.listen_on((SERVER, 80).into(), 16);
         let mut flood = 1_000..;
-        let mut floods = |flooded: &mut Flooded, count| {
+        let mut floods = |flooded: &mut FloodedHost, count| {
             for port in flood.by_ref().take(count) {
-                flooded.says(port, TcpControl::Syn, (7, None));
+                flooded.send(port, TcpControl::Syn, (7, None));
             }
             flooded.turns(3);
         };
         floods(&mut flooded, 100);
-        flooded.says(9, TcpControl::Syn, (7, None));
+        flooded.send(9, TcpControl::Syn, (7, None));
         flooded.turns(3);
-        let said = flooded.said();
+        let said = flooded.received();
         let [.., (9, "SYN", number)] = said[..] else { panic!("{said:?}") };
         floods(&mut flooded, between);
-        flooded.said();
-        flooded.says(9, TcpControl::None, (8, Some(number + 1)));
+        flooded.received();
+        flooded.send(9, TcpControl::None, (8, Some(number + 1)));
         flooded.turns(2);
         let accepted = not_yet(listener.accept()).and_then(|(_, address)| address);
         assert_eq!(accepted, is_accepted.then(|| (CLIENT, 9).into()), "{between}");
-        let said = flooded.said();
+        let said = flooded.received();
         if !is_accepted {
             assert!(matches!(said[..], [(9, "RST", _)]), "who was forgotten hears so: {said:?}");
         }
@@ -152,17 +152,17 @@ fn who_completes_a_handshake_before_a_flood_has_filled_the_backlog_is_accepted()
 }
 
 #[test]
-fn a_long_flood_leaves_nothing_behind() {
-    let mut flooded = Flooded::new(config(1));
+fn a_long_flood_leaves_no_state() {
+    let mut flooded = FloodedHost::new(config(1));
     let _listener = flooded.host.listen_on((SERVER, 80).into(), 4);
     for round in 0..20_000_u16 {
-        flooded.says(round, TcpControl::Syn, (7, None));
+        flooded.send(round, TcpControl::Syn, (7, None));
         // Some are completed, some are taken back.
         flooded.turns(2);
-        for (port, flags, number) in flooded.said() {
+        for (port, flags, number) in flooded.received() {
             match (round % 7, flags) {
-                (0, "SYN") => flooded.says(port, TcpControl::None, (8, Some(number + 1))),
-                (3, "SYN") => flooded.says(port, TcpControl::Rst, (8, None)),
+                (0, "SYN") => flooded.send(port, TcpControl::None, (8, Some(number + 1))),
+                (3, "SYN") => flooded.send(port, TcpControl::Rst, (8, None)),
                 _ => {}
             }
         }
@@ -174,40 +174,40 @@ fn a_long_flood_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_handshake_that_is_completed_waits_to_be_accepted_and_counts_in_the_backlog() {
-    let mut flooded = Flooded::new(config(1));
+fn completed_handshakes_count_towards_the_backlog() {
+    let mut flooded = FloodedHost::new(config(1));
     let mut listener = flooded.host.listen_on((SERVER, 80).into(), 2);
     for port in 1..=2 {
-        flooded.says(port, TcpControl::Syn, (7, None));
+        flooded.send(port, TcpControl::Syn, (7, None));
     }
     flooded.turns(3);
-    for (port, flags, number) in flooded.said() {
+    for (port, flags, number) in flooded.received() {
         assert_eq!(flags, "SYN");
-        flooded.says(port, TcpControl::None, (8, Some(number + 1)));
+        flooded.send(port, TcpControl::None, (8, Some(number + 1)));
     }
     flooded.turns(1);
     assert_eq!(flooded.host.stats().accepted, 2);
-    flooded.says(3, TcpControl::Syn, (7, None));
+    flooded.send(3, TcpControl::Syn, (7, None));
     flooded.turns(3);
     assert_eq!(flooded.host.stats().backlog_overflowed, 1);
     assert!(listener.has_waiting());
     let (first, address) = listener.accept().expect("two wait");
     assert_eq!(address, Some((CLIENT, 1).into()));
-    flooded.says(3, TcpControl::Syn, (7, None));
+    flooded.send(3, TcpControl::Syn, (7, None));
     flooded.turns(3);
     assert_eq!(flooded.host.stats().half_open, 1, "there is room for one more");
     drop(first);
 }
 
 #[test]
-fn a_half_open_connection_that_is_taken_back_makes_room() {
-    let mut flooded = Flooded::new(config(1));
+fn a_half_open_connection_that_is_reset_makes_room() {
+    let mut flooded = FloodedHost::new(config(1));
     let _listener = flooded.host.listen_on((SERVER, 80).into(), 1);
     for round in 1..=10 {
-        flooded.says(round, TcpControl::Syn, (7, None));
+        flooded.send(round, TcpControl::Syn, (7, None));
         flooded.turns(3);
         assert_eq!(flooded.host.stats().half_open, 1);
-        flooded.says(round, TcpControl::Rst, (8, None));
+        flooded.send(round, TcpControl::Rst, (8, None));
         flooded.turns(3);
         assert_eq!(flooded.host.stats().half_open, 0);
     }
@@ -216,7 +216,7 @@ fn a_half_open_connection_that_is_taken_back_makes_room() {
 }
 
 #[test]
-fn an_address_is_bound_once_by_whom_it_belongs_to_and_free_when_it_is_dropped() {
+fn an_address_is_bound_once_and_free_after_a_drop() {
     let mut rig = Rig::new();
     let bind = |rig: &mut Rig, address: SocketAddr, options: ListenOptions| {
         rig.server.with(|scope| SmoltcpTcpListener::bind(&address, &options, scope))
@@ -242,7 +242,7 @@ fn an_address_is_bound_once_by_whom_it_belongs_to_and_free_when_it_is_dropped() 
 }
 
 #[test]
-fn who_waits_when_a_listener_is_dropped_is_reset() {
+fn unaccepted_connections_are_reset_when_a_listener_is_dropped() {
     let mut rig = Rig::new();
     let listener = rig.server.listen_on((SERVER, 80).into(), 8);
     let mut clients: Vec<_> = (0..3).map(|_| rig.client.connect((SERVER, 80).into())).collect();
@@ -258,7 +258,7 @@ fn who_waits_when_a_listener_is_dropped_is_reset() {
 }
 
 #[test]
-fn who_waits_when_a_listener_is_dropped_and_is_nowhere_any_more_is_forgotten() {
+fn unaccepted_connections_of_unreachable_peers_are_removed() {
     let mut rig = Rig::on(MemoryConfig::new().medium(Medium::Ethernet));
     let listener = rig.server.listen_on((SERVER, 80).into(), 8);
     let client = rig.client.connect((SERVER, 80).into());
@@ -282,7 +282,7 @@ fn who_waits_when_a_listener_is_dropped_and_is_nowhere_any_more_is_forgotten() {
 }
 
 #[test]
-fn a_listener_that_registers_late_is_told_of_who_waits() {
+fn a_listener_is_notified_on_registration_of_waiting_connections() {
     let mut rig = Rig::new();
     let address = SocketAddr::from((SERVER, 80));
     let mut listener = rig.server.with(|scope| {
@@ -290,50 +290,50 @@ fn a_listener_that_registers_late_is_told_of_who_waits() {
     });
     let _client = rig.client.connect(address);
     rig.until(|_| listener.has_waiting());
-    rig.server.told();
+    rig.server.take_events();
     rig.server.with(|scope| scope.register(&mut listener, Interest::Readable)).expect("of this");
     rig.turn();
-    assert!(rig.server.told().iter().any(|events| events.is_readable()));
+    assert!(rig.server.take_events().iter().any(|events| events.is_readable()));
 }
 
 #[test]
-fn a_peer_that_begins_anew_from_the_same_port_is_not_held_up_by_what_was() {
-    let mut flooded = Flooded::new(config(1));
+fn a_peer_can_reconnect_from_the_same_port() {
+    let mut flooded = FloodedHost::new(config(1));
     let mut listener = flooded.host.listen_on((SERVER, 80).into(), 2);
     for round in 0..3 {
         let own = 1_000 * round;
-        flooded.says(9, TcpControl::Syn, (own, None));
+        flooded.send(9, TcpControl::Syn, (own, None));
         flooded.turns(3);
-        let said = flooded.said();
+        let said = flooded.received();
         let [(9, "SYN", number)] = said[..] else { panic!("{round}: {said:?}") };
-        flooded.says(9, TcpControl::None, (own + 1, Some(number + 1)));
+        flooded.send(9, TcpControl::None, (own + 1, Some(number + 1)));
         flooded.turns(2);
         // The host ends first, so it is the one that waits (TIME-WAIT).
         drop(listener.accept().expect("it has come"));
         flooded.turns(2);
-        flooded.says(9, TcpControl::Fin, (own + 1, Some(number + 2)));
+        flooded.send(9, TcpControl::Fin, (own + 1, Some(number + 2)));
         flooded.turns(2);
         assert_eq!(flooded.host.stats().time_wait, 1, "{round}");
-        flooded.said();
+        flooded.received();
     }
 }
 
 #[test]
-fn a_peer_that_has_reset_a_connection_begins_anew_from_its_port_before_that_was_read() {
-    let mut flooded = Flooded::new(config(1));
+fn a_peer_can_reconnect_before_its_reset_is_read() {
+    let mut flooded = FloodedHost::new(config(1));
     let mut listener = flooded.host.listen_on((SERVER, 80).into(), 8);
     let mut held = Vec::new();
     for round in 0..3 {
         let own = 1_000 * round;
         // With the reset of the one before, in one turn.
-        flooded.says(9, TcpControl::Syn, (own, None));
+        flooded.send(9, TcpControl::Syn, (own, None));
         flooded.turns(3);
-        let said = flooded.said();
+        let said = flooded.received();
         let [(9, "SYN", number)] = said[..] else { panic!("{round}: {said:?}") };
-        flooded.says(9, TcpControl::None, (own + 1, Some(number + 1)));
+        flooded.send(9, TcpControl::None, (own + 1, Some(number + 1)));
         flooded.turns(2);
         held.push(listener.accept().expect("it has come").0);
-        flooded.says(9, TcpControl::Rst, (own + 1, Some(number + 1)));
+        flooded.send(9, TcpControl::Rst, (own + 1, Some(number + 1)));
     }
     flooded.turns(2);
     for mut one in held {
@@ -344,7 +344,7 @@ fn a_peer_that_has_reset_a_connection_begins_anew_from_its_port_before_that_was_
 }
 
 #[test]
-fn a_connection_that_ends_late_is_kept_as_long_as_others() {
+fn time_wait_lasts_its_full_time_after_a_late_end() {
     let mut rig =
         Rig::with(MemoryConfig::new(), config(1), config(2).linger(Duration::from_secs(3)));
     let (server, client) = rig.pair();
@@ -359,7 +359,7 @@ fn a_connection_that_ends_late_is_kept_as_long_as_others() {
 }
 
 #[test]
-fn so_many_ended_connections_are_kept_and_no_more() {
+fn connections_in_time_wait_are_limited() {
     let few = config(1).time_wait_max(3);
     let mut rig = Rig::with(MemoryConfig::new(), few, config(2));
     let mut listener = rig.server.listen_on((SERVER, 80).into(), 8);
@@ -375,16 +375,16 @@ fn so_many_ended_connections_are_kept_and_no_more() {
 }
 
 #[test]
-fn so_many_connections_that_nobody_has_go_on_and_no_more() {
+fn lingering_connections_are_limited() {
     for (most, count) in [(3, 3), (3, 4), (3, 10), (1, 5), (0, 5)] {
-        let mut flooded = Flooded::new(config(1).lingering_max(most));
+        let mut flooded = FloodedHost::new(config(1).lingering_max(most));
         let mut listener = flooded.host.listen_on((SERVER, 80).into(), 16);
         for port in 1..=count {
-            flooded.says(port, TcpControl::Syn, (7, None));
+            flooded.send(port, TcpControl::Syn, (7, None));
         }
         flooded.turns(3);
-        for (port, _, number) in flooded.said() {
-            flooded.says(port, TcpControl::None, (8, Some(number + 1)));
+        for (port, _, number) in flooded.received() {
+            flooded.send(port, TcpControl::None, (8, Some(number + 1)));
         }
         flooded.turns(2);
         let mut sockets = Vec::new();
@@ -394,7 +394,7 @@ fn so_many_connections_that_nobody_has_go_on_and_no_more() {
             sockets.push((socket, peer));
         }
         flooded.turns(2);
-        flooded.said();
+        flooded.received();
         // Their peers never answer, so they do not end by themselves.
         drop(sockets);
         flooded.turns(2);
@@ -404,7 +404,7 @@ fn so_many_connections_that_nobody_has_go_on_and_no_more() {
         assert_eq!(stats.connections, stats.lingering);
         assert_eq!(stats.lingering_overflowed, count.saturating_sub(most) as u64);
         // Those that were dropped first are reset, each in its turn.
-        let said = flooded.said();
+        let said = flooded.received();
         let reset = said.iter().filter(|(_, flags, _)| *flags == "RST").map(|(port, ..)| *port);
         let expected: Vec<u16> = (1..=count.saturating_sub(most) as u16).collect();
         assert_eq!(reset.collect::<Vec<_>>(), expected, "{count} of {most}: {said:?}");
@@ -419,7 +419,7 @@ fn so_many_connections_that_nobody_has_go_on_and_no_more() {
 }
 
 #[test]
-fn ended_connections_make_room_for_new_ones_where_the_stack_is_full() {
+fn connections_in_time_wait_do_not_fill_the_stack() {
     let few = |last| config(last).connections_max(2);
     let mut rig = Rig::with(MemoryConfig::new(), few(1), few(2));
     let mut listener = rig.server.listen_on((SERVER, 80).into(), 8);

@@ -33,7 +33,7 @@ const BYTES: usize = 64 << 20;
 const PORT: u16 = 7;
 
 /// Whether programs and rights are there; says what is missing.
-fn may_have_a_namespace() -> bool {
+fn can_create_a_namespace() -> bool {
     let mut tries = Command::new("timeout");
     tries.args(["20", "unshare", "-n", "ip", "tuntap", "add", "dev", "a", "mode", "tun"]);
     let may = tries.output().is_ok_and(|output| output.status.success());
@@ -44,14 +44,14 @@ fn may_have_a_namespace() -> bool {
 }
 
 #[test]
-fn bytes_are_the_same_where_the_kernel_makes_segments_and_sums() {
-    if !may_have_a_namespace() {
+fn all_bytes_arrive_when_the_kernel_segments_packets() {
+    if !can_create_a_namespace() {
         return;
     }
     let own = env::current_exe().expect("the test is a file");
     let mut inside = Command::new("timeout");
     inside.args(["-k", "5", "400", "unshare", "-n"]).arg(own).env(INSIDE, "1");
-    inside.args(["--ignored", "--exact", "inside_of_a_namespace", "--nocapture"]);
+    inside.args(["--ignored", "--exact", "all_bytes_arrive_inside_a_namespace", "--nocapture"]);
     let output = inside.output().expect("it runs");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && text.contains("1 passed"), "{output:?}");
@@ -112,7 +112,7 @@ fn converse(target: SocketAddr) {
 
 #[test]
 #[ignore = "it is for the namespace in which the other one runs it"]
-fn inside_of_a_namespace() {
+fn all_bytes_arrive_inside_a_namespace() {
     if env::var_os(INSIDE).is_none() {
         return;
     }

@@ -100,7 +100,7 @@ fn script() -> Script {
 const SIX: IpAddr = IpAddr::V6(std::net::Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0xa00, 1));
 
 #[test]
-fn every_byte_arrives_once_and_in_order_whatever_happens_to_packets() {
+fn all_bytes_arrive_once_and_in_order_despite_packet_faults() {
     let rates = [
         (Fault::PacketLost, 0.1),
         (Fault::PacketTwice, 0.1),
@@ -145,7 +145,7 @@ fn a_run_on_stacks_is_a_function_of_its_seed() {
 }
 
 #[test]
-fn a_connection_survives_a_network_that_is_gone_for_a_minute() -> Result<(), BoxError> {
+fn a_connection_survives_a_network_outage_of_a_minute() -> Result<(), BoxError> {
     let mut sim = Sim::new(1);
     sim.set_network(Network::new().bandwidth(200_000));
     let (server, clients) = hosts(&mut sim)?;
@@ -164,9 +164,9 @@ fn a_connection_survives_a_network_that_is_gone_for_a_minute() -> Result<(), Box
 
 /// How a client ends whose connection was lost to something that happens in the midst of it, and how
 /// many machines the server has then.
-fn lost(
+fn outcome_of_lost_connection(
     at: Duration,
-    happens: impl Fn(&mut Sim, Host<Server>) -> Result<(), BoxError>,
+    fault: impl Fn(&mut Sim, Host<Server>) -> Result<(), BoxError>,
 ) -> Result<String, BoxError> {
     let mut sim = Sim::new(1);
     sim.set_network(Network::new().bandwidth(200_000));
@@ -177,7 +177,7 @@ fn lost(
     let script = script.send(b"second\n").expect(&text());
     let transcript = play(&mut sim, clients, target, script)?;
     sim.run_for(at)?;
-    happens(&mut sim, server)?;
+    fault(&mut sim, server)?;
     sim.run_until(Duration::from_secs(30), |_| transcript.has_ended())?;
     sim.run_for(Duration::from_secs(60))?;
     assert_eq!(sim.machines(server, |_, _| ()).len(), 2, "the listeners are left");
@@ -188,9 +188,9 @@ fn lost(
 }
 
 #[test]
-fn both_ends_are_told_of_a_reset_by_a_box_in_the_middle() -> Result<(), BoxError> {
+fn a_reset_by_a_middlebox_is_reported_to_both_ends() -> Result<(), BoxError> {
     // In the midst of an answer.
-    let error = lost(Duration::from_millis(300), |sim, _| {
+    let error = outcome_of_lost_connection(Duration::from_millis(300), |sim, _| {
         sim.set_faults(Faults::none().set(Fault::MiddleBoxResets, 1.0));
         sim.run_for(Duration::from_secs(1))?;
         sim.set_faults(Faults::none());
@@ -201,10 +201,10 @@ fn both_ends_are_told_of_a_reset_by_a_box_in_the_middle() -> Result<(), BoxError
 }
 
 #[test]
-fn who_sends_to_a_host_that_has_started_again_is_told_so() -> Result<(), BoxError> {
+fn a_send_to_a_restarted_host_reports_a_reset() -> Result<(), BoxError> {
     for how in [Crash::Process, Crash::Power] {
         // Before the second question.
-        let error = lost(Duration::from_millis(1_500), |sim, server| {
+        let error = outcome_of_lost_connection(Duration::from_millis(1_500), |sim, server| {
             sim.crash(server, how);
             sim.run_for(Duration::from_millis(100))?;
             Ok(sim.restart(server)?)
@@ -216,7 +216,7 @@ fn who_sends_to_a_host_that_has_started_again_is_told_so() -> Result<(), BoxErro
 
 /// All but one: the simulation does not hear which machines gave their sockets away.
 #[test]
-fn edges_come_late_twice_and_for_nothing_on_stacks_as_well() {
+fn stacks_work_with_late_duplicate_and_spurious_edges() {
     let others = [Fault::WouldBlock, Fault::UnarmedEdgeLost, Fault::StaleEdge];
     let of_edges = |fault: &Fault| fault.family() == Family::Readiness && !others.contains(fault);
     let faults = Fault::ALL.iter().copied().filter(of_edges);

@@ -14,7 +14,7 @@ use rotor_core::{EventSet, Time};
 use rotor_smoltcp::{Congestion, Medium, MemoryConfig};
 
 #[test]
-fn what_is_written_is_read_on_either_medium_and_in_either_version() {
+fn bytes_arrive_on_both_mediums_and_ip_versions() {
     for medium in [Medium::Ip, Medium::Ethernet] {
         for ip in [SERVER, six(1)] {
             let mut rig = Rig::on(MemoryConfig::new().medium(medium));
@@ -33,15 +33,16 @@ fn what_is_written_is_read_on_either_medium_and_in_either_version() {
 }
 
 #[test]
-fn a_side_that_has_ended_still_reads_and_both_ends_are_told() {
+fn a_side_that_has_ended_still_reads_and_both_ends_are_reported() {
     let mut rig = Rig::new();
     let (mut server, mut client) = rig.pair();
     client.write_all(b"the last words").expect("there is room");
     client.shutdown(Shutdown::Write).expect("it is connected");
     assert_eq!(client.write(b"more").expect_err("it has ended").kind(), ErrorKind::BrokenPipe);
-    rig.server.told();
+    rig.server.take_events();
     assert_eq!(rig.read(&mut server, None), b"the last words");
-    let told = rig.server.told().into_iter().fold(EventSet::EMPTY, |all, events| all | events);
+    let told =
+        rig.server.take_events().into_iter().fold(EventSet::EMPTY, |all, events| all | events);
     assert!(told.contains(EventSet::READABLE | EventSet::READ_CLOSED), "{told:?}");
     server.write_all(b"an answer all the same").expect("there is room");
     drop(server);
@@ -54,7 +55,7 @@ fn a_side_that_has_ended_still_reads_and_both_ends_are_told() {
 }
 
 #[test]
-fn a_stream_that_was_dropped_sends_what_it_had_taken() {
+fn a_dropped_stream_sends_its_buffered_bytes() {
     let mut rig = Rig::on(MemoryConfig::new().latency(Duration::from_millis(10)));
     let (server, mut client) = rig.pair();
     let sent = text(60_000);
@@ -86,7 +87,7 @@ fn bytes_written_before_a_loop_ends_are_sent() {
 
 /// Its owner has it still when the loop, and all else that has the stack, is gone.
 #[test]
-fn what_a_stream_has_written_that_outlives_its_loop_leaves_with_the_stream() {
+fn a_stream_that_outlives_its_loop_sends_its_bytes_when_dropped() {
     let mut rig = Rig::new();
     let (mut server, mut client) = rig.pair();
     rig.pass(Duration::from_secs(1));
@@ -103,16 +104,16 @@ fn what_a_stream_has_written_that_outlives_its_loop_leaves_with_the_stream() {
 }
 
 #[test]
-fn a_reset_is_told_once_and_what_came_before_is_read() {
+fn a_reset_is_reported_once_and_earlier_bytes_are_read() {
     let mut rig = Rig::new();
     let (mut server, mut client) = rig.pair();
     client.write_all(b"last words").expect("there is room");
     server.write_all(b"nobody reads this").expect("there is room");
-    rig.until(|rig| rig.server.told().iter().any(|events| events.is_readable()));
+    rig.until(|rig| rig.server.take_events().iter().any(|events| events.is_readable()));
     rig.turn();
     // With something unread: that is what a reset says.
     drop(client);
-    rig.until(|rig| rig.server.told().iter().any(|events| events.contains(EventSet::ERROR)));
+    rig.until(|rig| rig.server.take_events().iter().any(|events| events.contains(EventSet::ERROR)));
     assert_eq!(rig.server.stats().reset, 1);
     assert!(!server.is_connected() && server.peer_address().is_none());
     let mut chunk = [0; 10];
@@ -124,7 +125,7 @@ fn a_reset_is_told_once_and_what_came_before_is_read() {
 }
 
 #[test]
-fn a_port_that_nobody_listens_on_refuses() {
+fn a_port_without_a_listener_refuses_connections() {
     let mut rig = Rig::new();
     for target in [SocketAddr::from((SERVER, 81)), (six(1), 81).into()] {
         let mut client = rig.client.connect(target);
@@ -134,13 +135,13 @@ fn a_port_that_nobody_listens_on_refuses() {
             refused.is_some()
         });
         assert_eq!(refused.map(|error| error.kind()), Some(ErrorKind::ConnectionRefused));
-        let told = rig.client.told();
+        let told = rig.client.take_events();
         assert!(told.iter().any(|events| events.contains(EventSet::ERROR)), "{told:?}");
     }
 }
 
 #[test]
-fn an_address_where_nobody_is_times_out_and_the_time_is_the_configurations() {
+fn connecting_to_an_unused_address_times_out_as_configured() {
     let patient = config(2).connect_timeout(Duration::from_secs(20));
     let mut rig = Rig::with(MemoryConfig::new().lost(1_000), config(1), patient);
     let mut client = rig.client.connect((SERVER, 80).into());
@@ -157,7 +158,7 @@ fn an_address_where_nobody_is_times_out_and_the_time_is_the_configurations() {
 }
 
 #[test]
-fn what_cannot_be_connected_to_is_refused_at_once() {
+fn invalid_targets_are_refused_immediately() {
     let mut rig = Rig::with(
         MemoryConfig::new(),
         rotor_smoltcp::StackConfig::new().address(SERVER, 24),
@@ -181,7 +182,7 @@ fn what_cannot_be_connected_to_is_refused_at_once() {
 }
 
 #[test]
-fn a_peer_that_falls_silent_is_given_up_when_it_owes_an_answer() {
+fn a_silent_peer_times_out_only_when_it_owes_an_answer() {
     for (keeps_alive, writes) in [(true, false), (false, true), (false, false)] {
         let impatient = config(1).user_timeout(Duration::from_secs(30));
         let mut rig = Rig::with(MemoryConfig::new(), impatient, config(2));
@@ -206,15 +207,15 @@ fn a_peer_that_falls_silent_is_given_up_when_it_owes_an_answer() {
 }
 
 #[test]
-fn a_peer_owes_no_answer_to_who_has_reset_the_connection() {
+fn a_connection_that_was_reset_does_not_time_out() {
     let mut rig = Rig::new();
     let (server, mut client) = rig.pair();
     rig.pass(Duration::from_secs(1));
     client.write_all(b"thrown away").expect("there is room");
     client.reset().expect("it is one");
-    rig.client.told();
+    rig.client.take_events();
     rig.pass(Duration::from_secs(6 * 60));
-    let told = rig.client.told();
+    let told = rig.client.take_events();
     assert!(told.iter().all(|events| !events.contains(EventSet::ERROR)), "{told:?}");
     assert_eq!(rig.client.stats().timed_out, 0);
     assert_eq!(rig.server.stats().reset, 1);
@@ -222,7 +223,7 @@ fn a_peer_owes_no_answer_to_who_has_reset_the_connection() {
 }
 
 #[test]
-fn a_peer_that_answers_probes_is_kept() {
+fn a_peer_that_answers_probes_stays_connected() {
     let impatient = config(1).user_timeout(Duration::from_secs(30));
     let mut rig = Rig::with(MemoryConfig::new(), impatient, config(2));
     let (server, _client) = rig.pair();
@@ -233,7 +234,7 @@ fn a_peer_that_answers_probes_is_kept() {
 }
 
 #[test]
-fn a_connection_that_is_probed_seldom_is_kept_until_a_probe_has_no_answer() {
+fn a_rarely_probed_connection_lasts_until_a_probe_is_unanswered() {
     let impatient = config(1).user_timeout(Duration::from_secs(30));
     let mut rig = Rig::with(MemoryConfig::new(), impatient, config(2));
     let (server, client) = rig.pair();
@@ -250,7 +251,7 @@ fn a_connection_that_is_probed_seldom_is_kept_until_a_probe_has_no_answer() {
 }
 
 #[test]
-fn times_that_are_longer_than_all_time_are_taken() {
+fn unlimited_timeouts_are_accepted() {
     let endless = config(1).connect_timeout(Duration::MAX).user_timeout(Duration::MAX);
     let endless = endless.half_open_timeout(Duration::MAX).linger(Duration::MAX);
     let mut rig = Rig::with(MemoryConfig::new(), endless.clone(), config(2));
@@ -267,7 +268,7 @@ fn times_that_are_longer_than_all_time_are_taken() {
 }
 
 #[test]
-fn virtual_time_does_not_go_to_the_end_of_all_time_for_what_is_never_given_up() {
+fn virtual_time_does_not_advance_to_an_unlimited_deadline() {
     let mut rig = Rig::with(MemoryConfig::new(), config(1).linger(Duration::MAX), config(2));
     let (server, client) = rig.pair();
     drop(server);
@@ -290,14 +291,14 @@ fn no_edge_is_lost_between_a_full_writer_and_a_slow_reader() {
         let (mut server, mut client) = rig.pair();
         let sent = text(100_000);
         let (mut taken, mut got) = (fill(&mut client, &sent), Vec::new());
-        rig.client.told();
+        rig.client.take_events();
         let mut chunk = [0; 777];
         rig.until(|rig| {
             // By events alone.
-            if rig.client.told().iter().any(|events| events.is_writable()) {
+            if rig.client.take_events().iter().any(|events| events.is_writable()) {
                 taken += fill(&mut client, &sent[taken..]);
             }
-            if rig.server.told().iter().any(|events| events.is_readable()) {
+            if rig.server.take_events().iter().any(|events| events.is_readable()) {
                 while let Some(count) = not_yet(server.read(&mut chunk)) {
                     got.extend_from_slice(&chunk[..count]);
                 }
@@ -311,7 +312,7 @@ fn no_edge_is_lost_between_a_full_writer_and_a_slow_reader() {
 /// As far as its peer has room: a rest would wait for an acknowledgement, and cost a third packet.
 /// Its peer would find out by itself, by a probe a second or more later.
 #[test]
-fn who_has_read_what_filled_the_window_says_so_at_once() {
+fn a_read_of_a_full_window_sends_an_update_immediately() {
     let mut rig = Rig::new();
     let (mut server, mut client) = rig.pair();
     let (sent, mut taken, mut got) = (text(300_000), 0, Vec::new());
@@ -327,7 +328,7 @@ fn who_has_read_what_filled_the_window_says_so_at_once() {
 }
 
 #[test]
-fn a_body_of_64_kib_and_a_head_of_8_leave_in_the_turn_in_which_they_were_written() {
+fn a_large_response_is_sent_in_the_turn_that_wrote_it() {
     let roomy = config(2).receive_buffer_bytes(256 * 1024);
     let mut rig = Rig::with(MemoryConfig::new().mtu(65_535), config(1), roomy);
     let (mut server, mut client) = rig.pair();
@@ -349,7 +350,7 @@ fn a_body_of_64_kib_and_a_head_of_8_leave_in_the_turn_in_which_they_were_written
 }
 
 #[test]
-fn what_came_before_a_machine_registered_is_told_of_when_it_does() {
+fn earlier_events_are_reported_on_registration() {
     let mut rig = Rig::new();
     let mut listener = rig.server.listen_on((SERVER, 80).into(), 8);
     let mut client = rig.client.connect((SERVER, 80).into());
@@ -363,10 +364,10 @@ fn what_came_before_a_machine_registered_is_told_of_when_it_does() {
     client.write_all(b"early").expect("there is room");
     client.shutdown(Shutdown::Write).expect("it is connected");
     rig.pass(Duration::from_millis(100));
-    rig.server.told();
+    rig.server.take_events();
     rig.server.register(&mut server);
     rig.turn();
-    let told = rig.server.told();
+    let told = rig.server.take_events();
     assert!(told.iter().any(|events| events.contains(EventSet::READABLE | EventSet::READ_CLOSED)));
     // Twice is an error, and a socket can be given to another machine.
     let again = rig.server.with(|scope| scope.register(&mut server, rotor_core::Interest::Both));
@@ -374,21 +375,21 @@ fn what_came_before_a_machine_registered_is_told_of_when_it_does() {
     rig.server.with(|scope| scope.deregister(&mut server)).expect("it is registered");
     rig.server.register(&mut server);
     rig.turn();
-    assert!(!rig.server.told().is_empty(), "the other one knows of nothing");
+    assert!(!rig.server.take_events().is_empty(), "the other one knows of nothing");
     // And not with another loop.
     let error = rig.client.with(|scope| scope.register(&mut server, rotor_core::Interest::Both));
     assert_eq!(error.expect_err("it is of another").kind(), ErrorKind::Unsupported);
 }
 
 #[test]
-fn who_reads_no_more_hears_of_nothing_and_a_dropped_one_resets_what_still_comes() {
+fn bytes_are_ignored_after_a_read_shutdown_and_reset_after_a_drop() {
     let mut rig = Rig::new();
     let (mut server, mut client) = rig.pair();
     server.shutdown(Shutdown::Read).expect("it is connected");
-    rig.server.told();
+    rig.server.take_events();
     client.write_all(b"in vain").expect("there is room");
     rig.pass(Duration::from_secs(1));
-    assert_eq!(rig.server.told(), []);
+    assert_eq!(rig.server.take_events(), []);
     assert_eq!(server.read(&mut [0; 9]).expect("it has ended"), 0);
     drop(server);
     rig.until(|_| client.take_error().expect("it can be asked").is_some());
@@ -396,13 +397,13 @@ fn who_reads_no_more_hears_of_nothing_and_a_dropped_one_resets_what_still_comes(
     // One that had nothing unread, of which the peer does not know yet that it is gone.
     let (server, mut client) = rig.pair();
     drop(server);
-    rig.until(|rig| rig.client.told().iter().any(|events| events.is_closing()));
+    rig.until(|rig| rig.client.take_events().iter().any(|events| events.is_closing()));
     client.write_all(b"too late").expect("there is room");
     rig.until(|_| client.take_error().expect("it can be asked").is_some());
 }
 
 #[test]
-fn a_peer_that_takes_nothing_does_not_keep_what_was_dropped() {
+fn a_stalled_peer_does_not_keep_a_dropped_stream_alive() {
     let quick = config(1).linger(Duration::from_secs(3));
     let mut rig = Rig::with(MemoryConfig::new(), quick, config(2));
     let (mut server, _client) = rig.pair();
@@ -411,7 +412,7 @@ fn a_peer_that_takes_nothing_does_not_keep_what_was_dropped() {
     rig.until(|rig| {
         taken += fill(&mut server, &sent[taken..]);
         rig.pass(Duration::from_millis(500));
-        rig.server.told().is_empty()
+        rig.server.take_events().is_empty()
     });
     drop(server);
     assert_eq!(rig.server.stats().connections, 1);
@@ -422,7 +423,7 @@ fn a_peer_that_takes_nothing_does_not_keep_what_was_dropped() {
 }
 
 #[test]
-fn a_thousand_connections_come_and_go() {
+fn a_thousand_short_connections_leave_no_state() {
     let mut rig = Rig::new();
     let mut listener = rig.server.listen_on((SERVER, 80).into(), 8);
     for round in 0..1_000 {

@@ -184,7 +184,7 @@ impl Stage {
         self.host.turn();
         self.clock.step_until(self.clock.now());
         self.host.turn();
-        self.listen_in();
+        self.record_numbers();
         let stats = self.host.stats();
         assert!(stats.connections <= CONNECTIONS_MAX, "{stats:?}");
         assert!(stats.half_open <= BACKLOG as usize && stats.time_wait <= 2, "{stats:?}");
@@ -194,7 +194,7 @@ impl Stage {
         let end = self.clock.now() + time;
         while self.clock.now() < end {
             self.host.turn();
-            self.listen_in();
+            self.record_numbers();
             if !self.clock.step_until(end) {
                 self.clock.advance(end - self.clock.now());
             }
@@ -202,7 +202,7 @@ impl Stage {
     }
 
     /// Takes what the host sends, and notes its numbers.
-    fn listen_in(&mut self) {
+    fn record_numbers(&mut self) {
         let mut buffer = [0; 2_000];
         while let Ok(len) = self.cable.receive(&mut buffer) {
             let around = if self.medium == Medium::Ethernet { 14 } else { 0 };

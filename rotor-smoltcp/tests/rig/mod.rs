@@ -72,7 +72,7 @@ impl Host {
         self.handle.stats()
     }
 
-    pub(crate) fn told(&mut self) -> Told {
+    pub(crate) fn take_events(&mut self) -> Told {
         std::mem::take(self.instance.context_mut())
     }
 
