@@ -32,8 +32,8 @@ impl Cookies {
         let lines = fields.into_iter().filter(|(name, _)| name.eq_ignore_ascii_case("Cookie"));
         // Each cookie is read by itself: any host of the domain can set one, and a malformed one
         // must not hide the others.
-        let texts = lines.flat_map(|(_, value)| value.split(|&octet| octet == b';'));
-        let pairs = texts.filter_map(|text| pair_of(std::str::from_utf8(text).ok()?));
+        let texts = lines.flat_map(|(_, value)| value.split(|&byte| byte == b';'));
+        let pairs = texts.filter_map(|text| parse_pair(std::str::from_utf8(text).ok()?));
         Cookies(pairs.take(COOKIES_MAX).collect())
     }
 
@@ -50,7 +50,7 @@ impl Cookies {
 }
 
 /// Returns the name and the value of a cookie; `None` if it has no `=` or no name.
-fn pair_of(text: &str) -> Option<(String, String)> {
+fn parse_pair(text: &str) -> Option<(String, String)> {
     let (name, value) = text.split_once('=')?;
     // Only what browsers trim (RFC 6265 §5.2). If a Unicode space precedes `__Host-a`, the browser
     // does not enforce the prefix, but `str::trim` would make the same name of it. For the same
@@ -120,39 +120,39 @@ impl SetCookie {
         SetCookie::new(name, "").max_age(Duration::ZERO)
     }
 
-    fn change(mut self, change: impl FnOnce(&mut cookie::Cookie<'static>)) -> SetCookie {
+    fn modify(mut self, change: impl FnOnce(&mut cookie::Cookie<'static>)) -> SetCookie {
         change(&mut self.0);
         self
     }
 
     /// Restricts the cookie to encrypted connections.
     pub fn secure(self) -> SetCookie {
-        self.change(|cookie| cookie.set_secure(true))
+        self.modify(|cookie| cookie.set_secure(true))
     }
 
     /// Sets how long the browser keeps the cookie, in whole seconds.
     pub fn max_age(self, time: Duration) -> SetCookie {
         let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
-        self.change(|cookie| cookie.set_max_age(Seconds::seconds(seconds)))
+        self.modify(|cookie| cookie.set_max_age(Seconds::seconds(seconds)))
     }
 
     /// Sets the path for which, with all paths below it, the cookie is sent. Use a constant: never
     /// pass anything here that a peer sent.
     pub fn path(self, path: impl Into<String>) -> SetCookie {
         let path = path.into();
-        self.change(|cookie| cookie.set_path(path))
+        self.modify(|cookie| cookie.set_path(path))
     }
 
     /// Sets a domain, so that the cookie is sent to all hosts of the domain, not only to this one.
     /// Use a constant, as for the [path](SetCookie::path).
     pub fn domain(self, domain: impl Into<String>) -> SetCookie {
         let domain = domain.into();
-        self.change(|cookie| cookie.set_domain(domain))
+        self.modify(|cookie| cookie.set_domain(domain))
     }
 
     /// Sets with which requests from other sites the cookie is sent.
     pub fn same_site(self, same_site: SameSite) -> SetCookie {
-        self.change(|cookie| {
+        self.modify(|cookie| {
             cookie.set_same_site(match same_site {
                 SameSite::Strict => cookie::SameSite::Strict,
                 SameSite::Lax => cookie::SameSite::Lax,
@@ -163,7 +163,7 @@ impl SetCookie {
 
     /// Lets scripts of the page read the cookie.
     pub fn for_scripts(self) -> SetCookie {
-        self.change(|cookie| cookie.set_http_only(false))
+        self.modify(|cookie| cookie.set_http_only(false))
     }
 
     /// Returns the value of the `Set-Cookie` field. Send one field for each cookie.
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn cookies_are_read_and_what_is_malformed_is_skipped() {
+    fn malformed_cookies_are_skipped() {
         for (lines, expected) in [
             (&[][..], &[][..]),
             (&[&b""[..]], &[]),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_comes_back_as_it_was_whatever_is_in_it() {
+    fn any_value_survives_a_round_trip() {
         for value in ["", "plain", "a; Domain=evil.example", "a\r\nSet-Cookie: b=c", "\"ä, €%41\""]
         {
             let field = SetCookie::new("a", value).value();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_is_found_by_the_name_that_it_was_given() {
+    fn a_cookie_is_found_by_its_name() {
         for mark in "!#$%&'*+-.^_`|~".chars().chain(['a', 'Z', '0']) {
             let name = format!("{mark}a{mark}");
             let field = SetCookie::new(&name, "=").value();
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_are_said() {
+    fn attributes_are_written() {
         let cookie = SetCookie::new("a", "b").path("/x").domain("a.example").for_scripts();
         let cookie = cookie.same_site(SameSite::None).secure();
         assert_eq!(cookie.value(), "a=b; SameSite=None; Secure; Path=/x; Domain=a.example");

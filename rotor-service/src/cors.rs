@@ -7,7 +7,7 @@ use std::time::Duration;
 use rotor_http::server::{Reply, Response};
 use rotor_http::{MessageError, Method, Status};
 
-use crate::origin::{OriginError, as_browsers_write_it};
+use crate::origin::{OriginError, normalize_origin};
 
 /// The CORS protocol: which pages of other origins may use a service (Fetch Standard §3.3).
 ///
@@ -70,7 +70,7 @@ impl Cors {
     /// This applies to `*` (use [`any`](Cors::any)), to origins with a path or with a host that is
     /// not ASCII, and to `null`, which any page can make its browser send.
     pub fn of<O: Into<String>>(origins: impl IntoIterator<Item = O>) -> Result<Cors, OriginError> {
-        let origins = origins.into_iter().map(|origin| as_browsers_write_it(&origin.into()));
+        let origins = origins.into_iter().map(|origin| normalize_origin(&origin.into()));
         Ok(Cors::with(Some(origins.collect::<Result<_, _>>()?)))
     }
 
@@ -85,7 +85,7 @@ impl Cors {
         }))
     }
 
-    fn change(mut self, change: impl FnOnce(&mut Policy)) -> Cors {
+    fn modify(mut self, change: impl FnOnce(&mut Policy)) -> Cors {
         change(Arc::make_mut(&mut self.0));
         self
     }
@@ -93,30 +93,30 @@ impl Cors {
     /// Sets the methods that a page may use.
     pub fn methods(self, methods: &[Method<'_>]) -> Cors {
         let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
-        self.change(|policy| policy.methods = names.join(", "))
+        self.modify(|policy| policy.methods = names.join(", "))
     }
 
     /// Sets the request fields that a page may set, beside those that every page may set.
     pub fn request_fields(self, names: &[&str]) -> Cors {
-        self.change(|policy| policy.request_fields = names.join(", "))
+        self.modify(|policy| policy.request_fields = names.join(", "))
     }
 
     /// Sets the response fields that a page may read, for example `Location`, beside those that
     /// every page may read.
     pub fn exposed_fields(self, names: &[&str]) -> Cors {
-        self.change(|policy| policy.exposed_fields = names.join(", "))
+        self.modify(|policy| policy.exposed_fields = names.join(", "))
     }
 
     /// Allows pages to send requests with their user's cookies, and to read the responses. It has
     /// an effect only if the origins are [named](Cors::of), not with [`any`](Cors::any).
     pub fn credentials(self) -> Cors {
-        self.change(|policy| policy.has_credentials = policy.origins.is_some())
+        self.modify(|policy| policy.has_credentials = policy.origins.is_some())
     }
 
     /// Sets for how long a browser may reuse the result of a preflight, in whole seconds. Default:
     /// not set, which browsers treat as 5 s. Browsers accept a few hours at most.
     pub fn max_age(self, time: Duration) -> Cors {
-        self.change(|policy| policy.max_age = Some(time.as_secs().to_string()))
+        self.modify(|policy| policy.max_age = Some(time.as_secs().to_string()))
     }
 
     /// Decides about a request. Pass its method, and its
@@ -236,7 +236,7 @@ mod tests {
     const ASKS: (&str, &str) = ("Access-Control-Request-Method", "PATCH");
 
     #[test]
-    fn any_origin_may_ask_without_cookies() {
+    fn any_origin_is_allowed_without_credentials() {
         let cors = Cors::any().credentials().exposed_fields(&["Location"]);
         let plain = "Allow-Origin=*; Expose-Headers=Location";
         let asked = "Allow-Origin=*; Allow-Methods=GET, HEAD, POST, PUT, PATCH, DELETE; \
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_that_is_named_may_and_no_other() {
+    fn only_listed_origins_are_allowed() {
         let cors = Cors::of(["https://app.example/", "http://localhost:8000"]).expect("origins");
         let cors = cors.credentials().methods(&[Method::Get, Method::Patch]);
         let cors = cors.request_fields(&["X-A", "X-B"]).max_age(Duration::from_secs(600));

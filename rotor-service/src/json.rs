@@ -79,7 +79,7 @@ pub fn read_body<T: DeserializeOwned>(request: &Request, bytes_max: usize) -> Re
 ///
 /// 415: the type is another one, or missing.
 pub fn check_type(content_type: Option<&[u8]>) -> Result<(), Refused> {
-    let essence = content_type.and_then(|value| value.split(|&octet| octet == b';').next());
+    let essence = content_type.and_then(|value| value.split(|&byte| byte == b';').next());
     let essence = essence.unwrap_or_default().trim_ascii().to_ascii_lowercase();
     let is_json = match essence.strip_prefix(b"application/") {
         Some(subtype) => subtype == b"json" || subtype.ends_with(b"+json"),
@@ -100,7 +100,7 @@ pub fn reply(
 ) -> Reply {
     match serde_json::to_vec(value) {
         Ok(body) => response.reply(status, "application/json", &body),
-        Err(error) => unsaid(&error).reply(response),
+        Err(error) => serialization_failed(&error).reply(response),
     }
 }
 
@@ -128,7 +128,7 @@ pub fn reply_with(
 ) -> Reply {
     match serde_json::to_vec(value) {
         Ok(body) => response.reply_with(status, fields, "application/json", &body),
-        Err(error) => unsaid(&error).reply(response),
+        Err(error) => serialization_failed(&error).reply(response),
     }
 }
 
@@ -141,12 +141,12 @@ pub fn reply_with(
 pub fn answer(status: Status, value: &(impl Serialize + ?Sized)) -> Result<Answer, Refused> {
     match serde_json::to_vec(value) {
         Ok(body) => Ok(Answer::new(status).body("application/json", body)),
-        Err(error) => Err(unsaid(&error)),
+        Err(error) => Err(serialization_failed(&error)),
     }
 }
 
 /// Logs the caller's mistake, which the peer need not know.
-fn unsaid(error: &serde_json::Error) -> Refused {
+fn serialization_failed(error: &serde_json::Error) -> Refused {
     log::error!("a value cannot be serialized as JSON: {error}");
     Refused::new(Status::INTERNAL_SERVER_ERROR, "internal error")
 }
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_body_has_a_status_of_its_own() {
+    fn each_kind_of_invalid_body_has_its_status() {
         let deep = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
         let shape = Status::UNPROCESSABLE_CONTENT;
         let cases: [(&[u8], Status); 12] = [
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_has_a_longest_length() {
+    fn a_body_over_the_length_limit_is_refused() {
         for (length, is_read) in [(9, true), (10, true), (11, false)] {
             let body = format!("\"{}\"", "x".repeat(length - 2));
             let read = read::<String>(body.as_bytes(), 10);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_body_is_a_value() {
+    fn a_valid_body_is_parsed() {
         let pair = read::<Pair>(b" {\"count\":1,\"name\":\"\\u00e4\"} \n", 100);
         assert_eq!(pair, Ok(Pair { name: "ä".to_owned(), count: 1 }));
     }

@@ -55,6 +55,6 @@ impl<C, H: Handler<C>> Handler<C> for JsonErrors<H> {
     }
 
     fn error_page(status: Status) -> Answer {
-        Refused::of_connection(status).into()
+        Refused::from_connection_error(status).into()
     }
 }

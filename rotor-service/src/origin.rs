@@ -24,7 +24,7 @@ const DEFAULT_PORTS: [(&str, u16); 4] = [("http", 80), ("https", 443), ("ws", 80
 
 /// Returns the origin as browsers write it in `Origin` (RFC 6454 §6.2): scheme and host in lower
 /// case, the port unless it is the scheme's default, and nothing after it.
-pub(crate) fn as_browsers_write_it(text: &str) -> Result<String, OriginError> {
+pub(crate) fn normalize_origin(text: &str) -> Result<String, OriginError> {
     let refuse = |why| OriginError { origin: text.to_owned(), why };
     if text == "*" {
         return Err(refuse("for all of them there is `Cors::any`"));
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_means_the_same_becomes_what_browsers_write() {
+    fn equivalent_origins_are_normalized() {
         for (text, origin) in [
             ("https://app.example", "https://app.example"),
             ("https://app.example/", "https://app.example"),
@@ -83,12 +83,12 @@ mod tests {
             ("chrome-extension://abcdef", "chrome-extension://abcdef"),
             ("capacitor://localhost", "capacitor://localhost"),
         ] {
-            assert_eq!(as_browsers_write_it(text).as_deref(), Ok(origin), "{text}");
+            assert_eq!(normalize_origin(text).as_deref(), Ok(origin), "{text}");
         }
     }
 
     #[test]
-    fn what_no_browser_sends_is_refused_with_the_reason() {
+    fn invalid_origins_are_refused_with_a_reason() {
         for (text, why) in [
             ("*", "Cors::any"),
             ("null", "every page"),
@@ -115,7 +115,7 @@ mod tests {
             ("https://app.example:65536", "its host"),
             ("https://app.example\r\nX: y", "its host"),
         ] {
-            let error = as_browsers_write_it(text).expect_err(text).to_string();
+            let error = normalize_origin(text).expect_err(text).to_string();
             assert!(error.contains(why) && error.contains(&format!("{text:?}")), "{error}");
         }
     }

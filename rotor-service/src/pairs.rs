@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_largest_number_of_pairs() {
+    fn the_number_of_pairs_is_limited() {
         for (count, is_read) in [(999, true), (1_000, true), (1_001, false)] {
             let read = Pairs::read("a=b&".repeat(count));
             let status = read.err().map(|refused| refused.status());
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_no_number_is_named() {
+    fn a_malformed_number_is_named_in_the_error() {
         let pairs = Pairs::read("page=x").expect("a pair");
         let refused = pairs.parse::<u32>("page").expect_err("no number");
         assert_eq!(

@@ -52,11 +52,11 @@ pub struct PerThread<T> {
 
 type Make<T> = dyn Fn() -> Result<T, BoxError> + Send + Sync;
 
-static NUMBERS: AtomicU64 = AtomicU64::new(0);
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     /// Keyed by the number of the `PerThread`.
-    static HELD: RefCell<BTreeMap<u64, Box<dyn Any>>> = const { RefCell::new(BTreeMap::new()) };
+    static VALUES: RefCell<BTreeMap<u64, Box<dyn Any>>> = const { RefCell::new(BTreeMap::new()) };
 }
 
 impl<T: 'static> PerThread<T> {
@@ -65,7 +65,7 @@ impl<T: 'static> PerThread<T> {
         make: impl Fn() -> Result<T, E> + Send + Sync + 'static,
     ) -> PerThread<T> {
         let make = Arc::new(move || make().map_err(Into::into));
-        PerThread { number: NUMBERS.fetch_add(1, Relaxed), make }
+        PerThread { number: NEXT_NUMBER.fetch_add(1, Relaxed), make }
     }
 
     /// Runs `work` on a thread of the pool, with that thread's value, and waits for the result.
@@ -106,13 +106,13 @@ impl<T: 'static> PerThread<T> {
         work: impl FnOnce(&mut T) -> Result<R, E>,
     ) -> Result<R, BoxError> {
         // Removed during the work, so that a panic leaves no half-changed value behind.
-        let held = HELD.with_borrow_mut(|held| held.remove(&self.number));
-        let mut held = match held.and_then(|held| held.downcast::<T>().ok()) {
-            Some(held) => held,
+        let value = VALUES.with_borrow_mut(|values| values.remove(&self.number));
+        let mut value = match value.and_then(|value| value.downcast::<T>().ok()) {
+            Some(value) => value,
             None => Box::new((self.make)()?),
         };
-        let done = work(&mut held);
-        HELD.with_borrow_mut(|all| all.insert(self.number, held));
+        let done = work(&mut value);
+        VALUES.with_borrow_mut(|values| values.insert(self.number, value));
         done.map_err(Into::into)
     }
 }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_has_one_of_each_and_keeps_it() {
+    fn each_thread_keeps_one_value_per_handle() {
         let ((first, made), (second, _)) = (counted(), counted());
         for length in 2..5 {
             assert_eq!(first.with(push).expect("it works"), length);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_failed_is_kept_and_one_in_a_panic_is_not() {
+    fn a_value_survives_an_error_but_not_a_panic() {
         let (own, made) = counted();
         assert!(own.with(|_| Err::<(), _>("as asked")).is_err());
         assert_eq!((own.with(push).expect("it works"), made.load(Relaxed)), (2, 1));

@@ -56,7 +56,7 @@ impl Refused {
 
     /// Makes an error of the connection look like a handler's refusal.
     #[cfg(any(feature = "async", feature = "router"))]
-    pub(crate) fn of_connection(status: Status) -> Refused {
+    pub(crate) fn from_connection_error(status: Status) -> Refused {
         Refused::new(status, status.reason())
     }
 
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_is_one_string_of_json_whatever_is_in_it_and_not_long() {
+    fn a_reason_is_escaped_as_json_and_truncated() {
         for (reason, expected) in [
             ("plain", r#"{"error":"plain"}"#),
             ("a \"b\" \\ c", r#"{"error":"a \"b\" \\ c"}"#),

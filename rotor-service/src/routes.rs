@@ -54,7 +54,7 @@ pub struct Routes<T> {
 /// The values of one path.
 #[derive(Clone)]
 struct Path<T> {
-    said: String,
+    pattern: String,
     methods: Vec<(String, T)>,
 }
 
@@ -73,14 +73,17 @@ impl<T> Routes<T> {
     /// that cannot be in a path (one beyond ASCII, a space, `"`, `#`, `<`, `>`, `?`), or cannot be
     /// distinguished from an earlier one. The table is unchanged.
     pub fn add(&mut self, method: Method<'_>, path: &str, value: T) -> Result<(), RouteError> {
-        let at = match self.paths.iter().position(|known| known.said == path) {
+        let at = match self.paths.iter().position(|known| known.pattern == path) {
             Some(at) => at,
             None => {
-                check_parts(path)?;
+                check_path(path)?;
                 let inserted = self.finder.insert(path, self.paths.len());
-                let said = path.to_owned();
-                inserted.map_err(|error| RouteError { path: said.clone(), why: reason(&error) })?;
-                self.paths.push(Path { said, methods: Vec::new() });
+                let pattern = path.to_owned();
+                inserted.map_err(|error| RouteError {
+                    path: pattern.clone(),
+                    why: insert_error_text(&error),
+                })?;
+                self.paths.push(Path { pattern, methods: Vec::new() });
                 self.paths.len() - 1
             }
         };
@@ -104,8 +107,8 @@ impl<T> Routes<T> {
         path: &'p str,
     ) -> Result<(&'t T, Parameters<'t, 'p>), Refused> {
         self.look_up(method, path).map_err(|missed| match missed {
-            Missed::Path => Refused::not_found(),
-            Missed::Method(refused) => refused,
+            NoRoute::Path => Refused::not_found(),
+            NoRoute::Method(refused) => refused,
         })
     }
 
@@ -114,16 +117,16 @@ impl<T> Routes<T> {
         &'t self,
         method: Method<'_>,
         path: &'p str,
-    ) -> Result<(&'t T, Parameters<'t, 'p>), Missed> {
-        let refused = |refused| Err(Missed::Method(refused));
+    ) -> Result<(&'t T, Parameters<'t, 'p>), NoRoute> {
+        let refused = |refused| Err(NoRoute::Method(refused));
         let found = match self.finder.at(path) {
             // Versions of matchit differ in whether a parameter between two slashes may be empty.
             Ok(found) if found.params.iter().any(|(_, value)| value.is_empty()) => {
-                return Err(Missed::Path);
+                return Err(NoRoute::Path);
             }
             Ok(found) => found,
             Err(_) if method == Method::Options && path == "*" => return refused(self.options()),
-            Err(_) => return Err(Missed::Path),
+            Err(_) => return Err(NoRoute::Path),
         };
         let methods = &self.paths[*found.value].methods;
         let of = |name: &str| methods.iter().find(|(own, _)| own == name);
@@ -140,7 +143,7 @@ impl<T> Routes<T> {
 
     /// Returns whether any path has a route of this method.
     #[cfg(feature = "router")]
-    pub(crate) fn knows(&self, method: &str) -> bool {
+    pub(crate) fn has_method(&self, method: &str) -> bool {
         self.paths.iter().any(|path| path.methods.iter().any(|(own, _)| own == method))
     }
 
@@ -152,22 +155,22 @@ impl<T> Routes<T> {
     /// Returns whether there is a route of exactly this method and path.
     #[cfg(feature = "router")]
     pub(crate) fn has(&self, method: &str, path: &str) -> bool {
-        let path = self.paths.iter().find(|known| known.said == path);
+        let path = self.paths.iter().find(|known| known.pattern == path);
         path.is_some_and(|path| path.methods.iter().any(|(own, _)| own == method))
     }
 
     /// Returns all routes: method, path and value.
     #[cfg(feature = "router")]
-    pub(crate) fn into_all(self) -> impl Iterator<Item = (String, String, T)> {
+    pub(crate) fn into_routes(self) -> impl Iterator<Item = (String, String, T)> {
         self.paths.into_iter().flat_map(|path| {
-            let Path { said, methods } = path;
-            methods.into_iter().map(move |(method, value)| (method, said.clone(), value))
+            let Path { pattern, methods } = path;
+            methods.into_iter().map(move |(method, value)| (method, pattern.clone(), value))
         })
     }
 }
 
 /// Why a request has no route.
-pub(crate) enum Missed {
+pub(crate) enum NoRoute {
     /// No route has the path.
     Path,
     /// The path has no route for the method.
@@ -176,7 +179,7 @@ pub(crate) enum Missed {
 
 /// Refuses two parameters of one name, since the second could not be read by its name, and
 /// characters that cannot be in a path, since the route would never match.
-pub(crate) fn check_parts(path: &str) -> Result<(), RouteError> {
+pub(crate) fn check_path(path: &str) -> Result<(), RouteError> {
     let refused = |why| Err(RouteError { path: path.to_owned(), why });
     // matchit's escapes for literal braces.
     let unescaped = path.replace("{{", "").replace("}}", "");
@@ -204,7 +207,7 @@ pub(crate) fn check_parts(path: &str) -> Result<(), RouteError> {
 }
 
 /// Returns why a path cannot be added.
-fn reason(error: &matchit::InsertError) -> String {
+fn insert_error_text(error: &matchit::InsertError) -> String {
     match error {
         matchit::InsertError::Conflict { with } => format!("it cannot be told from {with:?}"),
         error => error.to_string(),
@@ -231,7 +234,7 @@ impl<T> Default for Routes<T> {
 
 impl<T> fmt::Debug for Routes<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.paths.iter().map(|path| &path.said)).finish()
+        f.debug_list().entries(self.paths.iter().map(|path| &path.pattern)).finish()
     }
 }
 
@@ -257,7 +260,7 @@ impl<'p> Parameters<'_, 'p> {
     ///
     /// 400: it is not UTF-8 after decoding. 404: the route has no parameter of this name.
     pub fn text(&self, name: &str) -> Result<Cow<'p, str>, Refused> {
-        text_of(self.raw(name).ok_or_else(Refused::not_found)?)
+        decode_parameter(self.raw(name).ok_or_else(Refused::not_found)?)
     }
 
     /// Returns a parameter, percent-decoded, as another type, for example a number.
@@ -272,13 +275,13 @@ impl<'p> Parameters<'_, 'p> {
 
     /// Returns a parameter by its position in the path, from 0, as it was sent.
     #[cfg(feature = "router")]
-    pub(crate) fn nth(&self, place: usize) -> Option<&'p str> {
-        self.0.as_ref()?.iter().nth(place).map(|(_, value)| value)
+    pub(crate) fn nth(&self, index: usize) -> Option<&'p str> {
+        self.0.as_ref()?.iter().nth(index).map(|(_, value)| value)
     }
 }
 
 /// Percent-decodes a parameter.
-pub(crate) fn text_of(raw: &str) -> Result<Cow<'_, str>, Refused> {
+pub(crate) fn decode_parameter(raw: &str) -> Result<Cow<'_, str>, Refused> {
     let decoded = percent_decode_str(raw).decode_utf8();
     decoded.map_err(|_| Refused::new(Status::BAD_REQUEST, "the path is not UTF-8"))
 }
@@ -368,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_routes_the_first_segment_in_which_they_differ_decides() {
+    fn the_first_differing_segment_decides_between_two_routes() {
         let mut routes = Routes::new();
         for path in
             ["/{a}/b/c", "/{a}/x/c", "/a/{b}/{c}", "/a/b/{c}", "/a/{b}/x/{*rest}", "/{a}/{b}/x/y"]
@@ -389,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn options_has_a_route_of_its_own_where_that_is_added() {
+    fn an_explicit_options_route_is_used() {
         let mut routes = table();
         routes.add(Method::Options, "/only", "options").expect("a route");
         assert_eq!(*routes.find(Method::Options, "/only").expect("a route").0, "options");
@@ -398,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_as_they_were_sent_or_decoded() {
+    fn parameters_are_available_raw_and_decoded() {
         let routes = table();
         let text = |path| {
             let (_, parameters) = routes.find(Method::Get, path).expect("a route");
@@ -427,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_that_cannot_be_told_from_others_is_refused_and_the_last_of_two_equal_ones_counts() {
+    fn an_ambiguous_route_is_refused_and_an_equal_one_replaces() {
         let mut routes = table();
         for (path, why) in [
             ("/todos/{other}", "cannot be told from \"/todos/{id}\""),
@@ -447,8 +450,8 @@ mod tests {
         ] {
             let error =
                 routes.add(Method::Get, path, "x").expect_err("it is ambiguous").to_string();
-            let said = format!("{path:?}");
-            assert!(error.contains(&said) && error.contains(why), "{error}");
+            let pattern = format!("{path:?}");
+            assert!(error.contains(&pattern) && error.contains(why), "{error}");
         }
         routes.add(Method::Get, "/a\\b^c|d`e", "x").expect("what a request target may have");
         routes.add(Method::Get, "/{{a}}/{{a}}/{a}", "x").expect("braces");

@@ -13,7 +13,7 @@ pub(crate) fn check_uncoded<'h>(mut lines: impl Iterator<Item = &'h [u8]>) -> Re
 /// Returns whether a line names no coding but `identity` (RFC 9110 §8.4). Elements may be empty
 /// (§5.6.1.2).
 fn is_uncoded(codings: &[u8]) -> bool {
-    codings.split(|&octet| octet == b',').all(|coding| {
+    codings.split(|&byte| byte == b',').all(|coding| {
         let coding = coding.trim_ascii();
         coding.is_empty() || coding.eq_ignore_ascii_case(b"identity")
     })

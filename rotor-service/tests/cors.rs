@@ -42,7 +42,7 @@ fn a_preflight_is_answered_before_any_handler() {
 }
 
 #[test]
-fn whatever_the_handler_answers_goes_with_the_fields() {
+fn every_handler_response_has_the_cors_fields() {
     let origin = "Origin: https://app.example\r\n";
     let (hello, refused) = (ask(layered(), "GET /", origin), ask(layered(), "OPTIONS /", origin));
     let fields = "|Vary: Origin|Access-Control-Allow-Origin: https://app.example|";
@@ -54,7 +54,7 @@ fn whatever_the_handler_answers_goes_with_the_fields() {
 }
 
 #[test]
-fn what_is_refused_is_an_answer_of_async_handlers() {
+fn an_async_handler_can_return_a_refusal() {
     let refuses = |_: Request| async { Err::<Answer, _>(Refused::not_allowed("GET")) };
     let answer = ask(refuses, "PUT /", "Content-Length: 0\r\n");
     assert!(answer.starts_with("HTTP/1.1 405 ") && answer.contains("|Allow: GET|"), "{answer}");

@@ -129,7 +129,7 @@ fn cases() -> [(String, usize, &'static str); 7] {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a peer is another thread")]
-fn a_form_whose_peer_goes_away_inside_it_is_lost_and_told_so() {
+fn a_form_cut_short_by_its_peer_is_reported_as_lost() {
     let mut creator = Loop::<HttpAccept<Form, TcpListener>>::new(&Config::new()).expect("a loop");
     let mut bound = None;
     let added = creator.add_machine_with(|scope| {

@@ -37,7 +37,7 @@ fn length(head: &str) -> Option<usize> {
 }
 
 #[test]
-fn a_304_says_what_the_200_would_have_said() {
+fn a_304_has_the_fields_of_the_200() {
     let layered = Compression::new()
         .layer(|_: Request| async { Answer::new(Status::NOT_MODIFIED).field("ETag", "\"1\"") });
     for (fields, said) in [
@@ -54,7 +54,7 @@ fn a_304_says_what_the_200_would_have_said() {
 const GZIP: &str = "Accept-Encoding: gzip\r\n";
 
 #[test]
-fn an_answer_is_compressed_for_those_who_take_it() {
+fn a_response_is_compressed_for_clients_that_accept_it() {
     let layered = Compression::new().layer(|_: Request| async { page() });
     for (fields, said) in [
         (GZIP, "|Content-Encoding: gzip|Vary: Accept-Encoding|"),
@@ -76,7 +76,7 @@ fn an_answer_is_compressed_for_those_who_take_it() {
 }
 
 #[test]
-fn an_answer_says_itself_what_is_left_alone() {
+fn a_response_that_forbids_compression_is_unchanged() {
     type Make = fn() -> Answer;
     let cases: [(Make, &str); 6] = [
         (|| page().field("Content-Encoding", "br"), "Content-Encoding: br"),
@@ -122,7 +122,7 @@ impl Server for Replying {
 }
 
 #[test]
-fn a_reply_that_is_compressed_has_fields_that_are_true_of_it() {
+fn a_compressed_reply_has_adjusted_fields() {
     let (ok, unchanged) = (Status::OK, Status::NOT_MODIFIED);
     let tagged: Fields = &[("etag", b"\"a\""), ("Accept-Ranges", b"bytes"), ("X-A", b"b")];
     let cases: [(Status, Fields, &str, &str); 9] = [
@@ -158,7 +158,7 @@ fn a_reply_that_is_compressed_has_fields_that_are_true_of_it() {
 }
 
 #[test]
-fn what_speaks_of_octets_is_changed_with_them() {
+fn fields_about_the_bytes_are_adjusted_when_compressing() {
     for (tag, said) in [("\"a\"", "|ETag: W/\"a\""), ("W/\"a\"", "|ETag: W/\"a\"")] {
         let answer = move |_: Request| async move {
             page().field("ETag", tag).field("Accept-Ranges", "bytes").field("Vary", "Origin")
@@ -185,7 +185,7 @@ async fn service(request: Request) -> Result<Answer, Refused> {
 }
 
 #[test]
-fn options_is_answered_with_what_there_is_behind_cors_too() {
+fn options_lists_the_methods_also_behind_cors() {
     let (head, body) = ask(service, "OPTIONS /notes", "", "");
     assert_eq!(head, "HTTP/1.1 204 No Content|Allow: GET, HEAD, OPTIONS, POST");
     assert!(body.is_empty());
@@ -197,7 +197,7 @@ fn options_is_answered_with_what_there_is_behind_cors_too() {
 }
 
 #[test]
-fn a_body_that_is_not_json_has_its_status_and_says_so_in_json() {
+fn an_invalid_json_body_gets_its_status_and_a_json_error() {
     let deep = "[".repeat(9);
     for (fields, body, status) in [
         ("Content-Type: application/json\r\n", "7", "200"),
@@ -258,7 +258,7 @@ fn asked<H: Handler<()>>(handler: H, start: &str, length: usize) -> String {
 }
 
 #[test]
-fn a_page_of_another_origin_may_read_whatever_answers_it_in_the_place_of_a_handler() {
+fn connection_errors_after_the_head_have_the_cors_fields() {
     for (start, length, status, may_read) in [
         ("POST /", 101, "413", true),
         ("POST /", 100, "503", true),
@@ -291,7 +291,7 @@ fn a_page_of_another_origin_may_read_whatever_answers_it_in_the_place_of_a_handl
 }
 
 #[test]
-fn a_preflight_is_answered_by_the_outer_one_of_two_layers_alone() {
+fn the_outer_of_two_cors_layers_answers_a_preflight() {
     let asks = "Origin: http://b\r\nAccess-Control-Request-Method: PUT\r\n";
     let layered = Cors::any().layer(Cors::any().layer(service));
     let (head, _) = ask(layered, "OPTIONS /notes", asks, "");
@@ -301,7 +301,7 @@ fn a_preflight_is_answered_by_the_outer_one_of_two_layers_alone() {
 
 #[cfg(feature = "per-thread")]
 #[test]
-fn work_that_no_thread_takes_is_refused_with_503() {
+fn work_without_a_thread_is_refused_with_503() {
     let own = rotor_service::PerThread::new(|| Ok::<_, std::convert::Infallible>(7));
     // A loop in memory has no threads for work.
     let handler = move |_: Request| {
@@ -317,7 +317,7 @@ fn work_that_no_thread_takes_is_refused_with_503() {
 }
 
 #[test]
-fn what_never_meets_a_handler_is_answered_in_its_form() {
+fn connection_errors_have_the_form_of_the_handlers_errors() {
     let both = |start: &str, length, status: &str, reason: &str| {
         let said = asked(fails, start, length);
         let text = format!("||{status} {reason}\n");
@@ -430,7 +430,7 @@ fn a_stream_is_compressed_as_it_is_written() {
 }
 
 #[test]
-fn a_refusal_has_its_fields_also_as_an_answer_and_one_that_cannot_stand_there_is_a_500() {
+fn a_refusal_keeps_its_fields_and_an_invalid_field_is_a_500() {
     let refusing = |value: &'static str| {
         move |_: Request| async move {
             let refused = Refused::new(Status::UNAUTHORIZED, "who?");

@@ -177,7 +177,7 @@ fn ask(start: &str, fields: &str, body: &[u8]) -> (u16, String) {
 }
 
 #[test]
-fn a_function_gets_what_its_arguments_say() {
+fn a_function_gets_its_arguments_from_the_request() {
     let user = format!("X-User: eve\r\n{JSON}");
     let form = "Content-Type: Application/x-www-form-urlencoded;charset=utf-8\r\n";
     for (start, fields, body, expected) in [
@@ -200,7 +200,7 @@ fn a_function_gets_what_its_arguments_say() {
 }
 
 #[test]
-fn what_is_wrong_with_a_request_is_said_in_json_and_the_function_is_not_called() {
+fn an_invalid_request_gets_a_json_error_without_a_call() {
     let deep = format!(r#"{{"text":"a","tags":{}{}}}"#, "[".repeat(200), "]".repeat(200));
     let user = format!("X-User: eve\r\n{JSON}");
     let coded = format!("{JSON}Content-Encoding: gzip\r\n");
@@ -256,7 +256,7 @@ fn what_is_wrong_with_a_request_is_said_in_json_and_the_function_is_not_called()
 }
 
 #[test]
-fn a_refusal_says_what_else_its_status_calls_for() {
+fn a_refusal_has_the_fields_that_its_status_requires() {
     let mut service = service();
     service.send(&request("PATCH /notes/7/a", JSON, b"{"));
     let received = String::from_utf8(service.take_received()).expect("text");
@@ -265,7 +265,7 @@ fn a_refusal_says_what_else_its_status_calls_for() {
 }
 
 #[test]
-fn json_goes_out_with_any_status_and_more_fields_in_one_call() {
+fn json_is_sent_with_any_status_and_extra_fields() {
     let created = |response: &mut Response<'_>, _: &mut Scope<'_, Calls>| {
         json::reply_with(response, Status::CREATED, &[("Location", b"/notes/7")], &[7])
     };
@@ -290,7 +290,7 @@ fn json_goes_out_with_any_status_and_more_fields_in_one_call() {
 }
 
 #[test]
-fn a_head_that_the_connection_refuses_has_its_reason_in_json() {
+fn a_head_refused_by_the_connection_gets_a_json_error() {
     for (head, expected) in [
         ("GET / HTTP/1.1\r\n\r\n", "Host is missing"),
         ("GET / HTTP/1.1\nHost: a\n\n", "a line does not end with CR LF"),
@@ -302,7 +302,7 @@ fn a_head_that_the_connection_refuses_has_its_reason_in_json() {
 }
 
 #[test]
-fn a_body_is_as_long_as_its_route_says() {
+fn each_route_has_its_own_body_limit() {
     for (length, expected) in [(9, 200), (10, 200), (11, 413)] {
         assert_eq!(ask("POST /short", "", &vec![b'x'; length]).0, expected, "{length}");
     }
@@ -313,7 +313,7 @@ fn a_body_is_as_long_as_its_route_says() {
 }
 
 #[test]
-fn a_table_says_what_there_is_besides() {
+fn the_router_answers_options_and_head() {
     let (status, said) = ask("OPTIONS /notes", "", b"");
     assert_eq!((status, said.as_str()), (204, ""));
     let (status, said) = ask("HEAD /", "", b"");
@@ -321,7 +321,7 @@ fn a_table_says_what_there_is_besides() {
 }
 
 #[test]
-fn a_body_that_is_cut_off_reaches_no_function() {
+fn a_truncated_body_reaches_no_function() {
     let whole = request("POST /notes", JSON, br#"{"text":"b"}"#);
     for length in 1..whole.len() {
         let mut service = service();
@@ -332,7 +332,7 @@ fn a_body_that_is_cut_off_reaches_no_function() {
 }
 
 #[test]
-fn a_body_comes_in_any_pieces() {
+fn a_body_may_arrive_in_any_pieces() {
     let whole = request("POST /notes", JSON, br#"{"text":"b"}"#);
     for cut in 1..whole.len() {
         let mut service = service();
@@ -343,7 +343,7 @@ fn a_body_comes_in_any_pieces() {
 }
 
 #[test]
-fn an_answer_may_come_later() {
+fn a_response_may_come_later() {
     let mut service = service();
     service.send(&request("POST /later/2", "", b"abc"));
     assert_eq!((answer(&mut service), service.context().len()), ((0, String::new()), 1));
@@ -359,7 +359,7 @@ fn an_answer_may_come_later() {
 }
 
 #[test]
-fn a_route_whose_function_takes_more_parameters_than_there_are_is_refused() {
+fn a_function_with_more_parameters_than_its_path_is_refused() {
     let two = |_: Path<u8>, _: Path<u8>, _: &mut Response<'_>, _: &mut Scope<'_, ()>| {
         Refused::not_found()
     };
@@ -379,7 +379,7 @@ fn a_route_whose_function_takes_more_parameters_than_there_are_is_refused() {
 }
 
 #[test]
-fn a_function_that_would_never_be_called_is_refused() {
+fn an_unreachable_function_is_refused() {
     let twice = Router::new().get("/a", all).and_then(|router| router.get("/a", all));
     let error = twice.expect_err("the first would not be").to_string();
     assert_eq!(error, "the route \"/a\" cannot be added: GET has a function there already");
@@ -404,7 +404,7 @@ fn a_function_that_would_never_be_called_is_refused() {
 }
 
 #[test]
-fn a_route_may_be_for_a_method_that_http_does_not_define_and_none_else_of_those_is_served() {
+fn only_registered_extension_methods_are_served() {
     let report = Method::Extension("REPORT");
     let inner = Router::new().on(Method::Extension("MKCOL"), "/b", all).expect("a route");
     let router = Router::new().on(report, "/a", all).and_then(|router| router.nest("/n", inner));
@@ -439,7 +439,7 @@ fn a_route_may_be_for_a_method_that_http_does_not_define_and_none_else_of_those_
 
 #[cfg(all(feature = "cookies", feature = "multipart"))]
 #[test]
-fn cookies_and_the_reader_of_a_form_are_arguments() {
+fn cookies_and_forms_can_be_arguments() {
     use rotor_service::{Cookies, Multipart};
 
     let upload = |cookies: Cookies,
@@ -478,7 +478,7 @@ fn cookies_and_the_reader_of_a_form_are_arguments() {
 /// A client that asks first is not told to send a form that nobody reads.
 #[cfg(feature = "multipart")]
 #[test]
-fn what_is_no_form_is_refused_before_its_body_comes() {
+fn a_request_that_is_not_a_form_is_refused_before_its_body() {
     use rotor_service::Multipart;
 
     let upload =

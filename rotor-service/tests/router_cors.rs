@@ -100,7 +100,7 @@ fn a_preflight_is_answered_for_every_path_before_any_function() {
 }
 
 #[test]
-fn whatever_a_router_answers_goes_with_the_fields() {
+fn every_response_of_a_router_has_the_cors_fields() {
     let fields = "|Vary: Origin|Access-Control-Allow-Origin: https://app.example|";
     for (start, with, body, status, end) in [
         ("GET /", PAGE, "", "200 OK", "|all"),
@@ -130,7 +130,7 @@ fn whatever_a_router_answers_goes_with_the_fields() {
 }
 
 #[test]
-fn a_router_without_it_says_nothing_of_it() {
+fn a_router_without_cors_sends_no_cors_fields() {
     assert_eq!(ask(seed(None), "GET /", PAGE, ""), "HTTP/1.1 200 OK||all");
     let options = ask(seed(None), "OPTIONS /", PREFLIGHT, "");
     assert_eq!(options, "HTTP/1.1 204 No Content|Allow: GET, HEAD, OPTIONS, POST||");

@@ -100,7 +100,7 @@ fn check(router: &Router<Seen>, start: &str, fields: &str, answer: &str, called:
 }
 
 #[test]
-fn each_request_is_seen_in_order_until_somebody_answers() {
+fn interceptors_run_in_order_until_one_responds() {
     let site = |router: Router<Seen>| -> Routes {
         router.get("/new", page)?.put("/{id}", put).map(|router| router.intercept(seen("b")))
     };
@@ -127,7 +127,7 @@ fn each_request_is_seen_in_order_until_somebody_answers() {
 }
 
 #[test]
-fn who_is_refused_is_told_why_and_asked_for_no_body() {
+fn a_refused_request_gets_a_reason_and_its_body_is_not_requested() {
     let router = Router::new().intercept(with_token).put("/{id}", put).expect("a route");
     let refused = "401  {\"error\":\"a token is needed\"}";
     check(&router, "PUT /7", "", refused, "token");
@@ -142,7 +142,7 @@ fn who_is_refused_is_told_why_and_asked_for_no_body() {
 }
 
 #[test]
-fn a_nested_router_looks_at_what_comes_to_its_own_functions() {
+fn interceptors_of_a_nested_router_run_for_its_functions_only() {
     let inner = || -> Routes { Router::new().intercept(seen("inner")).get("/page", page) };
     let users = || -> Routes {
         let users = Router::new().intercept(with_token).intercept(seen("users"));
@@ -194,7 +194,7 @@ fn a_nested_router_looks_at_what_comes_to_its_own_functions() {
 }
 
 #[test]
-fn a_preflight_is_answered_before_anybody_asks_for_a_token() {
+fn a_preflight_is_answered_before_the_interceptors_run() {
     let router = Router::new().cors(Cors::any()).intercept(with_token).get("/", page);
     let router = router.expect("a route");
     let preflight = "Origin: https://a.example\r\nAccess-Control-Request-Method: GET\r\n";
@@ -203,7 +203,7 @@ fn a_preflight_is_answered_before_anybody_asks_for_a_token() {
 }
 
 #[test]
-fn who_answers_and_lets_through_has_answered() {
+fn an_interceptor_that_responds_and_continues_ends_the_request() {
     fn both(_: &Head<'_>, response: &mut Response<'_>, _: Sc<'_, '_>) {
         let _: Reply = response.reply(Status::OK, "text/plain", b"both");
     }

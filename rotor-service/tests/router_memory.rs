@@ -75,7 +75,7 @@ fn count<S: Server<Context = ()> + 'static>(seed: S::Seed, path: &str) -> usize 
 }
 
 #[test]
-fn a_function_of_a_body_allocates_nothing_and_one_of_parameters_beside_it_a_box_for_those() {
+fn a_body_function_allocates_nothing_and_parameters_cost_one_box() {
     let router = Router::new()
         .post("/a/b", octets)
         .and_then(|router| router.post("/c/{id}", beside))

@@ -132,7 +132,7 @@ fn a_nested_router_has_its_routes_below_the_prefix() {
 }
 
 #[test]
-fn prefixes_of_nested_routers_go_before_each_other() {
+fn prefixes_of_nested_routers_are_joined() {
     let inner = Router::new().get("/notes/{id}", note_of).expect("a route");
     let middle = Router::new().nest("/of/{user}", inner).expect("a prefix");
     let router = Router::new().nest("/{tenant}/v1", middle).expect("a prefix");
@@ -141,7 +141,7 @@ fn prefixes_of_nested_routers_go_before_each_other() {
 }
 
 #[test]
-fn what_is_nested_is_told_from_what_is_there() {
+fn conflicts_of_nested_and_existing_routes_are_refused() {
     let two = || Router::new().get("/a/{id}", note)?.get("/b", home);
     let fallback = || Ok(two()?.fallback(gone("x")));
     let crossed = || Ok(two()?.cors(Cors::any()));
@@ -203,7 +203,7 @@ fn what_is_nested_is_told_from_what_is_there() {
 }
 
 #[test]
-fn a_fallback_answers_where_no_route_has_the_path_and_nowhere_else() {
+fn a_fallback_answers_only_paths_without_a_route() {
     let router = notes().expect("routes").fallback(gone("outer"));
     for (start, expected) in [
         ("GET /none", "404 Not Found||outer GET /none"),
@@ -234,7 +234,7 @@ fn a_fallback_answers_where_no_route_has_the_path_and_nowhere_else() {
 }
 
 #[test]
-fn a_nested_router_keeps_its_fallback_and_its_cors_and_gets_those_it_has_not() {
+fn a_nested_router_keeps_or_inherits_its_fallback_and_cors() {
     let page = "Origin: https://app.example\r\n";
     let api = || Ok::<_, RouteError>(notes()?.fallback(gone("api")).cors(Cors::any()));
     let site = |site: Router<()>| site.fallback(gone("site"));

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!               a message, a wake-up, ..         close frame sent           peer's close frame
-//!  Listening ──▶ Listening  Listening, Pinged ─────────────▶ Closing ───────────────────▶ (end)
+//!  Listening ──▶ Listening  Listening, Pinged ─────────────▶ Closing ──────────────────▶ (end)
 //!     │ ▲                              │ peer's close frame, answered                        ▲
 //!     │ │ any input                    └───────────▶ Ended, at a client ─── end of stream ───┤
 //!     ▼ │                                            (a server ends at once)                 │

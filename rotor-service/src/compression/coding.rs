@@ -13,7 +13,7 @@ pub enum Coding {
 
 /// The available codings, best first: if the client gives two of them the same weight, the first is
 /// used.
-const OFFERED: &[Coding] = &[
+const AVAILABLE: &[Coding] = &[
     #[cfg(feature = "zstd")]
     Coding::Zstd,
     Coding::Gzip,
@@ -33,7 +33,7 @@ impl Coding {
 /// that is no coding, or if there are no lines.
 pub(super) fn best<'r>(lines: impl Iterator<Item = &'r [u8]> + Clone) -> Option<Coding> {
     let weights =
-        OFFERED.iter().map(|&coding| (coding, coding_weight(lines.clone(), coding.name())));
+        AVAILABLE.iter().map(|&coding| (coding, coding_weight(lines.clone(), coding.name())));
     // `max_by_key` takes the last of several equal ones.
     let best = weights.filter(|(_, weight)| *weight > 0).rev().max_by_key(|(_, weight)| *weight);
     best.map(|(coding, _)| coding)
@@ -43,13 +43,13 @@ pub(super) fn best<'r>(lines: impl Iterator<Item = &'r [u8]> + Clone) -> Option<
 mod tests {
     use super::*;
 
-    fn of(lines: &[&str]) -> Option<Coding> {
+    fn best_of(lines: &[&str]) -> Option<Coding> {
         best(lines.iter().map(|line| line.as_bytes()))
     }
 
     #[test]
-    fn the_coding_that_is_liked_best_is_taken_and_none_that_is_refused() {
-        let best = Some(OFFERED[0]);
+    fn the_preferred_coding_is_chosen_and_refused_ones_are_not() {
+        let best = Some(AVAILABLE[0]);
         let cases: &[(&[&str], Option<Coding>)] = &[
             (&[], None),
             (&[""], None),
@@ -75,7 +75,7 @@ mod tests {
             (&["identity;q=0, gzip;q=0.1"], Some(Coding::Gzip)),
         ];
         for (lines, expected) in cases {
-            assert_eq!(of(lines), *expected, "{lines:?}");
+            assert_eq!(best_of(lines), *expected, "{lines:?}");
         }
     }
 }

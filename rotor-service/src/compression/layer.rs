@@ -6,7 +6,7 @@ use rotor_async::http::{Answer, Handler, Request};
 use rotor_http::server::{Head, Response, Scope};
 use rotor_http::{MessageError, Status};
 
-use super::{Compression, leaves_alone, weak_tag};
+use super::{Compression, forbids_compression, weak_tag};
 
 impl Compression {
     /// Wraps an async handler so that its responses are compressed. A response that is encoded
@@ -58,17 +58,17 @@ impl<C, H: Handler<C>> Handler<C> for CompressionLayer<H> {
         let handled = self.handler.handle(request, scope);
         async move {
             let answer = handled.await.into();
-            if answer.fields().any(|(name, value)| leaves_alone(name, value)) {
+            if answer.fields().any(|(name, value)| forbids_compression(name, value)) {
                 return answer;
             }
             if answer.status() == Status::NOT_MODIFIED && !taken.is_range {
                 // The 200 that this 304 stands for may have been compressed, with a weak tag. A
                 // weak tag matches both that one and the strong one (RFC 9111 §4.3.4).
-                let answer = if taken.coding.is_some() { weak(answer) } else { answer };
+                let answer = if taken.coding.is_some() { with_weak_tag(answer) } else { answer };
                 return answer.field("Vary", "Accept-Encoding");
             }
             let Some(content_type) = answer.content_type() else { return answer };
-            let whole = taken.whole(answer.status(), content_type, answer.content());
+            let whole = taken.compress_whole(answer.status(), content_type, answer.content());
             let (content_type, fields) = (content_type.to_owned(), whole.fields);
             let coded = match whole.body {
                 Cow::Owned(coded) => Some(coded),
@@ -76,7 +76,7 @@ impl<C, H: Handler<C>> Handler<C> for CompressionLayer<H> {
             };
             let mut answer = answer;
             if let Some(body) = coded {
-                answer = weak(answer).without("Accept-Ranges").body(content_type, body);
+                answer = with_weak_tag(answer).without("Accept-Ranges").body(content_type, body);
             }
             fields.iter().fold(answer, |answer, (name, value)| answer.field(*name, *value))
         }
@@ -88,7 +88,7 @@ impl<C, H: Handler<C>> Handler<C> for CompressionLayer<H> {
 }
 
 /// Makes the `ETag` weak, if there is one.
-fn weak(answer: Answer) -> Answer {
+fn with_weak_tag(answer: Answer) -> Answer {
     let tag = answer.fields().find(|(name, _)| name.eq_ignore_ascii_case("ETag"));
     match tag.map(|(_, value)| weak_tag(value).into_owned()) {
         Some(tag) => answer.without("ETag").field("ETag", tag),

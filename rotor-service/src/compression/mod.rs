@@ -128,10 +128,10 @@ impl Taken {
     /// This call makes the encoder. If there is no memory for it, the response goes out
     /// uncompressed, and the fields of the [`Encoding`] say so.
     pub fn encoding(&self, status: Status, content_type: &str, length: Option<u64>) -> Encoding {
-        self.encoding_by(Encoder::new, status, content_type, length)
+        self.encoding_with(Encoder::new, status, content_type, length)
     }
 
-    fn encoding_by(
+    fn encoding_with(
         &self,
         make: fn(Coding) -> io::Result<Encoder>,
         status: Status,
@@ -164,17 +164,17 @@ impl Taken {
         content_type: &str,
         body: &[u8],
     ) -> Reply {
-        if fields.iter().any(|(name, value)| leaves_alone(name, value)) {
+        if fields.iter().any(|(name, value)| forbids_compression(name, value)) {
             return response.reply_with(status, fields, content_type, body);
         }
-        let whole = self.whole(status, content_type, body);
+        let whole = self.compress_whole(status, content_type, body);
         let is_coded = matches!(whole.body, Cow::Owned(_));
         // The 304 may stand for a 200 that was compressed and had a weak tag.
-        let is_like_one = status == Status::NOT_MODIFIED && self.coding.is_some();
-        let is_weak = is_coded || (is_like_one && !whole.fields.is_empty());
-        let own = fields.iter().filter(|(name, _)| !is_coded || !is_called(name, "Accept-Ranges"));
+        let may_stand_for_compressed = status == Status::NOT_MODIFIED && self.coding.is_some();
+        let is_weak = is_coded || (may_stand_for_compressed && !whole.fields.is_empty());
+        let own = fields.iter().filter(|(name, _)| !is_coded || !is_named(name, "Accept-Ranges"));
         let own: Vec<(&str, Cow<'_, [u8]>)> = own
-            .map(|&(name, value)| match is_weak && is_called(name, "ETag") {
+            .map(|&(name, value)| match is_weak && is_named(name, "ETag") {
                 true => (name, weak_tag(value)),
                 false => (name, Cow::Borrowed(value)),
             })
@@ -185,23 +185,28 @@ impl Taken {
     }
 
     /// Compresses a whole body, if that is appropriate and makes it shorter.
-    fn whole<'b>(&self, status: Status, content_type: &str, body: &'b [u8]) -> Whole<'b> {
+    fn compress_whole<'b>(
+        &self,
+        status: Status,
+        content_type: &str,
+        body: &'b [u8],
+    ) -> WholeBody<'b> {
         if body.len() > WHOLE_BYTES_MAX {
             // Too long for every client, so there is no `Vary`.
-            return Whole { fields: &[], body: Cow::Borrowed(body) };
+            return WholeBody { fields: &[], body: Cow::Borrowed(body) };
         }
-        let is_there = status != Status::NOT_MODIFIED;
-        let length = is_there.then_some(body.len() as u64);
+        let is_known = status != Status::NOT_MODIFIED;
+        let length = is_known.then_some(body.len() as u64);
         let encoding = self.encoding(status, content_type, length);
-        let (fields, plain) = (encoding.fields(), fields_of(None, encoding.varies));
-        match encoding.whole(body) {
-            Some(coded) => Whole { fields, body: Cow::Owned(coded) },
-            None => Whole { fields: plain, body: Cow::Borrowed(body) },
+        let (fields, plain) = (encoding.fields(), encoding_fields(None, encoding.varies));
+        match encoding.compress_whole(body) {
+            Some(coded) => WholeBody { fields, body: Cow::Owned(coded) },
+            None => WholeBody { fields: plain, body: Cow::Borrowed(body) },
         }
     }
 }
 
-struct Whole<'b> {
+struct WholeBody<'b> {
     /// The fields that describe the coding.
     fields: Fields,
     /// Owned if it is compressed.
@@ -229,7 +234,7 @@ impl Encoding {
     /// caller: it must have no `Content-Length` unless the compressed length is known, and no
     /// `Accept-Ranges`, and an `ETag` must be weak.
     pub fn fields(&self) -> &'static [(&'static str, &'static [u8])] {
-        fields_of(self.coding(), self.varies)
+        encoding_fields(self.coding(), self.varies)
     }
 
     /// Returns the encoder for the pieces of the body; `None` if the body is sent uncompressed, as
@@ -239,7 +244,7 @@ impl Encoding {
     }
 
     /// Returns the compressed body if it is shorter than the original.
-    fn whole(self, body: &[u8]) -> Option<Vec<u8>> {
+    fn compress_whole(self, body: &[u8]) -> Option<Vec<u8>> {
         let mut encoder = self.encoder?;
         let mut coded = encoder.write(body).ok()?.to_vec();
         coded.extend(encoder.finish().ok()?);
@@ -247,7 +252,7 @@ impl Encoding {
     }
 }
 
-fn fields_of(coding: Option<Coding>, varies: bool) -> Fields {
+fn encoding_fields(coding: Option<Coding>, varies: bool) -> Fields {
     const VARY: (&str, &[u8]) = ("Vary", b"Accept-Encoding");
     match (coding, varies) {
         (Some(Coding::Gzip), _) => &[("Content-Encoding", b"gzip"), VARY],
@@ -258,10 +263,10 @@ fn fields_of(coding: Option<Coding>, varies: bool) -> Fields {
 }
 
 /// Returns whether this field says that the response is encoded, is a part, or must not be changed.
-fn leaves_alone(name: &str, value: &[u8]) -> bool {
-    is_called(name, "Content-Encoding")
-        || is_called(name, "Content-Range")
-        || (is_called(name, "Cache-Control")
+fn forbids_compression(name: &str, value: &[u8]) -> bool {
+    is_named(name, "Content-Encoding")
+        || is_named(name, "Content-Range")
+        || (is_named(name, "Cache-Control")
             && value.to_ascii_lowercase().windows(12).any(|part| part == b"no-transform"))
 }
 
@@ -274,7 +279,7 @@ fn weak_tag(tag: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-fn is_called(name: &str, other: &str) -> bool {
+fn is_named(name: &str, other: &str) -> bool {
     name.eq_ignore_ascii_case(other)
 }
 

@@ -41,7 +41,7 @@ fn noise(count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_compressed_depends_on_status_type_and_length() {
+fn compression_depends_on_status_type_and_length() {
     let taken = Compression::new().check([("accept-encoding", &b"gzip"[..])]);
     let (ok, text) = (Status::OK, "text/html; charset=utf-8");
     let yes = (Some(Coding::Gzip), true);
@@ -85,7 +85,7 @@ fn what_is_compressed_depends_on_status_type_and_length() {
 }
 
 #[test]
-fn the_fields_say_how_it_is_coded_and_that_others_get_it_otherwise() {
+fn the_fields_name_the_coding_and_vary() {
     for (fields, said) in [
         (&[][..], "Vary: Accept-Encoding;"),
         (&[("Accept-Encoding", &b"gzip;q=0"[..])], "Vary: Accept-Encoding;"),
@@ -112,7 +112,7 @@ fn the_fields_say_how_it_is_coded_and_that_others_get_it_otherwise() {
 }
 
 #[test]
-fn whatever_goes_in_comes_back_however_it_is_cut() {
+fn encoded_bytes_decode_to_the_input_however_it_is_split() {
     let text = b"All work and no play. ".repeat(4_000);
     for body in [Vec::new(), b"a".to_vec(), text, noise(70_000)] {
         for &coding in ALL {
@@ -135,7 +135,7 @@ fn whatever_goes_in_comes_back_however_it_is_cut() {
 }
 
 #[test]
-fn what_was_flushed_can_be_read_before_the_end() {
+fn flushed_output_can_be_decoded_before_the_end() {
     let mut encoder = Encoder::new(Coding::Gzip).expect("it is here");
     let mut coded = encoder.write(b"the first line\n").expect("there is memory").to_vec();
     coded.extend(encoder.flush().expect("there is memory"));
@@ -145,7 +145,7 @@ fn what_was_flushed_can_be_read_before_the_end() {
 }
 
 #[test]
-fn a_whole_body_is_compressed_up_to_a_length_and_where_it_becomes_shorter() {
+fn a_whole_body_is_compressed_within_the_limit_and_if_it_shrinks() {
     let taken = Compression::new().check([("Accept-Encoding", &b"gzip"[..])]);
     let text = "text/plain";
     for (body, is_coded, varies) in [
@@ -154,31 +154,35 @@ fn a_whole_body_is_compressed_up_to_a_length_and_where_it_becomes_shorter() {
         (noise(2_000), false, true),
         (vec![b'a'; 1_023], false, false),
     ] {
-        let whole = taken.whole(Status::OK, text, &body);
+        let whole = taken.compress_whole(Status::OK, text, &body);
         let length = body.len();
         assert_eq!(matches!(whole.body, Cow::Owned(_)), is_coded, "{length}");
-        assert_eq!(whole.fields, fields_of(is_coded.then_some(Coding::Gzip), varies), "{length}");
+        assert_eq!(
+            whole.fields,
+            encoding_fields(is_coded.then_some(Coding::Gzip), varies),
+            "{length}"
+        );
         assert_eq!(whole.body.len() < length, is_coded, "{length}");
         if is_coded {
             assert_eq!(decoded(Coding::Gzip, &whole.body), body);
         }
     }
-    let whole = taken.whole(Status::NOT_MODIFIED, text, b"");
-    assert_eq!((whole.body.len(), whole.fields), (0, fields_of(None, true)));
+    let whole = taken.compress_whole(Status::NOT_MODIFIED, text, b"");
+    assert_eq!((whole.body.len(), whole.fields), (0, encoding_fields(None, true)));
 }
 
 #[test]
-fn where_there_is_no_memory_for_an_encoder_the_head_says_that_the_body_is_plain() {
+fn the_head_declares_a_plain_body_if_an_encoder_cannot_be_made() {
     let taken = Compression::new().check([("Accept-Encoding", &b"gzip"[..])]);
     let refuse = |_| Err(io::Error::from(io::ErrorKind::OutOfMemory));
-    let encoding = taken.encoding_by(refuse, Status::OK, "text/plain", None);
-    assert_eq!((encoding.coding(), encoding.fields()), (None, fields_of(None, true)));
+    let encoding = taken.encoding_with(refuse, Status::OK, "text/plain", None);
+    assert_eq!((encoding.coding(), encoding.fields()), (None, encoding_fields(None, true)));
     assert!(encoding.into_encoder().is_none());
 }
 
 #[cfg(feature = "zstd")]
 #[test]
-fn an_encoder_of_zstd_holds_no_more_than_it_says() {
+fn a_zstd_encoder_stays_within_its_memory_limit() {
     let mut encoder = zstd::Zstd::new().expect("there is memory");
     let piece = noise(64 << 10);
     for _ in 0..16 {
@@ -191,10 +195,10 @@ fn an_encoder_of_zstd_holds_no_more_than_it_says() {
 
 #[cfg(feature = "zstd")]
 #[test]
-fn zstd_goes_before_gzip_where_a_client_likes_both() {
+fn zstd_is_preferred_over_gzip_at_equal_weight() {
     let taken = Compression::new().check([("Accept-Encoding", &b"gzip, zstd"[..])]);
     let encoding = taken.encoding(Status::OK, "text/css", None);
     assert_eq!(encoding.fields()[0], ("Content-Encoding", &b"zstd"[..]));
-    let coded = encoding.whole(&[b'a'; 5_000]).expect("it is shorter");
+    let coded = encoding.compress_whole(&[b'a'; 5_000]).expect("it is shorter");
     assert_eq!(decoded(Coding::Zstd, &coded), [b'a'; 5_000]);
 }

@@ -79,7 +79,7 @@ pub struct Multipart {
 enum State {
     Preamble,
     /// After a delimiter: what follows on its line.
-    Delimited(Tail),
+    Delimited(LineTail),
     Head,
     Data,
     /// After the last delimiter; anything else is ignored.
@@ -89,7 +89,7 @@ enum State {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Tail {
+enum LineTail {
     Nothing,
     Dash,
     /// Spaces that a gateway added (RFC 2046 §5.1.1).
@@ -126,7 +126,7 @@ impl Multipart {
         content_type: Option<&[u8]>,
         config: &MultipartConfig,
     ) -> Result<Multipart, Refused> {
-        let boundary = boundary_of(content_type.unwrap_or_default())?;
+        let boundary = parse_boundary(content_type.unwrap_or_default())?;
         let delimiter = [b"\r\n--", boundary.as_slice()].concat();
         Ok(Multipart {
             config: config.clone(),
@@ -164,7 +164,7 @@ impl Multipart {
         while let Some(piece) = self.next(&mut input)? {
             match (piece, parts.last_mut()) {
                 (Piece::Begin(head), _) => parts.push(Part { head, data: Vec::new() }),
-                (Piece::Data(octets), Some(part)) => part.data.extend_from_slice(octets),
+                (Piece::Data(bytes), Some(part)) => part.data.extend_from_slice(bytes),
                 (Piece::Data(_) | Piece::End, _) => {}
             }
         }
@@ -189,13 +189,13 @@ impl Multipart {
     ) -> Result<Option<Piece<'a>>, Refused> {
         // It stays broken if a step fails.
         let state = std::mem::replace(&mut self.state, State::Broken);
-        let (state, found) = self.steps(state, input)?;
+        let (state, found) = self.next_piece(state, input)?;
         self.state = state;
         Ok(found.map(|found| match found {
-            Found::Begin(head) => Piece::Begin(head),
-            Found::Input(octets) => Piece::Data(octets),
-            Found::Delimiter(from, to) => Piece::Data(&self.delimiter.needle()[from..to]),
-            Found::End => Piece::End,
+            FoundPiece::Begin(head) => Piece::Begin(head),
+            FoundPiece::Input(bytes) => Piece::Data(bytes),
+            FoundPiece::Delimiter(from, to) => Piece::Data(&self.delimiter.needle()[from..to]),
+            FoundPiece::End => Piece::End,
         }))
     }
 
@@ -212,36 +212,36 @@ impl Multipart {
     }
 
     /// Reads until a piece is found, or all of the input is taken.
-    fn steps<'b>(
+    fn next_piece<'b>(
         &mut self,
         mut state: State,
         input: &mut &'b [u8],
-    ) -> Result<(State, Option<Found<'b>>), Refused> {
+    ) -> Result<(State, Option<FoundPiece<'b>>), Refused> {
         while !input.is_empty() {
             match state {
-                State::Preamble => match self.data(input) {
-                    Scanned::Delimiter => state = State::Delimited(Tail::Nothing),
-                    Scanned::Data(data) => self.count_bytes(&data, PREAMBLE_BYTES_MAX)?,
-                    Scanned::Taken => {}
+                State::Preamble => match self.scan_data(input) {
+                    ScanOutcome::Delimiter => state = State::Delimited(LineTail::Nothing),
+                    ScanOutcome::Data(data) => self.count_bytes(&data, PREAMBLE_BYTES_MAX)?,
+                    ScanOutcome::Consumed => {}
                 },
                 State::Delimited(tail) => {
-                    state = delimited(tail, input[0])?;
+                    state = after_delimiter(tail, input[0])?;
                     *input = &input[1..];
                 }
                 State::Head => {
                     if let Some(head) = self.take_head(input)? {
-                        return Ok((State::Data, Some(Found::Begin(head))));
+                        return Ok((State::Data, Some(FoundPiece::Begin(head))));
                     }
                 }
-                State::Data => match self.data(input) {
-                    Scanned::Delimiter => {
-                        return Ok((State::Delimited(Tail::Nothing), Some(Found::End)));
+                State::Data => match self.scan_data(input) {
+                    ScanOutcome::Delimiter => {
+                        return Ok((State::Delimited(LineTail::Nothing), Some(FoundPiece::End)));
                     }
-                    Scanned::Data(data) => {
+                    ScanOutcome::Data(data) => {
                         self.count_bytes(&data, self.config.part_bytes_max)?;
                         return Ok((State::Data, Some(data)));
                     }
-                    Scanned::Taken => {}
+                    ScanOutcome::Consumed => {}
                 },
                 State::Ended => *input = &[],
                 State::Broken => return Err(malformed("the form is broken")),
@@ -251,7 +251,7 @@ impl Multipart {
     }
 
     /// Takes the bytes before the next delimiter, or the delimiter itself.
-    fn data<'b>(&mut self, input: &mut &'b [u8]) -> Scanned<'b> {
+    fn scan_data<'b>(&mut self, input: &mut &'b [u8]) -> ScanOutcome<'b> {
         let delimiter = self.delimiter.needle();
         if self.matched > 0 {
             let more = input.iter().zip(&delimiter[self.matched..]);
@@ -260,24 +260,24 @@ impl Multipart {
             self.matched += count;
             if self.matched == delimiter.len() {
                 (self.matched, self.assumed) = (0, 0);
-                return Scanned::Delimiter;
+                return ScanOutcome::Delimiter;
             }
             if input.is_empty() {
-                return Scanned::Taken;
+                return ScanOutcome::Consumed;
             }
             // It was not a delimiter: what has matched is data.
-            let found = Found::Delimiter(self.assumed, self.matched);
-            let is_nothing = self.assumed == self.matched;
+            let found = FoundPiece::Delimiter(self.assumed, self.matched);
+            let is_empty = self.assumed == self.matched;
             (self.matched, self.assumed) = (0, 0);
-            return if is_nothing { Scanned::Taken } else { Scanned::Data(found) };
+            return if is_empty { ScanOutcome::Consumed } else { ScanOutcome::Data(found) };
         }
         let (count, is_delimiter) = match self.delimiter.find(input) {
             Some(0) => {
                 *input = &input[delimiter.len()..];
-                return Scanned::Delimiter;
+                return ScanOutcome::Delimiter;
             }
             Some(at) => (at, false),
-            None => (input.len() - begun_at_the_end_of(input, delimiter), true),
+            None => (input.len() - partial_delimiter_len(input, delimiter), true),
         };
         let (data, rest) = input.split_at(count);
         *input = rest;
@@ -286,14 +286,18 @@ impl Multipart {
             self.matched = rest.len();
             *input = &[];
         }
-        if data.is_empty() { Scanned::Taken } else { Scanned::Data(Found::Input(data)) }
+        if data.is_empty() {
+            ScanOutcome::Consumed
+        } else {
+            ScanOutcome::Data(FoundPiece::Input(data))
+        }
     }
 
-    fn count_bytes(&mut self, data: &Found<'_>, max: u64) -> Result<(), Refused> {
+    fn count_bytes(&mut self, data: &FoundPiece<'_>, max: u64) -> Result<(), Refused> {
         self.count += match data {
-            Found::Input(octets) => octets.len() as u64,
-            Found::Delimiter(from, to) => (to - from) as u64,
-            Found::Begin(_) | Found::End => 0,
+            FoundPiece::Input(bytes) => bytes.len() as u64,
+            FoundPiece::Delimiter(from, to) => (to - from) as u64,
+            FoundPiece::Begin(_) | FoundPiece::End => 0,
         };
         if self.count > max {
             return Err(too_large(format!("more than {max} bytes in a part of the form")));
@@ -315,7 +319,7 @@ impl Multipart {
         if self.parts == self.config.parts_max {
             return Err(too_large(format!("more than {} parts", self.config.parts_max)));
         }
-        let head = PartHead::read(&self.head, self.config.name_bytes_max)?;
+        let head = PartHead::parse(&self.head, self.config.name_bytes_max)?;
         self.head.clear();
         self.parts += 1;
         self.count = 0;
@@ -327,7 +331,7 @@ impl Multipart {
 }
 
 /// What was found, without a borrow of the reader.
-enum Found<'b> {
+enum FoundPiece<'b> {
     Begin(PartHead),
     Input(&'b [u8]),
     /// Bytes of the delimiter that turned out to be data.
@@ -335,16 +339,16 @@ enum Found<'b> {
     End,
 }
 
-enum Scanned<'b> {
-    Data(Found<'b>),
+enum ScanOutcome<'b> {
+    Data(FoundPiece<'b>),
     Delimiter,
     /// The input was taken, but nothing was found yet.
-    Taken,
+    Consumed,
 }
 
 /// Returns how many bytes at the end of `input` may begin the delimiter. `input` does not contain a
 /// whole delimiter.
-fn begun_at_the_end_of(input: &[u8], delimiter: &[u8]) -> usize {
+fn partial_delimiter_len(input: &[u8], delimiter: &[u8]) -> usize {
     let tail = &input[input.len().saturating_sub(delimiter.len() - 1)..];
     match memrchr(b'\r', tail) {
         Some(at) if delimiter.starts_with(&tail[at..]) => tail.len() - at,
@@ -352,19 +356,21 @@ fn begun_at_the_end_of(input: &[u8], delimiter: &[u8]) -> usize {
     }
 }
 
-fn delimited(tail: Tail, octet: u8) -> Result<State, Refused> {
-    Ok(match (tail, octet) {
-        (Tail::Nothing, b'-') => State::Delimited(Tail::Dash),
-        (Tail::Dash, b'-') => State::Ended,
-        (Tail::Nothing | Tail::Padding, b' ' | b'\t') => State::Delimited(Tail::Padding),
-        (Tail::Nothing | Tail::Padding, b'\r') => State::Delimited(Tail::LineEnd),
-        (Tail::LineEnd, b'\n') => State::Head,
+fn after_delimiter(tail: LineTail, byte: u8) -> Result<State, Refused> {
+    Ok(match (tail, byte) {
+        (LineTail::Nothing, b'-') => State::Delimited(LineTail::Dash),
+        (LineTail::Dash, b'-') => State::Ended,
+        (LineTail::Nothing | LineTail::Padding, b' ' | b'\t') => {
+            State::Delimited(LineTail::Padding)
+        }
+        (LineTail::Nothing | LineTail::Padding, b'\r') => State::Delimited(LineTail::LineEnd),
+        (LineTail::LineEnd, b'\n') => State::Head,
         _ => return Err(malformed("the boundary is a part of another line")),
     })
 }
 
-fn boundary_of(content_type: &[u8]) -> Result<Vec<u8>, Refused> {
-    let Some(parameters) = Parameters::read(content_type) else {
+fn parse_boundary(content_type: &[u8]) -> Result<Vec<u8>, Refused> {
+    let Some(parameters) = Parameters::parse(content_type) else {
         return Err(malformed("Content-Type is malformed"));
     };
     if !parameters.kind.eq_ignore_ascii_case(b"multipart/form-data") {
@@ -376,7 +382,7 @@ fn boundary_of(content_type: &[u8]) -> Result<Vec<u8>, Refused> {
             && boundary.last() != Some(&b' ')
             && boundary
                 .iter()
-                .all(|&octet| octet.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(&octet))
+                .all(|&byte| byte.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(&byte))
     });
     boundary.ok_or_else(|| malformed("the form has no boundary that can be one"))
 }

@@ -11,8 +11,8 @@ pub(super) struct Parameters<'a> {
 
 impl<'a> Parameters<'a> {
     /// Reads a value; `None` if it is malformed, or has too many parameters or two of one name.
-    pub(super) fn read(value: &'a [u8]) -> Option<Parameters<'a>> {
-        let end = value.iter().position(|&octet| octet == b';').unwrap_or(value.len());
+    pub(super) fn parse(value: &'a [u8]) -> Option<Parameters<'a>> {
+        let end = value.iter().position(|&byte| byte == b';').unwrap_or(value.len());
         let (kind, mut rest) = (value[..end].trim_ascii(), &value[end..]);
         let mut pairs: Vec<(&[u8], Vec<u8>)> = Vec::new();
         while let [b';', more @ ..] = rest {
@@ -22,8 +22,8 @@ impl<'a> Parameters<'a> {
                 rest = more;
                 continue;
             }
-            let equals = more.iter().position(|&octet| octet == b'=')?;
-            let (name, (value, after)) = (&more[..equals], value_of(&more[equals + 1..])?);
+            let equals = more.iter().position(|&byte| byte == b'=')?;
+            let (name, (value, after)) = (&more[..equals], parse_value(&more[equals + 1..])?);
             let is_twice = pairs.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
             if !is_token(name) || is_twice || pairs.len() == PARAMETERS_MAX {
                 return None;
@@ -45,9 +45,9 @@ impl<'a> Parameters<'a> {
 }
 
 /// Reads a value, quoted or not, and returns it with what follows it.
-fn value_of(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+fn parse_value(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let [b'"', quoted @ ..] = text else {
-        let end = text.iter().position(|&octet| octet == b';').unwrap_or(text.len());
+        let end = text.iter().position(|&byte| byte == b';').unwrap_or(text.len());
         let value = text[..end].trim_ascii_end();
         return (!value.is_empty()).then(|| (value.to_vec(), &text[end..]));
     };
@@ -58,12 +58,12 @@ fn value_of(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
             [b'"', after @ ..] => return Some((value, after)),
             // Some clients escape these two; others send the backslashes of a path like `C:\..`
             // unescaped.
-            [b'\\', octet @ (b'"' | b'\\'), after @ ..] => {
-                value.push(*octet);
+            [b'\\', byte @ (b'"' | b'\\'), after @ ..] => {
+                value.push(*byte);
                 rest = after;
             }
-            [octet, after @ ..] => {
-                value.push(*octet);
+            [byte, after @ ..] => {
+                value.push(*byte);
                 rest = after;
             }
         }
@@ -72,6 +72,6 @@ fn value_of(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
 
 /// RFC 9110 §5.6.2.
 pub(super) fn is_token(text: &[u8]) -> bool {
-    let is_one = |octet: &u8| octet.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(octet);
+    let is_one = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
     !text.is_empty() && text.iter().all(is_one)
 }

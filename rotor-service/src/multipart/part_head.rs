@@ -16,13 +16,13 @@ pub struct PartHead {
 
 impl PartHead {
     /// Reads the lines of a head, with or without the empty one at its end.
-    pub(super) fn read(head: &[u8], name_bytes_max: usize) -> Result<PartHead, Refused> {
+    pub(super) fn parse(head: &[u8], name_bytes_max: usize) -> Result<PartHead, Refused> {
         let (mut disposition, mut content_type) = (None, None);
         let lines =
-            head.strip_suffix(b"\r\n").unwrap_or(head).split_inclusive(|&octet| octet == b'\n');
+            head.strip_suffix(b"\r\n").unwrap_or(head).split_inclusive(|&byte| byte == b'\n');
         for line in lines {
             let (name, value) =
-                field(line).ok_or_else(|| malformed("a part has a malformed head"))?;
+                parse_field(line).ok_or_else(|| malformed("a part has a malformed head"))?;
             let place = match name {
                 name if name.eq_ignore_ascii_case(b"Content-Disposition") => &mut disposition,
                 name if name.eq_ignore_ascii_case(b"Content-Type") => &mut content_type,
@@ -42,12 +42,12 @@ impl PartHead {
                 return Err(malformed("a part has two fields of one name"));
             }
         }
-        let content_type = content_type.map(text_of).transpose()?;
+        let content_type = content_type.map(to_text).transpose()?;
         if content_type.as_ref().is_some_and(|kind| is_form(kind)) {
             return Err(malformed("a form within a form"));
         }
         let mut parameters = disposition
-            .and_then(Parameters::read)
+            .and_then(Parameters::parse)
             .filter(|parameters| parameters.kind.eq_ignore_ascii_case(b"form-data"))
             .ok_or_else(|| malformed("a part has no Content-Disposition of form-data"))?;
         let name = parameters.remove(b"name").ok_or_else(|| malformed("a part has no name"))?;
@@ -56,8 +56,8 @@ impl PartHead {
         if longest > name_bytes_max {
             return Err(too_large("the name of a part is too long"));
         }
-        let file_name = file_name.map(|name| text_of(&name)).transpose()?;
-        Ok(PartHead { name: text_of(&name)?, file_name, content_type })
+        let file_name = file_name.map(|name| to_text(&name)).transpose()?;
+        Ok(PartHead { name: to_text(&name)?, file_name, content_type })
     }
 
     /// Returns the name of the form's field.
@@ -95,15 +95,15 @@ fn is_form(content_type: &str) -> bool {
 
 /// Returns the name and the value of a line, which ends with CR and LF; `None` if it is malformed,
 /// or continues another line.
-fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
+fn parse_field(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = line.strip_suffix(b"\r\n")?;
-    let colon = line.iter().position(|&octet| octet == b':')?;
+    let colon = line.iter().position(|&byte| byte == b':')?;
     is_token(&line[..colon]).then(|| (&line[..colon], line[colon + 1..].trim_ascii()))
 }
 
 /// Returns bytes as text, if that has no control characters.
-fn text_of(octets: &[u8]) -> Result<String, Refused> {
-    let text = str::from_utf8(octets).map_err(|_| malformed("the head of a part is not UTF-8"))?;
+fn to_text(bytes: &[u8]) -> Result<String, Refused> {
+    let text = str::from_utf8(bytes).map_err(|_| malformed("the head of a part is not UTF-8"))?;
     match text.chars().any(char::is_control) {
         true => Err(malformed("a name has a control character")),
         false => Ok(text.to_owned()),

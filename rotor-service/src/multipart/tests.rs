@@ -9,7 +9,7 @@ fn config() -> MultipartConfig {
 }
 
 /// The parts as text: `name|file|type=data;`, or the status.
-fn told(pieces: &[&[u8]], config: &MultipartConfig) -> String {
+fn summary(pieces: &[&[u8]], config: &MultipartConfig) -> String {
     let mut text = String::new();
     let read = |text: &mut String| -> Result<(), Refused> {
         let mut reader = Multipart::new(Some(TYPE), config)?;
@@ -22,9 +22,9 @@ fn told(pieces: &[&[u8]], config: &MultipartConfig) -> String {
                         let kind = head.content_type().unwrap_or("-");
                         text.push_str(&format!("{}|{file}|{kind}=", head.name()));
                     }
-                    Piece::Data(octets) => {
-                        assert!(!octets.is_empty());
-                        text.push_str(&octets.escape_ascii().to_string());
+                    Piece::Data(bytes) => {
+                        assert!(!bytes.is_empty());
+                        text.push_str(&bytes.escape_ascii().to_string());
                     }
                     Piece::End => text.push(';'),
                 }
@@ -40,7 +40,7 @@ fn told(pieces: &[&[u8]], config: &MultipartConfig) -> String {
 }
 
 fn of(body: &[u8]) -> String {
-    told(&[body], &config())
+    summary(&[body], &config())
 }
 
 /// One part with this head and data.
@@ -70,30 +70,30 @@ const GOOD: &[(&[u8], &str)] = &[
 ];
 
 #[test]
-fn a_form_is_read_the_same_wherever_it_is_cut() {
+fn a_form_is_read_the_same_however_it_is_split() {
     for (body, expected) in GOOD {
         assert_eq!(of(body), *expected, "{}", body.escape_ascii());
-        let octets: Vec<&[u8]> = body.chunks(1).collect();
-        assert_eq!(told(&octets, &config()), *expected, "octet by octet");
+        let bytes: Vec<&[u8]> = body.chunks(1).collect();
+        assert_eq!(summary(&bytes, &config()), *expected, "octet by octet");
         for at in 0..body.len() {
             let (first, rest) = body.split_at(at);
-            assert_eq!(told(&[first, rest], &config()), *expected, "cut at {at}");
+            assert_eq!(summary(&[first, rest], &config()), *expected, "cut at {at}");
             for to in 0..rest.len() {
                 let (second, third) = rest.split_at(to);
-                let told = told(&[first, second, third], &config());
-                assert_eq!(told, *expected, "cut at {at} and {to} behind");
+                let summary = summary(&[first, second, third], &config());
+                assert_eq!(summary, *expected, "cut at {at} and {to} behind");
             }
         }
         // Cut short it is none: there is no end before its last octet.
         let end = body.windows(7).rposition(|part| part == b"--x-y--").expect("it ends") + 7;
         for at in 0..end {
-            assert_eq!(told(&[&body[..at]], &config()), "400", "ends at {at}");
+            assert_eq!(summary(&[&body[..at]], &config()), "400", "ends at {at}");
         }
     }
 }
 
 #[test]
-fn what_no_browser_sends_is_refused() {
+fn malformed_forms_are_refused() {
     for head in [
         "",
         "Content-Type: text/plain",
@@ -119,8 +119,8 @@ fn what_no_browser_sends_is_refused() {
         "\nContent-Disposition: form-data; name=a",
         "Content-Disposition: form-data; name=a\r\n\n\r\nContent-Type: text/plain",
     ] {
-        let told = of(part(head, "b").as_bytes());
-        assert_eq!(told, "400", "{head:?}");
+        let summary = of(part(head, "b").as_bytes());
+        assert_eq!(summary, "400", "{head:?}");
     }
     for body in [
         &b""[..],
@@ -139,7 +139,7 @@ fn what_no_browser_sends_is_refused() {
 }
 
 #[test]
-fn what_was_refused_stays_so() {
+fn a_refused_form_stays_refused() {
     let mut reader = Multipart::new(Some(TYPE), &config()).expect("a boundary");
     let mut input = &b"--x-y\nmore"[..];
     assert!(reader.next(&mut input).is_err());
@@ -149,7 +149,7 @@ fn what_was_refused_stays_so() {
 }
 
 #[test]
-fn names_of_files_have_no_folders() {
+fn file_names_have_no_folders() {
     for (sent, expected) in [
         ("a.txt", Some("a.txt")),
         ("\"a b; c=d.txt\"", Some("a b; c=d.txt")),
@@ -172,25 +172,25 @@ fn names_of_files_have_no_folders() {
 }
 
 #[test]
-fn each_limit_holds_to_the_octet() {
+fn each_limit_is_exact() {
     let one = part(NAMED, "12345");
     for (max, status) in [(4, "413"), (5, "a|-|-=12345;"), (6, "a|-|-=12345;")] {
         let config = config().part_bytes_max(max);
-        let octets: Vec<&[u8]> = one.as_bytes().chunks(1).collect();
-        assert_eq!(told(&octets, &config), status, "part_bytes_max {max}");
+        let bytes: Vec<&[u8]> = one.as_bytes().chunks(1).collect();
+        assert_eq!(summary(&bytes, &config), status, "part_bytes_max {max}");
         // Of each part by itself.
         let two = format!("--x-y\r\n{NAMED}\r\n\r\n12345\r\n{one}");
         let status = if max < 5 { "413".to_owned() } else { status.repeat(2) };
-        assert_eq!(told(&[two.as_bytes()], &config), status, "part_bytes_max {max}, twice");
+        assert_eq!(summary(&[two.as_bytes()], &config), status, "part_bytes_max {max}, twice");
         // What looks like a boundary counts as well.
         let mark = part(NAMED, "\r\n--x");
-        let is_read = told(&[mark.as_bytes()], &config) != "413";
+        let is_read = summary(&[mark.as_bytes()], &config) != "413";
         assert_eq!(is_read, max >= 5, "part_bytes_max {max}");
     }
     let head = NAMED.len() + 4;
     for (max, is_read) in [(head - 1, false), (head, true), (head + 1, true)] {
-        let told = told(&[one.as_bytes()], &config().head_bytes_max(max));
-        assert_eq!(told != "413", is_read, "head_bytes_max {max}");
+        let summary = summary(&[one.as_bytes()], &config().head_bytes_max(max));
+        assert_eq!(summary != "413", is_read, "head_bytes_max {max}");
     }
     for (length, is_read) in [(254, true), (255, true), (256, false)] {
         for named in [
@@ -213,20 +213,20 @@ fn each_limit_holds_to_the_octet() {
 }
 
 #[test]
-fn a_value_has_few_parameters() {
+fn the_number_of_parameters_is_limited() {
     for (count, is_read) in [(15, true), (16, true), (17, false)] {
         // Beside those that each has.
         let more: String = (1..count).map(|number| format!(";p{number}=x")).collect();
         let content_type = format!("multipart/form-data; boundary=a{more}");
         let made = Multipart::new(Some(content_type.as_bytes()), &config());
         assert_eq!(made.is_ok(), is_read, "{count} of Content-Type");
-        let told = of(part(&format!("{NAMED}{more}"), "b").as_bytes());
-        assert_eq!(told != "400", is_read, "{count} of a part");
+        let summary = of(part(&format!("{NAMED}{more}"), "b").as_bytes());
+        assert_eq!(summary != "400", is_read, "{count} of a part");
     }
 }
 
 #[test]
-fn the_type_of_the_body_says_where_its_parts_end() {
+fn the_boundary_comes_from_the_content_type() {
     let longest = format!("multipart/form-data; boundary={}", "b".repeat(70));
     let long = format!("multipart/form-data; boundary={}", "b".repeat(71));
     for (content_type, status) in [
@@ -255,7 +255,7 @@ fn the_type_of_the_body_says_where_its_parts_end() {
 }
 
 #[test]
-fn a_whole_form_is_its_parts() {
+fn a_complete_form_is_returned_as_parts() {
     let body = format!("--x-y\r\n{NAMED}\r\n\r\nä\r\n{}", part(NAMED, "\u{1}"));
     let parts = Multipart::read(Some(TYPE), body.as_bytes(), &config()).expect("a form");
     assert_eq!(parts[0].text(), Ok("ä"));

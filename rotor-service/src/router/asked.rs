@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use rotor_http::server::Head;
 
 use crate::refused::Refused;
-use crate::routes::{Parameters, text_of};
+use crate::routes::{Parameters, decode_parameter};
 
 /// A request whose head has arrived, from which the arguments of a function are read.
 #[derive(Debug)]
@@ -18,15 +18,15 @@ pub struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// Makes a request. `of_prefixes` is the number of parameters, at the beginning, that belong to
-    /// prefixes and are skipped.
+    /// Makes a request. `prefix_parameters` is the number of parameters, at the beginning, that
+    /// belong to prefixes and are skipped.
     pub(super) fn new(
         head: Head<'a>,
         parameters: &'a Parameters<'a, 'a>,
-        of_prefixes: usize,
+        prefix_parameters: usize,
         body_bytes_max: usize,
     ) -> Asked<'a> {
-        Asked { head, parameters, taken: of_prefixes, body_bytes_max }
+        Asked { head, parameters, taken: prefix_parameters, body_bytes_max }
     }
 
     /// Returns the head.
@@ -48,6 +48,6 @@ impl<'a> Asked<'a> {
     pub fn next_parameter(&mut self) -> Result<Cow<'a, str>, Refused> {
         let raw = self.parameters.nth(self.taken).ok_or_else(Refused::not_found)?;
         self.taken += 1;
-        text_of(raw)
+        decode_parameter(raw)
     }
 }

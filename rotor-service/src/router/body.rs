@@ -70,7 +70,7 @@ impl FromBody for Form {
     fn check(head: &Head<'_>) -> Result<(), Refused> {
         const TYPE: &str = "application/x-www-form-urlencoded";
         let said = head.field("Content-Type").unwrap_or_default();
-        let essence = said.split(|&octet| octet == b';').next().unwrap_or_default();
+        let essence = said.split(|&byte| byte == b';').next().unwrap_or_default();
         if !essence.trim_ascii().eq_ignore_ascii_case(TYPE.as_bytes()) {
             return Err(Refused::unsupported(format!("a body of the type {TYPE} is expected")));
         }

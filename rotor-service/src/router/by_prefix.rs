@@ -1,11 +1,11 @@
 //! `Prefix`: where a router is nested; `ByPrefix`: values that apply to all paths there.
 
-use crate::routes::{RouteError, check_parts};
+use crate::routes::{RouteError, check_path};
 
 /// The beginning of paths, in whole segments: `/api`, `/users/{user}`.
 #[derive(Clone, Debug)]
 pub(super) struct Prefix {
-    said: String,
+    text: String,
     /// Ends with `End`.
     segments: Vec<Segment>,
 }
@@ -25,9 +25,9 @@ impl Prefix {
     /// # Errors
     ///
     /// The caller's mistake: the text is not a prefix.
-    pub(super) fn read(said: &str) -> Result<Prefix, RouteError> {
-        let refused = |why: &str| Err(RouteError::new(said, format!("as a prefix, it {why}")));
-        let Some(segments) = said.strip_prefix('/') else { return refused("begins with a slash") };
+    pub(super) fn parse(text: &str) -> Result<Prefix, RouteError> {
+        let refused = |why: &str| Err(RouteError::new(text, format!("as a prefix, it {why}")));
+        let Some(segments) = text.strip_prefix('/') else { return refused("begins with a slash") };
         if segments.is_empty() {
             return refused("has at least one segment");
         }
@@ -49,24 +49,24 @@ impl Prefix {
         }
         // The prefix may have only a fallback or CORS below it, so no route would reveal this
         // error.
-        check_parts(said)?;
+        check_path(text)?;
         read.push(Segment::End);
-        Ok(Prefix { said: said.to_owned(), segments: read })
+        Ok(Prefix { text: text.to_owned(), segments: read })
     }
 
     /// Returns the path at which a route `path` of a router is found after nesting it here.
     pub(super) fn join(&self, path: &str) -> String {
         match path {
-            "/" => self.said.clone(),
-            path => format!("{}{path}", self.said),
+            "/" => self.text.clone(),
+            path => format!("{}{path}", self.text),
         }
     }
 
     /// Returns the prefix of a router that is nested in one that is nested here.
-    fn then(&self, inner: Prefix) -> Prefix {
+    fn nested(&self, inner: Prefix) -> Prefix {
         let outer = self.segments.iter().filter(|segment| **segment != Segment::End);
         let segments = outer.cloned().chain(inner.segments).collect();
-        Prefix { said: self.join(&inner.said), segments }
+        Prefix { text: self.join(&inner.text), segments }
     }
 
     /// Returns how many parameters the prefix has.
@@ -95,29 +95,29 @@ impl Prefix {
 /// A value for all paths, and other values for the paths below prefixes.
 #[derive(Clone, Debug)]
 pub(super) struct ByPrefix<T> {
-    whole: Option<T>,
+    default: Option<T>,
     /// Sorted by segments.
     below: Vec<(Prefix, T)>,
 }
 
 impl<T> ByPrefix<T> {
-    pub(super) const NONE: ByPrefix<T> = ByPrefix { whole: None, below: Vec::new() };
+    pub(super) const NONE: ByPrefix<T> = ByPrefix { default: None, below: Vec::new() };
 
     /// Sets the value for all paths that have no value of their own.
     pub(super) fn set(&mut self, value: T) {
-        self.whole = Some(value);
+        self.default = Some(value);
     }
 
     /// Returns the value for a path: that of the most specific prefix.
     #[inline]
-    pub(super) fn of(&self, path: &str) -> Option<&T> {
+    pub(super) fn get(&self, path: &str) -> Option<&T> {
         let below = self.below.iter().find(|(prefix, _)| prefix.covers(path));
-        below.map(|(_, value)| value).or(self.whole.as_ref())
+        below.map(|(_, value)| value).or(self.default.as_ref())
     }
 
     pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         let below = self.below.iter_mut().map(|(_, value)| value);
-        self.whole.iter_mut().chain(below)
+        self.default.iter_mut().chain(below)
     }
 
     /// Adds the values of a router that is nested here.
@@ -131,13 +131,13 @@ impl<T> ByPrefix<T> {
         inner: ByPrefix<T>,
         what: &str,
     ) -> Result<(), RouteError> {
-        let whole = inner.whole.map(|value| (prefix.clone(), value));
-        let below = inner.below.into_iter().map(|(inner, value)| (prefix.then(inner), value));
-        for (prefix, value) in whole.into_iter().chain(below) {
+        let default = inner.default.map(|value| (prefix.clone(), value));
+        let below = inner.below.into_iter().map(|(inner, value)| (prefix.nested(inner), value));
+        for (prefix, value) in default.into_iter().chain(below) {
             match self.below.binary_search_by(|(own, _)| own.segments.cmp(&prefix.segments)) {
                 Ok(at) => {
-                    let why = format!("{what} is there already, for {:?}", self.below[at].0.said);
-                    return Err(RouteError::new(&prefix.said, why));
+                    let why = format!("{what} is there already, for {:?}", self.below[at].0.text);
+                    return Err(RouteError::new(&prefix.text, why));
                 }
                 Err(at) => self.below.insert(at, (prefix, value)),
             }
@@ -151,36 +151,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prefix_is_whole_segments() {
-        for said in ["/api", "/api/v1", "/{user}", "/users/{user}", "/a.b-c/%20"] {
-            assert_eq!(Prefix::read(said).expect(said).join("/x"), format!("{said}/x"));
+    fn a_prefix_consists_of_whole_segments() {
+        for text in ["/api", "/api/v1", "/{user}", "/users/{user}", "/a.b-c/%20"] {
+            assert_eq!(Prefix::parse(text).expect(text).join("/x"), format!("{text}/x"));
         }
-        for said in
+        for text in
             ["", "/", "api", "/api/", "//", "/{", "/}", "/a{b}", "/{*rest}", "/{{a}}", "/{a}{b}"]
         {
-            let error = Prefix::read(said).expect_err(said).to_string();
-            assert!(error.contains(&format!("{said:?}")), "{error}");
+            let error = Prefix::parse(text).expect_err(text).to_string();
+            assert!(error.contains(&format!("{text:?}")), "{error}");
         }
         // Without a route, nobody else would notice.
-        for said in ["/caf\u{e9}", "/a b", "/<user>", "/a?b", "/{a}/x/{a}"] {
-            let error = Prefix::read(said).expect_err(said).to_string();
-            assert!(error.contains(&format!("{said:?}")), "{error}");
+        for text in ["/caf\u{e9}", "/a b", "/<user>", "/a?b", "/{a}/x/{a}"] {
+            let error = Prefix::parse(text).expect_err(text).to_string();
+            assert!(error.contains(&format!("{text:?}")), "{error}");
         }
     }
 
     #[test]
-    fn what_is_said_for_the_longest_prefix_of_a_path_counts() {
+    fn the_value_of_the_most_specific_prefix_applies() {
         let (mut values, mut inner) = (ByPrefix::NONE, ByPrefix::NONE);
         let put = |to: &mut ByPrefix<&'static str>, prefix: &str, value| {
-            let prefix = Prefix::read(prefix).expect("a prefix");
-            to.nest(&prefix, ByPrefix { whole: Some(value), below: Vec::new() }, "it")
+            let prefix = Prefix::parse(prefix).expect("a prefix");
+            to.nest(&prefix, ByPrefix { default: Some(value), below: Vec::new() }, "it")
         };
         put(&mut inner, "/{id}", "api id").expect("it is new");
         put(&mut inner, "/new", "api new").expect("it is new");
         inner.set("api");
-        let api = Prefix::read("/api").expect("a prefix");
+        let api = Prefix::parse("/api").expect("a prefix");
         values.nest(&api, inner, "it").expect("they are new");
-        assert_eq!(values.of("/"), None);
+        assert_eq!(values.get("/"), None);
         values.set("all");
         put(&mut values, "/{user}", "user").expect("it is new");
         put(&mut values, "/{user}/a/b", "user a b").expect("it is new");
@@ -205,7 +205,7 @@ mod tests {
             // As a route would be found: the name first.
             ("/api/a/b", "api id"),
         ] {
-            assert_eq!(values.of(path), Some(&expected), "{path}");
+            assert_eq!(values.get(path), Some(&expected), "{path}");
         }
         let error = put(&mut values, "/{other}", "x").expect_err("the same paths").to_string();
         assert!(error.contains("\"/{other}\"") && error.contains("\"/{user}\""), "{error}");

@@ -44,11 +44,11 @@ impl<F: IntoControlFlow> IntoControlFlow for Result<F, Refused> {
 }
 
 /// An intercepting function.
-type Intercepting<C> =
+type InterceptFn<C> =
     dyn Fn(&Head<'_>, &mut Response<'_>, &mut Scope<'_, C>) -> ControlFlow<Reply> + Send + Sync;
 
 /// Intercepting functions, in the order in which they are called.
-pub(super) struct Interceptors<C: 'static>(Vec<Arc<Intercepting<C>>>);
+pub(super) struct Interceptors<C: 'static>(Vec<Arc<InterceptFn<C>>>);
 
 impl<C: 'static> Interceptors<C> {
     pub(super) const NONE: Interceptors<C> = Interceptors(Vec::new());
@@ -75,7 +75,7 @@ impl<C: 'static> Interceptors<C> {
     }
 
     /// Inserts the functions of an outer router before these.
-    pub(super) fn nest_in(&mut self, outer: &Interceptors<C>) {
+    pub(super) fn prepend(&mut self, outer: &Interceptors<C>) {
         self.0.splice(0..0, outer.0.iter().cloned());
     }
 

@@ -278,9 +278,9 @@ impl<C: 'static> Router<C> {
             return Err(RouteError::new(path, "it does not begin with a slash".to_owned()));
         }
         // matchit's escape for a literal brace.
-        let there_are = path.replace("{{", "").matches('{').count();
-        if F::PARAMETERS > there_are {
-            let why = format!("{} parameters are taken of {there_are}", F::PARAMETERS);
+        let parameter_count = path.replace("{{", "").matches('{').count();
+        if F::PARAMETERS > parameter_count {
+            let why = format!("{} parameters are taken of {parameter_count}", F::PARAMETERS);
             return Err(RouteError::new(path, why));
         }
         self.table.add(method, path, self.route(function))?;
@@ -289,12 +289,12 @@ impl<C: 'static> Router<C> {
 
     /// Makes the table's entry for a function.
     fn route<F: RouteHandler<C, M>, M>(&self, function: F) -> Route<C> {
-        let calling = Arc::new(
+        let on_head = Arc::new(
             move |asked: &mut Asked<'_>, response: &mut Response<'_>, scope: &mut Scope<'_, C>| {
                 function.call(asked, response, scope)
             },
         );
-        Route::new(calling, self.body_bytes_max)
+        Route::new(on_head, self.body_bytes_max)
     }
 
     /// Sets the function for paths that no route has, for example to send a page with 404. It is
@@ -402,7 +402,7 @@ impl<C: 'static> Router<C> {
     #[doc(alias = "mount")]
     #[doc(alias = "merge")]
     pub fn nest(mut self, prefix: &str, router: Router<C>) -> Result<Router<C>, RouteError> {
-        self.table.nest(&Prefix::read(prefix)?, router.table)?;
+        self.table.nest(&Prefix::parse(prefix)?, router.table)?;
         Ok(self)
     }
 

@@ -13,14 +13,13 @@ use super::interceptors::Interceptors;
 #[cfg(feature = "cors")]
 use crate::cors::Cors;
 use crate::refused::Refused;
-use crate::routes::{Missed, Parameters, RouteError, Routes};
+use crate::routes::{NoRoute, Parameters, RouteError, Routes};
 
 /// Responds when the body is complete. If it captures nothing, boxing it does not allocate.
-type Answering<C> =
-    dyn FnOnce(&[u8], &mut Response<'_>, &mut Scope<'_, C>) -> Next<RouteFn<C>> + Send;
+type BodyFn<C> = dyn FnOnce(&[u8], &mut Response<'_>, &mut Scope<'_, C>) -> Next<RouteFn<C>> + Send;
 
 /// Called with a head.
-pub(super) type Calling<C> =
+pub(super) type HeadFn<C> =
     dyn Fn(&mut Asked<'_>, &mut Response<'_>, &mut Scope<'_, C>) -> Next<RouteFn<C>> + Send + Sync;
 
 /// A request that a function of a [`Router`](super::Router) handles: a [`Server`] whose seed is the
@@ -31,18 +30,18 @@ pub(super) type Calling<C> =
 ///                              └─▶ RouteFn ── body whole ──▶ function ──▶ the same
 /// ```
 pub struct RouteFn<C: 'static> {
-    answering: Box<Answering<C>>,
+    on_body: Box<BodyFn<C>>,
 }
 
 impl<C: 'static> RouteFn<C> {
-    /// Waits for the whole body, and then calls `answering` with it.
+    /// Waits for the whole body, and then calls `on_body` with it.
     pub(super) fn with_body(
         octets_max: usize,
-        answering: impl FnOnce(&[u8], &mut Response<'_>, &mut Scope<'_, C>) -> Next<RouteFn<C>>
+        on_body: impl FnOnce(&[u8], &mut Response<'_>, &mut Scope<'_, C>) -> Next<RouteFn<C>>
         + Send
         + 'static,
     ) -> Next<RouteFn<C>> {
-        let state = RouteFn { answering: Box::new(answering) };
+        let state = RouteFn { on_body: Box::new(on_body) };
         Next::recv(state, RecvMode::Buffered(octets_max)).keep_deadline()
     }
 }
@@ -65,13 +64,13 @@ impl<C: 'static> Server for RouteFn<C> {
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
         if let Method::Extension(name) = head.method()
-            && !seed.0.routes.knows(name)
+            && !seed.0.routes.has_method(name)
         {
             // The response of the connection to a method that a server does not support.
             return Next::fail(Status::NOT_IMPLEMENTED);
         }
         #[cfg(feature = "cors")]
-        if let Some(cors) = seed.0.cors.of(head.path()) {
+        if let Some(cors) = seed.0.cors.get(head.path()) {
             let crossing = cors.check(head.method(), |name| head.field(name));
             // Before the table is used: it may have no route for OPTIONS, or one that is not meant
             // for preflights.
@@ -95,14 +94,14 @@ impl<C: 'static> Server for RouteFn<C> {
         response: &mut Response<'_>,
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
-        (self.answering)(body, response, scope)
+        (self.on_body)(body, response, scope)
     }
 
     /// Writes the error in the form of a refusal.
     fn emit_error_page(status: Status, response: &mut Response<'_>) {
         let refused = match response.refusal() {
             Some(why) => Refused::new(status, why.reason()),
-            None => Refused::of_connection(status),
+            None => Refused::from_connection_error(status),
         };
         refused.reply(response);
     }
@@ -172,18 +171,18 @@ impl<C: 'static> Table<C> {
 
     /// Adds everything in another table, below a prefix.
     pub(super) fn nest(&mut self, prefix: &Prefix, mut inner: Table<C>) -> Result<(), RouteError> {
-        for (method, path, mut route) in inner.routes.into_all() {
+        for (method, path, mut route) in inner.routes.into_routes() {
             if path == "*" {
                 let why = "it cannot be nested, as it is about all of a server".to_owned();
                 return Err(RouteError::new(&path, why));
             }
-            route.of_prefixes += prefix.parameters();
-            route.interceptors.nest_in(&inner.interceptors);
+            route.prefix_parameters += prefix.parameters();
+            route.interceptors.prepend(&inner.interceptors);
             // Routes store methods as text.
             self.add(Method::Extension(&method), &prefix.join(&path), route)?;
         }
         for route in inner.fallbacks.values_mut() {
-            route.interceptors.nest_in(&inner.interceptors);
+            route.interceptors.prepend(&inner.interceptors);
         }
         self.fallbacks.nest(prefix, inner.fallbacks, "a fallback")?;
         #[cfg(feature = "cors")]
@@ -200,8 +199,8 @@ impl<C: 'static> Table<C> {
     ) -> Next<RouteFn<C>> {
         match self.routes.look_up(head.method(), head.path()) {
             Ok((route, parameters)) => route.call(head, &parameters, response, scope),
-            Err(Missed::Method(refused)) => refused.reply(response).into(),
-            Err(Missed::Path) => match self.fallbacks.of(head.path()) {
+            Err(NoRoute::Method(refused)) => refused.reply(response).into(),
+            Err(NoRoute::Path) => match self.fallbacks.get(head.path()) {
                 Some(fallback) => fallback.call(head, &Parameters::none(), response, scope),
                 None => Refused::not_found().reply(response).into(),
             },
@@ -223,17 +222,17 @@ impl<C: 'static> Clone for Table<C> {
 
 /// A function in the table.
 pub(super) struct Route<C: 'static> {
-    calling: Arc<Calling<C>>,
+    on_head: Arc<HeadFn<C>>,
     body_bytes_max: usize,
     /// How many of the path's parameters belong to prefixes instead of the function.
-    of_prefixes: usize,
+    prefix_parameters: usize,
     /// Those of the routers that were nested with the route.
     interceptors: Interceptors<C>,
 }
 
 impl<C: 'static> Route<C> {
-    pub(super) fn new(calling: Arc<Calling<C>>, body_bytes_max: usize) -> Route<C> {
-        Route { calling, body_bytes_max, of_prefixes: 0, interceptors: Interceptors::NONE }
+    pub(super) fn new(on_head: Arc<HeadFn<C>>, body_bytes_max: usize) -> Route<C> {
+        Route { on_head, body_bytes_max, prefix_parameters: 0, interceptors: Interceptors::NONE }
     }
 
     fn call(
@@ -246,18 +245,18 @@ impl<C: 'static> Route<C> {
         if let ControlFlow::Break(reply) = self.interceptors.call(head, response, scope) {
             return reply.into();
         }
-        let mut asked = Asked::new(*head, parameters, self.of_prefixes, self.body_bytes_max);
-        (self.calling)(&mut asked, response, scope)
+        let mut asked = Asked::new(*head, parameters, self.prefix_parameters, self.body_bytes_max);
+        (self.on_head)(&mut asked, response, scope)
     }
 }
 
 impl<C: 'static> Clone for Route<C> {
     fn clone(&self) -> Route<C> {
-        let Route { calling, body_bytes_max, of_prefixes, interceptors } = self;
+        let Route { on_head, body_bytes_max, prefix_parameters, interceptors } = self;
         Route {
-            calling: calling.clone(),
+            on_head: on_head.clone(),
             body_bytes_max: *body_bytes_max,
-            of_prefixes: *of_prefixes,
+            prefix_parameters: *prefix_parameters,
             interceptors: interceptors.clone(),
         }
     }
