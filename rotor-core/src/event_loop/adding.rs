@@ -16,7 +16,7 @@ use crate::token::Token;
 /// cancel the addition.
 #[must_use = "it says whether the machine was made"]
 pub struct Adding<F> {
-    told: Receiver<Result<Token, AddError<F>>>,
+    result: Receiver<Result<Token, AddError<F>>>,
 }
 
 /// Why a machine was not made. If the closure was not called, the error returns it.
@@ -43,7 +43,7 @@ impl<F> Adding<F> {
     ///
     /// Returns the reason why there is no machine, with the closure if it was not called.
     pub fn wait(self) -> Result<Token, AddError<F>> {
-        self.told.recv().unwrap_or_else(|_| Err(lost()))
+        self.result.recv().unwrap_or_else(|_| Err(lost_request_error()))
     }
 
     /// Returns the result if there is one by now, and `self` otherwise. It does not block.
@@ -52,10 +52,10 @@ impl<F> Adding<F> {
     ///
     /// The outer error is `self`. The inner one is that of [`wait`](Adding::wait).
     pub fn try_wait(self) -> Result<Result<Token, AddError<F>>, Adding<F>> {
-        match self.told.try_recv() {
-            Ok(told) => Ok(told),
+        match self.result.try_recv() {
+            Ok(result) => Ok(result),
             Err(TryRecvError::Empty) => Err(self),
-            Err(TryRecvError::Disconnected) => Ok(Err(lost())),
+            Err(TryRecvError::Disconnected) => Ok(Err(lost_request_error())),
         }
     }
 }
@@ -74,21 +74,21 @@ impl<F> AddError<F> {
 
 /// Returns the error for an order that is gone without a result, which never happens: an order
 /// always reports a result before it is dropped.
-fn lost<F>() -> AddError<F> {
+fn lost_request_error<F>() -> AddError<F> {
     AddError::NotMade(SpawnError { cause: SpawnCause::Ended, seed: None })
 }
 
 /// A request to make a machine, as the loop keeps it.
-pub(super) struct Order<F> {
+pub(super) struct AddRequest<F> {
     /// Taken when it is called.
     make: Option<F>,
-    tell: Sender<Result<Token, AddError<F>>>,
+    result_sender: Sender<Result<Token, AddError<F>>>,
 }
 
-impl<F> Order<F> {
-    pub(super) fn new(make: F) -> (Order<F>, Adding<F>) {
-        let (tell, told) = channel();
-        (Order { make: Some(make), tell }, Adding { told })
+impl<F> AddRequest<F> {
+    pub(super) fn new(make: F) -> (AddRequest<F>, Adding<F>) {
+        let (result_sender, result) = channel();
+        (AddRequest { make: Some(make), result_sender }, Adding { result })
     }
 
     /// Returns the closure of an order that the loop did not accept.
@@ -97,7 +97,7 @@ impl<F> Order<F> {
     }
 
     /// Makes the machine, between the handlers of a turn.
-    pub(super) fn fill<M: Machine>(
+    pub(super) fn execute<M: Machine>(
         mut self,
         context: &mut M::Context,
         environment: &AnyEnvironment,
@@ -108,12 +108,12 @@ impl<F> Order<F> {
     {
         if environment.drain_until().is_some() {
             if let Some(make) = self.make.take() {
-                self.tell(Err(AddError::Draining(make)));
+                self.send_result(Err(AddError::Draining(make)));
             }
             return;
         }
         let make = &mut self.make;
-        let made = dispatch.create_with(environment, config, |token| {
+        let created = dispatch.create_with(environment, config, |token| {
             let mut scope = Scope::new(context, environment, token, WakeTarget::default());
             match make.take() {
                 Some(make) => make(&mut scope),
@@ -121,26 +121,26 @@ impl<F> Order<F> {
                 None => Response::done(),
             }
         });
-        let told = match (made, self.make.take()) {
+        let result = match (created, self.make.take()) {
             (Ok(token), _) => Ok(token),
             // If the closure was not called, this is the only possible reason.
             (Err(_), Some(make)) => Err(AddError::NoSlot(make)),
             (Err(error), None) => Err(AddError::NotMade(error)),
         };
-        self.tell(told);
+        self.send_result(result);
     }
 
-    fn tell(&self, told: Result<Token, AddError<F>>) {
+    fn send_result(&self, result: Result<Token, AddError<F>>) {
         // An error means that nobody waits for the result.
-        let _is_awaited = self.tell.send(told);
+        let _is_awaited = self.result_sender.send(result);
     }
 }
 
 /// The order was not carried out: the loop is gone, or ended first.
-impl<F> Drop for Order<F> {
+impl<F> Drop for AddRequest<F> {
     fn drop(&mut self) {
         if let Some(make) = self.make.take() {
-            self.tell(Err(AddError::Closed(make)));
+            self.send_result(Err(AddError::Closed(make)));
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 
-use super::adding::{Adding, Order};
+use super::adding::{AddRequest, Adding};
 use super::dispatch::{Dispatch, Refs};
 use super::machines::{Machines, Verdicts};
 use crate::at_end::{EndFunction, EndQueue};
@@ -22,21 +22,21 @@ use crate::wake_queue::WakeQueue;
 /// A request in the queue.
 enum Post<M: Machine> {
     Closure(Closure<M>),
-    Machine(Making<M>),
+    Machine(CreateMachine<M>),
 }
 
 type Closure<M> =
     Box<dyn FnOnce(Machines<'_, M>, &mut GlobalScope<'_, <M as Machine>::Context>) + Send>;
 
 /// Makes a machine, and reports the result.
-type Making<M> = Box<
+type CreateMachine<M> = Box<
     dyn FnOnce(&mut <M as Machine>::Context, &AnyEnvironment, &Config, &mut Dispatch<M>) + Send,
 >;
 
 /// A handle that runs closures on a loop, between handlers, when every machine is in its slot. It
 /// is `Send` even if the machines are not.
 pub struct Broadcast<M: Machine> {
-    posts: Arc<Posts<M>>,
+    posts: Arc<PostQueue<M>>,
 }
 
 /// Why a closure was not posted. The error returns the closure.
@@ -48,7 +48,7 @@ pub enum PostError<F> {
 }
 
 impl<M: Machine> Broadcast<M> {
-    pub(super) fn new(posts: Arc<Posts<M>>) -> Broadcast<M> {
+    pub(super) fn new(posts: Arc<PostQueue<M>>) -> Broadcast<M> {
         Broadcast { posts }
     }
 
@@ -96,13 +96,13 @@ impl<M: Machine> Broadcast<M> {
     where
         F: FnOnce(&mut Scope<'_, M::Context>) -> Response<M> + Send + 'static,
     {
-        let (order, adding) = Order::new(make);
-        let to_post = |order: Order<F>| {
+        let (request, adding) = AddRequest::new(make);
+        let into_post = |request: AddRequest<F>| {
             Post::Machine(Box::new(move |context, environment, config, dispatch| {
-                order.fill(context, environment, config, dispatch);
+                request.execute(context, environment, config, dispatch);
             }))
         };
-        self.posts.push(order, to_post, Order::into_closure)?;
+        self.posts.push(request, into_post, AddRequest::into_closure)?;
         Ok(adding)
     }
 }
@@ -149,14 +149,14 @@ impl<F> fmt::Display for PostError<F> {
 impl<F> std::error::Error for PostError<F> {}
 
 /// The requests that wait.
-pub(super) struct Posts<M: Machine> {
-    waiting: Mutex<Waiting<M>>,
-    any: AtomicBool,
-    bound: usize,
+pub(super) struct PostQueue<M: Machine> {
+    queued: Mutex<QueuedPosts<M>>,
+    has_posts: AtomicBool,
+    capacity: usize,
     wakes: Arc<WakeQueue>,
 }
 
-struct Waiting<M: Machine> {
+struct QueuedPosts<M: Machine> {
     posts: Vec<Post<M>>,
     closed: bool,
     /// At most as many as there were `AtEnd` values, so no limit is needed.
@@ -164,48 +164,48 @@ struct Waiting<M: Machine> {
     ends_closed: bool,
 }
 
-impl<M: Machine> Default for Waiting<M> {
-    fn default() -> Waiting<M> {
-        Waiting { posts: Vec::new(), closed: false, ends: Vec::new(), ends_closed: false }
+impl<M: Machine> Default for QueuedPosts<M> {
+    fn default() -> QueuedPosts<M> {
+        QueuedPosts { posts: Vec::new(), closed: false, ends: Vec::new(), ends_closed: false }
     }
 }
 
-impl<M: Machine> Posts<M> {
-    pub(super) fn new(bound: usize, wakes: Arc<WakeQueue>) -> Posts<M> {
-        let waiting = Mutex::new(Waiting::default());
-        Posts { waiting, any: AtomicBool::new(false), bound, wakes }
+impl<M: Machine> PostQueue<M> {
+    pub(super) fn new(capacity: usize, wakes: Arc<WakeQueue>) -> PostQueue<M> {
+        let queued = Mutex::new(QueuedPosts::default());
+        PostQueue { queued, has_posts: AtomicBool::new(false), capacity, wakes }
     }
 
-    /// Turns `thing` into a post and queues it, or turns it into what its owner gets back.
+    /// Turns `value` into a post and queues it, or turns it into what its owner gets back.
     fn push<T, F>(
         &self,
-        thing: T,
-        to_post: impl FnOnce(T) -> Post<M>,
-        back: impl FnOnce(T) -> F,
+        value: T,
+        into_post: impl FnOnce(T) -> Post<M>,
+        into_rejected: impl FnOnce(T) -> F,
     ) -> Result<(), PostError<F>> {
         {
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            if waiting.closed {
-                return Err(PostError::Closed(back(thing)));
+            let mut queued = self.queued.lock().unwrap_or_else(PoisonError::into_inner);
+            if queued.closed {
+                return Err(PostError::Closed(into_rejected(value)));
             }
-            if waiting.posts.len() >= self.bound {
-                return Err(PostError::Full(back(thing)));
+            if queued.posts.len() >= self.capacity {
+                return Err(PostError::Full(into_rejected(value)));
             }
-            waiting.posts.push(to_post(thing));
+            queued.posts.push(into_post(value));
         }
-        self.note();
+        self.notify_loop();
         Ok(())
     }
 
     /// Tells the loop that there is a post. Called after the push: a loop that is about to sleep
     /// either sees the flag or is woken.
-    fn note(&self) {
-        self.any.store(true, SeqCst);
+    fn notify_loop(&self) {
+        self.has_posts.store(true, SeqCst);
         self.wakes.wake_loop();
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        !self.any.load(SeqCst)
+        !self.has_posts.load(SeqCst)
     }
 
     /// Runs everything that was posted.
@@ -221,7 +221,7 @@ impl<M: Machine> Posts<M> {
         }
         // This is the only work of a turn that is held in local variables. Each closure has its own
         // guard, so a panic of one does not lose the others.
-        let (posts, ends) = self.take();
+        let (posts, ends) = self.take_all();
         for end in ends {
             dispatch.clock().before_call(refs.backend, refs.environment);
             if let Some(heartbeat) = dispatch.heartbeat() {
@@ -251,22 +251,22 @@ impl<M: Machine> Posts<M> {
         }
     }
 
-    fn take(&self) -> (Vec<Post<M>>, Vec<EndFunction<M::Context>>) {
+    fn take_all(&self) -> (Vec<Post<M>>, Vec<EndFunction<M::Context>>) {
         // Clear the flag before the closures are taken: a post in between sets it again.
-        if !self.any.swap(false, SeqCst) {
+        if !self.has_posts.swap(false, SeqCst) {
             return (Vec::new(), Vec::new());
         }
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        (std::mem::take(&mut waiting.posts), std::mem::take(&mut waiting.ends))
+        let mut queued = self.queued.lock().unwrap_or_else(PoisonError::into_inner);
+        (std::mem::take(&mut queued.posts), std::mem::take(&mut queued.ends))
     }
 
     /// Runs the functions of `AtEnd` values after the last turn, until there are none: what they
     /// drop may own such a value itself.
-    pub(super) fn run_ends(&self, context: &mut M::Context) {
+    pub(super) fn run_end_functions(&self, context: &mut M::Context) {
         loop {
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            let ends = std::mem::take(&mut waiting.ends);
-            drop(waiting);
+            let mut queued = self.queued.lock().unwrap_or_else(PoisonError::into_inner);
+            let ends = std::mem::take(&mut queued.ends);
+            drop(queued);
             if ends.is_empty() {
                 return;
             }
@@ -275,32 +275,32 @@ impl<M: Machine> Posts<M> {
     }
 
     /// Notes that the context is gone as well. From now on such a value is dropped with its owner.
-    pub(super) fn close_ends(&self) {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).ends_closed = true;
+    pub(super) fn close_end_functions(&self) {
+        self.queued.lock().unwrap_or_else(PoisonError::into_inner).ends_closed = true;
     }
 
     /// Notes that the loop is gone, and drops what was posted.
     pub(super) fn close(&self) {
         let dropped = {
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            waiting.closed = true;
-            std::mem::take(&mut waiting.posts)
+            let mut queued = self.queued.lock().unwrap_or_else(PoisonError::into_inner);
+            queued.closed = true;
+            std::mem::take(&mut queued.posts)
         };
         // Without the lock: dropping a closure may drop something that posts.
         dropped.into_iter().for_each(|post| drop_guarded(post, "a posted closure"));
     }
 }
 
-impl<M: Machine> EndQueue<M::Context> for Posts<M> {
+impl<M: Machine> EndQueue<M::Context> for PostQueue<M> {
     fn push(&self, end: EndFunction<M::Context>) -> Result<(), EndFunction<M::Context>> {
         {
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            if waiting.ends_closed {
+            let mut queued = self.queued.lock().unwrap_or_else(PoisonError::into_inner);
+            if queued.ends_closed {
                 return Err(end);
             }
-            waiting.ends.push(end);
+            queued.ends.push(end);
         }
-        self.note();
+        self.notify_loop();
         Ok(())
     }
 }

@@ -16,27 +16,27 @@ type Closure<M> =
 
 /// The closures that a loop calls repeatedly. Like the context they belong to the caller, and are
 /// not part of the core.
-pub(super) struct Repeated<M: Machine>(Vec<Every<M>>);
+pub(super) struct RepeatedClosures<M: Machine>(Vec<RepeatedClosure<M>>);
 
-struct Every<M: Machine> {
+struct RepeatedClosure<M: Machine> {
     period: Duration,
     next: Time,
     f: Closure<M>,
 }
 
-impl<M: Machine> Repeated<M> {
-    pub(super) fn new() -> Repeated<M> {
-        Repeated(Vec::new())
+impl<M: Machine> RepeatedClosures<M> {
+    pub(super) fn new() -> RepeatedClosures<M> {
+        RepeatedClosures(Vec::new())
     }
 
     /// Calls `f` every `period`, for the first time one period after `now`.
     pub(super) fn add(&mut self, period: Duration, now: Time, f: Closure<M>) {
-        self.0.push(Every { period, next: now + period, f });
+        self.0.push(RepeatedClosure { period, next: now + period, f });
     }
 
     /// Returns when the next closure is to be called.
-    pub(super) fn next(&self) -> Option<Time> {
-        self.0.iter().map(|every| every.next).min()
+    pub(super) fn next_time(&self) -> Option<Time> {
+        self.0.iter().map(|closure| closure.next).min()
     }
 
     /// Calls the closures whose time has come.
@@ -48,28 +48,28 @@ impl<M: Machine> Repeated<M> {
         verdicts: &mut Verdicts,
     ) {
         if !self.0.is_empty() {
-            self.run_some(refs, dispatch, verdicts);
+            self.run_due(refs, dispatch, verdicts);
         }
     }
 
     #[cold]
-    fn run_some<B: Backend>(
+    fn run_due<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
         dispatch: &mut Dispatch<M>,
         verdicts: &mut Verdicts,
     ) {
         let now = refs.environment.now();
-        for every in self.0.iter_mut().filter(|every| every.next <= now) {
+        for closure in self.0.iter_mut().filter(|closure| closure.next <= now) {
             dispatch.clock().before_call(refs.backend, refs.environment);
             if let Some(heartbeat) = dispatch.heartbeat() {
                 heartbeat.record_closure("a repeated closure");
             }
             let machines = verdicts.machines(dispatch.slots());
             let mut scope = GlobalScope::new(refs.context, refs.environment);
-            every.next = match guard(|| (every.f)(machines, &mut scope)) {
+            closure.next = match guard(|| (closure.f)(machines, &mut scope)) {
                 // From now rather than from when it was due: missed calls are not made up for.
-                Ok(()) => refs.environment.now() + every.period,
+                Ok(()) => refs.environment.now() + closure.period,
                 Err(panicked) => {
                     log_guarded!(error, "a repeated closure {panicked}, and is not called again");
                     // Removed below, after the iteration.
@@ -79,14 +79,14 @@ impl<M: Machine> Repeated<M> {
         }
         // Guarded, because outside of a handler a panic is taken for the backend's, and ends the
         // loop.
-        let over = self.0.extract_if(.., |every| every.next == Time::NEVER);
-        over.for_each(|every| drop_guarded(every, "a repeated closure"));
+        let over = self.0.extract_if(.., |closure| closure.next == Time::NEVER);
+        over.for_each(|closure| drop_guarded(closure, "a repeated closure"));
     }
 }
 
 /// Drops foreign values one by one, so that a panic of one does not affect the others.
-impl<M: Machine> Drop for Repeated<M> {
+impl<M: Machine> Drop for RepeatedClosures<M> {
     fn drop(&mut self) {
-        self.0.drain(..).for_each(|every| drop_guarded(every, "a repeated closure"));
+        self.0.drain(..).for_each(|closure| drop_guarded(closure, "a repeated closure"));
     }
 }

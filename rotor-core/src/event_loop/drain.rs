@@ -12,7 +12,7 @@ use super::dispatch::{Caller, Dispatch, Refs};
 use super::run_queue::{Calls, polls_for};
 use crate::backend::Backend;
 use crate::config::Config;
-use crate::drain::Drain as Asked;
+use crate::drain::Drain;
 use crate::drain::Grace;
 use crate::machine::Machine;
 use crate::scope::AnyEnvironment;
@@ -24,24 +24,24 @@ use crate::time::Time;
 /// machines that end last as well, because machines register themselves; the progress over the
 /// slots in `Dispatch`, which also makes new machines.
 #[derive(Default)]
-pub(super) struct Drain(Option<Stage>);
+pub(super) struct DrainProgress(Option<Stage>);
 
 enum Stage {
     /// The drain begins at that time; until then everything goes on.
     Announced {
         begins: Time,
-        asked: Asked,
+        requested: Drain,
     },
-    Begun(State),
+    Begun(BegunDrain),
 }
 
-struct State {
+struct BegunDrain {
     until: Time,
     grace: Grace,
     /// How many more polls of the backend are needed before any machine is told.
     polls_left: usize,
     /// How many more slots this turn may look at.
-    left: usize,
+    slots_left: usize,
     /// The number of the turn in which the time was over and a machine was still to be told. The
     /// drain goes on for one turn after that.
     grace_turn: Option<u64>,
@@ -50,32 +50,32 @@ struct State {
     created_at_last_notification: Option<u64>,
 }
 
-impl Drain {
+impl DrainProgress {
     /// Announces a drain or begins it, or brings the end of the current drain nearer.
-    pub(super) fn ask<M: Machine>(
+    pub(super) fn request<M: Machine>(
         &mut self,
         environment: &AnyEnvironment,
         config: &Config,
         dispatch: &Dispatch<M>,
-        asked: Asked,
+        requested: Drain,
     ) {
         let now = environment.handle.now();
-        let asked = match &mut self.0 {
-            None => asked,
-            Some(Stage::Announced { begins, asked: before }) => {
-                before.announce(*begins - now).or_sooner(asked)
+        let requested = match &mut self.0 {
+            None => requested,
+            Some(Stage::Announced { begins, requested: previous }) => {
+                previous.announce(*begins - now).or_sooner(requested)
             }
             Some(Stage::Begun(state)) => {
                 // A second request can bring the end nearer, but never postpone it.
-                state.until = state.until.min(now + asked.announce + asked.time);
-                state.grace = Grace::For(state.grace.time().min(asked.grace.time()));
+                state.until = state.until.min(now + requested.announce + requested.time);
+                state.grace = Grace::For(state.grace.time().min(requested.grace.time()));
                 return environment.set_draining(state.until, state.grace);
             }
         };
-        if asked.announce.is_zero() {
-            return self.begin(environment, config, dispatch, asked);
+        if requested.announce.is_zero() {
+            return self.begin(environment, config, dispatch, requested);
         }
-        self.0 = Some(Stage::Announced { begins: now + asked.announce, asked });
+        self.0 = Some(Stage::Announced { begins: now + requested.announce, requested });
         environment.set_announced();
     }
 
@@ -86,10 +86,10 @@ impl Drain {
         config: &Config,
         dispatch: &Dispatch<M>,
     ) {
-        if let Some(Stage::Announced { begins, asked }) = self.0
+        if let Some(Stage::Announced { begins, requested }) = self.0
             && begins <= environment.now()
         {
-            self.begin(environment, config, dispatch, asked);
+            self.begin(environment, config, dispatch, requested);
         }
     }
 
@@ -98,36 +98,36 @@ impl Drain {
         environment: &AnyEnvironment,
         config: &Config,
         dispatch: &Dispatch<M>,
-        asked: Asked,
+        requested: Drain,
     ) {
-        let until = environment.handle.now() + asked.time;
+        let until = environment.handle.now() + requested.time;
         // One more for the backend's waker, which may take up an event. A drain that misses input
         // loses it, while a deadline that misses input merely comes before input that is as late as
         // itself.
         let polls_left = polls_for(dispatch.slots().len() + 1, config);
-        self.0 = Some(Stage::Begun(State::new(until, asked.grace, polls_left)));
-        environment.set_draining(until, asked.grace);
+        self.0 = Some(Stage::Begun(BegunDrain::new(until, requested.grace, polls_left)));
+        environment.set_draining(until, requested.grace);
     }
 
     /// Begins a turn that may look at `budget` slots.
     pub(super) fn begin_turn(&mut self, budget: usize) {
-        if let Some(state) = self.begun_mut() {
-            state.left = budget;
+        if let Some(state) = self.state_mut() {
+            state.slots_left = budget;
         }
     }
 
     /// Returns whether the loop is to end, even if that is only announced.
     #[inline]
-    pub(super) fn is_asked_for(&self) -> bool {
+    pub(super) fn is_requested(&self) -> bool {
         self.0.is_some()
     }
 
-    pub(super) fn is_under_way(&self) -> bool {
-        self.begun().is_some()
+    pub(super) fn has_begun(&self) -> bool {
+        self.state().is_some()
     }
 
     #[inline]
-    fn begun(&self) -> Option<&State> {
+    fn state(&self) -> Option<&BegunDrain> {
         match &self.0 {
             Some(Stage::Begun(state)) => Some(state),
             _ => None,
@@ -135,7 +135,7 @@ impl Drain {
     }
 
     #[inline]
-    fn begun_mut(&mut self) -> Option<&mut State> {
+    fn state_mut(&mut self) -> Option<&mut BegunDrain> {
         match &mut self.0 {
             Some(Stage::Begun(state)) => Some(state),
             _ => None,
@@ -143,7 +143,7 @@ impl Drain {
     }
 
     /// Returns when the drain begins, if it is announced, or else when its time is over.
-    pub(super) fn next_step(&self) -> Option<Time> {
+    pub(super) fn next_deadline(&self) -> Option<Time> {
         self.0.as_ref().map(|stage| match stage {
             Stage::Announced { begins, .. } => *begins,
             Stage::Begun(state) => state.until,
@@ -158,13 +158,13 @@ impl Drain {
         environment: &AnyEnvironment,
         dispatch: &Dispatch<M>,
     ) -> bool {
-        self.begun().is_some_and(|state| state.is_due(environment, dispatch))
+        self.state().is_some_and(|state| state.is_due(environment, dispatch))
     }
 
     /// Returns whether the backend must be polled before any machine is told.
     #[inline]
-    pub(super) fn wants_poll(&self) -> bool {
-        self.begun().is_some_and(|state| state.polls_left > 0)
+    pub(super) fn needs_poll(&self) -> bool {
+        self.state().is_some_and(|state| state.polls_left > 0)
     }
 
     /// Notes a poll. Input that arrived before a drain is delivered before machines are told of it,
@@ -172,19 +172,19 @@ impl Drain {
     /// full, or until there were enough polls to show the sources of all machines.
     #[inline]
     pub(super) fn record_poll(&mut self, is_full: bool) {
-        let Some(state) = self.begun_mut() else { return };
+        let Some(state) = self.state_mut() else { return };
         state.polls_left = if is_full { state.polls_left.saturating_sub(1) } else { 0 };
     }
 
     /// Tells machines that the loop drains: as many as one turn may look at.
     #[inline]
-    pub(super) fn tell<M: Machine, B: Backend>(
+    pub(super) fn notify<M: Machine, B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
         dispatch: &mut Dispatch<M>,
         caller: &mut impl Caller<M>,
     ) -> ControlFlow<()> {
-        self.begun_mut().map_or(Continue(()), |state| state.tell(refs, dispatch, caller))
+        self.state_mut().map_or(Continue(()), |state| state.notify(refs, dispatch, caller))
     }
 
     /// Returns whether the drain is over: no machine is left, or its time is over and all machines
@@ -197,7 +197,7 @@ impl Drain {
         environment: &AnyEnvironment,
         dispatch: &mut Dispatch<M>,
     ) -> bool {
-        let Some(state) = self.begun_mut() else { return false };
+        let Some(state) = self.state_mut() else { return false };
         if dispatch.slots().len() == 0 {
             return true;
         }
@@ -229,13 +229,13 @@ impl Drain {
     }
 }
 
-impl State {
-    fn new(until: Time, grace: Grace, polls_left: usize) -> State {
-        State {
+impl BegunDrain {
+    fn new(until: Time, grace: Grace, polls_left: usize) -> BegunDrain {
+        BegunDrain {
             until,
             grace,
             polls_left,
-            left: 0,
+            slots_left: 0,
             grace_turn: None,
             created_at_last_notification: None,
         }
@@ -244,28 +244,28 @@ impl State {
     #[cold]
     fn is_due<M: Machine>(&self, environment: &AnyEnvironment, dispatch: &Dispatch<M>) -> bool {
         dispatch.has_slots_to_notify()
-            || (self.are_last_to_be_told(dispatch)
+            || (self.has_last_to_notify(dispatch)
                 && environment.last.all(dispatch.slots().len()).is_some())
     }
 
     #[cold]
-    fn tell<M: Machine, B: Backend>(
+    fn notify<M: Machine, B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
         dispatch: &mut Dispatch<M>,
         caller: &mut impl Caller<M>,
     ) -> ControlFlow<()> {
-        while self.polls_left == 0 && self.left > 0 && dispatch.has_slots_to_notify() {
-            self.left -= 1;
+        while self.polls_left == 0 && self.slots_left > 0 && dispatch.has_slots_to_notify() {
+            self.slots_left -= 1;
             dispatch.notify_next_of_drain(refs, caller)?;
         }
-        self.tell_last(refs.environment, dispatch);
+        self.notify_last(refs.environment, dispatch);
         Continue(())
     }
 
     /// Returns whether the machines that wait for all others must still be told that these are
     /// gone, or machines were made since.
-    fn are_last_to_be_told<M: Machine>(&self, dispatch: &Dispatch<M>) -> bool {
+    fn has_last_to_notify<M: Machine>(&self, dispatch: &Dispatch<M>) -> bool {
         dispatch.slots().len() > 0
             && !dispatch.has_slots_to_notify()
             && self.created_at_last_notification != Some(dispatch.machines_created())
@@ -273,8 +273,12 @@ impl State {
 
     /// Tells the machines that wait for all others when these are gone; again if others came and
     /// went since.
-    fn tell_last<M: Machine>(&mut self, environment: &AnyEnvironment, dispatch: &mut Dispatch<M>) {
-        if !self.are_last_to_be_told(dispatch) {
+    fn notify_last<M: Machine>(
+        &mut self,
+        environment: &AnyEnvironment,
+        dispatch: &mut Dispatch<M>,
+    ) {
+        if !self.has_last_to_notify(dispatch) {
             return;
         }
         let Some(last) = environment.last.all(dispatch.slots().len()) else { return };
@@ -288,35 +292,39 @@ impl State {
 mod tests {
     use super::*;
 
-    fn polled_at_most(polls_left: usize) -> Drain {
-        Drain(Some(Stage::Begun(State::new(Time::ZERO, Grace::WholeDrain, polls_left))))
+    fn drain_with_polls(polls_left: usize) -> DrainProgress {
+        DrainProgress(Some(Stage::Begun(BegunDrain::new(
+            Time::ZERO,
+            Grace::WholeDrain,
+            polls_left,
+        ))))
     }
 
     #[test]
-    fn a_full_poll_asks_for_another_and_one_with_room_is_the_last() {
-        let mut drain = polled_at_most(3);
+    fn a_full_poll_requests_another_and_one_with_room_is_the_last() {
+        let mut drain = drain_with_polls(3);
         for _ in 0..2 {
             drain.record_poll(true);
-            assert!(drain.wants_poll());
+            assert!(drain.needs_poll());
         }
         drain.record_poll(false);
-        assert!(!drain.wants_poll());
-        assert_eq!(drain.next_step(), Some(Time::ZERO));
+        assert!(!drain.needs_poll());
+        assert_eq!(drain.next_deadline(), Some(Time::ZERO));
     }
 
     #[test]
-    fn after_as_many_polls_as_show_all_machines_there_is_no_other() {
-        let mut drain = polled_at_most(2);
-        for wants_poll in [true, false, false] {
+    fn polls_end_once_they_could_have_shown_all_machines() {
+        let mut drain = drain_with_polls(2);
+        for needs_poll in [true, false, false] {
             drain.record_poll(true);
-            assert_eq!(drain.wants_poll(), wants_poll);
+            assert_eq!(drain.needs_poll(), needs_poll);
         }
     }
 
     #[test]
-    fn without_a_drain_nothing_is_asked() {
-        let mut drain = Drain::default();
+    fn a_loop_without_a_drain_needs_no_poll_and_has_no_deadline() {
+        let mut drain = DrainProgress::default();
         drain.record_poll(true);
-        assert!(!drain.is_under_way() && !drain.wants_poll() && drain.next_step().is_none());
+        assert!(!drain.has_begun() && !drain.needs_poll() && drain.next_deadline().is_none());
     }
 }

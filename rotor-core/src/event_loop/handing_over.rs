@@ -95,7 +95,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
             return Err(io::Error::other("the loop is with other threads"));
         };
         let (mut baton, ended) = relay.run(baton);
-        baton.run_ends();
+        baton.run_end_functions();
         self.baton = Some(baton);
         ended
     }

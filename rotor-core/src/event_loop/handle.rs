@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::kept::Kept;
+use super::drop_on_drain::DropOnDrain;
 use crate::drain::Drain;
 use crate::sync::Mutex;
 use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -47,78 +47,79 @@ pub(crate) struct Control {
     is_ending: AtomicBool,
     /// Whether a successor process has the listeners.
     has_successor: AtomicBool,
-    /// The bits [`DRAIN`], [`WANTED`] and [`LATE`] in one word, because each turn looks at it.
-    asked: AtomicU32,
+    /// The bits [`DRAIN_REQUESTED`], [`LOOP_WANTED`] and [`LATE_ANSWERS`] in one word, because each
+    /// turn looks at it.
+    requests: AtomicU32,
     drain: Mutex<Option<Drain>>,
-    kept: Arc<Kept>,
+    drop_on_drain: Arc<DropOnDrain>,
     wakes: Arc<WakeQueue>,
 }
 
 /// `Control::drain` was written.
-const DRAIN: u32 = 1;
+const DRAIN_REQUESTED: u32 = 1;
 
 /// A handler that has handed the loop over wants it back.
-const WANTED: u32 = 2;
+const LOOP_WANTED: u32 = 2;
 
 /// A handler from which the loop was taken has returned.
-const LATE: u32 = 4;
+const LATE_ANSWERS: u32 = 4;
 
 impl Control {
-    pub(super) fn new(wakes: Arc<WakeQueue>, kept: Arc<Kept>) -> Control {
+    pub(super) fn new(wakes: Arc<WakeQueue>, drop_on_drain: Arc<DropOnDrain>) -> Control {
         Control {
             stop: AtomicBool::new(false),
             is_ending: AtomicBool::new(false),
             has_successor: AtomicBool::new(false),
-            asked: AtomicU32::new(0),
+            requests: AtomicU32::new(0),
             drain: Mutex::new(None),
-            kept,
+            drop_on_drain,
             wakes,
         }
     }
 
     /// Returns whether there is any request to handle.
-    pub(super) fn is_asked(&self) -> bool {
-        self.stop.load(SeqCst) || self.asked.load(SeqCst) != 0
+    pub(super) fn has_request(&self) -> bool {
+        self.stop.load(SeqCst) || self.requests.load(SeqCst) != 0
     }
 
     /// Notes whether a handler wants the loop back. Called with a lock held, so that the latest
     /// call decides.
-    pub(super) fn set_wanted(&self, is_wanted: bool) {
-        self.set(WANTED, is_wanted);
+    pub(super) fn set_loop_wanted(&self, is_wanted: bool) {
+        self.set_bit(LOOP_WANTED, is_wanted);
     }
 
     /// Notes whether late answers wait to be applied. Called with a lock held as well.
-    pub(super) fn set_late(&self, has_any: bool) {
-        self.set(LATE, has_any);
+    pub(super) fn set_late_answers(&self, has_any: bool) {
+        self.set_bit(LATE_ANSWERS, has_any);
     }
 
-    fn set(&self, what: u32, is_so: bool) {
-        if is_so {
-            self.asked.fetch_or(what, SeqCst);
+    fn set_bit(&self, bit: u32, is_set: bool) {
+        if is_set {
+            self.requests.fetch_or(bit, SeqCst);
         } else {
-            self.asked.fetch_and(!what, SeqCst);
+            self.requests.fetch_and(!bit, SeqCst);
         }
     }
 
     /// Returns whether handlers on other threads need something from the thread that runs the loop.
     /// Checked before each call of a machine.
     #[inline]
-    pub(super) fn is_called(&self) -> bool {
-        self.asked.load(Relaxed) & (WANTED | LATE) != 0
+    pub(super) fn has_handler_request(&self) -> bool {
+        self.requests.load(Relaxed) & (LOOP_WANTED | LATE_ANSWERS) != 0
     }
 
     /// Returns whether a handler wants the loop back.
-    pub(super) fn is_wanted(&self) -> bool {
-        self.asked.load(Relaxed) & WANTED != 0
+    pub(super) fn is_loop_wanted(&self) -> bool {
+        self.requests.load(Relaxed) & LOOP_WANTED != 0
     }
 
     pub(super) fn take_drain(&self) -> Option<Drain> {
         // Clear the bit before the value is taken: a drain that is written in between sets it
         // again.
-        if self.asked.load(SeqCst) & DRAIN == 0 {
+        if self.requests.load(SeqCst) & DRAIN_REQUESTED == 0 {
             return None;
         }
-        self.asked.fetch_and(!DRAIN, SeqCst);
+        self.requests.fetch_and(!DRAIN_REQUESTED, SeqCst);
         self.drain.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
@@ -168,11 +169,11 @@ impl LoopHandle {
     pub fn drain_with(&self, drain: Drain) {
         self.control.is_ending.store(true, Relaxed);
         {
-            let mut asked = self.control.drain.lock().unwrap_or_else(PoisonError::into_inner);
-            *asked = Some(asked.map_or(drain, |before| before.or_sooner(drain)));
+            let mut pending = self.control.drain.lock().unwrap_or_else(PoisonError::into_inner);
+            *pending = Some(pending.map_or(drain, |previous| previous.or_sooner(drain)));
         }
         // After the write: a loop that sees this bit sees the drain.
-        self.control.asked.fetch_or(DRAIN, SeqCst);
+        self.control.requests.fetch_or(DRAIN_REQUESTED, SeqCst);
         self.control.wakes.wake_loop();
     }
 }
@@ -201,8 +202,8 @@ impl LoopHandle {
         not(any(target_os = "linux", target_os = "android")),
         allow(dead_code, reason = "listeners are handed over there only")
     )]
-    pub(crate) fn keep_until_draining(&self, thing: impl Send + 'static) {
-        self.control.kept.keep(thing);
+    pub(crate) fn keep_until_draining(&self, value: impl Send + 'static) {
+        self.control.drop_on_drain.add(value);
     }
 }
 

@@ -130,7 +130,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
             && let Some(baton) = baton
         {
             // A drain has dropped machines since the last time closures were run.
-            baton.run_ends();
+            baton.run_end_functions();
         }
         ended
     }

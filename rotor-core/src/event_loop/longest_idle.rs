@@ -16,7 +16,7 @@ use crate::token::Token;
 const FOUND_MAX: usize = 1_024;
 
 /// The maximum number of machines that are put off from one request to the next.
-const PUT_OFF_MAX: usize = 64;
+const POSTPONED_MAX: usize = 64;
 
 /// The idle machines that are known, and their order.
 #[derive(Default)]
@@ -25,7 +25,7 @@ pub(super) struct LongestIdle {
     found: Vec<(Time, Token)>,
     /// Machines that were taken from `found` and must be looked at again for the next request; the
     /// oldest is first.
-    put_off: Vec<(Time, Token)>,
+    postponed: Vec<(Time, Token)>,
     /// The listener whose connections were searched, if not all machines were.
     listener: Option<Token>,
     /// When the last walk over all slots began, if it has found all idle machines. A machine that
@@ -50,7 +50,7 @@ impl Walk {
         Walk { next: 0, began: now, listener, oldest: BinaryHeap::new(), is_truncated: false }
     }
 
-    pub(super) fn note(&mut self, since: Time, token: Token) {
+    pub(super) fn add(&mut self, since: Time, token: Token) {
         self.oldest.push((since, token));
         if self.oldest.len() > FOUND_MAX {
             self.oldest.pop();
@@ -61,17 +61,17 @@ impl Walk {
 
 impl LongestIdle {
     /// Takes the result of a walk over all slots.
-    pub(super) fn take_walk(&mut self, walk: Walk) {
+    pub(super) fn store_walk(&mut self, walk: Walk) {
         self.listener = walk.listener;
         // The walk has found those as well.
-        self.put_off = Vec::new();
+        self.postponed = Vec::new();
         self.complete_since = (!walk.is_truncated).then_some(walk.began);
         self.found = walk.oldest.into_sorted_vec();
         self.found.reverse();
     }
 
     /// Returns whether a walk for this request could find machines that were not found before.
-    pub(super) fn may_find(&self, room: &Room, now: Time) -> bool {
+    pub(super) fn may_find_more(&self, room: &Room, now: Time) -> bool {
         if self.listener != room.listener {
             return true;
         }
@@ -88,7 +88,7 @@ impl LongestIdle {
         // Found for another listener: older machines of this one may not be among them.
         if self.listener != room.listener {
             self.found = Vec::new();
-            self.put_off = Vec::new();
+            self.postponed = Vec::new();
             self.complete_since = None;
         }
         let (since, _) = *self.found.last()?;
@@ -105,18 +105,18 @@ impl LongestIdle {
 
     /// Keeps a machine that was popped, and is still idle since the same time, for the next
     /// request.
-    pub(super) fn put_off(&mut self, since: Time, token: Token) {
+    pub(super) fn postpone(&mut self, since: Time, token: Token) {
         // Limited because each request looks at all of these once more. The next walk finds the
         // others.
-        if self.put_off.len() < PUT_OFF_MAX {
-            self.put_off.push((since, token));
+        if self.postponed.len() < POSTPONED_MAX {
+            self.postponed.push((since, token));
         }
     }
 
     /// Ends a request: machines that were put off are in line again for the next one.
     pub(super) fn end_request(&mut self) {
         // They were popped, oldest first, before those that are left.
-        self.found.extend(self.put_off.drain(..).rev());
+        self.found.extend(self.postponed.drain(..).rev());
     }
 }
 
@@ -138,10 +138,10 @@ mod tests {
     fn found(began: u64, since: impl IntoIterator<Item = u64>) -> LongestIdle {
         let mut walk = Walk::new(None, at(began));
         for (index, since) in (0..).zip(since) {
-            walk.note(at(since), token(index));
+            walk.add(at(since), token(index));
         }
         let mut longest = LongestIdle::default();
-        longest.take_walk(walk);
+        longest.store_walk(walk);
         longest
     }
 
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_come_first_and_only_those_that_are_old_enough() {
+    fn the_oldest_machines_come_first_if_they_are_idle_long_enough() {
         let mut longest = found(9, [5, 3, 8, 4]);
         let mut indices = Vec::new();
         while let Some((_, token)) = longest.pop_oldest(&room(), at(7)) {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_keeps_the_oldest_however_many_there_are() {
+    fn a_walk_keeps_only_the_oldest_machines() {
         let count = FOUND_MAX as u64 + 100;
         let mut longest = found(count, (0..count).rev());
         for since in 0..FOUND_MAX as u64 {
@@ -172,29 +172,32 @@ mod tests {
             );
         }
         assert!(longest.pop_oldest(&room(), at(2 * count)).is_none());
-        assert!(longest.may_find(&room(), at(2 * count)), "there were more than it could keep");
+        assert!(
+            longest.may_find_more(&room(), at(2 * count)),
+            "there were more than it could keep"
+        );
     }
 
     /// Otherwise a peer that keeps more machines busy than a walk keeps would cause a walk over all
     /// slots in each turn.
     #[test]
-    fn a_walk_that_found_only_young_ones_is_not_repeated_whatever_it_left_out() {
+    fn a_truncated_walk_is_not_repeated_while_its_machines_are_too_young() {
         let count = FOUND_MAX as u64 + 100;
         let mut longest = found(count, (0..count).map(|index| 1_000_000 + index));
         let now = at(1_000_001);
         assert!(longest.pop_oldest(&room(), now).is_none(), "it is idle for a second");
-        assert!(!longest.may_find(&room(), now));
+        assert!(!longest.may_find_more(&room(), now));
         assert!(longest.pop_oldest(&room(), at(1_000_002)).is_some(), "and now for two");
     }
 
     /// A machine that was not idle when the walk began cannot be old enough before the minimum time
     /// has passed since.
     #[test]
-    fn a_walk_that_found_all_is_not_repeated_before_another_can_be_old_enough() {
+    fn a_complete_walk_is_not_repeated_before_another_machine_is_due() {
         let mut longest = found(9, [5]);
         assert!(longest.pop_oldest(&room(), at(10)).is_some());
-        assert!(!longest.may_find(&room(), at(10)));
-        assert!(longest.may_find(&room(), at(11)));
-        assert!(LongestIdle::default().may_find(&room(), at(0)), "none has looked yet");
+        assert!(!longest.may_find_more(&room(), at(10)));
+        assert!(longest.may_find_more(&room(), at(11)));
+        assert!(LongestIdle::default().may_find_more(&room(), at(0)), "none has looked yet");
     }
 }

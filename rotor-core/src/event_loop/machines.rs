@@ -190,15 +190,19 @@ impl Verdicts {
         environment: &AnyEnvironment,
         dispatch: &mut Dispatch<M>,
     ) {
-        // Two functions, like `Repeated::run`: as one, they cost a turn with a single call 1 % of
-        // its instructions.
+        // Two functions, like `RepeatedClosures::run`: as one, they cost a turn with a single call
+        // 1 % of its instructions.
         if !self.queue.is_empty() {
-            self.apply_some(environment, dispatch);
+            self.apply_queued(environment, dispatch);
         }
     }
 
     #[cold]
-    fn apply_some<M: Machine>(&mut self, environment: &AnyEnvironment, dispatch: &mut Dispatch<M>) {
+    fn apply_queued<M: Machine>(
+        &mut self,
+        environment: &AnyEnvironment,
+        dispatch: &mut Dispatch<M>,
+    ) {
         while let Some((token, verdict)) = self.queue.pop_front() {
             match verdict {
                 // Unreachable: a scan does not queue it.

@@ -27,7 +27,7 @@ pub(super) struct RoomSearch {
 }
 
 /// The result of asking the machine that was idle longest.
-enum Asked {
+enum AskOutcome {
     Ended,
     /// A call of the machine is pending, or it goes on although it is idle.
     NotNow,
@@ -38,7 +38,7 @@ enum Asked {
 impl RoomSearch {
     /// Serves requests for room one after the other, within the number of slots that one turn may
     /// look at.
-    pub(super) fn serve<M: Machine, B: Backend>(
+    pub(super) fn serve_requests<M: Machine, B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
         dispatch: &mut Dispatch<M>,
@@ -46,7 +46,8 @@ impl RoomSearch {
         let waiters = &refs.environment.waiters;
         let mut budget = refs.config.scan_budget;
         while let Some(request) = waiters.first_request() {
-            if request.requester.is_alive() && !self.serve_one(refs, dispatch, request, &mut budget)
+            if request.requester.is_alive()
+                && !self.serve_request(refs, dispatch, request, &mut budget)
             {
                 return;
             }
@@ -61,7 +62,7 @@ impl RoomSearch {
 
     /// Ends as many machines as the request wants, if there are so many. Returns `false` if the
     /// search must go on in the next turn.
-    fn serve_one<M: Machine, B: Backend>(
+    fn serve_request<M: Machine, B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
         dispatch: &mut Dispatch<M>,
@@ -73,22 +74,22 @@ impl RoomSearch {
         while made < room.machines {
             let now = refs.environment.now();
             if let Some((since, token)) = self.longest.pop_oldest(&room, now) {
-                match ask(refs, dispatch, &room, token, since) {
-                    Asked::Ended => {
+                match ask_to_end(refs, dispatch, &room, token, since) {
+                    AskOutcome::Ended => {
                         refs.environment.waiters.count_room_made();
                         made += 1;
                     }
                     // If it were forgotten, it would be missed until the next walk, which is not
                     // made as long as no other machine can have become idle long enough.
-                    Asked::NotNow => self.longest.put_off(since, token),
-                    Asked::NoLongerIdle => {}
+                    AskOutcome::NotNow => self.longest.postpone(since, token),
+                    AskOutcome::NoLongerIdle => {}
                 }
                 continue;
             }
-            if has_walked || !self.longest.may_find(&room, now) {
+            if has_walked || !self.longest.may_find_more(&room, now) {
                 return true;
             }
-            if !self.walk(dispatch, &room, now, budget) {
+            if !self.walk_slots(dispatch, &room, now, budget) {
                 return false;
             }
             has_walked = true;
@@ -98,7 +99,7 @@ impl RoomSearch {
 
     /// Searches for the machines that are idle longest. Returns `false` if the turn's budget is
     /// used up before all slots were seen.
-    fn walk<M: Machine>(
+    fn walk_slots<M: Machine>(
         &mut self,
         dispatch: &Dispatch<M>,
         room: &Room,
@@ -107,8 +108,8 @@ impl RoomSearch {
     ) -> bool {
         let slots = dispatch.slots();
         // A walk for another listener has passed machines that are wanted now.
-        let begun = self.walk.take().filter(|walk| walk.listener == room.listener);
-        let mut walk = begun.unwrap_or_else(|| Walk::new(room.listener, now));
+        let unfinished = self.walk.take().filter(|walk| walk.listener == room.listener);
+        let mut walk = unfinished.unwrap_or_else(|| Walk::new(room.listener, now));
         while walk.next < slots.high_water() {
             if *budget == 0 {
                 self.walk = Some(walk);
@@ -116,47 +117,47 @@ impl RoomSearch {
             }
             *budget -= 1;
             if let Some((token, Some(machine))) = slots.at(walk.next)
-                && let Some(idle) = idle_of(machine, token)
+                && let Some(idle) = query_idle(machine, token)
                 && room.is_for(&idle)
                 && idle.since <= now
             {
-                walk.note(idle.since, token);
+                walk.add(idle.since, token);
             }
             walk.next += 1;
         }
-        self.longest.take_walk(walk);
+        self.longest.store_walk(walk);
         true
     }
 }
 
 /// Asks a machine to end, if it is still idle since the same time, and long enough for the request.
-fn ask<M: Machine, B: Backend>(
+fn ask_to_end<M: Machine, B: Backend>(
     refs: &mut Refs<'_, M, B>,
     dispatch: &mut Dispatch<M>,
     room: &Room,
     token: Token,
     since: Time,
-) -> Asked {
+) -> AskOutcome {
     let now = refs.environment.now();
     let idle = match dispatch.slots().at(token.index()) {
-        Some((found, Some(machine))) if found == token => idle_of(machine, token),
+        Some((found, Some(machine))) if found == token => query_idle(machine, token),
         _ => None,
     };
     if !idle.is_some_and(|idle| idle.since == since && room.is_met_by(&idle, now)) {
-        return Asked::NoLongerIdle;
+        return AskOutcome::NoLongerIdle;
     }
     // Code that woke it was told that it would be called.
     if dispatch.scheduler().has_pending_call(token) || !dispatch.make_room(refs, token) {
-        return Asked::NotNow;
+        return AskOutcome::NotNow;
     }
     dispatch.counters().made_room();
     let idle = refs.environment.now() - since;
     log_guarded!(debug, "machine {token} made room, after it had been idle for {idle:?}");
-    Asked::Ended
+    AskOutcome::Ended
 }
 
 /// Calls a machine's `idle`, which returns since when it is idle.
-fn idle_of<M: Machine>(machine: &M, token: Token) -> Option<Idle> {
+fn query_idle<M: Machine>(machine: &M, token: Token) -> Option<Idle> {
     guard(|| machine.idle()).unwrap_or_else(|panicked| {
         log_guarded!(error, "machine {token}, asked whether it is idle, {panicked}");
         None

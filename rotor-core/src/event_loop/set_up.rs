@@ -7,9 +7,9 @@ use std::io;
 use std::sync::Arc;
 
 use super::core::Core;
+use super::drop_on_drain::DropOnDrain;
 use super::handle::{Control, LoopHandle};
 use super::instance::{LoopInstance, split_off_value};
-use super::kept::Kept;
 use super::relay::{Baton, LoopState};
 use crate::backend::Backend;
 use crate::config::Config;
@@ -87,11 +87,11 @@ impl<M: Machine, B: Backend> Loop<M, B> {
             .map_err(no_memory::<M>(config))?;
         let wakes = Arc::new(wakes);
         let environment = Environment::new(backend.handle()?, wakes.clone(), config)?;
-        let kept = Arc::<Kept>::default();
-        let control = Arc::new(Control::new(wakes.clone(), kept.clone()));
+        let drop_on_drain = Arc::<DropOnDrain>::default();
+        let control = Arc::new(Control::new(wakes.clone(), drop_on_drain.clone()));
         let counters = Counters::new(environment.jobs.clone(), environment.blocks.clone());
         let now = environment.now();
-        let core = Core::new(backend, config.clone(), wakes, kept, parts, counters, now);
+        let core = Core::new(backend, config.clone(), wakes, drop_on_drain, parts, counters, now);
         let core = core.map_err(no_memory::<M>(config))?;
         Ok(Loop { environment: Arc::new(environment), core: Box::new(core), control })
     }
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_statistics_of_a_loop_that_has_not_run_yet_tell_of_its_machines() {
+    fn the_statistics_count_machines_before_the_loop_has_run() {
         let mut creator = Loop::new(&Config::new().machines_max(2)).expect("a descriptor is left");
         for _ in 0..2 {
             creator.add_machine_with(|_| Response::ok(Idle)).expect("a slot is free");

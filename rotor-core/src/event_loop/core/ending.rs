@@ -14,10 +14,10 @@ impl<M: Machine, B: Backend> Core<M, B> {
     /// Takes the request for a drain, before the poll of this turn, so that the handlers of its
     /// events know about the drain.
     pub(super) fn take_drain_request(&mut self, environment: &AnyEnvironment, control: &Control) {
-        if let Some(asked) = control.take_drain() {
-            self.drain.ask(environment, &self.config, &self.dispatch, asked);
+        if let Some(requested) = control.take_drain() {
+            self.drain.request(environment, &self.config, &self.dispatch, requested);
         }
-        if self.drain.is_asked_for() {
+        if self.drain.is_requested() {
             self.advance_drain(environment);
         }
     }
@@ -27,10 +27,10 @@ impl<M: Machine, B: Backend> Core<M, B> {
     fn advance_drain(&mut self, environment: &AnyEnvironment) {
         self.drain.begin_if_due(environment, &self.config, &self.dispatch);
         self.drain.begin_turn(self.config.scan_budget);
-        if self.drain.is_under_way() {
-            self.kept.drop_all();
+        if self.drain.has_begun() {
+            self.drop_on_drain.drop_all();
         }
-        if self.drain.wants_poll() {
+        if self.drain.needs_poll() {
             self.dispatch.queue().pace().request_poll();
         }
     }
@@ -61,7 +61,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         if take_flag(&control.stop) {
             return Some(Exit::Stopped);
         }
-        if self.drain.is_under_way() {
+        if self.drain.has_begun() {
             return self.drain.is_over(environment, &mut self.dispatch).then(|| {
                 let dropped = self.drain.end(environment, &self.config, &mut self.dispatch);
                 Exit::Drained { dropped }
@@ -70,12 +70,12 @@ impl<M: Machine, B: Backend> Core<M, B> {
         let is_empty = self.dispatch.slots().len() == 0
             && self.config.exit == ExitPolicy::WhenEmpty
             // A requested drain ends as `Drained`, not as `Empty`.
-            && !control.is_asked()
+            && !control.has_request()
             // `Broadcast::post` promises that these closures run.
             && self.posts.is_empty();
         // Without machines, an announcement would make no difference.
         let exit =
-            if self.drain.is_asked_for() { Exit::Drained { dropped: 0 } } else { Exit::Empty };
+            if self.drain.is_requested() { Exit::Drained { dropped: 0 } } else { Exit::Empty };
         is_empty.then_some(exit)
     }
 }

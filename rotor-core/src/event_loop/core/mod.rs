@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 use crate::blocking::{Blocking, WatchGuard};
 use crate::config::Config;
-use crate::event_loop::broadcast::Posts;
+use crate::event_loop::broadcast::PostQueue;
 use crate::event_loop::dispatch::Dispatch;
-use crate::event_loop::drain::Drain;
-use crate::event_loop::kept::Kept;
+use crate::event_loop::drain::DrainProgress;
+use crate::event_loop::drop_on_drain::DropOnDrain;
 use crate::event_loop::machines::{Machines, Verdicts};
 use crate::event_loop::room_search::RoomSearch;
 use crate::event_loop::run_queue::RunQueue;
@@ -40,11 +40,11 @@ pub(in crate::event_loop) struct Core<M: Machine, B> {
     dispatch: Dispatch<M>,
     backend: B,
     config: Config,
-    drain: Drain,
+    drain: DrainProgress,
     room: RoomSearch,
-    posts: Arc<Posts<M>>,
+    posts: Arc<PostQueue<M>>,
     verdicts: Verdicts,
-    kept: Arc<Kept>,
+    drop_on_drain: Arc<DropOnDrain>,
 }
 
 impl<M: Machine, B> Core<M, B> {
@@ -53,7 +53,7 @@ impl<M: Machine, B> Core<M, B> {
         backend: B,
         config: Config,
         wakes: Arc<WakeQueue>,
-        kept: Arc<Kept>,
+        drop_on_drain: Arc<DropOnDrain>,
         parts: mpsc::Receiver<PartWake>,
         counters: Counters,
         now: Time,
@@ -69,11 +69,11 @@ impl<M: Machine, B> Core<M, B> {
                 Scheduler::new(slots, RunQueue::new(wakes.clone(), parts, now)),
                 counters,
             ),
-            drain: Drain::default(),
+            drain: DrainProgress::default(),
             room: RoomSearch::default(),
-            posts: Arc::new(Posts::new(config.posts_max, wakes)),
+            posts: Arc::new(PostQueue::new(config.posts_max, wakes)),
             verdicts: Verdicts::new(config.scan_budget),
-            kept,
+            drop_on_drain,
             config,
         })
     }
@@ -138,7 +138,7 @@ impl<M: Machine, B> Core<M, B> {
     }
 
     /// Returns the queue of posts from other threads.
-    pub(in crate::event_loop) fn posts(&self) -> &Arc<Posts<M>> {
+    pub(in crate::event_loop) fn posts(&self) -> &Arc<PostQueue<M>> {
         &self.posts
     }
 
@@ -162,7 +162,7 @@ impl<M: Machine, B> Drop for Core<M, B> {
         // First, so that nothing that is dropped from here on wakes the loop.
         self.dispatch.queue().wakes().close();
         self.posts.close();
-        self.kept.drop_all();
+        self.drop_on_drain.drop_all();
     }
 }
 

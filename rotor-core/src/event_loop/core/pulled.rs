@@ -12,7 +12,7 @@ use std::ops::ControlFlow::{Break, Continue};
 use super::Core;
 use super::turn::{Step, StepCaller};
 use crate::backend::Backend;
-use crate::event_loop::closures::Repeated;
+use crate::event_loop::closures::RepeatedClosures;
 use crate::event_loop::dispatch::{CallKind, Callee, Caller, Dispatch, IssuedCall, Refs};
 use crate::event_loop::handle::{Control, Exit};
 use crate::event_loop::run_queue::{Pending, Wait};
@@ -127,7 +127,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         progress: &mut Progress,
         context: &mut M::Context,
         environment: &AnyEnvironment,
-        repeated: &mut Repeated<M>,
+        repeated: &mut RepeatedClosures<M>,
         control: &Control,
     ) -> io::Result<NextAction> {
         if progress.step == Step::Between {
@@ -263,8 +263,9 @@ mod tests {
         let wakes = Arc::new(wakes);
         let handle = backend.handle().expect("a handle");
         let environment = Environment::new(handle, wakes.clone(), &config).expect("random bytes");
-        let (kept, counters) = (Arc::default(), Counters::new(Arc::default(), Arc::default()));
-        let core = Core::new(backend, config, wakes, kept, parts, counters, Time::ZERO);
+        let (drop_on_drain, counters) =
+            (Arc::default(), Counters::new(Arc::default(), Arc::default()));
+        let core = Core::new(backend, config, wakes, drop_on_drain, parts, counters, Time::ZERO);
         let mut core = core.expect("memory");
         let mut add =
             || core.create_with(&environment, |_| Response::ok(Plain)).expect("there is room");

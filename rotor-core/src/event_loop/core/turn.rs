@@ -18,7 +18,7 @@ use std::ops::ControlFlow::{Break, Continue};
 use super::Core;
 use crate::backend::Backend;
 use crate::config::TICK;
-use crate::event_loop::closures::Repeated;
+use crate::event_loop::closures::RepeatedClosures;
 use crate::event_loop::dispatch::inline_caller::InlineCaller;
 use crate::event_loop::dispatch::{Caller, Dispatch, Refs};
 use crate::event_loop::handle::{Control, Exit};
@@ -39,7 +39,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         &mut self,
         context: &mut M::Context,
         environment: &AnyEnvironment,
-        repeated: &mut Repeated<M>,
+        repeated: &mut RepeatedClosures<M>,
         control: &Control,
         wait: Wait,
     ) -> io::Result<Option<Exit>> {
@@ -72,7 +72,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     pub(super) fn begin_turn(
         &mut self,
         environment: &AnyEnvironment,
-        repeated: &Repeated<M>,
+        repeated: &RepeatedClosures<M>,
         control: &Control,
         wait: Wait,
     ) -> io::Result<ControlFlow<Exit, Time>> {
@@ -116,7 +116,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         caller: &mut impl StepCaller<M>,
         context: &mut M::Context,
         environment: &AnyEnvironment,
-        repeated: &mut Repeated<M>,
+        repeated: &mut RepeatedClosures<M>,
     ) -> io::Result<ControlFlow<()>> {
         let Core { backend, config, dispatch, .. } = self;
         let refs = &mut Refs { context, environment, backend, config };
@@ -134,7 +134,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
             self.verdicts.apply(environment, dispatch);
         }
         caller.enter_step(Step::Drain);
-        Ok(self.drain.tell(refs, dispatch, caller))
+        Ok(self.drain.notify(refs, dispatch, caller))
     }
 
     /// Sets the limits of this turn.
@@ -172,7 +172,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         while self.dispatch.stop_reason().is_none()
             && let Err(panicked) = guard(|| {
                 let Core { backend, config, dispatch, room, .. } = self;
-                room.serve(&mut Refs { context, environment, backend, config }, dispatch);
+                room.serve_requests(&mut Refs { context, environment, backend, config }, dispatch);
             })
         {
             self.dispatch.handler_panicked(environment, &self.config, &panicked)?;

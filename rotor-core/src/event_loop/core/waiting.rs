@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Core;
 use crate::backend::Backend;
-use crate::event_loop::closures::Repeated;
+use crate::event_loop::closures::RepeatedClosures;
 use crate::event_loop::handle::Control;
 use crate::event_loop::run_queue::Wait;
 use crate::machine::Machine;
@@ -18,7 +18,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     pub(super) fn wait_or_poll(
         &mut self,
         environment: &AnyEnvironment,
-        repeated: &Repeated<M>,
+        repeated: &RepeatedClosures<M>,
         control: &Control,
         wait: Wait,
     ) -> std::io::Result<bool> {
@@ -45,7 +45,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         // here, or wakes the backend.
         let may_sleep = !is_due
             && queue.wakes().try_sleep()
-            && !control.is_asked()
+            && !control.has_request()
             && !environment.stop.load(SeqCst)
             && self.posts.is_empty();
         let until = if may_sleep { until } else { Some(Time::ZERO) };
@@ -74,14 +74,14 @@ impl<M: Machine, B: Backend> Core<M, B> {
     pub(in crate::event_loop) fn next_deadline(
         &self,
         environment: &AnyEnvironment,
-        repeated: &Repeated<M>,
+        repeated: &RepeatedClosures<M>,
         control: &Control,
     ) -> Option<Time> {
         let slots = self.dispatch.slots();
         let is_due = self.dispatch.is_due()
             || !self.verdicts.is_empty()
             || !self.posts.is_empty()
-            || control.is_asked()
+            || control.has_request()
             || environment.stop.load(SeqCst)
             || self.backend.may_have_more()
             || environment.waiters.is_due(slots.vacant())
@@ -89,7 +89,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         if is_due {
             return Some(environment.now());
         }
-        earlier(earlier(slots.next_deadline(), repeated.next()), self.drain.next_step())
+        earlier(earlier(slots.next_deadline(), repeated.next_time()), self.drain.next_deadline())
     }
 }
 

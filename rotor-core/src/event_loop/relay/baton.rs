@@ -2,7 +2,7 @@
 
 use crate::backend::Backend;
 use crate::blocking::{SectionTimes, Suspects};
-use crate::event_loop::closures::Repeated;
+use crate::event_loop::closures::RepeatedClosures;
 use crate::event_loop::core::{Core, Progress};
 use crate::machine::Machine;
 
@@ -14,8 +14,8 @@ pub(in crate::event_loop) struct Baton<M: Machine, B: Backend> {
 
 impl<M: Machine, B: Backend> Baton<M, B> {
     /// Runs the functions of `AtEnd` values that were dropped since closures were run.
-    pub(in crate::event_loop) fn run_ends(&mut self) {
-        self.loop_state.core.posts().run_ends(&mut self.context);
+    pub(in crate::event_loop) fn run_end_functions(&mut self) {
+        self.loop_state.core.posts().run_end_functions(&mut self.context);
     }
 
     /// Drops the machines, and everything but the context.
@@ -23,8 +23,8 @@ impl<M: Machine, B: Backend> Baton<M, B> {
         let Baton { loop_state, mut context } = self;
         let posts = loop_state.core.posts().clone();
         drop(loop_state);
-        posts.run_ends(&mut context);
-        posts.close_ends();
+        posts.run_end_functions(&mut context);
+        posts.close_end_functions();
         context
     }
 }
@@ -33,7 +33,7 @@ impl<M: Machine, B: Backend> Baton<M, B> {
 pub(in crate::event_loop) struct LoopState<M: Machine, B: Backend> {
     // The first field, so that the machines are dropped while everything else still exists.
     pub(in crate::event_loop) core: Core<M, B>,
-    pub(in crate::event_loop) repeated: Repeated<M>,
+    pub(in crate::event_loop) repeated: RepeatedClosures<M>,
     pub(in crate::event_loop) progress: Progress,
     pub(in crate::event_loop) sections: SectionTimes,
     /// Whether the watchdog takes a baton that is lent for too long.
@@ -50,7 +50,7 @@ pub(in crate::event_loop) struct LoopState<M: Machine, B: Backend> {
 impl<M: Machine, B: Backend> LoopState<M, B> {
     pub(in crate::event_loop) fn new(core: Core<M, B>) -> LoopState<M, B> {
         let (progress, sections) = (Progress::default(), SectionTimes::default());
-        let (repeated, is_watched) = (Repeated::new(), false);
+        let (repeated, is_watched) = (RepeatedClosures::new(), false);
         LoopState {
             core,
             repeated,

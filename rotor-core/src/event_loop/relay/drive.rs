@@ -92,7 +92,7 @@ where
     ) {
         let mut loop_state = worker.state_cell.lock();
         loop {
-            if self.control.is_called() {
+            if self.control.has_handler_request() {
                 loop_state = match self.serve_other_threads(drive_state, worker, loop_state) {
                     Some(loop_state) => loop_state,
                     None => return,

@@ -129,14 +129,14 @@ where
         Arc::new(Relay {
             late: LateAnswers::new({
                 let control = control.clone();
-                move |has_any| control.set_late(has_any)
+                move |has_any| control.set_late_answers(has_any)
             }),
             thread_main,
             share_context,
             shared_state: Mutex::new(None),
             thread_queue: ThreadQueue::new({
                 let control = control.clone();
-                move |is_wanted| control.set_wanted(is_wanted)
+                move |is_wanted| control.set_loop_wanted(is_wanted)
             }),
             threads: ThreadCount::new(environment.blocks.clone(), blocking.thread_budget()),
             sections: Arc::default(),

@@ -125,7 +125,7 @@ where
         while let Some(late) = self.late.take_first() {
             loop_state = self.apply_late(drive_state, worker, loop_state, late)?;
         }
-        if !self.control.is_wanted() {
+        if !self.control.is_loop_wanted() {
             return Some(loop_state);
         }
         let (Some(state), Some(context)) = (loop_state.take(), drive_state.context.take()) else {
