@@ -142,11 +142,11 @@ fn a_protocol_that_takes_over_a_stream_keeps_no_earlier_expectation() {
     let intent: Intent<u8> = Intent::of(1).keep().keep_deadline().as_first();
     assert_eq!(
         format!("{intent:?}"),
-        "Wait(Some(Expected { input: Nothing, flush: None }), Never)"
+        "Wait(Some(WaitCondition { input: Nothing, flush: None }), Never)"
     );
     let intent: Intent<u8> = Intent::of(1).bytes(3).keep_deadline().as_first();
     assert_eq!(
         format!("{intent:?}"),
-        "Wait(Some(Expected { input: Bytes(3), flush: None }), Never)"
+        "Wait(Some(WaitCondition { input: Bytes(3), flush: None }), Never)"
     );
 }
