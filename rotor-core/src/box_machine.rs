@@ -47,14 +47,14 @@ pub struct BoxSeed<C> {
 impl<C: 'static> BoxMachine<C> {
     /// Boxes a machine.
     pub fn new<M: Machine<Context = C> + 'static>(machine: M) -> BoxMachine<C> {
-        BoxMachine { machine: Box::new(Holder::Here(machine)) }
+        BoxMachine { machine: Box::new(BoxedState::Present(machine)) }
     }
 }
 
 impl<C: 'static> BoxSeed<C> {
     /// Boxes the seed of a machine of type `M`.
     pub fn new<M: Machine<Context = C> + 'static>(seed: M::Seed) -> BoxSeed<C> {
-        BoxSeed { seed: Box::new(SeedOf::<M>(seed)) }
+        BoxSeed { seed: Box::new(TypedSeed::<M>(seed)) }
     }
 
     /// Returns the seed if it belongs to a machine of type `M`.
@@ -63,9 +63,9 @@ impl<C: 'static> BoxSeed<C> {
     ///
     /// Returns the boxed seed if it is of another type.
     pub fn downcast<M: Machine<Context = C> + 'static>(self) -> Result<M::Seed, BoxSeed<C>> {
-        if (&*self.seed as &dyn std::any::Any).is::<SeedOf<M>>() {
+        if (&*self.seed as &dyn std::any::Any).is::<TypedSeed<M>>() {
             let any: Box<dyn std::any::Any> = self.seed;
-            return match any.downcast::<SeedOf<M>>() {
+            return match any.downcast::<TypedSeed<M>>() {
                 Ok(seed) => Ok(seed.0),
                 Err(_) => unreachable!("the type was asked for above"),
             };
@@ -76,17 +76,17 @@ impl<C: 'static> BoxSeed<C> {
 
 /// A machine in a box that outlives its handlers. It is taken out for each call by value, and put
 /// back with the response.
-enum Holder<M> {
-    Here(M),
+enum BoxedState<M> {
+    Present(M),
     /// With its handler, or gone. The name is kept, since it may be needed after a panic.
-    Away(&'static str),
+    Taken(&'static str),
 }
 
 /// A handler's response without the machine, which is back in its box.
-type Answered<C> = Response<(), BoxSeed<C>>;
+type HandlerResponse<C> = Response<(), BoxSeed<C>>;
 
 trait AnyMachine<C> {
-    fn handle(&mut self, event: Event<BoxSeed<C>>, scope: &mut Scope<'_, C>) -> Answered<C>;
+    fn handle(&mut self, event: Event<BoxSeed<C>>, scope: &mut Scope<'_, C>) -> HandlerResponse<C>;
     fn idle(&self) -> Option<Idle>;
     fn describe(&self, to: &mut Description);
     fn type_name(&self) -> &'static str;
@@ -96,46 +96,50 @@ trait AnySeed<C>: std::any::Any {
     fn create(self: Box<Self>, scope: &mut Scope<'_, C>) -> Response<BoxMachine<C>>;
 }
 
-struct SeedOf<M: Machine>(M::Seed);
+struct TypedSeed<M: Machine>(M::Seed);
 
-impl<C: 'static, M: Machine<Context = C> + 'static> AnySeed<C> for SeedOf<M> {
+impl<C: 'static, M: Machine<Context = C> + 'static> AnySeed<C> for TypedSeed<M> {
     fn create(self: Box<Self>, scope: &mut Scope<'_, C>) -> Response<BoxMachine<C>> {
         M::create(self.0, scope).wrap(BoxMachine::new)
     }
 }
 
-impl<C: 'static, M: Machine<Context = C> + 'static> AnyMachine<C> for Holder<M> {
-    fn handle(&mut self, event: Event<BoxSeed<C>>, scope: &mut Scope<'_, C>) -> Answered<C> {
+impl<C: 'static, M: Machine<Context = C> + 'static> AnyMachine<C> for BoxedState<M> {
+    fn handle(&mut self, event: Event<BoxSeed<C>>, scope: &mut Scope<'_, C>) -> HandlerResponse<C> {
         // Empty only after a response that ended the machine; then there are no further calls.
-        let Holder::Here(machine) = self else { return Response::done() };
+        let BoxedState::Present(machine) = self else { return Response::done() };
         let event = event.filter_map(|seed| seed.downcast::<M>().ok());
         let event = match machine.handle_in_place(event, scope) {
             InPlace::Handled(response) => return response.map(|()| (), BoxSeed::new::<M>),
             InPlace::Declined(event) => event,
         };
         // `handle` takes the machine by value. If it answers `done` or panics, the box stays empty.
-        let away = Holder::Away(machine.type_name());
-        let Holder::Here(machine) = mem::replace(self, away) else { return Response::done() };
-        machine.handle(event, scope).map(|machine| *self = Holder::Here(machine), BoxSeed::new::<M>)
+        let taken = BoxedState::Taken(machine.type_name());
+        let BoxedState::Present(machine) = mem::replace(self, taken) else {
+            return Response::done();
+        };
+        machine
+            .handle(event, scope)
+            .map(|machine| *self = BoxedState::Present(machine), BoxSeed::new::<M>)
     }
 
     fn idle(&self) -> Option<Idle> {
         match self {
-            Holder::Here(machine) => machine.idle(),
-            Holder::Away(_) => None,
+            BoxedState::Present(machine) => machine.idle(),
+            BoxedState::Taken(_) => None,
         }
     }
 
     fn describe(&self, to: &mut Description) {
-        if let Holder::Here(machine) = self {
+        if let BoxedState::Present(machine) = self {
             machine.describe(to);
         }
     }
 
     fn type_name(&self) -> &'static str {
         match self {
-            Holder::Here(machine) => machine.type_name(),
-            Holder::Away(name) => name,
+            BoxedState::Present(machine) => machine.type_name(),
+            BoxedState::Taken(name) => name,
         }
     }
 }

@@ -39,7 +39,7 @@ mod tests {
     use crate::spawn_error::{SpawnCause, SpawnError};
 
     #[test]
-    fn causes_follow_in_their_order() {
+    fn causes_are_printed_in_order() {
         let inner = std::io::Error::new(std::io::ErrorKind::AddrInUse, "port in use");
         let error = SpawnError::<()> { cause: SpawnCause::Failed(inner.into()), seed: None };
         assert_eq!(with_causes(&error).to_string(), "the machine could not be made: port in use");

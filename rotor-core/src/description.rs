@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn layers_add_what_they_hold_and_the_last_word_counts() {
+    fn held_bytes_add_up_and_the_last_state_counts() {
         let mut description = Description::new();
         for state in ["open", "reading"] {
             description.set_state(state);

@@ -109,7 +109,7 @@ impl Drain {
 
     /// Combines two drains that are requested at the same time. For each phase and the grace, the
     /// earlier end counts.
-    pub(crate) fn or_sooner(self, other: Drain) -> Drain {
+    pub(crate) fn combine_earliest(self, other: Drain) -> Drain {
         let announce = self.announce.min(other.announce);
         let end = self.in_all().min(other.in_all());
         let grace = Grace::For(self.grace.time().min(other.grace.time()));
@@ -130,7 +130,7 @@ impl Grace {
 impl Phase {
     /// Returns the phase that was stored as this number.
     #[inline(always)]
-    pub(crate) fn of(number: u8) -> Phase {
+    pub(crate) fn from_number(number: u8) -> Phase {
         match number {
             0 => Phase::Serving,
             1 => Phase::Announced,
@@ -152,25 +152,29 @@ mod tests {
     }
 
     #[test]
-    fn of_two_drains_what_comes_sooner_counts() {
+    fn combine_earliest_takes_the_earlier_time_of_each_phase() {
         let whole = Grace::WholeDrain;
         let one = Grace::For(seconds(1));
         let forever = Grace::For(Duration::MAX);
-        for (a, b, both) in [
+        for (a, b, combined) in [
             (drain(0, one, 9), drain(0, one, 5), drain(0, one, 5)),
             (drain(5, one, 10), drain(0, one, 30), drain(0, one, 15)),
             (drain(5, whole, 10), drain(2, one, 3), drain(2, one, 3)),
             (drain(5, whole, 10), drain(8, whole, 4), drain(5, forever, 7)),
             (drain(0, one, u64::MAX), drain(3, one, 4), drain(0, one, 7)),
         ] {
-            assert_eq!((a.or_sooner(b), b.or_sooner(a)), (both, both), "{a:?} and {b:?}");
+            assert_eq!(
+                (a.combine_earliest(b), b.combine_earliest(a)),
+                (combined, combined),
+                "{a:?} and {b:?}"
+            );
         }
     }
 
     #[test]
-    fn each_phase_is_that_of_its_number() {
+    fn each_phase_is_restored_from_its_number() {
         for phase in [Phase::Serving, Phase::Announced, Phase::Draining] {
-            assert_eq!(Phase::of(phase as u8), phase);
+            assert_eq!(Phase::from_number(phase as u8), phase);
         }
     }
 }

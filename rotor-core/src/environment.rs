@@ -168,7 +168,7 @@ impl<H: BackendHandle + ?Sized> Environment<H> {
 
     #[inline(always)]
     pub(crate) fn phase(&self) -> Phase {
-        Phase::of(self.phase.load(Relaxed))
+        Phase::from_number(self.phase.load(Relaxed))
     }
 
     /// Returns the time until which a machine may wait that begins to wait now.

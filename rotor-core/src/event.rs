@@ -101,7 +101,7 @@ impl<S> InPlace<S> {
                 std::mem::forget(self);
                 InPlace::Handled(Response { answer: Answer::Continue(()), deadline })
             }
-            InPlace::Handled(response) => InPlace::Handled(map_rarer(response, seed)),
+            InPlace::Handled(response) => InPlace::Handled(map_other_answer(response, seed)),
             // A machine that is called by value always declines. If this is inlined, the compiler
             // knows that and removes everything else.
             InPlace::Declined(event) => {
@@ -114,7 +114,10 @@ impl<S> InPlace<S> {
 /// Converts any answer but `Continue`.
 #[cold]
 #[inline(never)]
-fn map_rarer<S, S2>(response: Response<(), S>, seed: impl FnOnce(S) -> S2) -> Response<(), S2> {
+fn map_other_answer<S, S2>(
+    response: Response<(), S>,
+    seed: impl FnOnce(S) -> S2,
+) -> Response<(), S2> {
     response.map(|()| (), seed)
 }
 
@@ -137,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_called_as_its_handler_and_stays_what_it_is_for_other_seeds() {
+    fn an_event_has_the_name_of_its_handler_and_keeps_its_kind_when_mapped() {
         let events = [
             Event::Ready(EventSet::READABLE),
             Event::Timeout,
@@ -164,9 +167,9 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_that_comes_back_is_handed_down_to_the_machine_that_it_is_of() {
-        let down = |seed: u8, is_its: bool| match spawn_error(Some(seed))
-            .filter_map(|seed| is_its.then_some(u64::from(seed)))
+    fn a_returned_seed_reaches_only_the_machine_of_its_type() {
+        let down = |seed: u8, is_own_type: bool| match spawn_error(Some(seed))
+            .filter_map(|seed| is_own_type.then_some(u64::from(seed)))
         {
             Event::SpawnError(SpawnError { cause: SpawnCause::SlabFull, seed }) => seed,
             other => panic!("{other:?}"),

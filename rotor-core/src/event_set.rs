@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sets_merge_and_say_what_may_be_done() {
+    fn sets_merge_and_report_readiness() {
         let set = EventSet::READABLE | EventSet::READ_CLOSED;
         assert!(set.is_readable() && set.is_closing() && !set.is_writable() && !set.is_empty());
         assert!(
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn interests_say_what_they_hold() {
+    fn interests_report_their_directions() {
         assert!(Interest::Both.is_readable() && Interest::Both.is_writable());
         assert!(Interest::Readable.is_readable() && !Interest::Readable.is_writable());
         assert!(!Interest::Writable.is_readable() && Interest::Writable.is_writable());

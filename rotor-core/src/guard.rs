@@ -64,20 +64,20 @@ pub(crate) fn drop_guarded<T>(value: T, what: &str) {
 mod tests {
     use super::*;
 
-    struct Bomb;
+    struct PanicsOnDrop;
 
-    impl Drop for Bomb {
+    impl Drop for PanicsOnDrop {
         fn drop(&mut self) {
             panic!("second");
         }
     }
 
     #[test]
-    fn a_panic_becomes_its_message() {
+    fn a_panic_becomes_an_error_with_its_message() {
         assert_eq!(guard(|| 1), Ok(1));
         assert_eq!(guard(|| panic!("one")), Err::<(), _>(Panicked("one".into())));
         assert_eq!(guard(|| panic!("two {}", 2)), Err::<(), _>(Panicked("two 2".into())));
-        let payload = guard(|| std::panic::panic_any(Bomb));
+        let payload = guard(|| std::panic::panic_any(PanicsOnDrop));
         assert_eq!(payload, Err::<(), _>(Panicked(String::new())));
         assert_eq!(Panicked("x".into()).to_string(), "panicked: x");
     }

@@ -47,25 +47,25 @@ impl Default for HandlerCells {
 }
 
 impl HandlerCells {
-    pub(crate) fn note(&self, machine: &'static str, time: Duration) {
+    pub(crate) fn record(&self, machine: &'static str, time: Duration) {
         let last = self.last.load(Relaxed);
         let is_last = self.types[last].machine.get().is_some_and(|known| ptr::eq(*known, machine));
-        let place = if is_last { last } else { self.place_of(machine) };
+        let index = if is_last { last } else { self.index_of(machine) };
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.types[place].times.note_alone(nanos);
+        self.types[index].times.note_single_writer(nanos);
     }
 
     /// Returns the index of a name, which is added if it is not found.
     #[cold]
-    fn place_of(&self, machine: &'static str) -> usize {
+    fn index_of(&self, machine: &'static str) -> usize {
         let (others, own) = self.types.split_last().expect("there is one more than `TYPES_MAX`");
         let found = own.iter().position(|one| *one.machine.get_or_init(|| machine) == machine);
-        let place = found.unwrap_or_else(|| {
+        let index = found.unwrap_or_else(|| {
             others.machine.get_or_init(|| "others");
             own.len()
         });
-        self.last.store(place, Relaxed);
-        place
+        self.last.store(index, Relaxed);
+        index
     }
 
     pub(crate) fn read(&self) -> Vec<HandlerTimes> {
@@ -79,12 +79,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_type_has_times_of_its_own_until_there_are_too_many() {
+    fn types_beyond_the_limit_are_counted_as_others() {
         let cells = HandlerCells::default();
         for number in 0..HandlerTimes::TYPES_MAX + 2 {
             let name = format!("type {number}").leak();
-            cells.note(name, Duration::from_micros(1));
-            cells.note(name, Duration::from_micros(2));
+            cells.record(name, Duration::from_micros(1));
+            cells.record(name, Duration::from_micros(2));
         }
         let read = cells.read();
         assert_eq!(read.len(), HandlerTimes::TYPES_MAX + 1);
@@ -94,10 +94,10 @@ mod tests {
     }
 
     #[test]
-    fn equal_names_at_two_places_are_one_type() {
+    fn equal_names_at_two_addresses_are_one_type() {
         let cells = HandlerCells::default();
         for name in ["a".to_owned().leak(), "b", "a".to_owned().leak()] {
-            cells.note(name, Duration::ZERO);
+            cells.record(name, Duration::ZERO);
         }
         let counts: Vec<_> = cells.read().iter().map(|one| one.times.count()).collect();
         assert_eq!(counts, [2, 1]);

@@ -24,7 +24,7 @@ impl Histogram {
     }
 
     /// Makes a histogram from values that were counted elsewhere.
-    pub(crate) fn of(counts: [u64; Histogram::BUCKETS], sum: Duration) -> Histogram {
+    pub(crate) fn from_parts(counts: [u64; Histogram::BUCKETS], sum: Duration) -> Histogram {
         Histogram { counts, sum }
     }
 
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_falls_into_the_bucket_below_whose_bound_it_is() {
+    fn a_time_is_below_the_bound_of_its_bucket() {
         for (nanos, bucket) in [
             (0, 0),
             (999, 0),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_bounds_and_nothing_has_none() {
+    fn a_quantile_is_a_bucket_bound_and_zero_if_empty() {
         let mut histogram = Histogram::default();
         assert_eq!((histogram.quantile(0.5), histogram.count()), (Duration::ZERO, 0));
         for micros in [0, 0, 3, 100] {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn prometheus_is_told_seconds_in_cumulative_buckets() {
+    fn prometheus_text_has_seconds_in_cumulative_buckets() {
         let mut histogram = Histogram::default();
         histogram.note(Duration::from_micros(1));
         histogram.note(Duration::from_secs(60));

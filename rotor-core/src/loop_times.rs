@@ -57,9 +57,9 @@ impl LoopTimes {
 #[derive(Default)]
 pub(crate) struct TimeCells {
     /// When the loop was made.
-    made: AtomicU64,
-    begun: AtomicU64,
-    ended: AtomicU64,
+    created: AtomicU64,
+    turn_started: AtomicU64,
+    turn_ended: AtomicU64,
     turns: SharedHistogram,
     lag: SharedHistogram,
     /// The longest turn since a reader last took it.
@@ -70,24 +70,24 @@ pub(crate) struct TimeCells {
 }
 
 impl TimeCells {
-    pub(crate) fn set_made(&self, now: Time) {
-        self.made.store(now.as_nanos(), Relaxed);
-        self.ended.store(now.as_nanos(), Relaxed);
+    pub(crate) fn set_created(&self, now: Time) {
+        self.created.store(now.as_nanos(), Relaxed);
+        self.turn_ended.store(now.as_nanos(), Relaxed);
     }
 
     /// Notes that a turn has waited and begins now.
     #[inline]
-    pub(crate) fn turn_begins(&self, now: Time) {
-        self.begun.store(now.as_nanos(), Relaxed);
+    pub(crate) fn record_turn_start(&self, now: Time) {
+        self.turn_started.store(now.as_nanos(), Relaxed);
     }
 
     /// Notes that a turn is over. Everything is in nanoseconds, because making a `Duration` costs a
     /// division.
     #[inline]
-    pub(crate) fn turn_ends(&self, begun: Time, end: Time) {
-        let took = end.as_nanos().saturating_sub(begun.as_nanos());
-        self.turns.note_alone(took);
-        self.ended.store(end.as_nanos(), Relaxed);
+    pub(crate) fn record_turn_end(&self, turn_started: Time, end: Time) {
+        let took = end.as_nanos().saturating_sub(turn_started.as_nanos());
+        self.turns.note_single_writer(took);
+        self.turn_ended.store(end.as_nanos(), Relaxed);
         // A reader may take the value in between. Then the value that it took is reported twice, or
         // a shorter one is lost for the next period.
         if took > self.longest.load(Relaxed) {
@@ -96,13 +96,13 @@ impl TimeCells {
     }
 
     /// Notes that a deadline fires.
-    pub(crate) fn fires(&self, deadline: Time, now: Time) {
-        self.lag.note_alone(now.as_nanos().saturating_sub(deadline.as_nanos()));
+    pub(crate) fn record_lag(&self, deadline: Time, now: Time) {
+        self.lag.note_single_writer(now.as_nanos().saturating_sub(deadline.as_nanos()));
     }
 
     /// Notes how long a handler took, in a turn whose handlers are timed.
-    pub(crate) fn handler_took(&self, machine: &'static str, time: Duration) {
-        self.handlers.note(machine, time);
+    pub(crate) fn record_handler(&self, machine: &'static str, time: Duration) {
+        self.handlers.record(machine, time);
     }
 
     /// Returns the longest turn since the loop was made.
@@ -121,15 +121,15 @@ impl TimeCells {
     }
 
     pub(crate) fn read(&self) -> LoopTimes {
-        let (made, ended) = (self.made.load(Relaxed), self.ended.load(Relaxed));
-        let begun = self.begun.load(Relaxed);
+        let (created, turn_ended) = (self.created.load(Relaxed), self.turn_ended.load(Relaxed));
+        let turn_started = self.turn_started.load(Relaxed);
         let turns = self.turns.read();
         let busy = turns.sum();
         LoopTimes {
             busy,
-            waited: Duration::from_nanos(ended.saturating_sub(made)).saturating_sub(busy),
-            in_turn_since: (begun > ended).then_some(Time::from_nanos(begun)),
-            last_turn_ended: Time::from_nanos(ended),
+            waited: Duration::from_nanos(turn_ended.saturating_sub(created)).saturating_sub(busy),
+            in_turn_since: (turn_started > turn_ended).then_some(Time::from_nanos(turn_started)),
+            last_turn_ended: Time::from_nanos(turn_ended),
             turns,
             lag: self.lag.read(),
             handlers: self.handlers.read(),
@@ -146,15 +146,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_busy_has_waited() {
+    fn time_outside_turns_counts_as_waited() {
         let cells = TimeCells::default();
-        cells.set_made(at(100));
+        cells.set_created(at(100));
         let before = cells.read();
         assert_eq!((before.busy, before.waited), (Duration::ZERO, Duration::ZERO));
         assert_eq!(before.utilisation(&before), None);
-        cells.turn_begins(at(130));
+        cells.record_turn_start(at(130));
         assert_eq!(cells.read().in_turn_since, Some(at(130)));
-        cells.turn_ends(at(130), at(140));
+        cells.record_turn_end(at(130), at(140));
         let after = cells.read();
         assert_eq!((after.busy.as_millis(), after.waited.as_millis()), (10, 30));
         assert_eq!((after.in_turn_since, after.last_turn_ended), (None, at(140)));
@@ -163,23 +163,23 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_turn_is_taken_once_and_the_longest_of_all_stays() {
+    fn take_longest_resets_but_longest_keeps_the_maximum() {
         let cells = TimeCells::default();
-        cells.turn_ends(at(0), at(7));
-        cells.turn_ends(at(10), at(13));
+        cells.record_turn_end(at(0), at(7));
+        cells.record_turn_end(at(10), at(13));
         assert_eq!(cells.longest(), Duration::from_millis(7));
         assert_eq!(cells.take_longest(), Duration::from_millis(7));
-        cells.turn_ends(at(20), at(22));
+        cells.record_turn_end(at(20), at(22));
         assert_eq!(cells.longest(), Duration::from_millis(7));
         assert_eq!(cells.take_longest(), Duration::from_millis(2));
         assert_eq!(cells.take_longest(), Duration::ZERO);
     }
 
     #[test]
-    fn a_deadline_is_as_late_as_it_fires() {
+    fn the_lag_is_the_delay_of_a_fired_deadline() {
         let cells = TimeCells::default();
-        cells.fires(at(5), at(8));
-        cells.fires(at(5), at(5));
+        cells.record_lag(at(5), at(8));
+        cells.record_lag(at(5), at(5));
         let lag = cells.read().lag;
         assert_eq!((lag.count(), lag.sum()), (2, Duration::from_millis(3)));
     }

@@ -11,7 +11,7 @@ use crate::coordination::wait_queue::WaitQueue;
 use crate::future::{self, Future, OnCancel, Port, Waiter, WaiterQueue};
 use crate::guard::drop_guarded;
 use crate::notifier::Notifier;
-use crate::queue_memory::give_back;
+use crate::queue_memory::shrink_empty;
 use crate::scope::Scope;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicUsize};
@@ -93,7 +93,7 @@ impl<V> Mailbox<V> {
         }
         let mut state = self.queue.lock();
         let message = state.messages.pop_front();
-        give_back(&mut state.messages);
+        shrink_empty(&mut state.messages);
         self.queue.count.store(state.messages.len(), Release);
         if let Some(first) = state.reserve_next(self.queue.bound) {
             drop(state);

@@ -105,7 +105,7 @@ impl Backend for Mio {
         for event in &self.events {
             places = places.saturating_sub(1);
             if event.token() != WAKER {
-                ready.push((Token::from_usize(event.token().0), events_of(event)));
+                ready.push((Token::from_usize(event.token().0), event_set_of(event)));
             }
         }
         self.was_full = places == 0;
@@ -122,7 +122,7 @@ impl Backend for Mio {
     }
 }
 
-fn events_of(event: &mio::event::Event) -> EventSet {
+fn event_set_of(event: &mio::event::Event) -> EventSet {
     let mut events = EventSet::EMPTY;
     let mut add = |is: bool, what: EventSet| {
         if is {

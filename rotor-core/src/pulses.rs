@@ -39,7 +39,7 @@ use crate::time::Time;
 #[doc(alias = "liveness")]
 #[doc(alias = "heartbeat")]
 pub struct Pulses {
-    loops: Arc<Mutex<Vec<Watched>>>,
+    loops: Arc<Mutex<Vec<WatchedLoop>>>,
 }
 
 /// A loop that makes no turns.
@@ -55,21 +55,21 @@ pub struct HeldUp {
     pub has_ended: bool,
 }
 
-struct Watched {
-    pulse: Arc<Pulse>,
+struct WatchedLoop {
+    pulse: Arc<LoopPulse>,
     handle: LoopHandle,
 }
 
-struct Pulse {
+struct LoopPulse {
     /// In nanoseconds of the loop's clock.
-    noted: AtomicU64,
+    last_pulse: AtomicU64,
     has_ended: AtomicBool,
 }
 
 /// Owned by the loop, so that it is dropped with it.
-struct Beats(Arc<Pulse>);
+struct PulseGuard(Arc<LoopPulse>);
 
-impl Drop for Beats {
+impl Drop for PulseGuard {
     fn drop(&mut self) {
         self.0.has_ended.store(true, Relaxed);
     }
@@ -87,15 +87,15 @@ impl Pulses {
 
     /// Makes a loop note its time from now on. Run the loop soon, or it counts as held up.
     pub fn watch<M: Machine, B: Backend>(&self, instance: &mut LoopInstance<M, B>) {
-        let pulse = Arc::new(Pulse {
-            noted: AtomicU64::new(instance.now().as_nanos()),
+        let pulse = Arc::new(LoopPulse {
+            last_pulse: AtomicU64::new(instance.now().as_nanos()),
             has_ended: AtomicBool::new(false),
         });
-        let beats = Beats(pulse.clone());
+        let guard = PulseGuard(pulse.clone());
         instance.every(Pulses::EVERY, move |_, scope| {
-            beats.0.noted.store(scope.now().as_nanos(), Relaxed);
+            guard.0.last_pulse.store(scope.now().as_nanos(), Relaxed);
         });
-        self.loops().push(Watched { pulse, handle: instance.handle() });
+        self.loops().push(WatchedLoop { pulse, handle: instance.handle() });
     }
 
     /// Returns the loops whose last note is older than `within`, and those that have ended although
@@ -103,8 +103,8 @@ impl Pulses {
     /// end and has ended is not returned.
     pub fn held_up(&self, now: Time, within: Duration) -> Vec<HeldUp> {
         let loops = self.loops();
-        let held_up = |(index, watched): (usize, &Watched)| {
-            let since = now - Time::from_nanos(watched.pulse.noted.load(Relaxed));
+        let held_up = |(index, watched): (usize, &WatchedLoop)| {
+            let since = now - Time::from_nanos(watched.pulse.last_pulse.load(Relaxed));
             let has_ended = watched.pulse.has_ended.load(Relaxed);
             let is_held_up = if has_ended { !watched.handle.is_ending() } else { since > within };
             is_held_up.then_some(HeldUp { index, since, has_ended })
@@ -128,7 +128,7 @@ impl Pulses {
         self.loops().iter().any(|watched| watched.handle.is_ending())
     }
 
-    fn loops(&self) -> MutexGuard<'_, Vec<Watched>> {
+    fn loops(&self) -> MutexGuard<'_, Vec<WatchedLoop>> {
         self.loops.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,22 +13,22 @@ const KEPT_BYTES: usize = 16 * 1024;
 
 /// Shrinks a queue if it is empty and has a capacity of more than `KEPT_BYTES`.
 #[inline]
-pub(crate) fn give_back<T>(queue: &mut VecDeque<T>) {
-    if queue.is_empty() && queue.capacity() > kept::<T>() {
-        queue.shrink_to(kept::<T>());
+pub(crate) fn shrink_empty<T>(queue: &mut VecDeque<T>) {
+    if queue.is_empty() && queue.capacity() > kept_entries::<T>() {
+        queue.shrink_to(kept_entries::<T>());
     }
 }
 
 /// Shrinks a vector that is used as a queue, in the same way.
 #[inline]
-pub(crate) fn give_back_vec<T>(queue: &mut Vec<T>) {
-    if queue.is_empty() && queue.capacity() > kept::<T>() {
-        queue.shrink_to(kept::<T>());
+pub(crate) fn shrink_empty_vec<T>(queue: &mut Vec<T>) {
+    if queue.is_empty() && queue.capacity() > kept_entries::<T>() {
+        queue.shrink_to(kept_entries::<T>());
     }
 }
 
 /// Returns how many entries fit into `KEPT_BYTES`.
-const fn kept<T>() -> usize {
+const fn kept_entries<T>() -> usize {
     KEPT_BYTES / if size_of::<T>() == 0 { 1 } else { size_of::<T>() }
 }
 
@@ -37,22 +37,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_queue_keeps_16_kib_and_one_that_is_not_empty_everything() {
+    fn only_an_empty_queue_is_shrunk_to_16_kib() {
         let mut queue: VecDeque<u64> = (0..100_000).collect();
         let capacity = queue.capacity();
-        give_back(&mut queue);
+        shrink_empty(&mut queue);
         assert_eq!(queue.capacity(), capacity);
         queue.clear();
-        give_back(&mut queue);
+        shrink_empty(&mut queue);
         assert!((2_048..4_096).contains(&queue.capacity()), "{}", queue.capacity());
         let kept = queue.capacity();
-        give_back(&mut queue);
-        assert_eq!(queue.capacity(), kept, "nothing more is to be given back");
+        shrink_empty(&mut queue);
+        assert_eq!(queue.capacity(), kept, "nothing more is to be freed");
         let mut vector = Vec::with_capacity(100_000);
         vector.push([0u8; 64]);
         vector.clear();
-        give_back_vec(&mut vector);
+        shrink_empty_vec(&mut vector);
         assert!((256..512).contains(&vector.capacity()), "{}", vector.capacity());
-        give_back(&mut VecDeque::from(vec![(); 7]));
+        shrink_empty(&mut VecDeque::from(vec![(); 7]));
     }
 }

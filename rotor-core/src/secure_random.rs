@@ -10,7 +10,7 @@ use crate::backend::BackendHandle;
 
 /// The number of bytes that the backend provides: the key of ChaCha20. All numbers are only as
 /// secure as this key.
-const SEED: usize = 32;
+const SEED_BYTES: usize = 32;
 
 /// The key stream of ChaCha20 under a key from the backend. Each caller gets the next piece of it.
 ///
@@ -23,7 +23,7 @@ pub(crate) struct SecureRandom {
 
 impl SecureRandom {
     pub(crate) fn new(handle: &impl BackendHandle) -> io::Result<SecureRandom> {
-        let mut seed = [0; SEED];
+        let mut seed = [0; SEED_BYTES];
         handle.entropy(&mut seed)?;
         Ok(SecureRandom { generator: Mutex::new(ChaCha20Rng::from_seed(seed)) })
     }
@@ -42,10 +42,10 @@ mod tests {
     use super::*;
     use crate::time::Time;
 
-    /// A backend that hands out zeros.
-    struct Zeros;
+    /// A backend whose entropy is all zeros.
+    struct ZeroEntropy;
 
-    impl BackendHandle for Zeros {
+    impl BackendHandle for ZeroEntropy {
         fn name(&self) -> &str {
             "zeros"
         }
@@ -72,14 +72,14 @@ mod tests {
     ];
 
     #[test]
-    fn the_bytes_are_the_key_stream_of_chacha20() {
-        let random = SecureRandom::new(&Zeros).expect("zeros are there");
+    fn the_bytes_are_the_chacha20_key_stream() {
+        let random = SecureRandom::new(&ZeroEntropy).expect("zeros are there");
         assert_eq!(random.bytes(), KEY_STREAM);
     }
 
     #[test]
-    fn no_byte_is_handed_out_twice() {
-        let random = SecureRandom::new(&Zeros).expect("zeros are there");
+    fn no_byte_is_returned_twice() {
+        let random = SecureRandom::new(&ZeroEntropy).expect("zeros are there");
         let mut seen = Vec::new();
         for _ in 0..200 {
             seen.push(u64::from_ne_bytes(random.bytes()));

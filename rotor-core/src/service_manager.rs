@@ -59,10 +59,10 @@ pub struct ServiceManager {
 
 /// The time that is announced to the manager in addition to the length of the drain: for leaving
 /// `main`.
-const END_TIME: Duration = Duration::from_secs(5);
+const EXIT_TIME: Duration = Duration::from_secs(5);
 
 /// How often the thread checks whether the loops are asked to end.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The smallest age of a loop's last pulse at which the loop counts as held up: two pulses, and a
 /// little.
@@ -83,8 +83,9 @@ impl ServiceManager {
             return Ok(None);
         };
         let number = |name| env::var(name).ok()?.parse::<u64>().ok();
-        let is_meant = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(process::id()));
-        let watchdog = number("WATCHDOG_USEC").filter(|micros| is_meant && *micros > 0);
+        let is_for_this_process =
+            number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(process::id()));
+        let watchdog = number("WATCHDOG_USEC").filter(|micros| is_for_this_process && *micros > 0);
         let manager = ServiceManager::at(Path::new(&path))?;
         Ok(Some(manager.watchdog(watchdog.map(Duration::from_micros))))
     }
@@ -117,45 +118,45 @@ impl ServiceManager {
     ///
     /// For this and all following methods: the system's error. The manager has received nothing.
     pub fn ready(&self) -> io::Result<()> {
-        self.tell("READY=1\n")
+        self.send("READY=1\n")
     }
 
     /// Tells the manager that the service goes on in this process, which was started by its
     /// predecessor and not by the manager. The unit needs `NotifyAccess=all`.
     #[doc(alias = "MAINPID")]
     pub fn ready_as_successor(&self) -> io::Result<()> {
-        self.tell(&format!("MAINPID={}\nREADY=1\n", process::id()))
+        self.send(&format!("MAINPID={}\nREADY=1\n", process::id()))
     }
 
     /// Tells the manager that a successor is about to be started, or that the service reads its
     /// configuration again. [`ready`](ServiceManager::ready) ends this state. For
     /// `Type=notify-reload`.
     pub fn reloading(&self) -> io::Result<()> {
-        self.tell(&format!("RELOADING=1\nMONOTONIC_USEC={}\n", Clock::since_start_micros()))
+        self.send(&format!("RELOADING=1\nMONOTONIC_USEC={}\n", Clock::since_start_micros()))
     }
 
     /// Tells the manager that the service is ending, and may take up to `within`.
     #[doc(alias = "EXTEND_TIMEOUT_USEC")]
     pub fn stopping(&self, within: Duration) -> io::Result<()> {
         let micros = u64::try_from(within.as_micros()).unwrap_or(u64::MAX);
-        self.tell(&format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={micros}\n"))
+        self.send(&format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={micros}\n"))
     }
 
     /// Sends a watchdog message: the service works. [`attend`](ServiceManager::attend) does this by
     /// itself.
     #[doc(alias = "WATCHDOG")]
     pub fn is_well(&self) -> io::Result<()> {
-        self.tell("WATCHDOG=1\n")
+        self.send("WATCHDOG=1\n")
     }
 
     /// Sends a status for people to read: one line. Line breaks in it are replaced by spaces.
     pub fn status(&self, line: &str) -> io::Result<()> {
         let mut message = String::from("STATUS=");
         let _never_fails = writeln!(message, "{}", line.replace(['\n', '\r'], " "));
-        self.tell(&message)
+        self.send(&message)
     }
 
-    fn tell(&self, message: &str) -> io::Result<()> {
+    fn send(&self, message: &str) -> io::Result<()> {
         self.socket.send(message.as_bytes()).map(drop)
     }
 
@@ -181,16 +182,17 @@ impl ServiceManager {
         let (alive, ended) = channel();
         let loops = loops.into();
         // The thread has a sender itself, so that it goes on if the `Attendance` is dropped.
-        let in_thread = alive.clone();
+        let thread_alive = alive.clone();
         let attend = move || {
-            let _end = in_thread;
-            let mut watch = Watch { is_stopping: false, next_word: Duration::ZERO };
+            let _end = thread_alive;
+            let mut watch =
+                AttendState { is_stopping: false, next_watchdog_message: Duration::ZERO };
             let clock = Clock::new();
             let begun = clock.now();
-            let pause = self.watchdog.map_or(LOOK_EVERY, |time| LOOK_EVERY.min(time / 4));
+            let pause = self.watchdog.map_or(CHECK_INTERVAL, |time| CHECK_INTERVAL.min(time / 4));
             loop {
                 let now = clock.now();
-                if let Err(error) = watch.look(&self, &loops, &pulses, drain, (now, now - begun)) {
+                if let Err(error) = watch.check(&self, &loops, &pulses, drain, (now, now - begun)) {
                     log_guarded!(warn, "the service manager cannot be told: {error}");
                 }
                 // If a successor has the listeners, the successor keeps the manager informed.
@@ -209,14 +211,14 @@ impl ServiceManager {
 }
 
 /// The state of the thread.
-struct Watch {
+struct AttendState {
     is_stopping: bool,
     /// When the next watchdog message is due, since the thread began.
-    next_word: Duration,
+    next_watchdog_message: Duration,
 }
 
-impl Watch {
-    fn look(
+impl AttendState {
+    fn check(
         &mut self,
         manager: &ServiceManager,
         loops: &GroupHandle,
@@ -227,18 +229,18 @@ impl Watch {
         if !self.is_stopping && loops.is_ending() && !loops.has_successor() {
             // Set only after the message was sent: if the manager's queue was full, the message is
             // sent again next time.
-            manager.stopping(drain.in_all().saturating_add(END_TIME))?;
+            manager.stopping(drain.in_all().saturating_add(EXIT_TIME))?;
             self.is_stopping = true;
         }
         let Some(within) = manager.watchdog else { return Ok(()) };
-        if passed < self.next_word {
+        if passed < self.next_watchdog_message {
             return Ok(());
         }
         let age = (within / 2).max(PULSE_AGE_MIN);
         if pulses.held_up(now, age).is_empty() {
             manager.is_well()?;
             // Half of the time, as sd_watchdog_enabled(3) advises.
-            self.next_word = passed + within / 2;
+            self.next_watchdog_message = passed + within / 2;
         }
         Ok(())
     }
@@ -299,153 +301,154 @@ mod tests {
     }
 
     /// A manager of the test's own, and a loop that it is told of.
-    struct Test {
-        hears: UnixDatagram,
+    struct Fixture {
+        receiver: UnixDatagram,
         manager: ServiceManager,
         instance: LoopInstance<Idle>,
         pulses: Pulses,
-        watch: Watch,
+        watch: AttendState,
     }
 
-    impl Test {
-        fn new(watchdog: Option<Duration>) -> Test {
+    impl Fixture {
+        fn new(watchdog: Option<Duration>) -> Fixture {
             let directory = Directory::create();
             let path = directory.join("notify");
-            let hears = UnixDatagram::bind(&path).expect("the path is free");
-            hears.set_nonblocking(true).expect("it can");
+            let receiver = UnixDatagram::bind(&path).expect("the path is free");
+            receiver.set_nonblocking(true).expect("it can");
             let manager = ServiceManager::at(&path).expect("it listens").watchdog(watchdog);
             drop(directory);
             let mut instance =
                 Loop::new(&Config::new()).expect("there are descriptors").instantiate(());
             let pulses = Pulses::new();
             pulses.watch(&mut instance);
-            let watch = Watch { is_stopping: false, next_word: Duration::ZERO };
-            Test { hears, manager, instance, pulses, watch }
+            let watch = AttendState { is_stopping: false, next_watchdog_message: Duration::ZERO };
+            Fixture { receiver, manager, instance, pulses, watch }
         }
 
-        fn heard(&self) -> String {
+        fn received(&self) -> String {
             let mut bytes = [0; 512];
-            let len = self.hears.recv(&mut bytes).unwrap_or(0);
+            let len = self.receiver.recv(&mut bytes).unwrap_or(0);
             String::from_utf8_lossy(&bytes[..len]).into_owned()
         }
 
         /// What is said so long after the beginning.
-        fn look(&mut self, passed: Duration) -> String {
+        fn check(&mut self, passed: Duration) -> String {
             let loops = GroupHandle::from(self.instance.handle());
             let drain = Drain::new(Duration::from_secs(20)).announce(Duration::from_secs(5));
             let now = self.instance.now() + passed;
-            let looked = self.watch.look(&self.manager, &loops, &self.pulses, drain, (now, passed));
-            looked.expect("it can be told");
-            self.heard()
+            let result =
+                self.watch.check(&self.manager, &loops, &self.pulses, drain, (now, passed));
+            result.expect("it can be told");
+            self.received()
         }
     }
 
     #[test]
-    fn the_watchdog_is_fed_while_loops_make_turns_and_no_longer() {
-        let mut test = Test::new(Some(Duration::from_secs(2)));
+    fn watchdog_messages_are_sent_only_while_all_loops_make_turns() {
+        let mut test = Fixture::new(Some(Duration::from_secs(2)));
         let ms = Duration::from_millis;
-        assert_eq!(test.look(ms(0)), "WATCHDOG=1\n");
-        assert_eq!(test.look(ms(999)), "", "half of it is often enough");
-        assert_eq!(test.look(ms(1_000)), "WATCHDOG=1\n");
-        assert_eq!(test.look(ms(2_400)), "WATCHDOG=1\n");
+        assert_eq!(test.check(ms(0)), "WATCHDOG=1\n");
+        assert_eq!(test.check(ms(999)), "", "half of it is often enough");
+        assert_eq!(test.check(ms(1_000)), "WATCHDOG=1\n");
+        assert_eq!(test.check(ms(2_400)), "WATCHDOG=1\n");
         // The loop has made no turn since the beginning.
-        assert_eq!(test.look(ms(3_500)), "");
-        assert_eq!(test.look(ms(60_000)), "");
+        assert_eq!(test.check(ms(3_500)), "");
+        assert_eq!(test.check(ms(60_000)), "");
     }
 
     #[test]
-    fn without_a_watchdog_nothing_is_said_of_health() {
-        let mut test = Test::new(None);
-        assert_eq!(test.look(Duration::ZERO), "");
+    fn without_a_watchdog_no_watchdog_message_is_sent() {
+        let mut test = Fixture::new(None);
+        assert_eq!(test.check(Duration::ZERO), "");
     }
 
     #[test]
-    fn the_end_is_told_once_with_the_time_that_it_may_take() {
-        let mut test = Test::new(None);
-        assert_eq!(test.look(Duration::ZERO), "");
+    fn the_stopping_message_is_sent_once_with_the_drain_time() {
+        let mut test = Fixture::new(None);
+        assert_eq!(test.check(Duration::ZERO), "");
         test.instance.handle().drain(Duration::from_secs(1));
-        assert_eq!(test.look(Duration::ZERO), "STOPPING=1\nEXTEND_TIMEOUT_USEC=30000000\n");
-        assert_eq!(test.look(Duration::ZERO), "");
+        assert_eq!(test.check(Duration::ZERO), "STOPPING=1\nEXTEND_TIMEOUT_USEC=30000000\n");
+        assert_eq!(test.check(Duration::ZERO), "");
     }
 
     #[test]
-    fn what_the_manager_has_no_room_for_is_told_again() {
-        let mut test = Test::new(Some(Duration::from_secs(2)));
+    fn a_message_that_does_not_fit_is_sent_again() {
+        let mut test = Fixture::new(Some(Duration::from_secs(2)));
         while test.manager.status("it does not read").is_ok() {}
         test.instance.handle().drain(Duration::from_secs(1));
         let loops = GroupHandle::from(test.instance.handle());
         let drain = Drain::new(Duration::from_secs(25));
         let at = (test.instance.now(), Duration::ZERO);
-        assert!(test.watch.look(&test.manager, &loops, &test.pulses, drain, at).is_err());
-        while !test.heard().is_empty() {}
-        let told = test.look(Duration::ZERO) + &test.heard();
-        assert_eq!(told, "STOPPING=1\nEXTEND_TIMEOUT_USEC=30000000\nWATCHDOG=1\n");
+        assert!(test.watch.check(&test.manager, &loops, &test.pulses, drain, at).is_err());
+        while !test.received().is_empty() {}
+        let sent = test.check(Duration::ZERO) + &test.received();
+        assert_eq!(sent, "STOPPING=1\nEXTEND_TIMEOUT_USEC=30000000\nWATCHDOG=1\n");
     }
 
     #[cfg(any(target_os = "linux", target_os = "android"))]
     #[test]
-    fn a_process_that_has_a_successor_does_not_say_that_the_service_ends() {
-        let mut test = Test::new(None);
+    fn a_process_with_a_successor_sends_no_stopping_message() {
+        let mut test = Fixture::new(None);
         test.instance.handle().set_has_successor();
         test.instance.handle().drain(Duration::from_secs(1));
-        assert_eq!(test.look(Duration::ZERO), "");
+        assert_eq!(test.check(Duration::ZERO), "");
     }
 
     #[test]
-    fn each_message_is_as_the_manual_has_it() {
-        let test = Test::new(None);
+    fn messages_have_the_documented_format() {
+        let test = Fixture::new(None);
         let manager = &test.manager;
         manager.ready().expect("it can be told");
-        assert_eq!(test.heard(), "READY=1\n");
+        assert_eq!(test.received(), "READY=1\n");
         manager.ready_as_successor().expect("it can be told");
-        assert_eq!(test.heard(), format!("MAINPID={}\nREADY=1\n", process::id()));
+        assert_eq!(test.received(), format!("MAINPID={}\nREADY=1\n", process::id()));
         manager.status("two\nlines").expect("it can be told");
-        assert_eq!(test.heard(), "STATUS=two lines\n");
+        assert_eq!(test.received(), "STATUS=two lines\n");
         manager.reloading().expect("it can be told");
-        let heard = test.heard();
-        let micros = heard.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").expect("it says so");
+        let received = test.received();
+        let micros = received.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").expect("it says so");
         assert!(micros.trim_end().parse::<u64>().expect("a number") > 0);
     }
 
     #[test]
-    fn the_thread_says_that_the_service_has_started_and_ends_when_it_is_told() {
+    fn the_thread_sends_ready_and_ends_on_request() {
         // The loop makes no turn meanwhile, which is all well for half of this.
-        let test = Test::new(Some(Duration::from_secs(1_000)));
-        let Test { hears, manager, mut instance, pulses, .. } = test;
-        hears.set_nonblocking(false).expect("it can");
-        hears.set_read_timeout(Some(Duration::from_secs(60))).expect("not zero");
+        let test = Fixture::new(Some(Duration::from_secs(1_000)));
+        let Fixture { receiver, manager, mut instance, pulses, .. } = test;
+        receiver.set_nonblocking(false).expect("it can");
+        receiver.set_read_timeout(Some(Duration::from_secs(60))).expect("not zero");
         let drain = Drain::new(Duration::from_secs(1));
         let attendance = manager.attend(instance.handle(), pulses, drain).expect("a thread");
-        let mut heard = Vec::new();
-        while heard.last().is_none_or(|word: &String| !word.starts_with("STOPPING")) {
+        let mut received = Vec::new();
+        while received.last().is_none_or(|word: &String| !word.starts_with("STOPPING")) {
             let mut bytes = [0; 512];
-            let len = match hears.recv(&mut bytes) {
+            let len = match receiver.recv(&mut bytes) {
                 // A process that was stopped meanwhile, and went on, is to ask again (signal(7)).
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                told => told.expect("it is told in time"),
+                sent => sent.expect("it is told in time"),
             };
-            heard.push(String::from_utf8_lossy(&bytes[..len]).into_owned());
-            if heard.len() == 2 {
+            received.push(String::from_utf8_lossy(&bytes[..len]).into_owned());
+            if received.len() == 2 {
                 instance.handle().drain(Duration::ZERO);
             }
         }
-        assert_eq!(heard[..2], ["READY=1\n", "WATCHDOG=1\n"]);
+        assert_eq!(received[..2], ["READY=1\n", "WATCHDOG=1\n"]);
         attendance.end();
         instance.run().expect("it drains");
     }
 
     #[cfg(any(target_os = "linux", target_os = "android"))]
     #[test]
-    fn a_name_that_is_not_in_the_file_system_is_found() {
+    fn a_manager_with_an_abstract_name_is_found() {
         use std::os::linux::net::SocketAddrExt;
         let name = format!("rotor-notify-{}", process::id());
         let address = SocketAddr::from_abstract_name(&name).expect("it is short");
-        let hears = UnixDatagram::bind_addr(&address).expect("it is free");
+        let receiver = UnixDatagram::bind_addr(&address).expect("it is free");
         let manager = ServiceManager::at(format!("@{name}")).expect("it listens");
         manager.ready().expect("it can be told");
         let mut bytes = [0; 16];
-        assert_eq!(hears.recv(&mut bytes).expect("it was told"), 8);
-        drop(hears);
+        assert_eq!(receiver.recv(&mut bytes).expect("it was told"), 8);
+        drop(receiver);
         assert!(manager.ready().is_err(), "nobody listens any more");
     }
 }

@@ -56,17 +56,17 @@ impl SharedHistogram {
     /// Adds a duration if no other thread adds: two loads and two stores, without a locked
     /// instruction.
     #[inline(always)]
-    pub(crate) fn note_alone(&self, nanos: u64) {
-        add_alone(&self.counts[bucket_of(nanos)], 1);
-        if add_alone(&self.sum_nanos, nanos) {
-            add_alone(&self.carries, 1);
+    pub(crate) fn note_single_writer(&self, nanos: u64) {
+        add_single_writer(&self.counts[bucket_of(nanos)], 1);
+        if add_single_writer(&self.sum_nanos, nanos) {
+            add_single_writer(&self.carries, 1);
         }
     }
 
     /// Returns what was added so far. A duration that is being added at the same time may be
     /// included in part.
     pub fn read(&self) -> Histogram {
-        Histogram::of(self.counts.each_ref().map(|count| count.load(Relaxed)), self.sum())
+        Histogram::from_parts(self.counts.each_ref().map(|count| count.load(Relaxed)), self.sum())
     }
 
     fn sum(&self) -> Duration {
@@ -80,7 +80,7 @@ impl SharedHistogram {
 
 /// Adds to a cell that no other thread writes. Returns whether it has wrapped around.
 #[inline(always)]
-fn add_alone(cell: &AtomicU64, more: u64) -> bool {
+fn add_single_writer(cell: &AtomicU64, more: u64) -> bool {
     let (sum, is_carried) = cell.load(Relaxed).overflowing_add(more);
     cell.store(sum, Relaxed);
     is_carried
@@ -97,11 +97,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_added_in_either_way_is_read() {
+    fn durations_added_in_each_way_are_read() {
         let shared = SharedHistogram::new();
         shared.note(Duration::from_micros(3));
         shared.note_nanos(0);
-        shared.note_alone(5_000);
+        shared.note_single_writer(5_000);
         shared.note(Duration::ZERO);
         let read = shared.read();
         assert_eq!((read.count(), read.sum()), (4, Duration::from_micros(8)));
@@ -110,16 +110,16 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_of_more_than_584_years_is_right_however_it_is_added_up() {
+    fn a_sum_of_more_than_584_years_does_not_wrap_around() {
         const LONGEST: Duration = Duration::from_nanos(u64::MAX);
         let mut own = Histogram::default();
-        let [shared, alone] = [(); 2].map(|()| SharedHistogram::new());
+        let [shared, single_writer] = [(); 2].map(|()| SharedHistogram::new());
         for _ in 0..3 {
             own.note(LONGEST);
             shared.note(LONGEST);
-            alone.note_alone(u64::MAX);
+            single_writer.note_single_writer(u64::MAX);
         }
-        for histogram in [own, shared.read(), alone.read()] {
+        for histogram in [own, shared.read(), single_writer.read()] {
             assert_eq!((histogram.count(), histogram.sum()), (3, LONGEST * 3));
         }
     }

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spawn_error_says_what_was_in_the_way_and_keeps_the_cause_apart() {
+    fn a_spawn_error_prints_its_reason_and_has_the_cause_as_source() {
         let error = |cause| SpawnError::<u8> { cause, seed: Some(1) };
         let cases = [
             (SpawnCause::SlabFull, "no slot is free (Config::machines_max)"),

@@ -179,8 +179,8 @@ impl StatsHandle {
     /// All handles of a loop share them, so use this from one reader only, such as a metrics
     /// scrape. [`Stats`] keeps the longest since the loop was made.
     pub fn take_longest(&self) -> Longest {
-        let lately = &self.cells.longest_lately;
-        let handler = lately.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let recent = &self.cells.longest_recent;
+        let handler = recent.lock().unwrap_or_else(PoisonError::into_inner).take();
         Longest { turn: self.cells.times.take_longest(), handler }
     }
 }
@@ -212,7 +212,7 @@ struct Cells {
     times: TimeCells,
     longest_handler: Mutex<Option<LongestHandler>>,
     /// The longest since a reader last took it.
-    longest_lately: Mutex<Option<LongestHandler>>,
+    longest_recent: Mutex<Option<LongestHandler>>,
 }
 
 /// The counters of the watchdog. They are published at once.
@@ -221,15 +221,15 @@ pub(crate) struct LagCounters {
 }
 
 impl LagCounters {
-    pub(crate) fn stuck(&self) {
+    pub(crate) fn count_stuck(&self) {
         self.cells.stuck.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn starved(&self) {
+    pub(crate) fn count_starved(&self) {
         self.cells.starved.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn lag(&self, time: Duration) {
+    pub(crate) fn record_lag(&self, time: Duration) {
         self.cells.lag_max.fetch_max(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Relaxed);
     }
 }
@@ -257,7 +257,7 @@ impl Counters {
     }
 
     /// Returns the counters that the watchdog of this loop updates.
-    pub(crate) fn lag(&self) -> LagCounters {
+    pub(crate) fn lag_counters(&self) -> LagCounters {
         LagCounters { cells: self.cells.clone() }
     }
 
@@ -280,13 +280,13 @@ impl Counters {
 
     /// Counts a machine that has made room. Published at once: it is rare, so a turn need not
     /// publish this figure too.
-    pub(crate) fn made_room(&self) {
+    pub(crate) fn count_made_room(&self) {
         self.cells.made_room.fetch_add(1, Relaxed);
     }
 
     /// Records when the loop was made, and how many slots it has.
-    pub(crate) fn begin(&self, now: Time, slots: usize) {
-        self.cells.times.set_made(now);
+    pub(crate) fn record_creation(&self, now: Time, slots: usize) {
+        self.cells.times.set_created(now);
         self.cells.slots.store(slots as u64, Relaxed);
     }
 
@@ -304,16 +304,16 @@ impl Counters {
     }
 
     /// Records the time of a handler. `all` says whether every handler is timed.
-    pub(crate) fn handler_took(&mut self, time: Duration, machine: &'static str, all: bool) {
-        self.cells.times.handler_took(machine, time);
+    pub(crate) fn record_handler_time(&mut self, time: Duration, machine: &'static str, all: bool) {
+        self.cells.times.record_handler(machine, time);
         let longest = Some(LongestHandler { time, machine });
         let is_longer = |than: &Option<LongestHandler>| than.is_none_or(|than| time > than.time);
         {
             // A reader holds this lock only for the time of a copy.
-            let lately = &self.cells.longest_lately;
-            let mut lately = lately.lock().unwrap_or_else(PoisonError::into_inner);
-            if is_longer(&lately) {
-                *lately = longest;
+            let recent = &self.cells.longest_recent;
+            let mut recent = recent.lock().unwrap_or_else(PoisonError::into_inner);
+            if is_longer(&recent) {
+                *recent = longest;
             }
         }
         // Locks only for a new record, which becomes rarer the longer a loop runs.

@@ -63,12 +63,12 @@ fn is_failure(exit: &io::Result<Exit>) -> bool {
 }
 
 /// Reports that a thread is ending, however it ends.
-struct Ending {
+struct EndGuard {
     index: usize,
     ended: mpsc::Sender<usize>,
 }
 
-impl Drop for Ending {
+impl Drop for EndGuard {
     fn drop(&mut self) {
         // Fails if the group was dropped; then nobody waits for it.
         let _ = self.ended.send(self.index);
@@ -131,7 +131,7 @@ impl LoopGroup {
         let mut failed = None;
         for (index, part) in parts.into_iter().enumerate() {
             let (make, sender) = (make.clone(), sender.clone());
-            let ending = Ending { index, ended: ending.clone() };
+            let ending = EndGuard { index, ended: ending.clone() };
             let run = move || {
                 // Dropped last: by then, the loop and everything in it are gone.
                 let _ending = ending;
@@ -160,16 +160,16 @@ impl LoopGroup {
         drop(sender);
         // Waits for all threads, so that every loop that was made can be stopped. A thread that
         // panics sends nothing.
-        let mut unheard: BTreeSet<usize> = (0..group.threads.len()).collect();
+        let mut pending: BTreeSet<usize> = (0..group.threads.len()).collect();
         for (index, made) in made {
-            unheard.remove(&index);
+            pending.remove(&index);
             match made {
                 Ok(handle) => group.handles.push(handle),
                 Err(cause) if failed.is_none() => failed = Some(StartError { index, cause }),
                 Err(error) => log::error!("loop {index} was not made either: {error}"),
             }
         }
-        if let (None, Some(&index)) = (&failed, unheard.first()) {
+        if let (None, Some(&index)) = (&failed, pending.first()) {
             failed = Some(StartError { index, cause: "the thread that makes it panicked".into() });
         }
         match failed {
@@ -260,7 +260,7 @@ impl LoopGroup {
 
     fn next_ended(&mut self) -> Option<(usize, std::thread::Result<io::Result<Exit>>)> {
         while self.threads.iter().any(Option::is_some) {
-            // Every thread sends this, even if it panics, because its `Ending` is dropped.
+            // Every thread sends this, even if it panics, because its `EndGuard` is dropped.
             let index = self.ended.recv().ok()?;
             if let Some(thread) = self.threads.get_mut(index).and_then(Option::take) {
                 return Some((index, thread.join()));

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn token_is_one_word_and_keeps_both_parts() {
+    fn a_token_is_one_word_and_keeps_both_parts() {
         assert_eq!(size_of::<Token>(), size_of::<usize>());
         for (index, generation) in [(0, 0), (1, 7), (MACHINES_LIMIT as u32 - 1, GENERATION_LAST)] {
             let token = Token::new(index, generation);

@@ -242,7 +242,7 @@ impl WatchedLoop {
         let finding = detector.sample(now, reading, observe);
         let lag = detector.lag(now);
         // Counted before the hook is called, which may let the handler go on.
-        self.counters.lag(lag);
+        self.counters.record_lag(lag);
         let mut takeover = TakeoverResult::NotTaken;
         let (own, unobserved_wait) = (detector.call_time(), detector.unobserved_wait());
         if !reading.is_asleep() && policy.is_due(now, reading.call, own, unobserved_wait, lag) {
@@ -257,7 +257,7 @@ impl WatchedLoop {
         }
         match finding {
             Finding::Nothing => {}
-            Finding::Starved => self.counters.starved(),
+            Finding::Starved => self.counters.count_starved(),
             found @ Finding::Stuck { .. } => self.report_stall(reading, found, takeover),
         }
         for ended in detector.take_ended() {
@@ -355,7 +355,7 @@ impl WatchedLoop {
             log_guarded!(warn, "still: {stuck}");
             &self.watch.on_still_stuck
         } else {
-            self.counters.stuck();
+            self.counters.count_stuck();
             log_guarded!(warn, "{stuck}");
             &self.watch.on_stuck
         };

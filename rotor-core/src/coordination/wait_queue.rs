@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::future::{Port, WaiterQueue};
-use crate::queue_memory::give_back;
+use crate::queue_memory::shrink_empty;
 use std::sync::Weak;
 
 /// A queue of waiters. Their places are numbers that only grow.
@@ -38,7 +38,7 @@ impl<W> WaitQueue<W> {
     pub(crate) fn pop(&mut self) -> Option<W> {
         loop {
             let (_, waiter) = self.places.pop_front()?;
-            give_back(&mut self.places);
+            shrink_empty(&mut self.places);
             match waiter {
                 Some(waiter) => return Some(waiter),
                 None => self.gaps -= 1,
@@ -56,7 +56,7 @@ impl<W> WaitQueue<W> {
         if self.gaps * 2 > self.places.len() {
             self.places.retain(|(_, waiter)| waiter.is_some());
             self.gaps = 0;
-            give_back(&mut self.places);
+            shrink_empty(&mut self.places);
         }
         Some(waiter)
     }

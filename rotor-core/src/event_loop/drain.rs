@@ -63,7 +63,7 @@ impl DrainProgress {
         let requested = match &mut self.0 {
             None => requested,
             Some(Stage::Announced { begins, requested: previous }) => {
-                previous.announce(*begins - now).or_sooner(requested)
+                previous.announce(*begins - now).combine_earliest(requested)
             }
             Some(Stage::Begun(state)) => {
                 // A second request can bring the end nearer, but never postpone it.

@@ -170,7 +170,7 @@ impl LoopHandle {
         self.control.is_ending.store(true, Relaxed);
         {
             let mut pending = self.control.drain.lock().unwrap_or_else(PoisonError::into_inner);
-            *pending = Some(pending.map_or(drain, |previous| previous.or_sooner(drain)));
+            *pending = Some(pending.map_or(drain, |previous| previous.combine_earliest(drain)));
         }
         // After the write: a loop that sees this bit sees the drain.
         self.control.requests.fetch_or(DRAIN_REQUESTED, SeqCst);

@@ -9,7 +9,7 @@ use super::run_queue::Calls;
 use super::slots::Slots;
 use crate::description::Details;
 use crate::machine::Machine;
-use crate::queue_memory::give_back;
+use crate::queue_memory::shrink_empty;
 use crate::scope::AnyEnvironment;
 use crate::token::Token;
 
@@ -217,7 +217,7 @@ impl Verdicts {
                 }
             }
         }
-        give_back(&mut self.queue);
+        shrink_empty(&mut self.queue);
     }
 }
 

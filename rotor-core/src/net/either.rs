@@ -31,7 +31,7 @@ pub enum Either<A, B> {
     B(B),
 }
 
-macro_rules! both {
+macro_rules! delegate {
     ($self:ident, $socket:ident => $call:expr) => {
         match $self {
             Either::A($socket) => $call,
@@ -42,21 +42,21 @@ macro_rules! both {
 
 impl<A: Read, B: Read> Read for Either<A, B> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        both!(self, socket => socket.read(buffer))
+        delegate!(self, socket => socket.read(buffer))
     }
 }
 
 impl<A: Write, B: Write> Write for Either<A, B> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        both!(self, socket => socket.write(bytes))
+        delegate!(self, socket => socket.write(bytes))
     }
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        both!(self, socket => socket.write_vectored(slices))
+        delegate!(self, socket => socket.write_vectored(slices))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        both!(self, socket => socket.flush())
+        delegate!(self, socket => socket.flush())
     }
 }
 
@@ -67,11 +67,11 @@ impl<A: Source, B: Source> Source for Either<A, B> {
         token: Token,
         interest: Interest,
     ) -> io::Result<()> {
-        both!(self, socket => socket.register(backend, token, interest))
+        delegate!(self, socket => socket.register(backend, token, interest))
     }
 
     fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
-        both!(self, socket => socket.deregister(backend))
+        delegate!(self, socket => socket.deregister(backend))
     }
 }
 
@@ -103,128 +103,128 @@ impl<A: StreamSocket, B: StreamSocket> StreamSocket for Either<A, B> {
 
     #[inline]
     fn read_unseen(&mut self, buf: &mut ReadBuf<'_>) -> io::Result<()> {
-        both!(self, socket => socket.read_unseen(buf))
+        delegate!(self, socket => socket.read_unseen(buf))
     }
 
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
-        both!(self, socket => socket.shutdown(how))
+        delegate!(self, socket => socket.shutdown(how))
     }
 
     fn reset(&mut self) -> io::Result<()> {
-        both!(self, socket => socket.reset())
+        delegate!(self, socket => socket.reset())
     }
 
     fn write_last(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        both!(self, socket => socket.write_last(bytes))
+        delegate!(self, socket => socket.write_last(bytes))
     }
 
     fn peer_address(&self) -> Option<SocketAddr> {
-        both!(self, socket => socket.peer_address())
+        delegate!(self, socket => socket.peer_address())
     }
 
     fn local_address(&self) -> Option<SocketAddr> {
-        both!(self, socket => socket.local_address())
+        delegate!(self, socket => socket.local_address())
     }
 
     fn take_error(&self) -> io::Result<Option<io::Error>> {
-        both!(self, socket => socket.take_error())
+        delegate!(self, socket => socket.take_error())
     }
 
     fn is_connected(&self) -> bool {
-        both!(self, socket => socket.is_connected())
+        delegate!(self, socket => socket.is_connected())
     }
 
     fn has_connected(&mut self) -> io::Result<bool> {
-        both!(self, socket => socket.has_connected())
+        delegate!(self, socket => socket.has_connected())
     }
 
     fn handshake<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
-        both!(self, socket => socket.handshake(scope))
+        delegate!(self, socket => socket.handshake(scope))
     }
 
     fn handshake_has_drained(&self) -> bool {
-        both!(self, socket => socket.handshake_has_drained())
+        delegate!(self, socket => socket.handshake_has_drained())
     }
 
     fn cancel_handshake(&mut self) -> bool {
-        both!(self, socket => socket.cancel_handshake())
+        delegate!(self, socket => socket.cancel_handshake())
     }
 
     fn negotiated(&self) -> Option<&[u8]> {
-        both!(self, socket => socket.negotiated())
+        delegate!(self, socket => socket.negotiated())
     }
 
     fn session(&self) -> Option<&dyn Any> {
-        both!(self, socket => socket.session())
+        delegate!(self, socket => socket.session())
     }
 
     fn session_of(&self, wanted: TypeId) -> Option<&dyn Any> {
-        both!(self, socket => socket.session_of(wanted))
+        delegate!(self, socket => socket.session_of(wanted))
     }
 
     fn is_secure(&self) -> bool {
-        both!(self, socket => socket.is_secure())
+        delegate!(self, socket => socket.is_secure())
     }
 
     fn set_nodelay(&self, yes: bool) -> io::Result<()> {
-        both!(self, socket => socket.set_nodelay(yes))
+        delegate!(self, socket => socket.set_nodelay(yes))
     }
 
     fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
-        both!(self, socket => socket.set_keepalive(idle))
+        delegate!(self, socket => socket.set_keepalive(idle))
     }
 
     fn holds_input(&self) -> bool {
-        both!(self, socket => socket.holds_input())
+        delegate!(self, socket => socket.holds_input())
     }
 
     fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
-        both!(self, socket => socket.set_send_buffer(bytes))
+        delegate!(self, socket => socket.set_send_buffer(bytes))
     }
 
     fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
-        both!(self, socket => socket.set_receive_buffer(bytes))
+        delegate!(self, socket => socket.set_receive_buffer(bytes))
     }
 
     fn set_unsent_max(&self, bytes: u32) -> io::Result<()> {
-        both!(self, socket => socket.set_unsent_max(bytes))
+        delegate!(self, socket => socket.set_unsent_max(bytes))
     }
 
     #[inline]
     fn short_read_drains(&self) -> bool {
-        both!(self, socket => socket.short_read_drains())
+        delegate!(self, socket => socket.short_read_drains())
     }
 
     #[inline]
     fn read_cost(&self) -> usize {
-        both!(self, socket => socket.read_cost())
+        delegate!(self, socket => socket.read_cost())
     }
 
     fn wants_read(&self) -> bool {
-        both!(self, socket => socket.wants_read())
+        delegate!(self, socket => socket.wants_read())
     }
 
     fn wants_write(&self) -> bool {
-        both!(self, socket => socket.wants_write())
+        delegate!(self, socket => socket.wants_write())
     }
 
     #[inline]
     fn awaits_rest(&self) -> bool {
-        both!(self, socket => socket.awaits_rest())
+        delegate!(self, socket => socket.awaits_rest())
     }
 
     #[inline]
     fn unsent_len(&self) -> usize {
-        both!(self, socket => socket.unsent_len())
+        delegate!(self, socket => socket.unsent_len())
     }
 
     #[inline]
     fn held_bytes(&self) -> usize {
-        both!(self, socket => socket.held_bytes())
+        delegate!(self, socket => socket.held_bytes())
     }
 
     fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
-        both!(self, socket => socket.send_file(file, offset, count))
+        delegate!(self, socket => socket.send_file(file, offset, count))
     }
 }
 
@@ -255,11 +255,11 @@ impl<A: Listener, B: Listener> Listener for Either<A, B> {
     }
 
     fn has_waiting(&self) -> bool {
-        both!(self, listener => listener.has_waiting())
+        delegate!(self, listener => listener.has_waiting())
     }
 
     fn local_address(&self) -> Option<SocketAddr> {
-        both!(self, listener => listener.local_address())
+        delegate!(self, listener => listener.local_address())
     }
 }
 
@@ -291,7 +291,7 @@ impl<A: DatagramSocket, B: DatagramSocket> DatagramSocket for Either<A, B> {
         match (self, target) {
             (Either::A(socket), Either::A(target)) => socket.send_to(datagram, target),
             (Either::B(socket), Either::B(target)) => socket.send_to(datagram, target),
-            _ => Err(other_kind()),
+            _ => Err(kind_mismatch()),
         }
     }
 
@@ -302,12 +302,12 @@ impl<A: DatagramSocket, B: DatagramSocket> DatagramSocket for Either<A, B> {
         match (self, peer) {
             (Either::A(socket), Either::A(peer)) => socket.connect(peer),
             (Either::B(socket), Either::B(peer)) => socket.connect(peer),
-            _ => Err(other_kind()),
+            _ => Err(kind_mismatch()),
         }
     }
 
     fn send(&mut self, datagram: &[u8]) -> io::Result<usize> {
-        both!(self, socket => socket.send(datagram))
+        delegate!(self, socket => socket.send(datagram))
     }
 
     fn local_address(&self) -> io::Result<Self::Address> {
@@ -318,7 +318,7 @@ impl<A: DatagramSocket, B: DatagramSocket> DatagramSocket for Either<A, B> {
     }
 }
 
-fn other_kind() -> io::Error {
+fn kind_mismatch() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidInput,
         "the address is of one kind and the socket of the other",

@@ -36,7 +36,7 @@ impl TcpListeners {
     ) -> io::Result<TcpListeners> {
         let own_queues = options.clone().reuse_port(true);
         match listen(address, &own_queues) {
-            Ok(first) => TcpListeners::spread(first, &own_queues, count),
+            Ok(first) => TcpListeners::open_own_queues(first, &own_queues, count),
             // On a system without `SO_REUSEPORT`, all loops share one queue.
             Err(error) if error.kind() == io::ErrorKind::Unsupported => {
                 TcpListeners::from_std(listen(address, options)?, count)
@@ -67,7 +67,7 @@ impl TcpListeners {
         Ok(TcpListeners { listeners, address })
     }
 
-    fn spread(
+    fn open_own_queues(
         first: TcpListener,
         options: &ListenOptions,
         count: usize,

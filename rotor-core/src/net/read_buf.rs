@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_much_is_put_as_there_is_room_for_and_the_rest_stays_as_it_was() {
+    fn put_slice_appends_only_what_fits() {
         let (mut memory, mut filled) = (*b"__________", 9);
         let mut buf = ReadBuf::new(&mut memory, &mut filled);
         assert_eq!((buf.put_slice(b"0123"), buf.put_slice(b""), buf.filled()), (4, 0, 4));
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn who_puts_another_buffer_in_its_place_has_put_nothing_into_it() {
+    fn replacing_the_buffer_leaves_the_original_unchanged() {
         let (mut memory, mut filled) = (*b"secret", 0);
         let (mut others, mut count) = (*b"0123456789", 0);
         let mut buf = ReadBuf::new(&mut memory, &mut filled);
@@ -105,7 +105,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_a_socket_has_is_put_behind_what_is_there_and_no_further_than_there_is_room() {
+    fn recv_appends_from_the_socket_only_what_fits() {
         use std::io::Write;
         use std::os::fd::AsFd;
         use std::os::unix::net::UnixStream;

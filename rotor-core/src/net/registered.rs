@@ -1,4 +1,4 @@
-//! `Registered`: a source that deregisters itself before it is closed.
+//! `RegisteredSource`: a source that deregisters itself before it is closed.
 
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -19,12 +19,12 @@ use crate::token::Token;
 /// waking the loop for their events, and the registration could not be removed any more, since that
 /// needs the descriptor. This costs 8 bytes and a system call per socket. Streams are many and
 /// hardly ever shared, so they do without.
-pub(super) struct Registered<S: Source> {
+pub(super) struct RegisteredSource<S: Source> {
     source: S,
     registry: Option<Arc<Registry>>,
 }
 
-impl<S: Source> Registered<S> {
+impl<S: Source> RegisteredSource<S> {
     pub(super) fn register(
         &mut self,
         backend: &MioHandle,
@@ -44,13 +44,13 @@ impl<S: Source> Registered<S> {
     }
 }
 
-impl<S: Source> From<S> for Registered<S> {
-    fn from(source: S) -> Registered<S> {
-        Registered { source, registry: None }
+impl<S: Source> From<S> for RegisteredSource<S> {
+    fn from(source: S) -> RegisteredSource<S> {
+        RegisteredSource { source, registry: None }
     }
 }
 
-impl<S: Source> Drop for Registered<S> {
+impl<S: Source> Drop for RegisteredSource<S> {
     fn drop(&mut self) {
         if let Some(registry) = self.registry.take()
             && let Err(error) = registry.deregister(&mut self.source)
@@ -61,7 +61,7 @@ impl<S: Source> Drop for Registered<S> {
     }
 }
 
-impl<S: Source> Deref for Registered<S> {
+impl<S: Source> Deref for RegisteredSource<S> {
     type Target = S;
 
     fn deref(&self) -> &S {
@@ -69,7 +69,7 @@ impl<S: Source> Deref for Registered<S> {
     }
 }
 
-impl<S: Source> DerefMut for Registered<S> {
+impl<S: Source> DerefMut for RegisteredSource<S> {
     fn deref_mut(&mut self) -> &mut S {
         &mut self.source
     }

@@ -16,7 +16,7 @@ pub(super) fn is_ignored() -> bool {
     *IS_IGNORED.get_or_init(|| {
         // Safe code cannot query the disposition itself. If the file cannot be read, as in a
         // sandbox without /proc, files are copied, which is slower but never wrong.
-        let is_ignored = fs::read_to_string("/proc/self/status").is_ok_and(|status| is_in_mask(&status));
+        let is_ignored = fs::read_to_string("/proc/self/status").is_ok_and(|status| is_sigpipe_in_mask(&status));
         if !is_ignored {
             log::info!(
                 "SIGPIPE is not known to be ignored: files are copied where the kernel would send them"
@@ -28,7 +28,7 @@ pub(super) fn is_ignored() -> bool {
 
 /// Returns whether SIGPIPE is in the mask of ignored signals. `status` has the format of
 /// proc_pid_status(5).
-fn is_in_mask(status: &str) -> bool {
+fn is_sigpipe_in_mask(status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     // The lowest bit is signal 1.
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mask_of_ignored_signals_is_found_and_understood() {
+    fn the_mask_of_ignored_signals_is_parsed() {
         let cases = [
             (
                 "SigBlk:\t0000000000001000\nSigIgn:\t0000000000001000\nSigCgt:\t0000000000000440\n",
@@ -54,12 +54,12 @@ mod tests {
             ("", false),
         ];
         for (status, expected) in cases {
-            assert_eq!(is_in_mask(status), expected, "{status:?}");
+            assert_eq!(is_sigpipe_in_mask(status), expected, "{status:?}");
         }
     }
 
     #[test]
-    fn a_program_of_rust_ignores_it() {
+    fn a_rust_program_ignores_sigpipe() {
         assert!(is_ignored());
     }
 }

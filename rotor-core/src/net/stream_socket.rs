@@ -177,9 +177,13 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
             return Err(error);
         }
         if self.is_connected() {
-            return if is_its_own_peer(self) { Err(nobody_listens(self)) } else { Ok(true) };
+            return if is_connected_to_itself(self) {
+                Err(refuse_self_connection(self))
+            } else {
+                Ok(true)
+            };
         }
-        match read_nothing(self) {
+        match probe_read(self) {
             // Some systems return the last two errors instead of `WouldBlock`.
             Err(error) if !matches!(error.kind(), WouldBlock | NotConnected | InvalidInput) => {
                 Err(error)
@@ -441,7 +445,7 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     #[doc(alias = "sendfile")]
     #[doc(alias = "zero-copy")]
     fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
-        read_and_write(self, file, offset, count)
+        copy_file_chunk(self, file, offset, count)
     }
 }
 
@@ -451,7 +455,7 @@ const FILE_CHUNK: usize = 16 * 1024;
 /// Returns whether both ends of a connection are this socket. A client that connects again and
 /// again to a local port at which nothing listens gets such a connection sooner or later. The
 /// connection would then keep a server from listening at that port.
-fn is_its_own_peer(socket: &impl StreamSocket) -> bool {
+fn is_connected_to_itself(socket: &impl StreamSocket) -> bool {
     let peer = socket.peer_address();
     peer.is_some() && peer == socket.local_address()
 }
@@ -459,14 +463,14 @@ fn is_its_own_peer(socket: &impl StreamSocket) -> bool {
 /// Ends a connection to itself by a reset, because an orderly end would keep its port for another
 /// minute.
 #[cold]
-fn nobody_listens(socket: &mut impl StreamSocket) -> io::Error {
+fn refuse_self_connection(socket: &mut impl StreamSocket) -> io::Error {
     // If resets are not supported, the connection ends in an orderly way.
     let _ = socket.reset();
     io::Error::new(ConnectionRefused, "nobody listens there: the socket was connected to itself")
 }
 
 /// Reads no bytes, to find out whether a read would fail without taking anything.
-fn read_nothing(socket: &mut impl Read) -> io::Result<usize> {
+fn probe_read(socket: &mut impl Read) -> io::Result<usize> {
     loop {
         match socket.read(&mut []) {
             // A signal, which says nothing about the socket.
@@ -477,7 +481,7 @@ fn read_nothing(socket: &mut impl Read) -> io::Result<usize> {
 }
 
 /// Sends a part of a file by reading and writing it.
-pub(super) fn read_and_write(
+pub(super) fn copy_file_chunk(
     socket: &mut impl Write,
     file: &File,
     offset: u64,

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::stats::PoolStats;
 use super::work::OffloadJob;
-use crate::queue_memory::give_back;
+use crate::queue_memory::shrink_empty;
 use crate::sync::Condvar;
 use crate::time::Time;
 
@@ -92,7 +92,7 @@ impl Queue {
     /// Takes the job that begins next.
     pub(super) fn pop(&mut self) -> Option<NextJob> {
         if let Some(queued) = self.resumed.pop_front() {
-            give_back(&mut self.resumed);
+            shrink_empty(&mut self.resumed);
             return Some(NextJob { queued, was_started: true });
         }
         self.pop_new().map(|queued| NextJob { queued, was_started: false })
@@ -100,11 +100,11 @@ impl Queue {
 
     fn pop_new(&mut self) -> Option<QueuedJob> {
         if let Some(urgent) = self.urgent.pop_front() {
-            give_back(&mut self.urgent);
+            shrink_empty(&mut self.urgent);
             return Some(urgent);
         }
         let next = self.jobs.pop_front();
-        give_back(&mut self.jobs);
+        shrink_empty(&mut self.jobs);
         next
     }
 

@@ -194,7 +194,7 @@ impl<M, N> Response<M, N> {
             Answer::Continue(machine) => Answer::Continue(machine),
             Answer::Again(machine) => Answer::Again(machine),
             Answer::Spawn(machine, seed) => {
-                refuse(seed);
+                drop_refused_seed(seed);
                 Answer::Continue(machine)
             }
             Answer::Done => Answer::Done,
@@ -265,7 +265,7 @@ impl<M> Response<M, Infallible> {
 }
 
 #[cold]
-fn refuse<N>(seed: N) {
+fn drop_refused_seed<N>(seed: N) {
     log::warn!(
         "a machine spawned where none can be made: the seed, a {}, is dropped",
         type_name::<N>()
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn each_answer_says_what_becomes_of_the_deadline() {
+    fn each_response_has_its_answer_and_deadline() {
         let at = Time::from_nanos(5);
         let cases = [
             (Response::ok(1), "Continue", Deadline::Never),
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn inspect_shows_a_machine_that_goes_on_and_changes_nothing() {
+    fn inspect_shows_a_continuing_machine_and_changes_nothing() {
         let at = Time::from_nanos(5);
         let answers: [fn() -> Response<u8, u16>; 5] = [
             || Response::ok(1).deadline(Time::from_nanos(5)),
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_machine_can_be_made_a_spawn_goes_on_without_and_all_else_is_as_it_was() {
+    fn without_spawn_turns_only_a_spawn_into_continue() {
         let at = Time::from_nanos(5);
         let cases: [(Response<u8, u16>, &str, Deadline); 5] = [
             (Response::ok(1), "Continue", Deadline::Never),
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_is_its_machine_and_three_words() {
+    fn a_response_adds_three_words_to_its_machine() {
         assert_eq!(size_of::<Response<[u64; 8]>>(), 64 + 8 + 16);
         assert_eq!(size_of::<Deadline>(), 16);
         assert!(size_of::<Response<Box<u8>>>() <= 5 * 8);

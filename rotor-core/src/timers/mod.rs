@@ -126,7 +126,7 @@ impl Timers {
     #[inline]
     pub(crate) fn expire(&mut self, now: Time, due: &mut VecDeque<Due>) {
         if self.wake <= now {
-            self.expire_some(tick_before(now), due);
+            self.expire_buckets(tick_before(now), due);
         }
     }
 
@@ -189,10 +189,12 @@ impl Timers {
 
     /// Opens the buckets that have come up by this tick.
     #[inline(never)]
-    fn expire_some(&mut self, now: u64, due: &mut VecDeque<Due>) {
+    fn expire_buckets(&mut self, now: u64, due: &mut VecDeque<Due>) {
         self.wake = loop {
             match self.wheel.first() {
-                Some((place, tick)) if tick <= now => self.open(place, tick, due),
+                Some((bucket_index, tick)) if tick <= now => {
+                    self.open_bucket(bucket_index, tick, due)
+                }
                 Some((_, tick)) => break time_of(tick),
                 None => break Time::NEVER,
             }
@@ -206,18 +208,18 @@ impl Timers {
 
     /// Empties the first bucket at `tick`, its lower bound: each entry expires, moves to its place,
     /// or is removed because it has no deadline any more.
-    fn open(&mut self, place: usize, tick: u64, due: &mut VecDeque<Due>) {
+    fn open_bucket(&mut self, bucket_index: usize, tick: u64, due: &mut VecDeque<Due>) {
         let first_due = due.len();
         let mut has_overdue = false;
         // The lists take turns as long as none has ended, so that their memory accesses overlap.
-        let [mut a, mut b, mut c, mut d] = self.wheel.open(place, tick);
+        let [mut a, mut b, mut c, mut d] = self.wheel.take_bucket(bucket_index, tick);
         while a != NONE {
-            let next = self.come_up(a, tick, &mut has_overdue, due);
+            let next = self.process_entry(a, tick, &mut has_overdue, due);
             (a, b, c, d) = (b, c, d, next);
         }
         for mut index in [b, c, d] {
             while index != NONE {
-                index = self.come_up(index, tick, &mut has_overdue, due);
+                index = self.process_entry(index, tick, &mut has_overdue, due);
             }
         }
         // Deadlines that had passed when they were set are queued together, at the tick of that
@@ -229,7 +231,7 @@ impl Timers {
 
     /// Handles an entry whose queued tick has been reached. Returns the next entry of its list.
     #[inline(always)]
-    fn come_up(
+    fn process_entry(
         &mut self,
         index: u32,
         tick: u64,
@@ -258,7 +260,7 @@ impl Timers {
 
     /// Adds an entry to the list of a tick. The caller counts it as queued.
     fn link(&mut self, index: u32, tick: u64) {
-        let next = std::mem::replace(self.wheel.head_to_link(tick, index), index);
+        let next = std::mem::replace(self.wheel.head_for_insert(tick, index), index);
         if next != NONE {
             self.entries[next as usize].previous = index;
         }

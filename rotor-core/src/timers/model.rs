@@ -43,7 +43,7 @@ impl Model {
 }
 
 /// The wheel and the model side by side.
-struct Pair {
+struct ModelTest {
     timers: Timers,
     model: Model,
     due: VecDeque<Due>,
@@ -53,9 +53,9 @@ struct Pair {
     expiries: usize,
 }
 
-impl Pair {
-    fn new(start: u64, slots: usize, seed: u64) -> Pair {
-        Pair {
+impl ModelTest {
+    fn new(start: u64, slots: usize, seed: u64) -> ModelTest {
+        ModelTest {
             timers: Timers::new(at(start)),
             model: Model { armed: BTreeSet::new(), slots: vec![Slot::default(); slots] },
             due: VecDeque::new(),
@@ -191,10 +191,10 @@ fn random_operations_agree_with_a_model() {
         let start = if seed % 3 == 0 { 0 } else { seed * 77 * HOUR + seed };
         let reach = 2 + seed as usize % 8;
         eprintln!("seed {seed}: {slots} slots, reach {reach}");
-        let mut pair = Pair::new(start, slots, seed);
-        pair.run(4_000, reach);
-        deadlines += pair.deadlines;
-        expiries += pair.expiries;
+        let mut test = ModelTest::new(start, slots, seed);
+        test.run(4_000, reach);
+        deadlines += test.deadlines;
+        expiries += test.expiries;
     }
     assert!(deadlines >= 100_000, "{deadlines}");
     assert!(expiries >= 50_000, "{expiries}");

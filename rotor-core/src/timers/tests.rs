@@ -27,14 +27,14 @@ impl Timers {
     /// Walks all lists, and panics where one of the statements in the docs does not hold.
     pub(super) fn check_invariants(&self) {
         let mut queued = 0;
-        for (place, list, head) in self.wheel.heads() {
+        for (bucket_index, list, head) in self.wheel.heads() {
             let (mut index, mut previous) = (head, NONE);
             while index != NONE {
                 let entry = &self.entries[index as usize];
                 let tick = tick_before(entry.queued);
                 assert_eq!(entry.previous, previous, "entry {index}");
                 assert_eq!(entry.queued, time_of(tick), "entry {index}");
-                self.wheel.check_queued(place, list, index, tick);
+                self.wheel.check_queued(bucket_index, list, index, tick);
                 let elapsed = self.wheel.elapsed();
                 assert!(tick <= tick_after(entry.deadline).max(elapsed), "entry {index}");
                 queued += 1;
@@ -85,7 +85,7 @@ fn a_lone_deadline_wakes_the_loop_once_at_every_digit_boundary() {
 }
 
 #[test]
-fn ticks_come_out_in_order_and_those_of_one_tick_together() {
+fn deadlines_expire_in_the_order_of_their_ticks() {
     let mut timers = Timers::new(Time::ZERO);
     let mut rng = fastrand::Rng::with_seed(1);
     for index in 0..10_000 {
@@ -97,7 +97,7 @@ fn ticks_come_out_in_order_and_those_of_one_tick_together() {
 }
 
 #[test]
-fn deadlines_that_had_passed_come_out_in_order_too() {
+fn past_deadlines_expire_in_order_too() {
     let mut timers = Timers::new(Time::ZERO);
     timers.set(0, at(500 * MS));
     assert_eq!(expired(&mut timers, 500 * MS), [(500, 0)]);
@@ -109,7 +109,7 @@ fn deadlines_that_had_passed_come_out_in_order_too() {
 }
 
 #[test]
-fn a_deadline_put_off_costs_one_needless_wake() {
+fn a_postponed_deadline_causes_one_needless_wakeup() {
     let mut timers = Timers::new(Time::ZERO);
     timers.set(0, at(10 * SECOND));
     for seconds in 11..1_000 {
@@ -122,7 +122,7 @@ fn a_deadline_put_off_costs_one_needless_wake() {
 }
 
 #[test]
-fn a_deadline_taken_away_is_no_longer_queued_after_its_tick() {
+fn a_removed_deadline_leaves_the_queue_at_its_tick() {
     let mut timers = Timers::new(Time::ZERO);
     timers.set(0, at(SECOND));
     timers.set(0, Time::NEVER);
@@ -133,7 +133,7 @@ fn a_deadline_taken_away_is_no_longer_queued_after_its_tick() {
 }
 
 #[test]
-fn a_cleared_entry_is_unlinked_wherever_it_stands_in_its_list() {
+fn a_cleared_entry_is_unlinked_at_any_position_in_its_list() {
     const COUNT: u32 = 3 * LISTS as u32;
     for cleared in 0..COUNT {
         let mut timers = Timers::new(Time::ZERO);
@@ -151,7 +151,7 @@ fn a_cleared_entry_is_unlinked_wherever_it_stands_in_its_list() {
 }
 
 #[test]
-fn an_expiry_is_taken_once_and_not_after_a_new_answer() {
+fn an_expiry_is_taken_once_and_not_after_a_new_deadline() {
     let mut timers = Timers::new(Time::ZERO);
     (0..5).for_each(|index| timers.set(index, at(SECOND)));
     assert!((0..5).all(|index| !timers.take_expired(index)));
@@ -225,7 +225,7 @@ fn memory_is_bounded_by_the_highest_index() {
 }
 
 #[test]
-fn needless_wakes_are_no_more_than_changes_of_deadlines() {
+fn needless_wakeups_do_not_exceed_changes_of_deadlines() {
     for seed in 0..40 {
         let mut rng = fastrand::Rng::with_seed(seed);
         let mut timers = Timers::new(Time::ZERO);
@@ -257,7 +257,7 @@ fn needless_wakes_are_no_more_than_changes_of_deadlines() {
 }
 
 #[test]
-fn untouched_deadlines_cost_no_needless_wake() {
+fn unchanged_deadlines_cause_no_needless_wakeup() {
     let mut rng = fastrand::Rng::with_seed(3);
     let mut timers = Timers::new(Time::ZERO);
     for index in 0..2_000 {

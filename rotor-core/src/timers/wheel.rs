@@ -34,7 +34,7 @@ pub(super) struct Wheel {
     /// Bit n is set if word n of `occupied` is not zero.
     summary: u32,
     /// Bit n is set if bucket n has entries.
-    occupied: [u64; PLACES / WORD_BITS],
+    occupied: [u64; BUCKETS / WORD_BITS],
     buckets: Box<[Bucket]>,
 }
 
@@ -57,8 +57,8 @@ impl Wheel {
         Wheel {
             elapsed,
             summary: 0,
-            occupied: [0; PLACES / WORD_BITS],
-            buckets: vec![vacant; PLACES].into_boxed_slice(),
+            occupied: [0; BUCKETS / WORD_BITS],
+            buckets: vec![vacant; BUCKETS].into_boxed_slice(),
         }
     }
 
@@ -73,12 +73,12 @@ impl Wheel {
             return None;
         }
         let word = self.summary.trailing_zeros() as usize;
-        let place = word * WORD_BITS + self.occupied[word].trailing_zeros() as usize;
-        Some((place, self.buckets[place].bound))
+        let bucket_index = word * WORD_BITS + self.occupied[word].trailing_zeros() as usize;
+        Some((bucket_index, self.buckets[bucket_index].bound))
     }
 
     /// Returns the bucket in which a tick is queued: see the docs of the module.
-    pub(super) fn place(&self, tick: u64) -> usize {
+    pub(super) fn bucket_of(&self, tick: u64) -> usize {
         // The bits of the lowest digit are set, so that a tick equal to `elapsed` is in level 0 as
         // well.
         let differing = (self.elapsed ^ tick) | (DIGIT_VALUES as u64 - 1);
@@ -90,30 +90,30 @@ impl Wheel {
     /// Returns the head of the list for an entry that is queued at `tick`, for the caller to
     /// replace it.
     #[inline]
-    pub(super) fn head_to_link(&mut self, tick: u64, index: u32) -> &mut u32 {
-        let place = self.place(tick);
-        let bucket = &mut self.buckets[place];
+    pub(super) fn head_for_insert(&mut self, tick: u64, index: u32) -> &mut u32 {
+        let bucket_index = self.bucket_of(tick);
+        let bucket = &mut self.buckets[bucket_index];
         // Never raised while the bucket has entries: a bound that is too low costs a needless
         // wake-up, one that is too high a late deadline. The bound of a vacant bucket is later than
         // any tick, so that the first entry marks the bucket here as well.
         if tick < bucket.bound {
             bucket.bound = tick;
-            let word = place / WORD_BITS;
-            self.occupied[word] |= 1 << (place % WORD_BITS);
+            let word = bucket_index / WORD_BITS;
+            self.occupied[word] |= 1 << (bucket_index % WORD_BITS);
             self.summary |= 1 << word;
         }
-        &mut bucket.heads[list_of(place, index)]
+        &mut bucket.heads[list_of(bucket_index, index)]
     }
 
     /// Replaces the head of a list, the entry `index` queued at `tick`, by the next entry. Returns
     /// whether the bucket is vacant now.
     pub(super) fn unlink_head(&mut self, tick: u64, index: u32, next: u32) -> bool {
-        let place = self.place(tick);
-        let heads = &mut self.buckets[place].heads;
-        heads[list_of(place, index)] = next;
+        let bucket_index = self.bucket_of(tick);
+        let heads = &mut self.buckets[bucket_index].heads;
+        heads[list_of(bucket_index, index)] = next;
         let is_vacant = *heads == VACANT;
         if is_vacant {
-            self.mark_vacant(place);
+            self.mark_vacant(bucket_index);
         }
         is_vacant
     }
@@ -121,16 +121,16 @@ impl Wheel {
     /// Empties the first bucket, and moves on to `tick`, its lower bound.
     ///
     /// It must be the first one, because otherwise `elapsed` would pass entries of earlier buckets.
-    pub(super) fn open(&mut self, place: usize, tick: u64) -> Heads {
+    pub(super) fn take_bucket(&mut self, bucket_index: usize, tick: u64) -> Heads {
         self.elapsed = tick;
-        self.mark_vacant(place);
-        std::mem::replace(&mut self.buckets[place].heads, VACANT)
+        self.mark_vacant(bucket_index);
+        std::mem::replace(&mut self.buckets[bucket_index].heads, VACANT)
     }
 
-    fn mark_vacant(&mut self, place: usize) {
-        self.buckets[place].bound = u64::MAX;
-        let word = place / WORD_BITS;
-        self.occupied[word] &= !(1 << (place % WORD_BITS));
+    fn mark_vacant(&mut self, bucket_index: usize) {
+        self.buckets[bucket_index].bound = u64::MAX;
+        let word = bucket_index / WORD_BITS;
+        self.occupied[word] &= !(1 << (bucket_index % WORD_BITS));
         if self.occupied[word] == 0 {
             self.summary &= !(1 << word);
         }
@@ -154,14 +154,14 @@ const DIGIT_VALUES: usize = 1 << DIGIT_BITS;
 const LEVELS: usize = (u64::MAX / TICK_NANOS).ilog2() as usize / DIGIT_BITS as usize + 1;
 
 /// The number of buckets of all levels.
-const PLACES: usize = LEVELS * DIGIT_VALUES;
+const BUCKETS: usize = LEVELS * DIGIT_VALUES;
 
 const WORD_BITS: usize = u64::BITS as usize;
 
 /// Returns the list to which an entry belongs. Buckets of a single tick have one list: they have
 /// few entries, and ends of lists would cost more than steps along them.
-fn list_of(place: usize, index: u32) -> usize {
-    if place < DIGIT_VALUES { 0 } else { index as usize % LISTS }
+fn list_of(bucket_index: usize, index: u32) -> usize {
+    if bucket_index < DIGIT_VALUES { 0 } else { index as usize % LISTS }
 }
 
 #[cfg(test)]
@@ -172,43 +172,49 @@ mod tests {
         /// Every head: its bucket's place, its list, the entry. Panics where the marks of buckets
         /// are wrong.
         pub(crate) fn heads(&self) -> impl Iterator<Item = (usize, usize, u32)> {
-            for (place, bucket) in self.buckets.iter().enumerate() {
-                let is_marked = self.occupied[place / WORD_BITS] & (1 << (place % WORD_BITS)) != 0;
-                assert_eq!(bucket.heads != VACANT, is_marked, "bucket {place}");
+            for (bucket_index, bucket) in self.buckets.iter().enumerate() {
+                let is_marked = self.occupied[bucket_index / WORD_BITS]
+                    & (1 << (bucket_index % WORD_BITS))
+                    != 0;
+                assert_eq!(bucket.heads != VACANT, is_marked, "bucket {bucket_index}");
             }
             for (word, occupied) in self.occupied.iter().enumerate() {
                 assert_eq!(*occupied != 0, self.summary & (1 << word) != 0, "word {word}");
             }
             let buckets = self.buckets.iter().enumerate();
-            buckets.flat_map(|(place, bucket)| {
-                (0..LISTS).map(move |list| (place, list, bucket.heads[list]))
+            buckets.flat_map(|(bucket_index, bucket)| {
+                (0..LISTS).map(move |list| (bucket_index, list, bucket.heads[list]))
             })
         }
 
         /// Panics unless an entry that is queued at this tick may stand in this list.
-        pub(crate) fn check_queued(&self, place: usize, list: usize, index: u32, tick: u64) {
-            assert_eq!((self.place(tick), list_of(place, index)), (place, list), "tick {tick}");
-            assert!(self.buckets[place].bound <= tick, "tick {tick}");
+        pub(crate) fn check_queued(&self, bucket_index: usize, list: usize, index: u32, tick: u64) {
+            assert_eq!(
+                (self.bucket_of(tick), list_of(bucket_index, index)),
+                (bucket_index, list),
+                "tick {tick}"
+            );
+            assert!(self.buckets[bucket_index].bound <= tick, "tick {tick}");
             assert!(self.elapsed <= tick, "tick {tick}");
         }
     }
 
     #[test]
     fn the_buckets_take_36_kib() {
-        assert_eq!(size_of::<Bucket>() * PLACES, 36 * 1024);
+        assert_eq!(size_of::<Bucket>() * BUCKETS, 36 * 1024);
     }
 
     #[test]
-    fn the_last_tick_has_a_place_and_places_have_marks() {
+    fn every_tick_has_a_bucket_and_every_bucket_a_mark() {
         let last = u64::MAX / TICK_NANOS;
-        assert!(Wheel::new(0).place(last) < PLACES);
+        assert!(Wheel::new(0).bucket_of(last) < BUCKETS);
         assert_eq!(last >> (LEVELS as u32 * DIGIT_BITS), 0);
-        assert!(PLACES / WORD_BITS <= u32::BITS as usize);
+        assert!(BUCKETS / WORD_BITS <= u32::BITS as usize);
     }
 
     #[test]
-    fn a_tick_stands_in_the_level_of_the_highest_digit_that_differs() {
-        for (elapsed, tick, place) in [
+    fn a_tick_belongs_to_the_level_of_its_highest_differing_digit() {
+        for (elapsed, tick, bucket_index) in [
             (0, 0, 0),
             (0, 255, 255),
             (0, 256, 257),
@@ -221,34 +227,34 @@ mod tests {
             (65_536, 65_536 + 256, 257),
             (0, 1 << 40, 5 * 256 + 1),
         ] {
-            assert_eq!(Wheel::new(elapsed).place(tick), place, "{tick} at {elapsed}");
+            assert_eq!(Wheel::new(elapsed).bucket_of(tick), bucket_index, "{tick} at {elapsed}");
         }
     }
 
     #[test]
-    fn the_first_bucket_is_that_of_the_earliest_tick_wherever_it_stands() {
+    fn the_first_bucket_has_the_earliest_tick_on_any_level() {
         let mut wheel = Wheel::new(300);
         for tick in [1 << 40, 70_000, 66_000, 900, 600, 520, 401, 300] {
-            *wheel.head_to_link(tick, 1) = 1;
-            let first = wheel.place(tick);
+            *wheel.head_for_insert(tick, 1) = 1;
+            let first = wheel.bucket_of(tick);
             assert_eq!(wheel.first(), Some((first, tick)));
         }
         for tick in [300, 401, 520, 900, 66_000, 1 << 40] {
-            let (place, bound) = wheel.first().expect("they are not all open");
+            let (bucket_index, bound) = wheel.first().expect("they are not all open");
             assert_eq!(bound, tick);
-            assert_ne!(wheel.open(place, tick), VACANT);
+            assert_ne!(wheel.take_bucket(bucket_index, tick), VACANT);
         }
         assert_eq!(wheel.first(), None);
     }
 
     #[test]
-    fn a_bucket_is_vacant_when_its_last_list_is() {
+    fn a_bucket_is_vacant_when_all_its_lists_are() {
         let mut wheel = Wheel::new(0);
-        *wheel.head_to_link(999, 1) = 1;
-        *wheel.head_to_link(999, 2) = 2;
-        let place = wheel.place(999);
+        *wheel.head_for_insert(999, 1) = 1;
+        *wheel.head_for_insert(999, 2) = 2;
+        let bucket_index = wheel.bucket_of(999);
         assert!(!wheel.unlink_head(999, 1, NONE));
-        assert_eq!(wheel.first(), Some((place, 999)));
+        assert_eq!(wheel.first(), Some((bucket_index, 999)));
         assert!(wheel.unlink_head(999, 2, NONE));
         assert_eq!(wheel.first(), None);
     }

@@ -58,7 +58,7 @@ impl<M: Machine, B> Core<M, B> {
         counters: Counters,
         now: Time,
     ) -> Result<Core<M, B>, TryReserveError> {
-        counters.begin(now, config.machines_max);
+        counters.record_creation(now, config.machines_max);
         let mut slots = Slots::new(config.machines_max, wakes.clone(), now)?;
         if config.keep_ages {
             slots.keep_ages();
@@ -116,7 +116,8 @@ impl<M: Machine, B> Core<M, B> {
         }
         let (watch, watchdog) = self.config.blocking.as_ref()?.watch();
         let wakes = self.dispatch.queue().wakes().clone();
-        let (heartbeat, watched) = watch.begin(watchdog, self.dispatch.counters().lag(), wakes)?;
+        let (heartbeat, watched) =
+            watch.begin(watchdog, self.dispatch.counters().lag_counters(), wakes)?;
         self.dispatch.set_heartbeat(heartbeat);
         self.config.notes_calls = true;
         self.config.notes_all_calls = true;

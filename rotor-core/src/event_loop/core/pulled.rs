@@ -132,7 +132,10 @@ impl<M: Machine, B: Backend> Core<M, B> {
     ) -> io::Result<NextAction> {
         if progress.step == Step::Between {
             if let Some(resumed_at) = progress.begun.take() {
-                self.dispatch.counters().times().turn_ends(resumed_at, environment.handle.now());
+                self.dispatch
+                    .counters()
+                    .times()
+                    .record_turn_end(resumed_at, environment.handle.now());
             }
             match self.begin_turn(environment, repeated, control, progress.wait())? {
                 Continue(begun) => progress.begun = Some(begun),
@@ -206,7 +209,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         self.dispatch.reattach(callee);
         if progress.begun.is_none() {
             let now = environment.handle.now();
-            self.dispatch.counters().times().turn_begins(now);
+            self.dispatch.counters().times().record_turn_start(now);
             progress.begun = Some(now);
         }
     }

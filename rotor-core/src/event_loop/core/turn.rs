@@ -142,7 +142,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         self.dispatch.clock().record_reading(begun);
         let counters = self.dispatch.counters();
         counters.stats.turns += 1;
-        counters.times().turn_begins(begun);
+        counters.times().record_turn_start(begun);
         let is_sampled = counters.is_sampled(self.config.sample_mask);
         self.config.notes_calls = self.config.notes_all_calls | is_sampled;
         self.verdicts.begin_turn(self.config.scan_budget);
@@ -185,7 +185,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     fn close_turn(&mut self, environment: &AnyEnvironment, begun: Time) {
         self.dispatch.queue().shrink_if_large();
         let end = self.dispatch.clock().take_reading().unwrap_or_else(|| environment.handle.now());
-        self.dispatch.counters().times().turn_ends(begun, end);
+        self.dispatch.counters().times().record_turn_end(begun, end);
         self.dispatch.queue().pace().record_turn_end(end);
     }
 }

@@ -161,7 +161,7 @@ impl<M: Machine> Dispatch<M> {
     ) {
         if let Some(started) = started {
             let took = environment.handle.now() - started;
-            self.counters.handler_took(took, callee.type_name, config.time_handlers);
+            self.counters.record_handler_time(took, callee.type_name, config.time_handlers);
         }
     }
 

@@ -49,7 +49,7 @@ impl<M: Machine> Dispatch<M> {
         }
         self.scheduler.queue().count_fired();
         if let Some(deadline) = deadline {
-            self.counters.times().fires(deadline, now);
+            self.counters.times().record_lag(deadline, now);
         }
         Some(token)
     }

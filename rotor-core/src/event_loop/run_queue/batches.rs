@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::queue_memory::{give_back, give_back_vec};
+use crate::queue_memory::{shrink_empty, shrink_empty_vec};
 
 /// Items that came together, and are processed from the front until all are done.
 pub(super) struct Batch<T> {
@@ -44,7 +44,7 @@ impl<T: Copy> Batch<T> {
 
     pub(super) fn shrink(&mut self) {
         self.items();
-        give_back_vec(&mut self.items);
+        shrink_empty_vec(&mut self.items);
     }
 }
 
@@ -100,7 +100,7 @@ impl<T> Backlog<T> {
     }
 
     pub(super) fn shrink(&mut self) {
-        give_back(&mut self.queue);
+        shrink_empty(&mut self.queue);
     }
 }
 

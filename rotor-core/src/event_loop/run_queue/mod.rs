@@ -22,7 +22,7 @@ use self::parts::WokenParts;
 pub(super) use self::pending::{CallState, Calls, Pending};
 use crate::config::Config;
 use crate::event_set::EventSet;
-use crate::queue_memory::give_back;
+use crate::queue_memory::shrink_empty;
 use crate::sync::mpsc;
 use crate::time::Time;
 use crate::timers::Due;
@@ -137,8 +137,8 @@ impl<S> RunQueue<S> {
         self.deferred.shrink();
         self.woken.shrink();
         self.woken_in_create.shrink();
-        give_back(&mut self.expired);
-        give_back(&mut self.overdue);
+        shrink_empty(&mut self.expired);
+        shrink_empty(&mut self.overdue);
     }
 }
 

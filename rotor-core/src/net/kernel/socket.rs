@@ -7,7 +7,7 @@ use crate::mio_backend::MioHandle;
 use crate::scope::Scope;
 
 /// Returns an error, which names both, if the loop's backend does not support kernel sockets.
-pub(super) fn check<C>(scope: &Scope<'_, C>, what: &str) -> io::Result<()> {
+pub(super) fn require_mio<C>(scope: &Scope<'_, C>, what: &str) -> io::Result<()> {
     scope.backend().expect::<MioHandle>(what).map(drop)
 }
 
@@ -36,7 +36,7 @@ macro_rules! kernel_socket {
             /// [`Unsupported`](io::ErrorKind::Unsupported) on a loop of another backend; the socket
             /// is closed.
             pub fn from_std<C>(socket: $std, scope: &Scope<'_, C>) -> io::Result<$name> {
-                check(scope, $called)?;
+                require_mio(scope, $called)?;
                 // std opens its sockets in blocking mode, and a service manager in either mode.
                 socket.set_nonblocking(true)?;
                 $(let $known = $ask(&socket);)*
@@ -84,7 +84,7 @@ macro_rules! kernel_socket {
 /// Implements `Source` for a stream, which is deregistered when its descriptor is closed, if no
 /// other one refers to the same socket. Streams are many and hardly ever shared, so they do not pay
 /// for the other case.
-macro_rules! closing_deregisters {
+macro_rules! impl_source_for_stream {
     ($name:ident, $called:literal) => {
         impl Source for $name {
             fn register(
@@ -104,10 +104,10 @@ macro_rules! closing_deregisters {
 }
 
 /// Implements `Source` for a socket that may be shared, and deregisters itself before it is closed
-/// ([`Registered`]).
+/// ([`RegisteredSource`]).
 ///
-/// [`Registered`]: crate::net::registered::Registered
-macro_rules! deregisters_itself {
+/// [`RegisteredSource`]: crate::net::registered::RegisteredSource
+macro_rules! impl_source_for_registered {
     ($name:ident, $called:literal) => {
         impl Source for $name {
             fn register(
@@ -127,7 +127,7 @@ macro_rules! deregisters_itself {
 }
 
 /// Implements reading and writing of a byte stream by this crate's own system calls.
-macro_rules! read_and_write {
+macro_rules! impl_read_and_write {
     ($name:ident) => {
         impl $name {
             /// Reads as many bytes as the vector has spare capacity, and appends them.
@@ -162,4 +162,6 @@ macro_rules! read_and_write {
     };
 }
 
-pub(super) use {closing_deregisters, deregisters_itself, kernel_socket, read_and_write};
+pub(super) use {
+    impl_read_and_write, impl_source_for_registered, impl_source_for_stream, kernel_socket,
+};

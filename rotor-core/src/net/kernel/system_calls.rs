@@ -6,7 +6,7 @@ use std::io::{self, IoSlice, Read, Write};
 use std::mem;
 use std::os::fd::AsFd;
 
-use crate::net::stream_socket::read_and_write;
+use crate::net::stream_socket::copy_file_chunk;
 
 /// Reads by a direct system call. The function of the C library is a cancellation point, and
 /// therefore does extra work at each call in a process with several threads.
@@ -88,7 +88,7 @@ pub(super) fn send_file<S: AsFd + Write>(
 ) -> io::Result<usize> {
     match send_file_by_kernel(&*socket, file, offset, count) {
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-            read_and_write(socket, file, offset, count)
+            copy_file_chunk(socket, file, offset, count)
         }
         other => other,
     }
@@ -128,11 +128,11 @@ pub(super) fn send_file(
     offset: u64,
     count: usize,
 ) -> io::Result<usize> {
-    read_and_write(socket, file, offset, count)
+    copy_file_chunk(socket, file, offset, count)
 }
 
 /// The first value of a listener's flag for [`accept_next`].
-pub(super) fn at_first_not<L>(_: &L) -> bool {
+pub(super) fn initially_false<L>(_: &L) -> bool {
     false
 }
 
@@ -143,15 +143,15 @@ pub(super) fn at_first_not<L>(_: &L) -> bool {
 /// On systems where `is_readable` cannot know, it returns `true`, so `accept` is always called:
 /// there, a selector may report the next connection only after a call has found none.
 pub(super) fn accept_next<T>(
-    looks: &mut bool,
+    checks_first: &mut bool,
     is_waiting: impl FnOnce() -> bool,
     accept: impl FnOnce() -> io::Result<T>,
 ) -> io::Result<T> {
-    if mem::take(looks) && !is_waiting() {
+    if mem::take(checks_first) && !is_waiting() {
         return Err(io::ErrorKind::WouldBlock.into());
     }
     let accepted = accept();
-    *looks = accepted.is_ok();
+    *checks_first = accepted.is_ok();
     accepted
 }
 
@@ -175,17 +175,17 @@ mod tests {
 
     use super::*;
 
-    /// Connections and, below zero, errors that wait: what each call says, and how many calls and looks
-    /// there were.
+    /// Connections and, below zero, errors that wait: what each call says, and how many calls and
+    /// looks there were.
     #[test]
-    fn behind_a_connection_it_looks_before_it_accepts_and_no_call_finds_none() {
+    fn after_a_connection_the_queue_is_checked_before_accept() {
         let (calls, looked) = (Cell::new(0), Cell::new(0));
-        let ask = |looks: &mut bool, waiting: &RefCell<Vec<i32>>| {
+        let ask = |checks_first: &mut bool, waiting: &RefCell<Vec<i32>>| {
             let is_waiting = || {
                 looked.set(looked.get() + 1);
                 !waiting.borrow().is_empty()
             };
-            let accepted = accept_next(looks, is_waiting, || {
+            let accepted = accept_next(checks_first, is_waiting, || {
                 calls.set(calls.get() + 1);
                 match waiting.borrow_mut().pop() {
                     Some(number @ 0..) => Ok(number),
@@ -196,19 +196,19 @@ mod tests {
             (accepted.map_err(|error| error.kind()), calls.get(), looked.get())
         };
         let none = Err(io::ErrorKind::WouldBlock);
-        let looks = &mut at_first_not(&());
+        let checks_first = &mut initially_false(&());
         // An event for nothing: nothing was accepted, so the call says so.
-        assert_eq!(ask(looks, &RefCell::default()), (none, 1, 0));
+        assert_eq!(ask(checks_first, &RefCell::default()), (none, 1, 0));
         let two = &RefCell::new(vec![2, 1]);
-        assert_eq!(ask(looks, two), (Ok(1), 2, 0));
-        assert_eq!(ask(looks, two), (Ok(2), 3, 1));
-        assert_eq!(ask(looks, two), (none, 3, 2));
+        assert_eq!(ask(checks_first, two), (Ok(1), 2, 0));
+        assert_eq!(ask(checks_first, two), (Ok(2), 3, 1));
+        assert_eq!(ask(checks_first, two), (none, 3, 2));
         // The next event.
-        assert_eq!(ask(looks, &RefCell::new(vec![3])), (Ok(3), 4, 2));
+        assert_eq!(ask(checks_first, &RefCell::new(vec![3])), (Ok(3), 4, 2));
         // Of an error nothing follows: the next call is made.
         let aborted = &RefCell::new(vec![4, -1]);
-        assert_eq!(ask(looks, aborted), (Err(io::ErrorKind::ConnectionAborted), 5, 3));
-        assert_eq!(ask(looks, aborted), (Ok(4), 6, 3));
-        assert_eq!(ask(looks, aborted), (none, 6, 4));
+        assert_eq!(ask(checks_first, aborted), (Err(io::ErrorKind::ConnectionAborted), 5, 3));
+        assert_eq!(ask(checks_first, aborted), (Ok(4), 6, 3));
+        assert_eq!(ask(checks_first, aborted), (none, 6, 4));
     }
 }

@@ -10,10 +10,12 @@ use std::time::Duration;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
 use super::socket::{
-    BUFFER_BYTES_MAX, check, closing_deregisters, deregisters_itself, kernel_socket, read_and_write,
+    BUFFER_BYTES_MAX, impl_read_and_write, impl_source_for_registered, impl_source_for_stream,
+    kernel_socket, require_mio,
 };
 use super::system_calls::{
-    accept_next, at_first_not, is_readable, receive, receive_spare, send, send_file, send_vectored,
+    accept_next, initially_false, is_readable, receive, receive_spare, send, send_file,
+    send_vectored,
 };
 use crate::backend::{BackendHandle, Source};
 use crate::event_set::Interest;
@@ -21,7 +23,7 @@ use crate::mio_backend::MioHandle;
 use crate::net::cannot_listen::CannotListen;
 use crate::net::listen_options::ListenOptions;
 use crate::net::listener::Listener;
-use crate::net::registered::Registered;
+use crate::net::registered::RegisteredSource;
 use crate::net::stream_socket::StreamSocket;
 use crate::scope::Scope;
 use crate::token::Token;
@@ -33,25 +35,25 @@ const SHORT_READ_OF_TCP_DRAINS: bool = cfg!(any(target_os = "linux", target_os =
 /// The shortest and the longest silence after which a peer can be probed: the system counts whole
 /// seconds, and refuses zero and numbers above this (tcp(7), `TCP_KEEPIDLE`; `MAX_TCP_KEEPIDLE` of
 /// Linux).
-const KEEPALIVE: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(32_767)];
+const KEEPALIVE_RANGE: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(32_767)];
 
 kernel_socket! {
     /// A TCP connection.
-    TcpStream(mio::net::TcpStream as mio::net::TcpStream, short_read_drains = is_given), net::TcpStream, "a TCP socket"
+    TcpStream(mio::net::TcpStream as mio::net::TcpStream, short_read_drains = short_read_never_drains), net::TcpStream, "a TCP socket"
 }
 
 kernel_socket! {
     /// A listener for TCP connections.
-    TcpListener(mio::net::TcpListener as Registered<mio::net::TcpListener>, makes_plain_tcp = is_plain_tcp, looks = at_first_not), net::TcpListener, "a TCP listener"
+    TcpListener(mio::net::TcpListener as RegisteredSource<mio::net::TcpListener>, makes_plain_tcp = is_plain_tcp, checks_first = initially_false), net::TcpListener, "a TCP listener"
 }
 
-closing_deregisters!(TcpStream, "a TCP socket");
-read_and_write!(TcpStream);
-deregisters_itself!(TcpListener, "a TCP listener");
+impl_source_for_stream!(TcpStream, "a TCP socket");
+impl_read_and_write!(TcpStream);
+impl_source_for_registered!(TcpListener, "a TCP listener");
 
 /// A stream that was made elsewhere may have layers that end a read early (the kernel's TLS does at
 /// each record), or may get them later. So a short read does not mean that it is empty.
-fn is_given(_: &net::TcpStream) -> bool {
+fn short_read_never_drains(_: &net::TcpStream) -> bool {
     false
 }
 
@@ -75,7 +77,7 @@ impl StreamSocket for TcpStream {
     type Target = SocketAddr;
 
     fn connect<C>(target: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<TcpStream> {
-        check(scope, "a TCP socket")?;
+        require_mio(scope, "a TCP socket")?;
         // This does not block (connect(2), EINPROGRESS): an event comes later.
         let socket = mio::net::TcpStream::connect(*target)?;
         // Urgent bytes stay in their place among the others.
@@ -130,7 +132,7 @@ impl StreamSocket for TcpStream {
         let socket = SockRef::from(self);
         match idle {
             Some(idle) => {
-                let idle = idle.clamp(KEEPALIVE[0], KEEPALIVE[1]);
+                let idle = idle.clamp(KEEPALIVE_RANGE[0], KEEPALIVE_RANGE[1]);
                 socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(idle))
             }
             None => socket.set_keepalive(false),
@@ -164,14 +166,14 @@ impl Listener for TcpListener {
         options: &ListenOptions,
         scope: &Scope<'_, C>,
     ) -> io::Result<TcpListener> {
-        check(scope, "a TCP listener")?;
+        require_mio(scope, "a TCP listener")?;
         TcpListener::from_std(listen(*address, options)?, scope)
     }
 
     fn accept(&mut self) -> io::Result<(TcpStream, Option<SocketAddr>)> {
-        let TcpListener { socket: listener, looks, .. } = self;
+        let TcpListener { socket: listener, checks_first, .. } = self;
         let (socket, address) =
-            accept_next(looks, || is_readable(&**listener), || listener.accept())?;
+            accept_next(checks_first, || is_readable(&**listener), || listener.accept())?;
         // Determined once for the listener: for each connection it would take one more system call.
         Ok((TcpStream { socket, short_read_drains: self.makes_plain_tcp }, Some(address)))
     }

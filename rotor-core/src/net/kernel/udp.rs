@@ -5,27 +5,27 @@ use std::io;
 use std::net::{self, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use super::socket::{check, deregisters_itself, kernel_socket};
+use super::socket::{impl_source_for_registered, kernel_socket, require_mio};
 use crate::backend::{BackendHandle, Source};
 use crate::event_set::Interest;
 use crate::net::cannot_listen::CannotListen;
 use crate::net::datagram_socket::DatagramSocket;
-use crate::net::registered::Registered;
+use crate::net::registered::RegisteredSource;
 use crate::scope::Scope;
 use crate::token::Token;
 
 kernel_socket! {
     /// A UDP socket.
-    UdpSocket(mio::net::UdpSocket as Registered<mio::net::UdpSocket>), net::UdpSocket, "a UDP socket"
+    UdpSocket(mio::net::UdpSocket as RegisteredSource<mio::net::UdpSocket>), net::UdpSocket, "a UDP socket"
 }
 
-deregisters_itself!(UdpSocket, "a UDP socket");
+impl_source_for_registered!(UdpSocket, "a UDP socket");
 
 impl DatagramSocket for UdpSocket {
     type Address = SocketAddr;
 
     fn bind<C>(address: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<UdpSocket> {
-        check(scope, "a UDP socket")?;
+        require_mio(scope, "a UDP socket")?;
         mio::net::UdpSocket::bind(*address)
             .map(|socket| UdpSocket { socket: socket.into() })
             .map_err(CannotListen::on(address))

@@ -11,10 +11,12 @@ use std::path::{Path, PathBuf};
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 
 use super::socket::{
-    BUFFER_BYTES_MAX, check, closing_deregisters, deregisters_itself, kernel_socket, read_and_write,
+    BUFFER_BYTES_MAX, impl_read_and_write, impl_source_for_registered, impl_source_for_stream,
+    kernel_socket, require_mio,
 };
 use super::system_calls::{
-    accept_next, at_first_not, is_readable, receive, receive_spare, send, send_file, send_vectored,
+    accept_next, initially_false, is_readable, receive, receive_spare, send, send_file,
+    send_vectored,
 };
 use super::tcp::backlog;
 use crate::backend::{BackendHandle, Source};
@@ -25,7 +27,7 @@ use crate::net::datagram_socket::DatagramSocket;
 use crate::net::family::Net;
 use crate::net::listen_options::ListenOptions;
 use crate::net::listener::Listener;
-use crate::net::registered::Registered;
+use crate::net::registered::RegisteredSource;
 use crate::net::stream_socket::StreamSocket;
 use crate::scope::Scope;
 use crate::token::Token;
@@ -47,24 +49,24 @@ kernel_socket! {
 
 kernel_socket! {
     /// A listener for connections through a Unix socket.
-    UnixListener(mio::net::UnixListener as Registered<mio::net::UnixListener>, looks = at_first_not), unix::UnixListener, "a Unix listener"
+    UnixListener(mio::net::UnixListener as RegisteredSource<mio::net::UnixListener>, checks_first = initially_false), unix::UnixListener, "a Unix listener"
 }
 
 kernel_socket! {
     /// Datagrams through a Unix socket.
-    UnixDatagram(mio::net::UnixDatagram as Registered<mio::net::UnixDatagram>), unix::UnixDatagram, "a Unix datagram socket"
+    UnixDatagram(mio::net::UnixDatagram as RegisteredSource<mio::net::UnixDatagram>), unix::UnixDatagram, "a Unix datagram socket"
 }
 
-closing_deregisters!(UnixStream, "a Unix socket");
-read_and_write!(UnixStream);
-deregisters_itself!(UnixListener, "a Unix listener");
-deregisters_itself!(UnixDatagram, "a Unix datagram socket");
+impl_source_for_stream!(UnixStream, "a Unix socket");
+impl_read_and_write!(UnixStream);
+impl_source_for_registered!(UnixListener, "a Unix listener");
+impl_source_for_registered!(UnixDatagram, "a Unix datagram socket");
 
 impl StreamSocket for UnixStream {
     type Target = PathBuf;
 
     fn connect<C>(target: &PathBuf, scope: &Scope<'_, C>) -> io::Result<UnixStream> {
-        check(scope, "a Unix socket")?;
+        require_mio(scope, "a Unix socket")?;
         mio::net::UnixStream::connect(target).map(|socket| UnixStream { socket })
     }
 
@@ -115,14 +117,15 @@ impl Listener for UnixListener {
         options: &ListenOptions,
         scope: &Scope<'_, C>,
     ) -> io::Result<UnixListener> {
-        check(scope, "a Unix listener")?;
+        require_mio(scope, "a Unix listener")?;
         UnixListener::from_std(listen_unix(address, options)?, scope)
     }
 
     fn accept(&mut self) -> io::Result<(UnixStream, Option<SocketAddr>)> {
         // A peer usually has no address, and otherwise a path, so none is returned.
-        let UnixListener { socket: listener, looks } = self;
-        let (socket, _) = accept_next(looks, || is_readable(&**listener), || listener.accept())?;
+        let UnixListener { socket: listener, checks_first } = self;
+        let (socket, _) =
+            accept_next(checks_first, || is_readable(&**listener), || listener.accept())?;
         Ok((UnixStream { socket }, None))
     }
 
@@ -182,7 +185,7 @@ impl DatagramSocket for UnixDatagram {
     type Address = unix::SocketAddr;
 
     fn bind<C>(address: &unix::SocketAddr, scope: &Scope<'_, C>) -> io::Result<UnixDatagram> {
-        check(scope, "a Unix datagram socket")?;
+        require_mio(scope, "a Unix datagram socket")?;
         let socket =
             unix::UnixDatagram::bind_addr(address).map_err(CannotListen::on(&UnixName(address)))?;
         UnixDatagram::from_std(socket, scope)
