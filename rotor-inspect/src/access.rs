@@ -31,7 +31,7 @@ pub(crate) enum Refusal {
 }
 
 /// The field that a change requires.
-pub(crate) const CHANGES: &str = "X-Rotor-Inspect";
+pub(crate) const CHANGE_FIELD: &str = "X-Rotor-Inspect";
 
 impl Access {
     /// Requires a token: the password of the user `rotor` (RFC 7617).
@@ -48,7 +48,7 @@ impl Access {
     /// says. Such a page could not read the response, but its walks would make others wait, since
     /// there is one walk at a time.
     pub(crate) fn check_origin(head: &Head<'_>) -> Result<(), Refusal> {
-        check_site(head.field("Sec-Fetch-Site"))
+        check_fetch_site(head.field("Sec-Fetch-Site"))
     }
 
     fn check_fields<'a>(
@@ -60,8 +60,8 @@ impl Access {
         match &self.credentials {
             // With a token any host is allowed, since pages of other origins do not know the token.
             Some(wanted) => {
-                let given = field("Authorization").and_then(basic);
-                if !given.is_some_and(|given| is_same(given, wanted.as_bytes())) {
+                let given = field("Authorization").and_then(basic_credentials);
+                if !given.is_some_and(|given| is_equal_in_constant_time(given, wanted.as_bytes())) {
                     return Err(Refusal::Token);
                 }
             }
@@ -77,7 +77,7 @@ impl Access {
             name.unwrap_or(origin)
         });
         let is_foreign = origin.is_some_and(|origin| Some(origin) != host.map(str::as_bytes));
-        if is_foreign || field(CHANGES).is_none() {
+        if is_foreign || field(CHANGE_FIELD).is_none() {
             return Err(Refusal::Foreign);
         }
         if self.allows_changes { Ok(()) } else { Err(Refusal::ReadOnly) }
@@ -85,14 +85,14 @@ impl Access {
 }
 
 /// Returns the credentials of the scheme `Basic`, whose case does not matter (RFC 9110 §11.1).
-fn basic(authorization: &[u8]) -> Option<&[u8]> {
+fn basic_credentials(authorization: &[u8]) -> Option<&[u8]> {
     let (scheme, credentials) = authorization.split_at_checked(b"Basic ".len())?;
     scheme.eq_ignore_ascii_case(b"Basic ").then_some(credentials.trim_ascii_start())
 }
 
 /// Checks `Sec-Fetch-Site` (Fetch Metadata §2.3). `none` means that the user entered the address.
 /// Programs other than browsers do not send the field.
-fn check_site(site: Option<&[u8]>) -> Result<(), Refusal> {
+fn check_fetch_site(site: Option<&[u8]>) -> Result<(), Refusal> {
     match site {
         None | Some(b"same-origin" | b"none") => Ok(()),
         Some(_) => Err(Refusal::Foreign),
@@ -114,7 +114,7 @@ fn is_loopback(host: &str) -> bool {
 }
 
 /// Compares in a time that does not depend on where the first difference is.
-fn is_same(one: &[u8], other: &[u8]) -> bool {
+fn is_equal_in_constant_time(one: &[u8], other: &[u8]) -> bool {
     let differences = one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other));
     one.len() == other.len() && differences == 0
 }
@@ -126,9 +126,9 @@ fn base64(bytes: &[u8]) -> String {
     for group in bytes.chunks(3) {
         let bits = group.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte));
         let bits = bits << (8 * (3 - group.len()));
-        for place in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * place) & 63) as usize];
-            text.push(if place <= group.len() { digit as char } else { '=' });
+        for position in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * position) & 63) as usize];
+            text.push(if position <= group.len() { digit as char } else { '=' });
         }
     }
     text
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_of_the_loopback_are_answered_without_a_token() {
+    fn only_loopback_hosts_are_allowed_without_a_token() {
         let access = Access::default();
         for (host, expected) in [
             ("localhost", Ok(())),
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn a_change_needs_the_field_the_origin_and_the_permission() {
         let may = Access { allows_changes: true, ..Access::default() };
-        let field: (&str, &[u8]) = (CHANGES, b"1");
+        let field: (&str, &[u8]) = (CHANGE_FIELD, b"1");
         let host = "localhost:1";
         assert_eq!(check(&may, host, &[field], true), Ok(()));
         assert_eq!(check(&may, host, &[field, ("Origin", b"http://localhost:1")], true), Ok(()));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_opens_any_name_and_nothing_else_does() {
+    fn only_the_right_token_is_accepted_and_it_allows_any_host() {
         let mut access = Access::default();
         access.set_token("secret");
         for right in [&b"Basic cm90b3I6c2VjcmV0"[..], b"basic  cm90b3I6c2VjcmV0"] {
@@ -219,17 +219,17 @@ mod tests {
     }
 
     #[test]
-    fn a_browser_that_asks_for_another_origin_is_refused() {
+    fn cross_site_requests_of_a_browser_are_refused() {
         for site in [None, Some(&b"same-origin"[..]), Some(b"none")] {
-            assert_eq!(check_site(site), Ok(()));
+            assert_eq!(check_fetch_site(site), Ok(()));
         }
         for site in [&b"cross-site"[..], b"same-site", b"", b"new-word"] {
-            assert_eq!(check_site(Some(site)), Err(Refusal::Foreign));
+            assert_eq!(check_fetch_site(Some(site)), Err(Refusal::Foreign));
         }
     }
 
     #[test]
-    fn base64_is_that_of_the_rfc() {
+    fn base64_matches_the_test_vectors_of_the_rfc() {
         for (text, code) in [
             ("", ""),
             ("f", "Zg=="),

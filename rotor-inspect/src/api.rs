@@ -9,10 +9,10 @@ use rotor_core::{Histogram, LoopTimes, Time};
 use crate::inspected::Inspected;
 use crate::json::Json;
 use crate::walk::{Row, Snapshot};
-use crate::watched::Watched;
+use crate::watched::WatchedLoop;
 
 /// From this duration on, a turn counts as blocked.
-const BLOCKED: Duration = Duration::from_millis(100);
+const BLOCKED_MIN: Duration = Duration::from_millis(100);
 
 pub(crate) fn loops(inspected: &Inspected, now: Time) -> String {
     let mut json = Json::default();
@@ -20,7 +20,7 @@ pub(crate) fn loops(inspected: &Inspected, now: Time) -> String {
         json.key("changes").bool(inspected.access.allows_changes);
         json.key("refused").count(inspected.refused.load(Relaxed));
         json.key("loops").array(|json| {
-            inspected.loops.iter().for_each(|watched| one_loop(json, watched, now));
+            inspected.loops.iter().for_each(|watched| write_loop(json, watched, now));
         });
         json.key("servers").array(|json| {
             for (name, counters) in &inspected.servers {
@@ -43,10 +43,10 @@ pub(crate) fn loops(inspected: &Inspected, now: Time) -> String {
 
 /// Returns for how long the current turn has blocked its loop, if it has.
 pub(crate) fn blocked_for(times: &LoopTimes, now: Time) -> Option<Duration> {
-    times.in_turn_since.map(|since| now - since).filter(|lasted| *lasted >= BLOCKED)
+    times.in_turn_since.map(|since| now - since).filter(|lasted| *lasted >= BLOCKED_MIN)
 }
 
-fn one_loop(json: &mut Json, watched: &Watched, now: Time) {
+fn write_loop(json: &mut Json, watched: &WatchedLoop, now: Time) {
     let (stats, times) = (watched.stats.read(), watched.stats.times());
     let blocked_for = blocked_for(&times, now);
     json.object(|json| {
@@ -67,9 +67,9 @@ fn one_loop(json: &mut Json, watched: &Watched, now: Time) {
         json.key("failed").count(stats.failed);
         json.key("panicked").count(stats.panicked);
         json.key("turn_times");
-        histogram(json, &times.turns);
+        write_histogram(json, &times.turns);
         json.key("lag");
-        histogram(json, &times.lag);
+        write_histogram(json, &times.lag);
         json.key("handlers").array(|json| {
             for handler in &times.handlers {
                 json.object(|json| {
@@ -82,11 +82,11 @@ fn one_loop(json: &mut Json, watched: &Watched, now: Time) {
     });
 }
 
-fn histogram(json: &mut Json, times: &Histogram) {
+fn write_histogram(json: &mut Json, times: &Histogram) {
     json.array(|json| times.buckets().for_each(|(_, count)| json.count(count)));
 }
 
-pub(crate) fn machines(watched: &Watched, snapshot: Snapshot, now: Time) -> String {
+pub(crate) fn machines(watched: &WatchedLoop, snapshot: Snapshot, now: Time) -> String {
     let (page, pages) = (snapshot.page(), snapshot.pages());
     let mut json = Json::default();
     json.object(|json| {
@@ -108,17 +108,17 @@ pub(crate) fn machines(watched: &Watched, snapshot: Snapshot, now: Time) -> Stri
                     json.key("held").count(kind.held);
                     json.key("messages").count(kind.messages);
                     json.key("oldest");
-                    age(json, kind.oldest, now);
+                    write_age(json, kind.oldest, now);
                 });
             }
         });
         let rows = snapshot.into_rows();
-        json.key("rows").array(|json| rows.for_each(|it| row(json, &it, now)));
+        json.key("rows").array(|json| rows.for_each(|it| write_row(json, &it, now)));
     });
     json.into_text()
 }
 
-fn row(json: &mut Json, row: &Row, now: Time) {
+fn write_row(json: &mut Json, row: &Row, now: Time) {
     json.object(|json| {
         // As text, because numbers of this size are not exact in JavaScript.
         json.key("token").string(&row.token.to_string());
@@ -129,7 +129,7 @@ fn row(json: &mut Json, row: &Row, now: Time) {
             None => json.key("peer").null(),
         }
         json.key("age");
-        age(json, row.made, now);
+        write_age(json, row.made, now);
         match row.deadline {
             Some(deadline) => json.key("deadline_in").number((deadline - now).as_secs_f64()),
             None => json.key("deadline_in").null(),
@@ -140,7 +140,7 @@ fn row(json: &mut Json, row: &Row, now: Time) {
     });
 }
 
-fn age(json: &mut Json, made: Option<Time>, now: Time) {
+fn write_age(json: &mut Json, made: Option<Time>, now: Time) {
     match made {
         Some(made) => json.number((now - made).as_secs_f64().floor()),
         None => json.null(),
@@ -163,8 +163,8 @@ pub(crate) fn failures(inspected: &Inspected, now: SystemTime) -> String {
 }
 
 /// Returns what is known of a loop that does not answer.
-pub(crate) fn blocked(watched: &Watched, now: Time) -> String {
+pub(crate) fn blocked_loop(watched: &WatchedLoop, now: Time) -> String {
     let mut json = Json::default();
-    json.object(|json| one_loop(json.key("blocked"), watched, now));
+    json.object(|json| write_loop(json.key("blocked"), watched, now));
     json.into_text()
 }

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_ones_are_kept_and_not_all_that_they_say() {
+    fn the_latest_failures_are_retained_with_truncated_texts() {
         let failures = Failures::new();
         let config = Config::new().observer(failures.observer());
         let mut creator = Loop::<Fails>::new(&config).expect("a descriptor is left");

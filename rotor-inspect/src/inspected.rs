@@ -8,12 +8,12 @@ use rotor_http::server::Counters;
 use crate::access::Access;
 use crate::failures::Failures;
 use crate::query::parameter;
-use crate::watched::Watched;
+use crate::watched::WatchedLoop;
 
 /// The inspected loops and servers.
 #[derive(Default)]
 pub(crate) struct Inspected {
-    pub(crate) loops: Vec<Watched>,
+    pub(crate) loops: Vec<WatchedLoop>,
     pub(crate) servers: Vec<(String, Arc<Counters>)>,
     pub(crate) failures: Option<Failures>,
     pub(crate) access: Access,
@@ -25,7 +25,7 @@ pub(crate) struct Inspected {
 
 impl Inspected {
     /// Returns the index of the loop that a query names.
-    pub(crate) fn find(&self, query: &str) -> Option<usize> {
+    pub(crate) fn find_loop(&self, query: &str) -> Option<usize> {
         let name = parameter(query, "loop")?;
         self.loops.iter().position(|watched| watched.name == name)
     }

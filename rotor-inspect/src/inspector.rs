@@ -18,7 +18,7 @@ use crate::failures::Failures;
 use crate::inspected::Inspected;
 use crate::page::Page;
 use crate::socket_file::SocketFile;
-use crate::watched::Watched;
+use crate::watched::WatchedLoop;
 
 /// The limit of machines on the inspector's own loop: its listener and 100 visitors.
 const MACHINES_MAX: usize = 101;
@@ -89,7 +89,7 @@ impl Inspector {
         name: impl Into<String>,
         instance: &LoopInstance<M, B>,
     ) -> Inspector {
-        self.inspected.loops.push(Watched::new(name.into(), instance));
+        self.inspected.loops.push(WatchedLoop::new(name.into(), instance));
         self
     }
 
@@ -159,8 +159,8 @@ impl Inspector {
         }
         let inspected = Arc::new(self.inspected);
         let refused = inspected.refused.clone();
-        let (tell, bound) = std::sync::mpsc::channel();
-        let group = LoopGroup::start([(inspected, tell)], move |(inspected, tell), _| {
+        let (sender, bound) = std::sync::mpsc::channel();
+        let group = LoopGroup::start([(inspected, sender)], move |(inspected, sender), _| {
             let mut creator = Loop::<App>::new(&Config::new().machines_max(MACHINES_MAX))?;
             creator.add_machine_with(|scope| {
                 Response::attempt(|| {
@@ -168,9 +168,9 @@ impl Inspector {
                     let listener = AnyListener::bind(&at, &options, scope)?;
                     let socket_file = match &at {
                         Either::A(_) => None,
-                        Either::B(path) => Some(SocketFile::of(path)?),
+                        Either::B(path) => Some(SocketFile::new(path)?),
                     };
-                    let _gone = tell.send((listener.local_address(), socket_file));
+                    let _ignored = sender.send((listener.local_address(), socket_file));
                     Ok(listen(listener, HttpSeed::new(inspected, ServerConfig::new()), scope))
                 })
             })?;

@@ -27,7 +27,7 @@ impl Json {
     }
 
     pub(crate) fn string(&mut self, text: &str) {
-        self.comma();
+        self.write_comma_if_needed();
         self.text.push('"');
         for char in text.chars() {
             match char {
@@ -45,7 +45,7 @@ impl Json {
 
     pub(crate) fn number(&mut self, number: impl Into<f64>) {
         let number = number.into();
-        self.comma();
+        self.write_comma_if_needed();
         // JSON cannot express numbers that are not finite.
         let _ = if number.is_finite() {
             write!(self.text, "{number}")
@@ -55,17 +55,17 @@ impl Json {
     }
 
     pub(crate) fn count(&mut self, count: u64) {
-        self.comma();
+        self.write_comma_if_needed();
         let _ = write!(self.text, "{count}");
     }
 
     pub(crate) fn bool(&mut self, yes: bool) {
-        self.comma();
+        self.write_comma_if_needed();
         self.text.push_str(if yes { "true" } else { "false" });
     }
 
     pub(crate) fn null(&mut self) {
-        self.comma();
+        self.write_comma_if_needed();
         self.text.push_str("null");
     }
 
@@ -74,7 +74,7 @@ impl Json {
     }
 
     fn nest(&mut self, open: char, close: char, fill: impl FnOnce(&mut Json)) {
-        self.comma();
+        self.write_comma_if_needed();
         self.text.push(open);
         self.needs_comma = false;
         fill(self);
@@ -82,7 +82,7 @@ impl Json {
         self.needs_comma = true;
     }
 
-    fn comma(&mut self) {
+    fn write_comma_if_needed(&mut self) {
         if self.needs_comma {
             self.text.push(',');
         }
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commas_stand_between_and_what_is_dangerous_is_escaped() {
+    fn commas_separate_values_and_dangerous_characters_are_escaped() {
         let mut json = Json::default();
         json.object(|json| {
             json.key("a").array(|json| {

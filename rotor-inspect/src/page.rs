@@ -12,7 +12,7 @@ use rotor_http::{Method, Status};
 use crate::access::{Access, Refusal};
 use crate::api;
 use crate::inspected::Inspected;
-use crate::query::{parameter, query_of};
+use crate::query::{parameter, parse_query};
 use crate::walk::Snapshot;
 
 /// How long a loop may take to answer before it is shown as blocked.
@@ -24,30 +24,30 @@ const WALK_SECONDS_MAX: u32 = 10;
 /// The time limit of a drain that the page starts.
 const DRAIN_TIME: Duration = Duration::from_secs(60);
 
-type Sc<'a, 'b> = &'a mut Scope<'b, ()>;
+type ScopeRef<'a, 'b> = &'a mut Scope<'b, ()>;
 
 /// A request that waits for an answer of a loop.
 pub(crate) struct Page {
     inspected: Arc<Inspected>,
-    place: usize,
-    waits: Waits,
+    loop_index: usize,
+    pending: PendingAnswer,
 }
 
-enum Waits {
-    Walk { snapshot: Future<Snapshot>, seconds: u32, _turn: Turn },
+enum PendingAnswer {
+    Walk { snapshot: Future<Snapshot>, seconds: u32, _permit: WalkPermit },
     Verdict(Future<bool>),
 }
 
 /// Permission to walk. There is one for all visitors.
-struct Turn(Arc<AtomicBool>);
+struct WalkPermit(Arc<AtomicBool>);
 
-impl Turn {
-    fn take(is_taken: &Arc<AtomicBool>) -> Option<Turn> {
-        (!is_taken.swap(true, Acquire)).then(|| Turn(is_taken.clone()))
+impl WalkPermit {
+    fn try_acquire(is_taken: &Arc<AtomicBool>) -> Option<WalkPermit> {
+        (!is_taken.swap(true, Acquire)).then(|| WalkPermit(is_taken.clone()))
     }
 }
 
-impl Drop for Turn {
+impl Drop for WalkPermit {
     fn drop(&mut self) {
         self.0.store(false, Release);
     }
@@ -62,7 +62,7 @@ impl Server for Page {
         inspected: Arc<Inspected>,
         head: &Head<'_>,
         response: &mut Response<'_>,
-        scope: Sc<'_, '_>,
+        scope: ScopeRef<'_, '_>,
     ) -> Next<Self> {
         let changes = head.method() == Method::Post;
         let mut allowed = inspected.access.check(head, changes);
@@ -72,7 +72,7 @@ impl Server for Page {
         }
         if let Err(refusal) = allowed {
             inspected.refused.fetch_add(1, Relaxed);
-            return refuse(refusal, response).into();
+            return reply_refusal(refusal, response).into();
         }
         let query = head.query().unwrap_or_default();
         // HEAD is answered like GET (RFC 9110 §9.3.2): the connection omits the body.
@@ -82,98 +82,100 @@ impl Server for Page {
         };
         match (method, head.path()) {
             (Method::Get, "/api/loops") => {
-                send(response, JSON, &api::loops(&inspected, scope.now())).into()
+                reply_ok(response, JSON, &api::loops(&inspected, scope.now())).into()
             }
             (Method::Get, "/api/failures") => {
-                send(response, JSON, &api::failures(&inspected, scope.wall_time())).into()
+                reply_ok(response, JSON, &api::failures(&inspected, scope.wall_time())).into()
             }
-            (Method::Get, "/api/machines") => walk(inspected, query, response, scope),
-            (Method::Post, "/api/decide") => decide(inspected, query, response, scope),
-            (Method::Post, "/api/drain") => match inspected.find(query) {
-                Some(place) => {
-                    inspected.loops[place].drain(DRAIN_TIME);
-                    send(response, JSON, "true").into()
+            (Method::Get, "/api/machines") => request_walk(inspected, query, response, scope),
+            (Method::Post, "/api/decide") => request_decision(inspected, query, response, scope),
+            (Method::Post, "/api/drain") => match inspected.find_loop(query) {
+                Some(loop_index) => {
+                    inspected.loops[loop_index].drain(DRAIN_TIME);
+                    reply_ok(response, JSON, "true").into()
                 }
                 None => not_found(response).into(),
             },
             (method, path) => match asset(path).filter(|_| method == Method::Get) {
-                Some((kind, text)) => send(response, kind, text).into(),
-                None => missed(path, response).into(),
+                Some((kind, text)) => reply_ok(response, kind, text).into(),
+                None => method_not_allowed_or_not_found(path, response).into(),
             },
         }
     }
 
-    fn wakeup(self, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
-        let Page { inspected, place, waits } = self;
-        let watched = &inspected.loops[place];
-        match waits {
-            Waits::Walk { snapshot, seconds, _turn } => match snapshot.take() {
+    fn wakeup(self, response: &mut Response<'_>, scope: ScopeRef<'_, '_>) -> Next<Self> {
+        let Page { inspected, loop_index, pending } = self;
+        let watched = &inspected.loops[loop_index];
+        match pending {
+            PendingAnswer::Walk { snapshot, seconds, _permit } => match snapshot.take() {
                 Outcome::Value(snapshot) => {
                     let text = api::machines(watched, snapshot, scope.now());
-                    send(response, JSON, &text).into()
+                    reply_ok(response, JSON, &text).into()
                 }
-                Outcome::Lost(_) => gone(response).into(),
+                Outcome::Lost(_) => loop_unavailable(response).into(),
                 Outcome::Pending(snapshot) => {
-                    let waits = Waits::Walk { snapshot, seconds, _turn };
-                    Next::go_on(Page { inspected, place, waits }).keep_deadline()
+                    let pending = PendingAnswer::Walk { snapshot, seconds, _permit };
+                    Next::go_on(Page { inspected, loop_index, pending }).keep_deadline()
                 }
             },
-            Waits::Verdict(told) => match told.take() {
-                Outcome::Value(true) => send(response, JSON, "true").into(),
+            PendingAnswer::Verdict(verdict_result) => match verdict_result.take() {
+                Outcome::Value(true) => reply_ok(response, JSON, "true").into(),
                 Outcome::Value(false) => not_found(response).into(),
-                Outcome::Lost(_) => gone(response).into(),
-                Outcome::Pending(told) => {
-                    let waits = Waits::Verdict(told);
-                    Next::go_on(Page { inspected, place, waits }).keep_deadline()
+                Outcome::Lost(_) => loop_unavailable(response).into(),
+                Outcome::Pending(verdict_result) => {
+                    let pending = PendingAnswer::Verdict(verdict_result);
+                    Next::go_on(Page { inspected, loop_index, pending }).keep_deadline()
                 }
             },
         }
     }
 
-    fn timeout(self, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
-        let Page { inspected, place, waits } = self;
+    fn timeout(self, response: &mut Response<'_>, scope: ScopeRef<'_, '_>) -> Next<Self> {
+        let Page { inspected, loop_index, pending } = self;
         let now = scope.now();
-        let is_blocked = api::blocked_for(&inspected.loops[place].stats.times(), now).is_some();
-        match waits {
+        let is_blocked =
+            api::blocked_for(&inspected.loops[loop_index].stats.times(), now).is_some();
+        match pending {
             // A loop that has very much to do, or very many machines, needs several turns for a
             // walk.
-            Waits::Walk { snapshot, seconds, _turn }
+            PendingAnswer::Walk { snapshot, seconds, _permit }
                 if !is_blocked && seconds + 1 < WALK_SECONDS_MAX =>
             {
-                let waits = Waits::Walk { snapshot, seconds: seconds + 1, _turn };
-                return Next::go_on(Page { inspected, place, waits }).deadline(now + ANSWER_TIME);
+                let pending = PendingAnswer::Walk { snapshot, seconds: seconds + 1, _permit };
+                return Next::go_on(Page { inspected, loop_index, pending })
+                    .deadline(now + ANSWER_TIME);
             }
             _ => {}
         }
-        let text = api::blocked(&inspected.loops[place], now);
+        let text = api::blocked_loop(&inspected.loops[loop_index], now);
         reply(response, Status::GATEWAY_TIMEOUT, JSON, &text).into()
     }
 }
 
-fn walk(
+fn request_walk(
     inspected: Arc<Inspected>,
     query: &str,
     response: &mut Response<'_>,
-    scope: Sc<'_, '_>,
+    scope: ScopeRef<'_, '_>,
 ) -> Next<Page> {
-    let Some(place) = inspected.find(query) else { return not_found(response).into() };
-    let Some(_turn) = Turn::take(&inspected.is_walking) else {
+    let Some(loop_index) = inspected.find_loop(query) else { return not_found(response).into() };
+    let Some(_permit) = WalkPermit::try_acquire(&inspected.is_walking) else {
         return reply(response, Status::SERVICE_UNAVAILABLE, TEXT, "another one asks\n").into();
     };
-    let asked = query_of(query);
+    let requested = parse_query(query);
     let (port, snapshot) = scope.create_future();
-    if !inspected.loops[place].walk(asked, port) {
-        return gone(response).into();
+    if !inspected.loops[loop_index].walk(requested, port) {
+        return loop_unavailable(response).into();
     }
-    let waits = Waits::Walk { snapshot, seconds: 0, _turn };
-    Next::go_on(Page { inspected, place, waits }).deadline(scope.now() + ANSWER_TIME)
+    let pending = PendingAnswer::Walk { snapshot, seconds: 0, _permit };
+    Next::go_on(Page { inspected, loop_index, pending }).deadline(scope.now() + ANSWER_TIME)
 }
 
-fn decide(
+fn request_decision(
     inspected: Arc<Inspected>,
     query: &str,
     response: &mut Response<'_>,
-    scope: Sc<'_, '_>,
+    scope: ScopeRef<'_, '_>,
 ) -> Next<Page> {
     let verdict = match parameter(query, "do").as_deref() {
         Some("wake") => Verdict::Wake,
@@ -183,15 +185,15 @@ fn decide(
         _ => return not_found(response).into(),
     };
     let token = parameter(query, "token").and_then(|token| token.parse().ok());
-    let (Some(place), Some(token)) = (inspected.find(query), token) else {
+    let (Some(loop_index), Some(token)) = (inspected.find_loop(query), token) else {
         return not_found(response).into();
     };
-    let (port, told) = scope.create_future();
-    if !inspected.loops[place].decide(Token::from_usize(token), verdict, port) {
-        return gone(response).into();
+    let (port, verdict_result) = scope.create_future();
+    if !inspected.loops[loop_index].decide(Token::from_usize(token), verdict, port) {
+        return loop_unavailable(response).into();
     }
-    let waits = Waits::Verdict(told);
-    Next::go_on(Page { inspected, place, waits }).deadline(scope.now() + ANSWER_TIME)
+    let pending = PendingAnswer::Verdict(verdict_result);
+    Next::go_on(Page { inspected, loop_index, pending }).deadline(scope.now() + ANSWER_TIME)
 }
 
 const JSON: &str = "application/json";
@@ -208,7 +210,7 @@ fn asset(path: &str) -> Option<(&'static str, &'static str)> {
 }
 
 /// The path does not exist, or not for this method (RFC 9110 §15.5.6).
-fn missed(path: &str, response: &mut Response<'_>) -> Reply {
+fn method_not_allowed_or_not_found(path: &str, response: &mut Response<'_>) -> Reply {
     let allow = match path {
         "/api/loops" | "/api/failures" | "/api/machines" => "GET, HEAD",
         "/api/decide" | "/api/drain" => "POST",
@@ -220,7 +222,7 @@ fn missed(path: &str, response: &mut Response<'_>) -> Reply {
     })
 }
 
-fn refuse(refusal: Refusal, response: &mut Response<'_>) -> Reply {
+fn reply_refusal(refusal: Refusal, response: &mut Response<'_>) -> Reply {
     match refusal {
         Refusal::Token => {
             let ask: &[(&str, &[u8])] = &[("WWW-Authenticate", b"Basic realm=\"rotor-inspect\"")];
@@ -236,11 +238,11 @@ fn not_found(response: &mut Response<'_>) -> Reply {
     reply(response, Status::NOT_FOUND, TEXT, "there is no such thing\n")
 }
 
-fn gone(response: &mut Response<'_>) -> Reply {
+fn loop_unavailable(response: &mut Response<'_>) -> Reply {
     reply(response, Status::SERVICE_UNAVAILABLE, TEXT, "the loop is gone, or takes no more\n")
 }
 
-fn send(response: &mut Response<'_>, kind: &str, text: &str) -> Reply {
+fn reply_ok(response: &mut Response<'_>, kind: &str, text: &str) -> Reply {
     reply(response, Status::OK, kind, text)
 }
 

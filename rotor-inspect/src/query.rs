@@ -5,11 +5,11 @@ use crate::walk::{Query, Sort};
 /// Returns the value of a parameter, percent-decoded.
 pub(crate) fn parameter(query: &str, name: &str) -> Option<String> {
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    pairs.find(|(key, _)| *key == name).map(|(_, value)| decode(value))
+    pairs.find(|(key, _)| *key == name).map(|(_, value)| percent_decode(value))
 }
 
 /// Reads the query for machines; invalid values are ignored.
-pub(crate) fn query_of(query: &str) -> Query {
+pub(crate) fn parse_query(query: &str) -> Query {
     let sort = match parameter(query, "sort").as_deref() {
         Some("age") => Sort::Age,
         Some("deadline") => Sort::Deadline,
@@ -27,7 +27,7 @@ pub(crate) fn query_of(query: &str) -> Query {
 }
 
 /// Percent-decodes text. Invalid sequences are left unchanged.
-fn decode(text: &str) -> String {
+fn percent_decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut at = 0;
@@ -61,10 +61,10 @@ mod tests {
         assert_eq!(parameter(query, "none"), None);
         assert_eq!(parameter("a=%+5%-5", "a").as_deref(), Some("%+5%-5"));
         assert_eq!(parameter("a=%e4%", "a").as_deref(), Some("\u{fffd}%"));
-        let asked = query_of(query);
-        assert_eq!((asked.sort, asked.page, asked.token), (Sort::Age, 3, Some(17)));
-        assert_eq!(asked.machine.as_deref(), Some("x::Y<Z>"));
-        let asked = query_of("page=-1&sort=nonsense&token=x");
-        assert_eq!((asked.sort, asked.page, asked.token), (Sort::Held, 0, None));
+        let requested = parse_query(query);
+        assert_eq!((requested.sort, requested.page, requested.token), (Sort::Age, 3, Some(17)));
+        assert_eq!(requested.machine.as_deref(), Some("x::Y<Z>"));
+        let requested = parse_query("page=-1&sort=nonsense&token=x");
+        assert_eq!((requested.sort, requested.page, requested.token), (Sort::Held, 0, None));
     }
 }

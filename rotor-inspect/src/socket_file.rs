@@ -14,7 +14,7 @@ pub(crate) struct SocketFile {
 
 impl SocketFile {
     /// Takes the file that was just created at this path.
-    pub(crate) fn of(path: &Path) -> io::Result<SocketFile> {
+    pub(crate) fn new(path: &Path) -> io::Result<SocketFile> {
         Ok(SocketFile { path: path.to_owned(), identity: identity(path)? })
     }
 }

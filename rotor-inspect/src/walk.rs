@@ -18,7 +18,7 @@ use rotor_core::{
 /// How many slots are looked at in one turn. This takes some 25 µs if the machines describe
 /// themselves as fast as rotor's own do. With 500, the 99th percentile of requests on the same loop
 /// rose twice as much (doc/decisions/0064).
-const SLICE: usize = 100;
+const SLICE_SLOTS: usize = 100;
 
 /// How long a turn may look at machines. This is checked after each machine, which costs some 20
 /// ns, because a machine may take any time to describe itself.
@@ -72,7 +72,7 @@ pub(crate) struct Row {
 
 /// Totals of the machines of one type and state.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Kind {
+pub(crate) struct KindTotals {
     pub(crate) count: u64,
     pub(crate) held: u64,
     pub(crate) messages: u64,
@@ -82,8 +82,8 @@ pub(crate) struct Kind {
 /// The result of a walk. The requester sorts its rows, not the loop that was walked.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
-    pub(crate) kinds: BTreeMap<(&'static str, &'static str), Kind>,
-    first: First,
+    pub(crate) kinds: BTreeMap<(&'static str, &'static str), KindTotals>,
+    top_rows: TopRows,
     page: usize,
     /// How many machines matched the query.
     pub(crate) matched: u64,
@@ -91,31 +91,31 @@ pub(crate) struct Snapshot {
 }
 
 /// The first rows so far, with the last of them on top.
-type First = BinaryHeap<Reverse<(u64, Reverse<usize>, Row)>>;
+type TopRows = BinaryHeap<Reverse<(u64, Reverse<usize>, Row)>>;
 
 /// The state of a walk.
 struct Walk {
     query: Query,
-    kinds: BTreeMap<(&'static str, &'static str), Kind>,
-    first: First,
+    kinds: BTreeMap<(&'static str, &'static str), KindTotals>,
+    top_rows: TopRows,
     matched: u64,
 }
 
 /// Begins a walk, whose result is sent to the port. Returns whether the loop accepts it.
-pub(crate) fn begin<M: Machine + 'static>(
+pub(crate) fn start_walk<M: Machine + 'static>(
     broadcast: &Broadcast<M>,
     query: Query,
     port: Port<Snapshot>,
 ) -> bool {
-    let walk = Walk { query, kinds: BTreeMap::new(), first: BinaryHeap::new(), matched: 0 };
+    let walk = Walk { query, kinds: BTreeMap::new(), top_rows: BinaryHeap::new(), matched: 0 };
     let again = broadcast.clone();
     let step = move |machines: Machines<'_, M>, scope: &mut GlobalScope<'_, M::Context>| {
-        go_on(walk, machines, Cursor::START, scope, port, again);
+        continue_walk(walk, machines, Cursor::START, scope, port, again);
     };
     broadcast.post(step).is_ok()
 }
 
-fn go_on<M: Machine + 'static>(
+fn continue_walk<M: Machine + 'static>(
     mut walk: Walk,
     mut machines: Machines<'_, M>,
     from: Cursor,
@@ -129,24 +129,24 @@ fn go_on<M: Machine + 'static>(
     // Measured from now, not from the beginning of the turn, because earlier posts may have taken
     // time.
     let until = scope.exact_now() + SLICE_TIME_MAX;
-    let next = machines.scan_some(from, SLICE, |machines, token, seen| {
-        walk.see(machines, token, seen);
+    let next = machines.scan_some(from, SLICE_SLOTS, |machines, token, seen| {
+        walk.visit(machines, token, seen);
         if scope.exact_now() < until { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     let Some(next) = next else {
         // The requester may be gone.
-        let _gone = port.set(walk.end(scope.phase()));
+        let _gone = port.set(walk.finish(scope.phase()));
         return;
     };
     let again = broadcast.clone();
     // If the loop refuses the post, the port is dropped, and the requester learns that.
     let _refused = broadcast.post(move |machines, scope| {
-        go_on(walk, machines, next, scope, port, again);
+        continue_walk(walk, machines, next, scope, port, again);
     });
 }
 
 impl Walk {
-    fn see<M: Machine>(&mut self, machines: &Machines<'_, M>, token: Token, seen: Seen<'_, M>) {
+    fn visit<M: Machine>(&mut self, machines: &Machines<'_, M>, token: Token, seen: Seen<'_, M>) {
         let mut description = Description::new();
         let machine = match seen {
             Seen::Waiting(machine) => {
@@ -169,11 +169,11 @@ impl Walk {
             (Some(oldest), Some(made)) => Some(oldest.min(made)),
             (oldest, made) => oldest.or(made),
         };
-        if !self.query.is_of(token, machine, state) {
+        if !self.query.matches(token, machine, state) {
             return;
         }
         self.matched += 1;
-        self.keep(Row {
+        self.add_row(Row {
             token: token.into_usize(),
             machine,
             state,
@@ -187,21 +187,21 @@ impl Walk {
     }
 
     /// Keeps a row if it is among the first ones.
-    fn keep(&mut self, row: Row) {
+    fn add_row(&mut self, row: Row) {
         let rank = self.query.sort.rank(&row);
         let entry = Reverse((rank, Reverse(row.token), row));
         let most = (self.query.page() + 1) * PAGE_ROWS;
-        if self.first.len() < most {
-            self.first.push(entry);
-        } else if self.first.peek().is_some_and(|last| entry < *last) {
-            self.first.pop();
-            self.first.push(entry);
+        if self.top_rows.len() < most {
+            self.top_rows.push(entry);
+        } else if self.top_rows.peek().is_some_and(|last| entry < *last) {
+            self.top_rows.pop();
+            self.top_rows.push(entry);
         }
     }
 
-    fn end(self, phase: Phase) -> Snapshot {
+    fn finish(self, phase: Phase) -> Snapshot {
         let page = self.query.page();
-        Snapshot { kinds: self.kinds, first: self.first, page, matched: self.matched, phase }
+        Snapshot { kinds: self.kinds, top_rows: self.top_rows, page, matched: self.matched, phase }
     }
 }
 
@@ -218,7 +218,7 @@ impl Snapshot {
 
     /// Returns the rows of the page, in order.
     pub(crate) fn into_rows(self) -> impl Iterator<Item = Row> {
-        let rows = self.first.into_sorted_vec().into_iter().map(|Reverse((_, _, row))| row);
+        let rows = self.top_rows.into_sorted_vec().into_iter().map(|Reverse((_, _, row))| row);
         rows.skip(self.page * PAGE_ROWS)
     }
 }
@@ -229,7 +229,7 @@ impl Query {
         self.page.min(PAGES_MAX - 1)
     }
 
-    fn is_of(&self, token: Token, machine: &str, state: &str) -> bool {
+    fn matches(&self, token: Token, machine: &str, state: &str) -> bool {
         self.token.is_none_or(|wanted| wanted == token.into_usize())
             && self.machine.as_ref().is_none_or(|wanted| wanted == machine)
             && self.state.as_ref().is_none_or(|wanted| wanted == state)
@@ -257,9 +257,9 @@ mod tests {
     use super::*;
 
     /// One that takes its time to say what it does.
-    struct Slow(World, Duration);
+    struct SlowToDescribe(World, Duration);
 
-    impl Machine for Slow {
+    impl Machine for SlowToDescribe {
         type Context = ();
         type Seed = Infallible;
 
@@ -280,18 +280,19 @@ mod tests {
     #[test]
     fn a_slice_ends_after_half_a_millisecond_or_100_slots() {
         for (micros, turns) in [(0, 12), (1, 12), (10, 24), (100, 240), (10_000, 1_200)] {
-            let mut test = TestLoop::<Slow>::with_config((), Config::new().machines_max(2_000));
+            let mut test =
+                TestLoop::<SlowToDescribe>::with_config((), Config::new().machines_max(2_000));
             let (world, time) = (test.world().clone(), Duration::from_micros(micros));
-            let mut asked = None;
+            let mut requested = None;
             for _ in 0..1_200 {
                 test.add(|scope| {
-                    asked.get_or_insert_with(|| scope.create_future());
-                    Response::ok(Slow(world.clone(), time))
+                    requested.get_or_insert_with(|| scope.create_future());
+                    Response::ok(SlowToDescribe(world.clone(), time))
                 });
             }
             test.settle();
-            let (port, future) = asked.expect("there is a machine");
-            assert!(begin(&test.instance().broadcast(), Query::default(), port));
+            let (port, future) = requested.expect("there is a machine");
+            assert!(start_walk(&test.instance().broadcast(), Query::default(), port));
             let mut longest = Duration::ZERO;
             let mut count = 0;
             while !future.is_ready() {
@@ -308,9 +309,9 @@ mod tests {
     }
 
     /// One that says of itself what cannot be.
-    struct Boasts;
+    struct HugeFigures;
 
-    impl Machine for Boasts {
+    impl Machine for HugeFigures {
         type Context = ();
         type Seed = Infallible;
 
@@ -321,18 +322,18 @@ mod tests {
     }
 
     #[test]
-    fn sums_that_are_too_large_stay_at_the_largest() {
-        let mut test = TestLoop::<Boasts>::new(());
-        let mut asked = None;
+    fn totals_saturate_at_the_maximum() {
+        let mut test = TestLoop::<HugeFigures>::new(());
+        let mut requested = None;
         for _ in 0..2 {
             test.add(|scope| {
-                asked.get_or_insert_with(|| scope.create_future());
-                Response::ok(Boasts)
+                requested.get_or_insert_with(|| scope.create_future());
+                Response::ok(HugeFigures)
             });
         }
         test.settle();
-        let (port, future) = asked.expect("there is a machine");
-        assert!(begin(&test.instance().broadcast(), Query::default(), port));
+        let (port, future) = requested.expect("there is a machine");
+        assert!(start_walk(&test.instance().broadcast(), Query::default(), port));
         test.settle();
         let Outcome::Value(snapshot) = future.take() else { panic!("it is lost") };
         let sums = snapshot.kinds.values().map(|kind| (kind.count, kind.held, kind.messages));
@@ -356,14 +357,14 @@ mod tests {
 
     fn pages(page: usize, rows: impl Iterator<Item = Row>) -> Vec<usize> {
         let query = Query { page, ..Query::default() };
-        let (kinds, first) = (BTreeMap::new(), BinaryHeap::new());
-        let mut walk = Walk { query, kinds, first, matched: 0 };
-        rows.for_each(|row| walk.keep(row));
-        walk.end(Phase::Serving).into_rows().map(|row| row.token).collect()
+        let (kinds, top_rows) = (BTreeMap::new(), BinaryHeap::new());
+        let mut walk = Walk { query, kinds, top_rows, matched: 0 };
+        rows.for_each(|row| walk.add_row(row));
+        walk.finish(Phase::Serving).into_rows().map(|row| row.token).collect()
     }
 
     #[test]
-    fn the_first_rows_are_those_that_hold_most_and_a_page_is_those_after_it() {
+    fn rows_are_sorted_by_held_memory_and_divided_into_pages() {
         let rows = || (0..250).map(|token| row(token, (token * 7) % 250));
         let mut expected: Vec<_> = rows().collect();
         expected.sort_by_key(|row| Reverse(row.held));
@@ -375,20 +376,20 @@ mod tests {
     }
 
     #[test]
-    fn of_equals_the_lowest_tokens_come_first_and_a_page_has_so_many() {
+    fn rows_of_equal_rank_are_sorted_by_token() {
         let rows = (0..300).rev().map(|token| row(token, 1));
         assert_eq!(pages(0, rows), (0..100).collect::<Vec<_>>());
         assert_eq!(pages(usize::MAX, (0..9).map(|token| row(token, 1))), []);
     }
 
     #[test]
-    fn no_more_pages_are_promised_than_can_be_asked_for() {
-        for (matched, asked, pages, page) in
+    fn the_reported_pages_are_limited_to_those_that_can_be_requested() {
+        for (matched, requested, pages, page) in
             [(0, 0, 0, 0), (100, 0, 1, 0), (101, 1, 2, 1), (1_000_000, usize::MAX, 100, 99)]
         {
-            let query = Query { page: asked, ..Query::default() };
-            let (kinds, first) = (BTreeMap::new(), BinaryHeap::new());
-            let snapshot = Walk { query, kinds, first, matched }.end(Phase::Serving);
+            let query = Query { page: requested, ..Query::default() };
+            let (kinds, top_rows) = (BTreeMap::new(), BinaryHeap::new());
+            let snapshot = Walk { query, kinds, top_rows, matched }.finish(Phase::Serving);
             assert_eq!((snapshot.pages(), snapshot.page()), (pages, page), "{matched}");
         }
     }

@@ -1,4 +1,4 @@
-//! `Watched`: an inspected loop, whatever the type of its machines.
+//! `WatchedLoop`: an inspected loop, whatever the type of its machines.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,26 +6,26 @@ use std::time::Duration;
 use rotor_core::backend::Backend;
 use rotor_core::{Broadcast, LoopHandle, LoopInstance, Machine, Port, StatsHandle, Token, Verdict};
 
-use crate::walk::{Query, Snapshot, begin};
+use crate::walk::{Query, Snapshot, start_walk};
 
 /// An inspected loop.
 #[derive(Clone)]
-pub(crate) struct Watched {
+pub(crate) struct WatchedLoop {
     pub(crate) name: String,
     pub(crate) stats: StatsHandle,
     handle: LoopHandle,
-    machines: Arc<dyn Asked>,
+    machines: Arc<dyn LoopRequests>,
 }
 
 /// Requests to the machines of a loop, without the machines' type.
-trait Asked: Send + Sync {
+trait LoopRequests: Send + Sync {
     fn walk(&self, query: Query, port: Port<Snapshot>) -> bool;
     fn decide(&self, token: Token, verdict: Verdict, port: Port<bool>) -> bool;
 }
 
-impl<M: Machine + 'static> Asked for Broadcast<M> {
+impl<M: Machine + 'static> LoopRequests for Broadcast<M> {
     fn walk(&self, query: Query, port: Port<Snapshot>) -> bool {
-        begin(self, query, port)
+        start_walk(self, query, port)
     }
 
     fn decide(&self, token: Token, verdict: Verdict, port: Port<bool>) -> bool {
@@ -36,13 +36,13 @@ impl<M: Machine + 'static> Asked for Broadcast<M> {
     }
 }
 
-impl Watched {
+impl WatchedLoop {
     pub(crate) fn new<M: Machine + 'static, B: Backend>(
         name: String,
         instance: &LoopInstance<M, B>,
-    ) -> Watched {
+    ) -> WatchedLoop {
         let (stats, handle) = (instance.stats(), instance.handle());
-        Watched { name, stats, handle, machines: Arc::new(instance.broadcast()) }
+        WatchedLoop { name, stats, handle, machines: Arc::new(instance.broadcast()) }
     }
 
     /// Lets the loop walk over its machines. Returns whether the loop accepts that.

@@ -26,15 +26,15 @@ use rotor_test_kit::Directory;
 /// Answers; `/wait` never does, `/block` holds up the loop until it is let go.
 struct App;
 
-type Let = std::sync::Arc<std::sync::Mutex<Option<Receiver<()>>>>;
+type BlockGate = std::sync::Arc<std::sync::Mutex<Option<Receiver<()>>>>;
 
 impl Server for App {
     type Context = ();
-    type Seed = Let;
+    type Seed = BlockGate;
     type Upgrade = NoUpgrade<()>;
 
     fn headers_received(
-        blocks: Let,
+        blocks: BlockGate,
         head: &Head<'_>,
         response: &mut server::Response<'_>,
         _: &mut Scope<'_, ()>,
@@ -43,7 +43,7 @@ impl Server for App {
             "/wait" => return Next::go_on(App).no_deadline(),
             "/block" => {
                 let until = blocks.lock().expect("nobody panics").take();
-                let _let_go = until.map(|until| until.recv());
+                let _unblocked = until.map(|until| until.recv());
             }
             _ => {}
         }
@@ -58,17 +58,19 @@ impl Server for App {
 type Machine = HttpAccept<App, TcpListener>;
 
 /// A server that runs, and what looks at it.
-struct Bed {
+struct TestBed {
     address: SocketAddr,
     handle: LoopHandle,
     inspecting: Inspecting,
-    let_go: std::sync::mpsc::Sender<()>,
+    unblock: std::sync::mpsc::Sender<()>,
 }
 
-impl Bed {
-    fn new(inspector: impl FnOnce(&LoopInstance<Machine>) -> Inspecting + Send + 'static) -> Bed {
-        let (let_go, until) = channel();
-        let (tell, told) = channel();
+impl TestBed {
+    fn new(
+        inspector: impl FnOnce(&LoopInstance<Machine>) -> Inspecting + Send + 'static,
+    ) -> TestBed {
+        let (unblock, until) = channel();
+        let (sender, receiver) = channel();
         thread::spawn(move || {
             let config = Config::new().keep_ages(true);
             let mut creator = Loop::<Machine>::new(&config).expect("a descriptor is left");
@@ -87,15 +89,15 @@ impl Bed {
             made.expect("there is room");
             let mut instance = creator.instantiate(());
             let inspecting = inspector(&instance);
-            tell.send((address, instance.handle(), inspecting)).expect("somebody waits");
+            sender.send((address, instance.handle(), inspecting)).expect("somebody waits");
             instance.run().expect("it runs");
         });
-        let (address, handle, inspecting) = told.recv().expect("it starts");
-        Bed { address, handle, inspecting, let_go }
+        let (address, handle, inspecting) = receiver.recv().expect("it starts");
+        TestBed { address, handle, inspecting, unblock }
     }
 
     /// A connection that has sent a request.
-    fn begin(&self, path: &str) -> TcpStream {
+    fn send_request(&self, path: &str) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).expect("it listens");
         let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
         stream.write_all(request.as_bytes()).expect("it reads");
@@ -103,8 +105,8 @@ impl Bed {
     }
 
     /// A connection whose request was answered.
-    fn idle(&self) -> TcpStream {
-        let mut stream = self.begin("/");
+    fn idle_connection(&self) -> TcpStream {
+        let mut stream = self.send_request("/");
         let mut answer = [0; 1_000];
         let mut len = 0;
         while !answer[..len].ends_with(b"hello") {
@@ -113,13 +115,13 @@ impl Bed {
         stream
     }
 
-    fn ask(&self, request: &str) -> String {
+    fn query_inspector(&self, request: &str) -> String {
         let address = self.inspecting.address().expect("a socket address");
         exchange(TcpStream::connect(address).expect("it listens"), request)
     }
 
     fn get_once(&self, target: &str) -> String {
-        self.ask(&format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n"))
+        self.query_inspector(&format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n"))
     }
 
     /// What the page says, though the loop gets no CPU for as long as the page waits for it.
@@ -133,9 +135,9 @@ impl Bed {
     }
 }
 
-impl Drop for Bed {
+impl Drop for TestBed {
     fn drop(&mut self) {
-        let _nobody_waits = self.let_go.send(());
+        let _nobody_waits = self.unblock.send(());
         self.handle.stop();
     }
 }
@@ -149,24 +151,25 @@ fn exchange(mut stream: impl Read + Write, request: &str) -> String {
     answer
 }
 
-fn looks(inspector: Inspector, instance: &LoopInstance<Machine>) -> Inspecting {
+fn start_inspector(inspector: Inspector, instance: &LoopInstance<Machine>) -> Inspecting {
     inspector.watch("main", instance).start(([127, 0, 0, 1], 0).into()).expect("it starts")
 }
 
-fn bed() -> Bed {
-    Bed::new(|instance| looks(Inspector::new().allow_changes(true), instance))
+fn bed() -> TestBed {
+    TestBed::new(|instance| start_inspector(Inspector::new().allow_changes(true), instance))
 }
 
 /// How often the page is asked for what must appear on it.
-const LOOKS_MAX: usize = 100_000;
+const POLLS_MAX: usize = 100_000;
 
 #[test]
-fn machines_are_shown_by_type_and_state_and_one_by_one() {
+fn machines_are_shown_as_totals_by_kind_and_as_single_rows() {
     let bed = bed();
-    let (_idle, _also, _waits) = (bed.idle(), bed.idle(), bed.begin("/wait"));
+    let (_idle, _also, _waits) =
+        (bed.idle_connection(), bed.idle_connection(), bed.send_request("/wait"));
     // The request that waits has been read once it is counted so.
-    let mut looks = (0..LOOKS_MAX).map(|_| bed.get("/api/machines?loop=main&sort=age"));
-    let all = looks.find(|all| all.contains("waits forever")).expect("it is shown");
+    let mut polls = (0..POLLS_MAX).map(|_| bed.get("/api/machines?loop=main&sort=age"));
+    let all = polls.find(|all| all.contains("waits forever")).expect("it is shown");
     assert!(all.contains(r#""state":"idle","count":2,"#), "{all}");
     assert!(all.contains(r#""state":"waits forever","count":1,"#), "{all}");
     assert!(all.contains(r#""state":"listening","count":1,"#), "{all}");
@@ -179,11 +182,11 @@ fn machines_are_shown_by_type_and_state_and_one_by_one() {
     let loops = bed.get("/api/loops");
     assert!(loops.contains(r#""name":"main","machines":4,"#), "{loops}");
     // What the script of the page reads.
-    let of_machines = "loop phase matched page pages kinds rows machine state count held messages oldest \
+    let machine_keys = "loop phase matched page pages kinds rows machine state count held messages oldest \
                        token peer age deadline_in due";
-    let of_loops = "changes refused loops servers name machines slots deadlines turns busy waited \
+    let loop_keys = "changes refused loops servers name machines slots deadlines turns busy waited \
                     idle_for blocked_for longest_turn stuck failed panicked turn_times lag handlers";
-    for (text, keys) in [(&all, of_machines), (&loops, of_loops)] {
+    for (text, keys) in [(&all, machine_keys), (&loops, loop_keys)] {
         for key in keys.split_whitespace() {
             assert!(text.contains(&format!("\"{key}\":")), "{key}: {text}");
         }
@@ -199,19 +202,19 @@ fn machines_are_shown_by_type_and_state_and_one_by_one() {
 }
 
 #[test]
-fn head_is_answered_as_get_is_without_the_body() {
+fn head_is_answered_like_get_without_the_body() {
     let bed = bed();
     for target in ["/", "/api/loops", "/api/failures", "/api/machines?loop=main"] {
-        let answer = bed.ask(&format!("HEAD {target} HTTP/1.1\r\nHost: localhost\r\n"));
+        let answer = bed.query_inspector(&format!("HEAD {target} HTTP/1.1\r\nHost: localhost\r\n"));
         assert!(answer.starts_with("HTTP/1.1 200"), "{target} {answer}");
         assert!(answer.ends_with("\r\n\r\n"), "{target} {answer}");
     }
-    let answer = bed.ask("HEAD /nothing HTTP/1.1\r\nHost: localhost\r\n");
+    let answer = bed.query_inspector("HEAD /nothing HTTP/1.1\r\nHost: localhost\r\n");
     assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
 }
 
 #[test]
-fn another_method_is_refused_with_those_that_there_are() {
+fn an_unsupported_method_is_refused_with_the_allowed_ones() {
     let bed = bed();
     for (start, status, allow) in [
         ("PUT /", "405", "GET, HEAD"),
@@ -226,22 +229,22 @@ fn another_method_is_refused_with_those_that_there_are() {
         ("POST /nothing", "404", ""),
     ] {
         let fields = "Host: localhost\r\nContent-Length: 0\r\nX-Rotor-Inspect: 1\r\n";
-        let answer = bed.ask(&format!("{start} HTTP/1.1\r\n{fields}"));
+        let answer = bed.query_inspector(&format!("{start} HTTP/1.1\r\n{fields}"));
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{start}: {answer}");
         let said = answer.lines().find_map(|line| line.strip_prefix("Allow: "));
         assert_eq!(said.unwrap_or_default(), allow, "{start}: {answer}");
         assert!(answer.contains("X-Content-Type-Options: nosniff"), "{start}: {answer}");
     }
-    let _serves_still = bed.idle();
+    let _still_serving = bed.idle_connection();
 }
 
 #[test]
-fn a_connection_is_ended_by_who_may_and_by_no_page_of_a_stranger() {
+fn a_connection_is_ended_only_by_a_request_that_passes_all_checks() {
     let bed = bed();
-    let mut waits = bed.begin("/wait");
-    let mut looks =
-        (0..LOOKS_MAX).map(|_| bed.get("/api/machines?loop=main&state=waits%20forever"));
-    let all = looks.find(|all| all.contains(r#""matched":1,"#)).expect("it is shown");
+    let mut waits = bed.send_request("/wait");
+    let mut polls =
+        (0..POLLS_MAX).map(|_| bed.get("/api/machines?loop=main&state=waits%20forever"));
+    let all = polls.find(|all| all.contains(r#""matched":1,"#)).expect("it is shown");
     let token = all.split(r#""token":""#).nth(1).and_then(|rest| rest.split('"').next());
     let target = format!("/api/decide?loop=main&do=end&token={}", token.expect("a row"));
     let post = format!("POST {target} HTTP/1.1\r\nContent-Length: 0\r\n");
@@ -251,36 +254,36 @@ fn a_connection_is_ended_by_who_may_and_by_no_page_of_a_stranger() {
         ("Host: localhost\r\nX-Rotor-Inspect: 1\r\nOrigin: http://example.com\r\n", "403"),
         ("Host: localhost\r\nX-Rotor-Inspect: 1\r\n", "200"),
     ] {
-        let answer = bed.ask(&format!("{post}{fields}"));
+        let answer = bed.query_inspector(&format!("{post}{fields}"));
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{fields} {answer}");
         assert!(answer.contains("Content-Security-Policy: default-src 'none'"), "{answer}");
     }
     let mut rest = Vec::new();
     let _reset = waits.read_to_end(&mut rest);
     assert!(rest.is_empty(), "it was ended");
-    let again = bed.ask(&format!("{post}Host: localhost\r\nX-Rotor-Inspect: 1\r\n"));
+    let again = bed.query_inspector(&format!("{post}Host: localhost\r\nX-Rotor-Inspect: 1\r\n"));
     assert!(again.starts_with("HTTP/1.1 404"), "it is gone: {again}");
     assert_eq!(bed.inspecting.refused(), 3, "each of them is counted, and nobody else");
 }
 
 #[test]
-fn what_is_not_allowed_is_not_done() {
-    let bed = Bed::new(|instance| looks(Inspector::new(), instance));
+fn changes_and_foreign_hosts_are_refused_by_default() {
+    let bed = TestBed::new(|instance| start_inspector(Inspector::new(), instance));
     let head = "POST /api/drain?loop=main HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n";
-    let answer = bed.ask(&format!("{head}X-Rotor-Inspect: 1\r\n"));
+    let answer = bed.query_inspector(&format!("{head}X-Rotor-Inspect: 1\r\n"));
     assert!(answer.starts_with("HTTP/1.1 403") && answer.contains("changes are off"), "{answer}");
-    let answer = bed.ask("GET / HTTP/1.1\r\nHost: rebound.example.com\r\n");
+    let answer = bed.query_inspector("GET / HTTP/1.1\r\nHost: rebound.example.com\r\n");
     assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
-    let _serves_still = bed.idle();
+    let _still_serving = bed.idle_connection();
     assert_eq!(bed.inspecting.refused(), 2);
     let loops = bed.get("/api/loops");
     assert!(loops.contains(r#""changes":false,"refused":2,"#), "{loops}");
 }
 
 #[test]
-fn a_loop_that_is_held_up_is_shown_as_blocked() {
+fn a_blocked_loop_is_shown_as_blocked() {
     let bed = bed();
-    let _blocks = bed.begin("/block");
+    let _blocks = bed.send_request("/block");
     let blocked = loop {
         let answer = bed.get_once("/api/machines?loop=main");
         if answer.starts_with("HTTP/1.1 504") {
@@ -289,16 +292,16 @@ fn a_loop_that_is_held_up_is_shown_as_blocked() {
     };
     assert!(blocked.contains(r#""blocked":{"name":"main""#), "{blocked}");
     assert!(!blocked.contains(r#""blocked_for":null"#), "{blocked}");
-    bed.let_go.send(()).expect("it waits");
-    let _serves_again = bed.idle();
+    bed.unblock.send(()).expect("it waits");
+    let _serving_again = bed.idle_connection();
     // Or soon: the turn that has answered may not have ended.
     while !bed.get("/api/loops").contains(r#""blocked_for":null"#) {}
 }
 
 #[test]
-fn one_at_a_time_has_a_loop_walk_and_the_next_one_may_when_that_is_over() {
+fn only_one_walk_runs_at_a_time() {
     let bed = bed();
-    let _blocks = bed.begin("/block");
+    let _blocks = bed.send_request("/block");
     while bed.get("/api/loops").contains(r#""blocked_for":null"#) {}
     let address = bed.inspecting.address().expect("a socket address");
     let request =
@@ -316,16 +319,16 @@ fn one_at_a_time_has_a_loop_walk_and_the_next_one_may_when_that_is_over() {
         answers.iter().any(|answer| answer.contains("another one asks"))
     });
     assert!(is_refused);
-    bed.let_go.send(()).expect("it waits");
+    bed.unblock.send(()).expect("it waits");
     assert!(bed.get("/api/machines?loop=main").starts_with("HTTP/1.1 200"));
 }
 
 #[test]
-fn a_unix_socket_is_for_its_user_alone() {
+fn a_unix_socket_is_private_to_its_user_and_removed_at_the_end() {
     let directory = Directory::create();
     let path = directory.join("socket");
     let at = path.clone();
-    let bed = Bed::new(move |instance| {
+    let bed = TestBed::new(move |instance| {
         Inspector::new().watch("main", instance).start_unix(at).expect("it starts")
     });
     let mode = fs::metadata(&path).expect("it is there").permissions().mode();
@@ -341,7 +344,7 @@ fn a_unix_socket_is_for_its_user_alone() {
 }
 
 #[test]
-fn a_link_at_the_path_is_neither_followed_nor_removed() {
+fn a_foreign_file_at_the_socket_path_is_not_followed_or_removed() {
     let directory = Directory::create();
     let (link, target) = (directory.join("link"), directory.join("target"));
     std::os::unix::fs::symlink(&target, &link).expect("it is made");
@@ -358,7 +361,7 @@ fn a_link_at_the_path_is_neither_followed_nor_removed() {
 }
 
 #[test]
-fn a_page_of_another_origin_may_link_to_the_page_and_not_ask_for_what_it_shows() {
+fn another_origin_may_link_to_the_page_but_not_query_the_api() {
     let bed = bed();
     for (target, site, status) in [
         ("/api/machines?loop=main", "cross-site", "403"),
@@ -367,17 +370,17 @@ fn a_page_of_another_origin_may_link_to_the_page_and_not_ask_for_what_it_shows()
         ("/", "cross-site", "200"),
     ] {
         let head = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n");
-        let answer = bed.ask(&format!("{head}Sec-Fetch-Site: {site}\r\n"));
+        let answer = bed.query_inspector(&format!("{head}Sec-Fetch-Site: {site}\r\n"));
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{target} {site} {answer}");
         assert!(answer.contains("Cross-Origin-Resource-Policy: same-origin"), "{answer}");
     }
     assert_eq!(bed.inspecting.refused(), 2);
-    let head = bed.ask("HEAD / HTTP/1.1\r\nHost: localhost\r\n");
+    let head = bed.query_inspector("HEAD / HTTP/1.1\r\nHost: localhost\r\n");
     assert!(head.starts_with("HTTP/1.1 200") && !head.contains("<script"), "{head}");
 }
 
 #[test]
-fn others_than_the_loopback_need_a_token_and_it_is_asked_for() {
+fn an_address_beyond_the_loopback_requires_a_token() {
     let anywhere = SocketAddr::from(([0, 0, 0, 0], 0));
     let refused = Inspector::new().start(anywhere);
     assert!(matches!(refused, Err(InspectError::Remote(_))), "{refused:?}");
@@ -396,7 +399,7 @@ fn others_than_the_loopback_need_a_token_and_it_is_asked_for() {
 }
 
 #[test]
-fn two_loops_of_one_name_are_refused_and_named() {
+fn two_loops_with_the_same_name_are_refused_by_an_error_naming_it() {
     let idle =
         || Loop::<rotor_core::BoxMachine<()>>::new(&Config::new()).expect("a loop").instantiate(());
     let (one, other) = (idle(), idle());
@@ -416,7 +419,7 @@ fn two_loops_of_one_name_are_refused_and_named() {
 }
 
 #[test]
-fn the_last_failures_are_shown_as_text_that_no_script_takes_for_its_own() {
+fn failures_are_shown_as_text_in_which_markup_is_escaped() {
     use rotor_core::{Infallible, Machine, Scope};
 
     struct Fails;
