@@ -10,7 +10,7 @@ use crate::flow::{Flow, Wait};
 use crate::semantics::error::BodyError;
 
 impl<K: Client> Exchange<K> {
-    /// Handles a deadline, which may have been put off meanwhile.
+    /// Handles a deadline, which may have been extended meanwhile.
     pub(in crate::client) fn timeout(
         &mut self,
         io: &mut Io<'_, '_, '_, K::Context>,
@@ -32,7 +32,7 @@ impl<K: Client> Exchange<K> {
         } else if self.head_deadline() <= now {
             Flow::Fail(ClientError::ResponseTimeout)
         } else {
-            // Input since the deadline was set has put it off.
+            // Input since the deadline was set has extended it.
             Flow::Again
         }
     }
