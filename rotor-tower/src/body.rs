@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
 use crate::body_lost::BodyLost;
-use crate::inbound::Channel;
+use crate::inbound::BodyChannel;
 
 /// The body of a request: data frames as they arrive, and then the trailers, if any.
 ///
@@ -20,7 +20,7 @@ pub struct Body(Source);
 enum Source {
     /// The rest of a body that arrived whole.
     Whole(Bytes),
-    Channel(Arc<Channel>),
+    Channel(Arc<BodyChannel>),
 }
 
 impl Body {
@@ -34,7 +34,7 @@ impl Body {
         Body(Source::Whole(octets))
     }
 
-    pub(crate) fn of(channel: Arc<Channel>) -> Body {
+    pub(crate) fn from_channel(channel: Arc<BodyChannel>) -> Body {
         Body(Source::Channel(channel))
     }
 }
@@ -48,24 +48,24 @@ impl http_body::Body for Body {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyLost>>> {
         match &mut self.0 {
-            Source::Whole(left) if left.is_empty() => Poll::Ready(None),
-            Source::Whole(left) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(left))))),
+            Source::Whole(rest) if rest.is_empty() => Poll::Ready(None),
+            Source::Whole(rest) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(rest))))),
             Source::Channel(channel) => channel.poll(context),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Source::Whole(left) => left.is_empty(),
-            Source::Channel(channel) => channel.is_end(),
+            Source::Whole(rest) => rest.is_empty(),
+            Source::Channel(channel) => channel.is_finished(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Source::Whole(left) => SizeHint::with_exact(left.len() as u64),
+            Source::Whole(rest) => SizeHint::with_exact(rest.len() as u64),
             Source::Channel(channel) => {
-                channel.left().map_or_else(SizeHint::default, SizeHint::with_exact)
+                channel.remaining().map_or_else(SizeHint::default, SizeHint::with_exact)
             }
         }
     }
@@ -74,7 +74,7 @@ impl http_body::Body for Body {
 impl Drop for Body {
     fn drop(&mut self) {
         if let Source::Channel(channel) = &self.0 {
-            channel.reader_gone();
+            channel.close_reader();
         }
     }
 }
@@ -87,7 +87,7 @@ impl Default for Body {
 
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_empty = matches!(&self.0, Source::Whole(left) if left.is_empty());
+        let is_empty = matches!(&self.0, Source::Whole(rest) if rest.is_empty());
         f.debug_struct("Body").field("is_empty", &is_empty).finish()
     }
 }

@@ -17,15 +17,15 @@ pub const HELD_BYTES_MAX: usize = 64 << 10;
 
 /// The memory of a piece besides its bytes: its place in the queue, its handle, and the owner of
 /// its memory. The peer chooses how short pieces are.
-const PIECE_BYTES: usize = 160;
+const PIECE_OVERHEAD_BYTES: usize = 160;
 
 /// Returns as how many bytes a piece counts.
-fn held_for(piece: &Bytes) -> usize {
-    piece.len() + PIECE_BYTES
+fn held_bytes_of(piece: &Bytes) -> usize {
+    piece.len() + PIECE_OVERHEAD_BYTES
 }
 
 /// The state that both ends share.
-pub(crate) struct Channel {
+pub(crate) struct BodyChannel {
     state: Mutex<State>,
     /// Wakes the connection, or its stream, like the waker in its polls. A reader with this waker
     /// is polled there.
@@ -35,39 +35,39 @@ pub(crate) struct Channel {
 struct State {
     pieces: VecDeque<Bytes>,
     held: usize,
-    end: End,
+    end: EndState,
     /// How many bytes are still to be taken, if the length is known.
-    left: Option<u64>,
-    reader: Reader,
+    remaining: Option<u64>,
+    reader: ReaderState,
 }
 
-enum End {
+enum EndState {
     Open,
     /// The end follows the last piece; the trailers, until they are taken.
-    Whole(Option<HeaderMap>),
+    Complete(Option<HeaderMap>),
     Lost(BodyLost),
 }
 
-enum Reader {
+enum ReaderState {
     /// The service has not requested the body yet.
     Idle,
-    Waits(Waker),
+    Waiting(Waker),
     /// The service has what it requested.
     Reading,
-    Gone,
+    Dropped,
 }
 
 /// What the service needs of the body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Demand {
     /// Nothing has been requested so far.
-    Unasked,
+    NotRequested,
     More,
     /// Nothing, until it has taken what waits for it; or nothing ever again.
     Nothing,
 }
 
-impl Channel {
+impl BodyChannel {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -80,11 +80,11 @@ impl Channel {
         let mut state = self.lock();
         if let Some(piece) = state.pieces.pop_front() {
             let was_full = state.held >= HELD_BYTES_MAX;
-            state.held -= held_for(&piece);
-            if let Some(left) = &mut state.left {
-                *left = left.saturating_sub(piece.len() as u64);
+            state.held -= held_bytes_of(&piece);
+            if let Some(remaining) = &mut state.remaining {
+                *remaining = remaining.saturating_sub(piece.len() as u64);
             }
-            state.reader = Reader::Reading;
+            state.reader = ReaderState::Reading;
             // The connection was holding its peer back. Otherwise it need not be woken.
             let has_room = was_full && state.held < HELD_BYTES_MAX;
             drop(state);
@@ -94,18 +94,18 @@ impl Channel {
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
         match &mut state.end {
-            End::Whole(trailers) => {
+            EndState::Complete(trailers) => {
                 Poll::Ready(trailers.take().map(|trailers| Ok(Frame::trailers(trailers))))
             }
-            End::Lost(lost) => {
+            EndState::Lost(lost) => {
                 let lost = *lost;
                 // An error is returned once; a service that continues to read must reach an end.
-                state.end = End::Whole(None);
+                state.end = EndState::Complete(None);
                 Poll::Ready(Some(Err(lost)))
             }
-            End::Open => {
-                let is_first = matches!(state.reader, Reader::Idle);
-                state.reader = Reader::Waits(context.waker().clone());
+            EndState::Open => {
+                let is_first = matches!(state.reader, ReaderState::Idle);
+                state.reader = ReaderState::Waiting(context.waker().clone());
                 drop(state);
                 // The first poll requests the body from the peer.
                 if is_first {
@@ -125,46 +125,48 @@ impl Channel {
     }
 
     /// Returns whether everything has been taken.
-    pub(crate) fn is_end(&self) -> bool {
+    pub(crate) fn is_finished(&self) -> bool {
         let state = self.lock();
-        state.pieces.is_empty() && matches!(state.end, End::Whole(None))
+        state.pieces.is_empty() && matches!(state.end, EndState::Complete(None))
     }
 
     /// Returns how many bytes are still to be taken, if known.
-    pub(crate) fn left(&self) -> Option<u64> {
-        self.lock().left
+    pub(crate) fn remaining(&self) -> Option<u64> {
+        self.lock().remaining
     }
 
     /// Called when the service has dropped the body.
-    pub(crate) fn reader_gone(&self) {
+    pub(crate) fn close_reader(&self) {
         let mut state = self.lock();
-        state.reader = Reader::Gone;
+        state.reader = ReaderState::Dropped;
         state.pieces.clear();
     }
 }
 
 /// The connection's end of the body. If it is dropped before the end, the rest is lost.
-pub(crate) struct Inbound(Arc<Channel>);
+pub(crate) struct InboundBody(Arc<BodyChannel>);
 
-impl Inbound {
+impl InboundBody {
     /// Makes both ends, for a body of this length, if it is known.
-    pub(crate) fn new(length: Option<u64>, connection: Waker) -> (Inbound, Arc<Channel>) {
+    pub(crate) fn new(length: Option<u64>, connection: Waker) -> (InboundBody, Arc<BodyChannel>) {
         let state = State {
             pieces: VecDeque::new(),
             held: 0,
-            end: End::Open,
-            left: length,
-            reader: Reader::Idle,
+            end: EndState::Open,
+            remaining: length,
+            reader: ReaderState::Idle,
         };
-        let channel = Arc::new(Channel { state: Mutex::new(state), connection });
-        (Inbound(channel.clone()), channel)
+        let channel = Arc::new(BodyChannel { state: Mutex::new(state), connection });
+        (InboundBody(channel.clone()), channel)
     }
 
     pub(crate) fn demand(&self) -> Demand {
         let state = self.0.lock();
         match (&state.end, &state.reader) {
-            (End::Open, Reader::Idle) => Demand::Unasked,
-            (End::Open, Reader::Waits(_) | Reader::Reading) if state.held < HELD_BYTES_MAX => {
+            (EndState::Open, ReaderState::Idle) => Demand::NotRequested,
+            (EndState::Open, ReaderState::Waiting(_) | ReaderState::Reading)
+                if state.held < HELD_BYTES_MAX =>
+            {
                 Demand::More
             }
             _ => Demand::Nothing,
@@ -175,9 +177,9 @@ impl Inbound {
     /// any other reader is woken.
     #[must_use = "nobody else polls then"]
     pub(crate) fn push(&self, piece: Bytes) -> bool {
-        self.tell(|state| {
-            if !matches!(state.reader, Reader::Gone) {
-                state.held += held_for(&piece);
+        self.update(|state| {
+            if !matches!(state.reader, ReaderState::Dropped) {
+                state.held += held_bytes_of(&piece);
                 state.pieces.push_back(piece);
             }
         })
@@ -186,27 +188,27 @@ impl Inbound {
     /// Ends the body, which is complete. Returns the same as [`push`](Inbound::push).
     #[must_use = "nobody else polls then"]
     pub(crate) fn end(&self, trailers: Option<HeaderMap>) -> bool {
-        self.tell(|state| state.end = End::Whole(trailers))
+        self.update(|state| state.end = EndState::Complete(trailers))
     }
 
     /// Reports that the rest will not arrive. The request has ended, so the connection polls
     /// nothing any more.
-    pub(crate) fn lose(&self, lost: BodyLost) {
-        let _over = self.tell(|state| {
-            if matches!(state.end, End::Open) {
-                state.end = End::Lost(lost);
+    pub(crate) fn report_lost(&self, lost: BodyLost) {
+        let _over = self.update(|state| {
+            if matches!(state.end, EndState::Open) {
+                state.end = EndState::Lost(lost);
             }
         });
     }
 
-    fn tell(&self, change: impl FnOnce(&mut State)) -> bool {
+    fn update(&self, change: impl FnOnce(&mut State)) -> bool {
         let mut state = self.0.lock();
         change(&mut state);
-        let Reader::Waits(_) = state.reader else { return false };
-        let reader = std::mem::replace(&mut state.reader, Reader::Reading);
+        let ReaderState::Waiting(_) = state.reader else { return false };
+        let reader = std::mem::replace(&mut state.reader, ReaderState::Reading);
         // Without the lock, because a waker may do anything.
         drop(state);
-        let Reader::Waits(waker) = reader else { return false };
+        let ReaderState::Waiting(waker) = reader else { return false };
         if waker.will_wake(&self.0.connection) {
             return true;
         }
@@ -215,9 +217,9 @@ impl Inbound {
     }
 }
 
-impl Drop for Inbound {
+impl Drop for InboundBody {
     fn drop(&mut self) {
-        self.lose(BodyLost::Finished);
+        self.report_lost(BodyLost::Finished);
     }
 }
 
@@ -226,28 +228,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_of_a_known_length_is_what_was_not_taken() {
-        let (inbound, channel) = Inbound::new(Some(10), Waker::noop().clone());
+    fn the_remaining_length_shrinks_as_pieces_are_taken() {
+        let (inbound, channel) = InboundBody::new(Some(10), Waker::noop().clone());
         let mut context = Context::from_waker(Waker::noop());
         assert!(channel.poll(&mut context).is_pending(), "it asks");
-        for (piece, left) in [(&b"0123"[..], 6), (b"456789", 0)] {
-            let before = channel.left();
+        for (piece, remaining) in [(&b"0123"[..], 6), (b"456789", 0)] {
+            let before = channel.remaining();
             let _polls = inbound.push(Bytes::from_static(piece));
-            assert_eq!(channel.left(), before, "it was not taken yet");
+            assert_eq!(channel.remaining(), before, "it was not taken yet");
             assert!(channel.poll(&mut context).is_ready());
-            assert_eq!(channel.left(), Some(left));
+            assert_eq!(channel.remaining(), Some(remaining));
         }
     }
 
     #[test]
-    fn what_comes_for_a_body_that_was_dropped_is_not_kept() {
-        let (inbound, channel) = Inbound::new(None, Waker::noop().clone());
+    fn pieces_for_a_dropped_body_are_discarded() {
+        let (inbound, channel) = InboundBody::new(None, Waker::noop().clone());
         assert!(channel.poll(&mut Context::from_waker(Waker::noop())).is_pending(), "it asks");
         let memory = Arc::new([b'x'; 100]);
         let piece = || Bytes::from_owner(Lent(memory.clone()));
         let _polls = inbound.push(piece());
         assert_eq!(Arc::strong_count(&memory), 2, "it waits");
-        channel.reader_gone();
+        channel.close_reader();
         let _polls = inbound.push(piece());
         assert_eq!((Arc::strong_count(&memory), inbound.demand()), (1, Demand::Nothing));
     }
@@ -262,8 +264,8 @@ mod tests {
 
     /// What so many pieces of a body, of one octet each, take until their peer has to wait.
     #[test]
-    fn small_pieces_are_as_many_as_there_is_memory_for_not_as_many_as_octets() {
-        let (inbound, channel) = Inbound::new(None, Waker::noop().clone());
+    fn small_pieces_are_limited_by_the_memory_they_need() {
+        let (inbound, channel) = InboundBody::new(None, Waker::noop().clone());
         let mut context = Context::from_waker(Waker::noop());
         assert!(channel.poll(&mut context).is_pending(), "it asks");
         for _ in 0..2 {

@@ -19,9 +19,9 @@ pub const FRAMES_MAX: usize = 64;
 const SHARED_BYTES_MIN: usize = 16 << 10;
 
 /// The result of pumping a body.
-pub(crate) enum Pumped {
+pub(crate) enum PumpOutcome {
     /// The body has nothing ready.
-    Waits,
+    Pending,
     /// There is no room for more output.
     Full,
     /// There is more, left for the next turn.
@@ -36,7 +36,7 @@ pub(crate) fn write_head(
     body: &impl Body,
     response: &mut Response<'_>,
 ) -> Result<bool, MessageError> {
-    let status = status_of(parts.status);
+    let status = to_status(parts.status);
     response.status(status)?;
     let mut length = None;
     for (name, value) in &parts.headers {
@@ -46,7 +46,7 @@ pub(crate) fn write_head(
                 length = value.to_str().ok().and_then(|text| text.parse().ok())
             }
             // The connection decides about all options but `close`.
-            header::CONNECTION if says_close(value) => response.close(),
+            header::CONNECTION if has_close_option(value) => response.close(),
             // The connection decides about framing. RFC 9113 §8.2.2 forbids all of these fields on
             // HTTP/2.
             header::CONNECTION | header::TRANSFER_ENCODING => {}
@@ -74,7 +74,7 @@ pub(crate) fn write_head(
     Ok(true)
 }
 
-fn says_close(connection: &HeaderValue) -> bool {
+fn has_close_option(connection: &HeaderValue) -> bool {
     let mut options = connection.as_bytes().split(|&byte| byte == b',');
     options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
 }
@@ -89,44 +89,44 @@ pub(crate) fn pump<B>(
     mut body: Pin<&mut B>,
     context: &mut Context<'_>,
     response: &mut Response<'_>,
-) -> Pumped
+) -> PumpOutcome
 where
     B: Body,
     B::Error: Into<BoxError>,
 {
     for _ in 0..FRAMES_MAX {
         if response.room() == 0 {
-            return Pumped::Full;
+            return PumpOutcome::Full;
         }
         let frame = match body.as_mut().poll_frame(context) {
-            Poll::Pending => return Pumped::Waits,
-            Poll::Ready(None) => return ended(response.done()),
-            Poll::Ready(Some(Err(error))) => return Pumped::Failed(error.into()),
+            Poll::Pending => return PumpOutcome::Pending,
+            Poll::Ready(None) => return outcome_of_end(response.done()),
+            Poll::Ready(Some(Err(error))) => return PumpOutcome::Failed(error.into()),
             Poll::Ready(Some(Ok(frame))) => frame,
         };
         let written = match frame.into_data() {
             Ok(data) => write_data(data, response),
             Err(frame) => match frame.into_trailers() {
-                Ok(trailers) => return ended(write_trailers(&trailers, response)),
+                Ok(trailers) => return outcome_of_end(write_trailers(&trailers, response)),
                 // A kind of frame that a later version may add.
                 Err(_) => Ok(()),
             },
         };
         if let Err(misuse) = written {
-            return Pumped::Failed(misuse.into());
+            return PumpOutcome::Failed(misuse.into());
         }
         // If this was the last piece, it is sent together with the end.
         if body.is_end_stream() {
-            return ended(response.done());
+            return outcome_of_end(response.done());
         }
     }
-    Pumped::More
+    PumpOutcome::More
 }
 
-fn ended(written: Result<(), MessageError>) -> Pumped {
+fn outcome_of_end(written: Result<(), MessageError>) -> PumpOutcome {
     match written {
-        Ok(()) => Pumped::Done,
-        Err(misuse) => Pumped::Failed(misuse.into()),
+        Ok(()) => PumpOutcome::Done,
+        Err(misuse) => PumpOutcome::Failed(misuse.into()),
     }
 }
 
@@ -163,13 +163,13 @@ fn write_trailers(trailers: &HeaderMap, response: &mut Response<'_>) -> Result<(
     }
 }
 
-pub(crate) fn status_of(status: http::StatusCode) -> Status {
+pub(crate) fn to_status(status: http::StatusCode) -> Status {
     // Both types have the range 100 to 999.
     Status::new(status.as_u16()).unwrap_or(Status::INTERNAL_SERVER_ERROR)
 }
 
 /// Converts a piece of a request's body without copying it.
-pub(crate) fn bytes_of(block: rotor_stream::Block) -> Bytes {
+pub(crate) fn to_bytes(block: rotor_stream::Block) -> Bytes {
     struct Owner(rotor_stream::Block);
     impl AsRef<[u8]> for Owner {
         fn as_ref(&self) -> &[u8] {

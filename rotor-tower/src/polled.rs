@@ -1,5 +1,5 @@
-//! `Polled`: the result of a poll. If the service and the body of its response are both ready, one
-//! poll covers both, since each poll has a cost.
+//! `PollOutcome`: the result of a poll. If the service and the body of its response are both
+//! ready, one poll covers both, since each poll has a cost.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,18 +9,18 @@ use rotor_core::BoxError;
 use rotor_http::Status;
 use rotor_http::server::Response;
 
-use crate::outbound::{self, Pumped};
+use crate::outbound::{self, PumpOutcome};
 use crate::upgrade::Upgrade;
 
 /// The future of a service's call.
-pub(crate) type Calling<B> = Pin<Box<dyn Future<Output = Result<http::Response<B>, BoxError>>>>;
+pub(crate) type CallFuture<B> = Pin<Box<dyn Future<Output = Result<http::Response<B>, BoxError>>>>;
 
 /// The result of a poll. `T` is the seed of the protocol to upgrade to.
-pub(crate) enum Polled<B, T> {
+pub(crate) enum PollOutcome<B, T> {
     /// The service has not responded yet.
-    Calls(Calling<B>),
+    Calling(CallFuture<B>),
     /// The body of the response was written as far as this says.
-    Sends(Pin<Box<B>>, Pumped),
+    Sending(Pin<Box<B>>, PumpOutcome),
     /// The response is complete.
     Done,
     /// The response cannot be completed.
@@ -31,35 +31,35 @@ pub(crate) enum Polled<B, T> {
 }
 
 /// Polls the service, and begins the response once the service has returned it.
-pub(crate) fn call<B, T>(
-    mut future: Calling<B>,
+pub(crate) fn poll_call<B, T>(
+    mut future: CallFuture<B>,
     context: &mut Context<'_>,
     response: &mut Response<'_>,
-) -> Polled<B, T>
+) -> PollOutcome<B, T>
 where
     B: Body,
     B::Error: Into<BoxError>,
     T: Send + 'static,
 {
     match future.as_mut().poll(context) {
-        Poll::Pending => Polled::Calls(future),
+        Poll::Pending => PollOutcome::Calling(future),
         Poll::Ready(Ok(answer)) => {
             drop(future);
-            begin(answer, context, response)
+            start_response(answer, context, response)
         }
         Poll::Ready(Err(error)) => {
             log::debug!("a service failed: {error}");
-            Polled::Refused(Status::INTERNAL_SERVER_ERROR)
+            PollOutcome::Refused(Status::INTERNAL_SERVER_ERROR)
         }
     }
 }
 
 /// Begins the response of the service.
-fn begin<B, T>(
+fn start_response<B, T>(
     answer: http::Response<B>,
     context: &mut Context<'_>,
     response: &mut Response<'_>,
-) -> Polled<B, T>
+) -> PollOutcome<B, T>
 where
     B: Body,
     B::Error: Into<BoxError>,
@@ -70,42 +70,42 @@ where
     if parts.status == http::StatusCode::SWITCHING_PROTOCOLS {
         let upgrade = parts.extensions.remove::<Upgrade<T>>().and_then(Upgrade::take);
         let Some(seed) = upgrade.filter(|_| has_upgrade) else {
-            return Polled::Refused(Status::NOT_IMPLEMENTED);
+            return PollOutcome::Refused(Status::NOT_IMPLEMENTED);
         };
         return match outbound::write_head(&parts, &body, response) {
-            Ok(_) => Polled::Upgraded(seed),
-            Err(misuse) => Polled::Failed(misuse.into()),
+            Ok(_) => PollOutcome::Upgraded(seed),
+            Err(misuse) => PollOutcome::Failed(misuse.into()),
         };
     }
     // axum returns this status if there is no upgrade. The status requires the name of a protocol
     // (RFC 9110 §15.5.22).
     if parts.status == http::StatusCode::UPGRADE_REQUIRED && !has_upgrade {
-        return Polled::Refused(Status::NOT_IMPLEMENTED);
+        return PollOutcome::Refused(Status::NOT_IMPLEMENTED);
     }
     let ended = match outbound::write_head(&parts, &body, response) {
         Ok(true) if outbound::is_bodiless(response, &body) => response.done(),
-        Ok(true) => return send(Box::pin(body), context, response),
+        Ok(true) => return poll_body(Box::pin(body), context, response),
         other => other.map(drop),
     };
     match ended {
-        Ok(()) => Polled::Done,
-        Err(misuse) => Polled::Failed(misuse.into()),
+        Ok(()) => PollOutcome::Done,
+        Err(misuse) => PollOutcome::Failed(misuse.into()),
     }
 }
 
 /// Continues with the body of the response.
-pub(crate) fn send<B, T>(
+pub(crate) fn poll_body<B, T>(
     mut body: Pin<Box<B>>,
     context: &mut Context<'_>,
     response: &mut Response<'_>,
-) -> Polled<B, T>
+) -> PollOutcome<B, T>
 where
     B: Body,
     B::Error: Into<BoxError>,
 {
     match outbound::pump(body.as_mut(), context, response) {
-        Pumped::Done => Polled::Done,
-        Pumped::Failed(error) => Polled::Failed(error),
-        pumped => Polled::Sends(body, pumped),
+        PumpOutcome::Done => PollOutcome::Done,
+        PumpOutcome::Failed(error) => PollOutcome::Failed(error),
+        pumped => PollOutcome::Sending(body, pumped),
     }
 }

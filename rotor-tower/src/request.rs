@@ -7,13 +7,13 @@ use rotor_http::server::Head;
 use rotor_http::{Method, Trailers, Version};
 
 /// Converts a head; `None` if the types of `http` cannot express it, although it is valid.
-pub(crate) fn parts_of(head: &Head<'_>) -> Option<http::request::Parts> {
+pub(crate) fn to_parts(head: &Head<'_>) -> Option<http::request::Parts> {
     let (mut parts, ()) = http::Request::new(()).into_parts();
-    parts.method = method_of(head.method())?;
-    parts.version = version_of(head.version());
-    let text = text_of(head);
+    parts.method = to_method(head.method())?;
+    parts.version = to_version(head.version());
+    let text = copy_text(head);
     let mut begin = head.target().len();
-    parts.uri = uri_of(head, text.slice(..begin))?;
+    parts.uri = to_uri(head, text.slice(..begin))?;
     let fields = head.fields();
     // A map has at most 32,768 names; its methods without `try_` panic beyond that.
     parts.headers.try_reserve(fields.len()).ok()?;
@@ -28,7 +28,7 @@ pub(crate) fn parts_of(head: &Head<'_>) -> Option<http::request::Parts> {
 
 /// Copies the target and the values into one buffer, in this order. So there are two allocations,
 /// however many fields there are.
-fn text_of(head: &Head<'_>) -> Bytes {
+fn copy_text(head: &Head<'_>) -> Bytes {
     let target = head.target().as_bytes();
     let values = || head.fields().iter_bytes().map(|(_, value)| value);
     let mut text = Vec::with_capacity(target.len() + values().map(<[u8]>::len).sum::<usize>());
@@ -37,11 +37,11 @@ fn text_of(head: &Head<'_>) -> Bytes {
     Bytes::from(text)
 }
 
-fn method_of(method: Method<'_>) -> Option<http::Method> {
+fn to_method(method: Method<'_>) -> Option<http::Method> {
     http::Method::from_bytes(method.as_str().as_bytes()).ok()
 }
 
-fn version_of(version: Version) -> http::Version {
+fn to_version(version: Version) -> http::Version {
     match version {
         Version::Http10 => http::Version::HTTP_10,
         Version::Http2 => http::Version::HTTP_2,
@@ -51,7 +51,7 @@ fn version_of(version: Version) -> http::Version {
 
 /// Converts the target as it was sent. HTTP/2 sends scheme and authority separately; they are
 /// added.
-fn uri_of(head: &Head<'_>, target: Bytes) -> Option<Uri> {
+fn to_uri(head: &Head<'_>, target: Bytes) -> Option<Uri> {
     if head.version() != Version::Http2 && !head.target().starts_with('/') {
         return Uri::from_maybe_shared(target).ok();
     }
@@ -66,14 +66,14 @@ fn uri_of(head: &Head<'_>, target: Bytes) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-fn field_of(name: &str, value: &[u8]) -> Option<(HeaderName, HeaderValue)> {
+fn to_field(name: &str, value: &[u8]) -> Option<(HeaderName, HeaderValue)> {
     let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
     Some((name, HeaderValue::from_bytes(value).ok()?))
 }
 
 /// Converts trailers, if there are any. A field that `http` cannot express is left out.
-pub(crate) fn trailers_of(trailers: &Trailers) -> Option<HeaderMap> {
-    let fields = trailers.iter().filter_map(|field| field_of(field.name, field.value));
+pub(crate) fn to_trailers(trailers: &Trailers) -> Option<HeaderMap> {
+    let fields = trailers.iter().filter_map(|field| to_field(field.name, field.value));
     let trailers: HeaderMap = fields.fold(HeaderMap::new(), |mut all, (name, value)| {
         // Fields beyond the capacity of a map are left out as well.
         let _had_room = all.try_append(name, value);

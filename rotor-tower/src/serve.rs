@@ -65,7 +65,7 @@ impl<S> Tower<S> {
         B::Error: Into<BoxError>,
         K: LoopKind,
     {
-        if self.around.tokio.is_none() {
+        if self.settings.tokio.is_none() {
             self = self.tokio(Tokio::current_or_new()?);
         }
         Ok(serve.run::<TowerServer<S, B, (), NoUpgrade<()>>>(move || (self.clone(), ()))?)

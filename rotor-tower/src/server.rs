@@ -15,11 +15,11 @@ use tower_service::Service;
 
 use crate::body::Body;
 use crate::body_lost::BodyLost;
-use crate::inbound::{Demand, Inbound};
-use crate::outbound::{self, Pumped};
-use crate::polled::{self, Calling, Polled};
-use crate::request::{parts_of, trailers_of};
-use crate::tower::{Around, Tower};
+use crate::inbound::{Demand, InboundBody};
+use crate::outbound::{self, PumpOutcome};
+use crate::polled::{self, CallFuture, PollOutcome};
+use crate::request::{to_parts, to_trailers};
+use crate::tower::{Settings, Tower};
 
 /// The greatest length in bytes of a body that is given to the service whole, if it has arrived
 /// together with its head.
@@ -38,39 +38,39 @@ const COPIED_BYTES_MAX: u64 = 8 << 10;
 /// ```
 pub struct TowerServer<S, B, C = (), U = NoUpgrade<C>> {
     poller: Poller,
-    around: Arc<Around>,
+    settings: Arc<Settings>,
     stage: Stage<B>,
     /// The request's body, until it has arrived.
-    inbound: Option<Inbound>,
-    receiving: Receiving,
+    inbound: Option<InboundBody>,
+    receiving: ReceiveState,
     /// Whether the handler's deadline has been lifted.
-    is_unlimited: bool,
+    has_no_deadline: bool,
     /// The response's body waits for room, not for its waker.
     wants_room: bool,
     /// What is polled was waiting for a part of the request's body that has arrived.
-    is_due: bool,
+    needs_poll: bool,
     /// The peer has ended its side, so it may be gone.
     has_peer_ended: bool,
     /// Until when the response's body may be silent in that case; `NEVER` if it is not silent.
-    silent_until: Time,
+    silence_deadline: Time,
     /// How many bytes of the request's body are still to come. `None` if unknown, or if the end may
     /// come later than the last byte.
-    to_come: Option<u64>,
+    body_remaining: Option<u64>,
     types: PhantomData<fn(S, C, U)>,
 }
 
 enum Stage<B> {
-    Calling(Calling<B>),
+    Calling(CallFuture<B>),
     Sending(Pin<Box<B>>),
     /// Only during a poll.
-    Gone,
+    Taken,
 }
 
 /// What the connection was last told about receiving the request's body.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Receiving {
-    NotYet,
-    Yes,
+enum ReceiveState {
+    NotStarted,
+    Active,
     Held,
 }
 
@@ -85,85 +85,85 @@ where
 {
     /// Polls the service or the body, and writes the result.
     fn advance(mut self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
-        self.is_due = false;
-        let stage = match std::mem::replace(&mut self.stage, Stage::Gone) {
-            Stage::Gone => return self.go_on(),
+        self.needs_poll = false;
+        let stage = match std::mem::replace(&mut self.stage, Stage::Taken) {
+            Stage::Taken => return self.wait(),
             stage => stage,
         };
-        let (around, before) = (&self.around, response.unsent());
+        let (settings, before) = (&self.settings, response.unsent());
         // If the future ends, it is dropped in the runtime's context too.
         let polled = self.poller.poll(scope, |context| {
-            around.enter(|| match stage {
-                Stage::Calling(future) => polled::call(future, context, response),
-                Stage::Sending(body) => polled::send(body, context, response),
-                Stage::Gone => Polled::Done,
+            settings.enter(|| match stage {
+                Stage::Calling(future) => polled::poll_call(future, context, response),
+                Stage::Sending(body) => polled::poll_body(body, context, response),
+                Stage::Taken => PollOutcome::Done,
             })
         });
         match polled {
-            Polled::Calls(future) => {
+            PollOutcome::Calling(future) => {
                 self.stage = Stage::Calling(future);
-                self.go_on()
+                self.wait()
             }
-            Polled::Sends(body, pumped) => {
+            PollOutcome::Sending(body, pumped) => {
                 self.stage = Stage::Sending(body);
-                self.sent(&pumped, response.unsent() > before, scope.now())
+                self.after_pump(&pumped, response.unsent() > before, scope.now())
             }
-            Polled::Done => Next::finished(),
-            Polled::Failed(error) => failed(&error),
-            Polled::Refused(status) => refuse(status, response),
-            Polled::Upgraded(seed) => Next::upgrade(seed),
+            PollOutcome::Done => Next::finished(),
+            PollOutcome::Failed(error) => fail_response(&error),
+            PollOutcome::Refused(status) => reply_error(status, response),
+            PollOutcome::Upgraded(seed) => Next::upgrade(seed),
         }
     }
 
     /// Handles the result of pumping the response's body.
-    fn sent(mut self, pumped: &Pumped, is_written: bool, now: Time) -> Next<Self> {
-        self.wants_room = matches!(pumped, Pumped::Full);
+    fn after_pump(mut self, pumped: &PumpOutcome, is_written: bool, now: Time) -> Next<Self> {
+        self.wants_room = matches!(pumped, PumpOutcome::Full);
         if is_written {
-            self.silent_until = Time::NEVER;
+            self.silence_deadline = Time::NEVER;
         }
         match pumped {
-            Pumped::Waits if self.is_given_up(now) => {
-                return failed(&"its peer is gone, or reads what is silent".into());
+            PumpOutcome::Pending if self.is_silent_too_long(now) => {
+                return fail_response(&"its peer is gone, or reads what is silent".into());
             }
-            Pumped::More => self.poller.waker().wake_by_ref(),
+            PumpOutcome::More => self.poller.waker().wake_by_ref(),
             _ => {}
         }
-        self.go_on()
+        self.wait()
     }
 
     /// Returns whether the response's body has been silent for too long after the peer ended its
     /// side.
-    fn is_given_up(&mut self, now: Time) -> bool {
-        if self.has_peer_ended && self.silent_until == Time::NEVER {
-            self.silent_until = now + self.around.half_close_timeout;
+    fn is_silent_too_long(&mut self, now: Time) -> bool {
+        if self.has_peer_ended && self.silence_deadline == Time::NEVER {
+            self.silence_deadline = now + self.settings.half_close_timeout;
         }
-        self.silent_until <= now
+        self.silence_deadline <= now
     }
 
     /// Continues after a part of the request's body has arrived. If there is room by now, this is
     /// the call that has to notice it: `response_flushed` is only called for what waits when the
     /// handler returns.
     fn after_input(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
-        match self.is_due || (self.wants_room && response.room() > 0) {
+        match self.needs_poll || (self.wants_room && response.room() > 0) {
             true => self.advance(response, scope),
-            false => self.go_on(),
+            false => self.wait(),
         }
     }
 
     /// Waits for the poll to be repeated, and for as much of the request's body as the service
     /// wants.
-    fn go_on(mut self) -> Next<Self> {
-        let demand = self.inbound.as_ref().map_or(Demand::Unasked, Inbound::demand);
+    fn wait(mut self) -> Next<Self> {
+        let demand = self.inbound.as_ref().map_or(Demand::NotRequested, InboundBody::demand);
         let receiving = match (demand, self.receiving) {
-            (Demand::More, _) => Receiving::Yes,
-            (Demand::Nothing, Receiving::Yes) => Receiving::Held,
+            (Demand::More, _) => ReceiveState::Active,
+            (Demand::Nothing, ReceiveState::Active) => ReceiveState::Held,
             (_, before) => before,
         };
-        let lifts = matches!(self.stage, Stage::Sending(_)) && !self.is_unlimited;
-        let is_changed = lifts || receiving != self.receiving;
+        let lifts_deadline = matches!(self.stage, Stage::Sending(_)) && !self.has_no_deadline;
+        let is_changed = lifts_deadline || receiving != self.receiving;
         // A body that waits for room is not polled, so it is not silent. Its time may have passed,
         // and then it would be woken in each turn.
-        let silent = Some(self.silent_until);
+        let silent = Some(self.silence_deadline);
         let silent = silent.filter(|time| *time != Time::NEVER && !self.wants_room);
         let sleeps = self.poller.deadline().into_iter().chain(silent).min();
         if let (Some(time), false) = (sleeps, is_changed) {
@@ -174,25 +174,25 @@ where
             self.poller.waker().wake_by_ref();
         }
         let before = std::mem::replace(&mut self.receiving, receiving);
-        self.is_unlimited |= lifts;
+        self.has_no_deadline |= lifts_deadline;
         let next = match receiving {
             _ if before == receiving => Next::go_on(self),
-            Receiving::Yes => Next::recv(self, RecvMode::Blocks),
-            Receiving::Held => Next::hold(self),
-            Receiving::NotYet => Next::go_on(self),
+            ReceiveState::Active => Next::recv(self, RecvMode::Blocks),
+            ReceiveState::Held => Next::hold(self),
+            ReceiveState::NotStarted => Next::go_on(self),
         };
-        if lifts { next.no_deadline() } else { next.keep_deadline() }
+        if lifts_deadline { next.no_deadline() } else { next.keep_deadline() }
     }
 }
 
 /// Writes a complete error response; the connection persists.
-fn refuse<T: Server>(status: Status, response: &mut Response<'_>) -> Next<T> {
+fn reply_error<T: Server>(status: Status, response: &mut Response<'_>) -> Next<T> {
     T::emit_error_page(status, response);
     Next::finished()
 }
 
 /// Fails a response that cannot be completed, so that the peer does not take it for complete.
-fn failed<T: Server>(error: &BoxError) -> Next<T> {
+fn fail_response<T: Server>(error: &BoxError) -> Next<T> {
     log::debug!("a response broke off: {error}");
     Next::fail(Status::INTERNAL_SERVER_ERROR)
 }
@@ -221,12 +221,12 @@ where
         response: &mut Response<'_>,
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
-        let Tower { mut service, around } = seed;
+        let Tower { mut service, settings } = seed;
         // The target is too long or there are too many fields for `http`, or it refuses a byte.
-        let Some(mut parts) = parts_of(head) else {
-            return refuse(Status::BAD_REQUEST, response);
+        let Some(mut parts) = to_parts(head) else {
+            return reply_error(Status::BAD_REQUEST, response);
         };
-        around.extend(head, &mut parts.extensions);
+        settings.extend(head, &mut parts.extensions);
         let poller = Poller::new(scope);
         let length = head.body_length();
         // Copied, because the memory belongs to the connection; a longer body is passed on with its
@@ -236,12 +236,12 @@ where
             Some(octets) => (None, Body::whole(Bytes::copy_from_slice(octets))),
             None if !head.has_body() => (None, Body::empty()),
             None => {
-                let (inbound, channel) = Inbound::new(length, poller.waker().clone());
-                (Some(inbound), Body::of(channel))
+                let (inbound, channel) = InboundBody::new(length, poller.waker().clone());
+                (Some(inbound), Body::from_channel(channel))
             }
         };
         // On HTTP/2 the end may come any time after the last byte.
-        let to_come = length.filter(|_| head.version() != Version::Http2);
+        let body_remaining = length.filter(|_| head.version() != Version::Http2);
         let request = http::Request::from_parts(parts, body);
         let future = async move {
             std::future::poll_fn(|context| service.poll_ready(context))
@@ -251,16 +251,16 @@ where
         };
         let server = TowerServer {
             poller,
-            around,
+            settings,
             stage: Stage::Calling(Box::pin(future)),
             inbound,
-            receiving: Receiving::NotYet,
-            is_unlimited: false,
+            receiving: ReceiveState::NotStarted,
+            has_no_deadline: false,
             wants_room: false,
-            is_due: false,
-            silent_until: Time::NEVER,
+            needs_poll: false,
+            silence_deadline: Time::NEVER,
             has_peer_ended: false,
-            to_come,
+            body_remaining,
             types: PhantomData,
         };
         server.advance(response, scope)
@@ -274,12 +274,12 @@ where
     ) -> Next<Self> {
         let count = block.len() as u64;
         if let Some(inbound) = &self.inbound {
-            self.is_due |= inbound.push(outbound::bytes_of(block));
+            self.needs_poll |= inbound.push(outbound::to_bytes(block));
         }
-        self.to_come = self.to_come.map(|left| left.saturating_sub(count));
+        self.body_remaining = self.body_remaining.map(|rest| rest.saturating_sub(count));
         // The end is reported right after this, and one poll covers both.
-        if self.to_come == Some(0) {
-            return self.go_on();
+        if self.body_remaining == Some(0) {
+            return self.wait();
         }
         self.after_input(response, scope)
     }
@@ -291,7 +291,7 @@ where
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
         if let Some(inbound) = self.inbound.take() {
-            self.is_due |= inbound.end(trailers_of(trailers));
+            self.needs_poll |= inbound.end(to_trailers(trailers));
         }
         self.after_input(response, scope)
     }
@@ -315,7 +315,7 @@ where
 
     fn bad_request(self, error: BodyError, _: &mut Scope<'_, C>) {
         if let Some(inbound) = &self.inbound {
-            inbound.lose(BodyLost::Broken(error));
+            inbound.report_lost(BodyLost::Broken(error));
         }
     }
 }
@@ -323,9 +323,9 @@ where
 /// Drops the rest in the runtime's context.
 impl<S, B, C, U> Drop for TowerServer<S, B, C, U> {
     fn drop(&mut self) {
-        let stage = std::mem::replace(&mut self.stage, Stage::Gone);
-        if !matches!(stage, Stage::Gone) {
-            self.around.enter(|| drop(stage));
+        let stage = std::mem::replace(&mut self.stage, Stage::Taken);
+        if !matches!(stage, Stage::Taken) {
+            self.settings.enter(|| drop(stage));
         }
     }
 }
@@ -335,7 +335,7 @@ impl<S, B, C, U> fmt::Debug for TowerServer<S, B, C, U> {
         let stage = match self.stage {
             Stage::Calling(_) => "calling",
             Stage::Sending(_) => "sending",
-            Stage::Gone => "gone",
+            Stage::Taken => "gone",
         };
         f.debug_struct("TowerServer").field("stage", &stage).finish_non_exhaustive()
     }

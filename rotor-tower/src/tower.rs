@@ -15,7 +15,7 @@ use rotor_http::server::Head;
 #[derive(Clone)]
 pub struct Tower<S> {
     pub(crate) service: S,
-    pub(crate) around: Arc<Around>,
+    pub(crate) settings: Arc<Settings>,
 }
 
 /// How long a response may be silent, by default, after its peer has ended its side. This is longer
@@ -24,7 +24,7 @@ pub const HALF_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Settings that all requests share.
 #[derive(Clone)]
-pub(crate) struct Around {
+pub(crate) struct Settings {
     pub(crate) tokio: Option<Tokio>,
     pub(crate) half_close_timeout: Duration,
     extend: Option<Arc<Extend>>,
@@ -36,14 +36,15 @@ impl<S> Tower<S> {
     /// Takes a service with the default settings. Its futures are polled outside of any tokio
     /// runtime, unless [one is set](Tower::tokio).
     pub fn new(service: S) -> Tower<S> {
-        let around = Around { tokio: None, half_close_timeout: HALF_CLOSE_TIMEOUT, extend: None };
-        Tower { service, around: Arc::new(around) }
+        let settings =
+            Settings { tokio: None, half_close_timeout: HALF_CLOSE_TIMEOUT, extend: None };
+        Tower { service, settings: Arc::new(settings) }
     }
 
     /// Sets a tokio runtime, so that tokio's timers, sockets and tasks work in the service's
     /// futures and bodies. These are still polled on the loops.
     pub fn tokio(mut self, tokio: Tokio) -> Tower<S> {
-        Arc::make_mut(&mut self.around).tokio = Some(tokio);
+        Arc::make_mut(&mut self.settings).tokio = Some(tokio);
         self
     }
 
@@ -52,7 +53,7 @@ impl<S> Tower<S> {
     /// time the connection is closed, and the body dropped. Default: 10 s. Zero is what hyper does,
     /// unless it is configured to allow half-closed connections.
     pub fn half_close_timeout(mut self, time: Duration) -> Tower<S> {
-        Arc::make_mut(&mut self.around).half_close_timeout = time;
+        Arc::make_mut(&mut self.settings).half_close_timeout = time;
         self
     }
 
@@ -76,12 +77,12 @@ impl<S> Tower<S> {
         mut self,
         extend: impl Fn(&Head<'_>, &mut Extensions) + Send + Sync + 'static,
     ) -> Tower<S> {
-        Arc::make_mut(&mut self.around).extend = Some(Arc::new(extend));
+        Arc::make_mut(&mut self.settings).extend = Some(Arc::new(extend));
         self
     }
 }
 
-impl Around {
+impl Settings {
     /// Calls `f` in the context of the tokio runtime, if one is set.
     pub(crate) fn enter<R>(&self, f: impl FnOnce() -> R) -> R {
         match &self.tokio {
@@ -99,6 +100,6 @@ impl Around {
 
 impl<S> fmt::Debug for Tower<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tower").field("tokio", &self.around.tokio).finish_non_exhaustive()
+        f.debug_struct("Tower").field("tokio", &self.settings.tokio).finish_non_exhaustive()
     }
 }

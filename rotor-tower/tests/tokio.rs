@@ -67,7 +67,7 @@ fn ask(address: SocketAddr, path: &str) -> String {
 }
 
 #[test]
-fn timers_and_tasks_of_tokio_work_in_routes_and_the_peer_is_known() {
+fn tokio_timers_and_tasks_work_in_routes_and_the_peer_is_known() {
     let (own, others) = (
         get(|| async { "own" }),
         get(|| async {
@@ -100,7 +100,7 @@ fn bytes() -> usize {
 }
 
 #[test]
-fn large_bodies_go_both_ways_at_constant_memory() {
+fn large_bodies_stream_both_ways_in_constant_memory() {
     let echo = post(|body: AxumBody| async move { body });
     // Read in a task on a thread of the runtime, which is slower now and then.
     let count = post(|body: AxumBody| async move {

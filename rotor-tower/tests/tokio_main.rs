@@ -81,6 +81,6 @@ fn ask(socket: &mut TcpStream) -> bool {
 }
 
 #[test]
-fn the_budget_of_the_task_around_the_loop_does_not_run_out() {
+fn the_tokio_budget_of_the_main_task_does_not_run_out() {
     main_thread();
 }

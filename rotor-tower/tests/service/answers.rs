@@ -9,7 +9,9 @@ use rotor_tower::Body;
 use crate::stage::{request, serving};
 
 /// Answers with the status, the fields and the body that the query names.
-async fn as_asked(request: http::Request<Body>) -> Result<http::Response<Full<Bytes>>, Infallible> {
+async fn respond_as_asked(
+    request: http::Request<Body>,
+) -> Result<http::Response<Full<Bytes>>, Infallible> {
     let mut answer = http::Response::new(Full::default());
     for pair in request.uri().query().unwrap_or_default().split_terminator('&') {
         match pair.split_once('=').unwrap_or((pair, "")) {
@@ -26,7 +28,7 @@ async fn as_asked(request: http::Request<Body>) -> Result<http::Response<Full<By
 }
 
 /// The head's fields without the date, and the body; whether the connection is over.
-fn told(answer: &[u8], is_ended: bool) -> String {
+fn summary(answer: &[u8], is_ended: bool) -> String {
     let text =
         String::from_utf8_lossy(answer).replace("Date: Thu, 01 Jan 1970 00:00:01 GMT\r\n", "");
     let text = text.strip_prefix("HTTP/1.1 ").unwrap_or("?");
@@ -37,7 +39,7 @@ const FAILED: &str = "500 Internal Server Error|Content-Type: text/plain|Content
                       Connection: close||500 Internal Server Error\n ended";
 
 #[test]
-fn framing_is_the_connections_whatever_a_service_says() {
+fn the_connection_decides_about_framing() {
     let four = "200 OK|Content-Length: 4||four";
     for (asked, expected) in [
         ("GET /?body=four", four),
@@ -61,15 +63,15 @@ fn framing_is_the_connections_whatever_a_service_says() {
         ),
         ("GET /?status=999&body=four", "999 |Content-Length: 4||four"),
     ] {
-        let mut stage = serving(tower::service_fn(as_asked));
+        let mut stage = serving(tower::service_fn(respond_as_asked));
         stage.send(&request(asked, "", ""));
         let answer = stage.take_received();
-        assert_eq!(told(&answer, stage.is_ended()), expected, "{asked}");
+        assert_eq!(summary(&answer, stage.is_ended()), expected, "{asked}");
     }
 }
 
 #[test]
-fn what_has_no_body_is_sent_without_one() {
+fn a_response_without_a_body_is_sent_without_one() {
     for (asked, expected) in [
         ("HEAD /?body=four", "200 OK|Content-Length: 4||"),
         ("HEAD /?content-length=4", "200 OK|Content-Length: 4||"),
@@ -85,16 +87,16 @@ fn what_has_no_body_is_sent_without_one() {
         ("GET /?status=100", FAILED),
         ("GET /?status=103", FAILED),
     ] {
-        let mut stage = serving(tower::service_fn(as_asked));
+        let mut stage = serving(tower::service_fn(respond_as_asked));
         stage.send(&request(asked, "", ""));
         let answer = stage.take_received();
-        assert_eq!(told(&answer, stage.is_ended()), expected, "{asked}");
+        assert_eq!(summary(&answer, stage.is_ended()), expected, "{asked}");
     }
 }
 
 /// What cannot be said in `http`, or is no route of anybody's: never a panic.
 #[test]
-fn targets_that_are_strange_are_refused_and_the_next_request_is_served() {
+fn an_unusual_target_is_refused_and_the_next_request_is_served() {
     for (asked, status) in [
         ("OPTIONS *", "200"),
         ("GET //a/../b?c", "200"),
@@ -104,13 +106,13 @@ fn targets_that_are_strange_are_refused_and_the_next_request_is_served() {
         ("GET /`", "400"),
         ("GET /<>", "400"),
     ] {
-        let mut stage = serving(tower::service_fn(as_asked));
+        let mut stage = serving(tower::service_fn(respond_as_asked));
         stage.send(&request(asked, "", ""));
         let answer = stage.take_received();
-        assert_eq!(told(&answer, false).get(..3), Some(status), "{asked}");
+        assert_eq!(summary(&answer, false).get(..3), Some(status), "{asked}");
         if !stage.is_ended() {
             stage.send(&request("GET /", "", ""));
-            assert_eq!(told(&stage.take_received(), false).get(..3), Some("200"), "{asked}");
+            assert_eq!(summary(&stage.take_received(), false).get(..3), Some("200"), "{asked}");
         }
     }
 }

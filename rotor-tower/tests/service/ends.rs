@@ -53,7 +53,7 @@ impl Service<http::Request<Body>> for Gate {
 }
 
 #[test]
-fn a_service_that_is_not_ready_is_not_called_and_its_peer_waits() {
+fn a_service_is_not_called_before_it_is_ready() {
     let gate = Gate::default();
     let mut stage = serving(gate.clone());
     stage.send(&request("GET /a", "", ""));
@@ -125,7 +125,7 @@ impl http_body::Body for FailingBody {
 }
 
 #[test]
-fn what_fails_costs_its_request_and_never_looks_whole() {
+fn a_failed_response_never_looks_complete() {
     for (path, status, is_ended) in [
         ("/error", "500", false),
         ("/panic", "500", true),
@@ -146,7 +146,7 @@ fn what_fails_costs_its_request_and_never_looks_whole() {
 }
 
 #[test]
-fn the_context_may_extend_what_a_service_sees() {
+fn the_extend_function_can_add_request_extensions() {
     let service = tower::service_fn(|request: http::Request<Body>| async move {
         let length = request.extensions().get::<usize>().copied();
         Ok::<_, Infallible>(http::Response::new(format!("{length:?}")))
@@ -172,7 +172,7 @@ impl Drop for Alive {
 }
 
 #[test]
-fn a_request_that_is_cancelled_drops_its_future() {
+fn a_cancelled_request_drops_its_future() {
     let service = tower::service_fn(|_| async {
         ALIVE.set(ALIVE.get() + 1);
         let _alive = Alive;
@@ -188,7 +188,7 @@ fn a_request_that_is_cancelled_drops_its_future() {
 
 /// What is dropped may want tokio's runtime once more, to say farewell in a task for example.
 #[test]
-fn what_is_cancelled_is_dropped_where_tokio_is() {
+fn a_cancelled_future_is_dropped_in_the_tokio_runtime() {
     struct Farewell(Arc<Mutex<Vec<bool>>>);
 
     impl Drop for Farewell {
@@ -217,7 +217,7 @@ fn what_is_cancelled_is_dropped_where_tokio_is() {
 }
 
 #[test]
-fn a_stream_of_events_outlives_the_time_of_a_handler() {
+fn a_stream_of_events_outlives_the_handler_timeout() {
     let service = tower::service_fn(|_| async {
         let events = futures_util::stream::unfold(0_u32, |number| async move {
             rotor_async::sleep(Duration::from_secs(20)).await;
@@ -264,7 +264,7 @@ fn talkative(
 type TalkBody = Pin<Box<dyn http_body::Body<Data = Bytes, Error = Infallible>>>;
 
 #[test]
-fn the_body_of_a_peer_that_has_ended_is_dropped_once_it_has_been_silent() {
+fn a_silent_body_is_dropped_some_time_after_its_peer_has_ended() {
     let seconds = Duration::from_secs;
     let mut stage = serving(tower::service_fn(talkative(&[9, 9, 9])));
     stage.send(&request("GET /", "", ""));
@@ -292,7 +292,7 @@ fn the_body_of_a_peer_that_has_ended_is_dropped_once_it_has_been_silent() {
 }
 
 #[test]
-fn how_long_is_for_the_tower_to_say() {
+fn the_half_close_timeout_is_configurable() {
     // A body that nobody has read is not in the way of the end behind it.
     for sent in [request("GET /", "", ""), request("POST /", "Content-Length: 4\r\n", "word")] {
         let tower = Tower::new(tower::service_fn(talkative(&[])));
@@ -306,7 +306,7 @@ fn how_long_is_for_the_tower_to_say() {
 }
 
 #[test]
-fn a_service_that_has_still_to_answer_a_peer_that_has_ended_is_let() {
+fn a_service_may_still_respond_after_its_peer_has_ended() {
     let service = tower::service_fn(|_| async {
         rotor_async::sleep(Duration::from_secs(30)).await;
         Ok::<_, Infallible>(http::Response::new("late".to_owned()))
@@ -319,7 +319,7 @@ fn a_service_that_has_still_to_answer_a_peer_that_has_ended_is_let() {
 }
 
 #[test]
-fn a_body_of_empty_frames_leaves_others_their_turn() {
+fn a_body_of_empty_frames_does_not_starve_others() {
     let service = tower::service_fn(failing);
     let config = rotor_core::Config::new();
     let mut creator = rotor_core::Loop::<
@@ -404,7 +404,7 @@ fn switching(
 }
 
 #[test]
-fn a_connection_goes_on_in_another_protocol_of_rotors_or_says_501() {
+fn an_upgrade_continues_in_a_rotor_protocol_or_fails_with_501() {
     type Switching = TowerServer<
         tower::util::ServiceFn<
             fn(http::Request<Body>) -> std::future::Ready<io::Result<http::Response<String>>>,
@@ -430,7 +430,7 @@ fn a_connection_goes_on_in_another_protocol_of_rotors_or_says_501() {
 }
 
 #[test]
-fn websockets_of_axum_are_refused_in_clear_words() {
+fn axum_websockets_are_refused_with_501() {
     let socket = get(|upgrade: WebSocketUpgrade| async { upgrade.on_upgrade(|_| async {}) });
     let mut stage = serving(Router::new().route("/", socket));
     let fields = "Upgrade: websocket\r\nConnection: upgrade\r\nSec-WebSocket-Version: 13\r\n\

@@ -43,8 +43,8 @@ fn headers(stream: u32, method: &str, path: &str, is_end: bool) -> Vec<u8> {
 }
 
 /// What has come of this stream: fields, bodies, the end and resets as text.
-fn told(received: &[u8], stream: u32) -> String {
-    let (mut rest, mut told) = (received, String::new());
+fn stream_summary(received: &[u8], stream: u32) -> String {
+    let (mut rest, mut stream_summary) = (received, String::new());
     let mut decoder = HpackDecoder::new(4096);
     while let Some(header) = FrameHeader::read(rest) {
         let payload = &rest[9..9 + header.len];
@@ -59,23 +59,23 @@ fn told(received: &[u8], stream: u32) -> String {
             continue;
         }
         for field in list.fields().iter().filter(|field| !["date"].contains(&field.name)) {
-            told += &format!("{}={};", field.name, String::from_utf8_lossy(field.value));
+            stream_summary += &format!("{}={};", field.name, String::from_utf8_lossy(field.value));
         }
         match header.kind {
-            kind::DATA => told += &format!("{};", String::from_utf8_lossy(payload)),
-            kind::RST_STREAM => told += "reset;",
+            kind::DATA => stream_summary += &format!("{};", String::from_utf8_lossy(payload)),
+            kind::RST_STREAM => stream_summary += "reset;",
             _ => {}
         }
         let ends = matches!(header.kind, kind::DATA | kind::HEADERS);
         if ends && header.flags & flag::END_STREAM != 0 {
-            told += "end";
+            stream_summary += "end";
         }
     }
-    told
+    stream_summary
 }
 
 #[test]
-fn routes_answer_side_by_side_each_on_its_stream() {
+fn routes_respond_concurrently_on_their_streams() {
     let routes = Router::new()
         .route("/", get(|uri: http::Uri| async move { uri.to_string() }))
         .route("/version", get(|version: http::Version| async move { format!("{version:?}") }))
@@ -99,13 +99,13 @@ fn routes_answer_side_by_side_each_on_its_stream() {
         (5, ":status=200;content-type=text/plain; charset=utf-8;content-length=8;HTTP/2.0;end"),
         (7, ":status=404;content-length=0;end"),
     ] {
-        assert_eq!(told(&received, stream), expected);
+        assert_eq!(stream_summary(&received, stream), expected);
     }
     assert!(!stage.is_ended());
 }
 
 #[test]
-fn trailers_go_both_ways_on_a_stream() {
+fn trailers_are_passed_both_ways_on_a_stream() {
     let service = tower::service_fn(|request: http::Request<Body>| async {
         let collected = request.into_body().collect().await?;
         let trailers = collected.trailers().cloned().unwrap_or_default();
@@ -119,12 +119,12 @@ fn trailers_go_both_ways_on_a_stream() {
     stage.send(&frame(kind::DATA, 0, 1, b"word"));
     let trailers = block(&[("x-sum", "4")]);
     stage.send(&frame(kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, 1, &trailers));
-    assert_eq!(told(&stage.take_received(), 1), ":status=200;word;x-sum=4;end");
+    assert_eq!(stream_summary(&stage.take_received(), 1), ":status=200;word;x-sum=4;end");
 }
 
 /// The end of a stream may come long after its last octet, of which a length tells.
 #[test]
-fn the_last_octet_of_a_stream_does_not_wait_for_its_end() {
+fn the_last_byte_of_a_stream_does_not_wait_for_its_end() {
     let service = tower::service_fn(|request: http::Request<Body>| async {
         let mut body = request.into_body();
         let first = body.frame().await.transpose()?.and_then(|frame| frame.into_data().ok());
@@ -141,7 +141,9 @@ fn the_last_octet_of_a_stream_does_not_wait_for_its_end() {
     ];
     stage.send(&frame(kind::HEADERS, flag::END_HEADERS, 1, &block(&fields)));
     stage.send(&frame(kind::DATA, 0, 1, b"word"));
-    assert!(told(&stage.take_received(), 1).starts_with(":status=200;content-length=4;word;"));
+    assert!(
+        stream_summary(&stage.take_received(), 1).starts_with(":status=200;content-length=4;word;")
+    );
 }
 
 #[test]
@@ -160,8 +162,8 @@ fn a_body_of_known_length_has_trailers_on_a_stream() {
     stage.send(&headers(1, "GET", "/", true));
     stage.send(&headers(3, "HEAD", "/", true));
     let received = stage.take_received();
-    assert_eq!(told(&received, 1), ":status=200;content-length=4;word;x-sum=4;end");
-    assert_eq!(told(&received, 3), ":status=200;content-length=4;end");
+    assert_eq!(stream_summary(&received, 1), ":status=200;content-length=4;word;x-sum=4;end");
+    assert_eq!(stream_summary(&received, 3), ":status=200;content-length=4;end");
 }
 
 thread_local! {
@@ -177,7 +179,7 @@ impl Drop for Alive {
 }
 
 #[test]
-fn a_stream_that_is_reset_drops_its_future_and_no_other() {
+fn a_reset_stream_drops_only_its_own_future() {
     let service = tower::service_fn(|_| async {
         ALIVE.set(ALIVE.get() + 1);
         let _alive = Alive;
@@ -193,14 +195,14 @@ fn a_stream_that_is_reset_drops_its_future_and_no_other() {
 }
 
 #[test]
-fn the_body_of_a_stream_whose_connection_has_ended_is_dropped_once_it_has_been_silent() {
+fn a_silent_body_on_a_stream_is_dropped_after_the_peer_has_ended() {
     let silent = get(|| async {
         let events = futures_util::stream::pending::<Result<Frame<Bytes>, Infallible>>();
         axum::body::Body::new(StreamBody::new(events))
     });
     let mut stage = serving(Router::new().route("/", silent));
     stage.send(&[beginning(), headers(1, "GET", "/", true)].concat());
-    assert!(told(&stage.take_received(), 1).starts_with(":status=200;"));
+    assert!(stream_summary(&stage.take_received(), 1).starts_with(":status=200;"));
     stage.end();
     stage.advance(Duration::from_secs(9));
     assert!(!stage.is_ended());
@@ -215,7 +217,7 @@ fn pieces(stream: impl Stream<Item = ()> + Send + 'static) -> axum::body::Body {
 }
 
 #[test]
-fn a_silent_body_for_which_there_is_no_room_waits_for_that_and_does_not_go_round() {
+fn a_silent_body_without_room_waits_and_does_not_spin() {
     let silent = get(|| async { pieces(stream::once(async {}).chain(stream::pending())) });
     let endless = get(|| async {
         rotor_async::sleep(Duration::from_secs(1)).await;

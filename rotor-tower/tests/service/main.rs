@@ -63,7 +63,7 @@ async fn sleep_for(time: u64) -> &'static str {
 }
 
 #[test]
-fn routes_of_axum_answer_as_they_do_elsewhere() {
+fn axum_routes_respond_as_usual() {
     for (sent, expected) in [
         (request("GET /", "", ""), "200 Hello, World!"),
         (request("HEAD /", "", ""), "200 "),
@@ -92,7 +92,7 @@ fn routes_of_axum_answer_as_they_do_elsewhere() {
 }
 
 #[test]
-fn requests_follow_each_other_on_a_connection_whatever_became_of_the_one_before() {
+fn a_connection_serves_requests_in_sequence_despite_errors() {
     let mut stage = serving(site());
     for (path, status) in
         [("/", "200"), ("/nothing", "404"), ("/empty", "204"), ("/name/x", "200"), ("/", "200")]
@@ -109,7 +109,7 @@ fn requests_follow_each_other_on_a_connection_whatever_became_of_the_one_before(
 }
 
 #[test]
-fn a_service_sleeps_by_the_time_of_the_loop_and_within_its_limit() {
+fn a_service_sleeps_in_loop_time_within_the_handler_timeout() {
     let mut stage = serving(site());
     stage.send(&request("GET /sleep", "", ""));
     stage.advance(seconds(29));
@@ -122,7 +122,7 @@ fn a_service_sleeps_by_the_time_of_the_loop_and_within_its_limit() {
 }
 
 #[test]
-fn what_the_peer_waits_for_is_sent_when_the_service_reads() {
+fn a_100_continue_is_sent_when_the_service_reads() {
     let mut stage = serving(site());
     let fields = "Content-Length: 4\r\nExpect: 100-continue\r\n";
     stage.send(&request("POST /body", fields, ""));
@@ -134,7 +134,7 @@ fn what_the_peer_waits_for_is_sent_when_the_service_reads() {
 }
 
 #[test]
-fn a_short_body_that_has_come_with_its_head_is_there_when_the_service_is_called() {
+fn a_short_body_that_came_with_its_head_is_ready_at_the_call() {
     let frames: Arc<Mutex<Vec<String>>> = Arc::default();
     let seen = frames.clone();
     let service = tower::service_fn(move |request: http::Request<Body>| {
@@ -164,11 +164,11 @@ fn a_short_body_that_has_come_with_its_head_is_there_when_the_service_is_called(
 /// the connection's input.
 const HELD_MAX: usize = (64 + 64 + 64) << 10;
 
-type Kept = Arc<Mutex<Option<(Body, Waker)>>>;
+type KeptBody = Arc<Mutex<Option<(Body, Waker)>>>;
 
 /// A service that asks for the first of a body, and leaves it at that.
-fn keeping(
-    keep: Kept,
+fn body_keeper(
+    keep: KeptBody,
 ) -> impl tower::Service<
     http::Request<Body>,
     Response = http::Response<String>,
@@ -190,9 +190,9 @@ fn keeping(
 }
 
 #[test]
-fn a_service_that_does_not_read_holds_up_a_peer_of_many_small_chunks_sooner() {
-    let kept = Kept::default();
-    let mut stage = serving(keeping(kept.clone()));
+fn unread_small_chunks_hold_up_the_peer_sooner() {
+    let kept = KeptBody::default();
+    let mut stage = serving(body_keeper(kept.clone()));
     stage.send(&request("POST /", "Transfer-Encoding: chunked\r\n", ""));
     let chunks = b"1\r\nx\r\n".repeat(100_000);
     stage.send(&chunks);
@@ -203,8 +203,8 @@ fn a_service_that_does_not_read_holds_up_a_peer_of_many_small_chunks_sooner() {
 
 #[test]
 fn a_service_that_does_not_read_holds_up_its_peer() {
-    let kept = Kept::default();
-    let mut stage = serving(keeping(kept.clone()));
+    let kept = KeptBody::default();
+    let mut stage = serving(body_keeper(kept.clone()));
     stage.send(&request("POST /", "Content-Length: 10000000\r\n", ""));
     for _ in 0..100 {
         stage.send(&[b'x'; 100_000]);
@@ -227,7 +227,7 @@ fn a_service_that_does_not_read_holds_up_its_peer() {
 }
 
 #[test]
-fn bodies_stream_both_ways_at_once_and_a_peer_that_does_not_read_holds_up_the_service() {
+fn bodies_stream_both_ways_and_an_unread_response_stops_the_service() {
     let echo = post(|body: AxumBody| async move { AxumBody::new(body) });
     let mut stage = serving(Router::new().route("/", echo));
     stage.limit_room(0);
@@ -248,7 +248,7 @@ fn bodies_stream_both_ways_at_once_and_a_peer_that_does_not_read_holds_up_the_se
 }
 
 #[test]
-fn trailers_go_both_ways() {
+fn trailers_are_passed_both_ways() {
     let service = tower::service_fn(|request: http::Request<Body>| async {
         let collected = request.into_body().collect().await?;
         let trailers = collected.trailers().cloned().unwrap_or_default();
@@ -265,7 +265,7 @@ fn trailers_go_both_ways() {
 }
 
 #[test]
-fn trailers_that_the_head_should_have_said_are_left_out_and_no_others() {
+fn trailers_that_are_not_allowed_are_left_out() {
     let service = tower::service_fn(|_| async {
         let mut trailers = http::HeaderMap::new();
         for (name, value) in [("date", "now"), ("grpc-status", "0"), ("x-a", "1"), ("x-a", "2")] {
@@ -283,7 +283,7 @@ fn trailers_that_the_head_should_have_said_are_left_out_and_no_others() {
 }
 
 #[test]
-fn a_body_that_breaks_off_is_an_error_and_cuts_its_echo() {
+fn a_broken_request_body_is_an_error_and_truncates_its_echo() {
     let errors: Arc<Mutex<Vec<String>>> = Arc::default();
     let seen = errors.clone();
     let service = tower::service_fn(move |request: http::Request<Body>| {
@@ -319,7 +319,7 @@ fn a_body_that_another_thread_reads_is_lost_with_its_request() {
     let mut stage = serving(service);
     stage.send(&request("POST /", "Content-Length: 8\r\n", ""));
     let mut body = kept.lock().expect("alone").take().expect("it was called");
-    let woken = Arc::new(Woken::default());
+    let woken = Arc::new(WakeCounter::default());
     let waker = Waker::from(woken.clone());
     let mut poll = || {
         let mut context = std::task::Context::from_waker(&waker);
@@ -340,7 +340,7 @@ fn a_body_that_another_thread_reads_is_lost_with_its_request() {
 }
 
 #[test]
-fn a_body_that_is_read_on_behind_the_response_is_lost_in_clear_words() {
+fn a_body_read_after_the_response_is_reported_as_finished() {
     let kept: Arc<Mutex<Option<Body>>> = Arc::default();
     let keep = kept.clone();
     let service = tower::service_fn(move |request: http::Request<Body>| {
@@ -357,10 +357,10 @@ fn a_body_that_is_read_on_behind_the_response_is_lost_in_clear_words() {
 }
 
 #[derive(Default)]
-struct Woken(AtomicU32);
+struct WakeCounter(AtomicU32);
 
-impl Wake for Woken {
-    fn wake(self: Arc<Woken>) {
+impl Wake for WakeCounter {
+    fn wake(self: Arc<WakeCounter>) {
         self.0.fetch_add(1, Relaxed);
     }
 }
