@@ -29,22 +29,24 @@ pub(crate) mod atomic {
 
     loom::thread_local! {
         /// Whether this thread has stored with `SeqCst` since it last met a fence.
-        static HAS_STORED: Cell<bool> = Cell::new(false);
+        static HAS_SEQ_CST_STORE: Cell<bool> = Cell::new(false);
     }
 
     fn before_load(order: Ordering) {
-        if order == SeqCst && HAS_STORED.try_with(|stored| stored.replace(false)).unwrap_or(true) {
+        if order == SeqCst
+            && HAS_SEQ_CST_STORE.try_with(|stored| stored.replace(false)).unwrap_or(true)
+        {
             fence(SeqCst);
         }
     }
 
     fn after_store(order: Ordering) {
         if order == SeqCst {
-            let _thread_ends = HAS_STORED.try_with(|stored| stored.set(true));
+            let _thread_ends = HAS_SEQ_CST_STORE.try_with(|stored| stored.set(true));
         }
     }
 
-    fn exchange<V>(order: Ordering, exchange: impl FnOnce() -> V) -> V {
+    fn fenced_exchange<V>(order: Ordering, exchange: impl FnOnce() -> V) -> V {
         before_load(order);
         let value = exchange();
         after_store(order);
@@ -73,7 +75,7 @@ pub(crate) mod atomic {
                 }
 
                 pub(crate) fn swap(&self, value: $value, order: Ordering) -> $value {
-                    exchange(order, || self.0.swap(value, order))
+                    fenced_exchange(order, || self.0.swap(value, order))
                 }
 
                 pub(crate) fn compare_exchange(
@@ -83,7 +85,7 @@ pub(crate) mod atomic {
                     success: Ordering,
                     failure: Ordering,
                 ) -> Result<$value, $value> {
-                    exchange(success, || self.0.compare_exchange(current, new, success, failure))
+                    fenced_exchange(success, || self.0.compare_exchange(current, new, success, failure))
                 }
 
                 pub(crate) fn compare_exchange_weak(
@@ -93,11 +95,11 @@ pub(crate) mod atomic {
                     success: Ordering,
                     failure: Ordering,
                 ) -> Result<$value, $value> {
-                    exchange(success, || self.0.compare_exchange_weak(current, new, success, failure))
+                    fenced_exchange(success, || self.0.compare_exchange_weak(current, new, success, failure))
                 }
 
                 $(pub(crate) fn $fetch(&self, value: $value, order: Ordering) -> $value {
-                    exchange(order, || self.0.$fetch(value, order))
+                    fenced_exchange(order, || self.0.$fetch(value, order))
                 })*
             }
 

@@ -10,17 +10,17 @@ use std::time::Duration;
 use loom::thread;
 use rotor_core::{Exit, LoopInstance, PostError};
 
-use waiting::{Until, Waiting, model, small_loop};
+use waiting::{WaitUntil, WakeOnlyBackend, model, small_loop};
 
 /// A loop whose machine waits forever, unless it is told that the loop drains.
-fn idle_loop() -> LoopInstance<Until, Waiting> {
+fn idle_loop() -> LoopInstance<WaitUntil, WakeOnlyBackend> {
     let mut creator = small_loop(1);
-    creator.add_machine_with(|_| Until::new(|_| false)).unwrap();
+    creator.add_machine_with(|_| WaitUntil::new(|_| false)).unwrap();
     creator.instantiate(())
 }
 
 #[test]
-fn a_loop_that_is_stopped_ends() {
+fn a_stopped_loop_ends() {
     model(3, || {
         let mut instance = idle_loop();
         let handle = instance.handle();
@@ -31,7 +31,7 @@ fn a_loop_that_is_stopped_ends() {
 }
 
 #[test]
-fn a_loop_that_two_threads_drain_ends() {
+fn a_loop_drained_by_two_threads_ends() {
     model(2, || {
         let mut instance = idle_loop();
         let threads = [1, 2].map(|seconds| {
@@ -44,7 +44,7 @@ fn a_loop_that_two_threads_drain_ends() {
 }
 
 #[test]
-fn what_two_threads_post_is_run() {
+fn closures_posted_by_two_threads_are_run() {
     model(2, || {
         let mut instance = idle_loop();
         let runs = Arc::new(AtomicUsize::new(0));
@@ -66,7 +66,7 @@ fn what_two_threads_post_is_run() {
 
 /// It is run, or comes back, or is dropped with the loop: once the loop is gone nobody keeps it.
 #[test]
-fn a_closure_that_is_posted_while_the_loop_ends_is_not_kept() {
+fn a_closure_posted_while_the_loop_ends_is_not_leaked() {
     model(3, || {
         let instance = idle_loop();
         let broadcast = instance.broadcast();

@@ -13,10 +13,10 @@ mod connections;
 use loom::thread;
 
 use connections::Connections;
-use waiting::{Until, model, small_loop};
+use waiting::{WaitUntil, model, small_loop};
 
 #[test]
-fn a_listener_without_room_hears_of_two_connections_that_end() {
+fn a_listener_without_room_is_woken_when_two_connections_end() {
     model(2, || {
         let mut creator = small_loop(1);
         let mut live = Vec::new();
@@ -25,7 +25,7 @@ fn a_listener_without_room_hears_of_two_connections_that_end() {
             let connections = Connections::new(2, scope.notifier());
             live.extend([0, 1].map(|_| connections.add()));
             let mut added = Vec::new();
-            Until::new(move |_| {
+            WaitUntil::new(move |_| {
                 while added.len() < 2 && connections.has_room() {
                     added.push(connections.add());
                 }

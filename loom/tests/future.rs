@@ -10,10 +10,10 @@ use std::task::{Context, Wake, Waker};
 use loom::thread;
 use rotor_core::{Lost, Outcome, Port};
 
-use waiting::{Until, model, small_loop};
+use waiting::{WaitUntil, model, small_loop};
 
 /// Runs a loop whose machine waits for what becomes of a future, whose port another thread has.
-fn outcome_of(other: impl FnOnce(Port<u32>) + Send + 'static) -> Result<u32, Lost> {
+fn outcome_with_thread(other: impl FnOnce(Port<u32>) + Send + 'static) -> Result<u32, Lost> {
     let mut creator = small_loop(1);
     let outcome = Rc::new(Cell::new(None));
     let mut thread = None;
@@ -21,7 +21,7 @@ fn outcome_of(other: impl FnOnce(Port<u32>) + Send + 'static) -> Result<u32, Los
         let (port, future) = scope.create_future();
         thread = Some(thread::spawn(|| other(port)));
         let (outcome, mut future) = (outcome.clone(), Some(future));
-        Until::new(move |_| match future.take().unwrap().take() {
+        WaitUntil::new(move |_| match future.take().unwrap().take() {
             Outcome::Pending(pending) => {
                 future = Some(pending);
                 false
@@ -37,25 +37,25 @@ fn outcome_of(other: impl FnOnce(Port<u32>) + Send + 'static) -> Result<u32, Los
 }
 
 #[test]
-fn a_value_that_another_thread_sets_comes() {
-    model(3, || assert_eq!(outcome_of(|port| port.set(7).unwrap()), Ok(7)));
+fn a_value_set_by_another_thread_is_received() {
+    model(3, || assert_eq!(outcome_with_thread(|port| port.set(7).unwrap()), Ok(7)));
 }
 
 #[test]
-fn a_port_that_another_thread_drops_is_heard_of() {
-    model(3, || assert_eq!(outcome_of(drop), Err(Lost::Dropped)));
+fn a_port_dropped_by_another_thread_is_reported() {
+    model(3, || assert_eq!(outcome_with_thread(drop), Err(Lost::Dropped)));
 }
 
 /// Whoever sets it gets it back, or the future has it and drops it: it is never left between the
 /// two.
 #[test]
-fn a_value_that_is_set_while_the_future_is_dropped_is_not_kept() {
+fn a_value_set_while_the_future_is_dropped_is_not_leaked() {
     model(3, || {
         let mut creator = small_loop(1);
         let mut ends = None;
         let add = creator.add_machine_with(|scope| {
             ends = Some(scope.create_future());
-            Until::new(|_| false)
+            WaitUntil::new(|_| false)
         });
         add.unwrap();
         let (port, future) = ends.unwrap();
@@ -72,13 +72,13 @@ fn a_value_that_is_set_while_the_future_is_dropped_is_not_kept() {
 
 /// The future outlives its machine: what was said to have reached somebody is there to be taken.
 #[test]
-fn a_value_that_is_set_while_the_machine_ends_is_taken_or_comes_back() {
+fn a_value_set_while_the_machine_ends_is_taken_or_returned() {
     model(3, || {
         let mut creator = small_loop(1);
         let mut ends = None;
         let add = creator.add_machine_with(|scope| {
             ends = Some(scope.create_future());
-            Until::new(|_| false)
+            WaitUntil::new(|_| false)
         });
         add.unwrap();
         let (port, future) = ends.unwrap();
@@ -95,7 +95,7 @@ fn a_value_that_is_set_while_the_machine_ends_is_taken_or_comes_back() {
 
 /// The port was handed on to a machine that asks to hear of it while the future is dropped.
 #[test]
-fn a_cancellation_is_heard_of_by_the_machine_that_a_port_was_handed_on_to() {
+fn a_cancellation_reaches_the_machine_that_got_the_port() {
     model(3, || {
         let mut creator = small_loop(1);
         let mut other = None;
@@ -104,7 +104,7 @@ fn a_cancellation_is_heard_of_by_the_machine_that_a_port_was_handed_on_to() {
             other = Some(thread::spawn(move || drop(future)));
             port.on_cancel(scope.notifier());
             scope.notifier().wakeup();
-            Until::new(move |_| port.is_cancelled())
+            WaitUntil::new(move |_| port.is_cancelled())
         });
         add.unwrap();
         creator.instantiate(()).run().unwrap();
@@ -112,27 +112,27 @@ fn a_cancellation_is_heard_of_by_the_machine_that_a_port_was_handed_on_to() {
     });
 }
 
-struct Unpark(thread::Thread);
+struct UnparkWaker(thread::Thread);
 
-impl Wake for Unpark {
-    fn wake(self: Arc<Unpark>) {
+impl Wake for UnparkWaker {
+    fn wake(self: Arc<UnparkWaker>) {
         self.0.unpark();
     }
 }
 
 #[test]
-fn async_code_that_waits_beside_the_machine_is_woken() {
+fn async_code_that_waits_for_the_future_is_woken() {
     model(3, || {
         let mut creator = small_loop(1);
         let mut ends = None;
         let add = creator.add_machine_with(|scope| {
             ends = Some(scope.create_future::<u32>());
-            Until::new(|_| false)
+            WaitUntil::new(|_| false)
         });
         add.unwrap();
         let (port, future) = ends.unwrap();
         let setter = thread::spawn(move || port.set(7).unwrap());
-        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let waker = Waker::from(Arc::new(UnparkWaker(thread::current())));
         while future.poll_ready(&mut Context::from_waker(&waker)).is_pending() {
             thread::park();
         }

@@ -12,27 +12,27 @@ use rotor_core::{
     Blocking, Config, Exit, Infallible, Loop, LoopInstance, Machine, Response, Scope,
 };
 
-use waiting::{Waiting, model};
+use waiting::{WakeOnlyBackend, model};
 
 /// Blocks so many times, and ends.
-struct Blocks(u32);
+struct BlockingMachine(u32);
 
 /// What no two handlers may have at a time.
 #[derive(Default)]
 struct Shared {
     sections: u32,
-    is_busy: Arc<Busy>,
+    is_busy: Arc<BusyFlag>,
 }
 
-struct Busy(AtomicBool);
+struct BusyFlag(AtomicBool);
 
-impl Default for Busy {
-    fn default() -> Busy {
-        Busy(AtomicBool::new(false))
+impl Default for BusyFlag {
+    fn default() -> BusyFlag {
+        BusyFlag(AtomicBool::new(false))
     }
 }
 
-impl Machine for Blocks {
+impl Machine for BlockingMachine {
     type Context = Shared;
     type Seed = Infallible;
 
@@ -48,22 +48,25 @@ impl Machine for Blocks {
             return Response::done();
         }
         scope.wake_self();
-        Response::ok(Blocks(self.0 - 1))
+        Response::ok(BlockingMachine(self.0 - 1))
     }
 }
 
 /// A loop of machines that block at once, each so many times.
-fn blocking_loop(threads_max: usize, times: &[u32]) -> LoopInstance<Blocks, Waiting> {
+fn blocking_loop(
+    threads_max: usize,
+    times: &[u32],
+) -> LoopInstance<BlockingMachine, WakeOnlyBackend> {
     loop_with(Blocking::new().patience_declared(Duration::ZERO).threads_max(threads_max), times)
 }
 
-fn loop_with(blocking: Blocking, times: &[u32]) -> LoopInstance<Blocks, Waiting> {
+fn loop_with(blocking: Blocking, times: &[u32]) -> LoopInstance<BlockingMachine, WakeOnlyBackend> {
     let config = Config::new().machines_max(times.len()).blocking(blocking);
-    let mut creator = Loop::with_backend(Waiting::default(), &config).unwrap();
+    let mut creator = Loop::with_backend(WakeOnlyBackend::default(), &config).unwrap();
     for times in times {
         let made = creator.add_machine_with(|scope| {
             scope.wake_self();
-            Response::ok(Blocks(*times))
+            Response::ok(BlockingMachine(*times))
         });
         made.unwrap();
     }
@@ -71,7 +74,7 @@ fn loop_with(blocking: Blocking, times: &[u32]) -> LoopInstance<Blocks, Waiting>
 }
 
 #[test]
-fn one_that_blocks_takes_a_loop_back_that_falls_asleep() {
+fn a_blocked_handler_reclaims_a_loop_that_falls_asleep() {
     model(3, || {
         let mut instance = blocking_loop(1, &[1]);
         assert_eq!(instance.run().unwrap(), Exit::Empty);
@@ -80,7 +83,7 @@ fn one_that_blocks_takes_a_loop_back_that_falls_asleep() {
 }
 
 #[test]
-fn who_has_given_the_loop_back_is_there_to_go_on_with_it_again() {
+fn a_thread_that_returned_the_loop_can_run_it_again() {
     model(2, || {
         let mut instance = blocking_loop(1, &[2]);
         assert_eq!(instance.run().unwrap(), Exit::Empty);
@@ -89,7 +92,7 @@ fn who_has_given_the_loop_back_is_there_to_go_on_with_it_again() {
 }
 
 #[test]
-fn two_that_block_take_the_loop_back_one_after_the_other() {
+fn two_blocked_handlers_reclaim_the_loop_one_after_the_other() {
     model(1, || {
         let mut instance = blocking_loop(2, &[1, 1]);
         assert_eq!(instance.run().unwrap(), Exit::Empty);
@@ -98,7 +101,7 @@ fn two_that_block_take_the_loop_back_one_after_the_other() {
 }
 
 #[test]
-fn a_loop_that_is_stopped_and_dropped_keeps_nobody() {
+fn a_stopped_and_dropped_loop_leaves_no_thread_waiting() {
     model(2, || {
         let mut instance = blocking_loop(1, &[1]);
         instance.handle().stop();
@@ -108,7 +111,7 @@ fn a_loop_that_is_stopped_and_dropped_keeps_nobody() {
 }
 
 #[test]
-fn a_loop_that_is_stopped_while_one_is_away_goes_on_with_it() {
+fn a_loop_stopped_during_a_section_can_run_again() {
     model(2, || {
         let mut instance = blocking_loop(1, &[1]);
         let handle = instance.handle();
@@ -123,7 +126,7 @@ fn a_loop_that_is_stopped_while_one_is_away_goes_on_with_it() {
 }
 
 #[test]
-fn what_nobody_watches_is_not_lent_however_short_it_was() {
+fn a_loop_without_a_watchdog_is_never_lent() {
     model(1, || {
         // No time passes in a model, and none has a watchdog, which would take it.
         let mut instance = loop_with(Blocking::new().threads_max(1), &[2]);

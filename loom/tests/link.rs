@@ -16,10 +16,10 @@ mod watchers;
 use loom::thread;
 
 use link::Link;
-use waiting::{Until, model, small_loop};
+use waiting::{WaitUntil, model, small_loop};
 
 #[test]
-fn a_machine_that_watches_hears_that_the_connection_is_up() {
+fn a_watching_machine_is_woken_when_the_connection_is_up() {
     model(3, || {
         let mut creator = small_loop(1);
         let link = Link::new();
@@ -28,7 +28,7 @@ fn a_machine_that_watches_hears_that_the_connection_is_up() {
             scope.notifier().wakeup();
             let link = link.clone();
             // The look after `watch` that its documentation asks for, and one for each change.
-            Until::new(move |_| link.is_up())
+            WaitUntil::new(move |_| link.is_up())
         });
         add.unwrap();
         let other = thread::spawn(move || link.set_is_up(true));
@@ -38,7 +38,7 @@ fn a_machine_that_watches_hears_that_the_connection_is_up() {
 }
 
 #[test]
-fn the_owner_hears_that_the_connection_is_to_end() {
+fn the_owner_is_woken_when_the_connection_must_end() {
     model(3, || {
         let mut creator = small_loop(1);
         let link = Link::new();
@@ -47,7 +47,7 @@ fn the_owner_hears_that_the_connection_is_to_end() {
         let add = creator.add_machine_with(|scope| {
             link.set_owner(scope.notifier());
             scope.notifier().wakeup();
-            Until::new(move |_| link.is_closed())
+            WaitUntil::new(move |_| link.is_closed())
         });
         add.unwrap();
         creator.instantiate(()).run().unwrap();

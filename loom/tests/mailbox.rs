@@ -9,10 +9,10 @@ use std::sync::Arc;
 use loom::thread;
 use rotor_core::{Loop, Mailbox, ReceiveError, SendError, Sender};
 
-use waiting::{Until, Waiting, model, small_loop};
+use waiting::{WaitUntil, WakeOnlyBackend, model, small_loop};
 
 /// Runs a loop whose machine receives until every sender is gone; answers what it got.
-fn received_of(bound: usize, send: impl FnOnce(Sender<u32>)) -> Vec<u32> {
+fn messages_received(bound: usize, send: impl FnOnce(Sender<u32>)) -> Vec<u32> {
     let mut creator = small_loop(1);
     let received: Rc<RefCell<Vec<u32>>> = Rc::default();
     let mut sender = None;
@@ -20,7 +20,7 @@ fn received_of(bound: usize, send: impl FnOnce(Sender<u32>)) -> Vec<u32> {
         let (first, mut mailbox) = scope.create_mailbox(bound);
         sender = Some(first);
         let received = received.clone();
-        Until::new(move |_| {
+        WaitUntil::new(move |_| {
             loop {
                 match mailbox.try_receive() {
                     Ok(message) => received.borrow_mut().push(message),
@@ -36,12 +36,12 @@ fn received_of(bound: usize, send: impl FnOnce(Sender<u32>)) -> Vec<u32> {
 }
 
 /// The ends of a mailbox with room for one message, whose machine does nothing; with what holds that.
-fn idle<V: Send + 'static>() -> (Loop<Until, Waiting>, Sender<V>, Mailbox<V>) {
+fn idle_mailbox<V: Send + 'static>() -> (Loop<WaitUntil, WakeOnlyBackend>, Sender<V>, Mailbox<V>) {
     let mut creator = small_loop(1);
     let mut ends = None;
     let add = creator.add_machine_with(|scope| {
         ends = Some(scope.create_mailbox(1));
-        Until::new(|_| false)
+        WaitUntil::new(|_| false)
     });
     add.unwrap();
     let (sender, mailbox) = ends.unwrap();
@@ -49,9 +49,9 @@ fn idle<V: Send + 'static>() -> (Loop<Until, Waiting>, Sender<V>, Mailbox<V>) {
 }
 
 #[test]
-fn the_last_message_comes_before_the_news_that_no_sender_is_left() {
+fn the_last_message_is_received_before_closed_is_reported() {
     model(2, || {
-        let received = received_of(2, |sender| {
+        let received = messages_received(2, |sender| {
             thread::spawn(move || (1..=2).for_each(|message| sender.send(message).unwrap()));
         });
         assert_eq!(received, [1, 2]);
@@ -59,9 +59,9 @@ fn the_last_message_comes_before_the_news_that_no_sender_is_left() {
 }
 
 #[test]
-fn the_messages_of_two_threads_all_come() {
+fn all_messages_of_two_threads_are_received() {
     model(1, || {
-        let mut received = received_of(2, |sender| {
+        let mut received = messages_received(2, |sender| {
             for (message, sender) in [(1, sender.clone()), (2, sender)] {
                 thread::spawn(move || sender.send(message).unwrap());
             }
@@ -72,10 +72,10 @@ fn the_messages_of_two_threads_all_come() {
 }
 
 #[test]
-fn what_a_full_mailbox_does_not_take_comes_back() {
+fn a_full_mailbox_returns_the_message_to_its_sender() {
     model(2, || {
         let refused = Arc::new(std::sync::Mutex::new(Vec::new()));
-        let mut all = received_of(1, |sender| {
+        let mut all = messages_received(1, |sender| {
             let refused = refused.clone();
             thread::spawn(move || {
                 for message in 1..=2 {
@@ -94,9 +94,9 @@ fn what_a_full_mailbox_does_not_take_comes_back() {
 
 /// The sender lives on, and so does the queue: the message must not wait in there for nobody.
 #[test]
-fn a_message_that_is_sent_while_the_mailbox_is_dropped_is_not_kept() {
+fn a_message_sent_while_the_mailbox_is_dropped_is_not_leaked() {
     model(3, || {
-        let (_creator, sender, mailbox) = idle();
+        let (_creator, sender, mailbox) = idle_mailbox();
         let message = Arc::new(());
         let other = thread::spawn({
             let message = message.clone();
@@ -112,9 +112,9 @@ fn a_message_that_is_sent_while_the_mailbox_is_dropped_is_not_kept() {
 }
 
 #[test]
-fn a_thread_that_waits_for_room_gets_it() {
+fn a_thread_that_waits_for_room_can_send() {
     model(2, || {
-        let received = received_of(1, |sender| {
+        let received = messages_received(1, |sender| {
             thread::spawn(move || {
                 (1..=2).for_each(|message| sender.send_from_thread(message).unwrap());
             });
@@ -124,9 +124,9 @@ fn a_thread_that_waits_for_room_gets_it() {
 }
 
 #[test]
-fn a_thread_that_waits_for_room_hears_that_there_will_be_none() {
+fn a_thread_that_waits_for_room_is_released_when_the_mailbox_ends() {
     model(3, || {
-        let (_creator, sender, mailbox) = idle();
+        let (_creator, sender, mailbox) = idle_mailbox();
         sender.send(1).unwrap();
         let other = thread::spawn(move || sender.send_from_thread(2));
         drop(mailbox);

@@ -9,12 +9,12 @@ use loom::sync::atomic::Ordering::Relaxed;
 use loom::thread;
 use rotor_core::{Lock, Outcome, Permits};
 
-use waiting::{Until, Waiting, loop_on, model};
+use waiting::{WaitUntil, WakeOnlyBackend, loop_on, model};
 
 /// A machine asks while a thread has the only permit and gives it back: it gets it, and with it all
 /// that the thread wrote before.
 #[test]
-fn a_permit_that_a_thread_gives_back_comes_to_the_machine_that_asked() {
+fn a_permit_released_by_a_thread_reaches_the_waiting_machine() {
     model(3, || {
         let (permits, written) = (Permits::new(1), Arc::new(AtomicUsize::new(0)));
         let mut held = permits.try_take().unwrap();
@@ -24,10 +24,10 @@ fn a_permit_that_a_thread_gives_back_comes_to_the_machine_that_asked() {
             note.store(7, Relaxed);
             drop(held);
         });
-        let mut creator = loop_on(Waiting::default(), 1);
+        let mut creator = loop_on(WakeOnlyBackend::default(), 1);
         let add = creator.add_machine_with(|scope| {
             let mut future = Some(permits.ask(scope));
-            Until::new(move |_| match future.take().unwrap().take() {
+            WaitUntil::new(move |_| match future.take().unwrap().take() {
                 Outcome::Pending(pending) => {
                     future = Some(pending);
                     false
@@ -45,7 +45,7 @@ fn a_permit_that_a_thread_gives_back_comes_to_the_machine_that_asked() {
 
 /// Two threads take and give back while a third number of permits is set: none is lost or made.
 #[test]
-fn permits_are_neither_lost_nor_made_while_their_number_changes() {
+fn no_permit_is_lost_or_created_while_their_number_changes() {
     model(2, || {
         let (permits, inside) = (Permits::new(1), Arc::new(AtomicUsize::new(0)));
         let takes = {
@@ -71,15 +71,15 @@ fn permits_are_neither_lost_nor_made_while_their_number_changes() {
 
 /// The machine drops its future while the thread hands the permit over: it is not lost.
 #[test]
-fn a_permit_for_a_future_that_is_dropped_meanwhile_is_free_again() {
+fn a_permit_for_a_dropped_future_is_free_again() {
     model(3, || {
         let permits = Permits::new(1);
         let held = permits.try_take().unwrap();
-        let mut creator = loop_on(Waiting::default(), 1);
+        let mut creator = loop_on(WakeOnlyBackend::default(), 1);
         let mut future = None;
         let add = creator.add_machine_with(|scope| {
             future = Some(permits.ask(scope));
-            Until::new(|_| true)
+            WaitUntil::new(|_| true)
         });
         add.unwrap();
         let gives = thread::spawn(move || drop(held));
@@ -90,7 +90,7 @@ fn a_permit_for_a_future_that_is_dropped_meanwhile_is_free_again() {
 }
 
 #[test]
-fn a_value_is_held_by_one_at_a_time_and_comes_to_who_waits() {
+fn a_locked_value_has_one_holder_and_reaches_the_waiting_machine() {
     model(2, || {
         let lock = Lock::new(0);
         let adds = {
@@ -101,10 +101,10 @@ fn a_value_is_held_by_one_at_a_time_and_comes_to_who_waits() {
                 }
             })
         };
-        let mut creator = loop_on(Waiting::default(), 1);
+        let mut creator = loop_on(WakeOnlyBackend::default(), 1);
         let add = creator.add_machine_with(|scope| {
             let mut future = Some(lock.ask(scope));
-            Until::new(move |_| match future.take().unwrap().take() {
+            WaitUntil::new(move |_| match future.take().unwrap().take() {
                 Outcome::Pending(pending) => {
                     future = Some(pending);
                     false

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use loom::sync::{Condvar, Mutex};
 use rotor_core::{OffloadPool, Outcome};
 
-use waiting::{Until, Waiting, loop_on, model};
+use waiting::{WaitUntil, WakeOnlyBackend, loop_on, model};
 
 /// How many jobs have been run, for those who wait for some number of them.
 #[derive(Clone, Default)]
-struct Ran(Arc<(Mutex<usize>, Condvar)>);
+struct JobCounter(Arc<(Mutex<usize>, Condvar)>);
 
-impl Ran {
-    fn one_more(&self) {
+impl JobCounter {
+    fn increment(&self) {
         *self.0.0.lock().unwrap() += 1;
         self.0.1.notify_all();
     }
@@ -32,12 +32,12 @@ fn offer(pool: &OffloadPool, job: impl FnOnce() + Send + 'static) {
 }
 
 #[test]
-fn each_job_is_run_though_no_other_is_offered() {
+fn each_job_is_run_without_a_further_offer() {
     model(2, || {
-        let (pool, ran) = (OffloadPool::new(1, 2), Ran::default());
+        let (pool, ran) = (OffloadPool::new(1, 2), JobCounter::default());
         for jobs in 1..=2 {
             let done = ran.clone();
-            offer(&pool, move || done.one_more());
+            offer(&pool, move || done.increment());
             if jobs == 1 {
                 ran.wait_for(1);
             }
@@ -50,46 +50,46 @@ fn each_job_is_run_though_no_other_is_offered() {
 /// be watching for jobs while the other sleeps; so both have had a job before. There is room for a
 /// third one: who offers the last that there is room for calls a thread in any case.
 #[test]
-fn two_jobs_are_run_at_a_time_by_two_threads() {
+fn two_threads_run_two_jobs_at_the_same_time() {
     model(2, || {
-        let (pool, ran) = (OffloadPool::new(2, 3), Ran::default());
+        let (pool, ran) = (OffloadPool::new(2, 3), JobCounter::default());
         for _ in 0..2 {
             let ran = ran.clone();
-            offer(&pool, move || ran.one_more());
+            offer(&pool, move || ran.increment());
         }
         ran.wait_for(2);
         let first = ran.clone();
         offer(&pool, move || {
             first.wait_for(3);
-            first.one_more();
+            first.increment();
         });
         let second = ran.clone();
-        offer(&pool, move || second.one_more());
+        offer(&pool, move || second.increment());
         ran.wait_for(4);
     });
 }
 
 /// Threads that do not end, or jobs that neither are run nor dropped, leave the count too high.
 #[test]
-fn two_jobs_that_come_while_a_thread_is_idle_are_run_at_a_time() {
+fn two_jobs_offered_to_an_idle_thread_run_at_the_same_time() {
     model(1, || {
-        let (pool, ran) = (OffloadPool::new(2, 3), Ran::default());
+        let (pool, ran) = (OffloadPool::new(2, 3), JobCounter::default());
         let first = ran.clone();
-        offer(&pool, move || first.one_more());
+        offer(&pool, move || first.increment());
         ran.wait_for(1);
         let held_up = ran.clone();
         offer(&pool, move || {
             held_up.wait_for(2);
-            held_up.one_more();
+            held_up.increment();
         });
         let last = ran.clone();
-        offer(&pool, move || last.one_more());
+        offer(&pool, move || last.increment());
         ran.wait_for(3);
     });
 }
 
 #[test]
-fn what_waits_is_dropped_with_the_pool_and_its_threads_end() {
+fn dropping_the_pool_drops_its_waiting_jobs_and_ends_its_threads() {
     model(2, || {
         let (pool, job) = (OffloadPool::new(1, 2), Arc::new(()));
         for _ in 0..2 {
@@ -101,13 +101,13 @@ fn what_waits_is_dropped_with_the_pool_and_its_threads_end() {
 }
 
 #[test]
-fn the_result_of_a_job_comes_to_the_machine_that_gave_it_away() {
+fn the_result_of_a_job_reaches_its_machine() {
     model(2, || {
         let pool = Some(OffloadPool::new(1, 1));
-        let mut creator = loop_on(Waiting { pool, ..Waiting::default() }, 1);
+        let mut creator = loop_on(WakeOnlyBackend { pool, ..WakeOnlyBackend::default() }, 1);
         let add = creator.add_machine_with(|scope| {
             let mut future = Some(scope.offload(|| 7).unwrap());
-            Until::new(move |_| match future.take().unwrap().take() {
+            WaitUntil::new(move |_| match future.take().unwrap().take() {
                 Outcome::Pending(pending) => {
                     future = Some(pending);
                     false

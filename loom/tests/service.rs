@@ -4,7 +4,7 @@ mod waiting;
 use loom::thread;
 use rotor_core::{Calls, ReceiveError, Service};
 
-use waiting::{Until, model, small_loop};
+use waiting::{WaitUntil, model, small_loop};
 
 /// Runs a loop whose machine looks at its calls until `is_over`, while another thread asks. What
 /// `ask` answers lives on.
@@ -17,7 +17,7 @@ fn serve<V: Send + 'static>(
     let add = creator.add_machine_with(|scope| {
         let (service, mut calls) = scope.create_service(2);
         thread = Some(thread::spawn(|| ask(service)));
-        Until::new(move |_| is_over(&mut calls))
+        WaitUntil::new(move |_| is_over(&mut calls))
     });
     add.unwrap();
     creator.instantiate(()).run().unwrap();
@@ -25,7 +25,7 @@ fn serve<V: Send + 'static>(
 }
 
 #[test]
-fn a_thread_that_waits_for_an_answer_gets_it() {
+fn a_thread_that_waits_for_an_answer_receives_it() {
     let ask = |service: Service<u32, u32>| {
         let reply = service.ask_from_thread(2).unwrap();
         assert_eq!(reply.wait(), Ok(4));
@@ -45,7 +45,7 @@ fn a_thread_that_waits_for_an_answer_gets_it() {
 }
 
 #[test]
-fn a_server_hears_that_a_request_was_taken_back() {
+fn a_server_is_woken_when_a_request_is_cancelled() {
     let ask = |service: Service<u32, u32>| {
         drop(service.ask_from_thread(2).unwrap());
         // Its end would wake the server as well.

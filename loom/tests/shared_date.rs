@@ -47,7 +47,7 @@ use loom::thread;
 use shared_date::SharedDate;
 
 #[test]
-fn a_date_that_is_read_while_two_threads_renew_it_is_one_of_theirs() {
+fn a_date_read_while_two_threads_update_it_is_consistent() {
     loom::model(|| {
         let date = Arc::new(SharedDate::new());
         let threads = [1, 2].map(|second| {

@@ -12,10 +12,10 @@ use rotor_core::{
     Blocking, Config, Exit, Infallible, Loop, LoopInstance, Machine, Response, Scope, SharedContext,
 };
 
-use waiting::{Waiting, model};
+use waiting::{WakeOnlyBackend, model};
 
 /// Is called so many times, in each of which the loop may be taken, and ends.
-struct Calls(u32);
+struct CountedCalls(u32);
 
 /// How many calls there were.
 struct Shared(Arc<AtomicU32>);
@@ -28,7 +28,7 @@ impl Clone for Shared {
 
 impl SharedContext for Shared {}
 
-impl Machine for Calls {
+impl Machine for CountedCalls {
     type Context = Shared;
     type Seed = Infallible;
 
@@ -39,19 +39,19 @@ impl Machine for Calls {
             return Response::done();
         }
         scope.wake_self();
-        Response::ok(Calls(self.0 - 1))
+        Response::ok(CountedCalls(self.0 - 1))
     }
 }
 
 /// A loop of machines, each of which is called so many times.
-fn taken_loop(threads_max: usize, times: &[u32]) -> LoopInstance<Calls, Waiting> {
+fn taken_loop(threads_max: usize, times: &[u32]) -> LoopInstance<CountedCalls, WakeOnlyBackend> {
     let blocking = Blocking::new().patience_declared(Duration::ZERO).threads_max(threads_max);
     let config = Config::new().machines_max(times.len()).blocking(blocking);
-    let mut creator = Loop::with_backend(Waiting::default(), &config).unwrap();
+    let mut creator = Loop::with_backend(WakeOnlyBackend::default(), &config).unwrap();
     for times in times {
         let made = creator.add_machine_with(|scope| {
             scope.wake_self();
-            Response::ok(Calls(*times))
+            Response::ok(CountedCalls(*times))
         });
         made.unwrap();
     }
@@ -59,7 +59,7 @@ fn taken_loop(threads_max: usize, times: &[u32]) -> LoopInstance<Calls, Waiting>
 }
 
 #[test]
-fn a_loop_that_is_taken_once_ends_with_all_answers() {
+fn a_loop_taken_over_once_applies_all_answers() {
     model(2, || {
         let mut instance = taken_loop(1, &[1]);
         let take = instance.taker();
@@ -73,7 +73,7 @@ fn a_loop_that_is_taken_once_ends_with_all_answers() {
 }
 
 #[test]
-fn one_that_woke_itself_and_was_taken_is_called_again() {
+fn a_self_wakeup_survives_a_takeover() {
     model(1, || {
         let mut instance = taken_loop(1, &[2]);
         let take = instance.taker();
@@ -86,7 +86,7 @@ fn one_that_woke_itself_and_was_taken_is_called_again() {
 
 /// The second machine is called by a thread of its own if the loop was taken from the first.
 #[test]
-fn one_that_is_not_waited_for_answers_once() {
+fn a_detached_call_answers_once() {
     model(1, || {
         let mut instance = taken_loop(2, &[1, 1]);
         let take = instance.taker();
@@ -101,7 +101,7 @@ fn one_that_is_not_waited_for_answers_once() {
 }
 
 #[test]
-fn a_loop_that_is_stopped_and_dropped_while_it_is_taken_keeps_nobody() {
+fn a_loop_dropped_during_a_takeover_leaves_no_thread_waiting() {
     model(1, || {
         let mut instance = taken_loop(1, &[1]);
         let take = instance.taker();

@@ -11,13 +11,17 @@ use loom::sync::atomic::Ordering::Relaxed;
 use loom::thread;
 use rotor_core::{Config, ExitPolicy, Loop, Notifier, Scope};
 
-use waiting::{Until, Waiting, loop_on, model, small_loop};
+use waiting::{WaitUntil, WakeOnlyBackend, loop_on, model, small_loop};
 
 /// What each thread wrote before it woke somebody.
 type Written = [AtomicUsize; 2];
 
 /// A thread that writes its place and then wakes.
-fn writer(place: usize, written: &Arc<Written>, notifier: Notifier) -> thread::JoinHandle<()> {
+fn spawn_writer(
+    place: usize,
+    written: &Arc<Written>,
+    notifier: Notifier,
+) -> thread::JoinHandle<()> {
     let written = written.clone();
     thread::spawn(move || {
         written[place].store(1, Relaxed);
@@ -25,20 +29,22 @@ fn writer(place: usize, written: &Arc<Written>, notifier: Notifier) -> thread::J
     })
 }
 
-fn are_written(written: &Written, places: &[usize]) -> bool {
+fn all_written(written: &Written, places: &[usize]) -> bool {
     places.iter().all(|place| written[*place].load(Relaxed) == 1)
 }
 
 /// Each reader waits for what the threads of its places wrote, and is woken by these.
-fn wakes(readers: &[&'static [usize]]) {
+fn check_wakeups(readers: &[&'static [usize]]) {
     let written: Arc<Written> = Arc::default();
     let mut creator = small_loop(2);
     let mut threads = Vec::new();
     for &places in readers {
         let add = creator.add_machine_with(|scope| {
-            threads.extend(places.iter().map(|place| writer(*place, &written, scope.notifier())));
+            threads.extend(
+                places.iter().map(|place| spawn_writer(*place, &written, scope.notifier())),
+            );
             let written = written.clone();
-            Until::new(move |_| are_written(&written, places))
+            WaitUntil::new(move |_| all_written(&written, places))
         });
         add.unwrap();
     }
@@ -47,26 +53,28 @@ fn wakes(readers: &[&'static [usize]]) {
 }
 
 #[test]
-fn what_two_threads_wrote_before_they_woke_one_machine_is_seen_by_it() {
-    model(2, || wakes(&[&[0, 1]]));
+fn writes_of_two_threads_before_a_wakeup_are_visible_to_the_machine() {
+    model(2, || check_wakeups(&[&[0, 1]]));
 }
 
 #[test]
-fn two_machines_that_two_threads_wake_are_both_called() {
-    model(2, || wakes(&[&[0], &[1]]));
+fn two_machines_woken_by_two_threads_are_both_called() {
+    model(2, || check_wakeups(&[&[0], &[1]]));
 }
 
 #[test]
-fn what_two_threads_wrote_before_they_woke_one_part_is_seen_by_it() {
+fn writes_of_two_threads_before_a_wakeup_are_visible_to_the_part() {
     model(2, || {
         let written: Arc<Written> = Arc::default();
         let mut creator = small_loop(1);
         let mut threads = Vec::new();
         let add = creator.add_machine_with(|scope| {
             let notifier = scope.part(7).notifier();
-            threads.extend([0, 1].map(|place| writer(place, &written, notifier.clone())));
+            threads.extend([0, 1].map(|place| spawn_writer(place, &written, notifier.clone())));
             let written = written.clone();
-            Until::new(move |scope| scope.woken_parts().eq([7]) && are_written(&written, &[0, 1]))
+            WaitUntil::new(move |scope| {
+                scope.woken_parts().eq([7]) && all_written(&written, &[0, 1])
+            })
         });
         add.unwrap();
         let mut instance = creator.instantiate(());
@@ -79,17 +87,17 @@ fn what_two_threads_wrote_before_they_woke_one_part_is_seen_by_it() {
 
 /// As who embeds the loop does: turns that only look, and between them a wait for its descriptor.
 #[test]
-fn a_wake_up_between_the_turns_of_an_embedded_loop_reaches_its_descriptor() {
+fn a_wakeup_between_turns_reaches_the_descriptor_of_an_embedded_loop() {
     model(2, || {
         let written: Arc<Written> = Arc::default();
-        let backend = Waiting::default();
+        let backend = WakeOnlyBackend::default();
         let event = backend.event.clone();
         let mut creator = loop_on(backend, 1);
         let mut thread = None;
         let add = creator.add_machine_with(|scope| {
-            thread = Some(writer(0, &written, scope.notifier()));
+            thread = Some(spawn_writer(0, &written, scope.notifier()));
             let written = written.clone();
-            Until::new(move |_| are_written(&written, &[0]))
+            WaitUntil::new(move |_| all_written(&written, &[0]))
         });
         add.unwrap();
         let mut instance = creator.instantiate(());
@@ -105,10 +113,11 @@ fn a_wake_up_between_the_turns_of_an_embedded_loop_reaches_its_descriptor() {
 /// The only slot of the loop is free again, and the next machine in it hears its own wake-up and no
 /// other.
 #[test]
-fn a_slot_whose_machine_ends_while_it_is_woken_is_not_lost() {
+fn a_slot_is_reused_after_its_machine_ended_during_a_wakeup() {
     model(3, || {
         let config = Config::new().machines_max(1).exit(ExitPolicy::Never);
-        let mut instance = Loop::with_backend(Waiting::default(), &config).unwrap().instantiate(());
+        let mut instance =
+            Loop::with_backend(WakeOnlyBackend::default(), &config).unwrap().instantiate(());
         let mut late = None;
         let add = instance.add_machine_with(|scope: &mut Scope<'_, ()>| {
             scope.notifier().wakeup();
@@ -117,7 +126,7 @@ fn a_slot_whose_machine_ends_while_it_is_woken_is_not_lost() {
                 notifier.wakeup();
                 notifier.wakeup();
             }));
-            Until::new(|_| true)
+            WaitUntil::new(|_| true)
         });
         add.unwrap();
         instance.turn(None).unwrap();
@@ -129,7 +138,7 @@ fn a_slot_whose_machine_ends_while_it_is_woken_is_not_lost() {
         let add = instance.add_machine_with(|scope: &mut Scope<'_, ()>| {
             scope.notifier().wakeup();
             let calls = calls.clone();
-            Until::new(move |_| {
+            WaitUntil::new(move |_| {
                 calls.set(calls.get() + 1);
                 false
             })

@@ -40,7 +40,7 @@ impl Wake for Event {
 
 /// A loop on it sleeps forever unless it is woken, which loom finds out: it is a deadlock.
 #[derive(Default)]
-pub struct Waiting {
+pub struct WakeOnlyBackend {
     pub event: Arc<Event>,
     pub pool: Option<OffloadPool>,
 }
@@ -50,7 +50,7 @@ pub struct Handle {
     pool: Option<OffloadPool>,
 }
 
-impl Backend for Waiting {
+impl Backend for WakeOnlyBackend {
     type Handle = Handle;
 
     fn handle(&self) -> io::Result<Handle> {
@@ -93,17 +93,17 @@ impl BackendHandle for Handle {
 }
 
 /// A machine that looks whenever it is woken, and ends when it sees what it waits for.
-pub struct Until(Box<Sees>);
+pub struct WaitUntil(Box<Condition>);
 
-type Sees = dyn FnMut(&mut Scope<'_, ()>) -> bool;
+type Condition = dyn FnMut(&mut Scope<'_, ()>) -> bool;
 
-impl Until {
-    pub fn new(sees: impl FnMut(&mut Scope<'_, ()>) -> bool + 'static) -> Response<Until> {
-        Response::ok(Until(Box::new(sees)))
+impl WaitUntil {
+    pub fn new(sees: impl FnMut(&mut Scope<'_, ()>) -> bool + 'static) -> Response<WaitUntil> {
+        Response::ok(WaitUntil(Box::new(sees)))
     }
 }
 
-impl Machine for Until {
+impl Machine for WaitUntil {
     type Context = ();
     type Seed = Infallible;
 
@@ -120,11 +120,11 @@ impl Machine for Until {
 }
 
 /// A loop that will have so many machines at most.
-pub fn small_loop(machines: usize) -> Loop<Until, Waiting> {
-    loop_on(Waiting::default(), machines)
+pub fn small_loop(machines: usize) -> Loop<WaitUntil, WakeOnlyBackend> {
+    loop_on(WakeOnlyBackend::default(), machines)
 }
 
-pub fn loop_on(backend: Waiting, machines: usize) -> Loop<Until, Waiting> {
+pub fn loop_on(backend: WakeOnlyBackend, machines: usize) -> Loop<WaitUntil, WakeOnlyBackend> {
     Loop::with_backend(backend, &Config::new().machines_max(machines)).unwrap()
 }
 
