@@ -192,7 +192,7 @@ impl DrainProgress {
     ///
     /// A machine whose `draining` is still pending gets one more turn after that. It does not get
     /// two, because a machine that waits for its spawn may never be called.
-    pub(super) fn is_over<M: Machine>(
+    pub(super) fn is_complete<M: Machine>(
         &mut self,
         environment: &AnyEnvironment,
         dispatch: &mut Dispatch<M>,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::core::Core;
 use super::handle::{Control, Exit, LoopHandle};
 use super::relay::{Baton, LocalCell, LoopState, RelayGuard, SharedCell, take_pulled_turn};
-use super::run_queue::Wait;
+use super::run_queue::WaitMode;
 use super::{Broadcast, Machines};
 use crate::backend::Backend;
 use crate::config::TICK;
@@ -52,7 +52,7 @@ pub struct LoopInstance<M: Machine, B: Backend = Mio> {
 type RunFn<M, B> = fn(&mut LoopInstance<M, B>) -> io::Result<Exit>;
 
 #[cfg(rotor_handed)]
-type TurnFn<M, B> = fn(&mut LoopInstance<M, B>, Wait) -> io::Result<Option<Exit>>;
+type TurnFn<M, B> = fn(&mut LoopInstance<M, B>, WaitMode) -> io::Result<Option<Exit>>;
 
 impl<M: Machine, B: Backend> LoopInstance<M, B> {
     /// Takes turns until the loop ends, and returns why it ended.
@@ -77,7 +77,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         }
         let _watched = self.core_mut().watch();
         loop {
-            if let Some(exit) = self.take_turn(Wait::AtPace)? {
+            if let Some(exit) = self.take_turn(WaitMode::AtPace)? {
                 return Ok(exit);
             }
         }
@@ -100,13 +100,13 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     ///
     /// Fails as [`run`](LoopInstance::run) does.
     pub fn turn(&mut self, max_wait: Option<Duration>) -> io::Result<Option<Exit>> {
-        let ended = self.take_turn(Wait::AtMost(max_wait))?;
+        let ended = self.take_turn(WaitMode::AtMost(max_wait))?;
         // From now on the embedding code sleeps on the descriptor: wake-ups must reach it.
         self.environment.wakes.try_sleep();
         Ok(ended)
     }
 
-    fn take_turn(&mut self, wait: Wait) -> io::Result<Option<Exit>> {
+    fn take_turn(&mut self, wait: WaitMode) -> io::Result<Option<Exit>> {
         #[cfg(rotor_handed)]
         if let Some(turn) = self.turn {
             return turn(self, wait);

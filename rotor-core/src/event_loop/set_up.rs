@@ -84,7 +84,7 @@ impl<M: Machine, B: Backend> Loop<M, B> {
     /// `OutOfMemory` if there is not enough memory for [`Config::machines_max`] machines.
     pub fn with_backend(backend: B, config: &Config) -> io::Result<Loop<M, B>> {
         let (wakes, parts) = WakeQueue::new(config.machines_max, backend.waker()?)
-            .map_err(no_memory::<M>(config))?;
+            .map_err(out_of_memory_error::<M>(config))?;
         let wakes = Arc::new(wakes);
         let environment = Environment::new(backend.handle()?, wakes.clone(), config)?;
         let drop_on_drain = Arc::<DropOnDrain>::default();
@@ -92,7 +92,7 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         let counters = Counters::new(environment.jobs.clone(), environment.blocks.clone());
         let now = environment.now();
         let core = Core::new(backend, config.clone(), wakes, drop_on_drain, parts, counters, now);
-        let core = core.map_err(no_memory::<M>(config))?;
+        let core = core.map_err(out_of_memory_error::<M>(config))?;
         Ok(Loop { environment: Arc::new(environment), core: Box::new(core), control })
     }
 
@@ -238,7 +238,7 @@ impl<M: Machine, B: Backend> fmt::Debug for Loop<M, B> {
 }
 
 /// Makes the error that says for what there is not enough memory, and what helps.
-fn no_memory<M>(config: &Config) -> impl FnOnce(TryReserveError) -> io::Error {
+fn out_of_memory_error<M>(config: &Config) -> impl FnOnce(TryReserveError) -> io::Error {
     let machines = config.machines_max;
     move |_| {
         let bytes = size_of::<M>();

@@ -6,7 +6,7 @@ use std::io;
 use super::LoopInstance;
 use super::handle::Exit;
 use super::relay::{OneTurnError, Relay, RelayGuard};
-use super::run_queue::Wait;
+use super::run_queue::WaitMode;
 use crate::backend::Backend;
 use crate::machine::Machine;
 
@@ -25,7 +25,7 @@ where
         self
     }
 
-    fn turn_on_threads(&mut self, wait: Wait) -> io::Result<Option<Exit>> {
+    fn turn_on_threads(&mut self, wait: WaitMode) -> io::Result<Option<Exit>> {
         self.set_one_turn(Some(wait));
         let ended = self.run_on_threads();
         self.set_one_turn(None);
@@ -38,10 +38,10 @@ where
         }
     }
 
-    fn set_one_turn(&mut self, wait: Option<Wait>) {
+    fn set_one_turn(&mut self, wait: Option<WaitMode>) {
         if let Some(baton) = &mut self.baton {
             baton.loop_state.is_one_turn = wait.is_some();
-            baton.loop_state.progress.set_wait(wait.unwrap_or(Wait::AtPace));
+            baton.loop_state.progress.set_wait(wait.unwrap_or(WaitMode::AtPace));
         }
     }
 }

@@ -105,12 +105,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_descriptor_without_a_name_counts() {
+    fn an_unnamed_descriptor_keeps_its_place_in_the_list() {
         assert_eq!(parse_names("a::b"), ["a", "", "b"]);
     }
 
     #[test]
-    fn a_connection_is_no_listener() {
+    fn a_connection_is_rejected_as_a_listener() {
         let (connection, _) = std::os::unix::net::UnixStream::pair().expect("descriptors are left");
         let error = require_listening("web", connection).expect_err("it does not listen");
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);

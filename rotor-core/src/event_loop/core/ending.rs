@@ -62,7 +62,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
             return Some(Exit::Stopped);
         }
         if self.drain.has_begun() {
-            return self.drain.is_over(environment, &mut self.dispatch).then(|| {
+            return self.drain.is_complete(environment, &mut self.dispatch).then(|| {
                 let dropped = self.drain.end(environment, &self.config, &mut self.dispatch);
                 Exit::Drained { dropped }
             });

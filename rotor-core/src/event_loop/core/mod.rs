@@ -8,7 +8,7 @@ mod pulled;
 mod turn;
 mod waiting;
 
-pub(in crate::event_loop) use self::pulled::{NextAction, Progress};
+pub(in crate::event_loop) use self::pulled::{NextAction, TurnProgress};
 use std::collections::TryReserveError;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ impl<M: Machine, B> Core<M, B> {
         make: impl FnOnce(Token) -> Response<M>,
     ) -> Result<Token, SpawnError<Infallible>> {
         let created = self.dispatch.create_with(environment, &self.config, make);
-        self.forget_panic();
+        self.clear_stop_reason();
         created
     }
 
@@ -98,13 +98,13 @@ impl<M: Machine, B> Core<M, B> {
     ) -> Result<Token, SpawnError<M::Seed>> {
         let created =
             self.dispatch.create_from_seed(context, environment, &self.config, None, seed);
-        self.forget_panic();
+        self.clear_stop_reason();
         created
     }
 
     /// Forgets a panic of code that was to make a machine outside of `run`. Its caller has got the
     /// error, and the loop goes on, even with `StopLoop`.
-    fn forget_panic(&mut self) {
+    fn clear_stop_reason(&mut self) {
         *self.dispatch.stop_reason() = None;
     }
 

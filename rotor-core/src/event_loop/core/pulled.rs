@@ -2,8 +2,8 @@
 //! caller then makes. So nothing of the loop is borrowed while a handler runs, and the loop can go
 //! to another thread meanwhile.
 //!
-//! The position in a turn is a value, [`Progress`], that moves with the core, so that any thread
-//! can continue the turn.
+//! The position in a turn is a value, [`TurnProgress`], that moves with the core, so that any
+//! thread can continue the turn.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -15,7 +15,7 @@ use crate::backend::Backend;
 use crate::event_loop::closures::RepeatedClosures;
 use crate::event_loop::dispatch::{CallKind, Callee, Caller, Dispatch, IssuedCall, Refs};
 use crate::event_loop::handle::{Control, Exit};
-use crate::event_loop::run_queue::{Pending, Wait};
+use crate::event_loop::run_queue::{Pending, WaitMode};
 use crate::event_loop::slots::LiftedMachine;
 use crate::guard::Panicked;
 use crate::machine::Machine;
@@ -26,30 +26,30 @@ use crate::token::Token;
 
 /// The position in a turn.
 #[derive(Default)]
-pub(in crate::event_loop) struct Progress {
+pub(in crate::event_loop) struct TurnProgress {
     step: Step,
     /// When this turn began. Between two turns: when a detached handler got the loop back.
     begun: Option<Time>,
     /// The machine of the run queue whose pending calls are being made, and the rest of them.
     resumed: Option<(Token, Pending)>,
-    wait: Option<Wait>,
+    wait: Option<WaitMode>,
 }
 
-impl Progress {
+impl TurnProgress {
     /// Sets how the turns wait. The default is that of `run`.
-    pub(in crate::event_loop) fn set_wait(&mut self, wait: Wait) {
+    pub(in crate::event_loop) fn set_wait(&mut self, wait: WaitMode) {
         self.wait = Some(wait);
     }
 
-    fn wait(&self) -> Wait {
-        self.wait.unwrap_or(Wait::AtPace)
+    fn wait(&self) -> WaitMode {
+        self.wait.unwrap_or(WaitMode::AtPace)
     }
 }
 
 /// A caller that issues calls: the turn stops at each of them, and its position is kept.
 struct IssuingCaller<'a, M: Machine> {
     issued: &'a mut IssuedCall<M>,
-    progress: &'a mut Progress,
+    progress: &'a mut TurnProgress,
 }
 
 impl<M: Machine> Caller<M> for IssuingCaller<'_, M> {
@@ -124,7 +124,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     pub(in crate::event_loop) fn advance(
         &mut self,
         issued: &mut IssuedCall<M>,
-        progress: &mut Progress,
+        progress: &mut TurnProgress,
         context: &mut M::Context,
         environment: &AnyEnvironment,
         repeated: &mut RepeatedClosures<M>,
@@ -203,7 +203,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     pub(in crate::event_loop) fn reattach(
         &mut self,
         environment: &AnyEnvironment,
-        progress: &mut Progress,
+        progress: &mut TurnProgress,
         callee: Callee,
     ) {
         self.dispatch.reattach(callee);
@@ -222,7 +222,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     pub(in crate::event_loop) fn handler_panicked(
         &mut self,
         environment: &AnyEnvironment,
-        progress: &mut Progress,
+        progress: &mut TurnProgress,
         panicked: &Panicked,
     ) -> io::Result<()> {
         let token = self.dispatch.handler_panicked(environment, &self.config, panicked)?;
@@ -275,10 +275,10 @@ mod tests {
         let (panics, other) = (add(), add());
         let mut pending = Pending::default();
         pending.add(Calls::WAKEUP_WHOLE);
-        let mut progress = Progress {
+        let mut progress = TurnProgress {
             step: Step::Runnable,
             resumed: Some((other, pending)),
-            ..Progress::default()
+            ..TurnProgress::default()
         };
         // As one that was detached, and has the loop again between two calls of another machine.
         core.dispatch.reattach(Callee { token: panics, type_name: "Plain" });

@@ -22,7 +22,7 @@ use crate::event_loop::closures::RepeatedClosures;
 use crate::event_loop::dispatch::inline_caller::InlineCaller;
 use crate::event_loop::dispatch::{Caller, Dispatch, Refs};
 use crate::event_loop::handle::{Control, Exit};
-use crate::event_loop::run_queue::{NextWoken, Pending, Wait, polls_for};
+use crate::event_loop::run_queue::{NextWoken, Pending, WaitMode, polls_for};
 use crate::guard::guard;
 use crate::machine::Machine;
 use crate::scope::AnyEnvironment;
@@ -41,7 +41,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         environment: &AnyEnvironment,
         repeated: &mut RepeatedClosures<M>,
         control: &Control,
-        wait: Wait,
+        wait: WaitMode,
     ) -> io::Result<Option<Exit>> {
         let begun = match self.begin_turn(environment, repeated, control, wait)? {
             Continue(begun) => begun,
@@ -74,7 +74,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         environment: &AnyEnvironment,
         repeated: &RepeatedClosures<M>,
         control: &Control,
-        wait: Wait,
+        wait: WaitMode,
     ) -> io::Result<ControlFlow<Exit, Time>> {
         self.take_drain_request(environment, control);
         if let Some(exit) = self.exit_reason(environment, control) {
@@ -168,7 +168,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         environment: &AnyEnvironment,
     ) -> io::Result<()> {
         // The search may take a while, which counts as time of the turn.
-        self.dispatch.clock().forget_reading();
+        self.dispatch.clock().discard_reading();
         while self.dispatch.stop_reason().is_none()
             && let Err(panicked) = guard(|| {
                 let Core { backend, config, dispatch, room, .. } = self;

@@ -7,7 +7,7 @@ use super::Core;
 use crate::backend::Backend;
 use crate::event_loop::closures::RepeatedClosures;
 use crate::event_loop::handle::Control;
-use crate::event_loop::run_queue::Wait;
+use crate::event_loop::run_queue::WaitMode;
 use crate::machine::Machine;
 use crate::scope::AnyEnvironment;
 use crate::time::Time;
@@ -20,22 +20,22 @@ impl<M: Machine, B: Backend> Core<M, B> {
         environment: &AnyEnvironment,
         repeated: &RepeatedClosures<M>,
         control: &Control,
-        wait: Wait,
+        wait: WaitMode,
     ) -> std::io::Result<bool> {
         let until = self.next_deadline(environment, repeated, control);
         let until = match wait {
             // A poll, for which the clock need not be read.
-            Wait::AtMost(Some(Duration::ZERO)) => Some(environment.now()),
+            WaitMode::AtMost(Some(Duration::ZERO)) => Some(environment.now()),
             // From now rather than from the last turn: code that embeds the loop may have been busy
             // in between.
-            Wait::AtMost(Some(time)) => {
+            WaitMode::AtMost(Some(time)) => {
                 Some(until.unwrap_or(Time::NEVER).min(environment.handle.now() + time))
             }
-            Wait::AtMost(None) | Wait::AtPace => until,
+            WaitMode::AtMost(None) | WaitMode::AtPace => until,
         };
         let is_due = until.is_some_and(|until| until <= environment.now());
         let queue = self.dispatch.queue();
-        if is_due && wait == Wait::AtPace && queue.pace().allows_turn_without_poll() {
+        if is_due && wait == WaitMode::AtPace && queue.pace().allows_turn_without_poll() {
             return Ok(false);
         }
         if !is_due && environment.jobs.has_jobs_in_flight() {

@@ -34,7 +34,7 @@ impl<M: Machine> Dispatch<M> {
         event: impl Fn() -> Event<M::Seed>,
         woken: WakeTarget<'_>,
     ) {
-        let events = events_of(event());
+        let events = ready_events(event());
         let is_observed = refs.config.notes_calls;
         let started = if is_observed { self.observe_call_in_slot(refs, token) } else { None };
         if is_traced() {
@@ -264,7 +264,7 @@ impl<M: Machine> Dispatch<M> {
 
 /// Returns the events that `Again` repeats.
 #[inline(always)]
-fn events_of<S>(event: Event<S>) -> EventSet {
+fn ready_events<S>(event: Event<S>) -> EventSet {
     let events = if let Event::Ready(events) = &event { *events } else { EventSet::EMPTY };
     // An event that can be made repeatedly owns nothing, so there is nothing to drop.
     mem::forget(event);

@@ -28,7 +28,7 @@ impl<M: Machine> Dispatch<M> {
     /// Called after `detach` if there was no other thread: the handler goes on in the same call.
     pub(in crate::event_loop) fn continue_call(&mut self, callee: Callee) {
         self.callee = Some(callee);
-        self.clock.forget_reading();
+        self.clock.discard_reading();
     }
 
     /// Notes that the handler has the loop again.

@@ -104,7 +104,7 @@ impl<M: Machine> IssuedCall<M> {
     }
 
     #[inline(always)]
-    pub(in crate::event_loop) fn woken(&self) -> WakeTarget<'_> {
+    pub(in crate::event_loop) fn wake_target(&self) -> WakeTarget<'_> {
         WakeTarget { whole: self.woken == Some(true), parts: &self.parts }
     }
 

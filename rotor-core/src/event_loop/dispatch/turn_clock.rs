@@ -27,7 +27,7 @@ impl TurnClock {
     }
 
     /// Notes that something that takes time is about to be called.
-    pub(in crate::event_loop) fn forget_reading(&mut self) {
+    pub(in crate::event_loop) fn discard_reading(&mut self) {
         self.fresh = None;
     }
 

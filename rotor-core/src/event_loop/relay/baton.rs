@@ -3,7 +3,7 @@
 use crate::backend::Backend;
 use crate::blocking::{SectionTimes, Suspects};
 use crate::event_loop::closures::RepeatedClosures;
-use crate::event_loop::core::{Core, Progress};
+use crate::event_loop::core::{Core, TurnProgress};
 use crate::machine::Machine;
 
 /// Everything of a loop that moves from thread to thread.
@@ -34,7 +34,7 @@ pub(in crate::event_loop) struct LoopState<M: Machine, B: Backend> {
     // The first field, so that the machines are dropped while everything else still exists.
     pub(in crate::event_loop) core: Core<M, B>,
     pub(in crate::event_loop) repeated: RepeatedClosures<M>,
-    pub(in crate::event_loop) progress: Progress,
+    pub(in crate::event_loop) progress: TurnProgress,
     pub(in crate::event_loop) sections: SectionTimes,
     /// Whether the watchdog takes a baton that is lent for too long.
     pub(in crate::event_loop) is_watched: bool,
@@ -49,7 +49,7 @@ pub(in crate::event_loop) struct LoopState<M: Machine, B: Backend> {
 
 impl<M: Machine, B: Backend> LoopState<M, B> {
     pub(in crate::event_loop) fn new(core: Core<M, B>) -> LoopState<M, B> {
-        let (progress, sections) = (Progress::default(), SectionTimes::default());
+        let (progress, sections) = (TurnProgress::default(), SectionTimes::default());
         let (repeated, is_watched) = (RepeatedClosures::new(), false);
         LoopState {
             core,

@@ -154,7 +154,7 @@ where
                 hand_over.round_trip(context);
                 let (lent, token) = (P::lend_context(context, &hand_over), issued.callee.token);
             }
-            Scope::with_context(lent, environment, token, issued.woken())
+            Scope::with_context(lent, environment, token, issued.wake_target())
         );
         match called {
             CallOutcome::Done(state) => Some(state),

@@ -14,7 +14,7 @@ use crate::backend::Backend;
 use crate::event_loop::core::NextAction;
 use crate::event_loop::dispatch::IssuedCall;
 use crate::event_loop::handle::{Control, Exit};
-use crate::event_loop::run_queue::Wait;
+use crate::event_loop::run_queue::WaitMode;
 use crate::guard::guard;
 use crate::machine::Machine;
 use crate::scope::{AnyEnvironment, Scope};
@@ -25,7 +25,7 @@ pub(in crate::event_loop) fn take_pulled_turn<M: Machine, B: Backend, P: StateCe
     Baton { loop_state, context }: Baton<M, B>,
     environment: &AnyEnvironment,
     control: &Control,
-    wait: Wait,
+    wait: WaitMode,
 ) -> (Option<Baton<M, B>>, io::Result<Option<Exit>>) {
     let state_cell = P::empty();
     *state_cell.lock() = Some(loop_state);
@@ -52,7 +52,7 @@ fn make_calls<M: Machine, B: Backend, P: StateCell<M, B>>(
     context: &mut Option<Box<M::Context>>,
     environment: &AnyEnvironment,
     control: &Control,
-    wait: Wait,
+    wait: WaitMode,
 ) -> io::Result<Option<Exit>> {
     let issued = &mut IssuedCall::empty();
     let woke_itself = &Cell::new(false);
@@ -73,9 +73,9 @@ fn make_calls<M: Machine, B: Backend, P: StateCell<M, B>>(
             lifted, loop_state, state_cell, issued, context, environment, woke_itself,
             {
                 let Some(own) = context.as_deref_mut() else { return Ok(None) };
-                let (token, woken) = (issued.callee.token, issued.woken());
+                let (token, wake_target) = (issued.callee.token, issued.wake_target());
             }
-            Scope::new(own, environment, token, woken)
+            Scope::new(own, environment, token, wake_target)
         );
         match called {
             CallOutcome::Done(state) => loop_state = state,

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use self::batches::{Backlog, Batch};
 use self::pace::Pace;
-pub(super) use self::pace::{Wait, polls_for};
+pub(super) use self::pace::{WaitMode, polls_for};
 use self::parts::WokenParts;
 pub(super) use self::pending::{CallState, Calls, Pending};
 use crate::config::Config;

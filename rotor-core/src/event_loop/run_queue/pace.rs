@@ -7,7 +7,7 @@ use crate::time::Time;
 
 /// How a turn waits at its beginning.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::event_loop) enum Wait {
+pub(in crate::event_loop) enum WaitMode {
     /// Until there is something to do. A loop that has work goes on with it, and polls the backend
     /// at its pace.
     AtPace,

@@ -101,7 +101,7 @@ fn a_deadline_ends_with_its_machine() {
 #[test]
 #[cfg(debug_assertions)]
 #[should_panic(expected = "was put into a slot that is not its own")]
-fn a_put_into_an_occupied_slot_is_a_bug() {
+fn a_put_into_an_occupied_slot_panics_in_a_debug_build() {
     let (mut slots, _) = slots(1);
     let token = slots.reserve().expect("a slot");
     slots.put(token, 1);
@@ -111,7 +111,7 @@ fn a_put_into_an_occupied_slot_is_a_bug() {
 #[test]
 #[cfg(debug_assertions)]
 #[should_panic(expected = "which was not with a handler")]
-fn a_second_end_of_a_machine_is_a_bug() {
+fn a_second_end_of_a_machine_panics_in_a_debug_build() {
     let (mut slots, _) = slots(1);
     let token = slots.reserve().expect("a slot");
     slots.end(token);
