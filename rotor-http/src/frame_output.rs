@@ -90,7 +90,7 @@ impl FrameOutput {
 
     /// Returns whether the block that was just encoded may be written now. If not, it has been
     /// taken back.
-    pub(crate) fn fits_or_take_back(&mut self, block: &[u8], room: usize, output: &Output) -> bool {
+    pub(crate) fn fits_or_discard(&mut self, block: &[u8], room: usize, output: &Output) -> bool {
         let fits = output.is_empty() || block.len() + FRAME_HEADER_BYTES <= room;
         if !fits {
             self.encoder.discard_block();
@@ -129,7 +129,7 @@ impl FrameOutput {
             return true;
         }
         encode_trailers(waiting.front(), &mut self.encoder, block);
-        if !self.fits_or_take_back(block, room, output) {
+        if !self.fits_or_discard(block, room, output) {
             return false;
         }
         waiting.discard(trailers);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_does_not_fit_is_taken_back_unless_the_output_is_empty() {
+    fn a_block_that_does_not_fit_is_discarded_unless_the_output_is_empty() {
         let (mut frames, mut output) = (FrameOutput::new(), Output::new());
         // A smaller table, which the next block has to acknowledge.
         assert_eq!(frames.apply(&[0, 1, 0, 0, 0, 0]), Ok(0));
@@ -335,7 +335,7 @@ mod tests {
             let mut block = Vec::new();
             frames.encoder().start_block(&mut block);
             assert_eq!(block, [0x20], "it was taken back before, or not written");
-            assert_eq!(frames.fits_or_take_back(&block, room, &output), fits, "{room}");
+            assert_eq!(frames.fits_or_discard(&block, room, &output), fits, "{room}");
             if is_empty {
                 frames.encoder().discard_block();
             }

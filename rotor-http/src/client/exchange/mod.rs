@@ -252,7 +252,7 @@ impl<K: Client> Exchange<K> {
             Step::Receive(handler, mode) => {
                 self.handler = Some(handler);
                 #[cfg(feature = "body")]
-                if let Err(error) = self.begin_storing(mode, io) {
+                if let Err(error) = self.start_storing(mode, io) {
                     return Flow::Fail(ClientError::from_body_error(error));
                 }
                 match self.body.start_or_resume(mode, io.scope.now(), &io.config.limits) {

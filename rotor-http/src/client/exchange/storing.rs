@@ -20,7 +20,7 @@ impl<K: Client> Exchange<K> {
     /// # Errors
     ///
     /// If the body cannot be stored. None of it was taken then.
-    pub(super) fn begin_storing(
+    pub(super) fn start_storing(
         &mut self,
         mode: RecvMode,
         io: &Io<'_, '_, '_, K::Context>,

@@ -120,7 +120,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             debug_assert!(false, "a head that is written is whole");
             return true;
         };
-        if !self.frames.fits_or_take_back(&self.space.block, room, io.transport.output) {
+        if !self.frames.fits_or_discard(&self.space.block, room, io.transport.output) {
             return false;
         }
         child.output.discard(len);

@@ -1,6 +1,6 @@
 //! DATA: the bytes of a body, and its end.
 
-use super::{Streams, Taken};
+use super::{FrameResult, Streams};
 use crate::h2::frame::{FRAME_HEADER_BYTES, Frame, FrameHeader};
 use crate::h2::{ErrorCode, Nuisance, StreamEvent, Violation};
 use crate::semantics::trailers::Trailers;
@@ -9,11 +9,11 @@ use crate::server::io::Io;
 use crate::tunnel::Event;
 
 impl<S: Server> Streams<S> {
-    pub(super) fn data(
+    pub(super) fn process_data(
         &mut self,
         header: FrameHeader,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Taken {
+    ) -> FrameResult {
         let stream = header.stream;
         if self.is_idle(stream) {
             return Err(Violation::protocol("DATA on a stream that was never begun"));
@@ -31,14 +31,14 @@ impl<S: Server> Streams<S> {
             if !self.reset_streams.accept_data(stream, header.len, is_end) {
                 return Err(of_stream(ErrorCode::StreamClosed));
             }
-            return nuisance.map_or(Ok(()), |nuisance| self.count(nuisance, io));
+            return nuisance.map_or(Ok(()), |nuisance| self.count_nuisance(nuisance, io));
         };
         let child = &mut self.children[at];
         child.intake.count_frame(header.len).map_err(of_stream)?;
         child.state = child.state.after(StreamEvent::Received { is_end }).map_err(of_stream)?;
         child.intake.count_body(data.len(), is_end).map_err(of_stream)?;
         let mut nuisance = Nuisance::from_data(data.len(), is_end);
-        let is_dropped = child.is_answered();
+        let is_dropped = child.ignores_input();
         if let Some(tunnel) = &mut child.tunnel {
             nuisance = nuisance.filter(|nuisance| !nuisance.is_message_frame());
             tunnel.extend(data);
@@ -47,10 +47,10 @@ impl<S: Server> Streams<S> {
         }
         input.consume(FRAME_HEADER_BYTES + header.len);
         if let Some(nuisance) = nuisance {
-            self.count(nuisance, io)?;
+            self.count_nuisance(nuisance, io)?;
         }
         if is_dropped {
-            self.dropped(at, io);
+            self.handle_unwanted_data(at, io);
         } else if self.children[at].tunnel.is_some() {
             let event = match is_end {
                 true => Event::InputEnded { is_truncated: false },

@@ -51,15 +51,15 @@ pub(super) struct Child<S: Server> {
     pub(super) collected: usize,
     /// Whether its window is not opened, because of other bodies.
     pub(super) is_held_back: bool,
-    /// For how long the body was excused because others of its connection were arriving, and how
+    /// For how long the body was exempted because others of its connection were arriving, and how
     /// much of it had arrived when that began. Boxed, because few bodies are late.
-    pub(super) excused: Option<Box<(Duration, u64)>>,
+    pub(super) exemption: Option<Box<(Duration, u64)>>,
     /// The number of unsent bytes that the exchange waits for, if it waits for that.
     pub(super) flush_left: Option<u32>,
     /// The time until which it waits; `NEVER` for none.
     pub(super) until: Time,
     /// How fast the peer takes the response, while its windows hold it up.
-    pub(super) taking: WindowWatch,
+    pub(super) send_watch: WindowWatch,
 }
 
 impl<S: Server> Child<S> {
@@ -78,25 +78,25 @@ impl<S: Server> Child<S> {
     }
 
     /// Returns the state of the response, while a handler writes it.
-    fn response(&self) -> Option<&ResponseState> {
+    fn response_state(&self) -> Option<&ResponseState> {
         self.exchange.as_ref().map(|exchange| &exchange.outgoing.state)
     }
 
     /// Returns how the response would end if nothing more were written.
     pub(super) fn ending(&self) -> Ending {
-        self.response().map_or(self.ending, ResponseState::ending)
+        self.response_state().map_or(self.ending, ResponseState::ending)
     }
 
     /// Returns whether the fields of the response are written.
     pub(super) fn is_head_done(&self) -> bool {
-        let is_left_whole =
+        let was_complete =
             || matches!(self.ending, Ending::KeepAlive | Ending::Close | Ending::Switch);
-        self.response().map_or_else(is_left_whole, ResponseState::is_head_done)
+        self.response_state().map_or_else(was_complete, ResponseState::is_head_done)
     }
 
     /// Returns the length of the trailers, which are written last.
     pub(super) fn trailers_len(&self) -> usize {
-        self.response().map_or(self.trailers_len as usize, ResponseState::trailers_len)
+        self.response_state().map_or(self.trailers_len as usize, ResponseState::trailers_len)
     }
 
     /// Returns whether everything that is to be sent is written.
@@ -108,19 +108,19 @@ impl<S: Server> Child<S> {
     }
 
     /// Returns whether further input is not wanted any more.
-    pub(super) fn is_answered(&self) -> bool {
+    pub(super) fn ignores_input(&self) -> bool {
         self.exchange.is_none() && self.tunnel.as_ref().is_none_or(|tunnel| tunnel.is_done())
     }
 
     /// Returns whether the handler responds with a page although another protocol was asked for.
     /// The peer would take the page for the beginning of that protocol.
-    pub(super) fn is_mistaken(&self) -> bool {
-        let status = || self.response().and_then(ResponseState::final_status);
+    pub(super) fn is_page_for_protocol(&self) -> bool {
+        let status = || self.response_state().and_then(ResponseState::final_status);
         self.purpose == StreamPurpose::Protocol && status().is_some_and(Status::is_success)
     }
 
     /// Returns how many bytes of the input still count against the windows.
-    pub(super) fn untaken(&mut self) -> usize {
+    pub(super) fn unconsumed_len(&mut self) -> usize {
         match &mut self.tunnel {
             Some(tunnel) => tunnel.unreleased_bytes(),
             None => self.input.len(),
@@ -130,14 +130,18 @@ impl<S: Server> Child<S> {
     /// Gives back to the windows what was read from the input.
     pub(super) fn release(&mut self, connection: &mut ReceiveWindow) {
         let is_wanted = self.exchange.as_ref().is_some_and(|exchange| exchange.body.is_receiving());
-        let untaken = self.untaken();
-        self.intake.release(untaken, is_wanted, connection);
+        let unconsumed = self.unconsumed_len();
+        self.intake.release(unconsumed, is_wanted, connection);
     }
 
     /// Returns how many bytes of a body are kept until it is complete.
-    pub(super) fn collected_now(&self) -> usize {
-        let is_kept = self.exchange.as_ref().is_some_and(|exchange| exchange.is_collecting());
-        if is_kept { usize::try_from(self.intake.received()).unwrap_or(usize::MAX) } else { 0 }
+    pub(super) fn collecting_len(&self) -> usize {
+        let is_collecting = self.exchange.as_ref().is_some_and(|exchange| exchange.is_collecting());
+        if is_collecting {
+            usize::try_from(self.intake.received()).unwrap_or(usize::MAX)
+        } else {
+            0
+        }
     }
 
     /// Returns whether a body is being collected and not complete yet.
@@ -146,7 +150,7 @@ impl<S: Server> Child<S> {
     }
 
     /// Returns how many bytes of the body wait after the head.
-    pub(super) fn body_left(&mut self) -> usize {
+    pub(super) fn unsent_body_len(&mut self) -> usize {
         if !self.has_sent_head {
             return 0;
         }
@@ -177,18 +181,18 @@ impl<S: Server> Child<S> {
     /// Returns the time until which its body may be late if other bodies of its connection keep
     /// arriving until `others`. This is no longer than a handler may take, unless a part of the
     /// body has arrived in the meantime.
-    pub(super) fn excuse(&mut self, others: Time, limits: &Limits, now: Time) -> Time {
-        let (excused, since) = self.excused.as_deref().copied().unwrap_or_default();
+    pub(super) fn exempt(&mut self, others: Time, limits: &Limits, now: Time) -> Time {
+        let (exempted, since) = self.exemption.as_deref().copied().unwrap_or_default();
         let received = self.intake.received();
-        let is_anew = received - since >= limits.body_step().0;
-        let left = match is_anew {
+        let has_progressed = received - since >= limits.body_step().0;
+        let left = match has_progressed {
             true => limits.handler_timeout,
-            false => limits.handler_timeout.saturating_sub(excused),
+            false => limits.handler_timeout.saturating_sub(exempted),
         };
         let until = others.min(now + left);
-        self.excused = Some(Box::new(match is_anew {
+        self.exemption = Some(Box::new(match has_progressed {
             true => (until - now, received),
-            false => (excused + (until - now), since),
+            false => (exempted + (until - now), since),
         }));
         until
     }
@@ -212,6 +216,6 @@ impl<S: Server> Child<S> {
 
     /// Returns its earliest deadline of any kind.
     pub(super) fn deadline(&self) -> Time {
-        self.until.min(self.taking.until())
+        self.until.min(self.send_watch.until())
     }
 }

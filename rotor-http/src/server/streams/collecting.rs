@@ -6,7 +6,7 @@
 
 use rotor_core::{Deadline, Time};
 
-use super::{Streams, put};
+use super::{Streams, write_frame};
 use crate::h2::frame_writer;
 use crate::server::counters::Counters;
 use crate::server::handler::Server;
@@ -16,7 +16,7 @@ impl<S: Server> Streams<S> {
     /// Sends an update for what was read from the window of this stream, unless its body is held
     /// back.
     pub(super) fn open_window(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
-        if self.must_wait(at, io) {
+        if self.must_hold_back(at, io) {
             return self.hold_back(at, io);
         }
         let child = &mut self.children[at];
@@ -24,12 +24,12 @@ impl<S: Server> Streams<S> {
         if child.state.is_receiving()
             && let Some(more) = child.intake.update()
         {
-            put(io, &frame_writer::window_update(child.id, more));
+            write_frame(io, &frame_writer::window_update(child.id, more));
         }
     }
 
     /// Returns whether there is no room for more of this body besides the others.
-    fn must_wait(&self, at: usize, io: &Io<'_, '_, '_, S::Context>) -> bool {
+    fn must_hold_back(&self, at: usize, io: &Io<'_, '_, '_, S::Context>) -> bool {
         self.collected >= io.config.http2_ref().collected_bytes_max
             && self.children[at].is_being_collected()
             && self.children[..at].iter().any(|child| child.is_being_collected())
@@ -41,7 +41,7 @@ impl<S: Server> Streams<S> {
             return;
         }
         Counters::add(&io.config.counters_ref().bodies_held_back);
-        self.holds_back = true;
+        self.has_held_back = true;
         child.is_held_back = true;
         // From now on it is not the peer's fault that nothing arrives.
         let deadline = child.step(io.scope, io.config, |exchange, io| {
@@ -54,17 +54,17 @@ impl<S: Server> Streams<S> {
     }
 
     /// Lets bodies go on for which there is room, the oldest first.
-    pub(super) fn let_bodies_go_on(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
-        if !self.holds_back {
+    pub(super) fn resume_held_bodies(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
+        if !self.has_held_back {
             return;
         }
-        self.holds_back = false;
+        self.has_held_back = false;
         let held_back = self.children.iter().filter(|child| child.is_held_back);
         let held_back: Vec<u32> = held_back.map(|child| child.id).collect();
         for stream in held_back {
             let Some(at) = self.find(stream) else { continue };
-            if self.must_wait(at, io) {
-                self.holds_back = true;
+            if self.must_hold_back(at, io) {
+                self.has_held_back = true;
                 break;
             }
             self.children[at].is_held_back = false;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rotor_core::{Scope, Time};
 
-use super::{GRACEFUL, Going, STREAM_MAX, Streams, StreamsFlow, put};
+use super::{GRACEFUL, STREAM_MAX, ShutdownState, Streams, StreamsFlow, write_frame};
 use crate::flow::Flow;
 use crate::h2::{ErrorCode, Violation, frame_writer};
 use crate::server::config::ServerConfig;
@@ -16,10 +16,10 @@ use crate::server::io::Io;
 use crate::tunnel::Event;
 
 /// How long we wait for the peer to confirm that it knows of the end.
-const HEARD_WITHIN: Duration = Duration::from_secs(1);
+const ANNOUNCEMENT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The data of the ping that is sent with the announcement of an end.
-pub(super) const ANNOUNCED: [u8; 8] = *b"draining";
+pub(super) const ANNOUNCEMENT_PING: [u8; 8] = *b"draining";
 
 impl<S: Server> Streams<S> {
     /// Handles a drain: the connection ends after the requests that are under way.
@@ -36,30 +36,30 @@ impl<S: Server> Streams<S> {
             }
             self.step(at, io, |exchange, io| exchange.drain(until, io));
         }
-        self.go_on(io)
+        self.proceed(io)
     }
 
     /// Returns whether no end was announced.
-    pub(super) fn is_going_on(&self) -> bool {
-        self.going == Going::Open
+    pub(super) fn is_open(&self) -> bool {
+        self.shutdown == ShutdownState::Open
     }
 
     /// Announces the end of the connection. Requests that are on their way are still served: the
     /// last one is named only when the peer has confirmed the announcement (RFC 9113 §6.8).
     pub(super) fn announce_end(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
-        if self.going != Going::Open {
+        if self.shutdown != ShutdownState::Open {
             return;
         }
-        self.going = Going::Announced(io.scope.now() + HEARD_WITHIN);
-        put(io, &frame_writer::go_away(STREAM_MAX, GRACEFUL));
-        put(io, &frame_writer::ping(ANNOUNCED, false));
+        self.shutdown = ShutdownState::Announced(io.scope.now() + ANNOUNCEMENT_TIMEOUT);
+        write_frame(io, &frame_writer::go_away(STREAM_MAX, GRACEFUL));
+        write_frame(io, &frame_writer::ping(ANNOUNCEMENT_PING, false));
     }
 
     /// Tells the peer which request was the last.
-    pub(super) fn say_last(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
-        self.going = Going::Last;
-        self.last_said = self.last;
-        put(io, &frame_writer::go_away(self.last, GRACEFUL));
+    pub(super) fn send_final_goaway(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
+        self.shutdown = ShutdownState::Final;
+        self.last_announced = self.last_stream;
+        write_frame(io, &frame_writer::go_away(self.last_stream, GRACEFUL));
     }
 
     /// Ends the connection with an error code.
@@ -76,8 +76,8 @@ impl<S: Server> Streams<S> {
         if code != ErrorCode::NoError {
             Counters::add(&io.config.counters_ref().protocol_errors);
         }
-        put(io, &frame_writer::go_away(self.last.min(self.last_said), code));
-        self.lose_all(io.config, io.scope);
+        write_frame(io, &frame_writer::go_away(self.last_stream.min(self.last_announced), code));
+        self.fail_all(io.config, io.scope);
         Flow::Done(None)
     }
 
@@ -87,16 +87,16 @@ impl<S: Server> Streams<S> {
         config: &ServerConfig,
         scope: &mut Scope<'_, S::Context>,
     ) {
-        self.lose_all(config, scope);
+        self.fail_all(config, scope);
     }
 
-    fn lose_all(&mut self, config: &ServerConfig, scope: &mut Scope<'_, S::Context>) {
+    fn fail_all(&mut self, config: &ServerConfig, scope: &mut Scope<'_, S::Context>) {
         for mut child in std::mem::take(&mut self.children) {
             child.step(scope, config, |exchange, io| {
                 exchange.abort(io.scope, io.config);
                 exchange.outgoing.end(io.scope, io.config);
             });
-            child.lose_tunnel(ErrorKind::ConnectionAborted, scope);
+            child.notify_tunnel_lost(ErrorKind::ConnectionAborted, scope);
         }
     }
 }

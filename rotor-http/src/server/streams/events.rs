@@ -2,7 +2,7 @@
 
 use rotor_core::{Description, Time};
 
-use super::{Going, Phase, Streams, StreamsFlow};
+use super::{Phase, ShutdownState, Streams, StreamsFlow};
 use crate::h2::{ErrorCode, Violation};
 use crate::semantics::error::BodyError;
 use crate::server::counters::Counters;
@@ -16,7 +16,7 @@ impl<S: Server> Streams<S> {
         &mut self,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> StreamsFlow<S> {
-        self.go_on(io)
+        self.proceed(io)
     }
 
     /// Passes a wake-up to the woken handlers: the part number is the stream number.
@@ -33,7 +33,7 @@ impl<S: Server> Streams<S> {
                 self.step(at, io, |exchange, io| exchange.wakeup(io));
             }
         }
-        self.go_on(io)
+        self.proceed(io)
     }
 
     pub(in crate::server) fn timeout(
@@ -45,10 +45,10 @@ impl<S: Server> Streams<S> {
             // While responses wait, the peer's bytes may not be read. The stream watches the rate.
             self.reader.postpone_frame(now, now + io.config.limits_ref().head_timeout);
         }
-        let is_begun_late = self.reader.until() <= now
+        let is_head_late = self.reader.until() <= now
             || (self.phase != Phase::Open
-                && self.since + io.config.limits_ref().head_timeout <= now);
-        if is_begun_late {
+                && self.idle_since + io.config.limits_ref().head_timeout <= now);
+        if is_head_late {
             Counters::add(&counters.head_timeouts);
             return self
                 .fail(Violation::Connection(ErrorCode::NoError, "fields came too slowly"), io);
@@ -58,23 +58,24 @@ impl<S: Server> Streams<S> {
             let why = "our settings were not acknowledged in time";
             return self.fail(Violation::Connection(ErrorCode::SettingsTimeout, why), io);
         }
-        if let Going::Announced(until) = self.going
+        if let ShutdownState::Announced(until) = self.shutdown
             && until <= now
         {
-            self.say_last(io);
+            self.send_final_goaway(io);
         }
-        self.late_children(now, io);
-        if self.children.is_empty() && self.since + io.config.limits_ref().idle_timeout <= now {
+        self.handle_expired_children(now, io);
+        if self.children.is_empty() && self.idle_since + io.config.limits_ref().idle_timeout <= now
+        {
             if !io.transport.output.is_empty() {
                 // The peer still reads responses, at a rate that the stream checks.
-                self.since = now;
+                self.idle_since = now;
             } else {
                 Counters::add(&counters.idle_timeouts);
                 return self
                     .fail(Violation::Connection(ErrorCode::NoError, "nothing was asked for"), io);
             }
         }
-        self.go_on(io)
+        self.proceed(io)
     }
 
     /// Returns whether our settings should have been acknowledged by now.
@@ -88,7 +89,7 @@ impl<S: Server> Streams<S> {
     /// wait for those of other streams, and for the rest of a frame: while the connection as a
     /// whole receives bodies at the required rate, none is late. Nor is one late while the peer may
     /// not send, or may not know yet that it may.
-    fn excuse_body(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
+    fn exempt_body(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
         let now = io.scope.now();
         if self.phase == Phase::Open {
             self.bodies.count_partial(io.transport.input, io.config.limits_ref(), now);
@@ -99,17 +100,17 @@ impl<S: Server> Streams<S> {
             return;
         }
         let child = &mut self.children[at];
-        let before = child.excused.clone();
-        let until = child.excuse(others, io.config.limits_ref(), now);
+        let before = child.exemption.clone();
+        let until = child.exempt(others, io.config.limits_ref(), now);
         let put_off = child
             .step(io.scope, io.config, |exchange, io| exchange.extend_body_deadline(until, io));
         if put_off != Some(true) {
             // Here it is the handler that is late.
-            child.excused = before;
+            child.exemption = before;
         }
     }
 
-    fn late_children(&mut self, now: Time, io: &mut Io<'_, '_, '_, S::Context>) {
+    fn handle_expired_children(&mut self, now: Time, io: &mut Io<'_, '_, '_, S::Context>) {
         if self.until > now {
             return;
         }
@@ -124,22 +125,23 @@ impl<S: Server> Streams<S> {
             let Some(at) = self.find(stream) else { continue };
             // The window of the connection may have grown in the meantime.
             self.watch(at, io.config.limits_ref(), now);
-            self.excuse_taking(at, io.config.limits_ref(), now);
+            self.exempt_sending(at, io.config.limits_ref(), now);
             let child = &self.children[at];
             if !is_late(child.deadline()) {
                 continue;
             }
-            if is_late(child.taking.until()) {
+            if is_late(child.send_watch.until()) {
                 Counters::add(&io.config.counters_ref().response_timeouts);
-                self.reset(stream, ErrorCode::Cancel, io);
-            } else if child.tunnel.is_some() && (!child.is_answered() || child.state.is_sending()) {
+                self.reset_stream(stream, ErrorCode::Cancel, io);
+            } else if child.tunnel.is_some() && (!child.ignores_input() || child.state.is_sending())
+            {
                 self.run_tunnel(at, Event::Due, io);
             } else if child.exchange.is_some() {
-                self.excuse_body(at, io);
+                self.exempt_body(at, io);
                 self.step(at, io, |exchange, io| exchange.timeout(io));
             } else {
                 Counters::add(&io.config.counters_ref().undrained);
-                self.reset(stream, ErrorCode::NoError, io);
+                self.reset_stream(stream, ErrorCode::NoError, io);
             }
         }
         self.until =
@@ -161,7 +163,7 @@ impl<S: Server> Streams<S> {
                 self.step(at, io, |exchange, io| exchange.peer_ended(io));
             }
         }
-        self.go_on(io)
+        self.proceed(io)
     }
 
     /// Returns since when nothing is under way; `None` if something is.
@@ -170,12 +172,12 @@ impl<S: Server> Streams<S> {
             && self.children.is_empty()
             && !self.reader.has_partial_block()
             && input.is_empty();
-        is_idle.then_some(self.since)
+        is_idle.then_some(self.idle_since)
     }
     /// Describes whether requests are under way, and how much memory they hold.
     pub(in crate::server) fn describe(&self, to: &mut Description) {
         to.set_state(if self.children.is_empty() { "idle (HTTP/2)" } else { "handling (HTTP/2)" });
-        to.add_messages(u64::from(self.last.div_ceil(2)));
+        to.add_messages(u64::from(self.last_stream.div_ceil(2)));
         for child in &self.children {
             to.add_held(child.input.capacity() + child.output.held_bytes());
             if let Some(tunnel) = &child.tunnel {

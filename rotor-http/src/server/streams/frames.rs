@@ -1,8 +1,8 @@
 //! Reads the frames of the peer one by one, and passes each to its handler.
 
 use super::blocks::bounds;
-use super::end::ANNOUNCED;
-use super::{Going, Phase, Streams, Taken, put};
+use super::end::ANNOUNCEMENT_PING;
+use super::{FrameResult, Phase, ShutdownState, Streams, write_frame};
 use crate::h2::frame::{FRAME_HEADER_BYTES, Frame, FrameHeader, PREFACE};
 use crate::h2::{FieldBlockInfo, Nuisance, Priority, Violation, frame_writer};
 use crate::server::handler::Server;
@@ -19,7 +19,7 @@ impl<S: Server> Streams<S> {
         }
         let Some(header) = self.reader.whole_frame(io.transport.input)? else { return Ok(false) };
         let unread = io.transport.input.len();
-        let taken = self.frame(header, io);
+        let taken = self.process_frame(header, io);
         // If the data was passed on, it is no longer in the input.
         let is_left = io.transport.input.len() == unread;
         if is_left {
@@ -42,7 +42,11 @@ impl<S: Server> Streams<S> {
         Ok(true)
     }
 
-    fn frame(&mut self, header: FrameHeader, io: &mut Io<'_, '_, '_, S::Context>) -> Taken {
+    fn process_frame(
+        &mut self,
+        header: FrameHeader,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> FrameResult {
         let stream = header.stream;
         let payload = &io.transport.input[FRAME_HEADER_BYTES..FRAME_HEADER_BYTES + header.len];
         let frame = match Frame::read(header, payload) {
@@ -59,14 +63,14 @@ impl<S: Server> Streams<S> {
             return Err(Violation::protocol("the first frame is not SETTINGS"));
         }
         match frame {
-            Frame::Data { .. } => self.data(header, io),
+            Frame::Data { .. } => self.process_data(header, io),
             Frame::Headers { fragment, is_whole: true, is_end } => {
                 self.reader
                     .read(fragment, &mut self.space.list, &bounds(io.config))
-                    .inspect_err(|violation| Self::note_flood(violation, io.config))?;
+                    .inspect_err(|violation| Self::count_flood(violation, io.config))?;
                 // Consumed before the call, because the frame is not needed any more.
                 io.transport.input.consume(FRAME_HEADER_BYTES + header.len);
-                self.fields(FieldBlockInfo { stream, is_end }, io)
+                self.process_fields(FieldBlockInfo { stream, is_end }, io)
             }
             Frame::Headers { fragment, is_end, .. } => {
                 let until = io.scope.now() + io.config.limits_ref().head_timeout;
@@ -77,8 +81,8 @@ impl<S: Server> Streams<S> {
                 let decoded = self
                     .reader
                     .continue_block(fragment, is_last, &mut self.space.list, &bounds(io.config))
-                    .inspect_err(|violation| Self::note_flood(violation, io.config))?;
-                decoded.map_or(Ok(()), |of| self.fields(of, io))
+                    .inspect_err(|violation| Self::count_flood(violation, io.config))?;
+                decoded.map_or(Ok(()), |of| self.process_fields(of, io))
             }
             Frame::Reset { .. } => self.reset_by_peer(stream, io),
             Frame::Settings { payload } => {
@@ -88,31 +92,32 @@ impl<S: Server> Streams<S> {
             }
             Frame::SettingsAck => {
                 self.settings.stop();
-                self.count(Nuisance::ControlFrame, io)
+                self.count_nuisance(Nuisance::ControlFrame, io)
             }
             Frame::PushPromise => Err(Violation::protocol("a client does not push")),
             Frame::Ping(data) => {
-                self.count(Nuisance::ControlFrame, io)?;
-                put(io, &frame_writer::ping(data, true));
+                self.count_nuisance(Nuisance::ControlFrame, io)?;
+                write_frame(io, &frame_writer::ping(data, true));
                 Ok(())
             }
             Frame::PingAck(data) => {
                 // This ping was sent with the announcement of the end, so the peer knows of that,
                 // too.
-                if matches!(self.going, Going::Announced(_)) && data == ANNOUNCED {
-                    self.say_last(io);
+                if matches!(self.shutdown, ShutdownState::Announced(_)) && data == ANNOUNCEMENT_PING
+                {
+                    self.send_final_goaway(io);
                 }
-                self.count(Nuisance::ControlFrame, io)
+                self.count_nuisance(Nuisance::ControlFrame, io)
             }
             Frame::WindowUpdate(more) => self.window_grew(stream, more, io),
             Frame::PriorityUpdate { stream, value } => {
                 let priority = Priority::read(value);
-                self.count(Nuisance::ControlFrame, io)?;
+                self.count_nuisance(Nuisance::ControlFrame, io)?;
                 self.prioritize(stream, priority, io.config)
             }
             // The peer's GOAWAY only means that it will begin no more streams.
             Frame::Priority | Frame::GoAway { .. } | Frame::Unknown => {
-                self.count(Nuisance::ControlFrame, io)
+                self.count_nuisance(Nuisance::ControlFrame, io)
             }
         }
     }
@@ -120,6 +125,6 @@ impl<S: Server> Streams<S> {
     /// Returns whether the stream was never begun, so that only HEADERS and PRIORITY are allowed on
     /// it.
     pub(super) fn is_idle(&self, stream: u32) -> bool {
-        stream > self.last || stream.is_multiple_of(2)
+        stream > self.last_stream || stream.is_multiple_of(2)
     }
 }

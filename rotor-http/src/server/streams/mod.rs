@@ -23,11 +23,11 @@ mod frames;
 mod head_text;
 mod nuisances;
 mod outlet;
+mod priorities;
 mod requests;
 mod steps;
 mod tunnels;
 mod windows;
-mod wishes;
 
 use std::fmt;
 
@@ -55,13 +55,13 @@ use crate::no_upgrade::is_possible;
 pub(super) type StreamsFlow<S> = Flow<Option<UpgradeSeed<S>>>;
 
 /// The result of a frame, or an error of its stream or its connection.
-type Taken = Result<(), Violation>;
+type FrameResult = Result<(), Violation>;
 
 /// A connection that speaks HTTP/2.
 pub(super) struct Streams<S: Server> {
     seed: S::Seed,
     phase: Phase,
-    going: Going,
+    shutdown: ShutdownState,
     reader: FieldReader,
     frames: FrameOutput,
     /// Buffers for decoding and encoding fields, borrowed during a step.
@@ -73,24 +73,24 @@ pub(super) struct Streams<S: Server> {
     schedule: Schedule,
     floods: FloodBuckets,
     /// The highest stream that the peer has begun.
-    last: u32,
+    last_stream: u32,
     /// The last stream of our latest GOAWAY; none may name a higher one than before (RFC 9113
     /// §6.8).
-    last_said: u32,
-    begun: u64,
+    last_announced: u32,
+    request_count: u64,
     age: AgeLimit,
     /// Streams that we have reset.
     reset_streams: ResetStreams,
     /// Priorities for streams that have not begun yet.
-    wishes: Vec<(u32, Priority)>,
+    pending_priorities: Vec<(u32, Priority)>,
     /// Whether the peer has sent any priority.
-    says_priorities: bool,
+    uses_priorities: bool,
     /// Where handlers write their first response, which may be sent at once.
     scratch: Output,
     /// The time until which the peer has to acknowledge our settings.
     settings: SettingsWatch,
     /// Since when nothing is under way.
-    since: Time,
+    idle_since: Time,
     /// No child has an earlier deadline than this.
     until: Time,
     /// Memory used by the responses that wait.
@@ -98,7 +98,7 @@ pub(super) struct Streams<S: Server> {
     /// Bytes of the bodies that are collected for their handlers.
     collected: usize,
     /// Whether some of these bodies may be held back.
-    holds_back: bool,
+    has_held_back: bool,
     share: Share,
     bodies: BodiesWatch,
     /// How fast the peer opens the window of the connection.
@@ -121,12 +121,12 @@ enum Phase {
 
 /// Whether further requests are accepted.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Going {
+enum ShutdownState {
     Open,
     /// The peer was told that the connection will end, but may not know that yet.
     Announced(Time),
     /// The peer knows which request was the last.
-    Last,
+    Final,
 }
 
 impl<S: Server> Streams<S> {
@@ -153,7 +153,7 @@ impl<S: Server> Streams<S> {
         let mut streams = Streams {
             seed,
             phase: Phase::Preface,
-            going: Going::Open,
+            shutdown: ShutdownState::Open,
             reader: FieldReader::new(),
             frames: FrameOutput::new(),
             space: FieldSpace::new(),
@@ -161,28 +161,28 @@ impl<S: Server> Streams<S> {
             children: Vec::new(),
             schedule: Schedule::new(),
             floods: FloodBuckets::new(&config.floods, now),
-            last: 0,
-            last_said: STREAM_MAX,
-            begun: 0,
+            last_stream: 0,
+            last_announced: STREAM_MAX,
+            request_count: 0,
             age: AgeLimit::start(io.config.limits_ref(), io.scope),
             reset_streams: ResetStreams::default(),
-            wishes: Vec::new(),
-            says_priorities: false,
+            pending_priorities: Vec::new(),
+            uses_priorities: false,
             scratch: Output::new(),
             settings: SettingsWatch::begin(config.settings_timeout, now),
-            since,
+            idle_since: since,
             until: Time::NEVER,
             held_output: 0,
             collected: 0,
-            holds_back: false,
+            has_held_back: false,
             share: Share::NONE,
             bodies: BodiesWatch::new(io.config.limits_ref(), now),
             granted: GrantWatch::new(io.config.limits_ref(), now),
             waits_for_room: false,
             is_read_closed: false,
         };
-        put(io, &settings);
-        streams.give_window(io);
+        write_frame(io, &settings);
+        streams.send_window_update(io);
         // A connection that is accepted during a drain gets no event for the drain.
         if io.scope.draining_until().is_some() {
             streams.announce_end(io);
@@ -198,7 +198,7 @@ impl<S: Server> Streams<S> {
         while frames < BATCH {
             let taken = match self.take_frame(io) {
                 Err(Violation::Stream(stream, code)) => {
-                    self.refuse(stream, code, io).map(|()| true)
+                    self.reset_for_violation(stream, code, io).map(|()| true)
                 }
                 taken => taken,
             };
@@ -216,20 +216,20 @@ impl<S: Server> Streams<S> {
             let until = io.scope.now() + io.config.limits_ref().head_timeout;
             self.reader.watch_frame(io.transport.input, frames > 0, until);
         }
-        self.go_on(io)
+        self.proceed(io)
     }
 
     /// Sends what can be sent, and waits for what is next.
-    fn go_on(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> StreamsFlow<S> {
+    fn proceed(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> StreamsFlow<S> {
         self.space.acquire();
-        self.let_bodies_go_on(io);
-        self.give_window(io);
+        self.resume_held_bodies(io);
+        self.send_window_update(io);
         self.pump(io);
         if self.count_held(io).is_err() {
             Counters::add(&io.config.counters_ref().without_room);
             return self.fail(Violation::flood("no room beside other connections"), io);
         }
-        let is_closing = self.is_read_closed || self.going == Going::Last;
+        let is_closing = self.is_read_closed || self.shutdown == ShutdownState::Final;
         if is_closing && self.children.is_empty() {
             return Flow::Done(None);
         }
@@ -238,7 +238,7 @@ impl<S: Server> Streams<S> {
     }
 
     fn wait(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Wait {
-        let needed = (!self.is_read_closed).then(|| self.needed(io.transport.input));
+        let needed = (!self.is_read_closed).then(|| self.needed_input(io.transport.input));
         let unsent = io.transport.output.len();
         // With half of the mark left, the peer is kept busy while more is put into frames.
         let half = io.config.limits_ref().output_high_water / 2;
@@ -251,7 +251,7 @@ impl<S: Server> Streams<S> {
     }
 
     /// Returns how many bytes must be there before anything can be done with them.
-    fn needed(&self, input: &[u8]) -> usize {
+    fn needed_input(&self, input: &[u8]) -> usize {
         match self.phase {
             // The first wrong byte is noticed at once.
             Phase::Preface => PREFACE.len().min(input.len() + 1),
@@ -263,13 +263,13 @@ impl<S: Server> Streams<S> {
     fn deadline(&self, config: &ServerConfig) -> Time {
         let limits = config.limits_ref();
         let mut until = self.settings.until().min(self.until).min(self.reader.until());
-        if let Going::Announced(time) = self.going {
+        if let ShutdownState::Announced(time) = self.shutdown {
             until = until.min(time);
         }
         if self.phase != Phase::Open {
-            until = until.min(self.since + limits.head_timeout);
+            until = until.min(self.idle_since + limits.head_timeout);
         } else if self.children.is_empty() {
-            until = until.min(self.since + limits.idle_timeout);
+            until = until.min(self.idle_since + limits.idle_timeout);
         }
         until
     }
@@ -292,9 +292,9 @@ impl<S: Server> Streams<S> {
     }
 
     /// Sends an update for the part of the connection's window that was released.
-    fn give_window(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
+    fn send_window_update(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
         if let Some(more) = self.inbound.update() {
-            put(io, &frame_writer::window_update(0, more));
+            write_frame(io, &frame_writer::window_update(0, more));
         }
     }
 
@@ -320,7 +320,7 @@ impl<S: Server> Streams<S> {
         self.share.set(held, &io.config.held())
     }
 
-    fn note_deadline(&mut self, time: Time) {
+    fn record_deadline(&mut self, time: Time) {
         self.until = self.until.min(time);
     }
 }
@@ -337,7 +337,7 @@ fn list_bytes_max(config: &ServerConfig) -> usize {
 
 /// Writes a frame at once: frames that respond to those of the peer do not wait for their turn.
 /// Their number is limited, because the number of the peer's frames is.
-fn put<C>(io: &mut Io<'_, '_, '_, C>, frame: &[u8]) {
+fn write_frame<C>(io: &mut Io<'_, '_, '_, C>, frame: &[u8]) {
     frame_output::put(io.transport.output, frame);
 }
 
@@ -350,7 +350,7 @@ const GRACEFUL: ErrorCode = ErrorCode::NoError;
 impl<S: Server> fmt::Debug for Streams<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Streams")
-            .field("last", &self.last)
+            .field("last", &self.last_stream)
             .field("children", &self.children.len())
             .finish_non_exhaustive()
     }

@@ -34,7 +34,7 @@ impl<S: Server> Streams<S> {
             } else if self.children[at].is_flushed() {
                 self.step(at, io, |exchange, io| exchange.notify(RequestEvent::Flushed, io));
             } else {
-                self.settle(at, io);
+                self.update_child(at, io);
             }
         }
     }
@@ -49,7 +49,7 @@ impl<S: Server> Streams<S> {
             // Without a status, the output has interim responses.
             let is_whole = child.is_head_done() || child.ending() == Ending::Unstarted;
             is_whole && !child.output.is_empty()
-        } else if child.body_left() > 0 {
+        } else if child.unsent_body_len() > 0 {
             child.outbound.credit().min(outbound) > 0
         } else {
             child.is_complete()
@@ -67,7 +67,7 @@ impl<S: Server> Streams<S> {
 
     /// Sends one frame of a child (or all frames of its head). Returns `false` if there is no room.
     fn send(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) -> bool {
-        let room = room(io.transport.output, mark(io.config));
+        let room = room(io.transport.output, output_mark(io.config));
         let child = &mut self.children[at];
         let (stream, is_complete) = (child.id, child.is_complete());
         let trailers = child.trailers_len();
@@ -78,7 +78,7 @@ impl<S: Server> Streams<S> {
                 // The head is not complete yet; the schedule gets the child back once it is.
                 return true;
             };
-            if !self.frames.fits_or_take_back(&self.space.block, room, io.transport.output) {
+            if !self.frames.fits_or_discard(&self.space.block, room, io.transport.output) {
                 return false;
             }
             child.output.discard(head.len);
@@ -86,12 +86,12 @@ impl<S: Server> Streams<S> {
             let is_end = child.has_sent_head
                 && is_complete
                 && child.output.is_empty()
-                && child.body_left() == 0;
+                && child.unsent_body_len() == 0;
             self.frames.put_block(&self.space.block, stream, is_end, io.transport.output);
-            self.sent(at, is_end, true, io);
+            self.record_sent(at, is_end, true, io);
             return true;
         }
-        let left = child.body_left();
+        let left = child.unsent_body_len();
         if left == 0 {
             let trailing = TrailerOutput {
                 waiting: &mut child.output,
@@ -101,7 +101,7 @@ impl<S: Server> Streams<S> {
             if !self.frames.put_end(trailing, stream, room, io.transport.output) {
                 return false;
             }
-            self.sent(at, true, true, io);
+            self.record_sent(at, true, true, io);
             return true;
         }
         let is_all = is_complete && trailers == 0;
@@ -113,12 +113,12 @@ impl<S: Server> Streams<S> {
             DataOutcome::NoWindow => return true,
             DataOutcome::NoRoom => return false,
         };
-        child.taking.count_sent(bytes, io.config.limits_ref(), io.scope.now());
-        self.sent(at, is_end, is_credited, io);
+        child.send_watch.count_sent(bytes, io.config.limits_ref(), io.scope.now());
+        self.record_sent(at, is_end, is_credited, io);
         true
     }
 
-    fn sent(
+    fn record_sent(
         &mut self,
         at: usize,
         is_end: bool,
@@ -135,7 +135,7 @@ impl<S: Server> Streams<S> {
 
     /// Sends a whole response at once, if nothing delays it: no other stream, no window, no mark.
     /// Otherwise does nothing and returns `false`.
-    pub(super) fn send_at_once(
+    pub(super) fn send_immediately(
         &mut self,
         stream: u32,
         state: &ResponseState,
@@ -146,7 +146,7 @@ impl<S: Server> Streams<S> {
             return false;
         }
         let output = &mut *io.transport.output;
-        let room = room(output, mark(io.config));
+        let room = room(output, output_mark(io.config));
         let Some(head) = encode(self.scratch.front(), self.frames.encoder(), &mut self.space.block)
         else {
             return false;
@@ -187,7 +187,7 @@ impl<S: Server> Streams<S> {
 
 /// Returns how far responses may fill the output. A sixteenth of the mark is left for responses to
 /// the frames of the peer: 4 KiB are three hundred acknowledgements.
-fn mark(config: &ServerConfig) -> usize {
+fn output_mark(config: &ServerConfig) -> usize {
     let most = config.limits_ref().output_high_water;
     most - most / 16
 }

@@ -5,7 +5,7 @@ use rotor_core::{Panicked, Phase, Time};
 use rotor_stream::{Buf, Output};
 
 use super::child::Child;
-use super::{Going, Streams, offers_protocols};
+use super::{ShutdownState, Streams, offers_protocols};
 use crate::flow::Flow;
 use crate::h1::framing::Body;
 use crate::h1::head::RequestHead;
@@ -27,7 +27,7 @@ use crate::server::response::Response;
 use crate::server::unwanted::AnnouncedBody;
 
 /// The properties of a stream that begins.
-struct Begun {
+struct NewStream {
     stream: u32,
     is_end: bool,
     length: Option<u64>,
@@ -37,20 +37,20 @@ struct Begun {
 
 impl<S: Server> Streams<S> {
     /// Handles the fields of a new stream, which are in the list.
-    pub(super) fn request(
+    pub(super) fn process_request(
         &mut self,
         stream: u32,
         is_end: bool,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> Result<(), Violation> {
-        self.last = stream;
-        self.since = io.scope.now();
+        self.last_stream = stream;
+        self.idle_since = io.scope.now();
         let config = io.config.http2_ref();
-        if self.going == Going::Last {
+        if self.shutdown == ShutdownState::Final {
             // The peer was told. A request that it had sent before it knew is refused, but is not a
             // violation.
-            self.reset(stream, ErrorCode::RefusedStream, io);
-            return self.count(Nuisance::ControlFrame, io);
+            self.reset_stream(stream, ErrorCode::RefusedStream, io);
+            return self.count_nuisance(Nuisance::ControlFrame, io);
         }
         let is_full = self.children.len() >= config.streams_max as usize;
         // RFC 9113 §5.1.2: closed streams, whose handlers still have work, do not count.
@@ -63,10 +63,10 @@ impl<S: Server> Streams<S> {
             // called. This is not only the peer's fault: the peer may repeat the request, and the
             // refusal does not count as a violation.
             Counters::add(&io.config.counters_ref().streams_refused);
-            self.reset(stream, ErrorCode::RefusedStream, io);
+            self.reset_stream(stream, ErrorCode::RefusedStream, io);
             return Ok(());
         }
-        let wished = self.take_wish(stream);
+        let requested = self.take_pending_priority(stream);
         let is_head = is_head(&self.space.list);
         let request = match CheckedRequest::check(
             &mut self.space.list,
@@ -81,8 +81,8 @@ impl<S: Server> Streams<S> {
             }
             Err(Refusal::Status(status)) => {
                 let (priority, purpose) = (Priority::DEFAULT, StreamPurpose::Response);
-                let begun = Begun { stream, is_end, length: None, priority, purpose };
-                self.refuse_with(status, is_head, begun, io);
+                let new_stream = NewStream { stream, is_end, length: None, priority, purpose };
+                self.refuse_with_status(status, is_head, new_stream, io);
                 return Ok(());
             }
         };
@@ -90,16 +90,20 @@ impl<S: Server> Streams<S> {
             Counters::add(&io.config.counters_ref().refused);
             return Err(Violation::Stream(stream, ErrorCode::ProtocolError));
         }
-        self.may_be_followed(io);
+        self.announce_end_if_last(io);
         let purpose = request.purpose;
-        let priority = self.priority_of(wished.or(request.priority), purpose);
-        self.call(request, Begun { stream, is_end, length: None, priority, purpose }, io);
+        let priority = self.priority_of(requested.or(request.priority), purpose);
+        self.call_handler(
+            request,
+            NewStream { stream, is_end, length: None, priority, purpose },
+            io,
+        );
         Ok(())
     }
 
-    fn may_be_followed(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
-        self.begun += 1;
-        if self.begun == io.config.limits_ref().requests_max {
+    fn announce_end_if_last(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
+        self.request_count += 1;
+        if self.request_count == io.config.limits_ref().requests_max {
             Counters::add(&io.config.counters_ref().used_up);
             self.announce_end(io);
         }
@@ -109,20 +113,20 @@ impl<S: Server> Streams<S> {
         if io.scope.phase() != Phase::Serving {
             self.announce_end(io);
         }
-        if self.age.has_passed(io.scope.now()) && self.is_going_on() {
+        if self.age.has_passed(io.scope.now()) && self.is_open() {
             Counters::add(&io.config.counters_ref().aged);
             self.announce_end(io);
         }
     }
 
     /// Calls the handler with the head of its request.
-    fn call(
+    fn call_handler(
         &mut self,
         request: CheckedRequest,
-        mut begun: Begun,
+        mut new_stream: NewStream,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) {
-        begun.length = request.length;
+        new_stream.length = request.length;
         let room = self.room(usize::MAX, io.config);
         let Io { transport, scope, config } = io;
         let (list, connection) = (&self.space.list, transport.connection());
@@ -130,16 +134,16 @@ impl<S: Server> Streams<S> {
         else {
             return;
         };
-        let body = match (begun.is_end, begun.length) {
+        let body = match (new_stream.is_end, new_stream.length) {
             // What is sent in a tunnel is not a body.
-            _ if begun.purpose != StreamPurpose::Response => Body::Empty,
+            _ if new_stream.purpose != StreamPurpose::Response => Body::Empty,
             (true, _) => Body::Empty,
             (false, Some(length)) if length > 0 => Body::Length(length),
             // Frames mark its end.
             (false, _) => Body::UntilClose,
         };
         let head = RequestHead::framed(request.method(list), target, list.fields());
-        let wants_upgrade = begun.purpose == StreamPurpose::Protocol;
+        let wants_upgrade = new_stream.purpose == StreamPurpose::Protocol;
         let semantics = RequestSemantics::framed(
             &head,
             authority,
@@ -155,13 +159,13 @@ impl<S: Server> Streams<S> {
             Response::new(&mut state, &mut self.scratch, config, &mut persistent, false);
         response.limit_room(room);
         let seed = &self.seed;
-        let mut part = scope.part(begun.stream);
-        let mut is_seen = false;
+        let mut part = scope.part(new_stream.stream);
+        let mut is_supported = false;
         let next = part.guard(|scope| {
             // Within the guard, because `supports` is the user's code, too. RFC 9110 §9.1: a method
             // that is not implemented gets 501, whatever its target is.
-            is_seen = S::supports(head.method());
-            is_seen.then(|| {
+            is_supported = S::supports(head.method());
+            is_supported.then(|| {
                 Counters::add(&config.counters_ref().requests);
                 let head = Head::new(&head, &semantics, connection, None);
                 S::headers_received(seed.clone(), &head, &mut response, scope)
@@ -169,20 +173,20 @@ impl<S: Server> Streams<S> {
         });
         if matches!(next, Ok(Some(Next { step: Step::Finished, .. })))
             && state.ending() == Ending::KeepAlive
-            && begun.is_end
-            && begun.purpose == StreamPurpose::Response
+            && new_stream.is_end
+            && new_stream.purpose == StreamPurpose::Response
             && !config.is_logged()
-            && self.send_at_once(begun.stream, &state, begun.priority, io)
+            && self.send_immediately(new_stream.stream, &state, new_stream.priority, io)
         {
             io.config.counters_ref().traffic.record_immediate_end(state.final_status());
             return;
         }
-        if !is_seen {
+        if !is_supported {
             io.config.counters_ref().traffic.record_unseen();
         }
         let log = io.config.is_logged().then(|| {
             LogLine::from_head(
-                Some(&head_of(&self.space.list, &request)),
+                Some(&head_for_log(&self.space.list, &request)),
                 io.config.logged_fields(),
                 io.transport.connection(),
             )
@@ -191,18 +195,18 @@ impl<S: Server> Streams<S> {
         let outgoing =
             Outgoing::from_head(state, persistent, reply, 0, &output, io.scope.now(), log);
         let announced = AnnouncedBody { body, expects_continue: expects_continue(&request, body) };
-        self.begin(begun, announced, outgoing, output, io, |exchange, io| {
-            begin_exchange(exchange, next, io)
+        self.add_child(new_stream, announced, outgoing, output, io, |exchange, io| {
+            start_exchange(exchange, next, io)
         });
     }
 
     /// Responds to a request that no handler sees.
     #[cold]
-    fn refuse_with(
+    fn refuse_with_status(
         &mut self,
         status: Status,
         is_head: bool,
-        begun: Begun,
+        new_stream: NewStream,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) {
         let counters = io.config.counters_ref();
@@ -220,13 +224,13 @@ impl<S: Server> Streams<S> {
         let announced = AnnouncedBody { body: Body::Empty, expects_continue: false };
         // Not counted as a violation: it costs no more than a handler's page, and the peer may be a
         // proxy for many clients, of which one sent this.
-        self.begin(begun, announced, outgoing, output, io, |_, _| Flow::Fail(status));
+        self.add_child(new_stream, announced, outgoing, output, io, |_, _| Flow::Fail(status));
     }
 
     /// Makes a child of a request that is not over yet.
-    fn begin(
+    fn add_child(
         &mut self,
-        begun: Begun,
+        new_stream: NewStream,
         announced: AnnouncedBody,
         outgoing: Outgoing,
         output: Output,
@@ -237,35 +241,35 @@ impl<S: Server> Streams<S> {
         exchange.count_end_on_drop(io.config);
         let config = io.config.http2_ref();
         self.children.push(Box::new(Child {
-            id: begun.stream,
-            state: StreamState::for_request(begun.is_end),
+            id: new_stream.stream,
+            state: StreamState::for_request(new_stream.is_end),
             exchange: Some(exchange),
             tunnel: None,
-            purpose: begun.purpose,
+            purpose: new_stream.purpose,
             code: ErrorCode::InternalError,
             ending: Ending::Unstarted,
             trailers_len: 0,
             input: Buf::new(),
             output,
             has_sent_head: false,
-            priority: begun.priority,
+            priority: new_stream.priority,
             is_scheduled: false,
-            intake: Intake::new(config.stream_window, begun.length),
+            intake: Intake::new(config.stream_window, new_stream.length),
             outbound: self.frames.stream_window(),
             held_output: 0,
             collected: 0,
             is_held_back: false,
-            excused: None,
+            exemption: None,
             flush_left: None,
             until: Time::NEVER,
-            taking: WindowWatch::NONE,
+            send_watch: WindowWatch::NONE,
         }));
         self.step(self.children.len() - 1, io, first);
     }
 }
 
 /// Applies what `headers_received` has returned.
-fn begin_exchange<S: Server>(
+fn start_exchange<S: Server>(
     exchange: &mut Exchange<S>,
     next: Result<Option<Next<S>>, Panicked>,
     io: &mut Io<'_, '_, '_, S::Context>,
@@ -283,7 +287,10 @@ fn begin_exchange<S: Server>(
 }
 
 /// Returns the head once more, for the log.
-fn head_of<'a>(list: &'a crate::h2::hpack::FieldList, request: &CheckedRequest) -> RequestHead<'a> {
+fn head_for_log<'a>(
+    list: &'a crate::h2::hpack::FieldList,
+    request: &CheckedRequest,
+) -> RequestHead<'a> {
     let method = request.method(list);
     let asterisk =
         crate::semantics::target::Target::parse(crate::semantics::method::Method::Options, "*");

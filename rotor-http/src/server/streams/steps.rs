@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 
 use rotor_core::Time;
 
-use super::{GRACEFUL, Streams, put};
+use super::{GRACEFUL, Streams, write_frame};
 use crate::flow::Flow;
 use crate::h1::response::Ending;
 use crate::h2::{ErrorCode, StreamEvent, frame_writer};
@@ -31,7 +31,7 @@ impl<S: Server> Streams<S> {
             first(exchange, io).on_again(|| Flow::batch(|| exchange.receive(io)))
         });
         let child = &mut self.children[at];
-        let flow = match child.is_mistaken() {
+        let flow = match child.is_page_for_protocol() {
             // RFC 8441 §5: a 2xx would mean that the protocol has begun.
             true => Some(Flow::Fail(Status::NOT_IMPLEMENTED)),
             false => flow,
@@ -40,15 +40,15 @@ impl<S: Server> Streams<S> {
             Some(Flow::Wait(wait)) => child.set_wait(wait),
             // The rest comes after the other streams, so its deadline is now.
             Some(Flow::Again) => child.until = io.scope.now(),
-            Some(Flow::Done(upgrade)) => self.finish(at, upgrade, io),
+            Some(Flow::Done(upgrade)) => self.finish_child(at, upgrade, io),
             Some(Flow::Fail(status)) => self.fail_child(at, status, io),
             None => {}
         }
-        self.settle(at, io);
+        self.update_child(at, io);
     }
 
     /// Called when the handler is done: checks whether its response is complete.
-    fn finish(
+    fn finish_child(
         &mut self,
         at: usize,
         upgrade: Option<UpgradeSeed<S>>,
@@ -61,7 +61,7 @@ impl<S: Server> Streams<S> {
                 child.step(io.scope, io.config, |exchange, io| {
                     exchange.outgoing.end(io.scope, io.config);
                 });
-                return self.switch(at, seed, io);
+                return self.start_tunnel(at, seed, io);
             }
             _ => {
                 Counters::add(&io.config.counters_ref().unfinished);
@@ -78,7 +78,7 @@ impl<S: Server> Streams<S> {
     }
 
     /// Called when the handler has failed or has not responded: sends an error page if that is
-    /// still possible. Otherwise [`settle`](Streams::settle) resets the stream.
+    /// still possible. Otherwise [`update_child`](Streams::update_child) resets the stream.
     #[cold]
     fn fail_child(&mut self, at: usize, status: Status, io: &mut Io<'_, '_, '_, S::Context>) {
         let child = &mut self.children[at];
@@ -90,28 +90,28 @@ impl<S: Server> Streams<S> {
     }
 
     /// Handles DATA that is not wanted, for a stream whose response is written.
-    pub(super) fn dropped(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
+    pub(super) fn handle_unwanted_data(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
         let child = &self.children[at];
         let (stream, most) = (child.id, io.config.limits_ref().drained_body_bytes_max);
         if !child.state.is_sending() && child.state.is_receiving() && child.intake.received() > most
         {
             Counters::add(&io.config.counters_ref().undrained);
-            return self.reset(stream, GRACEFUL, io);
+            return self.reset_stream(stream, GRACEFUL, io);
         }
-        self.settle(at, io);
+        self.update_child(at, io);
     }
 
     /// Updates every child, because what all of them may send has changed.
-    pub(super) fn look_at_all(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
+    pub(super) fn update_all_children(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
         // From the end, because a child that is removed leaves those before it in their places.
         for at in (0..self.children.len()).rev() {
-            self.settle(at, io);
+            self.update_child(at, io);
         }
     }
 
     /// Updates everything that depends on a child: windows, memory, its place in the schedule, its
     /// deadline. The child may be gone afterwards.
-    pub(super) fn settle(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
+    pub(super) fn update_child(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
         let now = io.scope.now();
         let child = &mut self.children[at];
         let stream = child.id;
@@ -119,11 +119,11 @@ impl<S: Server> Streams<S> {
             child.input.clear();
             if child.tunnel.is_none() && !child.is_complete() {
                 let code = child.code;
-                return self.reset(stream, code, io);
+                return self.reset_stream(stream, code, io);
             }
         }
         child.release(&mut self.inbound);
-        let collected = child.collected_now();
+        let collected = child.collecting_len();
         self.collected = self.collected - child.collected + collected;
         child.collected = collected;
         if self.held_output > io.config.http2_ref().unsent_bytes_max {
@@ -135,9 +135,9 @@ impl<S: Server> Streams<S> {
         child.held_output = held;
         self.open_window(at, io);
         let child = &mut self.children[at];
-        if child.is_answered() && !child.state.is_sending() {
+        if child.ignores_input() && !child.state.is_sending() {
             if !child.state.is_receiving() || self.is_read_closed {
-                return self.remove(at, now);
+                return self.remove_child(at, now);
             }
             // The peer still sends: until the deadline, that is read and dropped.
             child.until = child.until.min(now + io.config.limits_ref().shutdown_timeout);
@@ -145,7 +145,7 @@ impl<S: Server> Streams<S> {
         self.watch(at, io.config.limits_ref(), now);
         self.schedule_child(at);
         let deadline = self.children[at].deadline();
-        self.note_deadline(deadline);
+        self.record_deadline(deadline);
     }
 
     /// Starts the time limit of the peer, if its windows hold up what waits for it.
@@ -153,18 +153,18 @@ impl<S: Server> Streams<S> {
         let outbound = self.frames.window().credit();
         let child = &mut self.children[at];
         // Another protocol sets its own deadlines for its peer.
-        let left = if child.tunnel.is_none() { child.body_left() } else { 0 };
-        child.taking.update(left, child.outbound.credit().min(outbound), limits, now);
+        let left = if child.tunnel.is_none() { child.unsent_body_len() } else { 0 };
+        child.send_watch.update(left, child.outbound.credit().min(outbound), limits, now);
     }
 
     /// Puts off the deadline for taking the response if the stream only waits for others of its
     /// connection.
-    pub(super) fn excuse_taking(&mut self, at: usize, limits: &Limits, now: Time) {
+    pub(super) fn exempt_sending(&mut self, at: usize, limits: &Limits, now: Time) {
         let shared = self.frames.window().credit();
         let child = &mut self.children[at];
-        let (waiting, own) = (child.body_left(), child.outbound.credit());
+        let (waiting, own) = (child.unsent_body_len(), child.outbound.credit());
         if let Some(until) = self.granted.exempt_until(waiting, own, shared, limits, now) {
-            child.taking.extend_until(until);
+            child.send_watch.extend_until(until);
             if let Some(tunnel) = &mut child.tunnel {
                 tunnel.exempt_until(until);
                 child.until = tunnel.wake_time(now);
@@ -173,7 +173,7 @@ impl<S: Server> Streams<S> {
     }
 
     /// Removes a child that has nothing more to do.
-    pub(super) fn remove(&mut self, at: usize, now: Time) {
+    pub(super) fn remove_child(&mut self, at: usize, now: Time) {
         let child = self.children.remove(at);
         if child.is_scheduled {
             self.schedule.remove(child.id, child.priority);
@@ -181,34 +181,34 @@ impl<S: Server> Streams<S> {
         self.held_output -= child.held_output;
         self.collected -= child.collected;
         child.intake.end(&mut self.inbound);
-        self.since = now;
+        self.idle_since = now;
     }
 
     /// Tells the handler of a child that its stream is over, and removes the child.
-    pub(super) fn forget(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
+    pub(super) fn abort_child(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
         let child = &mut self.children[at];
         child.step(io.scope, io.config, |exchange, io| {
             exchange.abort(io.scope, io.config);
             exchange.outgoing.end(io.scope, io.config);
         });
-        child.lose_tunnel(ErrorKind::ConnectionReset, io.scope);
+        child.notify_tunnel_lost(ErrorKind::ConnectionReset, io.scope);
         child.state = child.state.after(StreamEvent::Reset).unwrap_or(child.state);
-        self.remove(at, io.scope.now());
+        self.remove_child(at, io.scope.now());
     }
 
     /// Resets a stream, whatever is under way on it.
-    pub(super) fn reset(
+    pub(super) fn reset_stream(
         &mut self,
         stream: u32,
         code: ErrorCode,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) {
-        put(io, &frame_writer::reset(stream, code));
+        write_frame(io, &frame_writer::reset(stream, code));
         // Otherwise the stream is over, or its request is refused.
         let Some(at) = self.find(stream) else { return };
         let child = &self.children[at];
         let left = child.state.is_receiving().then(|| child.intake.left());
-        self.forget(at, io);
+        self.abort_child(at, io);
         // If the peer has closed its side, no frame can be on its way.
         if let Some(credit) = left {
             self.reset_streams.record(stream, credit);

@@ -15,7 +15,11 @@ use crate::tunnel::{Event, Tunnel};
 
 impl<S: Server> Child<S> {
     /// Tells the protocol that its stream is over, if there is one.
-    pub(super) fn lose_tunnel(&mut self, kind: ErrorKind, scope: &mut Scope<'_, S::Context>) {
+    pub(super) fn notify_tunnel_lost(
+        &mut self,
+        kind: ErrorKind,
+        scope: &mut Scope<'_, S::Context>,
+    ) {
         if let Some(tunnel) = self.tunnel.take() {
             tunnel.stream_lost(kind, &mut scope.part(self.id));
         }
@@ -34,7 +38,7 @@ impl<S: Server> Child<S> {
 impl<S: Server> Streams<S> {
     /// Starts the protocol after a response that has switched, with the input that has arrived for
     /// it.
-    pub(super) fn switch(
+    pub(super) fn start_tunnel(
         &mut self,
         at: usize,
         seed: UpgradeSeed<S>,
@@ -53,10 +57,10 @@ impl<S: Server> Streams<S> {
             true => Event::Pass,
             false => Event::InputEnded { is_truncated: false },
         };
-        self.tell_tunnel(at, event, io);
+        self.notify_tunnel(at, event, io);
     }
 
-    /// Passes an event to the protocol of a stream, if there is one, and settles the child. The
+    /// Passes an event to the protocol of a stream, if there is one, and updates the child. The
     /// child may be gone afterwards.
     pub(super) fn run_tunnel(
         &mut self,
@@ -64,11 +68,11 @@ impl<S: Server> Streams<S> {
         event: Event,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) {
-        self.tell_tunnel(at, event, io);
-        self.settle(at, io);
+        self.notify_tunnel(at, event, io);
+        self.update_child(at, io);
     }
 
-    fn tell_tunnel(&mut self, at: usize, event: Event, io: &mut Io<'_, '_, '_, S::Context>) {
+    fn notify_tunnel(&mut self, at: usize, event: Event, io: &mut Io<'_, '_, '_, S::Context>) {
         let child = &mut self.children[at];
         let Some(tunnel) = &mut child.tunnel else { return };
         match tunnel.notify(event, &mut io.scope.part(child.id)) {

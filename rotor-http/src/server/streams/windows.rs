@@ -1,6 +1,6 @@
 //! How much the peer accepts: its settings, and the updates of its windows.
 
-use super::{Streams, Taken, put};
+use super::{FrameResult, Streams, write_frame};
 use crate::h2::{Nuisance, Violation, frame_writer};
 use crate::server::handler::Server;
 use crate::server::io::Io;
@@ -10,16 +10,16 @@ impl<S: Server> Streams<S> {
         &mut self,
         change: i64,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Taken {
-        self.count(Nuisance::ControlFrame, io)?;
-        put(io, &frame_writer::settings_ack());
+    ) -> FrameResult {
+        self.count_nuisance(Nuisance::ControlFrame, io)?;
+        write_frame(io, &frame_writer::settings_ack());
         if change == 0 {
             return Ok(());
         }
         for child in &mut self.children {
             child.outbound.change_or_fail_connection(change)?;
         }
-        self.look_at_all(io);
+        self.update_all_children(io);
         Ok(())
     }
 
@@ -28,15 +28,15 @@ impl<S: Server> Streams<S> {
         stream: u32,
         more: u32,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Taken {
+    ) -> FrameResult {
         let nuisance = Nuisance::from_window_update(more);
         if let Some(nuisance) = nuisance {
-            self.count(nuisance, io)?;
+            self.count_nuisance(nuisance, io)?;
         }
         if stream == 0 {
             self.granted.count_granted(more, io.config.limits_ref(), io.scope.now());
             if self.frames.grow(more)? {
-                self.look_at_all(io);
+                self.update_all_children(io);
             }
             return Ok(());
         }
@@ -47,11 +47,15 @@ impl<S: Server> Streams<S> {
             // The update may have been sent before the peer knew that the stream is over. It has no
             // effect.
             let is_counted = nuisance.is_some();
-            return if is_counted { Ok(()) } else { self.count(Nuisance::ControlFrame, io) };
+            return if is_counted {
+                Ok(())
+            } else {
+                self.count_nuisance(Nuisance::ControlFrame, io)
+            };
         };
         let changed = self.children[at].outbound.change(i64::from(more));
         changed.map_err(|code| Violation::Stream(stream, code))?;
-        self.settle(at, io);
+        self.update_child(at, io);
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Priorities that the peer has sent, for streams that exist and for those to come.
 
-use super::{Streams, Taken};
+use super::{FrameResult, Streams};
 use crate::h2::request::StreamPurpose;
 use crate::h2::{Priority, Violation};
 use crate::server::config::ServerConfig;
@@ -12,11 +12,11 @@ impl<S: Server> Streams<S> {
         stream: u32,
         priority: Priority,
         config: &ServerConfig,
-    ) -> Taken {
+    ) -> FrameResult {
         if stream.is_multiple_of(2) {
             return Err(Violation::protocol("PRIORITY_UPDATE of a stream that no client begins"));
         }
-        self.says_priorities = true;
+        self.uses_priorities = true;
         if let Some(at) = self.find(stream) {
             let child = &mut self.children[at];
             let mut priority = priority;
@@ -26,11 +26,11 @@ impl<S: Server> Streams<S> {
                 self.schedule.insert(stream, priority);
             }
             child.priority = priority;
-        } else if stream > self.last {
-            self.wishes.retain(|(own, _)| *own != stream);
+        } else if stream > self.last_stream {
+            self.pending_priorities.retain(|(own, _)| *own != stream);
             // RFC 9218 §7.1: priorities need not be kept for more streams than there may be.
-            if self.wishes.len() < config.http2_ref().streams_max as usize {
-                self.wishes.push((stream, priority));
+            if self.pending_priorities.len() < config.http2_ref().streams_max as usize {
+                self.pending_priorities.push((stream, priority));
             }
         }
         Ok(())
@@ -39,28 +39,32 @@ impl<S: Server> Streams<S> {
     /// Returns the priority of a response, given the one that the peer has sent, if any.
     pub(super) fn priority_of(
         &mut self,
-        wished: Option<Priority>,
+        requested: Option<Priority>,
         purpose: StreamPurpose,
     ) -> Priority {
-        self.says_priorities |= wished.is_some();
-        let mut priority = wished.unwrap_or(Priority::DEFAULT);
+        self.uses_priorities |= requested.is_some();
+        let mut priority = requested.unwrap_or(Priority::DEFAULT);
         // A response that is not incremental waits for the ends of all those that were requested
         // before it, and forever if one of them has no end. That is the peer's choice. What
         // another protocol sends is of use at once, whatever it sends later, so it is incremental.
         // And a peer that sends no priority for any request, such as a proxy or a client of gRPC,
         // does not mean the defaults of RFC 9218, but does not implement it.
-        priority.is_incremental |= purpose != StreamPurpose::Response || !self.says_priorities;
+        priority.is_incremental |= purpose != StreamPurpose::Response || !self.uses_priorities;
         priority
     }
 
     /// Takes the priority that the peer has sent for a stream that begins.
-    pub(super) fn take_wish(&mut self, stream: u32) -> Option<Priority> {
-        if self.wishes.is_empty() {
+    pub(super) fn take_pending_priority(&mut self, stream: u32) -> Option<Priority> {
+        if self.pending_priorities.is_empty() {
             return None;
         }
-        let wish = self.wishes.iter().find(|(own, _)| *own == stream).map(|(_, wish)| *wish);
+        let priority = self
+            .pending_priorities
+            .iter()
+            .find(|(own, _)| *own == stream)
+            .map(|(_, priority)| *priority);
         // Streams below this one will never begin.
-        self.wishes.retain(|(own, _)| *own > stream);
-        wish
+        self.pending_priorities.retain(|(own, _)| *own > stream);
+        priority
     }
 }
