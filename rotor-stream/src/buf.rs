@@ -248,6 +248,7 @@ impl Buf {
     }
 
     /// Makes room for `count` bytes after the last one.
+    #[inline(always)]
     fn make_room(&mut self, count: usize) {
         // The usual case: the buffer is empty, and the thread has a block.
         if self.memory.is_empty()

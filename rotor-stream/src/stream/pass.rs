@@ -5,11 +5,11 @@ use crate::status::{Flags, Status};
 
 /// How much more may be done in this event.
 pub(super) struct Pass {
-    /// How many bytes were read.
-    pub(super) read: usize,
-    /// The same, or more if a wrapping socket made these bytes from more.
-    read_cost: usize,
-    /// How many bytes could be written when the event began.
+    /// How many bytes were read; more if a wrapping socket made them from more.
+    pub(super) read_cost: usize,
+    /// By how much that exceeds the bytes that were read.
+    read_overhead: usize,
+    /// How many bytes could be written when the event began. The configuration may change meanwhile.
     write_max: usize,
     pub(super) write_left: usize,
     /// How many more calls of the protocol are allowed; it may count one call as several.
@@ -20,8 +20,8 @@ impl Pass {
     pub(super) fn new(config: &StreamConfig) -> Pass {
         let write_max = config.write_budget;
         Pass {
-            read: 0,
             read_cost: 0,
+            read_overhead: 0,
             write_max,
             write_left: write_max,
             calls_left: config.calls_budget,
@@ -47,15 +47,16 @@ impl Pass {
     /// Counts bytes that were read, and the bytes from which a wrapping socket made them.
     #[inline]
     pub(super) fn count_read(&mut self, count: usize, made_of: usize) {
-        self.read += count;
         self.read_cost += count.max(made_of);
+        self.read_overhead += made_of.saturating_sub(count);
     }
 
     /// Adds the bytes read and written to the counters of the configuration.
     #[inline]
     pub(super) fn count_bytes(&self, config: &StreamConfig) {
         if let Some(counts) = &config.counts {
-            counts.add(self.read, self.write_max.saturating_sub(self.write_left));
+            let read = self.read_cost - self.read_overhead;
+            counts.add(read, self.write_max.saturating_sub(self.write_left));
         }
     }
 

@@ -58,7 +58,7 @@ impl<S: StreamSocket> BufferedIo<S> {
     /// Reads once, whether or not an event has reported anything, unless the socket was found empty
     /// in this event.
     pub(in crate::stream) fn poll_read(&mut self, pass: &mut Pass) -> ReadResult {
-        let was_emptied = !self.status.readable && pass.read > 0;
+        let was_emptied = !self.status.readable && pass.read_cost > 0;
         if !self.status.read_side.has_ended() && !was_emptied {
             self.status.readable = true;
         }
