@@ -5,11 +5,11 @@ use rotor_http::parse_weight;
 /// Returns whether a scraper with these lines of `Accept` gets OpenMetrics: if it prefers that to
 /// the classic format, or gives both the same weight and names OpenMetrics.
 pub(crate) fn wants_open_metrics<'r>(lines: impl Iterator<Item = &'r [u8]>) -> bool {
-    let (mut open, mut classic) = (Liking::UNSAID, Liking::UNSAID);
+    let (mut open, mut classic) = (Preference::NONE, Preference::NONE);
     for element in lines.flat_map(|line| split(line, b',')) {
-        let Some(range) = Range::read(element) else { continue };
-        open = open.max(range.liking(b"application", b"openmetrics-text", b"1.0.0"));
-        classic = classic.max(range.liking(b"text", b"plain", b"0.0.4"));
+        let Some(range) = MediaRange::parse(element) else { continue };
+        open = open.max(range.preference(b"application", b"openmetrics-text", b"1.0.0"));
+        classic = classic.max(range.preference(b"text", b"plain", b"0.0.4"));
     }
     let is_named = open.precision >= Precision::Named;
     open.weight > classic.weight || open.weight > 0 && open.weight == classic.weight && is_named
@@ -18,20 +18,20 @@ pub(crate) fn wants_open_metrics<'r>(lines: impl Iterator<Item = &'r [u8]>) -> b
 /// The preference for a format. The most precise range decides; of equally precise ones, that with
 /// the larger weight.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Liking {
+struct Preference {
     precision: Precision,
     /// In thousandths.
     weight: u16,
 }
 
-impl Liking {
-    const UNSAID: Liking = Liking { precision: Precision::Unsaid, weight: 0 };
+impl Preference {
+    const NONE: Preference = Preference { precision: Precision::Unspecified, weight: 0 };
 }
 
 /// How precisely a range names a format.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Precision {
-    Unsaid,
+    Unspecified,
     /// `*/*`.
     Any,
     /// `text/*`.
@@ -41,7 +41,7 @@ enum Precision {
 }
 
 /// A media range of `Accept`.
-struct Range<'r> {
+struct MediaRange<'r> {
     kind: &'r [u8],
     subtype: &'r [u8],
     version: Option<&'r [u8]>,
@@ -49,18 +49,18 @@ struct Range<'r> {
     weight: u16,
 }
 
-impl<'r> Range<'r> {
+impl<'r> MediaRange<'r> {
     /// Reads a media range; `None` if it is malformed, and is then ignored.
-    fn read(element: &'r [u8]) -> Option<Range<'r>> {
+    fn parse(element: &'r [u8]) -> Option<MediaRange<'r>> {
         let mut parts = split(element, b';').map(<[u8]>::trim_ascii);
         let kind = parts.next()?;
-        let slash = kind.iter().position(|&octet| octet == b'/')?;
+        let slash = kind.iter().position(|&byte| byte == b'/')?;
         let (kind, subtype) = (&kind[..slash], &kind[slash + 1..]);
-        let mut range = Range { kind, subtype, version: None, weight: 1_000 };
+        let mut range = MediaRange { kind, subtype, version: None, weight: 1_000 };
         // A parameter may be empty (RFC 9110 §5.6.6).
         for part in parts.filter(|part| !part.is_empty()) {
-            let equals = part.iter().position(|&octet| octet == b'=')?;
-            let (name, value) = (&part[..equals], unquoted(&part[equals + 1..])?);
+            let equals = part.iter().position(|&byte| byte == b'=')?;
+            let (name, value) = (&part[..equals], unquote(&part[equals + 1..])?);
             // The grammar allows no blanks around the `=`; `q =0` must not become a parameter that
             // is ignored, because it refuses its range.
             if name.iter().chain(value.first()).any(u8::is_ascii_whitespace) {
@@ -76,7 +76,7 @@ impl<'r> Range<'r> {
     }
 
     /// Returns the preference for a format of this type and version. Other parameters are ignored.
-    fn liking(&self, kind: &[u8], subtype: &[u8], version: &[u8]) -> Liking {
+    fn preference(&self, kind: &[u8], subtype: &[u8], version: &[u8]) -> Preference {
         let is_kind = self.kind.eq_ignore_ascii_case(kind);
         let precision = match (is_kind, self.subtype, self.version) {
             (false, b"*", _) if self.kind == b"*" => Precision::Any,
@@ -87,25 +87,25 @@ impl<'r> Range<'r> {
             {
                 Precision::WithVersion
             }
-            _ => return Liking::UNSAID,
+            _ => return Preference::NONE,
         };
-        Liking { precision, weight: self.weight }
+        Preference { precision, weight: self.weight }
     }
 }
 
 /// Splits text at separators, except within quoted strings (RFC 9110 §5.6.4).
 fn split(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     let (mut is_quoted, mut is_escaped) = (false, false);
-    text.split(move |&octet| {
+    text.split(move |&byte| {
         let was_escaped = is_escaped;
-        is_escaped = is_quoted && !was_escaped && octet == b'\\';
-        is_quoted ^= octet == b'"' && !was_escaped;
-        octet == separator && !is_quoted
+        is_escaped = is_quoted && !was_escaped && byte == b'\\';
+        is_quoted ^= byte == b'"' && !was_escaped;
+        byte == separator && !is_quoted
     })
 }
 
 /// Removes the quotes of a value; `None` if they are not closed. No value that matters has escapes.
-fn unquoted(value: &[u8]) -> Option<&[u8]> {
+fn unquote(value: &[u8]) -> Option<&[u8]> {
     match value {
         [b'"', quoted @ .., b'"'] => Some(quoted),
         [b'"', ..] => None,
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn open_metrics_is_for_those_who_like_it_no_less() {
+    fn open_metrics_is_chosen_if_preferred_or_equal_and_named() {
         for (lines, expected) in [
             (&[][..], false),
             (&["*/*"], false),

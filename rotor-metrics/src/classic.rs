@@ -6,7 +6,7 @@
 //! no end marker, no exemplars and fewer types; an unknown type makes the whole page unreadable.
 
 /// Converts the output of `prometheus-client`.
-pub(crate) fn classic(open_metrics: &str) -> String {
+pub(crate) fn to_classic(open_metrics: &str) -> String {
     let mut page = String::with_capacity(open_metrics.len() + 1_024);
     let mut lines = open_metrics.lines().peekable();
     while let Some(line) = lines.next() {
@@ -67,28 +67,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_are_declared_by_the_names_of_their_samples() {
+    fn counters_are_declared_with_their_sample_names() {
         let open = "# HELP a_b How many.\n# TYPE a_b counter\n# UNIT a_b b\na_b_total{x=\"y\"} 1\n\
                     # HELP c A counter.\n# TYPE c gauge\nc 2\n# EOF\n";
         let wanted = "# HELP a_b_total How many.\n# TYPE a_b_total counter\na_b_total{x=\"y\"} 1\n\
                       # HELP c A counter.\n# TYPE c gauge\nc 2\n";
-        assert_eq!(classic(open), wanted);
+        assert_eq!(to_classic(open), wanted);
     }
 
     #[test]
-    fn types_that_it_does_not_know_become_those_that_it_does() {
+    fn types_without_a_classic_form_are_converted() {
         let open = "# HELP build Which.\n# TYPE build info\nbuild_info{v=\"1\"} 1\n\
                     # HELP s State.\n# TYPE s stateset\ns{s=\"a\"} 1\n\
                     # HELP u Any.\n# TYPE u unknown\nu 3\n# EOF\n";
         let wanted = "# HELP build_info Which.\n# TYPE build_info gauge\nbuild_info{v=\"1\"} 1\n\
                       # HELP s State.\n# TYPE s gauge\ns{s=\"a\"} 1\n\
                       # HELP u Any.\n# TYPE u untyped\nu 3\n";
-        assert_eq!(classic(open), wanted);
+        assert_eq!(to_classic(open), wanted);
     }
 
     #[test]
-    fn exemplars_are_left_out_and_values_that_look_like_them_are_not() {
+    fn only_real_exemplars_are_left_out() {
         let open = "a_total{x=\" # {\\\" # \"} 1 # {trace_id=\"7\"} 1.0\nb 2\n";
-        assert_eq!(classic(open), "a_total{x=\" # {\\\" # \"} 1\nb 2\n");
+        assert_eq!(to_classic(open), "a_total{x=\" # {\\\" # \"} 1\nb 2\n");
     }
 }

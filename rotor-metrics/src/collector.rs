@@ -10,7 +10,7 @@ use rotor_core::{OffloadPool, StatsHandle};
 use rotor_http::{client, server};
 
 use crate::families::Families;
-use crate::others::Others;
+use crate::others::CounterGroup;
 use crate::{http, loops, pools};
 
 /// The loops, pools, servers and clients whose counters are read. Each has a name, which is a label
@@ -43,7 +43,7 @@ pub struct RotorCollector {
     servers: Vec<(String, Arc<server::Counters>)>,
     logs: Vec<(String, server::LostLines)>,
     clients: Vec<(String, Arc<client::Counters>)>,
-    others: Vec<Others>,
+    counter_groups: Vec<CounterGroup>,
 }
 
 impl RotorCollector {
@@ -55,13 +55,13 @@ impl RotorCollector {
     /// Adds a loop: `rotor_loop_…`. Each scrape [takes the longest](StatsHandle::take_longest) turn
     /// and handler, so the next one begins anew.
     pub fn event_loop(mut self, name: impl Into<String>, stats: StatsHandle) -> RotorCollector {
-        self.loops.push((distinct(&self.loops, name.into()), stats));
+        self.loops.push((distinct_name(&self.loops, name.into()), stats));
         self
     }
 
     /// Adds a pool of threads: `rotor_offload_…`.
     pub fn pool(mut self, name: impl Into<String>, pool: OffloadPool) -> RotorCollector {
-        self.pools.push((distinct(&self.pools, name.into()), pool));
+        self.pools.push((distinct_name(&self.pools, name.into()), pool));
         self
     }
 
@@ -72,7 +72,7 @@ impl RotorCollector {
         name: impl Into<String>,
         counters: Arc<server::Counters>,
     ) -> RotorCollector {
-        self.servers.push((distinct(&self.servers, name.into()), counters));
+        self.servers.push((distinct_name(&self.servers, name.into()), counters));
         self
     }
 
@@ -82,7 +82,7 @@ impl RotorCollector {
         name: impl Into<String>,
         lost: server::LostLines,
     ) -> RotorCollector {
-        self.logs.push((distinct(&self.logs, name.into()), lost));
+        self.logs.push((distinct_name(&self.logs, name.into()), lost));
         self
     }
 
@@ -92,7 +92,7 @@ impl RotorCollector {
         name: impl Into<String>,
         counters: Arc<client::Counters>,
     ) -> RotorCollector {
-        self.clients.push((distinct(&self.clients, name.into()), counters));
+        self.clients.push((distinct_name(&self.clients, name.into()), counters));
         self
     }
 
@@ -126,13 +126,13 @@ impl RotorCollector {
         name: impl Into<String>,
         read: impl Fn() -> Vec<(&'static str, u64)> + Send + Sync + 'static,
     ) -> RotorCollector {
-        let known = self.others.iter().position(|others| others.is_of(kind));
+        let known = self.counter_groups.iter().position(|group| group.is_kind(kind));
         let at = known.unwrap_or_else(|| {
-            self.others.push(Others::new(kind));
-            self.others.len() - 1
+            self.counter_groups.push(CounterGroup::new(kind));
+            self.counter_groups.len() - 1
         });
-        let watched = &mut self.others[at].watched;
-        watched.push((distinct(watched, name.into()), Box::new(read)));
+        let sources = &mut self.counter_groups[at].sources;
+        sources.push((distinct_name(sources, name.into()), Box::new(read)));
         self
     }
 
@@ -155,12 +155,12 @@ impl Collector for RotorCollector {
         http::write_servers(&mut families, &self.servers)?;
         http::write_logs(&mut families, &self.logs)?;
         http::write_clients(&mut families, &self.clients)?;
-        self.others.iter().try_for_each(|others| others.write(&mut families))
+        self.counter_groups.iter().try_for_each(|group| group.write(&mut families))
     }
 }
 
 /// Returns the name, or a numbered one if something of the same kind has that name.
-fn distinct<T>(known: &[(String, T)], name: String) -> String {
+fn distinct_name<T>(known: &[(String, T)], name: String) -> String {
     let is_taken = |name: &str| known.iter().any(|(taken, _)| taken == name);
     if !is_taken(&name) {
         return name;
@@ -171,8 +171,8 @@ fn distinct<T>(known: &[(String, T)], name: String) -> String {
 
 impl fmt::Debug for RotorCollector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let RotorCollector { loops, pools, servers, logs, clients, others } = self;
-        let others: usize = others.iter().map(|others| others.watched.len()).sum();
+        let RotorCollector { loops, pools, servers, logs, clients, counter_groups } = self;
+        let others: usize = counter_groups.iter().map(|group| group.sources.len()).sum();
         f.debug_struct("RotorCollector")
             .field("loops", &loops.len())
             .field("pools", &pools.len())

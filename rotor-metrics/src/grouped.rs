@@ -18,12 +18,12 @@ struct Family<'p> {
 /// Moves the samples of a family that is declared again to those of its first declaration. The
 /// first help is kept. A family that is declared again with another type or unit is left in its
 /// place; the scraper will report that.
-pub(crate) fn grouped(page: String) -> String {
-    regrouped(&page).unwrap_or(page)
+pub(crate) fn group_families(page: String) -> String {
+    regroup(&page).unwrap_or(page)
 }
 
 /// Returns `None` if each family is declared once.
-fn regrouped(page: &str) -> Option<String> {
+fn regroup(page: &str) -> Option<String> {
     let (before, families) = families(page);
     let mut first: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut groups: Vec<Family<'_>> = Vec::with_capacity(families.len());
@@ -49,17 +49,17 @@ fn regrouped(page: &str) -> Option<String> {
         grouped.push_str(family.declaration);
         family.samples.iter().for_each(|samples| grouped.push_str(samples));
     }
-    if page.ends_with(END) {
-        grouped.push_str(END);
+    if page.ends_with(EOF_LINE) {
+        grouped.push_str(EOF_LINE);
     }
     Some(grouped)
 }
 
-const END: &str = "# EOF\n";
+const EOF_LINE: &str = "# EOF\n";
 
 /// Returns the text before the first family, and the families, without the end marker.
 fn families(page: &str) -> (&str, Vec<Family<'_>>) {
-    let page = page.strip_suffix(END).unwrap_or(page);
+    let page = page.strip_suffix(EOF_LINE).unwrap_or(page);
     let mut starts = Vec::new();
     let mut at = 0;
     for line in page.split_inclusive('\n') {
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_family_that_is_declared_twice_is_one_in_its_first_place() {
+    fn a_family_declared_twice_is_merged_into_the_first() {
         let page = "# HELP a How many.\n# TYPE a counter\n# UNIT a b\na_total{x=\"1\"} 1\n\
                     # HELP c More.\n# TYPE c gauge\nc 2\n\
                     # HELP a Once more.\n# TYPE a counter\n# UNIT a b\na_total{x=\"2\"} 3\n\
@@ -99,11 +99,11 @@ mod tests {
         let wanted = "# HELP a How many.\n# TYPE a counter\n# UNIT a b\n\
                       a_total{x=\"1\"} 1\na_total{x=\"2\"} 3\n\
                       # HELP c More.\n# TYPE c gauge\nc 2\nc{x=\"# HELP a\"} 4\n# EOF\n";
-        assert_eq!(grouped(page.to_owned()), wanted);
+        assert_eq!(group_families(page.to_owned()), wanted);
     }
 
     #[test]
-    fn what_is_declared_once_or_as_something_else_stays_as_it_is() {
+    fn distinct_families_are_left_unchanged() {
         for page in [
             "",
             "# EOF\n",
@@ -112,7 +112,7 @@ mod tests {
             "# HELP a A.\n# TYPE a gauge\na 1\n# HELP a A.\n# TYPE a counter\na_total 1\n# EOF\n",
             "# HELP a A.\n# TYPE a gauge\n# UNIT a b\na 1\n# HELP a A.\n# TYPE a gauge\na 1\n# EOF\n",
         ] {
-            assert_eq!(grouped(page.to_owned()), page);
+            assert_eq!(group_families(page.to_owned()), page);
         }
     }
 }

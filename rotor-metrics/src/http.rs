@@ -26,17 +26,17 @@ pub(crate) fn write_servers(
     families.gauges("rotor_http_server_connections_open", "Open connections.", open)?;
     let open = rows().map(|(labels, counters)| (labels, counters.requests_open()));
     families.gauges("rotor_http_server_requests_open", "Requests in progress.", open)?;
-    let octets = rows().map(|(labels, counters)| (labels, counters.received_bytes()));
-    families.counters("rotor_http_server_received_bytes", "Bytes that were read.", octets)?;
-    let octets = rows().map(|(labels, counters)| (labels, counters.sent_bytes()));
-    families.counters("rotor_http_server_sent_bytes", "Bytes that were written.", octets)?;
+    let bytes = rows().map(|(labels, counters)| (labels, counters.received_bytes()));
+    families.counters("rotor_http_server_received_bytes", "Bytes that were read.", bytes)?;
+    let bytes = rows().map(|(labels, counters)| (labels, counters.sent_bytes()));
+    families.counters("rotor_http_server_sent_bytes", "Bytes that were written.", bytes)?;
     write_responses(families, &servers)
 }
 
 /// A server's counters, with its label.
-type Labelled<'a> = ([(&'static str, &'a str); 1], &'a Arc<server::Counters>);
+type LabelledCounters<'a> = ([(&'static str, &'a str); 1], &'a Arc<server::Counters>);
 
-fn write_responses(families: &mut Families<'_>, servers: &[Labelled<'_>]) -> fmt::Result {
+fn write_responses(families: &mut Families<'_>, servers: &[LabelledCounters<'_>]) -> fmt::Result {
     let all: Vec<_> = servers
         .iter()
         .flat_map(|(labels, counters)| {

@@ -7,15 +7,15 @@ use rotor_core::{Longest, LoopTimes, Stats, StatsHandle};
 use crate::families::{Families, Labels};
 
 /// The figures of a loop, read once for all of its metrics.
-struct Read {
+struct LoopFigures {
     stats: Stats,
     times: LoopTimes,
     longest: Longest,
 }
 
-type Counter = (&'static str, &'static str, fn(&Stats) -> u64);
+type Figure = (&'static str, &'static str, fn(&Stats) -> u64);
 
-const COUNTERS: [Counter; 19] = [
+const COUNTERS: [Figure; 19] = [
     ("turns", "Turns of the loop: a wait, then all work that is due.", |stats| stats.turns),
     ("events", "Events of sources that were delivered to machines.", |stats| stats.events),
     ("wakeups", "Wake-ups that were delivered to machines, after coalescing.", |stats| {
@@ -51,7 +51,7 @@ const COUNTERS: [Counter; 19] = [
     }),
 ];
 
-const GAUGES: [Counter; 4] = [
+const GAUGES: [Figure; 4] = [
     ("machines", "Machines that are alive.", |stats| stats.alive),
     ("slots", "Slots for machines.", |stats| stats.slots),
     ("deadlines", "Deadlines that are armed.", |stats| stats.armed),
@@ -63,7 +63,7 @@ pub(crate) fn write(families: &mut Families<'_>, loops: &[(String, StatsHandle)]
         return Ok(());
     }
     let names: Vec<_> = loops.iter().map(|(name, _)| [("loop", name.as_str())]).collect();
-    let read = |stats: &StatsHandle| Read {
+    let read = |stats: &StatsHandle| LoopFigures {
         stats: stats.read(),
         times: stats.times(),
         longest: stats.take_longest(),
@@ -94,7 +94,7 @@ pub(crate) fn write(families: &mut Families<'_>, loops: &[(String, StatsHandle)]
 fn write_longest(
     families: &mut Families<'_>,
     names: &[[(&'static str, &str); 1]],
-    loops: &[Read],
+    loops: &[LoopFigures],
 ) -> fmt::Result {
     let rows = || names.iter().map(|name| Labels(name)).zip(loops);
     let turns = rows().map(|(labels, read)| (labels, read.longest.turn.as_secs_f64()));
@@ -117,7 +117,7 @@ fn write_longest(
 fn write_handlers(
     families: &mut Families<'_>,
     names: &[[(&'static str, &str); 1]],
-    loops: &[Read],
+    loops: &[LoopFigures],
 ) -> fmt::Result {
     let all: Vec<_> = names
         .iter()

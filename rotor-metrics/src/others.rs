@@ -5,36 +5,36 @@ use std::fmt;
 use crate::families::{Families, Labels};
 
 /// Reads counters, each with its name.
-type Read = Box<dyn Fn() -> Vec<(&'static str, u64)> + Send + Sync>;
+type ReadFn = Box<dyn Fn() -> Vec<(&'static str, u64)> + Send + Sync>;
 
 /// Counters of one kind.
-pub(crate) struct Others {
+pub(crate) struct CounterGroup {
     pub(crate) kind: String,
-    pub(crate) watched: Vec<(String, Read)>,
+    pub(crate) sources: Vec<(String, ReadFn)>,
 }
 
-impl Others {
-    pub(crate) fn new(kind: &str) -> Others {
-        Others { kind: word(kind), watched: Vec::new() }
+impl CounterGroup {
+    pub(crate) fn new(kind: &str) -> CounterGroup {
+        CounterGroup { kind: metric_word(kind), sources: Vec::new() }
     }
 
     /// Returns whether the counters are of this kind.
-    pub(crate) fn is_of(&self, kind: &str) -> bool {
-        self.kind == word(kind)
+    pub(crate) fn is_kind(&self, kind: &str) -> bool {
+        self.kind == metric_word(kind)
     }
 
     pub(crate) fn write(&self, families: &mut Families<'_>) -> fmt::Result {
         let read: Vec<_> =
-            self.watched.iter().map(|(name, read)| ([(&*self.kind, &**name)], read())).collect();
+            self.sources.iter().map(|(name, read)| ([(&*self.kind, &**name)], read())).collect();
         let mut names: Vec<String> = Vec::new();
         for (name, _) in read.iter().flat_map(|(_, counters)| counters) {
-            if !names.iter().any(|known| *known == word(name)) {
-                names.push(word(name));
+            if !names.iter().any(|known| *known == metric_word(name)) {
+                names.push(metric_word(name));
             }
         }
         for name in &names {
             let rows = read.iter().filter_map(|(labels, counters)| {
-                let (_, count) = counters.iter().find(|(own, _)| word(own) == *name)?;
+                let (_, count) = counters.iter().find(|(own, _)| metric_word(own) == *name)?;
                 Some((Labels(labels), *count))
             });
             let help = format!("The counter {name} of {}.", self.kind);
@@ -45,7 +45,7 @@ impl Others {
 }
 
 /// Converts text to a part of a metric's name, or to the name of a label.
-fn word(text: &str) -> String {
+fn metric_word(text: &str) -> String {
     let sign = |char: char| if char.is_ascii_alphanumeric() { char } else { '_' };
     let begin = if text.starts_with(|char: char| char.is_ascii_alphabetic()) { "" } else { "_" };
     begin.chars().chain(text.chars().map(sign)).collect()
@@ -56,11 +56,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_name_may_have_is_an_underscore() {
+    fn invalid_characters_become_underscores() {
         for (text, expected) in
             [("tls", "tls"), ("a-b c", "a_b_c"), ("2fa", "_2fa"), ("", "_"), ("\u{e4}{\"", "____")]
         {
-            assert_eq!(word(text), expected);
+            assert_eq!(metric_word(text), expected);
         }
     }
 }

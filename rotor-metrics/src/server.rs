@@ -9,8 +9,8 @@ use rotor_http::server::{Head, Next, NoUpgrade, Response, Scope, Server};
 use rotor_http::{Method, Status};
 
 use crate::accept::wants_open_metrics;
-use crate::classic::classic;
-use crate::grouped::grouped;
+use crate::classic::to_classic;
+use crate::grouped::group_families;
 
 /// Serves the page of a registry, on a port of its own, or beside another server by
 /// [`Routed`](rotor_http::server::Routed). It answers GET and HEAD, whatever the path.
@@ -49,11 +49,11 @@ impl<C: 'static> Server for Metrics<C> {
             // Only a collector of the program can fail: writing to a string does not.
             return Next::fail(Status::INTERNAL_SERVER_ERROR);
         }
-        let page = grouped(page);
+        let page = group_families(page);
         let lines = head.fields().iter().filter(|field| field.name.eq_ignore_ascii_case("Accept"));
         let (kind, page) = match wants_open_metrics(lines.map(|field| field.value)) {
             true => ("application/openmetrics-text; version=1.0.0; charset=utf-8", page),
-            false => ("text/plain; version=0.0.4", classic(&page)),
+            false => ("text/plain; version=0.0.4", to_classic(&page)),
         };
         // A cache must not return one format to a scraper that wants the other.
         response.reply_with(Status::OK, &[("Vary", b"Accept")], kind, page.as_bytes()).into()

@@ -23,13 +23,13 @@ use rotor_http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 use rotor_metrics::{Metrics, RotorCollector};
 
 /// A page that is served, and asked for.
-struct Served {
+struct MetricsServer {
     address: SocketAddr,
     handle: LoopHandle,
 }
 
-impl Served {
-    fn start() -> Served {
+impl MetricsServer {
+    fn start() -> MetricsServer {
         let config = Config::new().sample_handlers(1);
         let mut creator =
             Loop::<HttpAccept<Metrics, TcpListener>>::new(&config).expect("a descriptor is left");
@@ -68,7 +68,7 @@ impl Served {
             tell.send(instance.handle()).expect("somebody waits");
             instance.run().expect("it runs");
         });
-        Served { address, handle: told.recv().expect("it starts") }
+        MetricsServer { address, handle: told.recv().expect("it starts") }
     }
 
     /// The head of the answer, and its body.
@@ -83,7 +83,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for MetricsServer {
     fn drop(&mut self) {
         self.handle.stop();
     }
@@ -135,13 +135,13 @@ fn samples(page: &str, is_open: bool) -> BTreeMap<String, f64> {
 }
 
 #[test]
-fn both_formats_keep_their_rules_and_say_what_was_counted() {
-    let served = Served::start();
+fn both_formats_are_valid_and_show_the_counters() {
+    let server = MetricsServer::start();
     for _ in 0..5 {
-        assert!(served.ask("GET /metrics HTTP/1.1\r\n").0.starts_with("HTTP/1.1 200 "));
+        assert!(server.ask("GET /metrics HTTP/1.1\r\n").0.starts_with("HTTP/1.1 200 "));
     }
-    assert!(served.ask("POST / HTTP/1.1\r\nContent-Length: 0\r\n").0.contains("405"));
-    let (head, page) = served.ask("GET / HTTP/1.1\r\n");
+    assert!(server.ask("POST / HTTP/1.1\r\nContent-Length: 0\r\n").0.contains("405"));
+    let (head, page) = server.ask("GET / HTTP/1.1\r\n");
     assert!(head.contains("text/plain; version=0.0.4"), "{head}");
     let classic = samples(&page, false);
     assert_eq!(classic["rotor_http_server_requests_total{server=\"api\"}"], 7.0);
@@ -163,19 +163,19 @@ fn both_formats_keep_their_rules_and_say_what_was_counted() {
         assert_eq!(classic.get(&times).copied(), count, "{class}: {page}");
     }
     let accept = "GET / HTTP/1.1\r\nAccept: application/openmetrics-text;version=1.0.0\r\n";
-    let (head, page) = served.ask(accept);
+    let (head, page) = server.ask(accept);
     assert!(head.contains("application/openmetrics-text; version=1.0.0"), "{head}");
     assert!(head.contains("\r\nVary: Accept\r\n"), "{head}");
     assert!(page.ends_with("# EOF\n"));
     let refused = "GET / HTTP/1.1\r\nAccept: application/openmetrics-text;q=0, */*\r\n";
-    let (head, _) = served.ask(refused);
+    let (head, _) = server.ask(refused);
     assert!(head.contains("text/plain; version=0.0.4"), "{head}");
     assert!(head.contains("\r\nVary: Accept\r\n"), "{head}");
     assert_eq!(samples(&page, true).len() / 10, classic.len() / 10, "they say the same");
 }
 
 #[test]
-fn things_of_one_name_are_told_apart_and_no_row_is_there_twice() {
+fn duplicate_names_are_numbered_and_no_row_repeats() {
     let mut registry = Registry::default();
     let servers = [(); 3].map(|()| ServerConfig::new().counters());
     let [one, other, third] = servers;
@@ -197,7 +197,7 @@ fn things_of_one_name_are_told_apart_and_no_row_is_there_twice() {
 }
 
 #[test]
-fn counters_of_any_kind_are_families_with_a_row_for_each_that_is_watched() {
+fn custom_counters_are_families_with_a_row_per_source() {
     let mut registry = Registry::default();
     RotorCollector::new()
         .counters("tls", "site", || vec![("handshakes", 3), ("too-many", 1)])
@@ -222,7 +222,7 @@ fn counters_of_any_kind_are_families_with_a_row_for_each_that_is_watched() {
 
 /// The judge of those who wrote the format, where it is installed (or `PROMTOOL` says where).
 #[test]
-fn promtool_finds_nothing() {
+fn promtool_finds_no_errors() {
     let program = std::env::var("PROMTOOL").unwrap_or_else(|_| "promtool".to_owned());
     let started = Command::new(program)
         .args(["check", "metrics"])
@@ -234,7 +234,7 @@ fn promtool_finds_nothing() {
         eprintln!("skipped: no promtool");
         return;
     };
-    let (_, page) = Served::start().ask("GET / HTTP/1.1\r\n");
+    let (_, page) = MetricsServer::start().ask("GET / HTTP/1.1\r\n");
     let mut input = promtool.stdin.take().expect("it is piped");
     input.write_all(page.as_bytes()).expect("it reads");
     drop(input);
