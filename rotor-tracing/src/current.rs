@@ -22,22 +22,22 @@ pub fn current() -> Option<Arc<TraceContext>> {
 }
 
 /// Makes its trace the current one. When it is dropped, the previous trace is current again.
-pub(crate) struct Running {
-    before: Option<Arc<TraceContext>>,
+pub(crate) struct CurrentGuard {
+    previous: Option<Arc<TraceContext>>,
 }
 
-impl Running {
-    pub(crate) fn new(context: Arc<TraceContext>) -> Running {
-        Running { before: swap(Some(context)) }
+impl CurrentGuard {
+    pub(crate) fn new(context: Arc<TraceContext>) -> CurrentGuard {
+        CurrentGuard { previous: replace_current(Some(context)) }
     }
 }
 
-impl Drop for Running {
+impl Drop for CurrentGuard {
     fn drop(&mut self) {
-        swap(self.before.take());
+        replace_current(self.previous.take());
     }
 }
 
-fn swap(context: Option<Arc<TraceContext>>) -> Option<Arc<TraceContext>> {
+fn replace_current(context: Option<Arc<TraceContext>>) -> Option<Arc<TraceContext>> {
     CURRENT.try_with(|current| current.replace(context)).ok().flatten()
 }

@@ -47,7 +47,7 @@ impl<M> InSpan<M> {
     /// # }
     /// ```
     pub fn new(machine: M, span: Span) -> InSpan<M> {
-        InSpan { machine, span: kept(span) }
+        InSpan { machine, span: if_enabled(span) }
     }
 
     /// Returns the inner machine.
@@ -61,12 +61,12 @@ impl<M> InSpan<M> {
     }
 }
 
-fn kept(span: Span) -> Option<Box<Span>> {
+fn if_enabled(span: Span) -> Option<Box<Span>> {
     (!span.is_disabled()).then(|| Box::new(span))
 }
 
 /// Makes the span of a new machine.
-fn span_of<M, C>(peer: Option<SocketAddr>, scope: &Scope<'_, C>) -> Span {
+fn machine_span<M, C>(peer: Option<SocketAddr>, scope: &Scope<'_, C>) -> Span {
     let span = tracing::span!(
         target: "rotor::machine",
         Level::INFO,
@@ -86,9 +86,9 @@ impl<M: Machine> Machine for InSpan<M> {
     type Seed = M::Seed;
 
     fn create(seed: M::Seed, scope: &mut Scope<'_, M::Context>) -> Response<Self> {
-        let span = span_of::<M, _>(None, scope);
+        let span = machine_span::<M, _>(None, scope);
         let response = span.in_scope(|| M::create(seed, scope));
-        response.wrap(|machine| InSpan { machine, span: kept(span) })
+        response.wrap(|machine| InSpan { machine, span: if_enabled(span) })
     }
 
     #[inline]
@@ -140,9 +140,9 @@ impl<S, M: Accepted<S>> Accepted<S> for InSpan<M> {
         shared: M::Shared,
         scope: &mut Scope<'_, M::Context>,
     ) -> Response<Self> {
-        let span = span_of::<M, _>(peer, scope);
+        let span = machine_span::<M, _>(peer, scope);
         let response = span.in_scope(|| M::accepted(socket, peer, shared, scope));
-        response.wrap(|machine| InSpan { machine, span: kept(span) })
+        response.wrap(|machine| InSpan { machine, span: if_enabled(span) })
     }
 }
 

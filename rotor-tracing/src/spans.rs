@@ -42,11 +42,11 @@ pub trait Spans: 'static {
         tracing::span_enabled!(target: TARGET, Level::INFO, "request")
     }
 
-    /// Makes the span of a request. `context` is what is sent to other servers. `came` is what the
-    /// request contained; if it contained a trace, `context` belongs to the same one.
+    /// Makes the span of a request. `context` is what is sent to other servers. `incoming` is what
+    /// the request contained; if it contained a trace, `context` belongs to the same one.
     ///
     /// Default: as described on the [first page](crate#the-span-of-a-request).
-    fn request(head: &Head<'_>, context: &TraceContext, came: Option<&TraceContext>) -> Span {
+    fn request(head: &Head<'_>, context: &TraceContext, incoming: Option<&TraceContext>) -> Span {
         let span = tracing::span!(
             target: TARGET,
             Level::INFO,
@@ -61,8 +61,8 @@ pub trait Spans: 'static {
             http.response.status_code = Empty,
             error.r#type = Empty,
         );
-        if let Some(came) = came {
-            span.record("parent_span_id", format_args!("{:016x}", came.parent_id()));
+        if let Some(incoming) = incoming {
+            span.record("parent_span_id", format_args!("{:016x}", incoming.parent_id()));
         }
         span
     }

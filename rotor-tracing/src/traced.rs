@@ -7,7 +7,7 @@ use rotor_http::server::{Around, Head, Next, RequestEvent, Response, Server};
 use rotor_http::{BodyError, Method, Status};
 
 use crate::spans::{HttpSpans, Spans};
-use crate::trace::Trace;
+use crate::trace::RequestTrace;
 
 /// A server that wraps another server, with a span for each request. The span is entered for every
 /// call of the request's handler, including calls that are made when something [waits in its
@@ -28,13 +28,13 @@ use crate::trace::Trace;
 #[doc(alias = "instrument")]
 pub struct Traced<S, P: Spans = HttpSpans> {
     handler: S,
-    within: Within<P>,
+    request_span: RequestSpan<P>,
 }
 
 /// The span around the handler, if there is one.
-struct Within<P: Spans>(Option<Box<Trace<P>>>);
+struct RequestSpan<P: Spans>(Option<Box<RequestTrace<P>>>);
 
-impl<S, P> Around<S> for Within<P>
+impl<S, P> Around<S> for RequestSpan<P>
 where
     S: Server + 'static,
     P: Spans,
@@ -49,18 +49,18 @@ where
         call: impl FnOnce(&mut Response<'_>, &mut Scope<'_, S::Context>) -> Next<S>,
     ) -> Next<S> {
         let Some(trace) = &mut self.0 else { return call(response, scope) };
-        trace.looks_at(response);
+        trace.before_call(response);
         let next = {
             let _running = trace.enter();
             call(response, scope)
         };
-        trace.returned(&next, response);
+        trace.after_call(&next, response);
         next
     }
 
     #[inline]
     fn outer(self, handler: S) -> Traced<S, P> {
-        Traced { handler, within: self }
+        Traced { handler, request_span: self }
     }
 }
 
@@ -85,12 +85,12 @@ impl<S: Server + 'static, P: Spans> Server for Traced<S, P> {
         response: &mut Response<'_>,
         scope: Sc<'_, '_, S>,
     ) -> Next<Self> {
-        let trace = if P::are_wanted() { Trace::begin(head, scope) } else { None };
-        let mut within = Within(trace);
-        let next = within.call(response, scope, |response, scope| {
+        let trace = if P::are_wanted() { RequestTrace::start(head, scope) } else { None };
+        let mut request_span = RequestSpan(trace);
+        let next = request_span.call(response, scope, |response, scope| {
             S::headers_received(seed, head, response, scope)
         });
-        next.around(within)
+        next.around(request_span)
     }
 
     fn handle(
@@ -99,10 +99,10 @@ impl<S: Server + 'static, P: Spans> Server for Traced<S, P> {
         response: &mut Response<'_>,
         scope: Sc<'_, '_, S>,
     ) -> Next<Self> {
-        let Traced { handler, mut within } = self;
-        let next =
-            within.call(response, scope, |response, scope| handler.handle(event, response, scope));
-        next.around(within)
+        let Traced { handler, mut request_span } = self;
+        let next = request_span
+            .call(response, scope, |response, scope| handler.handle(event, response, scope));
+        next.around(request_span)
     }
 
     fn describe(&self, to: &mut Description) {
@@ -110,16 +110,16 @@ impl<S: Server + 'static, P: Spans> Server for Traced<S, P> {
     }
 
     fn bad_request(self, error: BodyError, scope: Sc<'_, '_, S>) {
-        let Traced { handler, mut within } = self;
+        let Traced { handler, mut request_span } = self;
         // This is what the peer is told, since the handler cannot answer any more; a peer that has
         // gone is told nothing. It replaces a response that was begun. If that had been sent
         // already, the handler has usually been called since, so its status is known.
-        if let Some(trace) = &mut within.0
+        if let Some(trace) = &mut request_span.0
             && !matches!(error, BodyError::Truncated)
         {
-            trace.answered(error.status());
+            trace.record_status(error.status());
         }
-        let _running = within.0.as_ref().map(|trace| trace.enter());
+        let _running = request_span.0.as_ref().map(|trace| trace.enter());
         handler.bad_request(error, scope);
     }
 
@@ -130,7 +130,7 @@ impl<S: Server + 'static, P: Spans> Server for Traced<S, P> {
 
 impl<S, P: Spans> fmt::Debug for Traced<S, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.within.0 {
+        f.write_str(match self.request_span.0 {
             Some(_) => "Traced(in a span)",
             None => "Traced(without a span)",
         })

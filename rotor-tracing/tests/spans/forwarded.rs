@@ -12,7 +12,7 @@ use rotor_tracing::Traced;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use crate::notes::{Notes, alone};
+use crate::notes::{Notes, serialize_tests};
 
 type Context = Vec<String>;
 type Sc<'a, 'b> = &'a mut Scope<'b, Context>;
@@ -138,7 +138,7 @@ fn check(path: &str, act: impl Fn(&mut Test), calls: &[&str]) {
     };
     // With a span, and without.
     let mut traced = Vec::new();
-    Notes::of(|notes| {
+    Notes::collect(|notes| {
         traced = play();
         let entered = notes.take().iter().filter(|note| *note == "> request").count();
         assert_eq!(entered, 1 + calls.len(), "{path}: each call is in the span");
@@ -148,7 +148,7 @@ fn check(path: &str, act: impl Fn(&mut Test), calls: &[&str]) {
 
 #[test]
 fn a_wrapped_handler_gets_every_call() {
-    let _alone = alone();
+    let _alone = serialize_tests();
     let end = |driver: &mut Test| driver.send(b"0\r\n\r\n");
     check("/whole", end, &["whole"]);
     check("/pieces", end, &["chunk", "end", "flushed"]);
@@ -161,8 +161,8 @@ fn a_wrapped_handler_gets_every_call() {
 }
 
 #[test]
-fn its_methods_its_pages_and_what_it_says_of_itself_are_its_own() {
-    let _alone = alone();
+fn methods_error_pages_and_descriptions_are_forwarded() {
+    let _alone = serialize_tests();
     let mut driver = Test::new(HttpSeed::new(7, ServerConfig::new()), Context::new());
     driver.send(b"PATCH / HTTP/1.1\r\nHost: a\r\n\r\n");
     assert!(driver.take_received().ends_with(b"its own page"));

@@ -9,7 +9,7 @@ use rotor_stream::{Accept, AcceptConfig, Accepted};
 use rotor_tracing::InSpan;
 use rotor_tracing::tracing::{info, info_span};
 
-use crate::notes::{Notes, alone};
+use crate::notes::{Notes, serialize_tests};
 
 /// Ends with its second event; a seed says how many more are made.
 struct Two {
@@ -65,9 +65,9 @@ fn is_of_machine(note: &str) -> bool {
 }
 
 #[test]
-fn each_event_of_a_machine_is_in_its_span_and_those_that_it_makes_have_their_own() {
-    let _alone = alone();
-    Notes::of(|notes| {
+fn each_event_is_in_its_machines_span_and_spawned_machines_have_one() {
+    let _alone = serialize_tests();
+    Notes::collect(|notes| {
         let mut test = TestLoop::<InSpan<Two>>::new(());
         test.add(|scope| {
             let span = info_span!("first");
@@ -110,8 +110,8 @@ fn each_event_of_a_machine_is_in_its_span_and_those_that_it_makes_have_their_own
 }
 
 #[test]
-fn a_machine_in_a_span_is_shown_as_itself() {
-    let _alone = alone();
+fn a_machine_in_a_span_is_described_as_the_inner_machine() {
+    let _alone = serialize_tests();
     let span = info_span!("nobody");
     let machine = InSpan::new(Two { events: 0, in_place: false }, span);
     assert_eq!(machine.type_name(), "two");
@@ -145,8 +145,8 @@ impl Accepted<ScriptedSocket> for Guest {
 
 #[test]
 fn a_connection_has_a_span_that_names_its_peer() {
-    let _alone = alone();
-    Notes::of(|notes| {
+    let _alone = serialize_tests();
+    Notes::collect(|notes| {
         let mut test = TestLoop::<Accept<InSpan<Guest>, ScriptedListener>>::new(());
         let (listener, door) = listener(test.world());
         test.add(|scope| Accept::listen(listener, 7, AcceptConfig::new(), scope));

@@ -15,7 +15,7 @@ use rotor_tracing::tracing::{Event, Subscriber, subscriber};
 /// Has tests take turns. Whether anybody wants a span is kept for all threads of the
 /// process, and asked of the thread that comes to it first: one without a subscriber would
 /// answer for one that has one.
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
+pub(crate) fn serialize_tests() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -26,7 +26,7 @@ pub(crate) struct Notes(Arc<Mutex<Vec<String>>>);
 
 impl Notes {
     /// Does something while this is the subscriber of the thread.
-    pub(crate) fn of(act: impl FnOnce(&Notes)) {
+    pub(crate) fn collect(act: impl FnOnce(&Notes)) {
         let notes = Notes::default();
         let subscriber = Registry::default().with(notes.clone());
         subscriber::with_default(subscriber, || act(&notes));
@@ -37,7 +37,7 @@ impl Notes {
         std::mem::take(&mut self.0.lock().expect("nobody panics with it"))
     }
 
-    fn note(&self, line: String) {
+    fn push(&self, line: String) {
         self.0.lock().expect("nobody panics with it").push(line);
     }
 }
@@ -60,7 +60,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Notes {
         let mut fields = Fields::default();
         attributes.record(&mut fields);
         span.extensions_mut().insert(fields);
-        self.note(format!("+ {}", span.name()));
+        self.push(format!("+ {}", span.name()));
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
@@ -74,15 +74,15 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Notes {
         event.record(&mut fields);
         let scope = context.event_scope(event).into_iter().flatten();
         let spans: Vec<_> = scope.map(|span| span.name()).collect();
-        self.note(format!("{}: {}", spans.join(" in "), fields.0["message"]));
+        self.push(format!("{}: {}", spans.join(" in "), fields.0["message"]));
     }
 
     fn on_enter(&self, id: &Id, context: Context<'_, S>) {
-        self.note(format!("> {}", context.span(id).expect("it is there").name()));
+        self.push(format!("> {}", context.span(id).expect("it is there").name()));
     }
 
     fn on_exit(&self, id: &Id, context: Context<'_, S>) {
-        self.note(format!("< {}", context.span(id).expect("it is there").name()));
+        self.push(format!("< {}", context.span(id).expect("it is there").name()));
     }
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
@@ -90,6 +90,6 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Notes {
         let extensions = span.extensions();
         let fields = &extensions.get::<Fields>().expect("put there when it was made").0;
         let fields: Vec<_> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        self.note(format!("- {} {}", span.name(), fields.join(" ")));
+        self.push(format!("- {} {}", span.name(), fields.join(" ")));
     }
 }

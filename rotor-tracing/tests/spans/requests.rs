@@ -12,7 +12,7 @@ use rotor_stream::testing::Driver;
 use rotor_tracing::tracing::{Level, Span, info, span, span_enabled};
 use rotor_tracing::{Spans, Traced, current};
 
-use crate::notes::{Notes, alone};
+use crate::notes::{Notes, serialize_tests};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -125,9 +125,9 @@ fn short(notes: &[String]) -> Vec<&str> {
 }
 
 #[test]
-fn a_request_is_a_span_of_the_trace_that_it_came_with() {
-    let _alone = alone();
-    Notes::of(|notes| {
+fn a_request_span_joins_the_incoming_trace() {
+    let _alone = serialize_tests();
+    Notes::collect(|notes| {
         let mut driver = driver::<rotor_tracing::HttpSpans>();
         let fields = format!("traceparent: {CAME}\r\ntracestate: a=1\r\nContent-Length: 2\r\n");
         driver.send(&request("/body", &fields));
@@ -164,9 +164,9 @@ fn a_request_is_a_span_of_the_trace_that_it_came_with() {
 }
 
 #[test]
-fn without_a_good_parent_a_trace_begins() {
-    let _alone = alone();
-    Notes::of(|notes| {
+fn a_new_trace_begins_without_a_valid_parent() {
+    let _alone = serialize_tests();
+    Notes::collect(|notes| {
         let mut driver = driver::<rotor_tracing::HttpSpans>();
         for fields in ["", "traceparent: 00-1-2-3\r\ntracestate: a=1\r\n", "tracestate: a=1\r\n"] {
             driver.send(&request("/", fields));
@@ -183,9 +183,9 @@ fn without_a_good_parent_a_trace_begins() {
 }
 
 #[test]
-fn what_waits_in_the_handlers_place_runs_in_its_span() {
-    let _alone = alone();
-    Notes::of(|notes| {
+fn a_waiting_reply_runs_in_the_span_of_its_handler() {
+    let _alone = serialize_tests();
+    Notes::collect(|notes| {
         let mut driver = driver::<rotor_tracing::HttpSpans>();
         driver.send(&request("/later", ""));
         notes.take();
@@ -217,7 +217,7 @@ fn what_waits_in_the_handlers_place_runs_in_its_span() {
 
 #[test]
 fn a_span_ends_with_its_handler_however_that_ends() {
-    let _alone = alone();
+    let _alone = serialize_tests();
     type Ends = fn(&mut Test<rotor_tracing::HttpSpans>);
     let ends: [(&str, Ends, _, _); 9] = [
         ("/panic", |_| {}, None, "\"unanswered\""),
@@ -232,7 +232,7 @@ fn a_span_ends_with_its_handler_however_that_ends() {
         ("/wait", |driver| driver.advance(100 * SECOND), Some("503"), "503"),
     ];
     for (path, end, status, error) in ends {
-        Notes::of(|notes| {
+        Notes::collect(|notes| {
             let mut driver = driver();
             driver.send(&request(path, ""));
             end(&mut driver);
@@ -248,9 +248,9 @@ fn a_span_ends_with_its_handler_however_that_ends() {
 }
 
 #[test]
-fn the_status_of_a_response_that_has_still_to_end_is_the_one_that_was_sent() {
-    let _alone = alone();
-    Notes::of(|notes| {
+fn an_unfinished_response_has_the_status_that_was_sent() {
+    let _alone = serialize_tests();
+    Notes::collect(|notes| {
         let mut driver = driver::<rotor_tracing::HttpSpans>();
         driver.send(&request("/long", ""));
         assert!(driver.take_received().starts_with(b"HTTP/1.1 200 "));
@@ -262,8 +262,8 @@ fn the_status_of_a_response_that_has_still_to_end_is_the_one_that_was_sent() {
 }
 
 #[test]
-fn a_head_that_has_not_left_is_taken_back_in_a_later_call_as_well() {
-    let _alone = alone();
+fn an_unsent_head_can_be_replaced_in_a_later_call() {
+    let _alone = serialize_tests();
     for (body, is_at_once, peer_gets, status, error) in [
         // The body has come with the head: nothing is sent between the two calls.
         ("fail", true, "502", Some("502"), Some("502")),
@@ -273,7 +273,7 @@ fn a_head_that_has_not_left_is_taken_back_in_a_later_call_as_well() {
         ("panic", false, "200", Some("200"), None),
         ("short", false, "200", Some("200"), None),
     ] {
-        Notes::of(|notes| {
+        Notes::collect(|notes| {
             let mut driver = driver::<rotor_tracing::HttpSpans>();
             let head = request("/early", &format!("Content-Length: {}\r\n", body.len()));
             let (begin, rest) =
@@ -290,8 +290,8 @@ fn a_head_that_has_not_left_is_taken_back_in_a_later_call_as_well() {
 }
 
 #[test]
-fn the_status_of_a_response_whose_rest_is_waited_for_is_the_one_that_was_sent() {
-    let _alone = alone();
+fn a_waiting_response_has_the_status_that_was_sent() {
+    let _alone = serialize_tests();
     type Ends = fn(&mut Test<rotor_tracing::HttpSpans>);
     let ends: [Ends; 3] = [
         |driver| driver.reset(),
@@ -299,7 +299,7 @@ fn the_status_of_a_response_whose_rest_is_waited_for_is_the_one_that_was_sent() 
         |driver| driver.advance(SECOND),
     ];
     for end in ends {
-        Notes::of(|notes| {
+        Notes::collect(|notes| {
             let mut driver = driver();
             driver.send(&request("/rest-later", ""));
             assert!(driver.take_received().starts_with(b"HTTP/1.1 200 "));
@@ -313,8 +313,8 @@ fn the_status_of_a_response_whose_rest_is_waited_for_is_the_one_that_was_sent() 
 }
 
 #[test]
-fn a_broken_body_is_answered_with_its_status_and_one_that_never_ends_with_none() {
-    let _alone = alone();
+fn a_broken_body_has_its_status_and_a_truncated_one_has_none() {
+    let _alone = serialize_tests();
     type Breaks = fn(&mut Test<rotor_tracing::HttpSpans>);
     let breaks: [(&str, Breaks, _, _); 4] = [
         ("the length", |driver| driver.send(b"xyz\r\n"), Some("400"), None),
@@ -323,7 +323,7 @@ fn a_broken_body_is_answered_with_its_status_and_one_that_never_ends_with_none()
         ("a reset", |driver| driver.reset(), None, Some("\"unanswered\"")),
     ];
     for (what, breaks, status, error) in breaks {
-        Notes::of(|notes| {
+        Notes::collect(|notes| {
             let mut driver = driver();
             driver.send(&request("/body", "Transfer-Encoding: chunked\r\n"));
             notes.take();
@@ -336,10 +336,10 @@ fn a_broken_body_is_answered_with_its_status_and_one_that_never_ends_with_none()
 }
 
 #[test]
-fn a_body_that_breaks_behind_a_response_that_has_begun_has_the_status_that_the_peer_gets() {
-    let _alone = alone();
+fn a_body_broken_after_the_head_has_the_status_the_peer_gets() {
+    let _alone = serialize_tests();
     for (is_at_once, peer_gets) in [(true, "400"), (false, "200")] {
-        Notes::of(|notes| {
+        Notes::collect(|notes| {
             let mut driver = driver::<rotor_tracing::HttpSpans>();
             let head = request("/early", "Transfer-Encoding: chunked\r\n");
             let (begin, rest): (_, &[u8]) = match is_at_once {
@@ -357,8 +357,8 @@ fn a_body_that_breaks_behind_a_response_that_has_begun_has_the_status_that_the_p
 }
 
 #[test]
-fn where_nobody_subscribes_the_answers_are_the_same_and_nothing_is_traced() {
-    let _alone = alone();
+fn nothing_is_traced_and_nothing_changes_without_a_subscriber() {
+    let _alone = serialize_tests();
     let mut driver = driver::<rotor_tracing::HttpSpans>();
     driver.send(&request("/", &format!("traceparent: {CAME}\r\n")));
     assert!(driver.take_received().ends_with(b"now"));
@@ -395,9 +395,9 @@ impl Spans for OfOnePath {
 }
 
 #[test]
-fn spans_may_be_of_ones_own_making_and_for_some_requests_only() {
-    let _alone = alone();
-    Notes::of(|notes| {
+fn custom_spans_can_be_limited_to_some_requests() {
+    let _alone = serialize_tests();
+    Notes::collect(|notes| {
         let mut driver = driver::<OfOnePath>();
         driver.send(&request("/", &format!("traceparent: {CAME}\r\n")));
         assert_eq!(notes.take(), [": head"]);
