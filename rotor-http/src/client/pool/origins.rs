@@ -29,7 +29,7 @@ pub(super) struct Origins<O, J, W> {
     /// the places that have become free since.
     starving: usize,
     /// Whether any server waited for a place when they were last counted.
-    is_scarce: bool,
+    has_blocked_origins: bool,
     next_id: MemberId,
     now: LogicalTime,
 }
@@ -77,7 +77,7 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
             connections: 0,
             ending: 0,
             starving: 0,
-            is_scarce: false,
+            has_blocked_origins: false,
             next_id: 0,
             now: 0,
         }
@@ -208,7 +208,7 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
     pub(super) fn next_action(&mut self, has_place: bool) -> PoolAction<O, W> {
         let (mut blocked, mut starving) = (0, 0);
         // They get a place first, including a server that has just lost its only connection.
-        let any_starving = self.is_scarce
+        let any_starving = self.has_blocked_origins
             && self.due.iter().any(|name| self.by_name.get(name).is_some_and(Origin::is_starving));
         // Each server once: those that stay due go to the end of the queue, and would come up again
         // without end.
@@ -261,7 +261,7 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
             self.ending += 1;
             return PoolAction::Wake(waker);
         }
-        (self.starving, self.is_scarce) = (starving, blocked > 0);
+        (self.starving, self.has_blocked_origins) = (starving, blocked > 0);
         PoolAction::Nothing
     }
 

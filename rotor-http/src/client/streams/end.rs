@@ -173,7 +173,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.must_call_feed = true;
         // The server's settings and PINGs cannot arrive any more, and waiting for them must not
         // cost complete responses.
-        self.settings.stop();
+        self.settings_watch.stop();
         self.ping_until = Time::NEVER;
         for at in (0..self.children.len()).rev() {
             if self.children[at].tunnel.is_some() && self.children[at].state.is_receiving() {

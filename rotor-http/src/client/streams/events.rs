@@ -86,7 +86,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     fn is_settings_late(&mut self, now: Time, io: &Io<'_, '_, '_, K::Context>) -> bool {
         let time = io.config.http2_ref().settings_timeout;
         let least = io.config.limits.body_bytes_in(time);
-        self.settings.is_late(io.transport.input.len(), least, time, now)
+        self.settings_watch.is_late(io.transport.input.len(), least, time, now)
     }
 
     fn handle_expired_children(&mut self, now: Time, io: &mut Io<'_, '_, '_, K::Context>) {
@@ -131,10 +131,10 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     fn exempt_body(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
         let now = io.scope.now();
         if self.phase == Phase::Open {
-            self.bodies.count_partial(io.transport.input, &io.config.limits, now);
+            self.bodies_watch.count_partial(io.transport.input, &io.config.limits, now);
         }
         let (left, unsent) = (self.inbound.left(), io.transport.unsent_len());
-        let others = self.bodies.until(left, unsent, &io.config.limits, now);
+        let others = self.bodies_watch.until(left, unsent, &io.config.limits, now);
         if others > now {
             let child = &mut self.children[at];
             child.step(io.scope, io.config, |exchange, io| {

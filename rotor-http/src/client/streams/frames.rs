@@ -92,7 +92,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
                 self.settings_changed(change, is_first, io)
             }
             Frame::SettingsAck => {
-                self.settings.stop();
+                self.settings_watch.stop();
                 self.count(Nuisance::ControlFrame, io)
             }
             Frame::PushPromise => Err(Violation::protocol("a push that was not allowed")),
@@ -143,7 +143,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
         let beyond = "more DATA than the window of the connection allows";
         self.inbound.take(header.len).map_err(|code| Violation::Connection(code, beyond))?;
-        self.bodies.count_frame(header.len, &io.config.limits, io.scope.now());
+        self.bodies_watch.count_frame(header.len, &io.config.limits, io.scope.now());
         let of_stream = |code| Violation::Stream(stream, code);
         let input = &mut *io.transport.input;
         let payload = &input[FRAME_HEADER_BYTES..FRAME_HEADER_BYTES + header.len];
@@ -259,7 +259,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             self.count(nuisance, io)?;
         }
         if stream == 0 {
-            self.granted.count_granted(more, &io.config.limits, io.scope.now());
+            self.grant_watch.count_granted(more, &io.config.limits, io.scope.now());
             if self.frames.grow(more)? {
                 self.update_all_children(io);
             }

@@ -76,7 +76,7 @@ pub(super) struct Streams<K: Client, F> {
     /// Streams that this side has reset.
     reset_streams: ResetStreams,
     /// Until when the server has to acknowledge our settings.
-    settings: SettingsWatch,
+    settings_watch: SettingsWatch,
     /// Since when no request has been under way.
     idle_since: Time,
     /// No child has an earlier deadline than this.
@@ -98,9 +98,9 @@ pub(super) struct Streams<K: Client, F> {
     /// Whether a request could begin if the server accepted more at a time.
     waits_for_stream: bool,
     share: Share,
-    bodies: BodiesWatch,
+    bodies_watch: BodiesWatch,
     /// How fast the server opens the window of the connection.
-    granted: GrantWatch,
+    grant_watch: GrantWatch,
     /// Whether more could be sent if there were room.
     waits_for_room: bool,
     /// Whether the server sends no more.
@@ -149,7 +149,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             must_call_feed: true,
             room: None,
             reset_streams: ResetStreams::default(),
-            settings: SettingsWatch::begin(config.settings_timeout, now),
+            settings_watch: SettingsWatch::begin(config.settings_timeout, now),
             idle_since: now,
             until: Time::NEVER,
             last_alive: now,
@@ -160,8 +160,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             has_spare_ping: true,
             waits_for_stream: false,
             share: Share::NONE,
-            bodies: BodiesWatch::new(&io.config.limits, now),
-            granted: GrantWatch::new(&io.config.limits, now),
+            bodies_watch: BodiesWatch::new(&io.config.limits, now),
+            grant_watch: GrantWatch::new(&io.config.limits, now),
             waits_for_room: false,
             is_read_closed: false,
         }
@@ -194,7 +194,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         // The stream has counted one call itself.
         io.transport.count_calls(frames.saturating_sub(1));
         self.partial_frame_len = io.transport.input.len();
-        self.settings.count(unread.saturating_sub(self.partial_frame_len));
+        self.settings_watch.count(unread.saturating_sub(self.partial_frame_len));
         self.proceed(io)
     }
 
@@ -269,8 +269,12 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
 
     /// Returns the earliest deadline of the connection.
     fn deadline(&self, config: &ClientConfig) -> Time {
-        let until =
-            self.settings.until().min(self.until).min(self.ping_until).min(self.reader.until());
+        let until = self
+            .settings_watch
+            .until()
+            .min(self.until)
+            .min(self.ping_until)
+            .min(self.reader.until());
         if self.children.is_empty() {
             until.min(self.idle_since + config.limits.unused_timeout)
         } else if self.ping_until == Time::NEVER && !self.is_read_closed {

@@ -165,7 +165,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let shared = self.frames.window().credit();
         let child = &mut self.children[at];
         let (waiting, own) = (child.unsent_body_len(), child.outbound.credit());
-        if let Some(until) = self.granted.exempt_until(waiting, own, shared, limits, now) {
+        if let Some(until) = self.grant_watch.exempt_until(waiting, own, shared, limits, now) {
             child.send_watch.extend_until(until);
             if let Some(tunnel) = &mut child.tunnel {
                 tunnel.exempt_until(until);
