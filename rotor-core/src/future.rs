@@ -214,7 +214,7 @@ impl Cancellations {
         self.happened.swap(false, AcqRel)
     }
 
-    fn tell(&self) {
+    fn notify(&self) {
         // Set before the wake-up, so that the server finds it.
         self.happened.store(true, Release);
         self.server.wakeup();
@@ -230,14 +230,14 @@ impl OnCancel {
         }
     }
 
-    fn tell(&self) {
+    fn notify(&self) {
         match self {
             OnCancel::Nobody => {}
             OnCancel::Machine(notifier) => {
                 notifier.wakeup();
             }
             OnCancel::Waker(waker) => waker.wake_by_ref(),
-            OnCancel::Server(cancellations) => cancellations.tell(),
+            OnCancel::Server(cancellations) => cancellations.notify(),
             OnCancel::Queue(queue, place) => {
                 if let Some(queue) = queue.upgrade() {
                     queue.remove(*place);
@@ -384,7 +384,7 @@ impl<V> Drop for Future<V> {
         // Called without the lock, since the code that is notified may use the port; and only if
         // the port still exists.
         match before {
-            State::Pending(_) => on_cancel.tell(),
+            State::Pending(_) => on_cancel.notify(),
             State::Value(_) => on_cancel.value_unclaimed(),
             State::Lost(_) | State::Cancelled => {}
         }

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_duration_of_the_whole_range_is_exact_and_one_more_saturates() {
+    fn a_duration_beyond_the_range_saturates() {
         let range = Duration::from_nanos(u64::MAX);
         assert_eq!(saturating_nanos(range - Duration::from_nanos(1)), u64::MAX - 1);
         assert_eq!(saturating_nanos(range), u64::MAX);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn assigning_operators_agree_with_the_others() {
+    fn assigning_operators_agree_with_the_binary_ones() {
         let mut time = Time::ZERO;
         time += Duration::from_secs(3);
         time -= Duration::from_secs(1);

@@ -105,7 +105,7 @@ struct Period {
     /// For how long the thread was observed in it.
     watched: Duration,
     /// How much of that counts as the handler's own time.
-    own: Duration,
+    own_time: Duration,
     /// How many reports were made.
     level: u32,
     is_starved: bool,
@@ -168,10 +168,10 @@ impl StallDetector {
         }
         let observed = observe();
         self.unobserved_wait = observed.unobserved_wait(now, reading);
-        let (passed, own) = self.time_since_last_sample(now, observed);
-        self.poll.add(passed, own);
+        let (passed, own_time) = self.time_since_last_sample(now, observed);
+        self.poll.add(passed, own_time);
         if is_same_call {
-            self.call.add(passed, own);
+            self.call.add(passed, own_time);
         } else {
             self.call = Period::new(now, reading.call_number());
         }
@@ -205,7 +205,7 @@ impl StallDetector {
 
     /// Returns how much time of its own the current call has had, as far as was observed.
     pub(super) fn call_time(&self) -> Duration {
-        self.call.own
+        self.call.own_time
     }
 
     /// Returns how long the current call has waited in the kernel at most, if it is one of the
@@ -238,24 +238,24 @@ impl StallDetector {
         let (Some(before), Some(times)) = (before.sample.times(), thread.sample.times()) else {
             return (passed, passed);
         };
-        let own = match thread.sample {
+        let own_time = match thread.sample {
             ThreadSample::Waiting { .. } => {
                 passed.saturating_sub(times.queued.saturating_sub(before.queued))
             }
             // The system does not count a wait for a CPU that is still going on.
             _ => times.ran.saturating_sub(before.ran),
         };
-        (passed, own)
+        (passed, own_time)
     }
 
     fn evaluate(&mut self, now: Time, reading: Reading, thread: ThreadSample) -> Finding {
-        let call_level = self.level(self.call.own);
-        let poll_level = self.level(self.poll.own);
+        let call_level = self.level(self.call.own_time);
+        let poll_level = self.level(self.poll.own_time);
         let (period, kind) = if call_level > self.call.level {
             (&self.call, CALL_STALL)
         // If one handler has had most of the time, the stall will soon be reported as that
         // handler's.
-        } else if poll_level > self.poll.level && self.call.own <= self.poll.own / 2 {
+        } else if poll_level > self.poll.level && self.call.own_time <= self.poll.own_time / 2 {
             (&self.poll, LOOP_STALL)
         } else {
             return self.evaluate_starvation();
@@ -276,7 +276,8 @@ impl StallDetector {
     fn evaluate_starvation(&mut self) -> Finding {
         let poll = &mut self.poll;
         let enough = self.patience.max(CPU_TIME_GRAIN * 2);
-        let is_starved = poll.level == 0 && poll.watched >= enough && poll.own < poll.watched / 2;
+        let is_starved =
+            poll.level == 0 && poll.watched >= enough && poll.own_time < poll.watched / 2;
         if !is_starved || poll.is_starved {
             return Finding::Nothing;
         }
@@ -289,8 +290,8 @@ impl StallDetector {
     }
 
     /// Returns how many reports this much time of its own leads to.
-    fn level(&self, own: Duration) -> u32 {
-        (0..LEVELS).take_while(|level| own >= self.threshold(*level)).count() as u32
+    fn level(&self, own_time: Duration) -> u32 {
+        (0..LEVELS).take_while(|level| own_time >= self.threshold(*level)).count() as u32
     }
 }
 
@@ -306,20 +307,20 @@ impl ThreadObservation {
 
 impl Period {
     fn new(now: Time, first_call: u64) -> Period {
-        let (watched, own) = (Duration::ZERO, Duration::ZERO);
-        Period { since: now, first_call, watched, own, level: 0, is_starved: false }
+        let (watched, own_time) = (Duration::ZERO, Duration::ZERO);
+        Period { since: now, first_call, watched, own_time, level: 0, is_starved: false }
     }
 
-    fn add(&mut self, passed: Duration, own: Duration) {
+    fn add(&mut self, passed: Duration, own_time: Duration) {
         self.watched += passed;
-        self.own += own;
+        self.own_time += own_time;
     }
 
     fn state(&self, thread: ThreadSample) -> ThreadState {
         match thread {
             ThreadSample::Unknown => ThreadState::Unknown,
             ThreadSample::Waiting { syscall, .. } => ThreadState::Waiting { syscall },
-            ThreadSample::Runnable(_) if self.own < self.watched / 2 => ThreadState::Preempted,
+            ThreadSample::Runnable(_) if self.own_time < self.watched / 2 => ThreadState::Preempted,
             ThreadSample::Runnable(_) => ThreadState::Running,
         }
     }

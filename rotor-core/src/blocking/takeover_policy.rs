@@ -56,7 +56,7 @@ impl TakeoverPolicy {
         lag >= self.patience || self.last_taken.is_some_and(|then| now - then < ALERT_TIME)
     }
 
-    /// Returns whether the loop should be taken from the handler of this call, which has had `own`
+    /// Returns whether the loop should be taken from the handler of this call, which has had `own_time`
     /// time, while the loop has not polled for `lag`. On alert, `unobserved_wait` counts as well: a
     /// handler that is already waiting in the kernel when it is first seen, and may have waited for
     /// up to that long, need not be seen a second time.
@@ -64,16 +64,16 @@ impl TakeoverPolicy {
         &self,
         now: Time,
         call: u64,
-        own: Duration,
+        own_time: Duration,
         unobserved_wait: Duration,
         lag: Duration,
     ) -> bool {
         // Threads may have become free since then, but this is not checked at each tick.
         let is_refused = self.refused_at(call).is_some_and(|then| now - then < self.patience);
         let is_late = if self.is_alert(now, lag) {
-            own.max(unobserved_wait) >= self.lagging_patience
+            own_time.max(unobserved_wait) >= self.lagging_patience
         } else {
-            own >= self.patience
+            own_time >= self.patience
         };
         is_late && !is_refused
     }
@@ -122,13 +122,13 @@ mod tests {
     #[test]
     fn a_handler_has_one_patience_until_the_loop_is_late() {
         let policy = policy();
-        for (own, lag, is_due) in
+        for (own_time, lag, is_due) in
             [(9_999, 9_999, false), (10_000, 9_999, true), (99, 10_000, false), (100, 10_000, true)]
         {
             assert_eq!(
-                policy.is_due(at(0), 7, micros(own), Duration::ZERO, micros(lag)),
+                policy.is_due(at(0), 7, micros(own_time), Duration::ZERO, micros(lag)),
                 is_due,
-                "{own} {lag}"
+                "{own_time} {lag}"
             );
         }
         assert_eq!(policy.check_interval(at(0), micros(9_999)), micros(2_500));

@@ -107,7 +107,7 @@ pub(crate) struct WatchGuard {
 impl WatchSettings {
     /// Starts to watch the loop that this thread is about to run. Returns `None` if the system
     /// cannot start a thread for it.
-    pub(crate) fn begin(
+    pub(crate) fn start(
         &self,
         watchdog: &Arc<Watchdog>,
         counters: LagCounters,
@@ -244,8 +244,9 @@ impl WatchedLoop {
         // Counted before the hook is called, which may let the handler go on.
         self.counters.record_lag(lag);
         let mut takeover = TakeoverResult::NotTaken;
-        let (own, unobserved_wait) = (detector.call_time(), detector.unobserved_wait());
-        if !reading.is_asleep() && policy.is_due(now, reading.call, own, unobserved_wait, lag) {
+        let (own_time, unobserved_wait) = (detector.call_time(), detector.unobserved_wait());
+        if !reading.is_asleep() && policy.is_due(now, reading.call, own_time, unobserved_wait, lag)
+        {
             takeover = self.take(reading);
             policy.record(now, reading.call, takeover);
         } else if policy.is_refused(reading.call) {

@@ -16,30 +16,30 @@ use crate::time::Time;
 pub struct JobBuilder<'a, C, F> {
     scope: &'a Scope<'a, C>,
     f: F,
-    terms: Terms<'a>,
+    options: JobOptions<'a>,
 }
 
 /// The options of a job.
 #[derive(Clone, Copy)]
-pub(super) struct Terms<'a> {
+pub(super) struct JobOptions<'a> {
     order: JobOrder<'a>,
     begin_before: BeginBefore,
     permits: Option<&'a Permits>,
     batch: Option<&'a Batch>,
 }
 
-impl<'a> Terms<'a> {
+impl<'a> JobOptions<'a> {
     /// Returns the options of a job that differ from the defaults only by the pool.
-    pub(super) fn on(pool: &'a OffloadPool) -> Terms<'a> {
+    pub(super) fn on(pool: &'a OffloadPool) -> JobOptions<'a> {
         let order = JobOrder { pool: Some(pool), ..JobOrder::default() };
-        Terms { order, ..Terms::default() }
+        JobOptions { order, ..JobOptions::default() }
     }
 }
 
-impl Default for Terms<'_> {
+impl Default for JobOptions<'_> {
     fn default() -> Self {
         let begin_before = BeginBefore::NEVER;
-        Terms { order: JobOrder::default(), begin_before, permits: None, batch: None }
+        JobOptions { order: JobOrder::default(), begin_before, permits: None, batch: None }
     }
 }
 
@@ -72,7 +72,7 @@ impl<C> Scope<'_, C> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.submit(work, |work| move |_: &Job<'_>| work(), &Terms::default())
+        self.submit(work, |work| move |_: &Job<'_>| work(), &JobOptions::default())
     }
 
     /// Makes a job for another thread, with options: which pool, how soon, until when. `work` gets
@@ -95,7 +95,7 @@ impl<C> Scope<'_, C> {
         F: FnOnce(&Job<'_>) -> T + Send + 'static,
         T: Send + 'static,
     {
-        JobBuilder { scope: self, f: work, terms: Terms::default() }
+        JobBuilder { scope: self, f: work, options: JobOptions::default() }
     }
 
     /// Makes a batch of jobs. This machine is woken once, when all of them are done and the batch
@@ -109,25 +109,25 @@ impl<C> Scope<'_, C> {
         &self,
         work: F,
         wrap: impl Fn(F) -> W,
-        terms: &Terms<'_>,
+        options: &JobOptions<'_>,
     ) -> Result<Future<T>, OffloadFull<F>>
     where
         W: FnOnce(&Job<'_>) -> T + Send + 'static,
         T: Send + 'static,
     {
         let (mut work, mut given) = (Some(work), None);
-        self.backend().offload_job(&terms.order, &mut || {
+        self.backend().offload_job(&options.order, &mut || {
             // If a backend calls `make` twice, the second job does nothing.
             let Some(work) = work.take() else { return Box::new(|| {}) };
             // The port is made only when the pool takes the job: dropping a port wakes its machine.
-            let waiter = match terms.batch {
+            let waiter = match options.batch {
                 Some(batch) => batch.waiter(),
                 None => Waiter::Machine(self.notifier()),
             };
             let (port, future) = future::channel(waiter, OnCancel::Nobody);
             given = Some(future);
             let in_flight = InFlightGuard::begin(&self.environment.jobs);
-            let Terms { begin_before, permits, .. } = *terms;
+            let JobOptions { begin_before, permits, .. } = *options;
             let permits = permits.cloned();
             let f = wrap(work);
             Box::new(ClosureJob { f, port, in_flight, begin_before, permits, permit: None })
@@ -144,7 +144,7 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
     /// ([`Config::offload_pool`](crate::Config::offload_pool)). A simulated loop has one virtual
     /// pool for all jobs.
     pub fn on(mut self, pool: &'a OffloadPool) -> Self {
-        self.terms.order.pool = Some(pool);
+        self.options.order.pool = Some(pool);
         self
     }
 
@@ -156,7 +156,7 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
     #[doc(alias = "deadline")]
     #[doc(alias = "timeout")]
     pub fn begin_before(mut self, time: Time) -> Self {
-        self.terms.begin_before = BeginBefore { time, within: time - self.scope.now() };
+        self.options.begin_before = BeginBefore { time, within: time - self.scope.now() };
         self
     }
 
@@ -174,7 +174,7 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
     /// threads.
     #[doc(alias = "semaphore")]
     pub fn permits(mut self, permits: &'a Permits) -> Self {
-        self.terms.permits = Some(permits);
+        self.options.permits = Some(permits);
         self
     }
 
@@ -182,7 +182,7 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
     /// one. The machine that made the batch is woken, so make the batch in the machine that starts
     /// the jobs.
     pub fn of(mut self, batch: &'a Batch) -> Self {
-        self.terms.batch = Some(batch);
+        self.options.batch = Some(batch);
         self
     }
 
@@ -190,7 +190,7 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
     /// which they were started.
     #[doc(alias = "priority")]
     pub fn urgent(mut self) -> Self {
-        self.terms.order.is_urgent = true;
+        self.options.order.is_urgent = true;
         self
     }
 
@@ -205,12 +205,12 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
         F: FnOnce(&Job<'_>) -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.scope.submit(self.f, |work| work, &self.terms)
+        self.scope.submit(self.f, |work| work, &self.options)
     }
 }
 
 impl<C, F> fmt::Debug for JobBuilder<'_, C, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "JobBuilder({:?})", self.terms.order)
+        write!(f, "JobBuilder({:?})", self.options.order)
     }
 }

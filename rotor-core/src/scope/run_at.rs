@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::Scope;
-use super::jobs::Terms;
+use super::jobs::JobOptions;
 use crate::coordination::Permits;
 use crate::future::Future;
 use crate::offload::job::Job;
@@ -97,7 +97,7 @@ impl<C> Scope<'_, C> {
         W: FnOnce(&Job<'_>) -> T + Send + 'static,
         T: Send + 'static,
     {
-        match self.submit(work, wrap, &Terms::on(pool)) {
+        match self.submit(work, wrap, &JobOptions::on(pool)) {
             Ok(future) => Ran::Later(future),
             Err(OffloadFull(work)) => Ran::Refused(work),
         }

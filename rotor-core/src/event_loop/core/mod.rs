@@ -117,7 +117,7 @@ impl<M: Machine, B> Core<M, B> {
         let (watch, watchdog) = self.config.blocking.as_ref()?.watch();
         let wakes = self.dispatch.queue().wakes().clone();
         let (heartbeat, watched) =
-            watch.begin(watchdog, self.dispatch.counters().lag_counters(), wakes)?;
+            watch.start(watchdog, self.dispatch.counters().lag_counters(), wakes)?;
         self.dispatch.set_heartbeat(heartbeat);
         self.config.notes_calls = true;
         self.config.notes_all_calls = true;
