@@ -114,7 +114,7 @@ fn machines_of_several_loops_share_permits_and_a_lock() {
     assert_eq!(*shared.sum.try_take().expect("nobody holds it"), LOOPS * MACHINES * ROUNDS);
 }
 
-/// Waits for jobs, and notes what became of each.
+/// Waits for jobs, and records what became of each.
 struct JobWaiter(Vec<Future<usize>>);
 
 impl Machine for JobWaiter {
@@ -381,7 +381,7 @@ fn run_at(place: &Place) -> Option<String> {
 #[test]
 fn work_runs_where_its_place_says() {
     let here = thread::current().name().map(str::to_owned);
-    // One thread: a second one is started where the first has not noted yet what it ran.
+    // One thread: a second one is started where the first has not recorded yet what it ran.
     let pool = OffloadPool::builder().name("pool").threads_max(1).build().expect("no thread yet");
     assert_eq!(run_at(&Place::Here), here);
     assert_eq!(run_at(&Place::Pool(pool.clone())).as_deref(), Some("pool-0"));

@@ -10,7 +10,7 @@ use rotor_core::{
     PoolStats, Response, Scope,
 };
 
-/// Waits for one result, and notes what became of it in the context.
+/// Waits for one result, and records what became of it in the context.
 struct ResultWaiter(Future<u32>);
 
 #[derive(Default)]
@@ -135,8 +135,8 @@ fn run_one(
     instance.into_context().0.pop().expect("one was started")
 }
 
-/// What a pool has counted once its threads have noted what they ran: the result of a job is there
-/// before that.
+/// What a pool has counted once its threads have recorded what they ran: the result of a job is
+/// there before that.
 fn settled(pool: &OffloadPool) -> PoolStats {
     while pool.stats().running > 0 {
         thread::yield_now();

@@ -287,7 +287,7 @@ fn a_panic_of_a_hook_affects_only_that_call() {
 }
 
 #[test]
-fn closures_between_handlers_are_named_as_such() {
+fn closures_between_handlers_are_reported_as_closures() {
     let _alone = lock_tests();
     let (config, reports) = reporting_config();
     let (instance, _) = blocking_loop(&config.exit(ExitPolicy::OnRequest), || {});
@@ -381,7 +381,7 @@ fn a_loop_that_runs_again_is_watched_again() {
 }
 
 #[test]
-fn a_loop_that_is_embedded_or_has_no_watchdog_is_not_watched() {
+fn an_embedded_loop_or_one_without_watchdog_is_not_watched() {
     let _alone = lock_tests();
     let (config, reports) = reporting_config();
     let (mut instance, _) = blocking_loop(&config, || {});

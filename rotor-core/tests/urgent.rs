@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream as StdStream};
 use rotor_core::net::TcpStream;
 use rotor_core::{Config, EventSet, Infallible, Interest, Loop, Machine, Response, Scope};
 
-/// Notes each event, reads once, and ends when it has got what follows the urgent byte.
+/// Records each event, reads once, and ends when it has got what follows the urgent byte.
 struct Reader(TcpStream);
 
 impl Machine for Reader {

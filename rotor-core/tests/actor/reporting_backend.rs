@@ -1,4 +1,4 @@
-//! `ReportingBackend`: a backend that says when it sleeps, and who wakes it.
+//! `ReportingBackend`: a backend that reports when it sleeps and when it is woken.
 
 use std::io;
 use std::sync::Arc;

@@ -22,7 +22,7 @@ fn empty(manual: &Manual, config: Config) -> Instance {
     manual.creator(&config.exit(ExitPolicy::OnRequest)).instantiate(Log::new())
 }
 
-/// What makes a machine that notes what it hears.
+/// What makes a machine that records its calls.
 fn recording_machine(
     name: &'static str,
 ) -> impl FnOnce(&mut Scope<'_, Log>) -> Response<Actor<Log>> + Send {

@@ -239,7 +239,7 @@ fn a_wrapped_mio_source_reports_events_until_it_is_deregistered() {
     assert_eq!(instance.context(), b"hello");
 }
 
-/// Notes when it is dropped: a backend, and what machines hold.
+/// Records when it is dropped: a backend, and what machines hold.
 struct DropRecorder<T> {
     inner: T,
     name: &'static str,

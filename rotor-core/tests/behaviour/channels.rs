@@ -297,7 +297,7 @@ fn sending_to_a_closed_mailbox_returns_the_message() {
 }
 
 #[test]
-fn ports_and_mailboxes_of_a_part_wake_it_under_its_number() {
+fn ports_and_mailboxes_of_a_part_wake_the_machine_with_its_number() {
     let manual = Manual::new();
     let mut kept = None;
     let mut instance = manual.start(&config(), Vec::<Vec<u32>>::new(), |scope| {

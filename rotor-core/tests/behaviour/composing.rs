@@ -18,7 +18,7 @@ use crate::manual::{Manual, settle};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Takes a machine through every call; answers what it noted, and the loop's next deadline after
+/// Takes a machine through every call; answers what it recorded, and the loop's next deadline after
 /// each call.
 fn drive<M: Machine<Context = Log> + 'static>(seed: impl Fn(Make) -> M::Seed) -> Vec<String> {
     let manual = Manual::new();

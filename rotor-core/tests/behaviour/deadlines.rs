@@ -140,7 +140,7 @@ type Log = Vec<(&'static str, u32)>;
 
 type Instance = LoopInstance<Actor<Log>, Manual>;
 
-/// Adds a machine that notes its calls under a name, and answers events and deadlines with
+/// Adds a machine that records its calls under a name, and answers events and deadlines with
 /// `answer`.
 fn add(
     instance: &mut Instance,

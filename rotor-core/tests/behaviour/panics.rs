@@ -83,7 +83,7 @@ fn bomb(call: &'static str) -> Actor<Log> {
 const CALLS: [&str; 6] = ["ready", "spawned", "spawn_error", "timeout", "wakeup", "draining"];
 
 #[test]
-fn a_panic_in_any_handler_loses_that_machine_and_nothing_else() {
+fn a_panic_in_any_handler_ends_only_that_machine() {
     for call in CALLS {
         let (manual, seen) = (Manual::new(), FailureLog::default());
         let mut instance = empty(&manual, &seen.config().machines_max(8));
@@ -171,7 +171,7 @@ fn the_rest_of_a_turn_is_done_after_a_panic() {
 }
 
 #[test]
-fn a_panic_does_not_give_an_overdue_machine_a_second_call_in_one_turn() {
+fn a_panic_causes_no_second_call_of_an_overdue_machine_in_a_turn() {
     let manual = Manual::new();
     let mut instance = empty(&manual, &FailureLog::default().config());
     let (overdue, _) = add(&mut instance, |call, scope| {

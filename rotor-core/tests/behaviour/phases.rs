@@ -19,7 +19,7 @@ fn record_call(call: &Call<Vec<DrainCall>>, scope: &mut Scope<'_, Vec<DrainCall>
     scope.push(entry);
 }
 
-/// Notes each call, and looks about each second.
+/// Records each call, and looks about each second.
 fn observer() -> Actor<Vec<DrainCall>> {
     actor(|call, scope: &mut Scope<'_, Vec<DrainCall>>| {
         record_call(&call, scope);

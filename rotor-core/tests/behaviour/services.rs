@@ -88,7 +88,7 @@ fn record_answers(
 }
 
 impl Pair {
-    /// Makes a machine that asks, and notes what it hears.
+    /// Makes a machine that asks, and records the answer.
     fn ask(&mut self, request: u32) -> Result<(), SendError<u32>> {
         let service = self.service.clone();
         let mut answer = None;

@@ -10,7 +10,7 @@ use crate::manual::{Manual, settle};
 type Log = Vec<String>;
 type Instance = LoopInstance<Actor<Log>, Manual>;
 
-/// A loop with a parent that spawns `seed` at its first event, and notes all that it hears.
+/// A loop with a parent that spawns `seed` at its first event, and records its calls.
 fn parent(manual: &Manual, config: &Config, seed: fn() -> Seed<Log>) -> (Instance, Token) {
     parent_with(manual, config, move |call, scope| {
         scope.push(describe(&call));

@@ -116,7 +116,7 @@ fn source(error: &StartError) -> String {
 }
 
 #[test]
-fn a_panic_in_making_a_loop_is_a_start_error_of_that_loop() {
+fn a_panic_while_creating_a_loop_is_a_start_error_of_that_loop() {
     for panicking in 0..3 {
         let (sender, gone) = mpsc::channel();
         let made = LoopGroup::start(0..3, move |_: usize, index| {

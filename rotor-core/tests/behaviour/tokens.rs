@@ -23,7 +23,7 @@ fn loop_with_one_machine(manual: &Manual) -> (Instance, Token, Notifier) {
     (instance, token, notifier)
 }
 
-/// Puts a machine into the slot that notes all that it hears.
+/// Puts a machine into the slot that records its calls.
 fn add_recorder(instance: &mut Instance) -> Token {
     let made = instance.add_machine_with(|_| {
         Response::ok(actor(|call: Call<Log>, scope| {

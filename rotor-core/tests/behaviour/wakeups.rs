@@ -13,8 +13,8 @@ use crate::manual::{Manual, settle};
 
 type Log = Vec<Vec<u32>>;
 
-/// A machine that notes which of its parts were woken, each time; with notifiers of the parts 0, 1,
-/// 2, 3.
+/// A machine that records which of its parts were woken, each time; with notifiers of the parts 0,
+/// 1, 2, 3.
 fn recording_machine(
     manual: &Manual,
 ) -> (rotor_core::LoopInstance<Actor<Log>, Manual>, Vec<Notifier>) {

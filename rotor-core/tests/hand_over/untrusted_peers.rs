@@ -1,4 +1,4 @@
-//! Who is no process of ours: it talks nonsense, or is another user's.
+//! Peers that are no process of ours: they send garbage, or are of another user.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};

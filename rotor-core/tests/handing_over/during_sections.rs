@@ -1,4 +1,4 @@
-//! What comes for a machine while it is away.
+//! Calls that come for a machine while it is in a section.
 
 use std::sync::mpsc;
 use std::thread;

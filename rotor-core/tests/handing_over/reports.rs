@@ -1,4 +1,4 @@
-//! What is said of sections, of those who come back, and of their time.
+//! Reports about sections and about handlers that return from them, and their time.
 
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! What comes for a machine while its handler is stuck.
+//! Calls that come for a machine while its handler is stuck.
 
 use std::sync::mpsc;
 use std::time::Duration;

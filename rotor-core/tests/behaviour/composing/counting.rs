@@ -21,7 +21,7 @@ impl CallRecorder for Log {
     }
 }
 
-/// A machine that notes each call, and whose answers are all different; `TAG` makes several types
+/// A machine that records each call, and whose answers are all different; `TAG` makes several types
 /// of it.
 pub(crate) struct CallCounter<const TAG: u32> {
     pub(super) calls: u32,

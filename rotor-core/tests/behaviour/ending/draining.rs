@@ -8,7 +8,7 @@ use super::{Log, SECOND, add, empty};
 use crate::actor::{Actor, Call, Seed, actor, idle};
 use crate::manual::{Manual, settle};
 
-/// Notes `draining` under a name, and goes on forever.
+/// Records `draining` under a name, and goes on forever.
 fn stubborn(name: &'static str) -> Actor<Log> {
     actor(move |call, scope: &mut Scope<'_, Log>| {
         if let Call::Draining(until) = call {

@@ -1,4 +1,4 @@
-//! Sockets that are given away.
+//! Sockets that are converted to those of the standard library.
 
 use std::io::{Read, Write};
 use std::net::UdpSocket;

@@ -23,10 +23,10 @@ fn has_plain_sockets<L: OnKernel>() -> bool {
 }
 
 on_kernel_loops!(
-    addresses_are_those_of_both_ends,
+    local_and_peer_addresses_match_the_two_ends,
     "others connect in later turns; their own suites ask"
 );
-fn addresses_are_those_of_both_ends<L: OnKernel>() {
+fn local_and_peer_addresses_match_the_two_ends<L: OnKernel>() {
     with_scope::<L, _>(|scope| {
         let listener =
             ListenerOn::<L>::bind(&local(), &ListenOptions::new(), scope).expect("a port is free");

@@ -70,7 +70,7 @@ fn a_self_wakeup_in_create_is_delivered_in_order_in_the_same_turn() {
     }
 }
 
-/// The seed of a machine that is woken in `create`, as the closure says, and notes by whom, plus
+/// The seed of a machine that is woken in `create`, as the closure says, and records by whom, plus
 /// 100.
 fn seed_woken_in_create(wake: fn(&mut Scope<'_, Log>)) -> Seed<Log> {
     Seed::new("child", move |scope| {
