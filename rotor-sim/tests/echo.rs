@@ -31,7 +31,7 @@ fn run_once(seed: u64) -> u64 {
 }
 
 #[test]
-fn nothing_goes_wrong_without_faults() {
+fn every_client_is_answered_at_the_first_attempt_without_faults() {
     Check::new().seeds(3).calm().run(|sim| {
         let server = add_server(sim)?;
         let once = |number| script(number).attempts(1);

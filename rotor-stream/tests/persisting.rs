@@ -13,7 +13,7 @@ use rotor_stream::{Link, Persistent, PersistentSeed, StreamConfig};
 
 type Client = Persistent<Probe, ScriptedSocket>;
 
-/// A machine that waits on a link and notes what it hears.
+/// A machine that waits on a link and records its state.
 struct Watcher(Link);
 
 impl Machine for Watcher {

@@ -13,7 +13,7 @@ use rotor_stream::{
 const SECOND: Duration = Duration::from_secs(1);
 const NO_DESCRIPTOR: i32 = 24;
 
-/// Answers each line with the same, and is idle from then on. The context notes how connections
+/// Answers each line with the same, and is idle from then on. The context records how connections
 /// were lost.
 struct Lines {
     idle_since: Time,

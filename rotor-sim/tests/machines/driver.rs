@@ -2,7 +2,7 @@
 
 use rotor_core::{EventSet, Infallible, Machine, Response, Scope};
 
-/// Notes its edges in the context.
+/// Records its edges in the context.
 pub(crate) struct Holder<T> {
     _held: T,
 }

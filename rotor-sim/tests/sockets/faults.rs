@@ -1,4 +1,4 @@
-//! Each fault does what it says, and not only counts.
+//! Each fault has the effect that its name promises.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use crate::{
     ConnectedPair, EarlyScope, MS, error_kind, host_with_socket, pair, take_edges, with_stream,
 };
 
-/// Wants to be called each 10 ms, and notes when it was.
+/// Wants to be called each 10 ms, and records when it was.
 struct Ticker;
 
 impl Machine for Ticker {
@@ -337,7 +337,7 @@ fn a_stale_edge_goes_to_the_former_owner_of_a_socket() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Has a job run, again and again, and notes after what time each was done: none if it was not.
+/// Has a job run, again and again, and records after what time each was done: none if it was not.
 enum JobRunner {
     Rests,
     Waits(Future<()>, Time),

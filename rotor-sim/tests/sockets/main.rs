@@ -184,7 +184,7 @@ fn bytes_before_a_close_arrive_and_later_ones_are_answered_with_a_reset() -> Res
 }
 
 #[test]
-fn a_close_with_unread_bytes_resets() -> Result<(), Failure> {
+fn a_close_with_unread_bytes_resets_the_connection() -> Result<(), Failure> {
     let mut pair = pair(Network::new())?;
     pair.client(|client| client.write(b"unread")).expect("there is room");
     pair.sim.run_for(5 * MS)?;

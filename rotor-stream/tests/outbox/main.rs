@@ -39,7 +39,8 @@ struct Lines {
     awaited: Option<usize>,
 }
 
-/// Sends something as the protocol ends, as others may at that time, and notes whether it was taken.
+/// Sends something as the protocol ends, as others may at that time, and records whether it was
+/// taken.
 struct SendOnDrop {
     sender: OutboxSender,
     was_taken: Rc<Cell<Option<bool>>>,

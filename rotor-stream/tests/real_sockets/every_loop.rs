@@ -301,8 +301,8 @@ fn connect_from<L: OnLoop>(rig: &mut Rig<Client<L>, L>, address: SocketAddr, con
     rig.add(|scope| Stream::connect(&address, seed(config, echo_lines), scope));
 }
 
-on_every_loop!(a_client_connects_and_talks);
-fn a_client_connects_and_talks<L: OnLoop>() -> io::Result<()> {
+on_every_loop!(a_client_connects_and_exchanges_lines);
+fn a_client_connects_and_exchanges_lines<L: OnLoop>() -> io::Result<()> {
     let mut rig = Rig::<Client<L>, L>::new(&Config::new(), Log::new());
     let (mut door, address) = rig.door();
     connect_from(&mut rig, address, StreamConfig::new());

@@ -272,10 +272,10 @@ fn input_len<L: OnKernel>(rig: &mut Rig<UnixServer<L>, L>) -> Option<usize> {
 }
 
 on_kernel_loops!(
-    unix_sockets_are_served_and_connected_to,
+    unix_sockets_are_served_and_a_missing_path_is_refused,
     "smoltcp has no paths; those of the simulator: tests/simulation, unix"
 );
-fn unix_sockets_are_served_and_connected_to<L: OnKernel>() -> io::Result<()> {
+fn unix_sockets_are_served_and_a_missing_path_is_refused<L: OnKernel>() -> io::Result<()> {
     let directory = Directory::create();
     let path = directory.join("socket");
     let (mut rig, mut client) = serve_unix::<L>(&path, seed(StreamConfig::new(), echo_lines))?;

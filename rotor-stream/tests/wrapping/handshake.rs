@@ -231,7 +231,7 @@ fn a_drain_that_begins_in_the_handshake_is_delivered_after_it() {
 }
 
 #[test]
-fn signals_hold_up_neither_the_handshake_nor_the_end() {
+fn signals_delay_neither_the_handshake_nor_the_end() {
     let mut test = Test::new(Log::new());
     let (socket, peer) = pair(test.world());
     test.add(|scope| Stream::connected(Record::server(socket).with_signals(), None, scope));

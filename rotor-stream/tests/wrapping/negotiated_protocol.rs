@@ -18,7 +18,7 @@ pub(crate) enum NegotiatedProtocol {
     /// A server: two records, then a note when they are with the peer. It may look at its input
     /// after the first.
     Flushes,
-    /// A server: notes each line, and looks at nothing for a second after the first.
+    /// A server: records each line, and looks at nothing for a second after the first.
     Pauses { is_first: bool },
     /// A client: sends lines, one after the answer to the other, then ends.
     Client { left: usize },
