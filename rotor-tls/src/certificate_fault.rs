@@ -43,14 +43,14 @@ impl TlsError {
     pub fn certificate_fault(&self) -> Option<CertificateFault> {
         let TlsError::Certificate(cause) = self else { return None };
         Some(match cause.downcast_ref()? {
-            Error::InvalidCertificate(error) => of(error),
+            Error::InvalidCertificate(error) => fault_of(error),
             Error::NoCertificatesPresented => CertificateFault::Missing,
             _ => CertificateFault::Invalid,
         })
     }
 }
 
-fn of(error: &CertificateError) -> CertificateFault {
+fn fault_of(error: &CertificateError) -> CertificateFault {
     use CertificateError::*;
     match error {
         UnknownIssuer => CertificateFault::UnknownIssuer,

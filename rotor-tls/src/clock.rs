@@ -15,7 +15,7 @@ thread_local! {
 }
 
 /// Sets a time that [`now`] has returned before.
-pub(crate) fn set_again(time: Duration) {
+pub(crate) fn restore(time: Duration) {
     NOW.set(Some(time));
 }
 

@@ -60,15 +60,15 @@ rotor_core::__rotor_counters! {
 }
 
 /// A handshake that is counted as under way, and at its end by its outcome.
-pub(crate) struct UnderWay {
+pub(crate) struct HandshakeGuard {
     counters: Arc<TlsCounters>,
     is_over: bool,
 }
 
-impl UnderWay {
-    pub(crate) fn begin(counters: Arc<TlsCounters>) -> UnderWay {
+impl HandshakeGuard {
+    pub(crate) fn begin(counters: Arc<TlsCounters>) -> HandshakeGuard {
         TlsCounters::add(&counters.handshakes_now);
-        UnderWay { counters, is_over: false }
+        HandshakeGuard { counters, is_over: false }
     }
 
     pub(crate) fn counters(&self) -> &Arc<TlsCounters> {
@@ -82,7 +82,7 @@ impl UnderWay {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for HandshakeGuard {
     fn drop(&mut self) {
         self.counters.handshakes_now.fetch_sub(1, Relaxed);
         if !self.is_over {

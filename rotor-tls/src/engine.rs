@@ -20,7 +20,7 @@ use rustls::unbuffered::{
 };
 use rustls::{ClientConfig, CommonState, HandshakeKind, ProtocolVersion, ServerConfig};
 
-use crate::last_words::CLOSE_NOTIFY;
+use crate::alerts::CLOSE_NOTIFY;
 use crate::record_sink::RecordSink;
 
 /// The maximum plaintext of a record, in bytes (RFC 8446 §5.1).
@@ -48,9 +48,9 @@ pub(crate) enum Engine {
 
 /// The state of the engine after a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum At {
+pub(crate) enum EngineState {
     /// It has returned the plaintext of a record; there may be more.
-    Plain,
+    Plaintext,
     /// It has processed the existing records as far as possible.
     NeedsInput,
     /// The peer has ended its side.
@@ -77,18 +77,18 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// What the peer did wrong, or what failed here. [`last_words`](Engine::last_words) returns the
-    /// alert for it.
+    /// What the peer did wrong, or what failed here. [`append_alert`](Engine::append_alert) appends
+    /// the alert for it.
     #[inline]
-    pub(crate) fn take(
+    pub(crate) fn process_records(
         &mut self,
         records: &mut Buf,
         plain: &mut dyn FnMut(&[u8]),
         out: &mut Buf,
-    ) -> Result<At, rustls::Error> {
+    ) -> Result<EngineState, rustls::Error> {
         match self {
-            Engine::Server(connection) => take(&mut **connection, records, plain, out),
-            Engine::Client(connection) => take(&mut **connection, records, plain, out),
+            Engine::Server(connection) => process_records(&mut **connection, records, plain, out),
+            Engine::Client(connection) => process_records(&mut **connection, records, plain, out),
         }
     }
 
@@ -96,14 +96,14 @@ impl Engine {
     /// about a record that cannot be read would be another one, and debug builds assert that there
     /// is none. That panic is caught here, because the peer caused it.
     #[cold]
-    pub(crate) fn take_behind_close(
+    pub(crate) fn process_after_close(
         &mut self,
         records: &mut Buf,
         plain: &mut dyn FnMut(&[u8]),
         out: &mut Buf,
-    ) -> Result<At, rustls::Error> {
-        let take = AssertUnwindSafe(|| self.take(records, plain, out));
-        catch_unwind(take).unwrap_or(Err(rustls::Error::DecryptError))
+    ) -> Result<EngineState, rustls::Error> {
+        let process = AssertUnwindSafe(|| self.process_records(records, plain, out));
+        catch_unwind(process).unwrap_or(Err(rustls::Error::DecryptError))
     }
 
     /// Appends the records of some plaintext to `out`, all of it. Records that have arrived
@@ -112,8 +112,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// As for `take`; also if the keys have been used as often as allowed.
-    pub(crate) fn put(
+    /// As for `process_records`; also if the keys have been used as often as allowed.
+    pub(crate) fn encrypt(
         &mut self,
         bytes: &[u8],
         records: &mut Buf,
@@ -131,12 +131,12 @@ impl Engine {
         }
     }
 
-    /// Appends `close_notify` to `out`, after which nothing may be put any more. Returns the same
-    /// as `put`.
+    /// Appends `close_notify` to `out`, after which nothing may be encrypted any more. Returns the
+    /// same as `encrypt`.
     ///
     /// # Errors
     ///
-    /// As for `take`.
+    /// As for `process_records`.
     pub(crate) fn close(
         &mut self,
         records: &mut Buf,
@@ -150,14 +150,14 @@ impl Engine {
     }
 
     /// Appends the alert for an error to `out`. Returns whether there is one.
-    pub(crate) fn last_words(&mut self, records: &mut Buf, out: &mut Buf) -> bool {
+    pub(crate) fn append_alert(&mut self, records: &mut Buf, out: &mut Buf) -> bool {
         let before = out.len();
         // One record at a time, and not too many calls: waiting records are returned before others
         // are processed, and processing the failed record once more would be an error of ours.
         while self.wants_write() {
             let is_over = match self {
-                Engine::Server(connection) => tell(&mut **connection, records, out),
-                Engine::Client(connection) => tell(&mut **connection, records, out),
+                Engine::Server(connection) => append_next_record(&mut **connection, records, out),
+                Engine::Client(connection) => append_next_record(&mut **connection, records, out),
             };
             if is_over {
                 break;
@@ -173,7 +173,7 @@ impl Engine {
     /// do that after its flight, unless it requests a certificate. In the few other cases the peer
     /// sees an end without it, since it would take an unencrypted one for a damaged record.
     pub(crate) fn cancel(&mut self, records: &mut Buf, out: &mut Buf) -> bool {
-        if self.speaks_in_clear() {
+        if self.sends_unencrypted() {
             out.extend(&CLOSE_NOTIFY);
             return true;
         }
@@ -181,7 +181,7 @@ impl Engine {
     }
 
     /// Returns whether everything sent in this handshake was unencrypted, as far as that is known.
-    fn speaks_in_clear(&self) -> bool {
+    fn sends_unencrypted(&self) -> bool {
         let common = self.common();
         match (self, common.protocol_version()) {
             (_, None) => true,
@@ -251,22 +251,22 @@ impl Side for UnbufferedConnectionCommon<ClientConnectionData> {
 /// The result of handling one state of a connection.
 enum Step {
     /// Continue.
-    On,
-    At(At),
+    Continue,
+    Stop(EngineState),
 }
 
-fn take<S: Side>(
+fn process_records<S: Side>(
     connection: &mut S,
     records: &mut Buf,
     plain: &mut dyn FnMut(&[u8]),
     out: &mut Buf,
-) -> Result<At, rustls::Error> {
+) -> Result<EngineState, rustls::Error> {
     loop {
         let UnbufferedStatus { mut discard, state, .. } = connection.process(records);
         let step = state.map(|state| step(state, plain, out, &mut discard));
         records.consume(discard);
-        if let Step::At(at) = step? {
-            return Ok(at);
+        if let Step::Stop(state) = step? {
+            return Ok(state);
         }
     }
 }
@@ -283,26 +283,28 @@ fn step<D>(
                 *discard += record.discard;
                 plain(record.payload);
             }
-            Step::At(At::Plain)
+            Step::Stop(EngineState::Plaintext)
         }
         ConnectionState::EncodeTlsData(mut record) => {
             encode(&mut record, out);
-            Step::On
+            Step::Continue
         }
         // The record is in our buffer, and is sent before anything that is appended later.
         ConnectionState::TransmitTlsData(record) => {
             record.done();
-            Step::On
+            Step::Continue
         }
-        ConnectionState::PeerClosed | ConnectionState::Closed => Step::At(At::PeerClosed),
+        ConnectionState::PeerClosed | ConnectionState::Closed => {
+            Step::Stop(EngineState::PeerClosed)
+        }
         // The other states include early data, which the configuration refuses, because it can be
         // replayed (RFC 8446 §8).
-        _ => Step::At(At::NeedsInput),
+        _ => Step::Stop(EngineState::NeedsInput),
     }
 }
 
 /// Appends the next record for the peer. Returns whether there was none.
-fn tell<S: Side>(connection: &mut S, records: &mut Buf, out: &mut Buf) -> bool {
+fn append_next_record<S: Side>(connection: &mut S, records: &mut Buf, out: &mut Buf) -> bool {
     let UnbufferedStatus { mut discard, state, .. } = connection.process(records);
     let is_over = state.map(|state| step(state, &mut |_| {}, out, &mut discard)).is_err();
     records.consume(discard);
@@ -318,7 +320,7 @@ fn encode<D>(record: &mut EncodeTlsData<'_, D>, out: &mut impl RecordSink) {
 }
 
 /// An operation that is done once the connection allows writing.
-trait WriteInto {
+trait WriteOperation {
     /// Returns how much room it usually needs.
     fn room(&self) -> usize;
 
@@ -333,7 +335,7 @@ struct Encrypt<'a> {
     bytes: &'a [u8],
 }
 
-impl WriteInto for Encrypt<'_> {
+impl WriteOperation for Encrypt<'_> {
     fn room(&self) -> usize {
         records_bytes(self.bytes.len())
     }
@@ -349,7 +351,7 @@ impl WriteInto for Encrypt<'_> {
 
 struct Close;
 
-impl WriteInto for Close {
+impl WriteOperation for Close {
     fn room(&self) -> usize {
         CONTROL_BYTES
     }
@@ -368,7 +370,7 @@ fn write<S: Side>(
     records: &mut Buf,
     plain: &mut dyn FnMut(&[u8]),
     out: &mut impl RecordSink,
-    what: &mut impl WriteInto,
+    what: &mut impl WriteOperation,
 ) -> Result<bool, rustls::Error> {
     let mut peer_has_closed = false;
     loop {
@@ -382,7 +384,7 @@ fn write<S: Side>(
             Ok(ConnectionState::BlockedHandshake) => Err(rustls::Error::HandshakeNotComplete),
             Ok(state) => {
                 let step = step(state, plain, out, &mut discard);
-                peer_has_closed |= matches!(step, Step::At(At::PeerClosed));
+                peer_has_closed |= matches!(step, Step::Stop(EngineState::PeerClosed));
                 Ok(false)
             }
             Err(error) => Err(error),
@@ -397,7 +399,7 @@ fn write<S: Side>(
 fn write_into<D>(
     traffic: &mut WriteTraffic<'_, D>,
     out: &mut impl RecordSink,
-    what: &mut impl WriteInto,
+    what: &mut impl WriteOperation,
 ) -> Result<(), rustls::Error> {
     let mut needed = what.room();
     loop {

@@ -36,7 +36,7 @@ pub(crate) struct HelloReader {
 
 /// What the first bytes of a connection are.
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) enum Greeting {
+pub(crate) enum HelloResult {
     /// More bytes are needed.
     Incomplete,
     /// A complete hello; or something that rustls must reject.
@@ -54,59 +54,59 @@ pub(crate) enum Greeting {
 }
 
 impl HelloReader {
-    /// Returns whether these bytes, which `look` has not rejected, begin with a record.
+    /// Returns whether these bytes, which `examine` has not rejected, begin with a record.
     pub(crate) fn is_tls(&self, bytes: &[u8]) -> bool {
         bytes.first() == Some(&TYPE_HANDSHAKE)
     }
 
     /// Examines all bytes so far: the same bytes as before, and more.
-    pub(crate) fn look(&mut self, bytes: &[u8]) -> Greeting {
+    pub(crate) fn examine(&mut self, bytes: &[u8]) -> HelloResult {
         match bytes.first() {
-            None => return Greeting::Incomplete,
+            None => return HelloResult::Incomplete,
             Some(&TYPE_HANDSHAKE) => {}
-            Some(_) => return not_tls(bytes),
+            Some(_) => return classify_non_tls(bytes),
         }
-        while let Some((is_handshake, fragment)) = record(&bytes[self.at..]) {
+        while let Some((is_handshake, fragment)) = first_record(&bytes[self.at..]) {
             // rustls does not accept any other kind of record in between.
             if !is_handshake || fragment.is_empty() {
-                return Greeting::Hello { name: None };
+                return HelloResult::Hello { name: None };
             }
             self.at += RECORD_HEADER + fragment.len();
             self.gathered += fragment.len();
             if self.total == 0 && self.gathered >= MESSAGE_HEADER {
-                self.total = message_len(&gather(&bytes[..self.at]));
+                self.total = message_len(&join_fragments(&bytes[..self.at]));
             }
             if self.total > HELLO_BYTES_MAX {
-                return Greeting::TooLarge;
+                return HelloResult::TooLarge;
             }
             if self.total != 0 && self.gathered >= self.total {
-                let message = gather(&bytes[..self.at]);
-                return Greeting::Hello { name: server_name(&message[..self.total]) };
+                let message = join_fragments(&bytes[..self.at]);
+                return HelloResult::Hello { name: server_name(&message[..self.total]) };
             }
         }
-        if is_overlong(&bytes[self.at..]) {
-            return Greeting::Hello { name: None };
+        if is_too_long(&bytes[self.at..]) {
+            return HelloResult::Hello { name: None };
         }
-        if bytes.len() > HELLO_BYTES_MAX { Greeting::TooLarge } else { Greeting::Incomplete }
+        if bytes.len() > HELLO_BYTES_MAX { HelloResult::TooLarge } else { HelloResult::Incomplete }
     }
 }
 
 /// Classifies bytes that are not TLS: perhaps they are HTTP, once there are enough of them.
-fn not_tls(bytes: &[u8]) -> Greeting {
+fn classify_non_tls(bytes: &[u8]) -> HelloResult {
     // A method is a token, by convention in capitals, followed by a space (RFC 9112 §3). To decide,
     // one byte more than the longest common method is enough.
     const METHOD_BYTES_MAX: usize = 16;
     let method = bytes.iter().take_while(|byte| byte.is_ascii_uppercase()).count();
     match bytes.get(method) {
-        _ if method > METHOD_BYTES_MAX => Greeting::NotTls,
-        None => Greeting::Incomplete,
-        Some(b' ') if method >= 3 => Greeting::PlainHttp,
-        Some(_) => Greeting::NotTls,
+        _ if method > METHOD_BYTES_MAX => HelloResult::NotTls,
+        None => HelloResult::Incomplete,
+        Some(b' ') if method >= 3 => HelloResult::PlainHttp,
+        Some(_) => HelloResult::NotTls,
     }
 }
 
 /// Returns the first record, if it is complete: whether it belongs to a handshake, and its content.
-fn record(bytes: &[u8]) -> Option<(bool, &[u8])> {
+fn first_record(bytes: &[u8]) -> Option<(bool, &[u8])> {
     let (header, rest) = bytes.split_at_checked(RECORD_HEADER)?;
     let len = usize::from(u16::from_be_bytes([header[3], header[4]]));
     Some((header[0] == TYPE_HANDSHAKE, rest.get(..len)?))
@@ -114,16 +114,16 @@ fn record(bytes: &[u8]) -> Option<(bool, &[u8])> {
 
 /// Returns whether a record begins that exceeds the maximum length, so that it need not be waited
 /// for.
-fn is_overlong(bytes: &[u8]) -> bool {
+fn is_too_long(bytes: &[u8]) -> bool {
     const FRAGMENT_BYTES_MAX: usize = 16 * 1024 + 2048;
     matches!(bytes, [_, _, _, high, low, ..]
         if usize::from(u16::from_be_bytes([*high, *low])) > FRAGMENT_BYTES_MAX)
 }
 
 /// Returns the message that is in complete records.
-fn gather(mut bytes: &[u8]) -> Vec<u8> {
+fn join_fragments(mut bytes: &[u8]) -> Vec<u8> {
     let mut message = Vec::with_capacity(bytes.len());
-    while let Some((_, fragment)) = record(bytes) {
+    while let Some((_, fragment)) = first_record(bytes) {
         message.extend_from_slice(fragment);
         bytes = &bytes[RECORD_HEADER + fragment.len()..];
     }
@@ -148,17 +148,17 @@ fn server_name(message: &[u8]) -> Option<Box<str>> {
     // Version, random.
     reader.bytes(2 + 32)?;
     // Session, ciphers, compression methods (RFC 8446 §4.1.2).
-    reader.list8()?;
-    reader.list16()?;
-    reader.list8()?;
-    let mut extensions = Reader(reader.list16()?);
+    reader.vector8()?;
+    reader.vector16()?;
+    reader.vector8()?;
+    let mut extensions = Reader(reader.vector16()?);
     loop {
         let kind = extensions.number()?;
-        let body = extensions.list16()?;
+        let body = extensions.vector16()?;
         if kind == EXTENSION_SERVER_NAME {
-            let mut names = Reader(Reader(body).list16()?);
+            let mut names = Reader(Reader(body).vector16()?);
             let is_host = names.bytes(1)? == [NAME_TYPE_HOST];
-            let name = DnsName::try_from(names.list16()?).ok()?;
+            let name = DnsName::try_from(names.vector16()?).ok()?;
             return is_host.then(|| name.as_ref().to_ascii_lowercase().into());
         }
     }
@@ -179,13 +179,13 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the bytes after a length of one byte.
-    fn list8(&mut self) -> Option<&'a [u8]> {
+    fn vector8(&mut self) -> Option<&'a [u8]> {
         let len = self.bytes(1)?[0];
         self.bytes(len.into())
     }
 
     /// Returns the bytes after a length of two bytes.
-    fn list16(&mut self) -> Option<&'a [u8]> {
+    fn vector16(&mut self) -> Option<&'a [u8]> {
         let len = self.number()?;
         self.bytes(len.into())
     }

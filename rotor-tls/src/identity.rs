@@ -85,7 +85,7 @@ impl Identity {
         key_place: &str,
         key: PrivateKeyDer<'static>,
     ) -> Result<Identity, TlsConfigError> {
-        let names = names(&chain[0])
+        let names = dns_names(&chain[0])
             .map_err(|error| TlsConfigError::Certificate(chain_place.into(), error.into()))?;
         let key = provider()
             .key_provider
@@ -137,7 +137,7 @@ impl Identity {
 
 /// Returns the host names in a certificate (RFC 6125 §6.4: those of its extension, not its
 /// subject).
-fn names(certificate: &CertificateDer<'_>) -> Result<Arc<[Box<str>]>, webpki::Error> {
+fn dns_names(certificate: &CertificateDer<'_>) -> Result<Arc<[Box<str>]>, webpki::Error> {
     let certificate = webpki::EndEntityCert::try_from(certificate)?;
     Ok(certificate.valid_dns_names().map(|name| name.to_ascii_lowercase().into()).collect())
 }

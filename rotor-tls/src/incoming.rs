@@ -27,7 +27,7 @@ pub(crate) struct Incoming {
 impl Incoming {
     /// Makes an empty buffer for a socket that was never read and is not yet registered;
     /// registering it will report any input.
-    pub(crate) fn unread() -> Incoming {
+    pub(crate) fn for_unread_socket() -> Incoming {
         Incoming { was_short: true, ..Incoming::default() }
     }
 
@@ -67,7 +67,7 @@ impl Incoming {
         inner: &mut S,
     ) -> io::Result<usize> {
         if self.has_drained(inner) {
-            self.settle();
+            self.shrink_if_drained();
             return Err(ErrorKind::WouldBlock.into());
         }
         match self.fill(inner)? {
@@ -79,14 +79,14 @@ impl Incoming {
     /// Forgets that the last read was short. If that read was long ago, more may have arrived
     /// since, and its event may have been reported already.
     #[inline]
-    pub(crate) fn forget_short(&mut self) {
+    pub(crate) fn invalidate_short_read(&mut self) {
         self.was_short = false;
     }
 
     /// Gives back the room behind a partial record if the last read has emptied the socket, because
     /// no further read would do that.
     #[inline]
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn shrink_if_drained(&mut self) {
         if self.was_short {
             self.bytes.shrink();
         }

@@ -122,10 +122,12 @@
 //! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
 #![forbid(unsafe_code)]
 
+mod alerts;
 mod certificate_fault;
 mod client;
 mod clock;
 mod config_error;
+mod connection;
 mod counters;
 mod destination;
 mod engine;
@@ -133,8 +135,7 @@ mod error;
 mod hello;
 mod identity;
 mod incoming;
-mod last_words;
-mod live;
+mod non_tls_server;
 mod pem;
 mod provider;
 mod record_sink;
@@ -142,7 +143,6 @@ mod roots;
 mod sealed;
 mod server;
 mod session;
-mod stranger;
 mod stream;
 mod versions;
 
@@ -151,11 +151,11 @@ pub use client::{
     DangerAcceptAnyCertificate, NameError, TlsClient, TlsClientConfig, TlsTarget, Trust,
 };
 pub use config_error::TlsConfigError;
+pub use connection::EMPTY_BYTES_MAX;
 pub use counters::TlsCounters;
 pub use error::{Cause, TlsError};
 pub use hello::HELLO_BYTES_MAX;
 pub use identity::Identity;
-pub use live::EMPTY_BYTES_MAX;
 pub use roots::Roots;
 pub use server::{
     ClientCertificates, Offload, TICKET_KEYS_MAX, TicketKeys, Tickets, TlsAddress, TlsListener,

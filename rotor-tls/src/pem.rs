@@ -36,7 +36,7 @@ pub(crate) fn certificates(
 pub(crate) fn key(place: &str, bytes: &[u8]) -> Result<PrivateKeyDer<'static>, TlsConfigError> {
     match PrivateKeyDer::from_pem_slice(bytes) {
         Ok(key) => Ok(key),
-        Err(pem::Error::NoItemsFound) if has(bytes, b"ENCRYPTED PRIVATE KEY-----") => {
+        Err(pem::Error::NoItemsFound) if contains(bytes, b"ENCRYPTED PRIVATE KEY-----") => {
             Err(TlsConfigError::EncryptedKey(place.into()))
         }
         Err(pem::Error::NoItemsFound) if holds_certificate(bytes) => {
@@ -44,7 +44,7 @@ pub(crate) fn key(place: &str, bytes: &[u8]) -> Result<PrivateKeyDer<'static>, T
         }
         Err(pem::Error::NoItemsFound) => Err(TlsConfigError::NoKey(place.into())),
         // The old format has a line that says that the key is encrypted (RFC 1421 §4.6.1.1).
-        Err(_) if has(bytes, b"Proc-Type: 4,ENCRYPTED") => {
+        Err(_) if contains(bytes, b"Proc-Type: 4,ENCRYPTED") => {
             Err(TlsConfigError::EncryptedKey(place.into()))
         }
         Err(error) => Err(TlsConfigError::Pem(place.into(), error.into())),
@@ -56,6 +56,6 @@ fn holds_certificate(bytes: &[u8]) -> bool {
         .any(|item| matches!(item, Ok((SectionKind::Certificate, _))))
 }
 
-fn has(bytes: &[u8], text: &[u8]) -> bool {
+fn contains(bytes: &[u8], text: &[u8]) -> bool {
     bytes.windows(text.len()).any(|window| window == text)
 }

@@ -41,7 +41,7 @@ pub(crate) fn sha256(parts: &[&[u8]]) -> [u8; 32] {
 /// # Errors
 ///
 /// If the system has no randomness.
-pub(crate) fn fresh_tickets() -> Result<Arc<dyn rustls::server::ProducesTickets>, rustls::Error> {
+pub(crate) fn new_ticketer() -> Result<Arc<dyn rustls::server::ProducesTickets>, rustls::Error> {
     #[cfg(feature = "aws-lc-rs")]
     return rustls::crypto::aws_lc_rs::Ticketer::new();
     #[cfg(all(feature = "ring", not(feature = "aws-lc-rs")))]

@@ -1,5 +1,5 @@
-//! `Sealed`: records that are about to be written, in a block of the thread that has only ever held
-//! records.
+//! `SealedRecords`: records that are about to be written, in a block of the thread that has
+//! only ever held records.
 //!
 //! Room in a [`Buf`] is filled with zeros each time it is lent, because it may have held plaintext
 //! of other connections. This block has only ever held bytes that are sent over the network anyway,
@@ -32,7 +32,7 @@ thread_local! {
 }
 
 /// Records after those that wait already. Unsent ones are added to the waiting ones.
-pub(crate) struct Sealed<'a> {
+pub(crate) struct SealedRecords<'a> {
     /// Once this is not empty, all further records are added to it.
     waiting: &'a mut Buf,
     block: Box<[u8]>,
@@ -40,19 +40,19 @@ pub(crate) struct Sealed<'a> {
     end: usize,
 }
 
-impl<'a> Sealed<'a> {
+impl<'a> SealedRecords<'a> {
     #[inline]
-    pub(crate) fn behind(waiting: &'a mut Buf) -> Sealed<'a> {
+    pub(crate) fn after(waiting: &'a mut Buf) -> SealedRecords<'a> {
         // It may be gone while the thread ends.
-        let kept = BLOCK.try_with(Cell::take).ok().flatten();
-        let mut block = kept.unwrap_or_else(new_block);
+        let cached = BLOCK.try_with(Cell::take).ok().flatten();
+        let mut block = cached.unwrap_or_else(new_block);
         let mut end = 0;
         if !waiting.is_empty() && waiting.len() <= WAITING_BYTES_MAX {
             end = waiting.len();
             block[..end].copy_from_slice(waiting);
             waiting.clear();
         }
-        Sealed { waiting, block, start: 0, end }
+        SealedRecords { waiting, block, start: 0, end }
     }
 
     /// Writes the block, as far as the socket takes it. The block is empty if anything waits.
@@ -72,7 +72,7 @@ impl<'a> Sealed<'a> {
     }
 
     /// Moves the block's records to the waiting ones.
-    fn keep(&mut self) {
+    fn move_to_waiting(&mut self) {
         if self.start < self.end {
             self.waiting.extend(&self.block[self.start..self.end]);
         }
@@ -80,7 +80,7 @@ impl<'a> Sealed<'a> {
     }
 }
 
-impl RecordSink for Sealed<'_> {
+impl RecordSink for SealedRecords<'_> {
     #[inline]
     fn append<E>(
         &mut self,
@@ -92,15 +92,15 @@ impl RecordSink for Sealed<'_> {
             self.end += count.min(room);
             return Ok(());
         }
-        self.keep();
+        self.move_to_waiting();
         self.waiting.append(room, write)
     }
 }
 
-impl Drop for Sealed<'_> {
+impl Drop for SealedRecords<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.keep();
+        self.move_to_waiting();
         let block = mem::take(&mut self.block);
         let _ = BLOCK.try_with(|place| place.set(Some(block)));
     }
@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    fn put(sealed: &mut Sealed<'_>, bytes: &[u8]) {
+    fn put(sealed: &mut SealedRecords<'_>, bytes: &[u8]) {
         let appended = sealed.append(bytes.len() + 10, |room| {
             room[..bytes.len()].copy_from_slice(bytes);
             Ok::<usize, ()>(bytes.len())
@@ -126,14 +126,14 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_goes_first_and_what_is_not_taken_waits_in_order() {
+    fn waiting_records_are_sent_first_and_unsent_ones_wait() {
         for waits in [0, 1, WAITING_BYTES_MAX, WAITING_BYTES_MAX + 1] {
             for room in [0, 1, waits, waits + 3, waits + 100] {
                 let mut waiting = Buf::new();
                 waiting.extend(&vec![b'w'; waits]);
                 let (mut socket, peer) = pair::<true>(&World::new());
                 peer.limit_room(room);
-                let mut sealed = Sealed::behind(&mut waiting);
+                let mut sealed = SealedRecords::after(&mut waiting);
                 put(&mut sealed, b"one");
                 put(&mut sealed, b"two");
                 let sent = sealed.send(&mut socket);
@@ -151,9 +151,9 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_into_the_block_waits_behind_what_does() {
+    fn records_that_do_not_fit_wait_after_those_in_the_block() {
         let mut waiting = Buf::new();
-        let mut sealed = Sealed::behind(&mut waiting);
+        let mut sealed = SealedRecords::after(&mut waiting);
         put(&mut sealed, b"first");
         put(&mut sealed, &[b'x'; SEALED_BYTES]);
         put(&mut sealed, b"last");
@@ -163,20 +163,20 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_used_again_and_is_filled_with_zeros_once() {
+    fn a_block_is_reused_without_being_zeroed_again() {
         let mut waiting = Buf::new();
-        let mut sealed = Sealed::behind(&mut waiting);
+        let mut sealed = SealedRecords::after(&mut waiting);
         let place = sealed.block.as_ptr();
         put(&mut sealed, b"record");
         drop(sealed);
-        let sealed = Sealed::behind(&mut waiting);
+        let sealed = SealedRecords::after(&mut waiting);
         assert_eq!((sealed.block.as_ptr(), &sealed.block[..6]), (place, &b"record"[..]));
     }
 
     #[test]
-    fn what_could_not_be_written_is_not_appended() {
+    fn a_failed_write_appends_nothing() {
         let mut waiting = Buf::new();
-        let mut sealed = Sealed::behind(&mut waiting);
+        let mut sealed = SealedRecords::after(&mut waiting);
         assert_eq!(sealed.append(10, |_| Err("no")), Err("no"));
         put(&mut sealed, b"yes");
         drop(sealed);

@@ -7,7 +7,7 @@ use rustls::client::Resumption;
 use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, version};
 
-use super::trust::{Trust, Trusts};
+use super::trust::{Trust, TrustKind};
 use crate::clock::LoopClock;
 use crate::config_error::TlsConfigError;
 use crate::identity::Identity;
@@ -116,8 +116,8 @@ impl TlsClientConfig {
             .with_protocol_versions(versions)
             .map_err(|error| TlsConfigError::Other(error.into()))?;
         let builder = match self.trust.0 {
-            Trusts::Roots(roots) => builder.with_root_certificates(roots.into_store()?),
-            Trusts::Anyone(verifier) => {
+            TrustKind::Roots(roots) => builder.with_root_certificates(roots.into_store()?),
+            TrustKind::AnyCertificate(verifier) => {
                 log::warn!("a TLS client is made that accepts any certificate of any server");
                 builder.dangerous().with_custom_certificate_verifier(verifier)
             }

@@ -10,7 +10,7 @@ use rustls::pki_types::ServerName;
 
 use super::start::ClientStart;
 use super::tls_client::TlsClient;
-use crate::counters::UnderWay;
+use crate::counters::HandshakeGuard;
 
 quick_error! {
     /// A text that is neither a host name nor an address: the caller's mistake.
@@ -122,7 +122,7 @@ impl<A> TlsTarget<A> {
         ClientStart {
             client: self.client.clone(),
             name: self.name.parsed.clone(),
-            under_way: UnderWay::begin(self.client.counters().clone()),
+            guard: HandshakeGuard::begin(self.client.counters().clone()),
         }
     }
 }

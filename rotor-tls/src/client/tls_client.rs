@@ -16,22 +16,26 @@ use crate::counters::TlsCounters;
 #[doc(alias = "TlsConnector")]
 #[doc(alias = "ClientConfig")]
 pub struct TlsClient {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<ClientShared>,
 }
 
-pub(super) struct Shared {
+pub(super) struct ClientShared {
     pub(super) config: Arc<ClientConfig>,
     counters: Arc<TlsCounters>,
     /// The same client with fewer protocols, by those it still offers. Each is made once, so that
     /// connections to the same target can be shared.
-    with_fewer: Mutex<BTreeMap<Protocols, Arc<Shared>>>,
+    with_fewer_protocols: Mutex<BTreeMap<Protocols, Arc<ClientShared>>>,
 }
 
 type Protocols = Vec<Vec<u8>>;
 
-impl Shared {
-    fn new(config: ClientConfig, counters: Arc<TlsCounters>) -> Arc<Shared> {
-        Arc::new(Shared { config: Arc::new(config), counters, with_fewer: Mutex::default() })
+impl ClientShared {
+    fn new(config: ClientConfig, counters: Arc<TlsCounters>) -> Arc<ClientShared> {
+        Arc::new(ClientShared {
+            config: Arc::new(config),
+            counters,
+            with_fewer_protocols: Mutex::default(),
+        })
     }
 }
 
@@ -50,11 +54,12 @@ impl TlsClient {
             return None;
         }
         // A poisoned lock is fine: changes under it are always complete.
-        let mut known = self.shared.with_fewer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known =
+            self.shared.with_fewer_protocols.lock().unwrap_or_else(PoisonError::into_inner);
         let shared = known.entry(left.clone()).or_insert_with(|| {
             let mut config = ClientConfig::clone(&self.shared.config);
             config.alpn_protocols = left;
-            Shared::new(config, self.shared.counters.clone())
+            ClientShared::new(config, self.shared.counters.clone())
         });
         Some(TlsClient { shared: shared.clone() })
     }
@@ -65,7 +70,7 @@ impl TlsClient {
     ///
     /// What is wrong with the settings, and how to correct it.
     pub fn new(config: TlsClientConfig) -> Result<TlsClient, TlsConfigError> {
-        Ok(TlsClient { shared: Shared::new(config.build()?, Arc::default()) })
+        Ok(TlsClient { shared: ClientShared::new(config.build()?, Arc::default()) })
     }
 
     /// Returns the counters of all connections of this client.

@@ -14,12 +14,12 @@ use crate::roots::Roots;
 /// Which servers a client trusts: those whose certificate comes from an issuer in [`Roots`], or, in
 /// tests, all of them ([`DangerAcceptAnyCertificate`]).
 #[derive(Clone)]
-pub struct Trust(pub(super) Trusts);
+pub struct Trust(pub(super) TrustKind);
 
 #[derive(Clone)]
-pub(super) enum Trusts {
+pub(super) enum TrustKind {
     Roots(Roots),
-    Anyone(Arc<AcceptsAny>),
+    AnyCertificate(Arc<AcceptAnyVerifier>),
 }
 
 /// **Dangerous: anyone between this client and the server can read and change everything.**
@@ -49,32 +49,32 @@ pub struct DangerAcceptAnyCertificate;
 
 impl From<Roots> for Trust {
     fn from(roots: Roots) -> Trust {
-        Trust(Trusts::Roots(roots))
+        Trust(TrustKind::Roots(roots))
     }
 }
 
 impl From<DangerAcceptAnyCertificate> for Trust {
     fn from(_: DangerAcceptAnyCertificate) -> Trust {
-        Trust(Trusts::Anyone(Arc::new(AcceptsAny { provider: provider() })))
+        Trust(TrustKind::AnyCertificate(Arc::new(AcceptAnyVerifier { provider: provider() })))
     }
 }
 
 impl fmt::Debug for Trust {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Trusts::Roots(roots) => roots.fmt(f),
-            Trusts::Anyone(_) => DangerAcceptAnyCertificate.fmt(f),
+            TrustKind::Roots(roots) => roots.fmt(f),
+            TrustKind::AnyCertificate(_) => DangerAcceptAnyCertificate.fmt(f),
         }
     }
 }
 
 /// The verifier for rustls. It still checks that the server has the key of its certificate:
 /// otherwise a handshake that was damaged on the way would pass for a good one.
-pub(super) struct AcceptsAny {
+pub(super) struct AcceptAnyVerifier {
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for AcceptsAny {
+impl ServerCertVerifier for AcceptAnyVerifier {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,
@@ -111,7 +111,7 @@ impl ServerCertVerifier for AcceptsAny {
     }
 }
 
-impl fmt::Debug for AcceptsAny {
+impl fmt::Debug for AcceptAnyVerifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("AcceptsAny")
     }

@@ -26,85 +26,85 @@ fn hello(name: &str, record_bytes: usize) -> Vec<u8> {
     records
 }
 
-fn look_by_bytes(bytes: &[u8]) -> Greeting {
+fn examine_byte_by_byte(bytes: &[u8]) -> HelloResult {
     let mut reader = HelloReader::default();
     for end in 0..bytes.len() {
-        assert_eq!(reader.look(&bytes[..end]), Greeting::Incomplete, "{end} bytes");
+        assert_eq!(reader.examine(&bytes[..end]), HelloResult::Incomplete, "{end} bytes");
     }
-    reader.look(bytes)
+    reader.examine(bytes)
 }
 
 #[test]
-fn a_hello_is_found_whole_byte_by_byte_and_in_many_records() {
+fn a_hello_is_found_in_any_split_of_bytes_and_records() {
     for record_bytes in [1, 2, 3, 5, 17, 16 * 1024] {
         let bytes = hello("Example.COM", record_bytes);
-        let expected = Greeting::Hello { name: Some("example.com".into()) };
-        assert_eq!(HelloReader::default().look(&bytes), expected, "{record_bytes}");
-        assert_eq!(look_by_bytes(&bytes), expected, "{record_bytes}");
+        let expected = HelloResult::Hello { name: Some("example.com".into()) };
+        assert_eq!(HelloReader::default().examine(&bytes), expected, "{record_bytes}");
+        assert_eq!(examine_byte_by_byte(&bytes), expected, "{record_bytes}");
         // What comes behind it is not looked at.
         let longer = [&bytes[..], b"\x17\x03\x03"].concat();
-        assert_eq!(HelloReader::default().look(&longer), expected);
+        assert_eq!(HelloReader::default().examine(&longer), expected);
     }
 }
 
 #[test]
-fn the_dot_of_the_root_is_no_part_of_a_name() {
+fn a_trailing_dot_is_removed_from_a_name() {
     let mut bytes = hello("example.comx", usize::MAX);
     let at = bytes.windows(4).position(|four| four == b"comx").expect("it is in clear");
     bytes[at + 3] = b'.';
-    let expected = Greeting::Hello { name: Some("example.com".into()) };
-    assert_eq!(HelloReader::default().look(&bytes), expected);
+    let expected = HelloResult::Hello { name: Some("example.com".into()) };
+    assert_eq!(HelloReader::default().examine(&bytes), expected);
 }
 
 #[test]
-fn a_client_that_asks_for_an_address_asks_for_no_name() {
+fn an_address_is_not_a_server_name() {
     let bytes = hello("192.0.2.1", 16 * 1024);
-    assert_eq!(HelloReader::default().look(&bytes), Greeting::Hello { name: None });
+    assert_eq!(HelloReader::default().examine(&bytes), HelloResult::Hello { name: None });
 }
 
 #[test]
-fn what_is_no_hello_is_told_apart_as_soon_as_it_can_be() {
+fn other_first_bytes_are_classified_early() {
     for (bytes, expected) in [
-        (&b"GET / HTTP/1.1\r\n"[..4], Greeting::PlainHttp),
-        (b"PRI * HTTP/2.0", Greeting::PlainHttp),
-        (b"VERSION-CONTROL /", Greeting::NotTls),
-        (b"PROPPATCH /", Greeting::PlainHttp),
-        (b"GE", Greeting::Incomplete),
-        (b"GE ", Greeting::NotTls),
-        (b"GET/", Greeting::NotTls),
-        (b"AAAAAAAAAAAAAAAAA", Greeting::NotTls),
-        (b"AAAAAAAAAAAAAAAA", Greeting::Incomplete),
-        (b"\x80\x2e\x01\x00\x02", Greeting::NotTls),
-        (b"\0", Greeting::NotTls),
-        (b"\x15\x03\x01\0\x02\x01\0", Greeting::NotTls),
+        (&b"GET / HTTP/1.1\r\n"[..4], HelloResult::PlainHttp),
+        (b"PRI * HTTP/2.0", HelloResult::PlainHttp),
+        (b"VERSION-CONTROL /", HelloResult::NotTls),
+        (b"PROPPATCH /", HelloResult::PlainHttp),
+        (b"GE", HelloResult::Incomplete),
+        (b"GE ", HelloResult::NotTls),
+        (b"GET/", HelloResult::NotTls),
+        (b"AAAAAAAAAAAAAAAAA", HelloResult::NotTls),
+        (b"AAAAAAAAAAAAAAAA", HelloResult::Incomplete),
+        (b"\x80\x2e\x01\x00\x02", HelloResult::NotTls),
+        (b"\0", HelloResult::NotTls),
+        (b"\x15\x03\x01\0\x02\x01\0", HelloResult::NotTls),
         // The rest is for rustls to refuse.
-        (b"\x16\x03\x01\xff\xff", Greeting::Hello { name: None }),
-        (b"\x16\x03\x01\0\0", Greeting::Hello { name: None }),
-        (b"\x16\x03\x01\0\x04\x02\0\0\0", Greeting::Hello { name: None }),
-        (b"\x16\x03\x01\0\x01\x01\x14\x03\x03\0\x01\x01", Greeting::Hello { name: None }),
-        (b"\x16\x03\x01\0\x04\x01\x01\0\0", Greeting::TooLarge),
-        (b"\x16\x03\x01\0\x04\x01\0\xff\xfc", Greeting::Incomplete),
+        (b"\x16\x03\x01\xff\xff", HelloResult::Hello { name: None }),
+        (b"\x16\x03\x01\0\0", HelloResult::Hello { name: None }),
+        (b"\x16\x03\x01\0\x04\x02\0\0\0", HelloResult::Hello { name: None }),
+        (b"\x16\x03\x01\0\x01\x01\x14\x03\x03\0\x01\x01", HelloResult::Hello { name: None }),
+        (b"\x16\x03\x01\0\x04\x01\x01\0\0", HelloResult::TooLarge),
+        (b"\x16\x03\x01\0\x04\x01\0\xff\xfc", HelloResult::Incomplete),
     ] {
-        assert_eq!(HelloReader::default().look(bytes), expected, "{}", bytes.escape_ascii());
+        assert_eq!(HelloReader::default().examine(bytes), expected, "{}", bytes.escape_ascii());
     }
 }
 
 #[test]
-fn a_hello_that_does_not_end_is_too_large_at_some_byte() {
+fn an_endless_hello_becomes_too_large() {
     // One of the longest that is announced, a byte in each record.
     let mut bytes = Vec::new();
     let mut reader = HelloReader::default();
     for byte in [1, 0, 0xff, 0xfc].into_iter().chain(std::iter::repeat(0)) {
         bytes.extend([TYPE_HANDSHAKE, 3, 1, 0, 1, byte]);
-        match reader.look(&bytes) {
-            Greeting::Incomplete => assert!(bytes.len() <= HELLO_BYTES_MAX),
-            other => return assert_eq!(other, Greeting::TooLarge),
+        match reader.examine(&bytes) {
+            HelloResult::Incomplete => assert!(bytes.len() <= HELLO_BYTES_MAX),
+            other => return assert_eq!(other, HelloResult::TooLarge),
         }
     }
 }
 
 #[test]
-fn a_hello_cut_anywhere_inside_names_nobody_and_breaks_nothing() {
+fn a_truncated_hello_yields_no_wrong_name() {
     let bytes = hello("example.com", 16 * 1024);
     let message = &bytes[RECORD_HEADER..];
     for end in 0..message.len() {

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_is_complete_may_say_so() {
+    fn a_trailing_dot_of_a_name_is_ignored() {
         let key = KeyPair::generate_for(&rcgen::PKCS_ED25519).expect("there is randomness");
         let names = ["a.example", "*.b.example"].map(str::to_owned);
         let params = CertificateParams::new(names).expect("they are names");

@@ -48,10 +48,10 @@ const NAME_BYTES: usize = 16;
 #[doc(alias = "STEK")]
 #[doc(alias = "session_ticket_key")]
 pub struct TicketKeys {
-    shared: Arc<Shared>,
+    shared: Arc<SharedKeys>,
 }
 
-struct Shared {
+struct SharedKeys {
     keys: RwLock<Arc<[TicketKey]>>,
 }
 
@@ -64,22 +64,22 @@ impl TicketKeys {
     /// Makes a handle of these keys, each 32 bytes from a good random generator (`openssl rand
     /// 32`). At most 16 are used. Without any, no tickets are made.
     pub fn new(keys: &[[u8; 32]]) -> TicketKeys {
-        TicketKeys { shared: Arc::new(Shared { keys: RwLock::new(prepare(keys)) }) }
+        TicketKeys { shared: Arc::new(SharedKeys { keys: RwLock::new(prepare_keys(keys)) }) }
     }
 
     /// Replaces the keys, in all clones of this handle, from any thread.
     pub fn set(&self, keys: &[[u8; 32]]) {
-        *self.shared.keys.write().unwrap_or_else(PoisonError::into_inner) = prepare(keys);
+        *self.shared.keys.write().unwrap_or_else(PoisonError::into_inner) = prepare_keys(keys);
     }
 
     /// Returns the maker of tickets for a server with these requirements for its clients. Tickets
     /// of a server with other requirements are not accepted, even with the same key.
-    pub(super) fn producer(&self, demands: [u8; 32]) -> Arc<dyn ProducesTickets> {
-        Arc::new(Producer { shared: self.shared.clone(), demands })
+    pub(super) fn producer(&self, requirements: [u8; 32]) -> Arc<dyn ProducesTickets> {
+        Arc::new(TicketProducer { shared: self.shared.clone(), requirements })
     }
 }
 
-fn prepare(keys: &[[u8; 32]]) -> Arc<[TicketKey]> {
+fn prepare_keys(keys: &[[u8; 32]]) -> Arc<[TicketKey]> {
     keys.iter().take(TICKET_KEYS_MAX).filter_map(TicketKey::new).collect()
 }
 
@@ -94,30 +94,30 @@ impl TicketKey {
     }
 }
 
-impl Shared {
+impl SharedKeys {
     fn keys(&self) -> Arc<[TicketKey]> {
         self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 /// The keys, as used by one server.
-struct Producer {
-    shared: Arc<Shared>,
+struct TicketProducer {
+    shared: Arc<SharedKeys>,
     /// A digest of what the server requires of its clients.
-    demands: [u8; 32],
+    requirements: [u8; 32],
 }
 
-impl Producer {
+impl TicketProducer {
     /// Returns the data to which a ticket is bound, in addition to its key.
-    fn binding(&self, key: &TicketKey) -> aead::Aad<[u8; NAME_BYTES + 32]> {
+    fn associated_data(&self, key: &TicketKey) -> aead::Aad<[u8; NAME_BYTES + 32]> {
         let mut bytes = [0; NAME_BYTES + 32];
         bytes[..NAME_BYTES].copy_from_slice(&key.name);
-        bytes[NAME_BYTES..].copy_from_slice(&self.demands);
+        bytes[NAME_BYTES..].copy_from_slice(&self.requirements);
         aead::Aad::from(bytes)
     }
 }
 
-impl ProducesTickets for Producer {
+impl ProducesTickets for TicketProducer {
     fn enabled(&self) -> bool {
         !self.shared.keys().is_empty()
     }
@@ -137,7 +137,7 @@ impl ProducesTickets for Producer {
         key.key
             .seal_in_place_append_tag(
                 aead::Nonce::assume_unique_for_key(nonce),
-                self.binding(key),
+                self.associated_data(key),
                 &mut sealed,
             )
             .ok()?;
@@ -152,7 +152,7 @@ impl ProducesTickets for Producer {
         let key = keys.iter().find(|key| key.name == *name)?;
         let mut plain = sealed.to_vec();
         let nonce = aead::Nonce::assume_unique_for_key(*nonce);
-        let len = key.key.open_in_place(nonce, self.binding(key), &mut plain).ok()?.len();
+        let len = key.key.open_in_place(nonce, self.associated_data(key), &mut plain).ok()?.len();
         plain.truncate(len);
         Some(plain)
     }
@@ -165,7 +165,7 @@ impl fmt::Debug for TicketKeys {
     }
 }
 
-impl fmt::Debug for Producer {
+impl fmt::Debug for TicketProducer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("TicketKeys")
     }

@@ -1,4 +1,4 @@
-//! `Dated`: tickets that contain the time at which their session began.
+//! `DatedTickets`: tickets that contain the time at which their session began.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +20,9 @@ const DATE_BYTES: usize = 8;
 /// never have to present its certificate again. The tickets of rustls contain only the age of the
 /// ticket itself.
 #[derive(Debug)]
-pub(super) struct Dated(pub(super) Arc<dyn ProducesTickets>);
+pub(super) struct DatedTickets(pub(super) Arc<dyn ProducesTickets>);
 
-impl ProducesTickets for Dated {
+impl ProducesTickets for DatedTickets {
     fn enabled(&self) -> bool {
         self.0.enabled()
     }

@@ -6,9 +6,9 @@ use rustls::ServerConfig;
 use rustls::server::ProducesTickets;
 
 use super::ticket_keys::TicketKeys;
-use super::ticket_life::Dated;
+use super::ticket_life::DatedTickets;
 use crate::config_error::TlsConfigError;
-use crate::provider::fresh_tickets;
+use crate::provider::new_ticketer;
 
 /// How sessions are resumed: by tickets, which clients keep and present again (RFC 8446 §4.6.1, RFC
 /// 5077). The server stores nothing.
@@ -36,7 +36,7 @@ impl Tickets {
     /// Makes a server issue and accept tickets that are bound to what it requires of its clients.
     pub(super) fn apply(
         &self,
-        demands: [u8; 32],
+        requirements: [u8; 32],
         config: &mut ServerConfig,
     ) -> Result<(), TlsConfigError> {
         let ticketer: Arc<dyn ProducesTickets> = match self {
@@ -45,11 +45,11 @@ impl Tickets {
                 return Ok(());
             }
             Tickets::Fresh => {
-                fresh_tickets().map_err(|error| TlsConfigError::Other(error.into()))?
+                new_ticketer().map_err(|error| TlsConfigError::Other(error.into()))?
             }
-            Tickets::Keys(keys) => keys.producer(demands),
+            Tickets::Keys(keys) => keys.producer(requirements),
         };
-        config.ticketer = Arc::new(Dated(ticketer));
+        config.ticketer = Arc::new(DatedTickets(ticketer));
         Ok(())
     }
 }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::config::TlsServerConfig;
-use super::greets::Greets;
-use super::shared::Shared;
+use super::pending_hello::PendingHello;
+use super::shared::ServerShared;
 use crate::config_error::TlsConfigError;
 use crate::counters::TlsCounters;
 use crate::identity::Identity;
@@ -32,7 +32,7 @@ use crate::stream::TlsStream;
 #[doc(alias = "TlsAcceptor")]
 #[doc(alias = "ServerConfig")]
 pub struct TlsServer {
-    shared: Arc<Shared>,
+    shared: Arc<ServerShared>,
 }
 
 impl TlsServer {
@@ -42,14 +42,14 @@ impl TlsServer {
     ///
     /// What is wrong with the settings, and how to correct it.
     pub fn new(config: TlsServerConfig) -> Result<TlsServer, TlsConfigError> {
-        Ok(TlsServer { shared: Arc::new(Shared::new(&config)?) })
+        Ok(TlsServer { shared: Arc::new(ServerShared::new(&config)?) })
     }
 
     /// Makes the server's end of a connection that exists already.
     #[doc(alias = "accept")]
     #[doc(alias = "STARTTLS")]
     pub fn wrap<S>(&self, socket: S) -> TlsStream<S> {
-        TlsStream::server(socket, Greets::new(self.shared.clone()))
+        TlsStream::server(socket, PendingHello::new(self.shared.clone()))
     }
 
     /// Replaces the identities for all handshakes that begin from now on, on every loop; the first

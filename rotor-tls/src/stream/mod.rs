@@ -16,10 +16,10 @@ use rotor_core::net::{Either, StreamSocket};
 use rotor_core::{Interest, Scope, Token};
 use rotor_stream::Buf;
 
-use self::opening::{Opened, Opening};
+use self::opening::{Opening, OpeningOutcome};
 use crate::client::TlsTarget;
-use crate::live::{Live, flush, is_for_later};
-use crate::server::Greets;
+use crate::connection::{Connection, flush, is_retryable};
+use crate::server::PendingHello;
 
 /// TLS around a socket: written bytes are encrypted, and received bytes are decrypted.
 ///
@@ -71,7 +71,7 @@ pub type MaybeTlsTarget<A> = Either<TlsTarget<A>, A>;
 
 enum State {
     Opening(Opening),
-    Open(Box<Live>),
+    Open(Box<Connection>),
     /// The handshake has failed. The buffer is sent to the peer; what the peer sends is no longer
     /// decoded.
     Failed(Buf),
@@ -79,8 +79,8 @@ enum State {
 
 impl<S> TlsStream<S> {
     /// Makes the server's end of a connection.
-    pub(crate) fn server(inner: S, greets: Box<Greets>) -> TlsStream<S> {
-        TlsStream { inner, state: State::Opening(Opening::Greets(greets)) }
+    pub(crate) fn server(inner: S, hello: Box<PendingHello>) -> TlsStream<S> {
+        TlsStream { inner, state: State::Opening(Opening::ReadingHello(hello)) }
     }
 
     /// Makes the client's end of a connection that exists already, or is being established. The
@@ -89,7 +89,7 @@ impl<S> TlsStream<S> {
     /// [`TlsServer::wrap`](crate::TlsServer::wrap) makes the server's end.
     #[doc(alias = "STARTTLS")]
     pub fn client<A>(inner: S, target: &TlsTarget<A>) -> TlsStream<S> {
-        TlsStream { inner, state: State::Opening(Opening::Starts(target.start())) }
+        TlsStream { inner, state: State::Opening(Opening::Starting(target.start())) }
     }
 
     /// Returns the inner socket, for queries and options. Reading from it or writing to it breaks
@@ -103,7 +103,9 @@ impl<S: StreamSocket> Read for TlsStream<S> {
     #[inline]
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.state {
-            State::Open(live) if !buffer.is_empty() => live.read(&mut self.inner, buffer),
+            State::Open(connection) if !buffer.is_empty() => {
+                connection.read(&mut self.inner, buffer)
+            }
             // A read of no bytes checks whether the inner socket is connected. After a failed
             // handshake, received bytes do not matter.
             State::Open(_) | State::Opening(_) | State::Failed(_) => self.inner.read(buffer),
@@ -115,7 +117,7 @@ impl<S: StreamSocket> Write for TlsStream<S> {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.state {
-            State::Open(live) => live.write(&mut self.inner, &[IoSlice::new(bytes)]),
+            State::Open(connection) => connection.write(&mut self.inner, &[IoSlice::new(bytes)]),
             State::Opening(_) | State::Failed(_) => Err(ErrorKind::NotConnected.into()),
         }
     }
@@ -124,7 +126,7 @@ impl<S: StreamSocket> Write for TlsStream<S> {
     /// without being copied first.
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match &mut self.state {
-            State::Open(live) => live.write(&mut self.inner, slices),
+            State::Open(connection) => connection.write(&mut self.inner, slices),
             State::Opening(_) | State::Failed(_) => Err(ErrorKind::NotConnected.into()),
         }
     }
@@ -132,7 +134,7 @@ impl<S: StreamSocket> Write for TlsStream<S> {
     #[inline]
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.state {
-            State::Open(live) => live.flush(&mut self.inner),
+            State::Open(connection) => connection.flush(&mut self.inner),
             State::Failed(outgoing) => flush(outgoing, &mut self.inner),
             State::Opening(opening) => opening.flush(&mut self.inner),
         }
@@ -172,7 +174,7 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
     /// it would.
     fn reset(&mut self) -> io::Result<()> {
         match &self.state {
-            State::Open(live) if live.has_told_why() => Ok(()),
+            State::Open(connection) if connection.has_sent_alert() => Ok(()),
             _ => self.inner.reset(),
         }
     }
@@ -187,7 +189,7 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
 
     fn handshake<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
         if let Err(error) = self.inner.handshake(scope) {
-            if !is_for_later(&error) {
+            if !is_retryable(&error) {
                 self.abandon();
             }
             return Err(error);
@@ -199,10 +201,10 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
                 return Ok(());
             }
         };
-        let (state, result) = match opening.go_on(&mut self.inner, scope) {
-            Opened::Well(live) => (State::Open(live), Ok(())),
-            Opened::Waits(opening, error) => (State::Opening(opening), Err(error)),
-            Opened::Badly(error, outgoing) => (State::Failed(outgoing), Err(error)),
+        let (state, result) = match opening.advance(&mut self.inner, scope) {
+            OpeningOutcome::Open(connection) => (State::Open(connection), Ok(())),
+            OpeningOutcome::Waiting(opening, error) => (State::Opening(opening), Err(error)),
+            OpeningOutcome::Failed(error, outgoing) => (State::Failed(outgoing), Err(error)),
         };
         self.state = state;
         result
@@ -213,7 +215,7 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
         !self.inner.wants_write()
             && match &self.state {
                 State::Opening(opening) => opening.has_drained(&self.inner),
-                State::Open(live) => live.incoming.has_drained(&self.inner),
+                State::Open(connection) => connection.incoming.has_drained(&self.inner),
                 State::Failed(_) => false,
             }
     }
@@ -237,7 +239,7 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
     /// Sends `close_notify` together with the last bytes.
     fn write_last(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.state {
-            State::Open(live) => live.write_last(&mut self.inner, bytes),
+            State::Open(connection) => connection.write_last(&mut self.inner, bytes),
             State::Opening(_) | State::Failed(_) => Err(ErrorKind::NotConnected.into()),
         }
     }
@@ -246,7 +248,7 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
         if how != Shutdown::Read {
             match &mut self.state {
-                State::Open(live) => live.close(&mut self.inner)?,
+                State::Open(connection) => connection.close(&mut self.inner)?,
                 State::Failed(outgoing) => flush(outgoing, &mut self.inner)?,
                 State::Opening(_) => {}
             }
@@ -255,12 +257,12 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
     }
 
     fn negotiated(&self) -> Option<&[u8]> {
-        self.live()?.session.protocol()
+        self.connection()?.session.protocol()
     }
 
     /// Returns a [`TlsSession`](crate::TlsSession).
     fn session(&self) -> Option<&dyn Any> {
-        self.live().map(|live| &live.session as &dyn Any)
+        self.connection().map(|connection| &connection.session as &dyn Any)
     }
 
     /// Returns a [`TlsSession`](crate::TlsSession), or the session of the inner socket.
@@ -270,21 +272,21 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
     }
 
     fn is_secure(&self) -> bool {
-        self.live().is_some()
+        self.connection().is_some()
     }
 
     fn holds_input(&self) -> bool {
-        self.live().is_some_and(Live::holds_input)
+        self.connection().is_some_and(Connection::holds_input)
     }
 
     #[inline]
     fn short_read_drains(&self) -> bool {
-        self.live().is_some_and(|live| live.has_drained(&self.inner))
+        self.connection().is_some_and(|connection| connection.has_drained(&self.inner))
     }
 
     #[inline]
     fn read_cost(&self) -> usize {
-        self.live().map_or(0, Live::read_cost)
+        self.connection().map_or(0, Connection::read_cost)
     }
 
     fn wants_read(&self) -> bool {
@@ -294,7 +296,7 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
     #[inline]
     fn wants_write(&self) -> bool {
         let waits = match &self.state {
-            State::Open(live) => !live.outgoing.is_empty(),
+            State::Open(connection) => !connection.outgoing.is_empty(),
             State::Failed(outgoing) => !outgoing.is_empty(),
             State::Opening(opening) => opening.wants_write(),
         };
@@ -302,13 +304,14 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
     }
 
     fn awaits_rest(&self) -> bool {
-        self.live().is_some_and(|live| !live.incoming.bytes.is_empty()) || self.inner.awaits_rest()
+        self.connection().is_some_and(|connection| !connection.incoming.bytes.is_empty())
+            || self.inner.awaits_rest()
     }
 
     #[inline]
     fn unsent_len(&self) -> usize {
         let unsent = match &self.state {
-            State::Open(live) => live.outgoing.len(),
+            State::Open(connection) => connection.outgoing.len(),
             State::Failed(outgoing) => outgoing.len(),
             State::Opening(opening) => opening.unsent_len(),
         };
@@ -317,7 +320,7 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
 
     fn held_bytes(&self) -> usize {
         let held = match &self.state {
-            State::Open(live) => live.held_bytes(),
+            State::Open(connection) => connection.held_bytes(),
             State::Failed(outgoing) => outgoing.capacity(),
             State::Opening(opening) => opening.held_bytes(),
         };
@@ -354,9 +357,9 @@ impl<S> TlsStream<S> {
     }
 
     #[inline]
-    fn live(&self) -> Option<&Live> {
+    fn connection(&self) -> Option<&Connection> {
         match &self.state {
-            State::Open(live) => Some(live),
+            State::Open(connection) => Some(connection),
             _ => None,
         }
     }
@@ -366,7 +369,9 @@ impl<S> fmt::Debug for TlsStream<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.state {
             State::Opening(_) => f.write_str("TlsStream(shakes hands)"),
-            State::Open(live) => f.debug_tuple("TlsStream").field(&live.session).finish(),
+            State::Open(connection) => {
+                f.debug_tuple("TlsStream").field(&connection.session).finish()
+            }
             State::Failed(_) => f.write_str("TlsStream(failed)"),
         }
     }

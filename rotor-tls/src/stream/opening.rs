@@ -1,11 +1,11 @@
 //! What happens before the first byte of the protocol.
 //!
 //! ```text
-//!   server   Greets ──hello is whole──▶ ┐
-//!                                       ├─▶ Shakes ──────────▶ Open
-//!   client   Starts ───────────────────▶┘    │   ▲
-//!                                     offload▼   │done
-//!                                         Elsewhere
+//!   server   ReadingHello ──hello is whole──▶ ┐
+//!                                             ├─▶ Handshaking ──────▶ Open
+//!   client   Starting ───────────────────────▶┘    │      ▲
+//!                                           offload▼      │done
+//!                                                Offloaded
 //!   from each of them: Failed
 //! ```
 
@@ -18,42 +18,42 @@ use rotor_core::{Future, OffloadFull, Outcome, Scope};
 use rotor_stream::Buf;
 use rustls::HandshakeKind;
 
+use crate::alerts::{Alert, CLOSE_NOTIFY};
 use crate::client::ClientStart;
 use crate::clock;
-use crate::counters::{TlsCounters, UnderWay};
-use crate::engine::At;
+use crate::connection::{Connection, flush, is_retryable};
+use crate::counters::{HandshakeGuard, TlsCounters};
+use crate::engine::EngineState;
 use crate::error::TlsError;
-use crate::last_words::{Alert, CLOSE_NOTIFY};
-use crate::live::{Live, flush, is_for_later};
-use crate::server::{Greeted, Greets};
+use crate::server::{HelloOutcome, PendingHello};
 
 pub(super) enum Opening {
     /// A server whose client's hello is not complete.
-    Greets(Box<Greets>),
+    ReadingHello(Box<PendingHello>),
     /// A client that has sent nothing yet.
-    Starts(ClientStart),
-    Shakes(Box<Live>),
+    Starting(ClientStart),
+    Handshaking(Box<Connection>),
     /// Another thread is making a step.
-    Elsewhere(Future<Advanced>),
+    Offloaded(Future<HandshakeStep>),
 }
 
 /// A connection, and the result of a step of its handshake.
-type Advanced = (Box<Live>, Result<At, TlsError>);
+type HandshakeStep = (Box<Connection>, Result<EngineState, TlsError>);
 
 /// The result of a step.
-enum Went {
-    On(Opening),
-    Open(Box<Live>),
+enum StepOutcome {
+    Continue(Opening),
+    Open(Box<Connection>),
 }
 
 /// Why the handshake does not continue.
 enum Stop {
     /// It waits; the error says for what (`WouldBlock`, a signal).
-    Waits(Opening, io::Error),
+    Waiting(Opening, io::Error),
     /// The connection has ended, or the network has lost it.
-    Gone(Option<UnderWay>, io::Error),
+    Lost(Option<HandshakeGuard>, io::Error),
     /// It has failed, and the buffer is sent to the peer.
-    Failed(Option<UnderWay>, TlsError, Buf),
+    Failed(Option<HandshakeGuard>, TlsError, Buf),
 }
 
 impl Opening {
@@ -63,7 +63,7 @@ impl Opening {
 
     pub(super) fn unsent_len(&self) -> usize {
         match self {
-            Opening::Shakes(live) => live.outgoing.len(),
+            Opening::Handshaking(connection) => connection.outgoing.len(),
             _ => 0,
         }
     }
@@ -72,58 +72,66 @@ impl Opening {
     /// thread cannot be checked.
     pub(super) fn has_drained<S: StreamSocket>(&self, inner: &S) -> bool {
         match self {
-            Opening::Greets(greets) => greets.has_drained(inner),
-            Opening::Shakes(live) => live.outgoing.is_empty() && live.incoming.has_drained(inner),
-            Opening::Starts(_) | Opening::Elsewhere(_) => false,
+            Opening::ReadingHello(hello) => hello.has_drained(inner),
+            Opening::Handshaking(connection) => {
+                connection.outgoing.is_empty() && connection.incoming.has_drained(inner)
+            }
+            Opening::Starting(_) | Opening::Offloaded(_) => false,
         }
     }
 
     pub(super) fn held_bytes(&self) -> usize {
         match self {
-            Opening::Greets(greets) => greets.held_bytes(),
-            Opening::Shakes(live) => live.held_bytes(),
-            Opening::Starts(_) | Opening::Elsewhere(_) => 0,
+            Opening::ReadingHello(hello) => hello.held_bytes(),
+            Opening::Handshaking(connection) => connection.held_bytes(),
+            Opening::Starting(_) | Opening::Offloaded(_) => 0,
         }
     }
 
     pub(super) fn flush<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<()> {
         match self {
-            Opening::Shakes(live) => live.flush(inner),
+            Opening::Handshaking(connection) => connection.flush(inner),
             _ => Ok(()),
         }
     }
 }
 
 /// The result when the handshake ends, or waits.
-pub(super) enum Opened {
-    Well(Box<Live>),
-    Waits(Opening, io::Error),
+pub(super) enum OpeningOutcome {
+    Open(Box<Connection>),
+    Waiting(Opening, io::Error),
     /// Why it has failed, and the bytes that must still be sent to the peer.
-    Badly(io::Error, Buf),
+    Failed(io::Error, Buf),
 }
 
 impl Opening {
     /// Continues the handshake until it has ended or waits.
-    pub(super) fn go_on<S: StreamSocket, C>(self, inner: &mut S, scope: &Scope<'_, C>) -> Opened {
+    pub(super) fn advance<S: StreamSocket, C>(
+        self,
+        inner: &mut S,
+        scope: &Scope<'_, C>,
+    ) -> OpeningOutcome {
         clock::set(scope.wall_time());
         let mut opening = self;
-        if let Opening::Shakes(live) = &mut opening {
-            live.incoming.forget_short();
+        if let Opening::Handshaking(connection) = &mut opening {
+            connection.incoming.invalidate_short_read();
         }
         loop {
             match step(opening, inner, scope) {
-                Ok(Went::On(next)) => opening = next,
-                Ok(Went::Open(live)) => return Opened::Well(live),
-                Err(Stop::Waits(opening, error)) => return Opened::Waits(opening, error),
-                Err(Stop::Gone(under_way, error)) => {
-                    count(under_way, |counters| &counters.abandoned);
-                    return Opened::Badly(error, Buf::new());
+                Ok(StepOutcome::Continue(next)) => opening = next,
+                Ok(StepOutcome::Open(connection)) => return OpeningOutcome::Open(connection),
+                Err(Stop::Waiting(opening, error)) => {
+                    return OpeningOutcome::Waiting(opening, error);
                 }
-                Err(Stop::Failed(under_way, error, mut outgoing)) => {
-                    count(under_way, |counters| error.counter(counters));
+                Err(Stop::Lost(guard, error)) => {
+                    count_outcome(guard, |counters| &counters.abandoned);
+                    return OpeningOutcome::Failed(error, Buf::new());
+                }
+                Err(Stop::Failed(guard, error, mut outgoing)) => {
+                    count_outcome(guard, |counters| error.counter(counters));
                     // The rest is flushed before the connection is closed.
                     let _is_sent = flush(&mut outgoing, inner);
-                    return Opened::Badly(error.into(), outgoing);
+                    return OpeningOutcome::Failed(error.into(), outgoing);
                 }
             }
         }
@@ -134,14 +142,14 @@ impl Opening {
     /// Counts the handshake as one whose connection was lost.
     #[cold]
     pub(super) fn abandon(self) {
-        let under_way = match self {
-            Opening::Greets(greets) => Some(greets.into_under_way()),
-            Opening::Starts(start) => Some(start.into_under_way()),
-            Opening::Shakes(mut live) => live.end_shaking(),
+        let guard = match self {
+            Opening::ReadingHello(hello) => Some(hello.into_guard()),
+            Opening::Starting(start) => Some(start.into_guard()),
+            Opening::Handshaking(mut connection) => connection.end_handshake(),
             // It is counted on the other thread.
-            Opening::Elsewhere(_) => None,
+            Opening::Offloaded(_) => None,
         };
-        count(under_way, |counters| &counters.abandoned);
+        count_outcome(guard, |counters| &counters.abandoned);
     }
 
     /// Aborts the handshake because its time is over. Returns the bytes for the peer; none if it
@@ -150,22 +158,22 @@ impl Opening {
     pub(super) fn cancel(self) -> Buf {
         let mut outgoing = Buf::new();
         match self {
-            Opening::Greets(greets) if greets.is_tls() => outgoing.extend(&CLOSE_NOTIFY),
+            Opening::ReadingHello(hello) if hello.is_tls() => outgoing.extend(&CLOSE_NOTIFY),
             // A peer that has sent no TLS, such as a port scanner, gets nothing. A client in
-            // `Starts` sends nothing either: the inner socket is not ready, and got no hello.
-            Opening::Greets(_) | Opening::Starts(_) => {}
-            Opening::Shakes(live) => outgoing = live.cancel(),
+            // `Starting` sends nothing either: the inner socket is not ready, and got no hello.
+            Opening::ReadingHello(_) | Opening::Starting(_) => {}
+            Opening::Handshaking(connection) => outgoing = connection.cancel(),
             // The engine is on another thread, which signs; no record is encrypted before that is
             // done.
-            Opening::Elsewhere(_) => outgoing.extend(&CLOSE_NOTIFY),
+            Opening::Offloaded(_) => outgoing.extend(&CLOSE_NOTIFY),
         }
         outgoing
     }
 }
 
-fn count(under_way: Option<UnderWay>, outcome: impl FnOnce(&TlsCounters) -> &AtomicU64) {
-    if let Some(under_way) = under_way {
-        under_way.end(outcome);
+fn count_outcome(guard: Option<HandshakeGuard>, outcome: impl FnOnce(&TlsCounters) -> &AtomicU64) {
+    if let Some(guard) = guard {
+        guard.end(outcome);
     }
 }
 
@@ -173,23 +181,23 @@ fn step<S: StreamSocket, C>(
     opening: Opening,
     inner: &mut S,
     scope: &Scope<'_, C>,
-) -> Result<Went, Stop> {
+) -> Result<StepOutcome, Stop> {
     match opening {
-        Opening::Greets(greets) => greet(greets, inner, scope),
-        Opening::Starts(start) => match start.into_live() {
-            Ok(live) => Ok(Went::On(Opening::Shakes(live))),
-            Err((under_way, error)) => Err(Stop::Failed(Some(under_way), error, Buf::new())),
+        Opening::ReadingHello(hello) => read_hello(hello, inner, scope),
+        Opening::Starting(start) => match start.into_connection() {
+            Ok(connection) => Ok(StepOutcome::Continue(Opening::Handshaking(connection))),
+            Err((guard, error)) => Err(Stop::Failed(Some(guard), error, Buf::new())),
         },
-        Opening::Shakes(live) => shake(live, inner, scope),
-        Opening::Elsewhere(future) => match future.take() {
+        Opening::Handshaking(connection) => advance_handshake(connection, inner, scope),
+        Opening::Offloaded(future) => match future.take() {
             Outcome::Pending(future) => {
-                let waits = Opening::Elsewhere(future);
-                Err(Stop::Waits(waits, ErrorKind::WouldBlock.into()))
+                let waiting = Opening::Offloaded(future);
+                Err(Stop::Waiting(waiting, ErrorKind::WouldBlock.into()))
             }
-            Outcome::Value((mut live, result)) => {
+            Outcome::Value((mut connection, result)) => {
                 // It was read before events that have not been looked at since.
-                live.incoming.forget_short();
-                settle(live, result, inner)
+                connection.incoming.invalidate_short_read();
+                handle_result(connection, result, inner)
             }
             // The pool has ended, or the step has panicked. The connection was dropped and counted
             // there.
@@ -199,113 +207,112 @@ fn step<S: StreamSocket, C>(
 }
 
 /// Reads the hello, on a server.
-fn greet<S: StreamSocket, C>(
-    mut greets: Box<Greets>,
+fn read_hello<S: StreamSocket, C>(
+    mut hello: Box<PendingHello>,
     inner: &mut S,
     scope: &Scope<'_, C>,
-) -> Result<Went, Stop> {
-    let refused = match greets.go_on(inner, scope) {
-        Ok(Greeted::Well) => match greets.into_live() {
-            Ok(live) => return Ok(Went::On(Opening::Shakes(live))),
+) -> Result<StepOutcome, Stop> {
+    let refused = match hello.advance(inner, scope) {
+        Ok(HelloOutcome::Complete) => match hello.into_connection() {
+            Ok(connection) => return Ok(StepOutcome::Continue(Opening::Handshaking(connection))),
             Err(refused) => refused,
         },
-        Ok(Greeted::Badly(error, answer)) => (greets.into_under_way(), error, answer),
-        Err(error) if is_for_later(&error) => {
-            return Err(Stop::Waits(Opening::Greets(greets), error));
+        Ok(HelloOutcome::Refused(error, answer)) => (hello.into_guard(), error, answer),
+        Err(error) if is_retryable(&error) => {
+            return Err(Stop::Waiting(Opening::ReadingHello(hello), error));
         }
-        Err(error) => return Err(Stop::Gone(Some(greets.into_under_way()), error)),
+        Err(error) => return Err(Stop::Lost(Some(hello.into_guard()), error)),
     };
-    let (under_way, error, answer) = refused;
+    let (guard, error, answer) = refused;
     let mut outgoing = Buf::new();
     outgoing.extend(&answer);
-    Err(Stop::Failed(Some(under_way), error, outgoing))
+    Err(Stop::Failed(Some(guard), error, outgoing))
 }
 
 /// Continues the handshake with the received bytes, here or on another thread.
-fn shake<S: StreamSocket, C>(
-    mut live: Box<Live>,
+fn advance_handshake<S: StreamSocket, C>(
+    mut connection: Box<Connection>,
     inner: &mut S,
     scope: &Scope<'_, C>,
-) -> Result<Went, Stop> {
-    if !is_for_others(&live) {
-        let result = live.advance();
-        return settle(live, result, inner);
+) -> Result<StepOutcome, Stop> {
+    if !should_offload(&connection) {
+        let result = connection.advance();
+        return handle_result(connection, result, inner);
     }
     let time = scope.wall_time();
-    let counters = live.counters().clone();
+    let counters = connection.counters().clone();
     let job = move || {
         clock::set(time);
-        let result = live.advance();
-        (live, result)
+        let result = connection.advance();
+        (connection, result)
     };
     match scope.offload(job) {
         Ok(future) => {
             TlsCounters::add(&counters.offloaded);
-            Ok(Went::On(Opening::Elsewhere(future)))
+            Ok(StepOutcome::Continue(Opening::Offloaded(future)))
         }
         // The pool is full, so the loop does the step itself.
         Err(OffloadFull(job)) => {
             TlsCounters::add(&counters.not_offloaded);
-            let (live, result) = job();
-            settle(live, result, inner)
+            let (connection, result) = job();
+            handle_result(connection, result, inner)
         }
     }
 }
 
 /// Returns whether the next step may sign with a slow key: a hello has arrived, and a server
 /// answers the first or the second one with its signature (RFC 8446 §4.1.4).
-fn is_for_others(live: &Live) -> bool {
-    let is_slow = live.shaking.as_ref().is_some_and(|shaking| shaking.is_slow);
-    is_slow && live.incoming.has_plain_handshake() && {
-        let common = live.session.engine.common();
+fn should_offload(connection: &Connection) -> bool {
+    let is_slow = connection.handshake.as_ref().is_some_and(|handshake| handshake.is_slow);
+    is_slow && connection.incoming.has_plain_handshake() && {
+        let common = connection.session.engine.common();
         let has_retried = common.handshake_kind() == Some(HandshakeKind::FullWithHelloRetryRequest);
         common.protocol_version().is_none() || has_retried
     }
 }
 
 /// Handles the result of a step of the handshake.
-fn settle<S: StreamSocket>(
-    mut live: Box<Live>,
-    result: Result<At, TlsError>,
+fn handle_result<S: StreamSocket>(
+    mut connection: Box<Connection>,
+    result: Result<EngineState, TlsError>,
     inner: &mut S,
-) -> Result<Went, Stop> {
+) -> Result<StepOutcome, Stop> {
     match result {
         Err(error) => {
-            let mut outgoing = mem::take(&mut live.outgoing);
+            let mut outgoing = mem::take(&mut connection.outgoing);
             // In one such case rustls does not tell the peer; nothing is encrypted yet.
             if outgoing.is_empty() && matches!(error, TlsError::NothingInCommon(_)) {
                 outgoing.extend(&Alert::HandshakeFailure.record());
             }
-            return Err(Stop::Failed(live.end_shaking(), error, outgoing));
+            return Err(Stop::Failed(connection.end_handshake(), error, outgoing));
         }
-        Ok(_) if !live.session.engine.is_handshaking() && live.lacks_certificate() => {
+        Ok(_) if !connection.session.engine.is_handshaking() && connection.lacks_certificate() => {
             let error = rustls::Error::NoCertificatesPresented.into();
-            return Err(Stop::Failed(live.end_shaking(), error, Buf::new()));
+            return Err(Stop::Failed(connection.end_handshake(), error, Buf::new()));
         }
-        Ok(at) if !live.session.engine.is_handshaking() => {
+        Ok(state) if !connection.session.engine.is_handshaking() => {
             // It arrived in the same flight, and is not reported again.
-            if at == At::PeerClosed {
-                live.note_peer_closed();
+            if state == EngineState::PeerClosed {
+                connection.set_peer_closed();
             }
-            let is_resumed = live.session.is_resumed();
-            count(
-                live.end_shaking(),
-                |counters| {
-                    if is_resumed { &counters.resumed } else { &counters.full }
-                },
-            );
+            let is_resumed = connection.session.is_resumed();
+            count_outcome(connection.end_handshake(), |counters| {
+                if is_resumed { &counters.resumed } else { &counters.full }
+            });
             // Records that are still to be sent (tickets) go with the first answer, or with the
             // next flush.
-            return Ok(Went::Open(live));
+            return Ok(StepOutcome::Open(connection));
         }
-        Ok(At::PeerClosed) => {
-            return Err(Stop::Gone(live.end_shaking(), ErrorKind::UnexpectedEof.into()));
+        Ok(EngineState::PeerClosed) => {
+            return Err(Stop::Lost(connection.end_handshake(), ErrorKind::UnexpectedEof.into()));
         }
         Ok(_) => {}
     }
-    match live.flush(inner).and_then(|()| live.fill_unless_drained(inner)) {
-        Ok(()) => Ok(Went::On(Opening::Shakes(live))),
-        Err(error) if is_for_later(&error) => Err(Stop::Waits(Opening::Shakes(live), error)),
-        Err(error) => Err(Stop::Gone(live.end_shaking(), error)),
+    match connection.flush(inner).and_then(|()| connection.fill_unless_drained(inner)) {
+        Ok(()) => Ok(StepOutcome::Continue(Opening::Handshaking(connection))),
+        Err(error) if is_retryable(&error) => {
+            Err(Stop::Waiting(Opening::Handshaking(connection), error))
+        }
+        Err(error) => Err(Stop::Lost(connection.end_handshake(), error)),
     }
 }

@@ -10,10 +10,10 @@ use rotor_stream::testing::{World, pair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, ServerConfig, ServerConnection};
 
-use super::{Live, Shaking};
+use super::{Connection, Handshake};
 use crate::clock::{self, LoopClock};
-use crate::counters::UnderWay;
-use crate::engine::{At, Engine, FRAGMENT_BYTES_MAX};
+use crate::counters::HandshakeGuard;
+use crate::engine::{Engine, EngineState, FRAGMENT_BYTES_MAX};
 use crate::incoming::Incoming;
 use crate::provider::provider;
 use crate::sealed::WRITE_BYTES_MAX;
@@ -39,11 +39,11 @@ fn configs() -> (ClientConfig, ServerConfig) {
         .with_no_client_auth()
         .with_single_cert(vec![certificate], key)
         .expect("they belong together");
-    server.ticketer = crate::provider::fresh_tickets().expect("there is randomness");
+    server.ticketer = crate::provider::new_ticketer().expect("there is randomness");
     (client, server)
 }
 
-fn carry(from: &mut Buf, to: &mut ServerConnection) {
+fn deliver(from: &mut Buf, to: &mut ServerConnection) {
     let mut records = &from[..];
     while !records.is_empty() {
         to.read_tls(&mut records).expect("a slice gives all");
@@ -66,7 +66,7 @@ fn read(by: &mut ServerConnection, mut records: &[u8]) -> Vec<u8> {
 }
 
 /// What a server has to say.
-fn said(by: &mut ServerConnection) -> Vec<u8> {
+fn take_output(by: &mut ServerConnection) -> Vec<u8> {
     let mut records = Vec::new();
     while by.wants_write() {
         by.write_tls(&mut records).expect("a vector takes all");
@@ -75,56 +75,57 @@ fn said(by: &mut ServerConnection) -> Vec<u8> {
 }
 
 /// A client whose handshake is over, and its server, which has not sent its tickets yet.
-fn shaken() -> (Box<Live>, ServerConnection) {
+fn connected() -> (Box<Connection>, ServerConnection) {
     let (client, server) = configs();
     let mut server = ServerConnection::new(Arc::new(server)).expect("it is well made");
     clock::set(SystemTime::UNIX_EPOCH + Duration::from_secs(100));
     let name = ServerName::try_from("localhost").expect("it is a name");
     let engine = Engine::client(Arc::new(client), name).expect("it is well made");
-    let shaking = Shaking {
-        under_way: UnderWay::begin(Arc::default()),
+    let handshake = Handshake {
+        guard: HandshakeGuard::begin(Arc::default()),
         _permit: None,
         is_slow: false,
         requires_certificate: false,
         session_began: None,
     };
-    let mut live = Live::new(engine, None, Incoming::default(), shaking);
-    assert!(live.advance().is_ok());
-    carry(&mut live.outgoing, &mut server);
-    live.incoming.bytes.extend(&said(&mut server));
-    assert!(live.advance().is_ok());
-    carry(&mut live.outgoing, &mut server);
-    drop(live.end_shaking());
-    (live, server)
+    let mut connection = Connection::new(engine, None, Incoming::default(), handshake);
+    assert!(connection.advance().is_ok());
+    deliver(&mut connection.outgoing, &mut server);
+    connection.incoming.bytes.extend(&take_output(&mut server));
+    assert!(connection.advance().is_ok());
+    deliver(&mut connection.outgoing, &mut server);
+    drop(connection.end_handshake());
+    (connection, server)
 }
 
 #[test]
 #[allow(clippy::disallowed_methods, reason = "another thread is what it is about")]
-fn a_ticket_is_taken_on_a_thread_that_has_shaken_no_hands() {
-    let (mut live, mut server) = shaken();
-    live.incoming.bytes.extend(&said(&mut server));
-    assert!(live.incoming.has_record(), "the tickets");
-    let elsewhere =
-        move || live.decode(&mut []).map(|(_, at)| at).map_err(|error| error.to_string());
-    let at = std::thread::spawn(elsewhere).join().expect("it does not panic");
-    assert_eq!(at, Ok(At::NeedsInput));
+fn a_ticket_is_processed_on_a_thread_without_a_handshake() {
+    let (mut connection, mut server) = connected();
+    connection.incoming.bytes.extend(&take_output(&mut server));
+    assert!(connection.incoming.has_record(), "the tickets");
+    let elsewhere = move || {
+        connection.decode(&mut []).map(|(_, state)| state).map_err(|error| error.to_string())
+    };
+    let state = std::thread::spawn(elsewhere).join().expect("it does not panic");
+    assert_eq!(state, Ok(EngineState::NeedsInput));
 }
 
 #[test]
-fn one_write_waits_at_most() {
-    let (mut live, mut server) = shaken();
+fn at_most_one_write_waits() {
+    let (mut connection, mut server) = connected();
     let (mut socket, peer) = pair::<true>(&World::new());
     peer.limit_room(0);
-    assert_eq!(live.write(&mut socket, &[IoSlice::new(b"one")]).ok(), Some(3));
+    assert_eq!(connection.write(&mut socket, &[IoSlice::new(b"one")]).ok(), Some(3));
     // However often it is tried.
     for _ in 0..3 {
-        let two = live.write(&mut socket, &[IoSlice::new(b"two")]);
+        let two = connection.write(&mut socket, &[IoSlice::new(b"two")]);
         assert_eq!(two.expect_err("one waits already").kind(), ErrorKind::WouldBlock);
     }
     peer.make_room(1000);
-    assert_eq!(live.write_last(&mut socket, b"two").ok(), Some(3));
-    live.outgoing.extend(&peer.take_received());
-    carry(&mut live.outgoing, &mut server);
+    assert_eq!(connection.write_last(&mut socket, b"two").ok(), Some(3));
+    connection.outgoing.extend(&peer.take_received());
+    deliver(&mut connection.outgoing, &mut server);
     let mut plain = Vec::new();
     assert_eq!(server.reader().read_to_end(&mut plain).ok(), Some(6), "it is an end in order");
     assert_eq!(plain, b"onetwo");
@@ -136,39 +137,39 @@ fn frames(count: usize) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn the_frames_of_a_body_are_full_records_and_one_write_for_four() {
-    let (mut live, mut server) = shaken();
+fn frames_fill_records_and_four_records_are_one_write() {
+    let (mut connection, mut server) = connected();
     let (mut socket, peer) = pair::<true>(&World::new());
     let frames = frames(4);
     let slices: Vec<IoSlice<'_>> = frames.iter().map(|frame| IoSlice::new(frame)).collect();
     let all = frames.concat();
-    assert_eq!(live.write(&mut socket, &slices).ok(), Some(WRITE_BYTES_MAX));
-    assert_eq!((peer.operations().writes, live.outgoing.len()), (1, 0));
+    assert_eq!(connection.write(&mut socket, &slices).ok(), Some(WRITE_BYTES_MAX));
+    assert_eq!((peer.operations().writes, connection.outgoing.len()), (1, 0));
     let mut records = peer.take_received();
     // RFC 8446 §5.2: a header, the type, a tag of 16 bytes.
     const RECORD_BYTES: usize = FRAGMENT_BYTES_MAX + 5 + 1 + 16;
     assert_eq!(records.len(), 4 * RECORD_BYTES);
     assert!(records.chunks(RECORD_BYTES).all(|record| record[..3] == [23, 3, 3]));
     let rest = [IoSlice::new(&all[WRITE_BYTES_MAX..])];
-    assert_eq!(live.write(&mut socket, &rest).ok(), Some(all.len() - WRITE_BYTES_MAX));
+    assert_eq!(connection.write(&mut socket, &rest).ok(), Some(all.len() - WRITE_BYTES_MAX));
     records.extend(peer.take_received());
     assert!(all == read(&mut server, &records));
 }
 
 #[test]
-fn what_a_socket_leaves_of_many_records_waits_in_order() {
+fn unsent_records_wait_in_order() {
     for room in [0, 1, 20_000, 65_000] {
-        let (mut live, mut server) = shaken();
+        let (mut connection, mut server) = connected();
         let (mut socket, peer) = pair::<true>(&World::new());
         peer.limit_room(room);
         let frames = frames(2);
         let slices: Vec<IoSlice<'_>> = frames.iter().map(|frame| IoSlice::new(frame)).collect();
         let all = frames.concat();
-        assert_eq!(live.write(&mut socket, &slices).ok(), Some(all.len()), "{room}");
+        assert_eq!(connection.write(&mut socket, &slices).ok(), Some(all.len()), "{room}");
         let records = peer.received_len();
-        assert_eq!(live.outgoing.is_empty(), room > all.len(), "{room}");
+        assert_eq!(connection.outgoing.is_empty(), room > all.len(), "{room}");
         peer.make_room(100_000);
-        assert!(live.flush(&mut socket).is_ok() && live.outgoing.is_empty());
+        assert!(connection.flush(&mut socket).is_ok() && connection.outgoing.is_empty());
         assert_eq!(records, room.min(peer.received_len()));
         assert!(all == read(&mut server, &peer.take_received()), "{room}");
     }
@@ -177,29 +178,29 @@ fn what_a_socket_leaves_of_many_records_waits_in_order() {
 /// Two ends that write much and read only between their writes would else wait for each other, and a
 /// client would never see the answer of a server that takes no more of its request.
 #[test]
-fn a_socket_that_takes_nothing_of_a_write_is_read_from() {
-    let (mut live, mut server) = shaken();
+fn a_blocked_write_does_not_stop_reading() {
+    let (mut connection, mut server) = connected();
     let (mut socket, peer) = pair::<true>(&World::new());
     peer.limit_room(0);
     let much = vec![b'x'; 2 * WRITE_BYTES_MAX];
-    assert_eq!(live.write(&mut socket, &[IoSlice::new(&much)]).ok(), Some(WRITE_BYTES_MAX));
+    assert_eq!(connection.write(&mut socket, &[IoSlice::new(&much)]).ok(), Some(WRITE_BYTES_MAX));
     server.writer().write_all(b"no more, please").expect("it is open");
-    peer.send(&said(&mut server));
+    peer.send(&take_output(&mut server));
     let mut buffer = [0; 100];
-    let read = live.read(&mut socket, &mut buffer).map(|count| buffer[..count].to_vec());
+    let read = connection.read(&mut socket, &mut buffer).map(|count| buffer[..count].to_vec());
     assert_eq!(read.map_err(|error| error.kind()), Ok(b"no more, please".to_vec()));
 }
 
 #[test]
-fn nothing_is_taken_behind_our_end_which_is_said_once() {
-    let (mut live, mut server) = shaken();
+fn writes_fail_after_close_and_close_notify_is_sent_once() {
+    let (mut connection, mut server) = connected();
     let (mut socket, peer) = pair::<true>(&World::new());
-    assert!(live.close(&mut socket).is_ok() && live.close(&mut socket).is_ok());
-    let more = live.write(&mut socket, &[IoSlice::new(b"more")]);
+    assert!(connection.close(&mut socket).is_ok() && connection.close(&mut socket).is_ok());
+    let more = connection.write(&mut socket, &[IoSlice::new(b"more")]);
     assert_eq!(more.expect_err("it is closed").kind(), ErrorKind::BrokenPipe);
-    live.outgoing.extend(&peer.take_received());
-    let records = live.outgoing.len();
-    carry(&mut live.outgoing, &mut server);
+    connection.outgoing.extend(&peer.take_received());
+    let records = connection.outgoing.len();
+    deliver(&mut connection.outgoing, &mut server);
     assert_eq!(server.reader().read(&mut [0; 10]).ok(), Some(0), "it is an end in order");
     // RFC 8446 §6.1: one alert, of two bytes, with what is around it.
     assert_eq!(records, 5 + 2 + 1 + 16);

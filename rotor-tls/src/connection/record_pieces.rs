@@ -17,7 +17,7 @@ use crate::engine::FRAGMENT_BYTES_MAX;
 ///
 /// The first error of `put`, after which nothing more is passed.
 #[inline]
-pub(super) fn hand_out<E>(
+pub(super) fn for_each_piece<E>(
     slices: &[IoSlice<'_>],
     most: usize,
     mut put: impl FnMut(&[u8]) -> Result<(), E>,
@@ -71,7 +71,7 @@ mod tests {
     type Case<'a> = (&'a [usize], usize, &'a [(usize, bool)]);
 
     #[test]
-    fn each_piece_fills_its_records_but_the_last() {
+    fn all_pieces_but_the_last_fill_their_records() {
         const FRAME: usize = 9;
         let frames = [FRAME, RECORD, FRAME, RECORD, FRAME, RECORD, FRAME, RECORD];
         let gathered = (RECORD, false);
@@ -99,7 +99,7 @@ mod tests {
             });
             let slices: Vec<IoSlice<'_>> = slices.collect();
             let (mut pieces, mut all) = (Vec::new(), Vec::new());
-            let taken = hand_out(&slices, most, |piece| {
+            let taken = for_each_piece(&slices, most, |piece| {
                 pieces.push((piece.len(), bytes.as_ptr_range().contains(&piece.as_ptr())));
                 all.extend_from_slice(piece);
                 Ok::<(), ()>(())
@@ -111,11 +111,11 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_handed_out_after_an_error() {
+    fn no_piece_follows_an_error() {
         let bytes = [b'x'; 2 * RECORD];
         let slices = [IoSlice::new(&bytes), IoSlice::new(b"more"), IoSlice::new(b"more")];
         let mut calls = 0;
-        let failed = hand_out(&slices, 4 * RECORD, |_| {
+        let failed = for_each_piece(&slices, 4 * RECORD, |_| {
             calls += 1;
             Err("worn out")
         });

@@ -1,7 +1,7 @@
-//! `Live`: a connection with an engine, its received bytes, and the bytes to be sent. `writing`
-//! sends them.
+//! `Connection`: a connection with an engine, its received bytes, and the bytes to be sent.
+//! `writing` sends them.
 
-mod pieces;
+mod record_pieces;
 mod writing;
 
 use std::io::{self, ErrorKind};
@@ -13,15 +13,15 @@ use rotor_core::net::StreamSocket;
 use rotor_stream::Buf;
 
 use crate::clock;
-use crate::counters::{TlsCounters, UnderWay};
-use crate::engine::{At, Engine};
+use crate::counters::{HandshakeGuard, TlsCounters};
+use crate::engine::{Engine, EngineState};
 use crate::error::TlsError;
 use crate::incoming::Incoming;
+use crate::non_tls_server::is_record;
 use crate::sealed::WRITE_BYTES_MAX;
 use crate::session::TlsSession;
-use crate::stranger::is_record;
 
-pub(crate) use self::writing::{flush, is_for_later};
+pub(crate) use self::writing::{flush, is_retryable};
 
 /// The maximum number of bytes of consecutive records without a byte of data: 16 of the longest
 /// records. The records of a handshake, after the hello, count too: its messages are at most 64 KiB
@@ -34,7 +34,7 @@ pub const EMPTY_BYTES_MAX: usize = 256 * 1024;
 /// answers to the peer (warnings), which it could otherwise cause without limit.
 const OUTGOING_BYTES_MAX: usize = 2 * WRITE_BYTES_MAX;
 
-pub(crate) struct Live {
+pub(crate) struct Connection {
     pub(crate) session: TlsSession,
     pub(crate) incoming: Incoming,
     /// Plaintext that was decoded and not yet read, because it did not fit into the reader's
@@ -43,7 +43,7 @@ pub(crate) struct Live {
     /// Records that the inner socket has not taken yet.
     pub(crate) outgoing: Buf,
     /// Whether the inner socket refused them the last time.
-    is_refused: bool,
+    is_write_blocked: bool,
     /// How many bytes have arrived since the last byte of data.
     empty_bytes: usize,
     /// How many bytes of records the last read has decoded.
@@ -52,19 +52,19 @@ pub(crate) struct Live {
     /// Why the connection has failed, until that is reported.
     failure: Option<Box<TlsError>>,
     /// Whether an alert with the reason was made.
-    says_why: bool,
+    has_alert: bool,
     close_sent: bool,
     /// When a client's handshake ended. It is the date of later tickets, which may be processed on
     /// another thread.
     opened: Option<Duration>,
     counters: Arc<TlsCounters>,
     /// Present during the handshake.
-    pub(crate) shaking: Option<Shaking>,
+    pub(crate) handshake: Option<Handshake>,
 }
 
 /// What a handshake holds until it is over.
-pub(crate) struct Shaking {
-    pub(crate) under_way: UnderWay,
+pub(crate) struct Handshake {
+    pub(crate) guard: HandshakeGuard,
     /// Its place among the handshakes under way, if they are limited.
     pub(crate) _permit: Option<Permit>,
     /// Whether another thread should make its signatures.
@@ -86,28 +86,28 @@ enum ReadSide {
     Broken,
 }
 
-impl Live {
+impl Connection {
     pub(crate) fn new(
         engine: Engine,
         server_name: Option<Box<str>>,
         incoming: Incoming,
-        shaking: Shaking,
-    ) -> Box<Live> {
-        Box::new(Live {
+        handshake: Handshake,
+    ) -> Box<Connection> {
+        Box::new(Connection {
             session: TlsSession { engine, server_name },
             incoming,
             plain: Buf::new(),
             outgoing: Buf::new(),
-            is_refused: false,
+            is_write_blocked: false,
             empty_bytes: 0,
             read_cost: 0,
             read_side: ReadSide::Open,
             failure: None,
-            says_why: false,
+            has_alert: false,
             close_sent: false,
             opened: None,
-            counters: shaking.under_way.counters().clone(),
-            shaking: Some(shaking),
+            counters: handshake.guard.counters().clone(),
+            handshake: Some(handshake),
         })
     }
 
@@ -116,24 +116,26 @@ impl Live {
     /// # Errors
     ///
     /// Why it has failed; the alert for that is in `outgoing`.
-    pub(crate) fn advance(&mut self) -> Result<At, TlsError> {
+    pub(crate) fn advance(&mut self) -> Result<EngineState, TlsError> {
         // The first bytes of a server. Those of a client were checked before there was an engine.
         if self.session.engine.awaits_server() && !is_record(&self.incoming.bytes)? {
-            return Ok(At::NeedsInput);
+            return Ok(EngineState::NeedsInput);
         }
         // Tickets made at its end keep the date of the ticket with which it began.
-        clock::set_session_began(self.shaking.as_ref().and_then(|shaking| shaking.session_began));
+        clock::set_session_began(
+            self.handshake.as_ref().and_then(|handshake| handshake.session_began),
+        );
         loop {
-            let at = self.decode(&mut [])?.1;
+            let state = self.decode(&mut [])?.1;
             // Messages wait here, with their whole overhead, until they are complete.
-            if at == At::NeedsInput && self.empty_bytes > EMPTY_BYTES_MAX {
+            if state == EngineState::NeedsInput && self.empty_bytes > EMPTY_BYTES_MAX {
                 return Err(TlsError::Empty);
             }
-            if at != At::Plain || !self.session.engine.is_handshaking() {
-                if let Some(shaking) = &mut self.shaking {
-                    shaking.session_began = clock::session_began();
+            if state != EngineState::Plaintext || !self.session.engine.is_handshaking() {
+                if let Some(handshake) = &mut self.handshake {
+                    handshake.session_began = clock::session_began();
                 }
-                return Ok(at);
+                return Ok(state);
             }
         }
     }
@@ -142,16 +144,16 @@ impl Live {
     /// although the server requires one. Tickets are bound to the requirements of their server, so
     /// this does not happen.
     pub(crate) fn lacks_certificate(&self) -> bool {
-        self.shaking.as_ref().is_some_and(|shaking| shaking.requires_certificate)
+        self.handshake.as_ref().is_some_and(|handshake| handshake.requires_certificate)
             && self.session.peer_certificates().next().is_none()
     }
 
     /// Decodes the plaintext of up to one record into `buffer`, and keeps what does not fit.
     /// Returns how many bytes it has written to the buffer.
     #[inline]
-    fn decode(&mut self, buffer: &mut [u8]) -> Result<(usize, At), TlsError> {
+    fn decode(&mut self, buffer: &mut [u8]) -> Result<(usize, EngineState), TlsError> {
         self.set_clock();
-        let Live { session, incoming, plain, outgoing, says_why, close_sent, .. } = self;
+        let Connection { session, incoming, plain, outgoing, has_alert, close_sent, .. } = self;
         let mut filled = 0;
         let mut keep = |payload: &[u8]| {
             let count = payload.len().min(buffer.len() - filled);
@@ -163,13 +165,13 @@ impl Live {
             }
         };
         let taken = match cfg!(debug_assertions) && *close_sent {
-            true => session.engine.take_behind_close(&mut incoming.bytes, &mut keep, outgoing),
-            false => session.engine.take(&mut incoming.bytes, &mut keep, outgoing),
+            true => session.engine.process_after_close(&mut incoming.bytes, &mut keep, outgoing),
+            false => session.engine.process_records(&mut incoming.bytes, &mut keep, outgoing),
         };
         match taken {
-            Ok(at) => Ok((filled, at)),
+            Ok(state) => Ok((filled, state)),
             Err(error) => {
-                *says_why = session.engine.last_words(&mut incoming.bytes, outgoing);
+                *has_alert = session.engine.append_alert(&mut incoming.bytes, outgoing);
                 Err(error.into())
             }
         }
@@ -180,7 +182,7 @@ impl Live {
     #[inline]
     fn set_clock(&self) {
         if let Some(opened) = self.opened {
-            clock::set_again(opened);
+            clock::restore(opened);
         }
     }
 
@@ -189,12 +191,12 @@ impl Live {
     }
 
     /// Ends the handshake: gives back what it held, and returns the value that counts it.
-    pub(crate) fn end_shaking(&mut self) -> Option<UnderWay> {
+    pub(crate) fn end_handshake(&mut self) -> Option<HandshakeGuard> {
         self.empty_bytes = 0;
         if let Engine::Client(_) = self.session.engine {
             self.opened = clock::now();
         }
-        self.shaking.take().map(|shaking| shaking.under_way)
+        self.handshake.take().map(|handshake| handshake.guard)
     }
 
     /// Reads once more for a handshake, unless the socket is empty.
@@ -215,7 +217,7 @@ impl Live {
         buffer: &mut [u8],
     ) -> io::Result<usize> {
         // What it noted about the socket is older than the latest event.
-        self.incoming.forget_short();
+        self.incoming.invalidate_short_read();
         self.read_cost = 0;
         let mut filled = 0;
         if !self.plain.is_empty() {
@@ -229,7 +231,7 @@ impl Live {
                 ReadSide::Closed => return Ok(filled),
                 // First the bytes that were read; then the error, each time.
                 _ if filled > 0 => {
-                    self.incoming.settle();
+                    self.incoming.shrink_if_drained();
                     return Ok(filled);
                 }
                 ReadSide::Broken => return Err(self.take_failure()),
@@ -254,22 +256,22 @@ impl Live {
         let mut filled = 0;
         let unread = self.incoming.bytes.len();
         // A record for which there is no room is not decoded.
-        while filled < buffer.len() && self.read_side == ReadSide::Open && self.has_work() {
+        while filled < buffer.len() && self.read_side == ReadSide::Open && self.needs_engine() {
             let error = match self.decode(&mut buffer[filled..]) {
-                Ok((count, At::Plain)) => {
+                Ok((count, EngineState::Plaintext)) => {
                     filled += count;
                     self.empty_bytes = 0;
                     continue;
                 }
-                Ok((_, At::PeerClosed)) => {
+                Ok((_, EngineState::PeerClosed)) => {
                     self.read_side = ReadSide::Closed;
                     break;
                 }
-                Ok((_, At::NeedsInput)) if self.empty_bytes <= EMPTY_BYTES_MAX => break,
-                Ok((_, At::NeedsInput)) => TlsError::Empty,
+                Ok((_, EngineState::NeedsInput)) if self.empty_bytes <= EMPTY_BYTES_MAX => break,
+                Ok((_, EngineState::NeedsInput)) => TlsError::Empty,
                 Err(error) => error,
             };
-            self.break_off(error, inner);
+            self.fail(error, inner);
         }
         self.read_cost += unread.saturating_sub(self.incoming.bytes.len());
         filled
@@ -278,13 +280,13 @@ impl Live {
     /// Returns whether the engine must be called: usually there is one record, and nothing after
     /// it.
     #[inline]
-    fn has_work(&self) -> bool {
+    fn needs_engine(&self) -> bool {
         !self.incoming.bytes.is_empty() || self.session.engine.wants_write()
     }
 
     /// Handles received bytes that cannot be read; the alert for that is in `outgoing`.
     #[cold]
-    fn break_off<S: StreamSocket>(&mut self, error: TlsError, inner: &mut S) {
+    fn fail<S: StreamSocket>(&mut self, error: TlsError, inner: &mut S) {
         self.read_side = ReadSide::Broken;
         TlsCounters::add(&self.counters.broken);
         // The alert, if the socket takes it; otherwise it is flushed later.
@@ -295,8 +297,8 @@ impl Live {
 
     /// Returns whether the connection has failed, and the inner socket has taken the alert with the
     /// reason.
-    pub(crate) fn has_told_why(&self) -> bool {
-        self.says_why && self.outgoing.is_empty()
+    pub(crate) fn has_sent_alert(&self) -> bool {
+        self.has_alert && self.outgoing.is_empty()
     }
 
     #[cold]
@@ -306,7 +308,7 @@ impl Live {
 
     /// Notes that the peer has ended its side, if that was found by something other than a read.
     /// Bytes that were decoded before can still be read.
-    pub(crate) fn note_peer_closed(&mut self) {
+    pub(crate) fn set_peer_closed(&mut self) {
         if self.read_side == ReadSide::Open {
             self.read_side = ReadSide::Closed;
         }
@@ -316,7 +318,7 @@ impl Live {
     /// end; none if that is not possible.
     #[cold]
     pub(crate) fn cancel(self: Box<Self>) -> Buf {
-        let Live { mut session, mut incoming, mut outgoing, .. } = *self;
+        let Connection { mut session, mut incoming, mut outgoing, .. } = *self;
         if session.engine.cancel(&mut incoming.bytes, &mut outgoing) {
             outgoing
         } else {

@@ -5,11 +5,11 @@ use std::io::{self, ErrorKind, IoSlice};
 use rotor_core::net::StreamSocket;
 use rotor_stream::Buf;
 
-use super::pieces::hand_out;
-use super::{Live, ReadSide, broken};
-use crate::sealed::{Sealed, WRITE_BYTES_MAX};
+use super::record_pieces::for_each_piece;
+use super::{Connection, ReadSide, broken};
+use crate::sealed::{SealedRecords, WRITE_BYTES_MAX};
 
-impl Live {
+impl Connection {
     /// Accepts bytes to be written. Accepted bytes are being sent, or are sent by the next flush.
     #[inline]
     pub(crate) fn write<S: StreamSocket>(
@@ -18,7 +18,7 @@ impl Live {
         slices: &[IoSlice<'_>],
     ) -> io::Result<usize> {
         let count = self.encrypt(inner, slices, |sealed, inner| sealed.send(inner))?;
-        if self.is_refused || self.outgoing.is_empty() {
+        if self.is_write_blocked || self.outgoing.is_empty() {
             return Ok(count);
         }
         // Too much was waiting before them for everything to be written together.
@@ -46,11 +46,11 @@ impl Live {
         &mut self,
         inner: &mut S,
         slices: &[IoSlice<'_>],
-        send: impl FnOnce(Sealed<'_>, &mut S) -> io::Result<()>,
+        send: impl FnOnce(SealedRecords<'_>, &mut S) -> io::Result<()>,
     ) -> io::Result<usize> {
         // At most one write waits. Records that were not tried yet are sent with these bytes: the
         // tickets after a handshake, a new key.
-        if self.is_refused {
+        if self.is_write_blocked {
             self.flush(inner)?;
         }
         // Nothing may follow an alert.
@@ -61,12 +61,12 @@ impl Live {
             return Err(ErrorKind::BrokenPipe.into());
         }
         self.set_clock();
-        let Live { session, incoming, plain, outgoing, says_why, .. } = self;
+        let Connection { session, incoming, plain, outgoing, has_alert, .. } = self;
         let mut keep = |payload: &[u8]| plain.extend(payload);
-        let mut sealed = Sealed::behind(outgoing);
+        let mut sealed = SealedRecords::after(outgoing);
         let mut peer_has_closed = false;
-        let put = hand_out(slices, WRITE_BYTES_MAX, |piece| {
-            let put = session.engine.put(piece, &mut incoming.bytes, &mut keep, &mut sealed);
+        let put = for_each_piece(slices, WRITE_BYTES_MAX, |piece| {
+            let put = session.engine.encrypt(piece, &mut incoming.bytes, &mut keep, &mut sealed);
             put.map(|has_closed| peer_has_closed |= has_closed)
         });
         let count = match put {
@@ -75,21 +75,21 @@ impl Live {
                 drop(sealed);
                 // If keys of TLS 1.2 are used up, rustls tries to send `close_notify`, and there
                 // must not be one.
-                *says_why = error != rustls::Error::EncryptError
-                    && session.engine.last_words(&mut incoming.bytes, outgoing);
-                self.break_off(error.into(), inner);
+                *has_alert = error != rustls::Error::EncryptError
+                    && session.engine.append_alert(&mut incoming.bytes, outgoing);
+                self.fail(error.into(), inner);
                 return Err(self.take_failure());
             }
         };
         let sent = send(sealed, inner);
-        self.is_refused = sent.is_err();
+        self.is_write_blocked = sent.is_err();
         if peer_has_closed {
-            self.note_peer_closed();
+            self.set_peer_closed();
         }
         match sent {
             // The bytes are accepted, though not sent: an error would make the caller write them
             // again.
-            Err(error) if !is_for_later(&error) => Err(error),
+            Err(error) if !is_retryable(&error) => Err(error),
             _ => Ok(count),
         }
     }
@@ -100,7 +100,7 @@ impl Live {
         match self.flush(inner) {
             // The bytes are accepted, though not sent: an error would make the caller write them
             // again.
-            Err(error) if !is_for_later(&error) => Err(error),
+            Err(error) if !is_retryable(&error) => Err(error),
             _ => Ok(()),
         }
     }
@@ -115,17 +115,17 @@ impl Live {
     fn append_close<S: StreamSocket>(&mut self, inner: &mut S) {
         if !self.close_sent && self.read_side != ReadSide::Broken {
             self.set_clock();
-            let Live { session, incoming, plain, outgoing, says_why, .. } = self;
+            let Connection { session, incoming, plain, outgoing, has_alert, .. } = self;
             let mut keep = |payload: &[u8]| plain.extend(payload);
             let closed = session.engine.close(&mut incoming.bytes, &mut keep, outgoing);
             match closed {
-                Ok(true) => self.note_peer_closed(),
+                Ok(true) => self.set_peer_closed(),
                 Ok(false) => {}
                 // A connection that cannot be closed in an orderly way has failed; the alert says
                 // so.
                 Err(error) => {
-                    *says_why = session.engine.last_words(&mut incoming.bytes, outgoing);
-                    self.break_off(error.into(), inner);
+                    *has_alert = session.engine.append_alert(&mut incoming.bytes, outgoing);
+                    self.fail(error.into(), inner);
                 }
             }
         }
@@ -136,7 +136,7 @@ impl Live {
     #[inline]
     pub(crate) fn flush<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<()> {
         let flushed = flush(&mut self.outgoing, inner);
-        self.is_refused = flushed.is_err();
+        self.is_write_blocked = flushed.is_err();
         flushed
     }
 }
@@ -154,6 +154,6 @@ pub(crate) fn flush<S: StreamSocket>(outgoing: &mut Buf, inner: &mut S) -> io::R
 }
 
 /// Returns whether an error of writing means that writing can continue later.
-pub(crate) fn is_for_later(error: &io::Error) -> bool {
+pub(crate) fn is_retryable(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }

@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_split_of_what_a_stranger_says_comes_to_the_same() {
+    fn the_result_is_the_same_for_each_split() {
         let rows: [(&[u8], &str); 6] = [
             (b"HTTP/1.1 400 Bad Request\r\n", "PlainHttpServer"),
             (b"220 mail.example.com ESMTP\r\n", "NotTls"),
