@@ -6,7 +6,9 @@ mod kit;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kit::{Issuer, Log, RawClient, Test, ask, counted, join, serve, shaken};
+use kit::{
+    Issuer, Log, RawClient, Test, add_client, add_server, connected, exchange, nonzero_counters,
+};
 use rotor_tls::{ClientCertificates, TlsServer, UnknownName, Versions};
 use rustls::{AlertDescription, Error, SignatureScheme};
 
@@ -14,7 +16,7 @@ use rustls::{AlertDescription, Error, SignatureScheme};
 fn answer(tls: &TlsServer, bytes: &[u8], piece: usize) -> (Vec<u8>, Log) {
     let mut test = Test::new(Log::new());
     test.world().narrow_edges();
-    let peer = serve(&mut test, tls);
+    let peer = add_server(&mut test, tls);
     for piece in bytes.chunks(piece) {
         peer.send(piece);
         test.settle();
@@ -33,7 +35,7 @@ fn alert(which: AlertDescription) -> Vec<u8> {
 }
 
 #[test]
-fn http_in_clear_gets_a_clear_answer() {
+fn plain_http_gets_an_http_response() {
     for request in
         ["GET / HTTP/1.1\r\nHost: a\r\n\r\n", "POST /x HTTP/1.0\r\n\r\n", "PRI * HTTP/2.0\r\n\r\n"]
     {
@@ -50,13 +52,13 @@ fn http_in_clear_gets_a_clear_answer() {
                     "the handshake has failed: the client speaks plain HTTP, but this port expects HTTPS"
                 ]
             );
-            assert_eq!(counted(server.counters()), [("plain_http", 1)]);
+            assert_eq!(nonzero_counters(server.counters()), [("plain_http", 1)]);
         }
     }
 }
 
 #[test]
-fn what_is_neither_tls_nor_http_is_told_so() {
+fn other_protocols_get_an_alert() {
     for bytes in [
         &b"\0\0\0\0\0\0\0\0"[..],
         b"SSH-2.0-OpenSSH_9.2\r\n",
@@ -69,12 +71,12 @@ fn what_is_neither_tls_nor_http_is_told_so() {
         let (answer, log) = answer(&server, bytes, 1);
         assert_eq!(answer, alert(AlertDescription::DecodeError), "{}", bytes.escape_ascii());
         assert_eq!(log, ["the handshake has failed: the peer does not speak TLS"]);
-        assert_eq!(counted(server.counters()), [("not_tls", 1)]);
+        assert_eq!(nonzero_counters(server.counters()), [("not_tls", 1)]);
     }
 }
 
 #[test]
-fn records_that_are_no_hello_break_the_protocol() {
+fn records_without_a_hello_violate_the_protocol() {
     for (bytes, expected) in [
         // Longer than any record.
         (&b"\x16\x03\x01\xff\xff"[..], AlertDescription::DecodeError),
@@ -88,12 +90,12 @@ fn records_that_are_no_hello_break_the_protocol() {
         let (answer, log) = answer(&server, bytes, usize::MAX);
         assert_eq!(answer, alert(expected), "{}: {log:?}", bytes.escape_ascii());
         assert!(log[0].starts_with("the handshake has failed: the peer violated TLS: "), "{log:?}");
-        assert_eq!(counted(server.counters()), [("failed_by_peer", 1)]);
+        assert_eq!(nonzero_counters(server.counters()), [("failed_by_peer", 1)]);
     }
 }
 
 #[test]
-fn a_hello_has_a_length_that_it_may_not_exceed() {
+fn a_hello_has_a_maximum_length() {
     let server = Issuer::new().server();
     // One that is announced as too long, and one that comes a byte in each record.
     let announced = b"\x16\x03\x01\0\x04\x01\x01\0\0".to_vec();
@@ -107,13 +109,13 @@ fn a_hello_has_a_length_that_it_may_not_exceed() {
         assert_eq!(answer, alert(AlertDescription::DecodeError));
         assert_eq!(log, ["the handshake has failed: the ClientHello is too long"]);
     }
-    assert_eq!(counted(server.counters()), [("hellos_too_large", 2)]);
+    assert_eq!(nonzero_counters(server.counters()), [("hellos_too_large", 2)]);
 }
 
 /// What a client of rustls and a server come to: what it says, what the server logs and counts.
 fn meet(server: &TlsServer, config: rustls::ClientConfig, name: &str) -> (Option<Error>, Log) {
     let mut test = Test::new(Log::new());
-    let peer = serve(&mut test, server);
+    let peer = add_server(&mut test, server);
     let mut client = RawClient::new(config, name);
     client.talk(&mut test, &peer);
     // What it says last.
@@ -128,7 +130,7 @@ fn meet(server: &TlsServer, config: rustls::ClientConfig, name: &str) -> (Option
 }
 
 #[test]
-fn who_has_nothing_in_common_with_a_server_is_told_so() {
+fn a_client_with_nothing_in_common_gets_an_alert() {
     let issuer = Issuer::new();
     let old = issuer.raw_config_of(&[&rustls::version::TLS12]);
     let server = issuer.server_with(|config| config.versions(Versions::Tls13));
@@ -138,7 +140,7 @@ fn who_has_nothing_in_common_with_a_server_is_told_so() {
         log[0].contains("there is no version, cipher or protocol that both ends support: "),
         "{log:?}"
     );
-    assert_eq!(counted(server.counters()), [("failed_by_peer", 1)]);
+    assert_eq!(nonzero_counters(server.counters()), [("failed_by_peer", 1)]);
 
     let mut other_protocol = issuer.raw_config();
     other_protocol.alpn_protocols = vec![b"h2".to_vec()];
@@ -149,7 +151,7 @@ fn who_has_nothing_in_common_with_a_server_is_told_so() {
         log[0].contains("there is no version, cipher or protocol that both ends support: "),
         "{log:?}"
     );
-    assert_eq!(counted(server.counters()), [("failed_by_peer", 1)]);
+    assert_eq!(nonzero_counters(server.counters()), [("failed_by_peer", 1)]);
 
     // Ciphers of TLS 1.2 with RSA keys, and a server with an Ed25519 key.
     let mut provider = rustls::crypto::ring::default_provider();
@@ -186,11 +188,11 @@ fn who_has_nothing_in_common_with_a_server_is_told_so() {
         log[0].contains("there is no version, cipher or protocol that both ends support: "),
         "{log:?}"
     );
-    assert_eq!(counted(server.counters()), [("failed_by_peer", 2)]);
+    assert_eq!(nonzero_counters(server.counters()), [("failed_by_peer", 2)]);
 }
 
 #[test]
-fn an_unknown_name_is_shown_the_default_or_refused() {
+fn an_unknown_name_gets_the_default_certificate_or_is_refused() {
     let issuer = Issuer::new();
     let (failure, log) = meet(&issuer.server(), issuer.raw_config(), "other.example");
     assert!(matches!(failure, Some(Error::InvalidCertificate(_))), "{failure:?}");
@@ -208,7 +210,7 @@ fn an_unknown_name_is_shown_the_default_or_refused() {
             "the handshake has failed: there is no certificate for \"other.example\", the name that the client asked for"
         ]
     );
-    assert_eq!(counted(server.counters()), [("unknown_names", 1)]);
+    assert_eq!(nonzero_counters(server.counters()), [("unknown_names", 1)]);
     // Those that are known, and those who ask for none.
     for name in ["localhost", "LOCALHOST"] {
         assert_eq!(meet(&server, issuer.raw_config(), name).0, None);
@@ -218,7 +220,7 @@ fn an_unknown_name_is_shown_the_default_or_refused() {
 }
 
 #[test]
-fn a_client_says_what_is_wrong_with_the_certificate_of_a_server() {
+fn a_client_reports_what_is_wrong_with_a_servers_certificate() {
     let issuer = Issuer::new();
     let expired = issuer.pem_with(&["localhost"], |params| {
         params.not_after = rcgen::date_time_ymd(1970, 1, 2);
@@ -240,22 +242,22 @@ fn a_client_says_what_is_wrong_with_the_certificate_of_a_server() {
         let (server, client) = (TlsServer::new(config).expect("fine"), issuer.client());
         let mut test = Test::new(Log::new());
         test.advance(Duration::from_secs(3 * 24 * 60 * 60));
-        let a = serve(&mut test, &server);
-        let b = ask(&mut test, &client, "localhost", 1);
-        join(&mut test, &a, &b);
+        let a = add_server(&mut test, &server);
+        let b = add_client(&mut test, &client, "localhost", 1);
+        exchange(&mut test, &a, &b);
         let log = test.context().join("\n");
         let of_client = "the handshake has failed: the certificate of the peer was not accepted: ";
         assert!(log.contains(of_client) && log.contains(expected), "{log}");
         let of_server = "the handshake has failed: the peer refused the connection: alert ";
         assert!(log.contains(&format!("{of_server}{server_hears}")), "{log}");
-        assert_eq!(counted(client.counters()), [("failed_by_peer", 1)]);
-        assert_eq!(counted(server.counters()), [("refused_by_peer", 1)]);
+        assert_eq!(nonzero_counters(client.counters()), [("failed_by_peer", 1)]);
+        assert_eq!(nonzero_counters(server.counters()), [("refused_by_peer", 1)]);
         assert!(a.is_dropped() && b.is_dropped());
     }
 }
 
 #[test]
-fn clients_must_show_certificates_where_they_are_required() {
+fn client_certificates_are_checked_as_configured() {
     let issuer = Issuer::new();
     let clients = Issuer::new();
     for (which, without, other) in [
@@ -289,7 +291,7 @@ fn a_reset_at_each_step_ends_that_connection_only() {
     for at in 0.. {
         let server = issuer.server();
         let mut test = Test::new(Log::new());
-        let peer = serve(&mut test, &server);
+        let peer = add_server(&mut test, &server);
         let mut client = RawClient::new(issuer.raw_config(), "localhost");
         let mut sent = 0;
         // Hello, finished, a line: byte by byte, up to the one at which it is reset.
@@ -315,7 +317,7 @@ fn a_reset_at_each_step_ends_that_connection_only() {
         test.settle();
         assert!(peer.is_dropped() && test.machines() == 0, "at {at}");
         assert_eq!(server.counters().handshakes_now(), 0);
-        let ends: u64 = counted(server.counters())
+        let ends: u64 = nonzero_counters(server.counters())
             .iter()
             .filter(|(name, _)| ["full", "abandoned"].contains(name))
             .map(|(_, count)| count)
@@ -328,12 +330,12 @@ fn a_reset_at_each_step_ends_that_connection_only() {
 }
 
 #[test]
-fn what_is_changed_on_its_way_is_not_handed_out() {
+fn corrupted_records_are_not_passed_on() {
     let issuer = Issuer::new();
     for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
         let server = issuer.server();
         let mut test = Test::new(Log::new());
-        let (peer, mut client) = shaken(&mut test, &server, issuer.raw_config_of(&[version]));
+        let (peer, mut client) = connected(&mut test, &server, issuer.raw_config_of(&[version]));
         client.write(b"first\n");
         let first = client.take_records();
         client.write(b"second\n");

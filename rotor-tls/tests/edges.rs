@@ -68,8 +68,12 @@ impl Protocol for Pauses {
     }
 }
 
-/// A client that has shaken hands with such a server.
-fn shaken(test: &mut Test, config: rustls::ClientConfig, server: &TlsServer) -> (Peer, RawClient) {
+/// A client that has completed the handshake with such a server.
+fn connected(
+    test: &mut Test,
+    config: rustls::ClientConfig,
+    server: &TlsServer,
+) -> (Peer, RawClient) {
     let (socket, peer) = pair(test.world());
     let socket = server.wrap(socket);
     test.add(|scope| Stream::connected(socket, (), scope));
@@ -79,12 +83,12 @@ fn shaken(test: &mut Test, config: rustls::ClientConfig, server: &TlsServer) -> 
 }
 
 #[test]
-fn a_close_notify_that_is_met_while_writing_is_an_end() {
+fn a_close_notify_found_during_a_write_ends_the_stream() {
     for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
         let issuer = Issuer::new();
         let mut test = Test::new(Log::new());
         let (peer, mut client) =
-            shaken(&mut test, issuer.raw_config_of(&[version]), &issuer.server());
+            connected(&mut test, issuer.raw_config_of(&[version]), &issuer.server());
         client.write(&[b'x'; BLOCK]);
         client.tls.send_close_notify();
         // The answer comes before the stream looks at what follows the block.
@@ -97,12 +101,12 @@ fn a_close_notify_that_is_met_while_writing_is_an_end() {
 }
 
 #[test]
-fn what_cannot_be_read_and_is_met_while_writing_is_counted_and_answered_by_an_alert() {
+fn a_bad_record_found_during_a_write_is_counted_and_alerted() {
     for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
         let issuer = Issuer::new();
         let server = issuer.server();
         let mut test = Test::new(Log::new());
-        let (peer, mut client) = shaken(&mut test, issuer.raw_config_of(&[version]), &server);
+        let (peer, mut client) = connected(&mut test, issuer.raw_config_of(&[version]), &server);
         client.write(&[b'x'; BLOCK]);
         let first = client.take_records();
         client.write(&[b'y'; 50]);
@@ -120,10 +124,10 @@ fn what_cannot_be_read_and_is_met_while_writing_is_counted_and_answered_by_an_al
 }
 
 #[test]
-fn what_comes_while_decoded_bytes_wait_is_read() {
+fn bytes_that_arrive_while_decoded_ones_wait_are_read() {
     let issuer = Issuer::new();
     let mut test = Test::new(Log::new());
-    let (peer, mut client) = shaken(&mut test, issuer.raw_config(), &issuer.server());
+    let (peer, mut client) = connected(&mut test, issuer.raw_config(), &issuer.server());
 
     // One short read brings both records, of which the stream takes the first.
     client.write(&[b'x'; BLOCK]);
@@ -138,7 +142,7 @@ fn what_comes_while_decoded_bytes_wait_is_read() {
 }
 
 /// A server's connection on a socket whose short reads empty it, before its first event.
-fn begun(test: &mut Test, server: &TlsServer) -> Peer {
+fn add_server(test: &mut Test, server: &TlsServer) -> Peer {
     let (socket, peer) = pair(test.world());
     let socket = server.wrap(socket);
     test.add(|scope| Stream::connected(socket, (), scope));
@@ -150,7 +154,7 @@ fn a_handshake_reads_once_for_each_flight() {
     for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
         let issuer = Issuer::new();
         let mut test = Test::new(Log::new());
-        let peer = begun(&mut test, &issuer.server());
+        let peer = add_server(&mut test, &issuer.server());
         test.settle();
         assert_eq!(peer.operations().reads, 0, "nobody has said that there is something");
         let mut client = RawClient::new(issuer.raw_config_of(&[version]), "localhost");
@@ -166,7 +170,7 @@ fn a_handshake_reads_once_for_each_flight() {
 }
 
 #[test]
-fn an_end_that_is_told_of_with_the_last_bytes_before_it_is_met() {
+fn an_end_reported_with_the_last_bytes_is_noticed() {
     let issuer = Issuer::new();
     let mut hello = RawClient::new(issuer.raw_config(), "localhost");
     let hello = hello.take_records();
@@ -174,7 +178,7 @@ fn an_end_that_is_told_of_with_the_last_bytes_before_it_is_met() {
         for is_known in [false, true] {
             let server = issuer.server();
             let mut test = Test::new(Log::new());
-            let peer = begun(&mut test, &server);
+            let peer = add_server(&mut test, &server);
             if is_known {
                 test.settle();
             }
@@ -189,11 +193,11 @@ fn an_end_that_is_told_of_with_the_last_bytes_before_it_is_met() {
 }
 
 #[test]
-fn an_end_behind_the_last_flight_is_an_end_of_the_stream() {
+fn an_end_after_the_last_flight_ends_the_stream() {
     let issuer = Issuer::new();
     let server = issuer.server();
     let mut test = Test::new(Log::new());
-    let peer = begun(&mut test, &server);
+    let peer = add_server(&mut test, &server);
     let mut client = RawClient::new(issuer.raw_config(), "localhost");
     peer.send(&client.take_records());
     test.settle();
@@ -206,12 +210,12 @@ fn an_end_behind_the_last_flight_is_an_end_of_the_stream() {
 }
 
 #[test]
-fn what_lies_behind_an_urgent_byte_is_read() {
+fn bytes_after_an_urgent_byte_are_read() {
     let issuer = Issuer::new();
     let hello = RawClient::new(issuer.raw_config(), "localhost").take_records();
     for at in [0, 1, 5, 100, hello.len() - 2] {
         let mut test = Test::new(Log::new());
-        let peer = begun(&mut test, &issuer.server());
+        let peer = add_server(&mut test, &issuer.server());
         // A read stops before it, and is short; one event tells of all.
         peer.send(&hello[..at]);
         peer.send_urgent(hello[at]);
@@ -222,12 +226,12 @@ fn what_lies_behind_an_urgent_byte_is_read() {
 }
 
 #[test]
-fn what_comes_while_connections_wait_for_their_place_is_read() {
+fn bytes_are_read_while_connections_wait_for_a_handshake_permit() {
     let issuer = Issuer::new();
     let server = issuer.server_with(|config| config.handshakes_max(1));
     let mut test = Test::new(Log::new());
     let [first, second, third] = [(); 3].map(|()| {
-        let peer = begun(&mut test, &server);
+        let peer = add_server(&mut test, &server);
         peer.send(&RawClient::new(issuer.raw_config(), "localhost").take_records());
         test.settle();
         peer

@@ -4,7 +4,7 @@ mod kit;
 
 use std::time::Duration;
 
-use kit::{Issuer, Log, RawClient, Test, ask, serve, shaken};
+use kit::{Issuer, Log, RawClient, Test, add_client, add_server, connected};
 use rotor_stream::testing::Peer;
 use rotor_tls::ClientCertificates;
 
@@ -25,13 +25,13 @@ fn assert_lingers(test: &mut Test, peer: &Peer) {
 }
 
 #[test]
-fn a_client_that_has_begun_is_told_that_it_is_too_late() {
+fn a_slow_client_gets_close_notify() {
     let issuer = Issuer::new();
     let hello = RawClient::new(issuer.raw_config(), "localhost").take_records();
     for sent in [1, 5, 6, 100, hello.len() - 1] {
         let server = issuer.server();
         let mut test = Test::new(Log::new());
-        let peer = serve(&mut test, &server);
+        let peer = add_server(&mut test, &server);
         peer.send(&hello[..sent]);
         test.advance(LATE);
         assert_eq!(peer.take_received(), CLOSE_NOTIFY, "{sent} bytes of a hello");
@@ -43,12 +43,12 @@ fn a_client_that_has_begun_is_told_that_it_is_too_late() {
 }
 
 #[test]
-fn whoever_has_said_no_word_of_tls_is_told_nothing_and_keeps_no_slot() {
+fn a_client_that_sent_no_tls_is_closed_without_an_answer() {
     let issuer = Issuer::new();
     for said in [&b""[..], b"G", b"POST"] {
         let server = issuer.server();
         let mut test = Test::new(Log::new());
-        let peer = serve(&mut test, &server);
+        let peer = add_server(&mut test, &server);
         peer.send(said);
         test.advance(LATE);
         assert!(peer.is_dropped());
@@ -58,12 +58,12 @@ fn whoever_has_said_no_word_of_tls_is_told_nothing_and_keeps_no_slot() {
 }
 
 #[test]
-fn behind_the_servers_flight_the_end_is_as_the_client_expects_it_by_then() {
+fn close_notify_after_the_servers_flight_can_be_read_by_the_client() {
     let issuer = Issuer::new();
     for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
         let server = issuer.server();
         let mut test = Test::new(Log::new());
-        let peer = serve(&mut test, &server);
+        let peer = add_server(&mut test, &server);
         let mut client = RawClient::new(issuer.raw_config_of(&[version]), "localhost");
         peer.send(&client.take_records());
         test.settle();
@@ -85,11 +85,11 @@ fn behind_the_servers_flight_the_end_is_as_the_client_expects_it_by_then() {
 }
 
 #[test]
-fn an_alert_behind_a_flight_that_is_not_taken_waits_for_it() {
+fn an_alert_waits_for_an_unsent_flight() {
     let issuer = Issuer::new();
     let server = issuer.server();
     let mut test = Test::new(Log::new());
-    let peer = serve(&mut test, &server);
+    let peer = add_server(&mut test, &server);
     let mut client = RawClient::new(issuer.raw_config(), "localhost");
     peer.limit_room(100);
     peer.send(&client.take_records());
@@ -105,12 +105,12 @@ fn an_alert_behind_a_flight_that_is_not_taken_waits_for_it() {
 }
 
 #[test]
-fn who_waits_for_a_place_is_told_as_well() {
+fn a_client_that_waits_for_a_permit_gets_close_notify() {
     let issuer = Issuer::new();
     let server = issuer.server_with(|config| config.handshakes_max(1));
     let mut test = Test::new(Log::new());
     let peers = [(); 2].map(|()| {
-        let peer = serve(&mut test, &server);
+        let peer = add_server(&mut test, &server);
         peer.send(&RawClient::new(issuer.raw_config(), "localhost").take_records());
         test.settle();
         peer
@@ -122,12 +122,12 @@ fn who_waits_for_a_place_is_told_as_well() {
 }
 
 #[test]
-fn a_client_tells_a_server_that_does_not_answer() {
+fn a_client_sends_close_notify_to_a_silent_server() {
     let issuer = Issuer::new();
     let tls = issuer.client();
     for answered in [&b""[..], b"\x16\x03\x03\0\x7a\x02"] {
         let mut test = Test::new(Log::new());
-        let peer = ask(&mut test, &tls, "localhost", 1);
+        let peer = add_client(&mut test, &tls, "localhost", 1);
         test.settle();
         let hello = peer.take_received();
         assert_eq!(hello[0], 22);
@@ -141,12 +141,12 @@ fn a_client_tells_a_server_that_does_not_answer() {
 }
 
 #[test]
-fn where_the_end_cannot_be_encrypted_nothing_is_said_in_clear() {
+fn close_notify_is_omitted_if_it_cannot_be_encrypted() {
     let issuer = Issuer::new();
     let asks = ClientCertificates::Required(issuer.roots());
     let server = issuer.server_with(|config| config.client_certificates(asks));
     let mut test = Test::new(Log::new());
-    let peer = serve(&mut test, &server);
+    let peer = add_server(&mut test, &server);
     peer.send(&RawClient::new(issuer.raw_config(), "localhost").take_records());
     test.settle();
     assert!(peer.take_received().len() > 500);
@@ -159,13 +159,13 @@ fn where_the_end_cannot_be_encrypted_nothing_is_said_in_clear() {
 /// The server's Finished comes first where a session of TLS 1.2 goes on (RFC 5246 §7.3), encrypted:
 /// what followed it in clear would be a broken record.
 #[test]
-fn behind_the_finished_of_a_resumed_session_nothing_is_said_in_clear() {
+fn nothing_unencrypted_follows_the_finished_of_a_resumed_session() {
     let issuer = Issuer::new();
     let server = issuer.server();
     let config = issuer.raw_config_of(&[&rustls::version::TLS12]);
     let mut test = Test::new(Log::new());
-    let _first = shaken(&mut test, &server, config.clone());
-    let peer = serve(&mut test, &server);
+    let _first = connected(&mut test, &server, config.clone());
+    let peer = add_server(&mut test, &server);
     let mut client = RawClient::new(config, "localhost");
     peer.send(&client.take_records());
     test.settle();

@@ -5,7 +5,7 @@ mod kit;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kit::{HOW_MUCH_WAITS, Issuer, Lines, Log, RawClient, Test, serve, shaken};
+use kit::{Issuer, Lines, Log, REPORT_UNSENT, RawClient, Test, add_server, connected};
 use rotor_core::Scope;
 use rotor_stream::testing::{Peer, Scripted, TestLoop, pair};
 use rotor_stream::{
@@ -76,7 +76,7 @@ fn serve_bounded<const D: bool>(
 }
 
 #[test]
-fn what_a_handshake_and_a_part_of_a_record_hold_counts_in_the_total() {
+fn bytes_of_handshakes_and_partial_records_count_in_the_total() {
     let issuer = Issuer::new();
     let server = issuer.server();
     let held = BytesHeld::new(100_000);
@@ -113,7 +113,7 @@ fn what_a_handshake_and_a_part_of_a_record_hold_counts_in_the_total() {
 
 /// Where the read is spared that would find nothing, too.
 #[test]
-fn a_few_bytes_of_a_record_hold_no_block() {
+fn a_few_bytes_of_a_record_do_not_hold_a_block() {
     let issuer = Issuer::new();
     let held = BytesHeld::new(1_000_000);
     let mut test = BoundedOn::<true>::new(Log::new());
@@ -136,7 +136,7 @@ fn a_few_bytes_of_a_record_hold_no_block() {
 }
 
 #[test]
-fn a_handshake_for_whose_bytes_there_is_no_room_ends() {
+fn a_handshake_beyond_the_memory_limit_ends() {
     let issuer = Issuer::new();
     let server = issuer.server();
     let held = BytesHeld::new(300);
@@ -157,9 +157,9 @@ fn a_handshake_for_whose_bytes_there_is_no_room_ends() {
 }
 
 /// A server that has a long line to send back, to a peer that has taken nothing of it yet.
-fn with_long_answer(test: &mut Test) -> (Peer, RawClient) {
+fn peer_with_long_response(test: &mut Test) -> (Peer, RawClient) {
     let issuer = Issuer::new();
-    let (peer, mut client) = shaken(test, &issuer.server(), issuer.raw_config());
+    let (peer, mut client) = connected(test, &issuer.server(), issuer.raw_config());
     peer.limit_room(0);
     client.write(&[&[b'x'; 50_000][..], b"\n"].concat());
     peer.send(&client.take_records());
@@ -168,9 +168,9 @@ fn with_long_answer(test: &mut Test) -> (Peer, RawClient) {
 }
 
 #[test]
-fn a_slow_peer_is_seen_to_take_what_waits_encrypted() {
+fn a_slow_peer_that_takes_encrypted_bytes_does_not_time_out() {
     let mut test = Test::new(Log::new());
-    let (peer, mut client) = with_long_answer(&mut test);
+    let (peer, mut client) = peer_with_long_response(&mut test);
     // All of it is encrypted at once, and taken in a minute.
     for _ in 0..30 {
         peer.make_room(2000);
@@ -180,20 +180,20 @@ fn a_slow_peer_is_seen_to_take_what_waits_encrypted() {
     assert_eq!(client.plain.len(), 50_001, "{:?}", test.context());
 
     let mut test = Test::new(Log::new());
-    let (peer, _) = with_long_answer(&mut test);
+    let (peer, _) = peer_with_long_response(&mut test);
     test.advance(Duration::from_secs(31));
     assert_eq!(*test.context(), ["fatal: the peer does not read what is sent to it"]);
     assert!(peer.is_dropped());
 }
 
 #[test]
-fn a_protocol_sees_what_waits_encrypted_being_taken() {
+fn the_unsent_length_counts_encrypted_bytes() {
     let mut test = Test::new(Log::new());
-    let (peer, mut client) = with_long_answer(&mut test);
+    let (peer, mut client) = peer_with_long_response(&mut test);
     let mut waits = |room| {
         peer.make_room(room);
         test.settle();
-        client.write(HOW_MUCH_WAITS);
+        client.write(REPORT_UNSENT);
         peer.send(&client.take_records());
         test.settle();
         test.context_mut().pop().and_then(|noted| noted.parse::<usize>().ok()).expect("a count")
@@ -204,11 +204,11 @@ fn a_protocol_sees_what_waits_encrypted_being_taken() {
 }
 
 #[test]
-fn a_handshake_has_its_time_however_busy_its_peer_is() {
+fn a_handshake_times_out_even_with_an_active_peer() {
     let issuer = Issuer::new();
     let server = issuer.server();
     let mut test = Test::new(Log::new());
-    let peer = serve(&mut test, &server);
+    let peer = add_server(&mut test, &server);
     let hello = RawClient::new(issuer.raw_config(), "localhost").take_records();
     for byte in hello.chunks(1).take(9) {
         peer.send(byte);
@@ -222,15 +222,15 @@ fn a_handshake_has_its_time_however_busy_its_peer_is() {
 }
 
 #[test]
-fn a_connection_that_has_said_nothing_holds_nothing() {
+fn a_new_stream_takes_little_memory() {
     assert!(size_of::<TlsStream<()>>() <= 64, "{}", size_of::<TlsStream<()>>());
 }
 
 /// How many bytes of records of this many bytes of data are taken in each turn.
-fn taken_in_turns(record_bytes: usize) -> Vec<usize> {
+fn bytes_taken_per_turn(record_bytes: usize) -> Vec<usize> {
     let issuer = Issuer::new();
     let mut test = Test::new(Log::new());
-    let (peer, mut client) = shaken(&mut test, &issuer.server(), issuer.raw_config());
+    let (peer, mut client) = connected(&mut test, &issuer.server(), issuer.raw_config());
     for _ in 0..(1 << 20) / (record_bytes + 22) {
         client.write(&vec![b'x'; record_bytes]);
     }
@@ -246,8 +246,8 @@ fn taken_in_turns(record_bytes: usize) -> Vec<usize> {
 
 /// As of HTTP's small frames: what a record costs is not what is in it.
 #[test]
-fn records_of_a_byte_get_no_more_of_a_turn_than_longer_ones_and_those_no_less() {
-    let (small, long) = (taken_in_turns(1), taken_in_turns(16_000));
+fn small_records_get_the_same_share_of_a_turn_as_long_ones() {
+    let (small, long) = (bytes_taken_per_turn(1), bytes_taken_per_turn(16_000));
     // Its share, which the last read may go beyond.
     assert!(small.iter().all(|taken| *taken <= 256 * 1024), "{small:?}");
     assert!(long.len() <= 17, "a share has four records: {long:?}");

@@ -4,7 +4,7 @@ mod kit;
 
 use std::fs;
 
-use kit::{Issuer, Log, RawClient, Test, serve, shaken};
+use kit::{Issuer, Log, RawClient, Test, add_server, connected};
 use rotor_core::with_causes;
 use rotor_test_kit::Directory;
 use rotor_tls::{
@@ -14,7 +14,7 @@ use rotor_tls::{
 use rustls::HandshakeKind;
 
 #[test]
-fn what_is_wrong_with_files_is_said_with_the_file_and_what_to_do() {
+fn errors_about_files_name_the_file_and_a_remedy() {
     let directory = Directory::create();
     let issuer = Issuer::new();
     let (chain, key) = issuer.pem_for(&["localhost"]);
@@ -66,7 +66,7 @@ fn what_is_wrong_with_files_is_said_with_the_file_and_what_to_do() {
 }
 
 #[test]
-fn settings_that_cannot_be_are_refused() {
+fn invalid_settings_are_refused() {
     let issuer = Issuer::new();
     let with = |change: fn(TlsServerConfig) -> TlsServerConfig| {
         TlsServer::new(change(TlsServerConfig::new(issuer.identity(&["a.example"])))).err()
@@ -80,20 +80,24 @@ fn settings_that_cannot_be_are_refused() {
 }
 
 /// The name of the certificate that a server shows.
-fn shown(server: &TlsServer, name: &str) -> Vec<u8> {
-    shown_to(server, kit::trusting(), name)
+fn presented_certificate(server: &TlsServer, name: &str) -> Vec<u8> {
+    presented_certificate_to(server, kit::trusting_client(), name)
 }
 
-fn shown_to(server: &TlsServer, config: rustls::ClientConfig, name: &str) -> Vec<u8> {
+fn presented_certificate_to(
+    server: &TlsServer,
+    config: rustls::ClientConfig,
+    name: &str,
+) -> Vec<u8> {
     let mut test = Test::new(Log::new());
-    let peer = serve(&mut test, server);
+    let peer = add_server(&mut test, server);
     let mut client = RawClient::new(config, name);
     client.talk(&mut test, &peer);
     client.tls.peer_certificates().expect("it has shown one")[0].to_vec()
 }
 
 #[test]
-fn each_name_is_shown_its_own_certificate() {
+fn each_name_gets_its_own_certificate() {
     let issuer = Issuer::new();
     let identity = |names: &[&str]| {
         let (chain, key) = issuer.pem_for(names);
@@ -106,8 +110,11 @@ fn each_name_is_shown_its_own_certificate() {
     );
     let config = TlsServerConfig::new(first.clone()).identity(wild.clone()).identity(exact.clone());
     let server = TlsServer::new(config).expect("they are right");
-    let first = shown(&server, "first.example");
-    let (exact, wild) = (shown(&server, "b.example"), shown(&server, "z.wild.example"));
+    let first = presented_certificate(&server, "first.example");
+    let (exact, wild) = (
+        presented_certificate(&server, "b.example"),
+        presented_certificate(&server, "z.wild.example"),
+    );
     assert!(first != exact && exact != wild && wild != first);
     for (name, expected) in [
         ("a.wild.example", &exact),
@@ -119,32 +126,32 @@ fn each_name_is_shown_its_own_certificate() {
         ("unknown.example", &first),
         ("192.0.2.1", &first),
     ] {
-        assert!(shown(&server, name) == *expected, "{name}");
+        assert!(presented_certificate(&server, name) == *expected, "{name}");
     }
 }
 
 /// As the guide has it: an ECDSA certificate, and one of RSA for old clients.
 #[test]
-fn of_several_certificates_for_a_name_that_is_shown_whose_signatures_a_client_can_check() {
+fn a_certificate_is_chosen_by_the_clients_signature_schemes() {
     let first = Issuer::new().identity(&["localhost"]);
     let rsa = Identity::from_pem(RSA_CHAIN.as_bytes(), RSA_KEY.as_bytes()).expect("they are right");
     let other = Issuer::new().identity(&["other.example"]);
     let config = TlsServerConfig::new(first).identity(other).identity(rsa);
     let server = TlsServer::new(config).expect("they are right");
-    let first = shown(&server, "localhost");
+    let first = presented_certificate(&server, "localhost");
     // The default stands for those who ask for what is not there as well.
     for name in ["localhost", "unknown.example"] {
         for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
-            let is_first = |config| shown_to(&server, config, name) == first;
-            assert!(is_first(kit::trusting_of(&[version])), "{name}, {version:?}");
-            assert!(!is_first(kit::checking_rsa_only(version)), "{name}, {version:?}");
+            let is_first = |config| presented_certificate_to(&server, config, name) == first;
+            assert!(is_first(kit::trusting_client_of(&[version])), "{name}, {version:?}");
+            assert!(!is_first(kit::rsa_only_client(version)), "{name}, {version:?}");
         }
     }
-    assert!(shown(&server, "other.example") != first);
+    assert!(presented_certificate(&server, "other.example") != first);
 }
 
 #[test]
-fn what_is_not_replaced_by_a_reload_stays() {
+fn a_reload_keeps_the_other_settings() {
     let issuer = Issuer::new();
     let rsa = Identity::from_pem(RSA_CHAIN.as_bytes(), RSA_KEY.as_bytes()).expect("they are right");
     let asks = ClientCertificates::Required(issuer.roots());
@@ -154,7 +161,7 @@ fn what_is_not_replaced_by_a_reload_stays() {
     let known = issuer.raw_config_with(&chain, &key);
     let says = |config: &rustls::ClientConfig, name| {
         let mut test = Test::new(Log::new());
-        let peer = serve(&mut test, &server);
+        let peer = add_server(&mut test, &server);
         let mut client = RawClient::new(config.clone(), name);
         client.talk(&mut test, &peer);
         if client.failure.is_none() {
@@ -175,56 +182,56 @@ fn what_is_not_replaced_by_a_reload_stays() {
     assert_eq!(says(&known, "unknown.example"), None);
     assert_eq!(server.counters().unknown_names(), before + 1);
     // And who signs.
-    assert_eq!(for_others(&server), 0);
+    assert_eq!(offload_attempts(&server), 0);
     server.reload(&[rsa]).expect("there is one");
-    let _ = shown_to(&server, kit::trusting(), "localhost");
-    assert_eq!(for_others(&server), 1);
+    let _ = presented_certificate_to(&server, kit::trusting_client(), "localhost");
+    assert_eq!(offload_attempts(&server), 1);
 }
 
 /// How a client that comes back is met.
-fn comes_back(servers: [&TlsServer; 2], issuer: &Issuer) -> HandshakeKind {
+fn reconnect(servers: [&TlsServer; 2], issuer: &Issuer) -> HandshakeKind {
     let config = issuer.raw_config();
     let mut kinds = servers.map(|server| {
         let mut test = Test::new(Log::new());
-        let (peer, mut client) = shaken(&mut test, server, config.clone());
+        let (peer, mut client) = connected(&mut test, server, config.clone());
         client.write(b"ticket, please\n");
         client.talk(&mut test, &peer);
         assert_eq!(client.plain, b"TICKET, PLEASE\n");
-        client.tls.handshake_kind().expect("it has shaken hands")
+        client.tls.handshake_kind().expect("it has completed the handshake")
     });
     kinds.reverse();
     kinds[0]
 }
 
 #[test]
-fn tickets_are_good_wherever_their_key_is_and_as_long() {
+fn a_ticket_is_accepted_wherever_its_key_is_known() {
     use HandshakeKind::{Full, Resumed};
     let issuer = Issuer::new();
     let server = |tickets: Tickets| issuer.server_with(|config| config.tickets(tickets));
     let fresh = server(Tickets::Fresh);
-    assert_eq!(comes_back([&fresh, &fresh], &issuer), Resumed);
-    assert_eq!(comes_back([&fresh, &server(Tickets::Fresh)], &issuer), Full, "another process");
+    assert_eq!(reconnect([&fresh, &fresh], &issuer), Resumed);
+    assert_eq!(reconnect([&fresh, &server(Tickets::Fresh)], &issuer), Full, "another process");
     let off = server(Tickets::Off);
-    assert_eq!(comes_back([&off, &off], &issuer), Full);
+    assert_eq!(reconnect([&off, &off], &issuer), Full);
 
     let keys = TicketKeys::new(&[[1; 32]]);
     let here = server(Tickets::Keys(keys.clone()));
-    assert_eq!(comes_back([&here, &here], &issuer), Resumed);
+    assert_eq!(reconnect([&here, &here], &issuer), Resumed);
     let elsewhere = |keys: &[[u8; 32]]| server(Tickets::Keys(TicketKeys::new(keys)));
-    assert_eq!(comes_back([&here, &elsewhere(&[[1; 32]])], &issuer), Resumed);
-    assert_eq!(comes_back([&here, &elsewhere(&[[2; 32], [1; 32]])], &issuer), Resumed);
-    assert_eq!(comes_back([&here, &elsewhere(&[[2; 32]])], &issuer), Full);
-    assert_eq!(comes_back([&here, &elsewhere(&[])], &issuer), Full);
+    assert_eq!(reconnect([&here, &elsewhere(&[[1; 32]])], &issuer), Resumed);
+    assert_eq!(reconnect([&here, &elsewhere(&[[2; 32], [1; 32]])], &issuer), Resumed);
+    assert_eq!(reconnect([&here, &elsewhere(&[[2; 32]])], &issuer), Full);
+    assert_eq!(reconnect([&here, &elsewhere(&[])], &issuer), Full);
     let old = elsewhere(&[[1; 32]]);
     keys.set(&[[2; 32], [1; 32]]);
-    assert_eq!(comes_back([&old, &here], &issuer), Resumed, "of yesterday");
-    assert_eq!(comes_back([&here, &old], &issuer), Full, "of today: the other has not heard of it");
+    assert_eq!(reconnect([&old, &here], &issuer), Resumed, "of yesterday");
+    assert_eq!(reconnect([&here, &old], &issuer), Full, "of today: the other has not heard of it");
     keys.set(&[[2; 32]]);
-    assert_eq!(comes_back([&old, &here], &issuer), Full, "forgotten");
+    assert_eq!(reconnect([&old, &here], &issuer), Full, "forgotten");
 }
 
 #[test]
-fn a_staple_is_shown_to_those_who_ask() {
+fn an_ocsp_response_is_stapled_on_request() {
     let issuer = Issuer::new();
     let directory = Directory::create();
     let path = directory.file("site.ocsp", "what the issuer says");
@@ -234,7 +241,7 @@ fn a_staple_is_shown_to_those_who_ask() {
     let server = TlsServer::new(TlsServerConfig::new(stapled)).expect("it is right");
     let mut test = Test::new(Log::new());
     let (config, staples) = kit::collecting_staples();
-    let _ = shaken(&mut test, &server, config);
+    let _ = connected(&mut test, &server, config);
     assert_eq!(*staples.lock().expect("nobody panicked"), [b"what the issuer says"]);
 }
 
@@ -243,7 +250,7 @@ const RSA_CHAIN: &str = include_str!("kit/rsa.crt");
 const RSA_KEY: &str = include_str!("kit/rsa.key");
 
 /// How many steps were for other threads. The loop in memory has none, so it did them itself.
-fn for_others(server: &TlsServer) -> u64 {
+fn offload_attempts(server: &TlsServer) -> u64 {
     server.counters().offloaded() + server.counters().not_offloaded()
 }
 
@@ -257,27 +264,28 @@ fn rsa_signatures_are_made_by_the_pool_and_others_by_the_loop() {
         let config = TlsServerConfig::new(identity.clone()).offload(offload);
         let server = TlsServer::new(config).expect("it is right");
         for versions in [&rustls::version::TLS13, &rustls::version::TLS12] {
-            let before = for_others(&server);
+            let before = offload_attempts(&server);
             let mut test = Test::new(Log::new());
-            let (peer, mut client) = shaken(&mut test, &server, kit::trusting_of(&[versions]));
+            let (peer, mut client) =
+                connected(&mut test, &server, kit::trusting_client_of(&[versions]));
             client.write(b"hi\n");
             client.talk(&mut test, &peer);
             assert_eq!(client.plain, b"HI\n");
-            assert_eq!(for_others(&server) - before, expected, "{offload:?}");
+            assert_eq!(offload_attempts(&server) - before, expected, "{offload:?}");
         }
         assert_eq!((server.counters().full(), server.counters().handshakes_now()), (2, 0));
     }
 }
 
 #[test]
-fn a_hello_that_must_be_said_again_is_offloaded_twice() {
+fn a_retried_hello_is_offloaded_twice() {
     let rsa = Identity::from_pem(RSA_CHAIN.as_bytes(), RSA_KEY.as_bytes()).expect("they are right");
     let server = TlsServer::new(TlsServerConfig::new(rsa)).expect("it is right");
     let mut test = Test::new(Log::new());
-    let peer = serve(&mut test, &server);
+    let peer = add_server(&mut test, &server);
     // It offers a group first that it sends no key of: the last of those that the server takes.
-    let mut client = RawClient::new(kit::asked_again(), "localhost");
+    let mut client = RawClient::new(kit::retrying_client(), "localhost");
     client.talk(&mut test, &peer);
     assert_eq!(client.tls.handshake_kind(), Some(HandshakeKind::FullWithHelloRetryRequest));
-    assert_eq!((for_others(&server), server.counters().full()), (2, 1));
+    assert_eq!((offload_attempts(&server), server.counters().full()), (2, 1));
 }

@@ -3,19 +3,19 @@
 
 mod kit;
 
-use kit::{Issuer, Log, RawClient, Test, counted, serve, shaken};
+use kit::{Issuer, Log, RawClient, Test, add_server, connected, nonzero_counters};
 use rotor_tls::EMPTY_BYTES_MAX;
 use rustls::crypto::cipher::{OutboundChunks, OutboundPlainMessage};
 use rustls::{ConnectionTrafficSecrets, ContentType, ProtocolVersion};
 
 #[test]
-fn records_of_a_byte_are_read() {
+fn records_of_one_byte_are_read() {
     let issuer = Issuer::new();
     let server = issuer.server();
     let mut config = issuer.raw_config();
     config.max_fragment_size = Some(32 + 6);
     let mut test = Test::new(Log::new());
-    let (peer, mut client) = shaken(&mut test, &server, config);
+    let (peer, mut client) = connected(&mut test, &server, config);
     for _ in 0..2000 {
         client.write(b"x");
     }
@@ -27,7 +27,7 @@ fn records_of_a_byte_are_read() {
 }
 
 /// Makes records of data of TLS 1.3, each with so many bytes of padding, with the keys of a client that
-/// has shaken hands.
+/// has completed the handshake.
 fn sealing(client: RawClient) -> impl FnMut(&[u8], usize) -> Vec<u8> {
     let suite = client.tls.negotiated_cipher_suite().and_then(|suite| suite.tls13());
     let suite = suite.expect("it speaks TLS 1.3");
@@ -55,7 +55,7 @@ fn sealing(client: RawClient) -> impl FnMut(&[u8], usize) -> Vec<u8> {
 }
 
 #[test]
-fn records_of_nothing_are_bounded_in_a_row_by_their_number_and_their_bytes() {
+fn consecutive_empty_records_are_limited_by_number_and_bytes() {
     for (padding, row, error) in [
         (0, 32, "the peer violated TLS: "),
         (16_000, EMPTY_BYTES_MAX / 16_023, "the peer sent too many empty records"),
@@ -65,7 +65,7 @@ fn records_of_nothing_are_bounded_in_a_row_by_their_number_and_their_bytes() {
         let mut config = issuer.raw_config();
         config.enable_secret_extraction = true;
         let mut test = Test::new(Log::new());
-        let (peer, client) = shaken(&mut test, &server, config);
+        let (peer, client) = connected(&mut test, &server, config);
         let mut seal = sealing(client);
         for _ in 0..3 {
             peer.send(&(0..row).flat_map(|_| seal(b"", padding)).collect::<Vec<u8>>());
@@ -86,11 +86,11 @@ fn records_of_nothing_are_bounded_in_a_row_by_their_number_and_their_bytes() {
 
 /// In TLS 1.2 the client's side of it is in clear.
 #[test]
-fn a_handshake_in_the_smallest_records_holds_no_more_than_it_may() {
+fn a_handshake_in_the_smallest_records_stays_within_its_limit() {
     let issuer = Issuer::new();
     let server = issuer.server();
     let mut test = Test::new(Log::new());
-    let peer = serve(&mut test, &server);
+    let peer = add_server(&mut test, &server);
     let config = issuer.raw_config_of(&[&rustls::version::TLS12]);
     peer.send(&RawClient::new(config, "localhost").take_records());
     test.settle();
@@ -108,15 +108,15 @@ fn a_handshake_in_the_smallest_records_holds_no_more_than_it_may() {
     assert!(peer.is_ended());
     let log = test.context().join("\n");
     assert!(log.contains("the peer sent too many empty records"), "{log}");
-    assert_eq!(counted(server.counters()), [("failed_by_peer", 1)]);
+    assert_eq!(nonzero_counters(server.counters()), [("failed_by_peer", 1)]);
 }
 
 #[test]
-fn changes_of_key_are_followed_and_floods_of_them_are_not() {
+fn key_updates_are_followed_and_floods_of_them_are_refused() {
     let issuer = Issuer::new();
     let server = issuer.server();
     let mut test = Test::new(Log::new());
-    let (peer, mut client) = shaken(&mut test, &server, issuer.raw_config());
+    let (peer, mut client) = connected(&mut test, &server, issuer.raw_config());
     for _ in 0..100 {
         client.tls.refresh_traffic_keys().expect("it is TLS 1.3");
         client.write(b"new key\n");
@@ -140,14 +140,14 @@ fn record(kind: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_handshake_in_the_smallest_pieces_and_records_is_the_same() {
+fn a_handshake_succeeds_in_the_smallest_pieces_and_records() {
     let issuer = Issuer::new();
     let mut client = RawClient::new(issuer.raw_config(), "localhost");
     let hello = client.take_records();
     for fragment_bytes in [1, 4, hello.len().div_ceil(64), 16_000] {
         let server = issuer.server();
         let mut test = Test::new(Log::new());
-        let peer = serve(&mut test, &server);
+        let peer = add_server(&mut test, &server);
         let mut client = RawClient::new(issuer.raw_config(), "localhost");
         let hello = client.take_records();
         for fragment in hello[5..].chunks(fragment_bytes) {
@@ -160,17 +160,17 @@ fn a_handshake_in_the_smallest_pieces_and_records_is_the_same() {
         client.write(b"hi\n");
         client.talk(&mut test, &peer);
         assert_eq!(client.plain, b"HI\n", "{fragment_bytes}: {:?}", client.failure);
-        assert_eq!(counted(server.counters()), [("full", 1)]);
+        assert_eq!(nonzero_counters(server.counters()), [("full", 1)]);
     }
 }
 
 #[test]
-fn alerts_are_not_answered_without_end() {
+fn a_flood_of_alerts_is_not_answered_endlessly() {
     let issuer = Issuer::new();
     let server = issuer.server();
     // Before the hello is answered, in clear: warnings; RFC 8446 §6 knows no more of them.
     let mut test = Test::new(Log::new());
-    let peer = serve(&mut test, &server);
+    let peer = add_server(&mut test, &server);
     let mut client = RawClient::new(issuer.raw_config(), "localhost");
     peer.send(&client.take_records());
     test.settle();
@@ -189,10 +189,10 @@ fn alerts_are_not_answered_without_end() {
     let server = issuer.server();
     let (mut test, mut client) =
         (Test::new(Log::new()), RawClient::new(issuer.raw_config(), "localhost"));
-    let peer = serve(&mut test, &server);
+    let peer = add_server(&mut test, &server);
     peer.send(&client.take_records());
     peer.send(&record(21, &[2, 40]));
     test.settle();
     assert!(peer.is_dropped());
-    assert_eq!(counted(server.counters()), [("refused_by_peer", 1)]);
+    assert_eq!(nonzero_counters(server.counters()), [("refused_by_peer", 1)]);
 }

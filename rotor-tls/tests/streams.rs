@@ -2,17 +2,17 @@
 
 mod kit;
 
-use kit::{Issuer, Log, RawClient, Test, ask, join, join_by, serve, shaken};
+use kit::{Issuer, Log, RawClient, Test, add_client, add_server, connected, exchange, exchange_by};
 
 #[test]
-fn a_client_and_a_server_talk() {
+fn a_client_and_a_server_exchange_lines() {
     for piece in [usize::MAX, 1, 7, 100] {
         let issuer = Issuer::new();
         let (server, client) = (issuer.server(), issuer.client());
         let mut test = Test::new(Log::new());
-        let a = serve(&mut test, &server);
-        let b = ask(&mut test, &client, "localhost", 2);
-        join_by(&mut test, &a, &b, piece);
+        let a = add_server(&mut test, &server);
+        let b = add_client(&mut test, &client, "localhost", 2);
+        exchange_by(&mut test, &a, &b, piece);
         let mut log = std::mem::take(test.context_mut());
         log.sort();
         let expected = [
@@ -33,14 +33,14 @@ fn a_client_and_a_server_talk() {
 }
 
 #[test]
-fn a_client_comes_back_by_a_ticket() {
+fn a_client_resumes_its_session_with_a_ticket() {
     let issuer = Issuer::new();
     let (server, client) = (issuer.server(), issuer.client());
     for _ in 0..3 {
         let mut test = Test::new(Log::new());
-        let a = serve(&mut test, &server);
-        let b = ask(&mut test, &client, "localhost", 1);
-        join(&mut test, &a, &b);
+        let a = add_server(&mut test, &server);
+        let b = add_client(&mut test, &client, "localhost", 1);
+        exchange(&mut test, &a, &b);
     }
     assert_eq!((server.counters().full(), server.counters().resumed()), (1, 2));
 }
@@ -51,19 +51,19 @@ fn an_old_client_is_served_with_tls_1_2() {
     let server = issuer.server();
     let mut test = Test::new(Log::new());
     let config = issuer.raw_config_of(&[&rustls::version::TLS12]);
-    let (peer, mut client) = shaken(&mut test, &server, config);
+    let (peer, mut client) = connected(&mut test, &server, config);
     client.write(b"one\ntwo\n");
     client.talk(&mut test, &peer);
     assert_eq!(client.plain, b"ONE\nTWO\n");
 }
 
 #[test]
-fn the_end_of_each_side_is_told_by_close_notify() {
+fn each_side_ends_with_close_notify() {
     for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
         let issuer = Issuer::new();
         let mut test = Test::new(Log::new());
         let (peer, mut client) =
-            shaken(&mut test, &issuer.server(), issuer.raw_config_of(&[version]));
+            connected(&mut test, &issuer.server(), issuer.raw_config_of(&[version]));
         client.write(b"last\n");
         client.tls.send_close_notify();
         client.talk(&mut test, &peer);
@@ -74,13 +74,13 @@ fn the_end_of_each_side_is_told_by_close_notify() {
 }
 
 #[test]
-fn a_close_notify_that_comes_with_the_end_of_the_handshake_is_an_end() {
+fn a_close_notify_with_the_last_flight_ends_the_stream() {
     for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
         for has_ended in [false, true] {
             let issuer = Issuer::new();
             let server = issuer.server();
             let mut test = Test::new(Log::new());
-            let peer = serve(&mut test, &server);
+            let peer = add_server(&mut test, &server);
             let mut client = RawClient::new(issuer.raw_config_of(&[version]), "localhost");
             peer.send(&client.take_records());
             test.settle();
@@ -99,12 +99,12 @@ fn a_close_notify_that_comes_with_the_end_of_the_handshake_is_an_end() {
 }
 
 #[test]
-fn an_end_without_close_notify_is_told_apart() {
+fn an_end_without_close_notify_is_reported_as_truncated() {
     let issuer = Issuer::new();
     let server = issuer.server();
     for half_a_record in [false, true] {
         let mut test = Test::new(Log::new());
-        let (peer, mut client) = shaken(&mut test, &server, issuer.raw_config());
+        let (peer, mut client) = connected(&mut test, &server, issuer.raw_config());
         client.write(b"whole\n");
         client.talk(&mut test, &peer);
         client.write(b"cut\n");
@@ -125,11 +125,11 @@ fn an_end_without_close_notify_is_told_apart() {
 }
 
 #[test]
-fn what_comes_with_the_last_flight_of_the_handshake_is_read() {
+fn data_in_the_last_flight_of_the_handshake_is_read() {
     let issuer = Issuer::new();
     let mut test = Test::new(Log::new());
     test.world().narrow_edges();
-    let peer = serve(&mut test, &issuer.server());
+    let peer = add_server(&mut test, &issuer.server());
     let mut client = RawClient::new(issuer.raw_config(), "localhost");
     peer.send(&client.take_records());
     test.settle();
@@ -142,13 +142,13 @@ fn what_comes_with_the_last_flight_of_the_handshake_is_read() {
 }
 
 #[test]
-fn tickets_go_with_the_first_answer_and_close_notify_with_the_last() {
+fn tickets_are_sent_with_the_first_response_and_close_notify_with_the_last() {
     let issuer = Issuer::new();
     let server = issuer.server();
     for room_at_once in [usize::MAX, 100, 0] {
         let takes_all = room_at_once == usize::MAX;
         let mut test = Test::new(Log::new());
-        let peer = serve(&mut test, &server);
+        let peer = add_server(&mut test, &server);
         let config = issuer.raw_config_of(&[&rustls::version::TLS13]);
         let mut client = RawClient::new(config, "localhost");
         peer.send(&client.take_records());
@@ -171,12 +171,12 @@ fn tickets_go_with_the_first_answer_and_close_notify_with_the_last() {
 }
 
 #[test]
-fn long_lines_pass_whole_and_in_small_pieces() {
+fn long_lines_arrive_in_pieces_of_any_size() {
     let line = [b"x".repeat(200_000), b"\n".to_vec()].concat();
     for (piece, room) in [(usize::MAX, usize::MAX), (1000, usize::MAX), (20_000, 5000)] {
         let issuer = Issuer::new();
         let mut test = Test::new(Log::new());
-        let (peer, mut client) = shaken(&mut test, &issuer.server(), issuer.raw_config());
+        let (peer, mut client) = connected(&mut test, &issuer.server(), issuer.raw_config());
         client.tls.set_buffer_limit(None);
         client.write(&line);
         for piece in client.take_records().chunks(piece) {

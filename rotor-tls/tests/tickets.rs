@@ -4,7 +4,7 @@ mod kit;
 
 use std::time::Duration;
 
-use kit::{Issuer, Log, RawClient, Test, serve};
+use kit::{Issuer, Log, RawClient, Test, add_server};
 use rotor_tls::{ClientCertificates, Identity, TicketKeys, Tickets, TlsServer, TlsServerConfig};
 use rustls::HandshakeKind;
 use rustls::client::{Resumption, Tls12Resumption};
@@ -20,13 +20,13 @@ fn server(issuer: &Issuer, tickets: Tickets, clients: ClientCertificates) -> Tls
 }
 
 /// Says a line to a server; how the handshake was, or `None` where the client was not let in.
-fn says(
+fn connect_and_send(
     test: &mut Test,
     server: &TlsServer,
     config: &rustls::ClientConfig,
     name: &str,
 ) -> Option<HandshakeKind> {
-    let peer = serve(test, server);
+    let peer = add_server(test, server);
     let mut client = RawClient::new(config.clone(), name);
     client.talk(test, &peer);
     if client.failure.is_none() {
@@ -40,7 +40,7 @@ fn says(
 }
 
 #[test]
-fn a_ticket_is_no_substitute_for_a_certificate_that_its_server_did_not_ask_for() {
+fn a_ticket_without_a_certificate_is_refused_if_one_is_required() {
     let issuer = Issuer::new();
     let others = Issuer::new();
     for version in [&TLS13, &TLS12] {
@@ -54,11 +54,21 @@ fn a_ticket_is_no_substitute_for_a_certificate_that_its_server_did_not_ask_for()
                 let mut test = Test::new(Log::new());
                 let config = issuer.raw_config_of(&[version]);
                 let one = server(&issuer, keys.clone(), first);
-                assert_eq!(says(&mut test, &one, &config, name), Some(HandshakeKind::Full));
-                assert_eq!(says(&mut test, &one, &config, name), Some(HandshakeKind::Resumed));
+                assert_eq!(
+                    connect_and_send(&mut test, &one, &config, name),
+                    Some(HandshakeKind::Full)
+                );
+                assert_eq!(
+                    connect_and_send(&mut test, &one, &config, name),
+                    Some(HandshakeKind::Resumed)
+                );
                 let clients = ClientCertificates::Required(issuer.roots());
                 let other = server(&issuer, keys, clients);
-                assert_eq!(says(&mut test, &other, &config, name), None, "{version:?}, {name}");
+                assert_eq!(
+                    connect_and_send(&mut test, &other, &config, name),
+                    None,
+                    "{version:?}, {name}"
+                );
                 let counters = other.counters();
                 assert_eq!((counters.resumed(), counters.failed_by_peer()), (0, 1));
             }
@@ -67,7 +77,7 @@ fn a_ticket_is_no_substitute_for_a_certificate_that_its_server_did_not_ask_for()
 }
 
 #[test]
-fn a_ticket_is_no_substitute_for_a_certificate_of_another_issuer() {
+fn a_ticket_is_refused_by_a_server_with_other_client_roots() {
     let (issuer, others) = (Issuer::new(), Issuer::new());
     let (chain, key) = issuer.pem_for(&["a client"]);
     let config = issuer.raw_config_with(&chain, &key);
@@ -75,16 +85,19 @@ fn a_ticket_is_no_substitute_for_a_certificate_of_another_issuer() {
     let required = |roots| server(&issuer, keys.clone(), ClientCertificates::Required(roots));
     let one = required(issuer.roots());
     let mut test = Test::new(Log::new());
-    assert_eq!(says(&mut test, &one, &config, "localhost"), Some(HandshakeKind::Full));
+    assert_eq!(connect_and_send(&mut test, &one, &config, "localhost"), Some(HandshakeKind::Full));
     let same = required(issuer.roots());
-    assert_eq!(says(&mut test, &same, &config, "localhost"), Some(HandshakeKind::Resumed));
-    assert_eq!(says(&mut test, &required(others.roots()), &config, "localhost"), None);
+    assert_eq!(
+        connect_and_send(&mut test, &same, &config, "localhost"),
+        Some(HandshakeKind::Resumed)
+    );
+    assert_eq!(connect_and_send(&mut test, &required(others.roots()), &config, "localhost"), None);
 }
 
 #[test]
 fn a_session_is_not_resumed_by_its_identifier() {
     let issuer = Issuer::new();
-    for (resumption, comes_back) in [
+    for (resumption, reconnect) in [
         (Tls12Resumption::SessionIdOrTickets, HandshakeKind::Resumed),
         (Tls12Resumption::SessionIdOnly, HandshakeKind::Full),
     ] {
@@ -92,13 +105,16 @@ fn a_session_is_not_resumed_by_its_identifier() {
         config.resumption = Resumption::in_memory_sessions(8).tls12_resumption(resumption);
         let server = server(&issuer, Tickets::Fresh, ClientCertificates::None);
         let mut test = Test::new(Log::new());
-        assert_eq!(says(&mut test, &server, &config, "localhost"), Some(HandshakeKind::Full));
-        assert_eq!(says(&mut test, &server, &config, "localhost"), Some(comes_back));
+        assert_eq!(
+            connect_and_send(&mut test, &server, &config, "localhost"),
+            Some(HandshakeKind::Full)
+        );
+        assert_eq!(connect_and_send(&mut test, &server, &config, "localhost"), Some(reconnect));
     }
 }
 
 #[test]
-fn a_client_that_comes_back_all_the_time_is_asked_again_in_the_end() {
+fn a_session_ends_after_its_lifetime_despite_resumptions() {
     let issuer = Issuer::new();
     for version in [&TLS13, &TLS12] {
         for tickets in [Tickets::Fresh, Tickets::Keys(TicketKeys::new(&[[1; 32]]))] {
@@ -108,7 +124,7 @@ fn a_client_that_comes_back_all_the_time_is_asked_again_in_the_end() {
             test.advance(Duration::from_secs(365 * 24 * 60 * 60));
             let mut kinds = Vec::new();
             for _ in 0..5 {
-                kinds.extend(says(&mut test, &server, &config, "localhost"));
+                kinds.extend(connect_and_send(&mut test, &server, &config, "localhost"));
                 test.advance(Duration::from_secs(5 * 60 * 60));
             }
             // Twelve hours after the first, and not after the last.

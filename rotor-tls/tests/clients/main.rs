@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use judge::judge;
-use kit::{Issuer, Lines, Log, Test, ask, join, join_by, serve};
+use kit::{Issuer, Lines, Log, Test, add_client, add_server, exchange, exchange_by};
 use raw_server::RawServer;
 use rcgen::{ExtendedKeyUsagePurpose, IsCa};
 use rotor_core::net::StreamSocket;
@@ -32,9 +32,9 @@ fn client(config: TlsClientConfig) -> TlsClient {
 fn meet(server: &TlsServer, client: &TlsClient, name: &str) -> Vec<String> {
     let mut test = Test::new(Log::new());
     test.advance(3 * DAY);
-    let a = serve(&mut test, server);
-    let b = ask(&mut test, client, name, 1);
-    join(&mut test, &a, &b);
+    let a = add_server(&mut test, server);
+    let b = add_client(&mut test, client, name, 1);
+    exchange(&mut test, &a, &b);
     assert!(a.is_dropped() && b.is_dropped());
     std::mem::take(test.context_mut())
 }
@@ -44,7 +44,7 @@ fn is_well(log: &[String]) -> bool {
 }
 
 #[test]
-fn what_is_wrong_with_the_settings_is_said_and_what_to_do() {
+fn errors_about_settings_name_the_cause_and_a_remedy() {
     let issuer = Issuer::new();
     let (chain, key) = issuer.pem_for(&["localhost"]);
     let rows: Vec<(Result<TlsClientConfig, rotor_tls::TlsConfigError>, &str)> = vec![
@@ -70,7 +70,7 @@ fn what_is_wrong_with_the_settings_is_said_and_what_to_do() {
 
 #[cfg(feature = "webpki-roots")]
 #[test]
-fn the_roots_of_the_web_are_there() {
+fn the_web_roots_are_available() {
     let roots = Roots::none().webpki();
     assert!(roots.len() > 50, "{roots:?}");
     assert!(is_refused(&meet(
@@ -86,7 +86,7 @@ fn is_refused(log: &[String]) -> bool {
 }
 
 #[test]
-fn names_are_those_of_urls() {
+fn server_names_are_parsed_like_hosts_of_urls() {
     let tls = Issuer::new().client();
     for (name, expected) in [
         ("localhost", Some("localhost")),
@@ -113,7 +113,7 @@ fn names_are_those_of_urls() {
 }
 
 #[test]
-fn targets_are_equal_where_address_name_and_client_are() {
+fn targets_are_equal_if_address_name_and_client_are() {
     let issuer = Issuer::new();
     let (tls, other) = (issuer.client(), issuer.client());
     let target = tls.to_host("example.com", 443).expect("a name");
@@ -146,7 +146,7 @@ fn targets_are_equal_where_address_name_and_client_are() {
 }
 
 #[test]
-fn a_certificate_that_is_not_accepted_is_told_apart_by_what_is_wrong_with_it() {
+fn each_certificate_fault_is_reported() {
     use CertificateFault::*;
     let issuer = Issuer::new();
     let date = |year| rcgen::date_time_ymd(year, 1, 1);
@@ -199,12 +199,12 @@ fn a_certificate_that_is_not_accepted_is_told_apart_by_what_is_wrong_with_it() {
 }
 
 #[test]
-fn a_client_that_accepts_any_certificate_still_wants_the_key_of_it() {
+fn a_client_that_accepts_any_certificate_still_checks_its_key() {
     let issuer = Issuer::new();
     for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
         let mut test = Test::new(Log::new());
         let tls = client(TlsClientConfig::new(DangerAcceptAnyCertificate));
-        let peer = ask(&mut test, &tls, "localhost", 1);
+        let peer = add_client(&mut test, &tls, "localhost", 1);
         let (chain, _) = issuer.pem_for(&["localhost"]);
         let (_, other_key) = issuer.pem_for(&["localhost"]);
         RawServer::new(&[version], &chain, &other_key).talk(&mut test, &peer);
@@ -214,7 +214,7 @@ fn a_client_that_accepts_any_certificate_still_wants_the_key_of_it() {
 }
 
 #[test]
-fn a_client_shows_its_certificate_where_it_is_asked() {
+fn a_client_presents_its_certificate_on_request() {
     let (issuer, people) = (Issuer::new(), Issuer::new());
     let server = |which| issuer.server_with(|config| config.client_certificates(which));
     let config = || TlsClientConfig::new(issuer.roots());
@@ -235,14 +235,14 @@ fn a_client_shows_its_certificate_where_it_is_asked() {
     ] {
         let log = meet(server, client, "localhost");
         assert_eq!(is_well(&log), expected.is_empty(), "{log:?}");
-        // In TLS 1.3 a client has shaken hands before the server has judged it.
+        // In TLS 1.3 a client has completed the handshake before the server has judged it.
         let heard = format!("the peer refused the connection: {expected}");
         assert!(expected.is_empty() || log.iter().any(|line| line.contains(&heard)), "{log:?}");
     }
 }
 
 #[test]
-fn sessions_are_shared_by_clones_and_by_nobody_else() {
+fn sessions_are_shared_only_by_clones() {
     let issuer = Issuer::new();
     let config = || TlsClientConfig::new(issuer.roots());
     let first = client(config());
@@ -262,7 +262,7 @@ fn sessions_are_shared_by_clones_and_by_nobody_else() {
 }
 
 #[test]
-fn the_sessions_of_so_many_servers_are_kept_and_no_more() {
+fn sessions_are_kept_for_a_limited_number_of_servers() {
     const MAX: usize = 4;
     let issuer = Issuer::new();
     for (sessions_max, servers, resumed) in
@@ -278,13 +278,13 @@ fn the_sessions_of_so_many_servers_are_kept_and_no_more() {
                 assert!(is_well(&meet(&server, &tls, name)));
             }
         }
-        let counted = server.counters().resumed() as usize;
-        assert_eq!(counted, resumed, "{sessions_max} for {servers}");
+        let resumed_count = server.counters().resumed() as usize;
+        assert_eq!(resumed_count, resumed, "{sessions_max} for {servers}");
     }
 }
 
 #[test]
-fn two_ends_that_have_nothing_in_common_both_say_so() {
+fn both_ends_report_that_they_have_nothing_in_common() {
     let issuer = Issuer::new();
     let (chain, key) = issuer.pem_for(&["localhost"]);
     let config = || TlsClientConfig::new(issuer.roots());
@@ -301,7 +301,7 @@ fn two_ends_that_have_nothing_in_common_both_say_so() {
         (config(), &all[1..], ""),
     ] {
         let mut test = Test::new(Log::new());
-        let peer = ask(&mut test, &client(config), "localhost", 1);
+        let peer = add_client(&mut test, &client(config), "localhost", 1);
         let mut server = RawServer::new(versions, &chain, &key);
         server.talk(&mut test, &peer);
         let log = test.context().join("\n");
@@ -311,7 +311,7 @@ fn two_ends_that_have_nothing_in_common_both_say_so() {
 }
 
 #[test]
-fn a_server_that_speaks_no_tls_is_told_apart_at_each_split() {
+fn a_server_without_tls_is_detected_at_each_split() {
     let issuer = Issuer::new();
     for (bytes, expected) in [
         (
@@ -329,7 +329,7 @@ fn a_server_that_speaks_no_tls_is_told_apart_at_each_split() {
         for cut in 0..bytes.len() {
             let tls = issuer.client();
             let mut test = Test::new(Log::new());
-            let peer = ask(&mut test, &tls, "localhost", 1);
+            let peer = add_client(&mut test, &tls, "localhost", 1);
             test.settle();
             peer.send(&bytes[..cut]);
             test.settle();
@@ -353,7 +353,7 @@ fn a_server_that_is_silent_or_goes_away_fails_the_handshake() {
     let issuer = Issuer::new();
     let tls = issuer.client();
     let mut test = Test::new(Log::new());
-    let peer = ask(&mut test, &tls, "localhost", 1);
+    let peer = add_client(&mut test, &tls, "localhost", 1);
     test.settle();
     test.advance(Duration::from_secs(11));
     assert_eq!(*test.context(), ["the handshake took too long"]);
@@ -361,7 +361,7 @@ fn a_server_that_is_silent_or_goes_away_fails_the_handshake() {
     assert_eq!(tls.counters().late(), 1);
 
     let mut test = Test::new(Log::new());
-    let peer = ask(&mut test, &tls, "localhost", 1);
+    let peer = add_client(&mut test, &tls, "localhost", 1);
     test.settle();
     peer.end();
     test.settle();
@@ -372,7 +372,7 @@ fn a_server_that_is_silent_or_goes_away_fails_the_handshake() {
 /// On a socket of which a short read says that it is empty, as those of the kernel, no event comes
 /// for an end that was told of inside what was read: the connection itself stays open.
 #[test]
-fn an_end_that_comes_with_the_last_bytes_is_told_though_the_socket_stays_open() {
+fn a_close_notify_with_the_last_bytes_is_reported_on_an_open_socket() {
     let issuer = Issuer::new();
     let (chain, key) = issuer.pem_for(&["localhost"]);
     for versions in [&[&rustls::version::TLS12], &[&rustls::version::TLS13]] {
@@ -383,7 +383,7 @@ fn an_end_that_comes_with_the_last_bytes_is_told_though_the_socket_stays_open() 
         test.add(|scope| Stream::connected(socket, Some(3), scope));
         let mut server = RawServer::new(versions, &chain, &key);
         server.shake(&mut test, &peer);
-        peer.send(&server.last_words(b"bye\n"));
+        peer.send(&server.final_records(b"bye\n"));
         test.settle();
         let log = test.context();
         assert!(
@@ -394,7 +394,7 @@ fn an_end_that_comes_with_the_last_bytes_is_told_though_the_socket_stays_open() 
 }
 
 #[test]
-fn a_client_certificate_passes_byte_by_byte() {
+fn a_client_certificate_arrives_byte_by_byte() {
     let issuer = Issuer::new();
     let server = issuer.server_with(|config| {
         config.client_certificates(ClientCertificates::Required(issuer.roots()))
@@ -402,15 +402,15 @@ fn a_client_certificate_passes_byte_by_byte() {
     let tls = client(TlsClientConfig::new(issuer.roots()).identity(issuer.identity(&["me"])));
     for piece in [1, 13] {
         let mut test = Test::new(Log::new());
-        let a = serve(&mut test, &server);
-        let b = ask(&mut test, &tls, "localhost", 1);
-        join_by(&mut test, &a, &b, piece);
+        let a = add_server(&mut test, &server);
+        let b = add_client(&mut test, &tls, "localhost", 1);
+        exchange_by(&mut test, &a, &b, piece);
         assert!(is_well(test.context()), "{:?}", test.context());
     }
 }
 
 #[test]
-fn the_loud_type_shows_where_settings_are_printed() {
+fn the_danger_type_is_visible_in_debug_output() {
     let config = TlsClientConfig::new(DangerAcceptAnyCertificate);
     assert!(format!("{config:?}").contains("DangerAcceptAnyCertificate"));
     let error = TlsError::PlainHttpServer;
@@ -418,12 +418,12 @@ fn the_loud_type_shows_where_settings_are_printed() {
 }
 
 #[test]
-fn what_cannot_be_read_behind_our_own_end_ends_the_connection_and_is_no_panic() {
+fn a_bad_record_after_our_end_ends_the_connection_without_a_panic() {
     let issuer = Issuer::new();
     let (chain, key) = issuer.pem_for(&["localhost"]);
     for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
         let mut test = Test::new(Log::new());
-        let peer = ask(&mut test, &issuer.client(), "localhost", 1);
+        let peer = add_client(&mut test, &issuer.client(), "localhost", 1);
         RawServer::new(&[version], &chain, &key).talk(&mut test, &peer);
         assert!(peer.is_ended() && !peer.is_dropped(), "it waits for the other end");
         peer.send(&[&[23, 3, 3, 0, 40][..], &[7; 40]].concat());

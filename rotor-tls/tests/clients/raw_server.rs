@@ -51,21 +51,21 @@ impl RawServer {
 
     /// Talks with a client until nothing moves any more.
     pub(crate) fn talk<M: Machine>(&mut self, test: &mut TestLoop<M>, peer: &Peer) {
-        self.talk_while(test, peer, |_| true);
+        self.exchange_while(test, peer, |_| true);
     }
 
-    /// Talks until hands are shaken.
+    /// Talks until the handshake is complete.
     pub(crate) fn shake<M: Machine>(&mut self, test: &mut TestLoop<M>, peer: &Peer) {
-        self.talk_while(test, peer, |tls| tls.is_handshaking());
+        self.exchange_while(test, peer, |tls| tls.is_handshaking());
     }
 
-    fn talk_while<M: Machine>(
+    fn exchange_while<M: Machine>(
         &mut self,
         test: &mut TestLoop<M>,
         peer: &Peer,
-        goes_on: impl Fn(&ServerConnection) -> bool,
+        continues: impl Fn(&ServerConnection) -> bool,
     ) {
-        while goes_on(&self.tls) {
+        while continues(&self.tls) {
             test.settle();
             let records = peer.take_received();
             self.receive(&records);
@@ -81,7 +81,7 @@ impl RawServer {
     }
 
     /// The records of its last words, with the sign of their end.
-    pub(crate) fn last_words(&mut self, bytes: &[u8]) -> Vec<u8> {
+    pub(crate) fn final_records(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.tls.writer().write_all(bytes).expect("it takes all");
         self.tls.send_close_notify();
         let mut records = Vec::new();

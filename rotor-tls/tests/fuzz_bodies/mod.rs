@@ -6,7 +6,7 @@ mod kit;
 
 use std::sync::OnceLock;
 
-use kit::{Issuer, Log, RawClient, Test, serve};
+use kit::{Issuer, Log, RawClient, Test, add_server};
 use rotor_stream::testing::Peer;
 
 /// A fuzz target: its name, which is that of its corpus, and its body.
@@ -36,7 +36,7 @@ fn tls_connection(data: &[u8]) {
     let server = issuer().server();
     let mut test = Test::new(Log::new());
     test.world().narrow_edges();
-    let peer = serve(&mut test, &server);
+    let peer = add_server(&mut test, &server);
     match mode % 4 {
         0 => raw(&mut test, &peer, data, usize::from(mode / 4) + 1),
         _ => with_client(&mut test, &peer, mode, data),

@@ -20,7 +20,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, SignatureScheme};
 
 /// The counters that are not zero.
-pub(crate) fn counted(counters: &TlsCounters) -> Vec<(&'static str, u64)> {
+pub(crate) fn nonzero_counters(counters: &TlsCounters) -> Vec<(&'static str, u64)> {
     counters.iter().filter(|(_, count)| *count > 0).collect()
 }
 
@@ -128,7 +128,7 @@ impl Issuer {
 /// What happened, in order.
 pub(crate) type Log = Vec<String>;
 
-/// A protocol of lines: a server sends each back in capitals, but for [`HOW_MUCH_WAITS`], which it
+/// A protocol of lines: a server sends each back in capitals, but for [`REPORT_UNSENT`], which it
 /// notes; a client sends some and notes what comes back.
 pub(crate) enum Lines {
     Server,
@@ -136,7 +136,7 @@ pub(crate) enum Lines {
 }
 
 /// A line that has a server note how many bytes wait to be written.
-pub(crate) const HOW_MUCH_WAITS: &[u8] = b"how much waits?\n";
+pub(crate) const REPORT_UNSENT: &[u8] = b"how much waits?\n";
 
 /// How many lines a client sends; none for a server.
 pub(crate) type Seed = Option<usize>;
@@ -164,7 +164,7 @@ impl Protocol for Lines {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, Log>,
     ) -> Intent<Self> {
-        let session = transport.session::<TlsSession>().expect("it has shaken hands");
+        let session = transport.session::<TlsSession>().expect("it has completed the handshake");
         assert!(transport.is_secure());
         let name = String::from_utf8_lossy(transport.negotiated().unwrap_or(b"-")).into_owned();
         let host = session.server_name().unwrap_or("-").to_owned();
@@ -182,7 +182,7 @@ impl Protocol for Lines {
         scope: &mut Scope<'_, Log>,
     ) -> Intent<Self> {
         match self {
-            Lines::Server if transport.input[..matched.len()] == *HOW_MUCH_WAITS => {
+            Lines::Server if transport.input[..matched.len()] == *REPORT_UNSENT => {
                 scope.push(transport.unsent_len().to_string());
                 matched.consume(transport.input);
                 Intent::of(self).keep().no_deadline()
@@ -224,14 +224,14 @@ impl Protocol for Lines {
 pub(crate) type Test = TestLoop<Stream<Lines, TlsStream<ScriptedSocket>>>;
 
 /// A server on a scripted socket.
-pub(crate) fn serve(test: &mut Test, tls: &TlsServer) -> Peer {
+pub(crate) fn add_server(test: &mut Test, tls: &TlsServer) -> Peer {
     let (socket, peer) = pair(test.world());
     test.add(|scope| Stream::connected(tls.wrap(socket), None, scope));
     peer
 }
 
 /// A client on a scripted socket, of a server with this name, that sends so many lines.
-pub(crate) fn ask(test: &mut Test, tls: &TlsClient, name: &str, lines: usize) -> Peer {
+pub(crate) fn add_client(test: &mut Test, tls: &TlsClient, name: &str, lines: usize) -> Peer {
     let (socket, peer) = pair(test.world());
     let socket = TlsStream::client(socket, &tls.to((), name).expect("it is a name"));
     test.add(|scope| Stream::connected(socket, Some(lines), scope));
@@ -239,12 +239,12 @@ pub(crate) fn ask(test: &mut Test, tls: &TlsClient, name: &str, lines: usize) ->
 }
 
 /// Carries bytes between two scripted sockets until nothing moves any more.
-pub(crate) fn join(test: &mut Test, a: &Peer, b: &Peer) {
-    join_by(test, a, b, usize::MAX);
+pub(crate) fn exchange(test: &mut Test, a: &Peer, b: &Peer) {
+    exchange_by(test, a, b, usize::MAX);
 }
 
 /// The same, so many bytes at a time.
-pub(crate) fn join_by(test: &mut Test, a: &Peer, b: &Peer, piece: usize) {
+pub(crate) fn exchange_by(test: &mut Test, a: &Peer, b: &Peer, piece: usize) {
     let (mut a_ended, mut b_ended) = (false, false);
     loop {
         test.settle();
@@ -336,13 +336,13 @@ impl RawClient {
     }
 }
 
-/// A server and a client of rustls that have shaken hands.
-pub(crate) fn shaken(
+/// A server and a client of rustls that have completed the handshake.
+pub(crate) fn connected(
     test: &mut Test,
     tls: &TlsServer,
     config: rustls::ClientConfig,
 ) -> (Peer, RawClient) {
-    let peer = serve(test, tls);
+    let peer = add_server(test, tls);
     let mut client = RawClient::new(config, "localhost");
     client.talk(test, &peer);
     assert!(!client.tls.is_handshaking(), "{:?}", client.failure);
@@ -351,18 +351,18 @@ pub(crate) fn shaken(
 }
 
 /// A client that trusts anybody, for tests of what it is shown.
-pub(crate) fn trusting() -> rustls::ClientConfig {
-    trusting_of(&[&rustls::version::TLS13, &rustls::version::TLS12])
+pub(crate) fn trusting_client() -> rustls::ClientConfig {
+    trusting_client_of(&[&rustls::version::TLS13, &rustls::version::TLS12])
 }
 
-pub(crate) fn trusting_of(
+pub(crate) fn trusting_client_of(
     versions: &[&'static rustls::SupportedProtocolVersion],
 ) -> rustls::ClientConfig {
-    trusting_with(rustls::crypto::ring::default_provider(), versions, Arc::default())
+    trusting_client_with(rustls::crypto::ring::default_provider(), versions, Arc::default())
 }
 
 /// One that checks no signature but those of RSA.
-pub(crate) fn checking_rsa_only(
+pub(crate) fn rsa_only_client(
     version: &'static rustls::SupportedProtocolVersion,
 ) -> rustls::ClientConfig {
     let mut provider = rustls::crypto::ring::default_provider();
@@ -371,14 +371,14 @@ pub(crate) fn checking_rsa_only(
         |scheme: SignatureScheme| scheme.as_str().is_some_and(|name| name.starts_with("RSA_"));
     let rsa = algorithms.mapping.iter().filter(|(scheme, _)| of_rsa(*scheme));
     algorithms.mapping = rsa.copied().collect::<Vec<_>>().leak();
-    trusting_with(provider, &[version], Arc::default())
+    trusting_client_with(provider, &[version], Arc::default())
 }
 
 /// One that is asked to say its hello again: it sends a key of a group that servers do not take.
-pub(crate) fn asked_again() -> rustls::ClientConfig {
+pub(crate) fn retrying_client() -> rustls::ClientConfig {
     let mut provider = rustls::crypto::ring::default_provider();
-    provider.kx_groups.insert(0, &Unknown);
-    trusting_with(provider, &[&rustls::version::TLS13], Arc::default())
+    provider.kx_groups.insert(0, &UnknownGroup);
+    trusting_client_with(provider, &[&rustls::version::TLS13], Arc::default())
 }
 
 /// One that keeps what is stapled to certificates.
@@ -386,12 +386,12 @@ pub(crate) fn collecting_staples() -> (rustls::ClientConfig, Staples) {
     let staples = Staples::default();
     let provider = rustls::crypto::ring::default_provider();
     let versions = [&rustls::version::TLS13];
-    (trusting_with(provider, &versions, staples.clone()), staples)
+    (trusting_client_with(provider, &versions, staples.clone()), staples)
 }
 
 pub(crate) type Staples = Arc<Mutex<Vec<Vec<u8>>>>;
 
-fn trusting_with(
+fn trusting_client_with(
     provider: CryptoProvider,
     versions: &[&'static rustls::SupportedProtocolVersion],
     staples: Staples,
@@ -401,17 +401,17 @@ fn trusting_with(
         .with_protocol_versions(versions)
         .expect("they are versions")
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anybody { algorithms, staples }))
+        .with_custom_certificate_verifier(Arc::new(AcceptAnyVerifier { algorithms, staples }))
         .with_no_client_auth()
 }
 
 #[derive(Debug)]
-struct Anybody {
+struct AcceptAnyVerifier {
     algorithms: WebPkiSupportedAlgorithms,
     staples: Staples,
 }
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAnyVerifier {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,
@@ -451,11 +451,11 @@ impl ServerCertVerifier for Anybody {
 
 /// A group that nobody knows.
 #[derive(Debug)]
-struct Unknown;
+struct UnknownGroup;
 
-impl SupportedKxGroup for Unknown {
+impl SupportedKxGroup for UnknownGroup {
     fn start(&self) -> Result<Box<dyn ActiveKeyExchange>, rustls::Error> {
-        Ok(Box::new(Unknown))
+        Ok(Box::new(UnknownGroup))
     }
 
     fn name(&self) -> rustls::NamedGroup {
@@ -463,7 +463,7 @@ impl SupportedKxGroup for Unknown {
     }
 }
 
-impl ActiveKeyExchange for Unknown {
+impl ActiveKeyExchange for UnknownGroup {
     fn complete(self: Box<Self>, _: &[u8]) -> Result<SharedSecret, rustls::Error> {
         Err(rustls::Error::General("nobody knows it".into()))
     }

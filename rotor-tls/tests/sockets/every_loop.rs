@@ -117,8 +117,8 @@ fn connect<L: OnLoop>(rig: &mut Rig<Both<L>, L>, tls: &TlsClient, to: SocketAddr
     rig.add(|scope| Client::<L>::connect(&target, true, scope).wrap(Compose2::B));
 }
 
-on_every_loop!(what_is_sent_over_tls_comes_back_whole_and_the_end_behind_it_is_told);
-fn what_is_sent_over_tls_comes_back_whole_and_the_end_behind_it_is_told<L: OnLoop>() {
+on_every_loop!(bytes_sent_over_tls_return_complete_and_the_end_is_reported);
+fn bytes_sent_over_tls_return_complete_and_the_end_is_reported<L: OnLoop>() {
     let issuer = Issuer::new();
     let (mut rig, address) = serve::<L>(&issuer.server());
     let client = issuer.client();
@@ -136,8 +136,8 @@ fn what_is_sent_over_tls_comes_back_whole_and_the_end_behind_it_is_told<L: OnLoo
     }
 }
 
-on_every_loop!(who_does_not_know_the_issuer_of_a_server_says_so_and_is_gone);
-fn who_does_not_know_the_issuer_of_a_server_says_so_and_is_gone<L: OnLoop>() {
+on_every_loop!(a_client_that_does_not_know_the_issuer_reports_it_and_ends);
+fn a_client_that_does_not_know_the_issuer_reports_it_and_ends<L: OnLoop>() {
     let (mut rig, address) = serve::<L>(&Issuer::new().server());
     connect(&mut rig, &Issuer::new().client(), address);
     rig.until(|rig| rig.context(|log| !log.is_empty()) && rig.machines() == 1);
@@ -145,8 +145,8 @@ fn who_does_not_know_the_issuer_of_a_server_says_so_and_is_gone<L: OnLoop>() {
     assert!(got.iter().any(|line| line.contains("UnknownIssuer")), "{got:?}");
 }
 
-on_every_loop!(who_speaks_no_tls_ends_its_own_connection_alone);
-fn who_speaks_no_tls_ends_its_own_connection_alone<L: OnLoop>() {
+on_every_loop!(a_client_without_tls_ends_only_its_own_connection);
+fn a_client_without_tls_ends_only_its_own_connection<L: OnLoop>() {
     let issuer = Issuer::new();
     let (mut rig, address) = serve::<L>(&issuer.server());
     let mut end = rig.connect(address);
@@ -161,8 +161,8 @@ fn who_speaks_no_tls_ends_its_own_connection_alone<L: OnLoop>() {
     assert_eq!(rig.context(|log| log.clone()), TALK);
 }
 
-on_every_loop!(who_sends_what_cannot_be_read_is_told_why_though_an_answer_was_to_follow);
-fn who_sends_what_cannot_be_read_is_told_why_though_an_answer_was_to_follow<L: OnLoop>() {
+on_every_loop!(a_bad_record_gets_an_alert_before_the_pending_response);
+fn a_bad_record_gets_an_alert_before_the_pending_response<L: OnLoop>() {
     let issuer = Issuer::new();
     let (mut rig, address) = serve::<L>(&issuer.server());
     let mut end = rig.connect(address);

@@ -21,13 +21,13 @@ use rotor_tls::{
 type Server = Accept<Stream<Lines, TlsStream<TcpStream>>, TlsListener<TcpListener>>;
 
 #[test]
-fn a_server_is_bound_to_an_address_with_its_identity() {
+fn a_server_binds_with_its_identity() {
     let issuer = Issuer::new();
     talk(&issuer.server(), &issuer.client());
 }
 
 #[test]
-fn signatures_of_rsa_are_made_by_the_pool() {
+fn rsa_signatures_are_made_by_the_pool() {
     let (chain, key) = (include_str!("../kit/rsa.crt"), include_str!("../kit/rsa.key"));
     let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).expect("they are right");
     let config = TlsServerConfig::new(identity).alpn(&[b"lines"]);
