@@ -32,7 +32,7 @@ impl BodyWatch {
     /// on, which is not the peer's fault.
     pub(crate) fn update(&mut self, received: u64, is_paused: bool, limits: &Limits, now: Time) {
         if self.paused != Time::NEVER {
-            // The deadline is put off and does not start anew: a peer must not gain time by taking
+            // The deadline is extended and does not start anew: a peer must not gain time by taking
             // its output slowly.
             self.watch.put_off(now - self.paused);
         }

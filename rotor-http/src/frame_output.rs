@@ -52,7 +52,7 @@ impl FrameOutput {
     /// # Errors
     ///
     /// A value that the setting cannot have: the peer's fault, which ends the connection.
-    pub(crate) fn apply(&mut self, settings: &[u8]) -> Result<i64, Violation> {
+    pub(crate) fn apply_settings(&mut self, settings: &[u8]) -> Result<i64, Violation> {
         let mut change = 0;
         // One by one: of several table sizes, the smallest must be signalled, not the last
         // (RFC 7541 §4.2).
@@ -69,7 +69,7 @@ impl FrameOutput {
     /// # Errors
     ///
     /// The window is too large: the peer's fault, which ends the connection.
-    pub(crate) fn grow(&mut self, bytes: u32) -> Result<bool, Violation> {
+    pub(crate) fn grow_window(&mut self, bytes: u32) -> Result<bool, Violation> {
         let was_shut = self.window.credit() == 0;
         self.window.change_or_fail_connection(i64::from(bytes))?;
         Ok(was_shut)
@@ -77,7 +77,7 @@ impl FrameOutput {
 
     /// Takes bytes of DATA that were written from the window, which must allow them.
     #[inline]
-    pub(crate) fn take(&mut self, bytes: usize) {
+    pub(crate) fn consume_window(&mut self, bytes: usize) {
         self.window.take(bytes);
     }
 
@@ -268,7 +268,7 @@ mod tests {
             (vec![size(8192), size(4096)], b""),
         ] {
             let (mut frames, mut block) = (FrameOutput::new(), Vec::new());
-            frames.apply(&sizes.concat()).expect("all are allowed");
+            frames.apply_settings(&sizes.concat()).expect("all are allowed");
             frames.encoder().start_block(&mut block);
             assert_eq!(block, expected, "{sizes:?}");
             assert_eq!(frames.peer().header_table_size.to_be_bytes(), sizes[sizes.len() - 1][2..]);
@@ -314,7 +314,7 @@ mod tests {
             }
             assert!(sent == expected, "{len}");
         }
-        assert_eq!(frames.apply(&[0, 5, 0, 1, 0, 0]), Ok(0));
+        assert_eq!(frames.apply_settings(&[0, 5, 0, 1, 0, 0]), Ok(0));
         let mut output = Output::new();
         frames.put_block(&vec![b'x'; size + 1], 5, false, &mut output);
         assert_eq!(
@@ -327,7 +327,7 @@ mod tests {
     fn a_block_that_does_not_fit_is_discarded_unless_the_output_is_empty() {
         let (mut frames, mut output) = (FrameOutput::new(), Output::new());
         // A smaller table, which the next block has to acknowledge.
-        assert_eq!(frames.apply(&[0, 1, 0, 0, 0, 0]), Ok(0));
+        assert_eq!(frames.apply_settings(&[0, 1, 0, 0, 0, 0]), Ok(0));
         for (is_empty, room, fits) in [(true, 0, true), (false, 9, false), (false, 10, true)] {
             if !is_empty {
                 put(&mut output, b"before");
@@ -345,17 +345,17 @@ mod tests {
     #[test]
     fn growing_the_connection_window_reports_whether_it_was_empty() {
         let mut frames = FrameOutput::new();
-        assert_eq!(frames.grow(1), Ok(false));
-        frames.take(65_536);
-        assert_eq!(frames.grow(5), Ok(true));
+        assert_eq!(frames.grow_window(1), Ok(false));
+        frames.consume_window(65_536);
+        assert_eq!(frames.grow_window(5), Ok(true));
         assert_eq!(frames.window().credit(), 5);
-        assert_eq!(frames.grow((1 << 31) - 6), Ok(false));
+        assert_eq!(frames.grow_window((1 << 31) - 6), Ok(false));
         assert!(matches!(
-            frames.grow(1),
+            frames.grow_window(1),
             Err(Violation::Connection(ErrorCode::FlowControlError, _))
         ));
         // Streams have a window of their own, of the size that the peer says last.
-        assert_eq!(frames.apply(&[0, 4, 0, 0, 0, 7]), Ok(7 - 65_535));
+        assert_eq!(frames.apply_settings(&[0, 4, 0, 0, 0, 7]), Ok(7 - 65_535));
         assert_eq!(frames.stream_window().credit(), 7);
     }
 

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!                headers_received                      recv(mode)
-//!   head ──────────────▶ Exchange (body not asked for) ──────────▶ Exchange (receiving) ──▶ body ended
+//!   head ──────────────▶ Exchange (body not requested) ──────────▶ Exchange (receiving) ──▶ body ended
 //!                            │                                        │                        │
 //!                            └────────────── finished() / upgrade() ──┴────────────────────────┘
 //! ```

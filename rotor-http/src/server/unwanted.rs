@@ -40,7 +40,7 @@ impl AnnouncedBody {
         AnnouncedBody { body: semantics.body, expects_continue: semantics.expects_continue }
     }
 
-    /// Returns whether a response that is written before the body was asked for must be the last:
+    /// Returns whether a response that is written before the body was requested must be the last:
     /// the peer may never send the body, or it is too long to be read only to be dropped. In both
     /// cases the next request cannot be found.
     #[inline]

@@ -87,7 +87,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
                 if payload.chunks_exact(6).any(|pair| pair == pushes) {
                     return Err(Violation::protocol("a server that wants to be pushed to"));
                 }
-                let change = self.frames.apply(payload)?;
+                let change = self.frames.apply_settings(payload)?;
                 let is_first = std::mem::replace(&mut self.phase, Phase::Open) == Phase::Settings;
                 self.settings_changed(change, is_first, io)
             }
@@ -260,7 +260,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
         if stream == 0 {
             self.grant_watch.count_granted(more, &io.config.limits, io.scope.now());
-            if self.frames.grow(more)? {
+            if self.frames.grow_window(more)? {
                 self.update_all_children(io);
             }
             return Ok(());

@@ -47,7 +47,7 @@ impl<S: Server> Exchange<S> {
         self.body.deadline(io.unread(), is_paused, io.config.limits_ref(), io.scope.now())
     }
 
-    /// Puts off the deadline of the body to `until` if the body is late; returns whether it is.
+    /// Extends the deadline of the body to `until` if the body is late; returns whether it is.
     pub(in crate::server) fn extend_body_deadline(
         &mut self,
         until: Time,
@@ -88,7 +88,7 @@ impl<S: Server> Exchange<S> {
     }
 
     /// Handles a deadline: the handler's, the body's, the time of the handler's wake-up, or one
-    /// that was put off in the meantime.
+    /// that was extended in the meantime.
     pub(in crate::server) fn timeout(
         &mut self,
         io: &mut Io<'_, '_, '_, S::Context>,
@@ -113,7 +113,7 @@ impl<S: Server> Exchange<S> {
             self.wake_at = Time::NEVER;
             return self.notify(RequestEvent::Wakeup, io);
         }
-        // Something has arrived since the deadline was set, and has put it off.
+        // Something has arrived since the deadline was set, and has extended it.
         Flow::Again
     }
 }

@@ -43,7 +43,7 @@ impl<S: Server> Exchange<S> {
         Ok(())
     }
 
-    /// Called when the body was asked for. Returns whether the peer is to be sent `100 Continue`;
+    /// Called when the body was requested. Returns whether the peer is to be sent `100 Continue`;
     /// `None` if the disk is not ready yet, in which case that is sent later.
     pub(super) fn request_storing(&mut self, is_continue_pending: bool) -> Option<bool> {
         let Some(storing) = &mut self.storing else { return Some(is_continue_pending) };

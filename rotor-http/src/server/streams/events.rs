@@ -85,7 +85,7 @@ impl<S: Server> Streams<S> {
         self.settings.is_late(io.transport.input.len(), least, time, now)
     }
 
-    /// Puts off the deadline of a late body if that is not the peer's fault. A body may have to
+    /// Extends the deadline of a late body if that is not the peer's fault. A body may have to
     /// wait for those of other streams, and for the rest of a frame: while the connection as a
     /// whole receives bodies at the required rate, none is late. Nor is one late while the peer may
     /// not send, or may not know yet that it may.
@@ -102,9 +102,9 @@ impl<S: Server> Streams<S> {
         let child = &mut self.children[at];
         let before = child.exemption.clone();
         let until = child.exempt(others, io.config.limits_ref(), now);
-        let put_off = child
+        let extended = child
             .step(io.scope, io.config, |exchange, io| exchange.extend_body_deadline(until, io));
-        if put_off != Some(true) {
+        if extended != Some(true) {
             // Here it is the handler that is late.
             child.exemption = before;
         }

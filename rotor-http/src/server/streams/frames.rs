@@ -86,7 +86,7 @@ impl<S: Server> Streams<S> {
             }
             Frame::Reset { .. } => self.reset_by_peer(stream, io),
             Frame::Settings { payload } => {
-                let change = self.frames.apply(payload)?;
+                let change = self.frames.apply_settings(payload)?;
                 self.phase = Phase::Open;
                 self.settings_changed(change, io)
             }

@@ -180,7 +180,7 @@ impl<S: Server> Streams<S> {
             let _open = output.write_pieces(&[&headers, &self.space.block, &data]);
             let _all = self.scratch.move_to(output, body);
         }
-        self.frames.take(body);
+        self.frames.consume_window(body);
         true
     }
 }

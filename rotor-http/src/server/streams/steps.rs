@@ -157,7 +157,7 @@ impl<S: Server> Streams<S> {
         child.send_watch.update(left, child.outbound.credit().min(outbound), limits, now);
     }
 
-    /// Puts off the deadline for taking the response if the stream only waits for others of its
+    /// Extends the deadline for taking the response if the stream only waits for others of its
     /// connection.
     pub(super) fn exempt_sending(&mut self, at: usize, limits: &Limits, now: Time) {
         let shared = self.frames.window().credit();

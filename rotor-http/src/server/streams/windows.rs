@@ -35,7 +35,7 @@ impl<S: Server> Streams<S> {
         }
         if stream == 0 {
             self.granted.count_granted(more, io.config.limits_ref(), io.scope.now());
-            if self.frames.grow(more)? {
+            if self.frames.grow_window(more)? {
                 self.update_all_children(io);
             }
             return Ok(());
