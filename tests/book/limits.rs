@@ -37,8 +37,8 @@ const CHOICES: &[&str] = &[
     "seed",
     "time_handlers",
     "observer",
-    "notes_calls",
-    "notes_all_calls",
+    "observes_calls",
+    "observes_all_calls",
     "sample_mask",
     "keep_ages",
     "offload",
@@ -100,7 +100,7 @@ const CHOICES: &[&str] = &[
     "subprotocols",
     "origins",
     // Deflate
-    "takes_over",
+    "has_takeover",
     // RoomConfig
     "slow",
     // AccessLogConfig

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!                 its loop was taken                     it took long
-//!   no suspect ──────────────────────▶ 1 may be away ◀───────────────── + 1, taken: twice as many + 1
+//!   no suspect ──────────────────▶ 1 may be detached ◀───────────── + 1, taken: twice as many + 1
 //!       ▲                                   │
 //!       └──────────────── half ─────────────┘ it was short after all
 //! ```
@@ -22,9 +22,9 @@ pub(crate) struct Suspects(Vec<Suspect>);
 
 struct Suspect {
     machine: &'static str,
-    /// The maximum number of handlers that may be away at the same time.
+    /// The maximum number of handlers that may be detached at the same time.
     detached_max: u32,
-    /// The number of handlers that are away now.
+    /// The number of handlers that are detached now.
     detached: u32,
 }
 
@@ -138,7 +138,10 @@ mod tests {
         suspects.record_takeover("b");
         suspects.record_detached("a");
         suspects.record_return("a", false);
-        assert!(!suspects.may_detach("a") && suspects.0.len() == 2, "one of them is away still");
+        assert!(
+            !suspects.may_detach("a") && suspects.0.len() == 2,
+            "one of them is still detached"
+        );
         suspects.record_return("a", false);
         assert!(suspects.0.len() == 1 && suspects.may_detach("b"));
     }

@@ -119,8 +119,8 @@ impl<M: Machine, B> Core<M, B> {
         let (heartbeat, watched) =
             watch.start(watchdog, self.dispatch.counters().lag_counters(), wakes)?;
         self.dispatch.set_heartbeat(heartbeat);
-        self.config.notes_calls = true;
-        self.config.notes_all_calls = true;
+        self.config.observes_calls = true;
+        self.config.observes_all_calls = true;
         Some(watched)
     }
 

@@ -144,7 +144,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         counters.stats.turns += 1;
         counters.times().record_turn_start(begun);
         let is_sampled = counters.is_sampled(self.config.sample_mask);
-        self.config.notes_calls = self.config.notes_all_calls | is_sampled;
+        self.config.observes_calls = self.config.observes_all_calls | is_sampled;
         self.verdicts.begin_turn(self.config.scan_budget);
         let machines = self.dispatch.slots().len();
         let queue = self.dispatch.queue();

@@ -35,7 +35,7 @@ impl<M: Machine> Dispatch<M> {
         woken: WakeTarget<'_>,
     ) {
         let events = ready_events(event());
-        let is_observed = refs.config.notes_calls;
+        let is_observed = refs.config.observes_calls;
         let started = if is_observed { self.observe_call_in_slot(refs, token) } else { None };
         if is_traced() {
             self.trace_in_slot(token, event());
@@ -122,7 +122,7 @@ impl<M: Machine> Dispatch<M> {
         self.callee = Some(Callee::unnamed::<M>(token));
         let callee = Callee::of(token, machine);
         self.callee = Some(callee);
-        let started = match config.notes_calls {
+        let started = match config.observes_calls {
             true => self.observe_call(environment, config, callee),
             false => None,
         };

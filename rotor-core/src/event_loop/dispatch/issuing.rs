@@ -70,7 +70,7 @@ impl<M: Machine> Dispatch<M> {
             self.callee = Some(callee);
             issued.callee = callee;
             let started =
-                config.notes_calls.then(|| self.observe_call(environment, config, callee));
+                config.observes_calls.then(|| self.observe_call(environment, config, callee));
             issued.started.set(started.flatten());
             trace(callee, || issued.take_event());
         }
