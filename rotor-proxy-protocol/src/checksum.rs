@@ -8,24 +8,24 @@ const TABLE: [u32; 256] = table();
 
 const fn table() -> [u32; 256] {
     let mut table = [0; 256];
-    let mut octet = 0;
-    while octet < 256 {
-        let mut value = octet as u32;
+    let mut byte = 0;
+    while byte < 256 {
+        let mut value = byte as u32;
         let mut bit = 0;
         while bit < 8 {
             value = (value >> 1) ^ if value & 1 == 1 { POLYNOMIAL } else { 0 };
             bit += 1;
         }
-        table[octet] = value;
-        octet += 1;
+        table[byte] = value;
+        byte += 1;
     }
     table
 }
 
 /// Returns the checksum of the concatenation of these pieces.
 pub(crate) fn crc32c(pieces: &[&[u8]]) -> u32 {
-    let octets = pieces.iter().flat_map(|piece| piece.iter());
-    !octets.fold(!0, |sum, &octet| (sum >> 8) ^ TABLE[usize::from(sum as u8 ^ octet)])
+    let bytes = pieces.iter().flat_map(|piece| piece.iter());
+    !bytes.fold(!0, |sum, &byte| (sum >> 8) ^ TABLE[usize::from(sum as u8 ^ byte)])
 }
 
 #[cfg(test)]
@@ -33,16 +33,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_that_of_the_examples() {
+    fn the_checksum_matches_published_examples() {
         // RFC 3720, B.4, and the check value of the catalogue of CRCs.
-        for (octets, sum) in [
+        for (bytes, sum) in [
             (&[][..], 0),
             (&[0; 32][..], 0x8A91_36AA),
             (&[0xFF; 32], 0x62A8_AB43),
             (b"123456789", 0xE306_9283),
         ] {
-            assert_eq!(crc32c(&[octets]), sum);
-            let (one, other) = octets.split_at(octets.len() / 2);
+            assert_eq!(crc32c(&[bytes]), sum);
+            let (one, other) = bytes.split_at(bytes.len() / 2);
             assert_eq!(crc32c(&[one, other]), sum);
         }
     }

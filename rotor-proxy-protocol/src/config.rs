@@ -111,7 +111,7 @@ impl ProxyProtocolConfig {
         }
     }
 
-    pub(crate) fn wants(&self, version: Version) -> bool {
+    pub(crate) fn accepts_version(&self, version: Version) -> bool {
         match self.versions {
             Versions::Both => true,
             Versions::Only(wanted) => wanted == version,

@@ -43,14 +43,14 @@ rotor_core::__rotor_counters! {
 }
 
 /// A connection that waits for its header. It is counted once, by its outcome.
-pub(crate) struct UnderWay {
+pub(crate) struct HandshakeGuard {
     counters: Arc<ProxyCounters>,
     is_over: bool,
 }
 
-impl UnderWay {
-    pub(crate) fn begin(counters: Arc<ProxyCounters>) -> UnderWay {
-        UnderWay { counters, is_over: false }
+impl HandshakeGuard {
+    pub(crate) fn begin(counters: Arc<ProxyCounters>) -> HandshakeGuard {
+        HandshakeGuard { counters, is_over: false }
     }
 
     /// Counts the connection in this counter: the wait is over.
@@ -60,7 +60,7 @@ impl UnderWay {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for HandshakeGuard {
     fn drop(&mut self) {
         if !self.is_over {
             ProxyCounters::add(&self.counters.late);

@@ -60,7 +60,7 @@ impl ProxyError {
     ///
     /// ```
     /// # use rotor_proxy_protocol::ProxyError;
-    /// fn came_around_the_balancer(error: &std::io::Error) -> bool {
+    /// fn bypassed_the_balancer(error: &std::io::Error) -> bool {
     ///     matches!(ProxyError::of(error), Some(ProxyError::Untrusted(_)))
     /// }
     /// ```

@@ -1,61 +1,62 @@
-//! `Opened`: the header of an open connection, and the bytes that were read beyond it.
+//! `Established`: the header of an open connection, and the bytes that were read beyond it.
 
 use rotor_stream::PeerPlace;
 
 use crate::header::ProxyHeader;
 
-pub(crate) struct Opened {
+pub(crate) struct Established {
     /// `None` if no header was awaited, or one was sent.
     pub(crate) header: Option<ProxyHeader>,
     /// The bytes that were read with the header; `None` once a read has found that none are left.
-    ahead: Option<Ahead>,
+    read_ahead: Option<ReadAhead>,
     /// The connection counts for its peer as long as this lives.
     _place: Option<PeerPlace>,
 }
 
-struct Ahead {
+struct ReadAhead {
     bytes: Vec<u8>,
     taken: usize,
 }
 
-impl Opened {
+impl Established {
     pub(crate) fn new(
         header: Option<ProxyHeader>,
-        ahead: Vec<u8>,
+        read_ahead: Vec<u8>,
         place: Option<PeerPlace>,
-    ) -> Opened {
-        let ahead = (!ahead.is_empty()).then_some(Ahead { bytes: ahead, taken: 0 });
-        Opened { header, ahead, _place: place }
+    ) -> Established {
+        let read_ahead =
+            (!read_ahead.is_empty()).then_some(ReadAhead { bytes: read_ahead, taken: 0 });
+        Established { header, read_ahead, _place: place }
     }
 
     /// Returns whether there is nothing to keep.
     pub(crate) fn is_empty(&self) -> bool {
-        self.header.is_none() && self.ahead.is_none() && self._place.is_none()
+        self.header.is_none() && self.read_ahead.is_none() && self._place.is_none()
     }
 
-    pub(crate) fn has_ahead(&self) -> bool {
-        self.ahead.is_some()
+    pub(crate) fn has_read_ahead(&self) -> bool {
+        self.read_ahead.is_some()
     }
 
     pub(crate) fn held_bytes(&self) -> usize {
-        self.ahead.as_ref().map_or(0, |ahead| ahead.bytes.capacity())
+        self.read_ahead.as_ref().map_or(0, |read_ahead| read_ahead.bytes.capacity())
     }
 
     /// Passes the bytes that were read beyond the header to `put`, which returns how many it took.
-    /// Returns `None` if the socket must be read instead. After the last byte, `has_ahead` stays
-    /// true until the next call, so that a read that ends with this byte is not taken as one that
-    /// has emptied the socket.
+    /// Returns `None` if the socket must be read instead. After the last byte, `has_read_ahead`
+    /// stays true until the next call, so that a read that ends with this byte is not taken as one
+    /// that has emptied the socket.
     pub(crate) fn take(&mut self, put: impl FnOnce(&[u8]) -> usize) -> Option<usize> {
-        let ahead = self.ahead.as_mut()?;
-        let left = &ahead.bytes[ahead.taken..];
+        let read_ahead = self.read_ahead.as_mut()?;
+        let left = &read_ahead.bytes[read_ahead.taken..];
         if left.is_empty() {
-            self.ahead = None;
+            self.read_ahead = None;
             return None;
         }
         let len = put(left);
-        ahead.taken += len;
-        if ahead.taken == ahead.bytes.len() {
-            *ahead = Ahead { bytes: Vec::new(), taken: 0 };
+        read_ahead.taken += len;
+        if read_ahead.taken == read_ahead.bytes.len() {
+            *read_ahead = ReadAhead { bytes: Vec::new(), taken: 0 };
         }
         Some(len)
     }
@@ -66,11 +67,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_read_ahead_is_handed_out_once_and_the_socket_is_read_behind_it() {
-        let mut opened = Opened::new(None, b"abcde".to_vec(), None);
+    fn bytes_read_ahead_are_returned_once_before_those_of_the_socket() {
+        let mut established = Established::new(None, b"abcde".to_vec(), None);
         let mut take = |len: usize| {
             let mut taken = Vec::new();
-            let count = opened.take(|left| {
+            let count = established.take(|left| {
                 taken.extend(left.iter().take(len));
                 taken.len()
             });
@@ -79,8 +80,8 @@ mod tests {
         assert_eq!(take(0), Some((0, vec![])));
         assert_eq!(take(3), Some((3, b"abc".to_vec())));
         assert_eq!(take(3), Some((2, b"de".to_vec())));
-        assert!(opened.has_ahead(), "the last read was none of the socket's");
-        assert_eq!(opened.take(|_| panic!("nothing is left")), None);
-        assert!(opened.is_empty() && opened.held_bytes() == 0);
+        assert!(established.has_read_ahead(), "the last read was none of the socket's");
+        assert_eq!(established.take(|_| panic!("nothing is left")), None);
+        assert!(established.is_empty() && established.held_bytes() == 0);
     }
 }

@@ -28,12 +28,12 @@ pub struct ProxyFields<'a> {
 }
 
 impl<'a> ProxyFields<'a> {
-    pub(crate) fn new(octets: &'a [u8]) -> ProxyFields<'a> {
-        ProxyFields { rest: octets }
+    pub(crate) fn new(bytes: &'a [u8]) -> ProxyFields<'a> {
+        ProxyFields { rest: bytes }
     }
 
     /// Returns whether the last field is complete.
-    pub(crate) fn are_whole(mut self) -> bool {
+    pub(crate) fn are_complete(mut self) -> bool {
         self.by_ref().for_each(drop);
         self.rest.is_empty()
     }
@@ -66,15 +66,15 @@ pub struct ClientTls<'a> {
 }
 
 impl<'a> ClientTls<'a> {
-    pub(crate) fn read(value: &'a [u8]) -> Option<ClientTls<'a>> {
+    pub(crate) fn parse(value: &'a [u8]) -> Option<ClientTls<'a>> {
         let (&client, value) = value.split_first()?;
         let (verify, fields) = value.split_first_chunk()?;
         Some(ClientTls { client, verify: u32::from_be_bytes(*verify), fields })
     }
 
     /// Returns whether the last of its fields is complete.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.fields().are_whole()
+    pub(crate) fn is_complete(&self) -> bool {
+        self.fields().are_complete()
     }
 
     /// Returns whether the client's connection is encrypted.
@@ -110,9 +110,9 @@ impl<'a> ClientTls<'a> {
 }
 
 /// Returns whether a field has the form that its kind requires (section 2.2 of the specification).
-pub(crate) fn is_well_made(kind: u8, value: &[u8]) -> bool {
+pub(crate) fn is_valid_field(kind: u8, value: &[u8]) -> bool {
     match kind {
-        kind::TLS => ClientTls::read(value).is_some_and(|tls| tls.is_whole()),
+        kind::TLS => ClientTls::parse(value).is_some_and(|tls| tls.is_complete()),
         kind::CRC32C => value.len() == 4,
         kind::UNIQUE_ID => value.len() <= 128,
         kind::AUTHORITY => from_utf8(value).is_ok(),
@@ -121,7 +121,7 @@ pub(crate) fn is_well_made(kind: u8, value: &[u8]) -> bool {
 }
 
 /// Returns the position of the checksum's value, which has four bytes, in the fields.
-pub(crate) fn checksum_at(fields: &[u8]) -> Option<usize> {
+pub(crate) fn checksum_offset(fields: &[u8]) -> Option<usize> {
     let mut at = 0;
     for (kind, value) in ProxyFields::new(fields) {
         if kind == kind::CRC32C && value.len() == 4 {
@@ -141,21 +141,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_end_with_the_last_whole_one() {
-        let octets = [1, 0, 2, b'h', b'2', 4, 0, 0, 9, 0, 1];
-        for (len, count, are_whole) in
+    fn fields_end_with_the_last_complete_one() {
+        let bytes = [1, 0, 2, b'h', b'2', 4, 0, 0, 9, 0, 1];
+        for (len, count, are_complete) in
             [(0, 0, true), (2, 0, false), (4, 0, false), (5, 1, true), (8, 2, true), (11, 2, false)]
         {
-            let fields = ProxyFields::new(&octets[..len]);
+            let fields = ProxyFields::new(&bytes[..len]);
             assert_eq!(fields.clone().count(), count, "{len}");
-            assert_eq!(fields.are_whole(), are_whole, "{len}");
+            assert_eq!(fields.are_complete(), are_complete, "{len}");
         }
-        assert_eq!(ProxyFields::new(&octets).find(1), Some(&b"h2"[..]));
-        assert_eq!(ProxyFields::new(&octets).find(9), None);
+        assert_eq!(ProxyFields::new(&bytes).find(1), Some(&b"h2"[..]));
+        assert_eq!(ProxyFields::new(&bytes).find(9), None);
     }
 
     #[test]
-    fn the_place_of_a_checksum_is_that_of_the_first_field_of_its_kind() {
+    fn the_checksum_is_in_the_first_field_of_its_kind() {
         // Others of four octets are none.
         let other = [4, 0, 4, 9, 9, 9, 9];
         let sum = [kind::CRC32C, 0, 4, 7, 7, 7, 7];
@@ -165,12 +165,12 @@ mod tests {
             (&[&other[..], &sum].concat(), Some(10)),
             (&[&sum[..], &sum].concat(), Some(3)),
         ] {
-            assert_eq!(checksum_at(fields), place, "{fields:?}");
+            assert_eq!(checksum_offset(fields), place, "{fields:?}");
         }
     }
 
     #[test]
-    fn a_certificate_is_verified_only_where_one_was_shown() {
+    fn a_certificate_counts_as_verified_only_if_one_was_presented() {
         for (client, verify, is_verified) in [
             (0, 0, false),
             (1, 0, false),
@@ -181,9 +181,9 @@ mod tests {
         ] {
             let mut value = vec![client];
             value.extend(u32::to_be_bytes(verify));
-            let tls = ClientTls::read(&value).expect("it is whole");
+            let tls = ClientTls::parse(&value).expect("it is whole");
             assert_eq!((tls.is_encrypted(), tls.is_verified()), (client & 1 != 0, is_verified));
         }
-        assert!(ClientTls::read(&[1, 0, 0, 0]).is_none());
+        assert!(ClientTls::parse(&[1, 0, 0, 0]).is_none());
     }
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use quick_error::quick_error;
 
-use crate::fields::{ClientTls, FIELD_HEAD, ProxyFields, is_well_made, kind, text};
+use crate::fields::{ClientTls, FIELD_HEAD, ProxyFields, is_valid_field, kind, text};
 use crate::version::Version;
 
 /// What a balancer says about a connection: where it comes from, where it went to, and more.
@@ -27,14 +27,14 @@ use crate::version::Version;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProxyHeader {
     pub(crate) version: Version,
-    pub(crate) said: Said,
+    pub(crate) endpoints: Endpoints,
     /// As they are sent; only in version 2.
     pub(crate) fields: Vec<u8>,
 }
 
 /// What a header says about the addresses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) enum Said {
+pub(crate) enum Endpoints {
     /// The connection is the balancer's own.
     Local,
     /// The connection is a client's of whom nothing is known.
@@ -77,23 +77,23 @@ impl ProxyHeader {
     /// Creates a header for a connection from `source` that went to `destination`.
     pub fn proxied(version: Version, source: SocketAddr, destination: SocketAddr) -> ProxyHeader {
         let (source, destination) = (canonical(source), canonical(destination));
-        ProxyHeader::saying(version, Said::Proxied { source, destination })
+        ProxyHeader::with_endpoints(version, Endpoints::Proxied { source, destination })
     }
 
     /// Creates a header for a client of whom nothing is known, for example one from a Unix socket.
     pub fn unknown(version: Version) -> ProxyHeader {
-        ProxyHeader::saying(version, Said::Unknown)
+        ProxyHeader::with_endpoints(version, Endpoints::Unknown)
     }
 
     /// Creates a header for a connection of the sender's own, such as a health check. It has
     /// version 2; version 1 has no such header.
     #[doc(alias = "LOCAL")]
     pub fn local() -> ProxyHeader {
-        ProxyHeader::saying(Version::V2, Said::Local)
+        ProxyHeader::with_endpoints(Version::V2, Endpoints::Local)
     }
 
-    pub(crate) fn saying(version: Version, said: Said) -> ProxyHeader {
-        ProxyHeader { version, said, fields: Vec::new() }
+    pub(crate) fn with_endpoints(version: Version, endpoints: Endpoints) -> ProxyHeader {
+        ProxyHeader { version, endpoints, fields: Vec::new() }
     }
 
     /// Adds a field, of a kind that the specification names (section 2.2) or another one.
@@ -104,10 +104,10 @@ impl ProxyHeader {
     /// requires, or the fields are longer than 65,000 bytes, including the 3 bytes before each.
     #[doc(alias = "TLV")]
     pub fn with_field(mut self, kind: u8, value: &[u8]) -> Result<ProxyHeader, FieldError> {
-        if self.version == Version::V1 || !matches!(self.said, Said::Proxied { .. }) {
+        if self.version == Version::V1 || !matches!(self.endpoints, Endpoints::Proxied { .. }) {
             return Err(FieldError::NoFields);
         }
-        if !is_well_made(kind, value) {
+        if !is_valid_field(kind, value) {
             return Err(FieldError::Malformed);
         }
         let len = u16::try_from(value.len()).map_err(|_| FieldError::TooLong)?;
@@ -146,24 +146,24 @@ impl ProxyHeader {
     /// Returns where the connection comes from, or `None` if the header does not say.
     #[doc(alias = "peer_address")]
     pub fn source(&self) -> Option<SocketAddr> {
-        match self.said {
-            Said::Proxied { source, .. } => Some(source),
-            Said::Local | Said::Unknown => None,
+        match self.endpoints {
+            Endpoints::Proxied { source, .. } => Some(source),
+            Endpoints::Local | Endpoints::Unknown => None,
         }
     }
 
     /// Returns where the connection went to, at the balancer, or `None` if the header does not say.
     pub fn destination(&self) -> Option<SocketAddr> {
-        match self.said {
-            Said::Proxied { destination, .. } => Some(destination),
-            Said::Local | Said::Unknown => None,
+        match self.endpoints {
+            Endpoints::Proxied { destination, .. } => Some(destination),
+            Endpoints::Local | Endpoints::Unknown => None,
         }
     }
 
     /// Returns whether the connection is the balancer's own.
     #[doc(alias = "LOCAL")]
     pub fn is_local(&self) -> bool {
-        self.said == Said::Local
+        self.endpoints == Endpoints::Local
     }
 
     /// Returns all fields in order, each with its kind.
@@ -202,7 +202,7 @@ impl ProxyHeader {
     #[doc(alias = "PP2_TYPE_SSL")]
     #[doc(alias = "SSL")]
     pub fn tls(&self) -> Option<ClientTls<'_>> {
-        ClientTls::read(self.field(kind::TLS)?)
+        ClientTls::parse(self.field(kind::TLS)?)
     }
 }
 
@@ -212,11 +212,11 @@ pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
 }
 
 /// Converts both addresses to IPv6 if only one of them is.
-pub(crate) fn of_one_family(one: SocketAddr, other: SocketAddr) -> (SocketAddr, SocketAddr) {
-    if one.is_ipv4() == other.is_ipv4() { (one, other) } else { (mapped(one), mapped(other)) }
+pub(crate) fn to_one_family(one: SocketAddr, other: SocketAddr) -> (SocketAddr, SocketAddr) {
+    if one.is_ipv4() == other.is_ipv4() { (one, other) } else { (to_mapped(one), to_mapped(other)) }
 }
 
-fn mapped(address: SocketAddr) -> SocketAddr {
+fn to_mapped(address: SocketAddr) -> SocketAddr {
     match address.ip() {
         IpAddr::V4(ip) => SocketAddr::new(ip.to_ipv6_mapped().into(), address.port()),
         IpAddr::V6(_) => address,
@@ -226,6 +226,6 @@ fn mapped(address: SocketAddr) -> SocketAddr {
 impl fmt::Debug for ProxyHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fields = self.fields.len();
-        write!(f, "ProxyHeader({:?}, {:?}, {fields} bytes of fields)", self.version, self.said)
+        write!(f, "ProxyHeader({:?}, {:?}, {fields} bytes of fields)", self.version, self.endpoints)
     }
 }

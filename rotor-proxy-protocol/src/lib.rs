@@ -107,20 +107,20 @@
 //! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
 #![forbid(unsafe_code)]
 
-mod awaits;
 mod checksum;
 mod config;
 mod counters;
 mod destination;
 mod error;
+mod established;
 mod fields;
 mod header;
+mod header_receiver;
+mod header_sender;
 mod listener;
 mod network;
-mod opened;
 mod proxy_protocol;
 mod read;
-mod sends;
 mod shared;
 mod stream;
 mod target;

@@ -15,7 +15,7 @@ use crate::stream::ProxyStream;
 /// [`ProxyProtocol::at`].
 #[derive(Clone, Debug)]
 pub struct ProxyAddress<A> {
-    behind: ProxyProtocol,
+    protocol: ProxyProtocol,
     address: A,
 }
 
@@ -30,7 +30,7 @@ pub struct ProxyAddress<A> {
 /// connection itself, which is the balancer's; to count by client, use
 /// [`ProxyProtocolConfig::per_peer`](crate::ProxyProtocolConfig::per_peer).
 pub struct ProxyListener<L> {
-    behind: ProxyProtocol,
+    protocol: ProxyProtocol,
     listener: L,
 }
 
@@ -38,13 +38,13 @@ impl ProxyProtocol {
     /// Returns the address to which a [`ProxyListener`] is bound.
     #[doc(alias = "bind")]
     pub fn at<A>(&self, address: A) -> ProxyAddress<A> {
-        ProxyAddress { behind: self.clone(), address }
+        ProxyAddress { protocol: self.clone(), address }
     }
 
     /// Wraps a listener that is open already: one of several that share an address
     /// ([`TcpListeners`](rotor_core::net::TcpListeners)), or one that was passed to the process.
     pub fn over<L>(&self, listener: L) -> ProxyListener<L> {
-        ProxyListener { behind: self.clone(), listener }
+        ProxyListener { protocol: self.clone(), listener }
     }
 }
 
@@ -87,12 +87,12 @@ impl<L: Listener> Listener for ProxyListener<L> {
         scope: &Scope<'_, C>,
     ) -> io::Result<ProxyListener<L>> {
         let listener = L::bind(&address.address, options, scope)?;
-        Ok(address.behind.over(listener))
+        Ok(address.protocol.over(listener))
     }
 
     fn accept(&mut self) -> io::Result<(ProxyStream<L::Socket>, Option<SocketAddr>)> {
         let (socket, from) = self.listener.accept()?;
-        Ok((self.behind.wrap(socket, from), from))
+        Ok((self.protocol.wrap(socket, from), from))
     }
 
     fn has_waiting(&self) -> bool {

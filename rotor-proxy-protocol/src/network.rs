@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_of_a_network_or_not() {
+    fn a_network_contains_only_its_addresses() {
         for (network, address, is_of) in [
             ("10.0.0.0/8", "10.255.255.255", true),
             ("10.0.0.0/8", "11.0.0.0", false),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_network_is_an_error_that_names_it() {
+    fn an_invalid_network_is_an_error_with_its_text() {
         for text in ["", "/8", "10.0.0.0/33", "::/129", "10.0.0/8", "localhost", "10.0.0.0/8 "] {
             let error = text.parse::<Network>().expect_err("it is none");
             assert_eq!(error, NetworkError::Invalid(text.into()));

@@ -4,9 +4,9 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crate::awaits::Awaits;
 use crate::config::ProxyProtocolConfig;
 use crate::counters::ProxyCounters;
+use crate::header_receiver::HeaderReceiver;
 use crate::shared::Shared;
 use crate::stream::ProxyStream;
 
@@ -43,7 +43,7 @@ impl ProxyProtocol {
     /// an address.
     #[doc(alias = "accept")]
     pub fn wrap<S>(&self, socket: S, from: Option<SocketAddr>) -> ProxyStream<S> {
-        ProxyStream::awaiting(socket, Awaits::new(self.shared.clone(), from))
+        ProxyStream::receiving(socket, HeaderReceiver::new(self.shared.clone(), from))
     }
 
     /// Returns the counters of all its connections.

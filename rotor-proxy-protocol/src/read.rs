@@ -9,8 +9,8 @@ use std::str::{FromStr, from_utf8};
 
 use crate::checksum::crc32c;
 use crate::error::ProxyError;
-use crate::fields::{ProxyFields, checksum_at, is_well_made};
-use crate::header::{ProxyHeader, Said};
+use crate::fields::{ProxyFields, checksum_offset, is_valid_field};
+use crate::header::{Endpoints, ProxyHeader};
 use crate::version::Version;
 use crate::wire::{SIGNATURE, family};
 
@@ -19,7 +19,7 @@ use crate::wire::{SIGNATURE, family};
 pub const LINE_BYTES_MAX: usize = 107;
 
 /// The start of a header of version 1.
-const WORD: &[u8] = b"PROXY ";
+const LINE_PREFIX: &[u8] = b"PROXY ";
 
 /// Signature, command, family and length: the smallest limit that makes sense.
 const FIXED_BYTES: usize = 16;
@@ -57,7 +57,7 @@ impl ProxyHeader {
     ) -> Result<Option<(ProxyHeader, usize)>, ProxyError> {
         let bytes_max = bytes_max.max(FIXED_BYTES);
         // The two versions begin with different bytes.
-        let begin: &[u8] = if bytes.first() == SIGNATURE.first() { SIGNATURE } else { WORD };
+        let begin: &[u8] = if bytes.first() == SIGNATURE.first() { SIGNATURE } else { LINE_PREFIX };
         let len = bytes.len().min(begin.len());
         if bytes[..len] != begin[..len] {
             return Err(ProxyError::NoHeader);
@@ -65,28 +65,28 @@ impl ProxyHeader {
         if len < begin.len() {
             return Ok(None);
         }
-        if begin == WORD {
-            read_line(bytes, bytes_max.min(LINE_BYTES_MAX))
+        if begin == LINE_PREFIX {
+            parse_line(bytes, bytes_max.min(LINE_BYTES_MAX))
         } else {
-            read_binary(bytes, bytes_max)
+            parse_binary(bytes, bytes_max)
         }
     }
 }
 
-fn read_line(bytes: &[u8], bytes_max: usize) -> Result<Option<(ProxyHeader, usize)>, ProxyError> {
-    let Some(end) = bytes.iter().take(bytes_max).position(|&octet| octet == b'\n') else {
+fn parse_line(bytes: &[u8], bytes_max: usize) -> Result<Option<(ProxyHeader, usize)>, ProxyError> {
+    let Some(end) = bytes.iter().take(bytes_max).position(|&byte| byte == b'\n') else {
         return if bytes.len() < bytes_max { Ok(None) } else { Err(ProxyError::TooLarge) };
     };
-    let line = bytes[WORD.len()..end].strip_suffix(b"\r");
+    let line = bytes[LINE_PREFIX.len()..end].strip_suffix(b"\r");
     let line = line.ok_or(ProxyError::Broken("a line that does not end with CR LF"))?;
-    Ok(Some((ProxyHeader::saying(Version::V1, said_by(line)?), end + 1)))
+    Ok(Some((ProxyHeader::with_endpoints(Version::V1, parse_words(line)?), end + 1)))
 }
 
 /// Parses the text between `PROXY ` and the end of the line.
-fn said_by(line: &[u8]) -> Result<Said, ProxyError> {
+fn parse_words(line: &[u8]) -> Result<Endpoints, ProxyError> {
     // "The receiver must ignore anything presented before the CRLF".
     if line == b"UNKNOWN" || line.starts_with(b"UNKNOWN ") {
-        return Ok(Said::Unknown);
+        return Ok(Endpoints::Unknown);
     }
     let line = from_utf8(line).map_err(|_| ProxyError::Broken("a line that is no text"))?;
     let mut words = line.split(' ');
@@ -101,7 +101,7 @@ fn said_by(line: &[u8]) -> Result<Said, ProxyError> {
         Some("TCP6") => (address::<Ipv6Addr>(from)?, address::<Ipv6Addr>(to)?),
         _ => return Err(ProxyError::Broken("an unknown family")),
     };
-    Ok(Said::Proxied {
+    Ok(Endpoints::Proxied {
         source: SocketAddr::new(from, port(from_port)?),
         destination: SocketAddr::new(to, port(to_port)?),
     })
@@ -114,25 +114,28 @@ fn address<A: FromStr + Into<IpAddr>>(word: &str) -> Result<IpAddr, ProxyError> 
 
 /// Parses digits, without a leading zero.
 fn port(word: &str) -> Result<u16, ProxyError> {
-    let has_digits = word.bytes().all(|octet| octet.is_ascii_digit());
+    let has_digits = word.bytes().all(|byte| byte.is_ascii_digit());
     if !has_digits || (word.starts_with('0') && word != "0") {
         return Err(ProxyError::Broken("a port"));
     }
     word.parse().map_err(|_| ProxyError::Broken("a port"))
 }
 
-fn read_binary(bytes: &[u8], bytes_max: usize) -> Result<Option<(ProxyHeader, usize)>, ProxyError> {
+fn parse_binary(
+    bytes: &[u8],
+    bytes_max: usize,
+) -> Result<Option<(ProxyHeader, usize)>, ProxyError> {
     let Some(&[command, family, high, low]) = bytes[SIGNATURE.len()..].first_chunk() else {
         // Each byte is checked as soon as it has arrived.
         if let Some(&command) = bytes.get(SIGNATURE.len()) {
-            is_local(command)?;
+            parse_command(command)?;
         }
         if let Some(&[command, family]) = bytes[SIGNATURE.len()..].first_chunk() {
-            addresses_len(is_local(command)?, family)?;
+            addresses_len(parse_command(command)?, family)?;
         }
         return Ok(None);
     };
-    let is_local = is_local(command)?;
+    let is_local = parse_command(command)?;
     let addresses_len = addresses_len(is_local, family)?;
     let len = FIXED_BYTES + usize::from(u16::from_be_bytes([high, low]));
     if len > bytes_max {
@@ -143,22 +146,22 @@ fn read_binary(bytes: &[u8], bytes_max: usize) -> Result<Option<(ProxyHeader, us
     }
     let Some(header) = bytes.get(..len) else { return Ok(None) };
     let (addresses, fields) = header[FIXED_BYTES..].split_at(addresses_len);
-    let said = match family {
+    let endpoints = match family {
         // The family and everything after it must be skipped.
-        _ if is_local => Said::Local,
-        family::TCP4 | family::UDP4 => pair::<4>(addresses),
-        family::TCP6 | family::UDP6 => pair::<16>(addresses),
-        _ => Said::Unknown,
+        _ if is_local => Endpoints::Local,
+        family::TCP4 | family::UDP4 => parse_address_pair::<4>(addresses),
+        family::TCP6 | family::UDP6 => parse_address_pair::<16>(addresses),
+        _ => Endpoints::Unknown,
     };
     // Fields after addresses of an unknown length cannot be told from these.
     let has_fields = !is_local && family != family::UNSPECIFIED;
     let fields = if has_fields { fields } else { &[] };
     check_fields(fields, &header[..FIXED_BYTES + addresses_len])?;
-    Ok(Some((ProxyHeader { version: Version::V2, said, fields: fields.to_vec() }, len)))
+    Ok(Some((ProxyHeader { version: Version::V2, endpoints, fields: fields.to_vec() }, len)))
 }
 
 /// Returns whether the connection is the balancer's own.
-fn is_local(command: u8) -> Result<bool, ProxyError> {
+fn parse_command(command: u8) -> Result<bool, ProxyError> {
     match command {
         0x20 => Ok(true),
         0x21 => Ok(false),
@@ -180,7 +183,7 @@ fn addresses_len(is_local: bool, family: u8) -> Result<usize, ProxyError> {
 }
 
 /// Parses two addresses of `N` bytes, then their ports; input that is too short says nothing.
-fn pair<const N: usize>(addresses: &[u8]) -> Said
+fn parse_address_pair<const N: usize>(addresses: &[u8]) -> Endpoints
 where
     IpAddr: From<[u8; N]>,
 {
@@ -192,26 +195,26 @@ where
             SocketAddr::new(IpAddr::from(*ip).to_canonical(), u16::from_be_bytes(*port))
         };
         let source = address(source, source_port);
-        Some(Said::Proxied { source, destination: address(destination, rest.first_chunk()?) })
+        Some(Endpoints::Proxied { source, destination: address(destination, rest.first_chunk()?) })
     };
-    read().unwrap_or(Said::Unknown)
+    read().unwrap_or(Endpoints::Unknown)
 }
 
 fn check_fields(fields: &[u8], before: &[u8]) -> Result<(), ProxyError> {
-    if !ProxyFields::new(fields).are_whole() {
+    if !ProxyFields::new(fields).are_complete() {
         return Err(ProxyError::Broken("a field that goes beyond the header"));
     }
     for (kind, value) in ProxyFields::new(fields) {
-        if !is_well_made(kind, value) {
+        if !is_valid_field(kind, value) {
             return Err(ProxyError::Broken("a field that is not as its kind says"));
         }
     }
-    let Some(at) = checksum_at(fields) else { return Ok(()) };
+    let Some(at) = checksum_offset(fields) else { return Ok(()) };
     let (ahead, rest) = fields.split_at(at);
-    let (said, behind) = rest.split_at(4);
+    let (stored, behind) = rest.split_at(4);
     // It was computed with zeros in its own place.
     let sum = crc32c(&[before, ahead, &[0; 4], behind]);
-    if said == sum.to_be_bytes() { Ok(()) } else { Err(ProxyError::Checksum) }
+    if stored == sum.to_be_bytes() { Ok(()) } else { Err(ProxyError::Checksum) }
 }
 
 #[cfg(test)]

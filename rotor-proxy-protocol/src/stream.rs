@@ -10,10 +10,10 @@ use rotor_core::backend::{BackendHandle, Source};
 use rotor_core::net::{ReadBuf, StreamSocket};
 use rotor_core::{Interest, Scope, Token};
 
-use crate::awaits::{Awaits, is_for_later};
+use crate::established::Established;
 use crate::header::ProxyHeader;
-use crate::opened::Opened;
-use crate::sends::Sends;
+use crate::header_receiver::{HeaderReceiver, is_retryable};
+use crate::header_sender::HeaderSender;
 use crate::target::ProxyTarget;
 
 /// A socket whose connection begins with a header of the PROXY protocol, which is received or sent.
@@ -42,25 +42,25 @@ pub struct ProxyStream<S> {
 }
 
 enum State {
-    Awaits(Box<Awaits>),
-    Sends(Box<Sends>),
+    Receiving(Box<HeaderReceiver>),
+    Sending(Box<HeaderSender>),
     /// With what is kept after the header; `None` if nothing is, as on most connections on which
     /// this side sent the header.
-    Open(Option<Box<Opened>>),
+    Open(Option<Box<Established>>),
     /// There will be no header.
     Failed,
 }
 
 impl<S> ProxyStream<S> {
-    pub(crate) fn awaiting(inner: S, awaits: Box<Awaits>) -> ProxyStream<S> {
-        ProxyStream { inner, state: State::Awaits(awaits) }
+    pub(crate) fn receiving(inner: S, receiver: Box<HeaderReceiver>) -> ProxyStream<S> {
+        ProxyStream { inner, state: State::Receiving(receiver) }
     }
 
     /// Creates the sender's end on an open connection, or on one that is being opened.
     ///
     /// [`ProxyProtocol::wrap`](crate::ProxyProtocol::wrap) makes the receiver's end.
     pub fn sending(inner: S, header: &ProxyHeader) -> ProxyStream<S> {
-        ProxyStream { inner, state: State::Sends(Sends::new(header)) }
+        ProxyStream { inner, state: State::Sending(HeaderSender::new(header)) }
     }
 
     /// Returns the inner socket, to query it or to set an option. Its addresses are those of the
@@ -71,21 +71,21 @@ impl<S> ProxyStream<S> {
 
     /// Returns the header that was received, once it is complete.
     pub fn header(&self) -> Option<&ProxyHeader> {
-        self.opened()?.header.as_ref()
+        self.established()?.header.as_ref()
     }
 
     /// The inner socket has failed before a header could arrive.
     #[cold]
     fn abandon(&mut self) {
-        if let State::Awaits(awaits) = &mut self.state {
-            awaits.abandon();
+        if let State::Receiving(receiver) = &mut self.state {
+            receiver.abandon();
             self.state = State::Failed;
         }
     }
 
-    fn opened(&self) -> Option<&Opened> {
+    fn established(&self) -> Option<&Established> {
         match &self.state {
-            State::Open(opened) => opened.as_deref(),
+            State::Open(established) => established.as_deref(),
             _ => None,
         }
     }
@@ -99,9 +99,9 @@ impl<S> ProxyStream<S> {
 impl<S: StreamSocket> Read for ProxyStream<S> {
     #[inline]
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if let State::Open(Some(opened)) = &mut self.state
+        if let State::Open(Some(established)) = &mut self.state
             && let Some(read) =
-                opened.take(|mut left| left.read(buffer).expect("a slice can be read"))
+                established.take(|mut left| left.read(buffer).expect("a slice can be read"))
         {
             return Ok(read);
         }
@@ -163,8 +163,8 @@ impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
 
     #[inline]
     fn read_unseen(&mut self, buf: &mut ReadBuf<'_>) -> io::Result<()> {
-        if let State::Open(Some(opened)) = &mut self.state
-            && opened.take(|left| buf.put_slice(left)).is_some()
+        if let State::Open(Some(established)) = &mut self.state
+            && established.take(|left| buf.put_slice(left)).is_some()
         {
             return Ok(());
         }
@@ -179,21 +179,21 @@ impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
 
     fn handshake<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
         if let Err(error) = self.inner.handshake(scope) {
-            if !is_for_later(&error) {
+            if !is_retryable(&error) {
                 self.abandon();
             }
             return Err(error);
         }
         let result = match &mut self.state {
-            State::Awaits(awaits) => awaits
-                .go_on(&mut self.inner)
-                .map(|opened| (!opened.is_empty()).then(|| Box::new(opened))),
-            State::Sends(sends) => sends.go_on(&mut self.inner).map(|()| None),
+            State::Receiving(receiver) => receiver
+                .advance(&mut self.inner)
+                .map(|established| (!established.is_empty()).then(|| Box::new(established))),
+            State::Sending(sender) => sender.advance(&mut self.inner).map(|()| None),
             State::Open(_) | State::Failed => return Ok(()),
         };
         match result {
-            Ok(opened) => self.state = State::Open(opened),
-            Err(error) if is_for_later(&error) => return Err(error),
+            Ok(established) => self.state = State::Open(established),
+            Err(error) if is_retryable(&error) => return Err(error),
             Err(error) => {
                 self.state = State::Failed;
                 return Err(error);
@@ -225,15 +225,15 @@ impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
 
     /// Returns the source that the header names, or else the peer address of the inner socket.
     fn peer_address(&self) -> Option<SocketAddr> {
-        let said = self.header().and_then(ProxyHeader::source);
-        said.or_else(|| self.inner.peer_address())
+        let address = self.header().and_then(ProxyHeader::source);
+        address.or_else(|| self.inner.peer_address())
     }
 
     /// Returns the destination that the header names, or else the local address of the inner
     /// socket.
     fn local_address(&self) -> Option<SocketAddr> {
-        let said = self.header().and_then(ProxyHeader::destination);
-        said.or_else(|| self.inner.local_address())
+        let address = self.header().and_then(ProxyHeader::destination);
+        address.or_else(|| self.inner.local_address())
     }
 
     fn negotiated(&self) -> Option<&[u8]> {
@@ -259,7 +259,7 @@ impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
     }
 
     fn holds_input(&self) -> bool {
-        self.opened().is_some_and(Opened::has_ahead) || self.inner.holds_input()
+        self.established().is_some_and(Established::has_read_ahead) || self.inner.holds_input()
     }
 
     #[inline]
@@ -267,7 +267,7 @@ impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
         // Before it is open, a wrapper around it must not wait for an event: a connection that is
         // not trusted is refused at once.
         self.is_open()
-            && !self.opened().is_some_and(Opened::has_ahead)
+            && !self.established().is_some_and(Established::has_read_ahead)
             && self.inner.short_read_drains()
     }
 
@@ -288,7 +288,7 @@ impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
     #[inline]
     fn unsent_len(&self) -> usize {
         let of_header = match &self.state {
-            State::Sends(sends) => sends.left(),
+            State::Sending(sender) => sender.unsent_len(),
             _ => 0,
         };
         of_header + self.inner.unsent_len()
@@ -297,9 +297,9 @@ impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
     #[inline]
     fn held_bytes(&self) -> usize {
         let held = match &self.state {
-            State::Awaits(awaits) => awaits.held_bytes(),
-            State::Sends(sends) => sends.left(),
-            State::Open(Some(opened)) => opened.held_bytes(),
+            State::Receiving(receiver) => receiver.held_bytes(),
+            State::Sending(sender) => sender.unsent_len(),
+            State::Open(Some(established)) => established.held_bytes(),
             State::Open(None) | State::Failed => 0,
         };
         held + self.inner.held_bytes()
@@ -317,8 +317,8 @@ impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
 impl<S> fmt::Debug for ProxyStream<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.state {
-            State::Awaits(_) => f.write_str("ProxyStream(awaits its header)"),
-            State::Sends(_) => f.write_str("ProxyStream(sends its header)"),
+            State::Receiving(_) => f.write_str("ProxyStream(awaits its header)"),
+            State::Sending(_) => f.write_str("ProxyStream(sends its header)"),
             State::Open(_) => f.debug_tuple("ProxyStream").field(&self.header()).finish(),
             State::Failed => f.write_str("ProxyStream(failed)"),
         }
@@ -382,9 +382,9 @@ mod tests {
     }
 
     #[test]
-    fn what_came_with_the_header_is_read_first_also_by_who_does_not_see_the_memory() {
-        let opened = Opened::new(None, b"abc".to_vec(), None);
-        let state = State::Open(Some(Box::new(opened)));
+    fn unseen_reads_return_bytes_read_ahead_first() {
+        let established = Established::new(None, b"abc".to_vec(), None);
+        let state = State::Open(Some(Box::new(established)));
         let mut stream = ProxyStream { inner: Unseen(b"defg"), state };
         const { assert!(ProxyStream::<Unseen>::READS_UNSEEN) };
         for expected in ["ab", "c", "de", "fg", ""] {

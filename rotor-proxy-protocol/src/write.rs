@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use crate::checksum::crc32c;
-use crate::fields::checksum_at;
-use crate::header::{ProxyHeader, Said, of_one_family};
+use crate::fields::checksum_offset;
+use crate::header::{Endpoints, ProxyHeader, to_one_family};
 use crate::version::Version;
 use crate::wire::{SIGNATURE, family};
 
@@ -14,29 +14,29 @@ impl ProxyHeader {
     #[doc(alias = "encode")]
     pub fn to_bytes(&self) -> Vec<u8> {
         match self.version {
-            Version::V1 => self.line().into_bytes(),
-            Version::V2 => self.binary(),
+            Version::V1 => self.to_line().into_bytes(),
+            Version::V2 => self.to_binary(),
         }
     }
 
-    fn line(&self) -> String {
-        let Said::Proxied { source, destination } = self.said else {
+    fn to_line(&self) -> String {
+        let Endpoints::Proxied { source, destination } = self.endpoints else {
             return "PROXY UNKNOWN\r\n".into();
         };
-        let (source, destination) = of_one_family(source, destination);
+        let (source, destination) = to_one_family(source, destination);
         let family = if source.is_ipv4() { "TCP4" } else { "TCP6" };
         let (from, to) = (source.ip(), destination.ip());
         format!("PROXY {family} {from} {to} {} {}\r\n", source.port(), destination.port())
     }
 
-    fn binary(&self) -> Vec<u8> {
-        let (command, family, addresses) = match self.said {
-            Said::Local => (0x20, family::UNSPECIFIED, Vec::new()),
-            Said::Unknown => (0x21, family::UNSPECIFIED, Vec::new()),
-            Said::Proxied { source, destination } => {
-                let (source, destination) = of_one_family(source, destination);
+    fn to_binary(&self) -> Vec<u8> {
+        let (command, family, addresses) = match self.endpoints {
+            Endpoints::Local => (0x20, family::UNSPECIFIED, Vec::new()),
+            Endpoints::Unknown => (0x21, family::UNSPECIFIED, Vec::new()),
+            Endpoints::Proxied { source, destination } => {
+                let (source, destination) = to_one_family(source, destination);
                 let family = if source.is_ipv4() { family::TCP4 } else { family::TCP6 };
-                (0x21, family, block(source, destination))
+                (0x21, family, address_block(source, destination))
             }
         };
         let mut bytes = SIGNATURE.to_vec();
@@ -47,7 +47,7 @@ impl ProxyHeader {
         bytes.extend(addresses);
         let fields_at = bytes.len();
         bytes.extend(&self.fields);
-        if let Some(at) = checksum_at(&self.fields) {
+        if let Some(at) = checksum_offset(&self.fields) {
             let place = fields_at + at..fields_at + at + 4;
             bytes[place.clone()].fill(0);
             let sum = crc32c(&[&bytes]);
@@ -58,7 +58,7 @@ impl ProxyHeader {
 }
 
 /// Returns both addresses, then both ports.
-fn block(source: SocketAddr, destination: SocketAddr) -> Vec<u8> {
+fn address_block(source: SocketAddr, destination: SocketAddr) -> Vec<u8> {
     let mut block = Vec::new();
     for address in [source, destination] {
         match address {

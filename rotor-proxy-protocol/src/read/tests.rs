@@ -2,10 +2,10 @@ use super::*;
 
 const MAX: usize = 1_024;
 
-type Answer = Result<Option<(ProxyHeader, usize)>, ProxyError>;
+type ParseResult = Result<Option<(ProxyHeader, usize)>, ProxyError>;
 
-/// The answer at the first octet that decides it; all longer beginnings must say the same.
-fn answer(bytes: &[u8], bytes_max: usize) -> Answer {
+/// The answer at the first byte that decides it; all longer beginnings must say the same.
+fn parse_prefixes(bytes: &[u8], bytes_max: usize) -> ParseResult {
     let mut first = Ok(None);
     for end in 0..=bytes.len() {
         let now = ProxyHeader::parse(&bytes[..end], bytes_max);
@@ -27,8 +27,8 @@ fn socket(text: &str) -> SocketAddr {
     text.parse().expect("an address")
 }
 
-fn whole(bytes: &[u8]) -> (ProxyHeader, usize) {
-    answer(bytes, MAX).expect("it is fine").expect("it is whole")
+fn parse_complete(bytes: &[u8]) -> (ProxyHeader, usize) {
+    parse_prefixes(bytes, MAX).expect("it is fine").expect("it is whole")
 }
 
 /// Twelve octets of addresses, fields behind them.
@@ -38,7 +38,7 @@ fn tcp4(fields: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn lines_say_where_a_connection_comes_from() {
+fn lines_name_both_endpoints() {
     for (line, source, destination) in [
         ("TCP4 192.0.2.1 198.51.100.1 1 65535", "192.0.2.1:1", "198.51.100.1:65535"),
         ("TCP4 0.0.0.0 255.255.255.255 0 0", "0.0.0.0:0", "255.255.255.255:0"),
@@ -47,17 +47,17 @@ fn lines_say_where_a_connection_comes_from() {
         ("TCP6 ::ffff:192.0.2.1 ::1 1 2", "192.0.2.1:1", "[::1]:2"),
     ] {
         let bytes = format!("PROXY {line}\r\nGET / HTTP/1.1\r\n\r\n").into_bytes();
-        let (header, len) = whole(&bytes);
+        let (header, len) = parse_complete(&bytes);
         assert_eq!(len, "PROXY ".len() + line.len() + 2);
         assert_eq!(header, ProxyHeader::proxied(Version::V1, socket(source), socket(destination)));
     }
     for bytes in [&b"PROXY UNKNOWN\r\n"[..], b"PROXY UNKNOWN \xFF any\r thing\r\n"] {
-        assert_eq!(whole(bytes), (ProxyHeader::unknown(Version::V1), bytes.len()));
+        assert_eq!(parse_complete(bytes), (ProxyHeader::unknown(Version::V1), bytes.len()));
     }
 }
 
 #[test]
-fn lines_that_break_the_rules_are_refused() {
+fn malformed_lines_are_refused() {
     for line in [
         "",
         " ",
@@ -85,16 +85,19 @@ fn lines_that_break_the_rules_are_refused() {
         "TCP4 1.1.1.1 2.2.2.2 1 2\r",
     ] {
         let bytes = format!("PROXY {line}\r\n").into_bytes();
-        assert!(matches!(answer(&bytes, MAX), Err(ProxyError::Broken(_))), "{line:?}");
+        assert!(matches!(parse_prefixes(&bytes, MAX), Err(ProxyError::Broken(_))), "{line:?}");
     }
     for bytes in [&b"PROXY TCP4 1.1.1.1 2.2.2.2 1 2\n"[..], b"PROXY UNKNOWN\n"] {
-        assert!(matches!(answer(bytes, MAX), Err(ProxyError::Broken(_))));
+        assert!(matches!(parse_prefixes(bytes, MAX), Err(ProxyError::Broken(_))));
     }
-    assert!(matches!(answer(b"PROXY TCP4 \xFF 2.2.2.2 1 2\r\n", MAX), Err(ProxyError::Broken(_))));
+    assert!(matches!(
+        parse_prefixes(b"PROXY TCP4 \xFF 2.2.2.2 1 2\r\n", MAX),
+        Err(ProxyError::Broken(_))
+    ));
 }
 
 #[test]
-fn what_begins_otherwise_is_no_header() {
+fn other_first_bytes_are_not_a_header() {
     for bytes in [
         &b"GET / HTTP/1.1\r\n"[..],
         b"proxy ",
@@ -104,7 +107,12 @@ fn what_begins_otherwise_is_no_header() {
         b"\r\n\r\n\0\r\nQUIX",
         b"\0",
     ] {
-        assert_eq!(answer(bytes, MAX), Err(ProxyError::NoHeader), "{}", bytes.escape_ascii());
+        assert_eq!(
+            parse_prefixes(bytes, MAX),
+            Err(ProxyError::NoHeader),
+            "{}",
+            bytes.escape_ascii()
+        );
     }
     for bytes in [
         &b""[..],
@@ -113,13 +121,13 @@ fn what_begins_otherwise_is_no_header() {
         b"PROXY TCP4 1.1.1.1 2.2.2.2 1 2\r",
         b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0",
     ] {
-        assert_eq!(answer(bytes, MAX), Ok(None), "{}", bytes.escape_ascii());
+        assert_eq!(parse_prefixes(bytes, MAX), Ok(None), "{}", bytes.escape_ascii());
     }
 }
 
 #[test]
-fn binary_headers_say_where_a_connection_comes_from() {
-    let (header, len) = whole(&[&tcp4(&[])[..], b"GET"].concat());
+fn binary_headers_name_both_endpoints() {
+    let (header, len) = parse_complete(&[&tcp4(&[])[..], b"GET"].concat());
     assert_eq!(len, 28);
     assert_eq!((header.version(), header.is_local()), (Version::V2, false));
     assert_eq!(header.source(), Some(socket("192.0.2.1:50000")));
@@ -128,27 +136,27 @@ fn binary_headers_say_where_a_connection_comes_from() {
     let mut block = [0; 36];
     (block[15], block[31], block[33], block[35]) = (1, 2, 3, 4);
     for family in [family::TCP6, family::UDP6] {
-        let (header, _) = whole(&binary(0x21, family, &block));
+        let (header, _) = parse_complete(&binary(0x21, family, &block));
         assert_eq!(header.source(), Some(socket("[::1]:3")));
         assert_eq!(header.destination(), Some(socket("[::2]:4")));
     }
     for (command, family, block, says) in [
-        (0x20, 0x00, &[][..], Said::Local),
+        (0x20, 0x00, &[][..], Endpoints::Local),
         // "The receiver must accept this connection as valid and must use the real connection
         // endpoints and discard the protocol block including the family".
-        (0x20, 0xFF, b"anything", Said::Local),
-        (0x21, 0x00, b"anything", Said::Unknown),
-        (0x21, 0x31, &[b'/'; 216], Said::Unknown),
-        (0x21, 0x32, &[0; 216], Said::Unknown),
+        (0x20, 0xFF, b"anything", Endpoints::Local),
+        (0x21, 0x00, b"anything", Endpoints::Unknown),
+        (0x21, 0x31, &[b'/'; 216], Endpoints::Unknown),
+        (0x21, 0x32, &[0; 216], Endpoints::Unknown),
     ] {
         let bytes = binary(command, family, block);
-        let (header, len) = whole(&bytes);
-        assert_eq!((header.said, len, header.fields().count()), (says, bytes.len(), 0));
+        let (header, len) = parse_complete(&bytes);
+        assert_eq!((header.endpoints, len, header.fields().count()), (says, bytes.len(), 0));
     }
 }
 
 #[test]
-fn binary_headers_that_break_the_rules_are_refused() {
+fn malformed_binary_headers_are_refused() {
     for (command, family, block) in [
         (0x11, 0x11, &[0; 12][..]),
         (0x22, 0x11, &[0; 12]),
@@ -162,7 +170,7 @@ fn binary_headers_that_break_the_rules_are_refused() {
     ] {
         let bytes = binary(command, family, block);
         assert!(
-            matches!(answer(&bytes, MAX), Err(ProxyError::Broken(_))),
+            matches!(parse_prefixes(&bytes, MAX), Err(ProxyError::Broken(_))),
             "{command:x} {family:x}"
         );
     }
@@ -178,12 +186,15 @@ fn binary_headers_that_break_the_rules_are_refused() {
         &[0x20, 0, 8, 1, 0, 0, 0, 0, 0x21, 0, 1],
         &[&[5, 0, 129][..], &[0; 129]].concat(),
     ] {
-        assert!(matches!(answer(&tcp4(fields), MAX), Err(ProxyError::Broken(_))), "{fields:?}");
+        assert!(
+            matches!(parse_prefixes(&tcp4(fields), MAX), Err(ProxyError::Broken(_))),
+            "{fields:?}"
+        );
     }
 }
 
 #[test]
-fn what_cannot_be_is_refused_by_the_octet_that_decides_it() {
+fn an_error_is_reported_at_the_first_deciding_byte() {
     let begin = |rest: &[u8]| ProxyHeader::parse(&[&SIGNATURE[..], rest].concat(), MAX);
     for rest in [&[0x21][..], &[0x20, 0xFF], &[0x21, 0x11], &[0x21, 0x11, 0]] {
         assert_eq!(begin(rest), Ok(None), "{rest:?}");
@@ -194,7 +205,7 @@ fn what_cannot_be_is_refused_by_the_octet_that_decides_it() {
 }
 
 #[test]
-fn a_header_is_as_long_as_it_may_be_and_no_longer() {
+fn a_header_has_a_maximum_length() {
     let line = |len: usize| {
         let begin = "PROXY UNKNOWN ";
         format!("{begin}{}\r\n", "x".repeat(len - begin.len() - 2)).into_bytes()
@@ -207,7 +218,7 @@ fn a_header_is_as_long_as_it_may_be_and_no_longer() {
         (16, 0, true),
         (17, 0, false),
     ] {
-        let result = answer(&line(len), max);
+        let result = parse_prefixes(&line(len), max);
         assert_eq!(result.is_ok(), is_fine, "{len} of {max}: {result:?}");
         assert!(is_fine || result == Err(ProxyError::TooLarge));
     }
@@ -230,13 +241,13 @@ fn a_header_is_as_long_as_it_may_be_and_no_longer() {
         assert_eq!(ProxyHeader::parse(&endless[..longest], max), Err(ProxyError::TooLarge));
     }
     assert_eq!(
-        answer(&[b"PROXY UNKNOWN ", &[b'x'; 200][..]].concat(), MAX),
+        parse_prefixes(&[b"PROXY UNKNOWN ", &[b'x'; 200][..]].concat(), MAX),
         Err(ProxyError::TooLarge)
     );
 }
 
 #[test]
-fn what_was_written_is_read() {
+fn written_headers_are_parsed_back() {
     let v4 = (socket("192.0.2.1:50000"), socket("198.51.100.1:443"));
     let v6 = (socket("[2001:db8::1]:50000"), socket("[::1]:443"));
     let mixed = (socket("[2001:db8::1]:50000"), socket("198.51.100.1:443"));
@@ -244,18 +255,18 @@ fn what_was_written_is_read() {
         for (source, destination) in [v4, v6, mixed] {
             let header = ProxyHeader::proxied(version, source, destination);
             let bytes = header.to_bytes();
-            assert_eq!(whole(&bytes), (header, bytes.len()));
+            assert_eq!(parse_complete(&bytes), (header, bytes.len()));
         }
         let header = ProxyHeader::unknown(version);
-        assert_eq!(whole(&header.to_bytes()).0, header);
+        assert_eq!(parse_complete(&header.to_bytes()).0, header);
     }
-    assert_eq!(whole(&ProxyHeader::local().to_bytes()).0, ProxyHeader::local());
+    assert_eq!(parse_complete(&ProxyHeader::local().to_bytes()).0, ProxyHeader::local());
     let longest = socket("[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535");
     assert!(ProxyHeader::proxied(Version::V1, longest, longest).to_bytes().len() <= LINE_BYTES_MAX);
 }
 
 #[test]
-fn fields_are_told_and_a_checksum_covers_all() {
+fn fields_are_parsed_and_the_checksum_covers_everything() {
     let header = ProxyHeader::proxied(Version::V2, socket("192.0.2.1:1"), socket("192.0.2.2:2"));
     let tls = [
         &[0b111, 0, 0, 0, 0][..],
@@ -273,7 +284,7 @@ fn fields_are_told_and_a_checksum_covers_all() {
     let header = add(add(add(header, 2, b"example.com"), 5, b"id"), 0x20, &tls);
     let header = add(add(header, 0x30, b"ns"), 0xEA, b"own");
     let bytes = header.to_bytes();
-    let (read, _) = whole(&bytes);
+    let (read, _) = parse_complete(&bytes);
     assert_eq!((read.alpn(), read.authority()), (Some(&b"h2"[..]), Some("example.com")));
     assert_eq!((read.unique_id(), read.namespace()), (Some(&b"id"[..]), Some("ns")));
     assert_eq!((read.field(0xEA), read.fields().count()), (Some(&b"own"[..]), 7));
@@ -311,9 +322,9 @@ fn fields_that_cannot_be_sent_are_refused() {
 }
 
 #[test]
-fn what_would_be_refused_cannot_be_sent() {
+fn fields_that_receivers_refuse_cannot_be_added() {
     let header = || ProxyHeader::proxied(Version::V2, socket("192.0.2.1:1"), socket("192.0.2.2:2"));
-    for (kind, value, is_well_made) in [
+    for (kind, value, is_valid) in [
         (2, &b"a.example"[..], true),
         (2, b"\xff", false),
         (3, &[0; 4], true),
@@ -326,7 +337,7 @@ fn what_would_be_refused_cannot_be_sent() {
         (0xe0, b"\xff", true),
     ] {
         let made = header().with_field(kind, value);
-        assert_eq!(made.is_ok(), is_well_made, "{kind} {value:?}");
+        assert_eq!(made.is_ok(), is_valid, "{kind} {value:?}");
         let Ok(made) = made else { continue };
         let bytes = made.with_checksum().expect("it fits").to_bytes();
         assert!(ProxyHeader::parse(&bytes, 1_024).is_ok(), "{kind} {value:?}");
