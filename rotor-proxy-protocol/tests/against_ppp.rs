@@ -9,7 +9,7 @@ use rotor_proxy_protocol::{ProxyHeader, Version};
 /// What it says of a whole header: where a connection comes from and goes to, if it is one.
 type Addresses = Option<(SocketAddr, SocketAddr)>;
 
-fn theirs(bytes: &[u8]) -> Option<Addresses> {
+fn parse_with_ppp(bytes: &[u8]) -> Option<Addresses> {
     let socket = |ip: IpAddr, port| SocketAddr::new(ip.to_canonical(), port);
     match HeaderResult::parse(bytes) {
         HeaderResult::V1(Ok(header)) => Some(match header.addresses {
@@ -39,7 +39,7 @@ fn theirs(bytes: &[u8]) -> Option<Addresses> {
     }
 }
 
-fn ours(bytes: &[u8]) -> Option<Addresses> {
+fn parse_with_ours(bytes: &[u8]) -> Option<Addresses> {
     let (header, _) = ProxyHeader::parse(bytes, usize::MAX).ok()??;
     Some(header.source().zip(header.destination()))
 }
@@ -61,22 +61,24 @@ fn headers() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn whole_headers_are_read_alike() {
+fn complete_headers_are_parsed_alike() {
     for bytes in headers() {
-        assert_eq!(ours(&bytes), theirs(&bytes), "{}", bytes.escape_ascii());
-        assert!(ours(&bytes).is_some());
+        assert_eq!(parse_with_ours(&bytes), parse_with_ppp(&bytes), "{}", bytes.escape_ascii());
+        assert!(parse_with_ours(&bytes).is_some());
     }
 }
 
 #[test]
-fn what_both_accept_of_changed_headers_they_read_alike() {
+fn changed_headers_that_both_accept_are_parsed_alike() {
     let mut accepted = 0;
     for bytes in headers() {
         for at in 0..bytes.len() {
-            for octet in 0..=u8::MAX {
+            for byte in 0..=u8::MAX {
                 let mut changed = bytes.clone();
-                changed[at] = octet;
-                if let (Some(ours), Some(theirs)) = (ours(&changed), theirs(&changed)) {
+                changed[at] = byte;
+                if let (Some(ours), Some(theirs)) =
+                    (parse_with_ours(&changed), parse_with_ppp(&changed))
+                {
                     assert_eq!(ours, theirs, "{}", changed.escape_ascii());
                     accepted += 1;
                 }
@@ -87,7 +89,7 @@ fn what_both_accept_of_changed_headers_they_read_alike() {
 }
 
 #[test]
-fn where_they_differ() {
+fn the_known_differences_are_as_documented() {
     // Cut before the digits of the last port, it is a broken header to them, for good; a balancer
     // may cut it there.
     let cut = b"PROXY TCP4 192.0.2.1 198.51.100.1 50000 ";
@@ -97,5 +99,5 @@ fn where_they_differ() {
 
     // A port with a sign.
     let signed = b"PROXY TCP4 192.0.2.1 198.51.100.1 +1 2\r\n";
-    assert!(theirs(signed).is_some() && ours(signed).is_none());
+    assert!(parse_with_ppp(signed).is_some() && parse_with_ours(signed).is_none());
 }

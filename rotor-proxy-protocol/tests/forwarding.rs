@@ -18,156 +18,156 @@ use rotor_proxy_protocol::{ProxyHeader, ProxyProtocol, ProxyStream, Untrusted};
 
 /// Notes what it is asked, and answers otherwise than the defaults do.
 #[derive(Clone, Default)]
-struct Notes {
-    notes: Rc<RefCell<Vec<&'static str>>>,
+struct RecordingSocket {
+    calls: Rc<RefCell<Vec<&'static str>>>,
     unsent: usize,
     wants_write: bool,
 }
 
-impl Notes {
-    fn note<T>(&self, what: &'static str, answer: T) -> T {
-        self.notes.borrow_mut().push(what);
+impl RecordingSocket {
+    fn record<T>(&self, what: &'static str, answer: T) -> T {
+        self.calls.borrow_mut().push(what);
         answer
     }
 }
 
-impl Read for Notes {
+impl Read for RecordingSocket {
     fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-        self.note("read", Ok(7))
+        self.record("read", Ok(7))
     }
 }
 
-impl Write for Notes {
+impl Write for RecordingSocket {
     fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-        self.note("write", Ok(7))
+        self.record("write", Ok(7))
     }
     fn flush(&mut self) -> io::Result<()> {
-        self.note("flush", Ok(()))
+        self.record("flush", Ok(()))
     }
 }
 
-impl Source for Notes {
+impl Source for RecordingSocket {
     fn register(&mut self, _: &dyn BackendHandle, _: Token, _: Interest) -> io::Result<()> {
-        self.note("register", Ok(()))
+        self.record("register", Ok(()))
     }
     fn deregister(&mut self, _: &dyn BackendHandle) -> io::Result<()> {
-        self.note("deregister", Ok(()))
+        self.record("deregister", Ok(()))
     }
 }
 
-impl StreamSocket for Notes {
+impl StreamSocket for RecordingSocket {
     type Target = ();
 
-    fn connect<C>(_: &(), _: &Scope<'_, C>) -> io::Result<Notes> {
-        Ok(Notes::default())
+    fn connect<C>(_: &(), _: &Scope<'_, C>) -> io::Result<RecordingSocket> {
+        Ok(RecordingSocket::default())
     }
     fn shutdown(&mut self, _: Shutdown) -> io::Result<()> {
-        self.note("shutdown", Ok(()))
+        self.record("shutdown", Ok(()))
     }
     fn reset(&mut self) -> io::Result<()> {
-        self.note("reset", Ok(()))
+        self.record("reset", Ok(()))
     }
     fn write_last(&mut self, _: &[u8]) -> io::Result<usize> {
-        self.note("write_last", Ok(7))
+        self.record("write_last", Ok(7))
     }
     fn peer_address(&self) -> Option<SocketAddr> {
-        self.note("peer_address", Some(([10, 0, 0, 1], 7).into()))
+        self.record("peer_address", Some(([10, 0, 0, 1], 7).into()))
     }
     fn local_address(&self) -> Option<SocketAddr> {
-        self.note("local_address", Some(([10, 0, 0, 2], 7).into()))
+        self.record("local_address", Some(([10, 0, 0, 2], 7).into()))
     }
     fn take_error(&self) -> io::Result<Option<io::Error>> {
-        self.note("take_error", Ok(Some(io::ErrorKind::Other.into())))
+        self.record("take_error", Ok(Some(io::ErrorKind::Other.into())))
     }
     fn is_connected(&self) -> bool {
-        self.note("is_connected", false)
+        self.record("is_connected", false)
     }
     fn has_connected(&mut self) -> io::Result<bool> {
-        self.note("has_connected", Ok(false))
+        self.record("has_connected", Ok(false))
     }
     fn cancel_handshake(&mut self) -> bool {
-        self.note("cancel_handshake", true)
+        self.record("cancel_handshake", true)
     }
     fn negotiated(&self) -> Option<&[u8]> {
-        self.note("negotiated", Some(b"h2"))
+        self.record("negotiated", Some(b"h2"))
     }
     fn session(&self) -> Option<&dyn Any> {
-        self.note("session", Some(&7_u8))
+        self.record("session", Some(&7_u8))
     }
     fn session_of(&self, _: TypeId) -> Option<&dyn Any> {
-        self.note("session_of", Some(&7_u8))
+        self.record("session_of", Some(&7_u8))
     }
     fn is_secure(&self) -> bool {
-        self.note("is_secure", true)
+        self.record("is_secure", true)
     }
     fn set_nodelay(&self, _: bool) -> io::Result<()> {
-        self.note("set_nodelay", Ok(()))
+        self.record("set_nodelay", Ok(()))
     }
     fn set_keepalive(&self, _: Option<Duration>) -> io::Result<()> {
-        self.note("set_keepalive", Ok(()))
+        self.record("set_keepalive", Ok(()))
     }
     fn holds_input(&self) -> bool {
-        self.note("holds_input", false)
+        self.record("holds_input", false)
     }
     fn set_send_buffer(&self, _: usize) -> io::Result<()> {
-        self.note("set_send_buffer", Ok(()))
+        self.record("set_send_buffer", Ok(()))
     }
     fn set_receive_buffer(&self, _: usize) -> io::Result<()> {
-        self.note("set_receive_buffer", Ok(()))
+        self.record("set_receive_buffer", Ok(()))
     }
     fn set_unsent_max(&self, _: u32) -> io::Result<()> {
-        self.note("set_unsent_max", Ok(()))
+        self.record("set_unsent_max", Ok(()))
     }
     fn short_read_drains(&self) -> bool {
-        self.note("short_read_drains", true)
+        self.record("short_read_drains", true)
     }
     fn read_cost(&self) -> usize {
-        self.note("read_cost", 7)
+        self.record("read_cost", 7)
     }
     fn wants_read(&self) -> bool {
-        self.note("wants_read", true)
+        self.record("wants_read", true)
     }
     fn wants_write(&self) -> bool {
-        self.note("wants_write", self.wants_write)
+        self.record("wants_write", self.wants_write)
     }
     fn awaits_rest(&self) -> bool {
-        self.note("awaits_rest", true)
+        self.record("awaits_rest", true)
     }
     fn unsent_len(&self) -> usize {
-        self.note("unsent_len", self.unsent)
+        self.record("unsent_len", self.unsent)
     }
     fn held_bytes(&self) -> usize {
-        self.note("held_bytes", 7)
+        self.record("held_bytes", 7)
     }
     fn send_file(&mut self, _: &File, _: u64, _: usize) -> io::Result<usize> {
-        self.note("send_file", Ok(7))
+        self.record("send_file", Ok(7))
     }
 }
 
 /// A stream that is open: it comes from where no header is asked for.
-fn open(notes: &Notes) -> ProxyStream<Notes> {
+fn open(socket: &RecordingSocket) -> ProxyStream<RecordingSocket> {
     let behind = ProxyProtocol::new(config().untrusted(Untrusted::Direct));
-    let mut stream = behind.wrap(notes.clone(), None);
+    let mut stream = behind.wrap(socket.clone(), None);
     let mut test = Test::new(Log::new());
-    let shaken = test.instance().add_machine_with(|scope| {
+    let opened = test.instance().add_machine_with(|scope| {
         stream.handshake(scope).expect("there is no header");
         rotor_core::Response::error("it was only to be lent a scope")
     });
-    assert!(shaken.is_err());
-    notes.notes.borrow_mut().clear();
+    assert!(opened.is_err());
+    socket.calls.borrow_mut().clear();
     stream
 }
 
-type Asks = fn(&mut ProxyStream<Notes>) -> bool;
+type Query = fn(&mut ProxyStream<RecordingSocket>) -> bool;
 
 #[test]
-fn whatever_is_not_the_header_s_is_asked_of_the_socket_inside() {
-    let notes = Notes { unsent: 7, ..Notes::default() };
-    let mut stream = open(&notes);
+fn other_calls_are_forwarded_to_the_inner_socket() {
+    let socket = RecordingSocket { unsent: 7, ..RecordingSocket::default() };
+    let mut stream = open(&socket);
     let file = File::open("/dev/null").expect("it is there");
     assert_eq!(stream.send_file(&file, 0, 9).ok(), Some(7));
-    assert_eq!(*notes.notes.borrow(), ["send_file"]);
-    let all: [(&str, Asks); 29] = [
+    assert_eq!(*socket.calls.borrow(), ["send_file"]);
+    let all: [(&str, Query); 29] = [
         ("read", |it| it.read(&mut [0; 9]).ok() == Some(7)),
         ("write", |it| it.write(b"any").ok() == Some(7)),
         ("write", |it| it.write_vectored(&[io::IoSlice::new(b"any")]).ok() == Some(7)),
@@ -198,20 +198,20 @@ fn whatever_is_not_the_header_s_is_asked_of_the_socket_inside() {
         ("unsent_len", |it| it.unsent_len() == 7),
         ("held_bytes", |it| it.held_bytes() == 7),
     ];
-    for (name, asks) in all {
-        notes.notes.borrow_mut().clear();
-        assert!(asks(&mut stream), "{name}");
-        assert_eq!(*notes.notes.borrow(), [name]);
+    for (name, query) in all {
+        socket.calls.borrow_mut().clear();
+        assert!(query(&mut stream), "{name}");
+        assert_eq!(*socket.calls.borrow(), [name]);
     }
 }
 
 #[test]
-fn a_header_that_is_not_sent_is_to_be_written_and_so_is_what_the_socket_inside_holds() {
+fn an_unsent_header_counts_as_unsent_bytes() {
     let header = ProxyHeader::local();
     for (unsent, wants_write) in [(0, false), (0, true), (7, false), (7, true)] {
-        let notes = Notes { unsent, wants_write, ..Notes::default() };
-        assert_eq!(open(&notes).wants_write(), unsent > 0 || wants_write);
-        let sending = ProxyStream::sending(notes, &header);
+        let socket = RecordingSocket { unsent, wants_write, ..RecordingSocket::default() };
+        assert_eq!(open(&socket).wants_write(), unsent > 0 || wants_write);
+        let sending = ProxyStream::sending(socket, &header);
         assert!(sending.wants_write());
         assert_eq!(sending.unsent_len(), header.to_bytes().len() + unsent);
     }

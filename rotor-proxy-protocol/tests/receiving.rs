@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use kit::{Log, Test, WhoAmI, config, counted, serve};
+use kit::{Log, Test, WhoAmI, add_server, config, nonzero_counters};
 use rotor_proxy_protocol::{ProxyHeader, ProxyProtocol, ProxyStream, Untrusted, Version, Versions};
 use rotor_stream::testing::{Scripted, TestLoop, pair};
 use rotor_stream::{PeerConnections, Stream};
@@ -26,7 +26,7 @@ fn outcome(
 ) -> (String, Log, Vec<(&'static str, u64)>) {
     let mut test = Test::new(Log::new());
     test.world().narrow_edges();
-    let peer = serve(&mut test, behind, from);
+    let peer = add_server(&mut test, behind, from);
     for piece in pieces {
         peer.send(piece);
         test.settle();
@@ -35,20 +35,20 @@ fn outcome(
     test.settle();
     assert!(peer.is_dropped() && test.machines() == 0);
     let answer = String::from_utf8(peer.take_received()).expect("it is text");
-    (answer, test.context().clone(), counted(behind))
+    (answer, test.context().clone(), nonzero_counters(behind))
 }
 
 #[test]
-fn however_a_header_is_cut_the_peer_is_the_one_that_it_names_and_no_byte_behind_it_is_lost() {
+fn a_header_is_parsed_in_any_split_and_no_later_byte_is_lost() {
     for version in [Version::V1, Version::V2] {
         let bytes = [&header(version, "192.0.2.1:5")[..], b"one\ntwo\n"].concat();
         let expected = "192.0.2.1:5 198.51.100.1:443 one\n192.0.2.1:5 198.51.100.1:443 two\n";
         let check = |pieces: &[&[u8]]| {
             let behind = ProxyProtocol::new(config());
-            let (answer, log, counted) = outcome(&behind, BALANCER, pieces);
+            let (answer, log, counts) = outcome(&behind, BALANCER, pieces);
             assert_eq!(answer, expected, "{pieces:?}");
             assert_eq!(log, [format!("{version:?}"), "ended".into()]);
-            assert_eq!(counted, [("proxied", 1)]);
+            assert_eq!(counts, [("proxied", 1)]);
         };
         check(&[&bytes]);
         check(&bytes.chunks(1).collect::<Vec<_>>());
@@ -60,10 +60,10 @@ fn however_a_header_is_cut_the_peer_is_the_one_that_it_names_and_no_byte_behind_
 }
 
 #[test]
-fn what_is_read_a_byte_at_a_time_comes_to_the_same() {
+fn the_result_is_the_same_with_reads_of_one_byte() {
     let behind = ProxyProtocol::new(config());
     let mut test = Test::new(Log::new());
-    let peer = serve(&mut test, &behind, BALANCER);
+    let peer = add_server(&mut test, &behind, BALANCER);
     peer.limit_reads(1);
     peer.send(&[&header(Version::V2, "[2001:db8::1]:5")[..], b"one\n"].concat());
     test.settle();
@@ -75,7 +75,7 @@ fn what_is_read_a_byte_at_a_time_comes_to_the_same() {
 }
 
 #[test]
-fn what_comes_before_the_handshake_is_over_is_the_header_s_and_nobody_reads_it() {
+fn reads_and_writes_fail_before_the_header_is_complete() {
     let test = Test::new(Log::new());
     let (socket, peer) = pair::<false>(test.world());
     let from = "10.1.2.3:5".parse().ok();
@@ -90,21 +90,21 @@ fn what_comes_before_the_handshake_is_over_is_the_header_s_and_nobody_reads_it()
 }
 
 #[test]
-fn the_balancer_s_own_connections_are_its_own() {
+fn local_and_unknown_connections_have_no_client_address() {
     for (bytes, name) in [
         (ProxyHeader::local().to_bytes(), "local"),
         (ProxyHeader::unknown(Version::V1).to_bytes(), "unknown"),
         (ProxyHeader::unknown(Version::V2).to_bytes(), "unknown"),
     ] {
         let behind = ProxyProtocol::new(config());
-        let (answer, _, counted) = outcome(&behind, BALANCER, &[&bytes, b"hello\n"]);
+        let (answer, _, counts) = outcome(&behind, BALANCER, &[&bytes, b"hello\n"]);
         // A scripted socket has no address.
-        assert_eq!((&*answer, counted), ("- - hello\n", vec![(name, 1)]));
+        assert_eq!((&*answer, counts), ("- - hello\n", vec![(name, 1)]));
     }
 }
 
 #[test]
-fn only_networks_that_are_named_are_believed() {
+fn only_configured_networks_are_trusted() {
     for (from, is_believed) in [
         (Some("10.255.0.1"), true),
         (Some("::ffff:10.0.0.1"), true),
@@ -114,12 +114,12 @@ fn only_networks_that_are_named_are_believed() {
     ] {
         let bytes = [&header(Version::V2, "192.0.2.1:5")[..], b"one\n"].concat();
         let behind = ProxyProtocol::new(config());
-        let (answer, log, counted) = outcome(&behind, from, &[&bytes]);
+        let (answer, log, counts) = outcome(&behind, from, &[&bytes]);
         if is_believed {
-            assert_eq!(counted, [("proxied", 1)]);
+            assert_eq!(counts, [("proxied", 1)]);
             continue;
         }
-        assert_eq!((&*answer, counted), ("", vec![("untrusted", 1)]), "{from:?}");
+        assert_eq!((&*answer, counts), ("", vec![("untrusted", 1)]), "{from:?}");
         let named = from.unwrap_or("a peer without an address");
         assert_eq!(log, [format!("connections from {named} are not trusted")]);
     }
@@ -129,26 +129,26 @@ fn only_networks_that_are_named_are_believed() {
 }
 
 #[test]
-fn nothing_is_read_of_those_who_are_refused() {
+fn untrusted_connections_are_refused_without_a_read() {
     let behind = ProxyProtocol::new(config());
     let mut test = Test::new(Log::new());
-    let peer = serve(&mut test, &behind, Some("192.0.2.1"));
+    let peer = add_server(&mut test, &behind, Some("192.0.2.1"));
     peer.send(b"PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n");
     test.settle();
     assert!(peer.is_dropped() && peer.operations().reads == 0);
 }
 
 #[test]
-fn others_may_be_served_as_what_they_are_and_what_they_say_of_themselves_is_not_believed() {
+fn untrusted_connections_can_be_served_without_their_header() {
     let behind = ProxyProtocol::new(config().untrusted(Untrusted::Direct));
     let spoofed = [&header(Version::V1, "10.0.0.1:5")[..], b"one\n"].concat();
-    let (answer, log, counted) = outcome(&behind, Some("192.0.2.1"), &[&spoofed]);
+    let (answer, log, counts) = outcome(&behind, Some("192.0.2.1"), &[&spoofed]);
     assert_eq!(answer, "- - PROXY TCP4 10.0.0.1 198.51.100.1 5 443\r\n- - one\n");
-    assert_eq!((log, counted), (vec!["-".into(), "ended".into()], vec![("direct", 1)]));
+    assert_eq!((log, counts), (vec!["-".into(), "ended".into()], vec![("direct", 1)]));
 }
 
 #[test]
-fn what_is_wrong_with_a_header_ends_its_connection_and_is_counted() {
+fn an_invalid_header_ends_its_connection_and_is_counted() {
     let long = [b"PROXY UNKNOWN ", &[b'x'; 200][..]].concat();
     let damaged = {
         let header = ProxyHeader::proxied(
@@ -172,21 +172,21 @@ fn what_is_wrong_with_a_header_ends_its_connection_and_is_counted() {
         for piece in [1, usize::MAX] {
             let behind = ProxyProtocol::new(config());
             let pieces: Vec<&[u8]> = bytes.chunks(piece).collect();
-            let (answer, log, counted) = outcome(&behind, BALANCER, &pieces);
-            assert_eq!((&*answer, counted), ("", vec![(name, 1)]));
+            let (answer, log, counts) = outcome(&behind, BALANCER, &pieces);
+            assert_eq!((&*answer, counts), ("", vec![(name, 1)]));
             assert_eq!(log.len(), 1, "{log:?}");
         }
     }
     let only = ProxyProtocol::new(config().versions(Versions::Only(Version::V2)));
-    let (.., counted) = outcome(&only, BALANCER, &[&header(Version::V1, "192.0.2.1:5")]);
-    assert_eq!(counted, [("unwanted_versions", 1)]);
+    let (.., counts) = outcome(&only, BALANCER, &[&header(Version::V1, "192.0.2.1:5")]);
+    assert_eq!(counts, [("unwanted_versions", 1)]);
 }
 
 #[test]
-fn a_header_that_does_not_come_is_waited_for_as_long_as_a_handshake_may_take() {
+fn a_missing_header_times_out_like_a_handshake() {
     let behind = ProxyProtocol::new(config());
     let mut test = Test::new(Log::new());
-    let peer = serve(&mut test, &behind, BALANCER);
+    let peer = add_server(&mut test, &behind, BALANCER);
     // A byte a second gains nothing.
     for byte in &header(Version::V1, "192.0.2.1:5")[..9] {
         peer.send(&[*byte]);
@@ -197,7 +197,7 @@ fn a_header_that_does_not_come_is_waited_for_as_long_as_a_handshake_may_take() {
     test.advance(Duration::from_secs(1));
     assert!(peer.is_dropped());
     assert_eq!(test.context()[..], ["the handshake took too long"]);
-    assert_eq!(counted(&behind), [("late", 1)]);
+    assert_eq!(nonzero_counters(&behind), [("late", 1)]);
 }
 
 #[test]
@@ -205,18 +205,18 @@ fn a_connection_that_is_lost_is_counted() {
     for kind in [ErrorKind::ConnectionReset, ErrorKind::TimedOut] {
         let behind = ProxyProtocol::new(config());
         let mut test = Test::new(Log::new());
-        let peer = serve(&mut test, &behind, BALANCER);
+        let peer = add_server(&mut test, &behind, BALANCER);
         peer.send(b"PROXY");
         peer.fail_read(kind);
         test.settle();
         assert!(peer.is_dropped());
-        assert_eq!(counted(&behind), [("abandoned", 1)]);
+        assert_eq!(nonzero_counters(&behind), [("abandoned", 1)]);
     }
 }
 
 /// Behind two balancers, one behind the other, each with a header of its own.
 #[test]
-fn what_fails_inside_is_counted_by_both() {
+fn a_failure_inside_is_counted_by_both_layers() {
     type Nested = Stream<WhoAmI, ProxyStream<ProxyStream<Scripted<false>>>>;
     let first = header(Version::V2, "10.9.9.9:9");
     let second = header(Version::V1, "192.0.2.1:5");
@@ -234,18 +234,18 @@ fn what_fails_inside_is_counted_by_both() {
         peer.send(&bytes);
         peer.end();
         test.settle();
-        assert_eq!(counted(&within), [(inner, 1)]);
-        assert_eq!(counted(&around), [(outer, 1)]);
+        assert_eq!(nonzero_counters(&within), [(inner, 1)]);
+        assert_eq!(nonzero_counters(&around), [(outer, 1)]);
     }
 }
 
 #[test]
-fn peers_are_limited_by_who_the_balancer_says_they_are() {
+fn peers_are_limited_by_the_address_in_the_header() {
     let connections = PeerConnections::new(2).share();
     let behind = ProxyProtocol::new(config().per_peer(Some(connections.clone())));
     let mut test = Test::new(Log::new());
     let mut connect = |source: &str| {
-        let peer = serve(&mut test, &behind, BALANCER);
+        let peer = add_server(&mut test, &behind, BALANCER);
         peer.send(&header(Version::V2, source));
         test.settle();
         peer
@@ -264,13 +264,13 @@ fn peers_are_limited_by_who_the_balancer_says_they_are() {
 }
 
 #[test]
-fn who_has_no_name_in_a_header_is_not_counted_as_the_balancer() {
+fn a_client_without_an_address_is_not_counted_as_the_balancer() {
     let connections = PeerConnections::new(1).share();
     let config = config().per_peer(Some(connections.clone())).untrusted(Untrusted::Direct);
     let behind = ProxyProtocol::new(config);
     let mut test = Test::new(Log::new());
     let mut connect = |from, header: Option<ProxyHeader>| {
-        let peer = serve(&mut test, &behind, from);
+        let peer = add_server(&mut test, &behind, from);
         header.iter().for_each(|header| peer.send(&header.to_bytes()));
         test.settle();
         peer
@@ -290,7 +290,7 @@ fn who_has_no_name_in_a_header_is_not_counted_as_the_balancer() {
 }
 
 #[test]
-fn what_lies_behind_the_first_read_is_read_though_no_event_tells_of_it() {
+fn bytes_after_the_first_read_are_read_without_an_event() {
     // More than one read takes, on a socket whose short reads say that it is empty.
     let mut test = TestLoop::<Stream<WhoAmI, ProxyStream<Scripted<true>>>>::new(Log::new());
     test.world().narrow_edges();
@@ -304,5 +304,5 @@ fn what_lies_behind_the_first_read_is_read_though_no_event_tells_of_it() {
     peer.send(&[&header(Version::V2, "192.0.2.1:5")[..], lines.as_bytes()].concat());
     test.settle();
     let answers = peer.take_received();
-    assert_eq!(answers.iter().filter(|octet| **octet == b'\n').count(), 300);
+    assert_eq!(answers.iter().filter(|byte| **byte == b'\n').count(), 300);
 }

@@ -4,7 +4,7 @@ mod kit;
 
 use std::net::SocketAddr;
 
-use kit::{Log, Test, WhoAmI, config, serve};
+use kit::{Log, Test, WhoAmI, add_server, config};
 use rotor_proxy_protocol::{ProxyHeader, ProxyProtocol, ProxyStream, ProxyTarget, Version};
 use rotor_stream::Stream;
 use rotor_stream::testing::{Peer, Target, pair};
@@ -22,7 +22,7 @@ fn sender(test: &mut Test, header: &ProxyHeader, before: impl FnOnce(&Peer)) -> 
 }
 
 #[test]
-fn what_is_sent_first_is_the_header_and_the_protocol_begins_behind_it() {
+fn the_header_is_sent_before_the_protocol_begins() {
     for version in [Version::V1, Version::V2] {
         let mut test = Test::new(Log::new());
         let peer = sender(&mut test, &header(version), |_| {});
@@ -35,7 +35,7 @@ fn what_is_sent_first_is_the_header_and_the_protocol_begins_behind_it() {
 }
 
 #[test]
-fn a_header_that_is_taken_a_byte_at_a_time_arrives_whole() {
+fn a_header_sent_byte_by_byte_arrives_complete() {
     let mut test = Test::new(Log::new());
     let peer = sender(&mut test, &header(Version::V1), |peer| peer.limit_room(0));
     let mut received = Vec::new();
@@ -49,10 +49,10 @@ fn a_header_that_is_taken_a_byte_at_a_time_arrives_whole() {
 }
 
 #[test]
-fn what_one_end_sends_the_other_believes() {
+fn a_sent_header_is_accepted_by_the_receiver() {
     let mut test = Test::new(Log::new());
     let behind = ProxyProtocol::new(config());
-    let server = serve(&mut test, &behind, Some("10.0.0.1"));
+    let server = add_server(&mut test, &behind, Some("10.0.0.1"));
     let balancer = sender(&mut test, &header(Version::V2), |_| {});
     test.settle();
     server.send(&balancer.take_received());

@@ -4,7 +4,7 @@
 #[path = "../kit/mod.rs"]
 mod kit;
 
-use kit::{Log, Test, config, counted, serve};
+use kit::{Log, Test, add_server, config, nonzero_counters};
 use rotor_proxy_protocol::{ProxyHeader, ProxyProtocol};
 
 /// A fuzz target: its name, which is that of its corpus, and its body.
@@ -21,20 +21,20 @@ fn proxy_protocol(data: &[u8]) {
     for piece in [1, usize::from(mode) + 1] {
         assert_eq!(transcript(data, piece, header_bytes_max), whole);
     }
-    let (received, _, counted) = &whole;
-    assert_eq!(counted.iter().map(|(_, count)| count).sum::<u64>(), 1, "{counted:?}");
+    let (received, _, counts) = &whole;
+    assert_eq!(counts.iter().map(|(_, count)| count).sum::<u64>(), 1, "{counts:?}");
     match ProxyHeader::parse(data, header_bytes_max) {
         Ok(Some((header, len))) => {
             assert!(len <= header_bytes_max);
             let said = ProxyHeader::parse(&header.to_bytes(), usize::MAX);
             assert!(said.is_ok_and(|said| said.is_some_and(|(again, _)| again == header)));
             // The protocol answers as long as lines are not too long for it.
-            let lines = data[len..].split_inclusive(|octet| *octet == b'\n');
+            let lines = data[len..].split_inclusive(|byte| *byte == b'\n');
             let lines = lines.take_while(|line| line.ends_with(b"\n") && line.len() <= 1_000);
             let lines = lines.filter(|line| str::from_utf8(line).is_ok()).count();
-            assert!(received.split(|octet| *octet == b'\n').count() > lines);
+            assert!(received.split(|byte| *byte == b'\n').count() > lines);
         }
-        Ok(None) => assert_eq!(counted[..], [("abandoned", 1)]),
+        Ok(None) => assert_eq!(counts[..], [("abandoned", 1)]),
         Err(_) => assert!(received.is_empty()),
     }
 }
@@ -45,7 +45,7 @@ fn transcript(data: &[u8], piece: usize, header_bytes_max: usize) -> Transcript 
     let behind = ProxyProtocol::new(config().header_bytes_max(header_bytes_max));
     let mut test = Test::new(Log::new());
     test.world().narrow_edges();
-    let peer = serve(&mut test, &behind, Some("10.0.0.1"));
+    let peer = add_server(&mut test, &behind, Some("10.0.0.1"));
     for piece in data.chunks(piece) {
         peer.send(piece);
         test.settle();
@@ -53,5 +53,5 @@ fn transcript(data: &[u8], piece: usize, header_bytes_max: usize) -> Transcript 
     peer.end();
     test.settle();
     assert!(peer.is_dropped() && test.machines() == 0, "it ends");
-    (peer.take_received(), test.context().clone(), counted(&behind))
+    (peer.take_received(), test.context().clone(), nonzero_counters(&behind))
 }

@@ -78,7 +78,7 @@ pub(crate) fn config() -> ProxyProtocolConfig {
 }
 
 /// A server on a scripted socket, whose connection comes from there.
-pub(crate) fn serve(test: &mut Test, behind: &ProxyProtocol, from: Option<&str>) -> Peer {
+pub(crate) fn add_server(test: &mut Test, behind: &ProxyProtocol, from: Option<&str>) -> Peer {
     let (socket, peer) = pair(test.world());
     let from = from.map(|from| SocketAddr::new(from.parse().expect("an address"), 40_000));
     // Where it is refused, there is no machine by the time that this returns.
@@ -88,6 +88,6 @@ pub(crate) fn serve(test: &mut Test, behind: &ProxyProtocol, from: Option<&str>)
 }
 
 /// The counters that are not zero.
-pub(crate) fn counted(behind: &ProxyProtocol) -> Vec<(&'static str, u64)> {
+pub(crate) fn nonzero_counters(behind: &ProxyProtocol) -> Vec<(&'static str, u64)> {
     behind.counters().iter().filter(|(_, count)| *count > 0).collect()
 }
