@@ -93,8 +93,8 @@ fn an_allowed_choice_is_used_and_logs_nothing() {
 }
 
 #[test]
-fn without_memory_for_its_buffers_the_program_runs_on_mio() {
-    run_limited("without_memory_for_its_buffers_the_program_runs_on_mio", |error| {
+fn the_program_runs_on_mio_without_memory_for_its_buffers() {
+    run_limited("the_program_runs_on_mio_without_memory_for_its_buffers", |error| {
         // The ring itself is made; the gigabyte of buffers is not.
         set_limit(Resource::As, address_space() + (256 << 20));
         let config = UringConfig::new().buffers(1_024, 1 << 20);
@@ -134,8 +134,8 @@ fn a_ring_without_descriptors_closes_what_it_opened() {
 }
 
 #[test]
-fn without_memory_to_lock_the_program_runs_on_mio() {
-    run_limited("without_memory_to_lock_the_program_runs_on_mio", |error| {
+fn the_program_runs_on_mio_without_memory_to_lock() {
+    run_limited("the_program_runs_on_mio_without_memory_to_lock", |error| {
         set_limit(Resource::Memlock, 0);
         // Whoever has it may lock what he likes.
         let mut own = capabilities(None).expect("they are read");

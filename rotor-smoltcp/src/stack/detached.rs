@@ -191,7 +191,7 @@ mod tests {
                 let mut packet = packet.clone();
                 packet[at] ^= 0x40;
                 peer.stack.handle_packet(&packet);
-                assert_eq!(peer.received_acks(), [0; 0], "octet {at}");
+                assert_eq!(peer.received_acks(), [0; 0], "byte {at}");
             }
             peer.stack.handle_packet(&packet);
             assert_eq!(peer.received_acks(), [peer.number]);
