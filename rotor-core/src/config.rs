@@ -31,8 +31,8 @@ pub struct Config {
     pub(crate) on_panic: OnPanic,
     pub(crate) seed: Option<u64>,
     pub(crate) time_handlers: bool,
-    /// Whether calls are observed at all, for `time_handlers` or a watchdog. If not, a call costs one
-    /// test.
+    /// Whether calls are observed at all, for `time_handlers` or a watchdog. If not, a call costs
+    /// one test.
     pub(crate) observes_calls: bool,
     /// Whether calls are observed in every turn. For samples they are observed in some turns only.
     pub(crate) observes_all_calls: bool,

@@ -130,7 +130,7 @@ impl<H: BackendHandle + ?Sized> Environment<H> {
         BlockCounts::add(&self.blocks.inline);
     }
 
-    /// Notes that the machine whose handler runs has woken itself.
+    /// Records that the machine whose handler runs has woken itself.
     pub(crate) fn record_self_wakeup(&self) {
         self.has_self_wakeup.store(true, Relaxed);
     }

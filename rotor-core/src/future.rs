@@ -168,7 +168,7 @@ impl Waiter {
         }
     }
 
-    /// Notes that the port has ended although its future is gone.
+    /// Records that the port has ended although its future is gone.
     fn release_port(&self) {
         if let Waiter::PortCounter(counter) = self {
             counter.remove_port();

@@ -29,7 +29,7 @@ impl HandlerTimes {
 /// The times of one loop. Only the loop writes them.
 pub(crate) struct HandlerCells {
     types: Box<[TypeCells]>,
-    /// The index of the type that was noted last.
+    /// The index of the type that was recorded last.
     last: AtomicUsize,
 }
 

@@ -75,14 +75,14 @@ impl TimeCells {
         self.turn_ended.store(now.as_nanos(), Relaxed);
     }
 
-    /// Notes that a turn has waited and begins now.
+    /// Records that a turn has waited and begins now.
     #[inline]
     pub(crate) fn record_turn_start(&self, now: Time) {
         self.turn_started.store(now.as_nanos(), Relaxed);
     }
 
-    /// Notes that a turn is over. Everything is in nanoseconds, because making a `Duration` costs a
-    /// division.
+    /// Records that a turn is over. Everything is in nanoseconds, because making a `Duration` costs
+    /// a division.
     #[inline]
     pub(crate) fn record_turn_end(&self, turn_started: Time, end: Time) {
         let took = end.as_nanos().saturating_sub(turn_started.as_nanos());
@@ -95,12 +95,12 @@ impl TimeCells {
         }
     }
 
-    /// Notes that a deadline fires.
+    /// Records that a deadline fires.
     pub(crate) fn record_lag(&self, deadline: Time, now: Time) {
         self.lag.note_single_writer(now.as_nanos().saturating_sub(deadline.as_nanos()));
     }
 
-    /// Notes how long a handler took, in a turn whose handlers are timed.
+    /// Records how long a handler took, in a turn whose handlers are timed.
     pub(crate) fn record_handler(&self, machine: &'static str, time: Duration) {
         self.handlers.record(machine, time);
     }
@@ -113,7 +113,7 @@ impl TimeCells {
 
     /// Returns the longest turn since the last call of this method.
     pub(crate) fn take_longest(&self) -> Duration {
-        // Noted first, so that a concurrent `longest` finds the value in one place or the other.
+        // Recorded first, so that a concurrent `longest` finds the value in one place or the other.
         self.longest_taken.fetch_max(self.longest.load(Relaxed), Relaxed);
         let taken = self.longest.swap(0, Relaxed);
         self.longest_taken.fetch_max(taken, Relaxed);

@@ -244,7 +244,7 @@ impl<V> QueueState<V> {
         self.room.as_ref().map_or(0, |room| room.reserved)
     }
 
-    /// Reserves room for the first sender in line, if there is room and a sender waits.
+    /// Reserves room for the first waiting sender, if there is room and a sender waits.
     #[inline]
     fn reserve_next(&mut self, bound: usize) -> Option<WaitingSender<V>> {
         let room = self.room.as_mut()?;
@@ -265,7 +265,7 @@ impl<V> RoomQueue<V> {
 }
 
 impl<V> Queue<V> {
-    /// Gives reserved room to `first`, or to the next sender in line if `first` is gone.
+    /// Gives reserved room to `first`, or to the next waiting sender if `first` is gone.
     #[cold]
     fn give_room(&self, first: WaitingSender<V>) {
         let mut next = Some(first);
@@ -278,7 +278,7 @@ impl<V> Queue<V> {
         }
     }
 
-    /// Tells the senders in line that nobody receives any more. The end of the machine does not do
+    /// Tells the waiting senders that nobody receives any more. The end of the machine does not do
     /// this if the mailbox is owned by something else.
     #[cold]
     fn reject_waiting_senders(&self) {
@@ -383,7 +383,7 @@ impl<V: Send + 'static> Sender<V> {
         }
     }
 
-    /// Puts `waiter` in line for room.
+    /// Adds `waiter` to the queue for room.
     fn request_room(&self, waiter: Waiter) -> Future<Reserved<V>> {
         let (port, future) = future::channel(waiter, OnCancel::Nobody);
         let Shared { queue, notifier } = &*self.shared;

@@ -105,7 +105,8 @@ impl SlotWaiters {
         is_allowed
     }
 
-    /// Notes that a machine's `wakeup` is about to be called, in which it may ask for another slot.
+    /// Records that a machine's `wakeup` is about to be called, in which it may ask for another
+    /// slot.
     #[inline]
     pub(crate) fn begin_wakeup(&self, token: Token) {
         if self.reserved.load(Relaxed) > 0 {
@@ -118,7 +119,7 @@ impl SlotWaiters {
         self.lock().in_wakeup = Some(token);
     }
 
-    /// Notes that the loop was taken from the machine's handler, which goes on. If this is
+    /// Records that the loop was taken from the machine's handler, which goes on. If this is
     /// `wakeup`, it may still ask for another slot.
     pub(crate) fn detach_wakeup(&self, token: Token) {
         if self.has_any() {
@@ -183,7 +184,7 @@ impl SlotWaiters {
         self.lock().room.first().cloned()
     }
 
-    /// Notes that a machine has made room for the oldest request.
+    /// Records that a machine has made room for the oldest request.
     pub(crate) fn count_room_made(&self) {
         if let Some(first) = self.lock().room.first() {
             first.ended_count += 1;

@@ -53,7 +53,7 @@ pub(crate) struct WakeQueue {
     words: Box<[AtomicU64]>,
     head: AtomicU32,
     parts: mpsc::Sender<PartWake>,
-    /// Set once any part was woken: the loop must look at the channel.
+    /// Set once any part was woken: the loop must check the channel.
     has_parts: AtomicBool,
     /// Set when the loop is gone, so that its notifiers return `false`.
     closed: AtomicBool,
@@ -153,7 +153,7 @@ impl WakeQueue {
     /// Wakes the loop for something other than a machine: a request that was stored, with `SeqCst`,
     /// before this call.
     pub(crate) fn wake_loop(&self) {
-        // The loop checks for requests after it has noted that it sleeps. In the total order of
+        // The loop checks for requests after it has recorded that it sleeps. In the total order of
         // `SeqCst`, either the loop finds this request, or this call finds the loop asleep.
         if self.head.compare_exchange(SLEEPING, AWAKE, SeqCst, SeqCst).is_ok() {
             self.wake_backend();
@@ -207,7 +207,8 @@ impl WakeQueue {
         word.fetch_add(1 << GENERATION_SHIFT, AcqRel) & WOKEN != 0
     }
 
-    /// Takes the whole list, oldest first, into an empty `batch`, and notes that the loop is awake.
+    /// Takes the whole list, oldest first, into an empty `batch`, and records that the loop is
+    /// awake.
     pub(crate) fn take_all(&self, batch: &mut Vec<u32>) {
         let mut index = match self.head.load(Relaxed) {
             // The usual case: a load instead of the swap, which is a locked instruction.
@@ -223,7 +224,7 @@ impl WakeQueue {
         batch.reverse();
     }
 
-    /// Notes that the loop is awake: from now on wake-ups need no system call.
+    /// Records that the loop is awake: from now on wake-ups need no system call.
     pub(crate) fn mark_awake(&self) {
         // Only the loop writes `SLEEPING`, so it sees its own write. The usual case: a load instead
         // of the exchange, which is a locked instruction.
@@ -251,18 +252,18 @@ impl WakeQueue {
         self.head.load(SeqCst) >= AWAKE
     }
 
-    /// Notes that the loop is about to wait, unless the list has entries. Returns whether it may
+    /// Records that the loop is about to wait, unless the list has entries. Returns whether it may
     /// wait. Wake-ups from now on wake the backend.
     pub(crate) fn try_sleep(&self) -> bool {
         match self.head.compare_exchange(AWAKE, SLEEPING, SeqCst, SeqCst) {
             Ok(_) => true,
-            // It was noted already: by the last turn of an embedded loop, or before a wait that was
-            // cut short. Otherwise the head is a slot.
+            // It was recorded already: by the last turn of an embedded loop, or before a wait that
+            // was cut short. Otherwise the head is a slot.
             Err(head) => head == SLEEPING,
         }
     }
 
-    /// Notes that the loop is gone.
+    /// Records that the loop has ended.
     pub(crate) fn close(&self) {
         // A thread that does not see this yet puts a slot into a list that is never taken, which is
         // harmless.

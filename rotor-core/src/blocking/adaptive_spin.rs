@@ -42,7 +42,7 @@ impl AdaptiveSpin {
         }
     }
 
-    /// Notes whether what the thread waited for came while it spun.
+    /// Records whether what the thread waited for came while it spun.
     pub(super) fn end(&mut self, has_arrived: bool) {
         self.skips = if has_arrived { 0 } else { (2 * self.skips + 1).min(SKIPS_MAX) };
         self.skips_left = self.skips;

@@ -32,7 +32,7 @@ impl Alarm {
         self.is_armed.load(Relaxed)
     }
 
-    /// Notes that a loop is awake.
+    /// Records that a loop is awake.
     #[inline]
     pub(super) fn ring_if_armed(&self) {
         if self.is_armed() {

@@ -42,7 +42,7 @@ impl Sections {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(section);
     }
 
-    /// Notes that the handler was reported before the loop was taken from it.
+    /// Records that the handler was reported before the loop was taken from it.
     pub(super) fn mark_reported(&self, token: Token) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(section) = all.iter_mut().find(|section| section.token == token) {

@@ -148,24 +148,24 @@ impl HeartbeatWriter {
         }
     }
 
-    /// Notes that the loop goes to sleep in its backend.
+    /// Records that the loop goes to sleep in its backend.
     pub(crate) fn record_sleep(&mut self) {
         self.heartbeat.polls.store(self.heartbeat.polls.load(Relaxed) | 1, Relaxed);
     }
 
-    /// Notes that the loop has polled its backend, and is awake.
+    /// Records that the loop has polled its backend, and is awake.
     pub(crate) fn record_poll(&mut self) {
         self.heartbeat.polls.store((self.heartbeat.polls.load(Relaxed) | 1) + 1, Relaxed);
         self.alarm.ring_if_armed();
     }
 
-    /// Notes that a machine's handler is called.
+    /// Records that a machine's handler is called.
     #[inline]
     pub(crate) fn record_call(&mut self, token: Token, machine: &'static str) {
         self.record(ShortToken::of(token), machine);
     }
 
-    /// Notes that a closure between handlers is called.
+    /// Records that a closure between handlers is called.
     pub(crate) fn record_closure(&mut self, what: &'static str) {
         self.record(ShortToken::NONE, what);
     }

@@ -19,7 +19,7 @@ impl SectionTimes {
         known.is_some_and(|(_, average)| *average < patience)
     }
 
-    /// Notes how long a section of this type took.
+    /// Records how long a section of this type took.
     pub(crate) fn record(&mut self, machine: &'static str, took: Duration) {
         if let Some((_, average)) = self.0.iter_mut().find(|(known, _)| is_same(known, machine)) {
             *average = (*average * (WEIGHT - 1) + took) / WEIGHT;

@@ -42,7 +42,7 @@ impl Suspects {
         self.0.is_empty()
     }
 
-    /// Notes that the loop was taken from a stuck handler of this type.
+    /// Records that the loop was taken from a stuck handler of this type.
     pub(crate) fn record_takeover(&mut self, machine: &'static str) {
         if let Some(suspect) = self.find(machine) {
             suspect.detached_max = (suspect.detached_max * 2 + 1).min(DETACHED_MAX);
@@ -56,14 +56,14 @@ impl Suspects {
         self.find(machine).is_some_and(|suspect| suspect.detached < suspect.detached_max)
     }
 
-    /// Notes that a handler of this type is called on another thread.
+    /// Records that a handler of this type is called on another thread.
     pub(crate) fn record_detached(&mut self, machine: &'static str) {
         if let Some(suspect) = self.find(machine) {
             suspect.detached += 1;
         }
     }
 
-    /// Notes that a handler has returned on another thread. `was_long` says whether it would have
+    /// Records that a handler has returned on another thread. `was_long` says whether it would have
     /// held up the loop.
     pub(crate) fn record_return(&mut self, machine: &'static str, was_long: bool) {
         if let Some(suspect) = self.find(machine) {

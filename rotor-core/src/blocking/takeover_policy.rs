@@ -56,10 +56,10 @@ impl TakeoverPolicy {
         lag >= self.patience || self.last_taken.is_some_and(|then| now - then < ALERT_TIME)
     }
 
-    /// Returns whether the loop should be taken from the handler of this call, which has had `own_time`
-    /// time, while the loop has not polled for `lag`. On alert, `unobserved_wait` counts as well: a
-    /// handler that is already waiting in the kernel when it is first seen, and may have waited for
-    /// up to that long, need not be seen a second time.
+    /// Returns whether the loop should be taken from the handler of this call, which has had
+    /// `own_time`, while the loop has not polled for `lag`. On alert, `unobserved_wait` counts
+    /// as well: a handler that is already waiting in the kernel when it is first seen, and may have
+    /// waited for up to that long, need not be seen a second time.
     pub(super) fn is_due(
         &self,
         now: Time,

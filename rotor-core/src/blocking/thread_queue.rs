@@ -6,7 +6,7 @@
 //!        ▲    │
 //!        │    └──lend()──▶ lent: whoever wants it takes it
 //!        │                   │
-//!        └──reclaim()────────┘   or waits in line, and notifies the thread that has it
+//!        └──reclaim()────────┘   or waits in the queue, and notifies the thread that has it
 //! ```
 //!
 //! There is a single value, the loop, so the queue is empty while it is lent. Parked threads may be

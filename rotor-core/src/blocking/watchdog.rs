@@ -384,7 +384,7 @@ impl WatchGuard {
 }
 
 impl RunnerHandle {
-    /// Notes that the thread of this probe runs the loop from now on.
+    /// Records that the thread of this probe runs the loop from now on.
     pub(crate) fn set_running_thread(&self, probe: &ThreadProbe) {
         let (acquired_at, calls_before) =
             (Clock::new().now(), self.watched.heartbeat.read().call_number());

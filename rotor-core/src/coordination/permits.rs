@@ -120,7 +120,7 @@ impl Permits {
         future
     }
 
-    /// Notes the time, so that no permit is given to a waiter that it would reach too late.
+    /// Records the time, so that no permit is given to a waiter that it would reach too late.
     fn update_time(&self, now: Time) {
         let mut guard = self.shared.lock();
         guard.state.now = guard.state.now.max(now);

@@ -35,7 +35,7 @@ impl InFlightGuard {
         InFlightGuard(counts.clone())
     }
 
-    /// Notes that the receiver of the result was gone.
+    /// Records that the receiver of the result was gone.
     pub(crate) fn count_unclaimed(&self) {
         self.0.unclaimed.fetch_add(1, Relaxed);
     }

@@ -140,8 +140,8 @@ where
         }
     }
 
-    /// Waits in line for a permit; then the job is queued again. If the backend has no queue, the
-    /// job runs on the thread that returns the permit.
+    /// Waits in the queue for a permit; then the job is queued again. If the backend has no queue,
+    /// the job runs on the thread that returns the permit.
     fn wait_for_permit(self: Box<Self>, permits: &Permits, begun: &Begun<'_>) {
         let requeue_fn = begun.requeue_fn();
         let queued_for = begun.queued_for();
@@ -149,7 +149,7 @@ where
     }
 }
 
-/// A job that waits in line for a permit.
+/// A job that waits in the queue for a permit.
 struct PermitRequest<T, F> {
     work: Box<ClosureJob<T, F>>,
     requeue_fn: Option<RequeueFn>,
@@ -177,7 +177,8 @@ where
         }
         let ClosureJob { f, port, .. } = *self.work;
         port.fail(lost);
-        // The closure is foreign code: even if its drop panics, the others in line must be told.
+        // The closure is foreign code: even if its drop panics, the others in the queue must be
+        // notified.
         drop_guarded(f, "a job without a permit");
     }
 }

@@ -34,7 +34,7 @@ impl<C> Scope<'_, C> {
     pub fn blocking<V>(&mut self, f: impl FnOnce() -> V) -> V {
         match self.context.release_loop() {
             Section::HandedOver => {}
-            Section::Here => {
+            Section::Inline => {
                 let value = f();
                 self.environment.count_inline();
                 self.refresh_now();

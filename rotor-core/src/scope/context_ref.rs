@@ -14,11 +14,11 @@ use crate::time::Time;
 /// another thread and the place is empty. The scope cannot be used during that time.
 pub(crate) struct ContextRef<'a, C> {
     /// Checked first, so that most loops pay for one test only.
-    owned: Option<&'a mut C>,
-    held: Option<HeldContext<'a, C>>,
+    direct: Option<&'a mut C>,
+    indirect: Option<IndirectContext<'a, C>>,
 }
 
-struct HeldContext<'a, C> {
+struct IndirectContext<'a, C> {
     /// The place from which the context moves to the other thread. `None` if the handler keeps its
     /// own context.
     place: Option<&'a mut Option<Box<C>>>,
@@ -35,8 +35,8 @@ pub(crate) trait LoopHolder<C> {
     /// Waits until the loop belongs to this thread again.
     fn reclaim_loop(&self) -> ReclaimOutcome<C>;
 
-    /// Notes that the machine woke itself, while another thread may have the loop. Returns whether
-    /// this was noted.
+    /// Records that the machine woke itself, while another thread may have the loop. Returns
+    /// whether this was recorded.
     fn record_self_wakeup(&self) -> bool;
 
     /// Sets the loop's time if this thread has the loop, and returns it. Returns `None` if another
@@ -69,7 +69,7 @@ pub(super) enum Section {
     /// Here, while another thread runs the loop; the loop must be taken back afterwards.
     HandedOver,
     /// Here, and it holds up the loop.
-    Here,
+    Inline,
     /// Here, after the loop was taken from this handler.
     Taken,
 }
@@ -103,15 +103,15 @@ impl<C> LoopHolder<C> for SplitOffHolder {
 
 impl<'a, C> ContextRef<'a, C> {
     #[inline(always)]
-    pub(crate) fn owned(context: &'a mut C) -> ContextRef<'a, C> {
-        ContextRef { owned: Some(context), held: None }
+    pub(crate) fn direct(context: &'a mut C) -> ContextRef<'a, C> {
+        ContextRef { direct: Some(context), indirect: None }
     }
 
-    pub(crate) fn held(
+    pub(crate) fn movable(
         place: &'a mut Option<Box<C>>,
         holder: &'a dyn LoopHolder<C>,
     ) -> ContextRef<'a, C> {
-        ContextRef { owned: None, held: Some(HeldContext { place: Some(place), holder }) }
+        ContextRef { direct: None, indirect: Some(IndirectContext { place: Some(place), holder }) }
     }
 
     /// Makes a context that the handler keeps, whichever thread runs the loop: it is another handle
@@ -122,8 +122,8 @@ impl<'a, C> ContextRef<'a, C> {
         holder: &'a dyn LoopHolder<C>,
     ) -> ContextRef<'a, C> {
         ContextRef {
-            owned: context.as_deref_mut(),
-            held: Some(HeldContext { place: None, holder }),
+            direct: context.as_deref_mut(),
+            indirect: Some(IndirectContext { place: None, holder }),
         }
     }
 
@@ -131,18 +131,18 @@ impl<'a, C> ContextRef<'a, C> {
     // what the handler holds, and copies nothing for this call.
     #[inline(always)]
     pub(super) fn get(&self) -> &C {
-        match (&self.owned, &self.held) {
+        match (&self.direct, &self.indirect) {
             (Some(context), _) => context,
-            (None, Some(HeldContext { place: Some(Some(context)), .. })) => context,
+            (None, Some(IndirectContext { place: Some(Some(context)), .. })) => context,
             _ => wait_forever(),
         }
     }
 
     #[inline(always)]
     pub(super) fn get_mut(&mut self) -> &mut C {
-        match (&mut self.owned, &mut self.held) {
+        match (&mut self.direct, &mut self.indirect) {
             (Some(context), _) => context,
-            (None, Some(HeldContext { place: Some(Some(context)), .. })) => context,
+            (None, Some(IndirectContext { place: Some(Some(context)), .. })) => context,
             _ => wait_forever(),
         }
     }
@@ -151,18 +151,18 @@ impl<'a, C> ContextRef<'a, C> {
     /// loop was dropped.
     #[cold]
     #[inline(never)]
-    pub(super) fn to_panicked(&self, payload: Box<dyn Any + Send>) -> Panicked {
-        if self.owned.is_none() && !self.hands_over() {
+    pub(super) fn convert_panic(&self, payload: Box<dyn Any + Send>) -> Panicked {
+        if self.direct.is_none() && !self.hands_over() {
             resume_unwind(payload);
         }
         Panicked::from_payload(payload)
     }
 
     pub(super) fn reborrow(&mut self) -> ContextRef<'_, C> {
-        let held = self.held.as_mut();
+        let indirect = self.indirect.as_mut();
         ContextRef {
-            owned: self.owned.as_deref_mut(),
-            held: held.map(|HeldContext { place, holder }| HeldContext {
+            direct: self.direct.as_deref_mut(),
+            indirect: indirect.map(|IndirectContext { place, holder }| IndirectContext {
                 place: place.as_deref_mut(),
                 holder: *holder,
             }),
@@ -170,9 +170,9 @@ impl<'a, C> ContextRef<'a, C> {
     }
 
     pub(super) fn hands_over(&self) -> bool {
-        match &self.held {
-            Some(HeldContext { place: Some(place), .. }) => place.is_some(),
-            Some(HeldContext { place: None, holder }) => holder.hands_over(),
+        match &self.indirect {
+            Some(IndirectContext { place: Some(place), .. }) => place.is_some(),
+            Some(IndirectContext { place: None, holder }) => holder.hands_over(),
             None => false,
         }
     }
@@ -180,26 +180,28 @@ impl<'a, C> ContextRef<'a, C> {
     /// Makes a context for a split-off scope in a loop that may be taken from this handler.
     pub(super) fn split_off(context: &'a mut C) -> ContextRef<'a, C> {
         ContextRef {
-            owned: Some(context),
-            held: Some(HeldContext { place: None, holder: &SplitOffHolder }),
+            direct: Some(context),
+            indirect: Some(IndirectContext { place: None, holder: &SplitOffHolder }),
         }
     }
 
     /// Returns the thread that runs the loop, if others may run it while the handler runs.
     #[inline(always)]
     pub(super) fn loop_holder(&self) -> Option<&dyn LoopHolder<C>> {
-        match &self.held {
-            Some(HeldContext { place: None, holder }) => Some(*holder),
+        match &self.indirect {
+            Some(IndirectContext { place: None, holder }) => Some(*holder),
             _ => None,
         }
     }
 
     /// Gives up the loop.
     pub(super) fn release_loop(&mut self) -> Section {
-        let Some(HeldContext { place, holder }) = &mut self.held else { return Section::Here };
+        let Some(IndirectContext { place, holder }) = &mut self.indirect else {
+            return Section::Inline;
+        };
         let context = place.as_mut().and_then(|place| place.take());
         if place.is_some() && context.is_none() {
-            return Section::Here;
+            return Section::Inline;
         }
         match holder.release_loop(context) {
             ReleaseOutcome::Released => Section::HandedOver,
@@ -208,7 +210,7 @@ impl<'a, C> ContextRef<'a, C> {
                 if let Some(place) = place {
                     **place = context;
                 }
-                Section::Here
+                Section::Inline
             }
         }
     }
@@ -216,7 +218,7 @@ impl<'a, C> ContextRef<'a, C> {
     /// Takes the loop back. If the loop was dropped, together with the context, this does not
     /// return: the handler is unwound as by a panic, without a message.
     pub(super) fn reclaim_loop(&mut self) {
-        let Some(HeldContext { place, holder }) = &mut self.held else { return };
+        let Some(IndirectContext { place, holder }) = &mut self.indirect else { return };
         match holder.reclaim_loop() {
             ReclaimOutcome::Reclaimed(context) => {
                 if let Some(place) = place {

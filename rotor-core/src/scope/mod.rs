@@ -76,7 +76,7 @@ impl<'a, C> Scope<'a, C> {
         token: Token,
         woken: WakeTarget<'a>,
     ) -> Scope<'a, C> {
-        Scope { context: ContextRef::owned(context), environment, token, part: 0, woken }
+        Scope { context: ContextRef::direct(context), environment, token, part: 0, woken }
     }
 
     /// Makes the scope of a handler whose loop may be run by another thread meanwhile.
@@ -223,7 +223,7 @@ impl<'a, C> Scope<'a, C> {
     /// [`Panicked`], with the message: a bug in `f`. It is not logged or counted here.
     pub fn guard<V>(&mut self, f: impl FnOnce(&mut Self) -> V) -> Result<V, Panicked> {
         catch_unwind(AssertUnwindSafe(|| f(self)))
-            .map_err(|payload| self.context.to_panicked(payload))
+            .map_err(|payload| self.context.convert_panic(payload))
     }
 }
 

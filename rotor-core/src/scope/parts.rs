@@ -30,7 +30,7 @@ impl<'a, C> Scope<'a, C> {
             context: if may_be_taken {
                 ContextRef::split_off(nothing)
             } else {
-                ContextRef::owned(nothing)
+                ContextRef::direct(nothing)
             },
             environment: self.environment,
             token: self.token,

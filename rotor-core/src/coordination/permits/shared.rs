@@ -255,7 +255,7 @@ struct ServingGuard<'a> {
 
 impl ServingGuard<'_> {
     /// Takes a free permit for the first waiter. If there is no permit, or no waiter, serving ends.
-    /// This is noted under the same lock, so that a permit that is given back later is served by
+    /// This is recorded under the same lock, so that a permit that is given back later is served by
     /// the thread that gives it back.
     fn next(&mut self) -> Option<QueuedWaiter> {
         let mut guard = self.shared.lock();

@@ -65,7 +65,7 @@ impl<M: Machine, B: Backend> StateCell<M, B> for LocalCell<M, B> {
         context: &'a mut Option<Box<M::Context>>,
         hand_over: &'a dyn LoopHolder<M::Context>,
     ) -> ContextRef<'a, M::Context> {
-        ContextRef::held(context, hand_over)
+        ContextRef::movable(context, hand_over)
     }
 
     fn shared(&self) -> Option<&Arc<SharedState<M, B>>> {
