@@ -234,7 +234,7 @@ impl<M: Machine> PostQueue<M> {
             if let Some(heartbeat) = dispatch.heartbeat() {
                 heartbeat.record_closure("a posted closure");
             }
-            let ran = match post {
+            let result = match post {
                 Post::Closure(f) => {
                     let mut scope = GlobalScope::new(refs.context, refs.environment);
                     let machines = verdicts.machines(dispatch.slots());
@@ -245,7 +245,7 @@ impl<M: Machine> PostQueue<M> {
                     guard(|| make(context, environment, config, dispatch))
                 }
             };
-            if let Err(panicked) = ran {
+            if let Err(panicked) = result {
                 log_guarded!(error, "a posted closure {panicked}");
             }
         }

@@ -79,8 +79,8 @@ impl<M: Machine> RepeatedClosures<M> {
         }
         // Guarded, because outside of a handler a panic is taken for the backend's, and ends the
         // loop.
-        let over = self.0.extract_if(.., |closure| closure.next == Time::NEVER);
-        over.for_each(|closure| drop_guarded(closure, "a repeated closure"));
+        let ended = self.0.extract_if(.., |closure| closure.next == Time::NEVER);
+        ended.for_each(|closure| drop_guarded(closure, "a repeated closure"));
     }
 }
 

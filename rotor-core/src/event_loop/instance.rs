@@ -113,13 +113,13 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         }
         let LoopInstance { baton, environment, control, .. } = self;
         let ended = if cfg!(any(rotor_pulled, rotor_taking)) {
-            let baton_now = baton.take().expect(NOT_RUNNING);
-            let (back, ended) = if cfg!(rotor_taking) {
-                take_pulled_turn::<M, B, SharedCell<M, B>>(baton_now, &**environment, control, wait)
+            let taken = baton.take().expect(NOT_RUNNING);
+            let (returned, ended) = if cfg!(rotor_taking) {
+                take_pulled_turn::<M, B, SharedCell<M, B>>(taken, &**environment, control, wait)
             } else {
-                take_pulled_turn::<M, B, LocalCell<M, B>>(baton_now, &**environment, control, wait)
+                take_pulled_turn::<M, B, LocalCell<M, B>>(taken, &**environment, control, wait)
             };
-            *baton = back;
+            *baton = returned;
             ended
         } else {
             let Baton { loop_state, context } = baton.as_mut().expect(NOT_RUNNING);

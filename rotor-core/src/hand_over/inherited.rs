@@ -119,13 +119,13 @@ mod tests {
     #[test]
     fn a_repeated_request_takes_no_further_socket() {
         let mut unnamed = Inherited::none();
-        let mut asked = |name| {
+        let mut request = |name| {
             unnamed.indices(name);
             unnamed.requested.clone()
         };
-        assert_eq!((asked("web"), asked("web")), (vec!["web".into()], vec!["web".into()]));
-        assert_eq!(asked("admin"), ["web", "admin"]);
-        assert_eq!(asked("web"), ["web", "admin"]);
+        assert_eq!((request("web"), request("web")), (vec!["web".into()], vec!["web".into()]));
+        assert_eq!(request("admin"), ["web", "admin"]);
+        assert_eq!(request("web"), ["web", "admin"]);
     }
 
     #[test]

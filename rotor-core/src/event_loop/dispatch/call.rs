@@ -160,8 +160,8 @@ impl<M: Machine> Dispatch<M> {
         started: Option<Time>,
     ) {
         if let Some(started) = started {
-            let took = environment.handle.now() - started;
-            self.counters.record_handler_time(took, callee.type_name, config.time_handlers);
+            let elapsed = environment.handle.now() - started;
+            self.counters.record_handler_time(elapsed, callee.type_name, config.time_handlers);
         }
     }
 

@@ -16,37 +16,37 @@ use crate::wake_queue::WakeQueue;
 
 /// Answers `ready` as its seed says.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Answers {
-    Goes,
+enum Behavior {
+    Continues,
     Again,
     Ends,
     Spawns,
     Panics,
 }
 
-struct Scripted(Answers);
+struct Scripted(Behavior);
 
 impl Machine for Scripted {
     type Context = Vec<&'static str>;
-    type Seed = Answers;
+    type Seed = Behavior;
 
-    fn create(seed: Answers, _: &mut Scope<'_, Self::Context>) -> Response<Self> {
+    fn create(seed: Behavior, _: &mut Scope<'_, Self::Context>) -> Response<Self> {
         Response::ok(Scripted(seed))
     }
 
     fn handle(
         self,
-        event: Event<Answers>,
+        event: Event<Behavior>,
         scope: &mut Scope<'_, Self::Context>,
-    ) -> Response<Self, Answers> {
+    ) -> Response<Self, Behavior> {
         scope.push(event.name());
         match (event, self.0) {
-            (Event::Ready(_), Answers::Again) => Response::again(self),
-            (Event::Ready(_), Answers::Ends) => Response::done(),
-            (Event::Ready(_) | Event::Spawned, Answers::Spawns) => {
-                Response::spawn(self, Answers::Goes)
+            (Event::Ready(_), Behavior::Again) => Response::again(self),
+            (Event::Ready(_), Behavior::Ends) => Response::done(),
+            (Event::Ready(_) | Event::Spawned, Behavior::Spawns) => {
+                Response::spawn(self, Behavior::Continues)
             }
-            (Event::Ready(_), Answers::Panics) => panic!("as told"),
+            (Event::Ready(_), Behavior::Panics) => panic!("as told"),
             _ => Response::ok(self),
         }
     }
@@ -57,7 +57,7 @@ struct Bench {
     environment: Environment<MioHandle>,
     backend: Mio,
     config: Config,
-    heard: Vec<&'static str>,
+    events: Vec<&'static str>,
 }
 
 impl Bench {
@@ -73,20 +73,20 @@ impl Bench {
             Scheduler::new(slots, RunQueue::new(wakes, parts, Time::ZERO)),
             Counters::new(Arc::default(), Arc::default()),
         );
-        Bench { dispatch, environment, backend, config, heard: Vec::new() }
+        Bench { dispatch, environment, backend, config, events: Vec::new() }
     }
 
-    fn add(&mut self, answers: Answers) -> Token {
-        let made = self
+    fn add(&mut self, behavior: Behavior) -> Token {
+        let created = self
             .dispatch
-            .create_with(&self.environment, &self.config, |_| Response::ok(Scripted(answers)));
-        made.expect("a slot is free")
+            .create_with(&self.environment, &self.config, |_| Response::ok(Scripted(behavior)));
+        created.expect("a slot is free")
     }
 
     fn with(&mut self, f: impl FnOnce(&mut Dispatch<Scripted>, &mut Refs<'_, Scripted, Mio>)) {
-        let Bench { dispatch, environment, backend, config, heard } = self;
+        let Bench { dispatch, environment, backend, config, events } = self;
         dispatch.queue().begin_turn(config);
-        f(dispatch, &mut Refs { context: heard, environment, backend, config });
+        f(dispatch, &mut Refs { context: events, environment, backend, config });
     }
 
     fn ready(&mut self, token: Token) {
@@ -107,11 +107,11 @@ impl Bench {
 #[test]
 fn a_response_keeps_or_ends_the_machine() {
     let mut bench = Bench::new(2);
-    let (goes, ends) = (bench.add(Answers::Goes), bench.add(Answers::Ends));
-    bench.ready(goes);
+    let (continues, ends) = (bench.add(Behavior::Continues), bench.add(Behavior::Ends));
+    bench.ready(continues);
     bench.ready(ends);
     bench.ready(ends);
-    assert_eq!(bench.heard, ["ready", "ready"]);
+    assert_eq!(bench.events, ["ready", "ready"]);
     assert_eq!(bench.dispatch.slots().len(), 1);
     let stats = bench.dispatch.stats().read();
     assert_eq!((stats.events, stats.ended, stats.stale, stats.alive), (2, 1, 1, 1));
@@ -120,50 +120,50 @@ fn a_response_keeps_or_ends_the_machine() {
 #[test]
 fn calls_for_a_machine_that_returned_again_are_merged() {
     let mut bench = Bench::new(1);
-    let again = bench.add(Answers::Again);
+    let again = bench.add(Behavior::Again);
     bench.ready(again);
     bench.ready(again);
     bench.dispatch.scheduler().mark_pending(again, Calls::WAKEUP_WHOLE | Calls::DRAINING);
-    assert_eq!(bench.heard, ["ready"], "it is called behind the others");
+    assert_eq!(bench.events, ["ready"], "it is called behind the others");
     bench.resume();
-    assert_eq!(bench.heard, ["ready", "ready", "draining", "wakeup"]);
+    assert_eq!(bench.events, ["ready", "ready", "draining", "wakeup"]);
 }
 
 #[test]
 fn a_spawn_is_reported_at_once_and_deferred_beyond_the_budget() {
     let mut bench = Bench::new(3);
-    let spawns = bench.add(Answers::Spawns);
+    let spawns = bench.add(Behavior::Spawns);
     bench.ready(spawns);
-    assert_eq!(bench.heard, ["ready", "spawned"]);
+    assert_eq!(bench.events, ["ready", "spawned"]);
     bench.ready(spawns);
     bench.resume();
-    assert_eq!(bench.heard.len(), 2, "the second spawn was deferred");
+    assert_eq!(bench.events.len(), 2, "the second spawn was deferred");
     assert!(bench.dispatch.check_queue().is_ok());
     bench.with(|dispatch, refs| {
         let (token, seed) = dispatch.queue().next_deferred_spawn().expect("it was deferred");
         let _ = dispatch.resume_spawn(refs, &mut InlineCaller, token, seed);
     });
-    assert_eq!(bench.heard[2..], ["spawned"]);
+    assert_eq!(bench.events[2..], ["spawned"]);
     assert_eq!(bench.dispatch.slots().len(), 3);
 }
 
 #[test]
 fn a_panicking_handler_ends_only_its_machine() {
     let mut bench = Bench::new(2);
-    let (panics, goes) = (bench.add(Answers::Panics), bench.add(Answers::Goes));
+    let (panics, continues) = (bench.add(Behavior::Panics), bench.add(Behavior::Continues));
     let panicked = crate::guard::guard(|| bench.ready(panics)).expect_err("as told");
     let ended = bench.dispatch.handler_panicked(&bench.environment, &bench.config, &panicked);
     assert_eq!(ended.ok(), Some(panics));
     assert_eq!(bench.dispatch.slots().len(), 1);
     assert!(bench.dispatch.stop_reason().is_none());
-    bench.ready(goes);
-    assert_eq!(bench.heard, ["ready", "ready"]);
+    bench.ready(continues);
+    assert_eq!(bench.events, ["ready", "ready"]);
 }
 
 #[test]
 fn a_deadline_fires_once_even_if_it_had_passed_when_set() {
     let mut bench = Bench::new(2);
-    let (token, other) = (bench.add(Answers::Goes), bench.add(Answers::Goes));
+    let (token, other) = (bench.add(Behavior::Continues), bench.add(Behavior::Continues));
     let now = bench.environment.now();
     bench.dispatch.scheduler().set_deadline(bench.environment.now(), token, Deadline::At(now));
     bench.dispatch.scheduler().set_deadline(
@@ -178,7 +178,7 @@ fn a_deadline_fires_once_even_if_it_had_passed_when_set() {
         let _ = dispatch.fire_overdue(refs, &mut InlineCaller, overdue);
         assert!(dispatch.queue().next_overdue(8).is_none());
     });
-    assert_eq!(bench.heard, ["timeout"]);
+    assert_eq!(bench.events, ["timeout"]);
     bench.environment.set_now(now + Duration::from_secs(2));
     bench.with(|dispatch, refs| {
         let Refs { environment, backend, .. } = refs;
@@ -187,5 +187,5 @@ fn a_deadline_fires_once_even_if_it_had_passed_when_set() {
             let _ = dispatch.fire_deadline(refs, &mut InlineCaller, index);
         }
     });
-    assert_eq!(bench.heard, ["timeout", "timeout"]);
+    assert_eq!(bench.events, ["timeout", "timeout"]);
 }

@@ -89,9 +89,9 @@ where
             detached_since: Some(begun),
         };
         // There is no loop in this thread's state cell, so the response is late.
-        let made =
+        let result =
             guard(|| drop(self.call(&mut drive_state, lifted, worker, worker.state_cell.lock())));
-        if let Err(panicked) = made {
+        if let Err(panicked) = result {
             self.submit_late_panic(&mut drive_state, panicked);
         }
         drop_guarded(drive_state, "a context");

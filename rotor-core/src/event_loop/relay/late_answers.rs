@@ -15,7 +15,7 @@ pub(super) struct LateAnswer<M: Machine> {
     pub(super) issued: IssuedCall<M>,
     pub(super) woke_itself: bool,
     /// How long the handler took, if the call was detached.
-    pub(super) took: Option<Duration>,
+    pub(super) elapsed: Option<Duration>,
     pub(super) outcome: HandlerOutcome<M>,
 }
 

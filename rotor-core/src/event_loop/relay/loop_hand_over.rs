@@ -60,7 +60,7 @@ where
             *place = Some(loop_state);
             return ReleaseOutcome::Kept(context);
         }
-        let is_own = context.is_some();
+        let has_own_context = context.is_some();
         let Some(context) = context.or_else(|| loop_state.next_context.take()) else {
             *place = Some(loop_state);
             return ReleaseOutcome::Kept(None);
@@ -91,7 +91,7 @@ where
         if self.woke_itself.take() {
             environment.record_self_wakeup();
         }
-        let context = if is_own {
+        let context = if has_own_context {
             Some(context)
         } else {
             loop_state.next_context = Some(context);
@@ -104,7 +104,7 @@ where
     fn reclaim_loop(&self) -> ReclaimOutcome<M::Context> {
         let environment = &*self.relay.environment;
         let callee = self.issued.callee;
-        let took = environment.handle.now() - self.begun.get();
+        let elapsed = environment.handle.now() - self.begun.get();
         // The thread that has the loop may be asleep in its backend.
         let back = self
             .relay
@@ -128,7 +128,7 @@ where
         };
         BlockCounts::add(count);
         let LoopState { core, progress, sections, .. } = &mut *loop_state;
-        sections.record(callee.type_name, took);
+        sections.record(callee.type_name, elapsed);
         core.reattach(environment, progress, callee);
         if self.woke_itself.take() {
             environment.record_self_wakeup();

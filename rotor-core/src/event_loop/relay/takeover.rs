@@ -107,8 +107,8 @@ where
         self.sections.end(issued.callee.token);
         BlockCounts::add(&self.environment.blocks.late_answers);
         let woke_itself = drive_state.woke_itself.take();
-        let took = drive_state.detached_since.map(|begun| self.environment.handle.now() - begun);
-        self.late.add(LateAnswer { issued, woke_itself, took, outcome });
+        let elapsed = drive_state.detached_since.map(|begun| self.environment.handle.now() - begun);
+        self.late.add(LateAnswer { issued, woke_itself, elapsed, outcome });
         self.environment.wakes.wake_loop();
     }
 
@@ -152,10 +152,10 @@ where
         drive_state.issued = late.issued;
         let (state, context) = (loop_state.as_mut()?, drive_state.context.as_deref_mut()?);
         let LoopState { core, progress, suspects, .. } = &mut **state;
-        if let Some(took) = late.took {
+        if let Some(elapsed) = late.elapsed {
             suspects.record_return(
                 drive_state.issued.callee.type_name,
-                took >= self.blocking.lagging_patience(),
+                elapsed >= self.blocking.lagging_patience(),
             );
         }
         core.reattach(environment, progress, drive_state.issued.callee);
@@ -163,7 +163,7 @@ where
             environment.record_self_wakeup();
         }
         let issued = &mut drive_state.issued;
-        let told = match late.outcome {
+        let reporting = match late.outcome {
             HandlerOutcome::Answered(response) => {
                 core.apply_response(issued, context, environment, response)
             }
@@ -177,7 +177,7 @@ where
                 }
             }
         };
-        match told {
+        match reporting {
             Some(machine) => self.call(drive_state, Some(machine), worker, loop_state),
             None => Some(loop_state),
         }
