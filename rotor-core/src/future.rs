@@ -351,14 +351,14 @@ impl<V> Future<V> {
     /// Like `wait`, but waits for at most `time`. The outcome is then still `Pending`.
     #[expect(clippy::disallowed_methods, reason = "a thread that runs no loop has no loop's time")]
     pub(crate) fn wait_timeout(mut self, time: Duration) -> Outcome<V> {
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             self = match self.take() {
                 Outcome::Pending(pending) => pending,
                 outcome => return outcome,
             };
             // This also works if `time` is longer than the system can represent.
-            let Some(left) = time.checked_sub(begun.elapsed()).filter(|left| !left.is_zero())
+            let Some(left) = time.checked_sub(started.elapsed()).filter(|left| !left.is_zero())
             else {
                 return Outcome::Pending(self);
             };
@@ -425,10 +425,10 @@ impl<V> Port<V> {
     #[doc(alias = "cancellation")]
     #[doc(alias = "is_closed")]
     pub fn is_cancelled(&self) -> bool {
-        let gone = |cell: &sync::Arc<Cell<V>>| {
+        let is_gone = |cell: &sync::Arc<Cell<V>>| {
             matches!(cell.lock().state, State::Cancelled) || !cell.waiter.is_alive()
         };
-        self.cell.as_ref().is_none_or(gone)
+        self.cell.as_ref().is_none_or(is_gone)
     }
 
     /// Sets that `notifier` is woken when the future is dropped, instead of what would have been

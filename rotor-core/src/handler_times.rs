@@ -88,9 +88,9 @@ mod tests {
         }
         let read = cells.read();
         assert_eq!(read.len(), HandlerTimes::TYPES_MAX + 1);
-        let told = |at: usize| (read[at].machine, read[at].times.count(), read[at].times.sum());
-        assert_eq!(told(30), ("type 30", 2, Duration::from_micros(3)));
-        assert_eq!(told(31), ("others", 4, Duration::from_micros(6)));
+        let entry = |at: usize| (read[at].machine, read[at].times.count(), read[at].times.sum());
+        assert_eq!(entry(30), ("type 30", 2, Duration::from_micros(3)));
+        assert_eq!(entry(31), ("others", 4, Duration::from_micros(6)));
     }
 
     #[test]

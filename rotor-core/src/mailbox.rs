@@ -270,8 +270,8 @@ impl<V> Queue<V> {
     fn give_room(&self, first: WaitingSender<V>) {
         let mut next = Some(first);
         while let Some(WaitingSender { port, shared }) = next {
-            let Err(mut gone) = port.set(Reserved { shared: Some(shared) }) else { return };
-            let shared = gone.shared.take();
+            let Err(mut undelivered) = port.set(Reserved { shared: Some(shared) }) else { return };
+            let shared = undelivered.shared.take();
             next = self.free_and_reserve_next();
             // Without the lock, because dropping the last sender takes it.
             drop(shared);
@@ -411,8 +411,8 @@ impl<V: Send + 'static> Sender<V> {
 
 impl<V: Send> WaiterQueue for Queue<V> {
     fn remove(&self, place: u64) {
-        let gone = self.lock().room.as_mut().and_then(|room| room.waiters.remove(place));
-        drop(gone);
+        let removed = self.lock().room.as_mut().and_then(|room| room.waiters.remove(place));
+        drop(removed);
     }
 }
 

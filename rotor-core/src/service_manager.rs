@@ -188,11 +188,12 @@ impl ServiceManager {
             let mut watch =
                 AttendState { is_stopping: false, next_watchdog_message: Duration::ZERO };
             let clock = Clock::new();
-            let begun = clock.now();
+            let started = clock.now();
             let pause = self.watchdog.map_or(CHECK_INTERVAL, |time| CHECK_INTERVAL.min(time / 4));
             loop {
                 let now = clock.now();
-                if let Err(error) = watch.check(&self, &loops, &pulses, drain, (now, now - begun)) {
+                if let Err(error) = watch.check(&self, &loops, &pulses, drain, (now, now - started))
+                {
                     log_guarded!(warn, "the service manager cannot be told: {error}");
                 }
                 // If a successor has the listeners, the successor keeps the manager informed.

@@ -125,7 +125,7 @@ impl LoopGroup {
         // Before any loop runs: if the iterator panics, there is no handle yet that could stop the
         // loops that were started.
         let parts: Vec<P> = parts.into_iter().collect();
-        let (sender, made) = mpsc::channel();
+        let (sender, created) = mpsc::channel();
         let (ending, ended) = mpsc::channel();
         let mut group = LoopGroup { handles: Vec::new(), threads: Vec::new(), ended };
         let mut failed = None;
@@ -161,9 +161,9 @@ impl LoopGroup {
         // Waits for all threads, so that every loop that was made can be stopped. A thread that
         // panics sends nothing.
         let mut pending: BTreeSet<usize> = (0..group.threads.len()).collect();
-        for (index, made) in made {
+        for (index, created) in created {
             pending.remove(&index);
-            match made {
+            match created {
                 Ok(handle) => group.handles.push(handle),
                 Err(cause) if failed.is_none() => failed = Some(StartError { index, cause }),
                 Err(error) => log::error!("loop {index} was not made either: {error}"),

@@ -79,7 +79,7 @@ struct HandOverHooks {
     /// Takes a loop that was lent for too long, so that another thread goes on with it.
     rescue: Box<dyn Fn(u64) -> u64 + Send + Sync>,
     /// The last result of `rescue`.
-    seen: u64,
+    last_lend_count: u64,
     /// Takes the loop from the handler of this call, if that is allowed.
     take: Option<Box<TakeFn>>,
 }
@@ -89,7 +89,7 @@ type TakeFn = dyn Fn(u64) -> TakeoverResult + Send + Sync;
 /// The thread's own list of the loops, with its observations.
 struct WatchedLoops {
     /// The number of changes up to which the list is current.
-    seen: u64,
+    seen_changes: u64,
     all: Vec<(Arc<WatchedLoop>, StallDetector, TakeoverPolicy)>,
 }
 
@@ -173,7 +173,7 @@ impl Watchdog {
     fn run(&self) {
         let clock = Clock::new();
         sleep_exactly();
-        let mut watched_loops = WatchedLoops { seen: 0, all: Vec::new() };
+        let mut watched_loops = WatchedLoops { seen_changes: 0, all: Vec::new() };
         let mut rhythm = Rhythm::new(clock.now());
         while self.refresh(&mut watched_loops) {
             let now = clock.now();
@@ -206,7 +206,7 @@ impl Watchdog {
             self.alarm.set_thread(None);
             return false;
         }
-        if loops.changes == mem::replace(&mut watched_loops.seen, loops.changes) {
+        if loops.changes == mem::replace(&mut watched_loops.seen_changes, loops.changes) {
             return true;
         }
         let mut known = mem::take(&mut watched_loops.all);
@@ -288,10 +288,10 @@ impl WatchedLoop {
     /// end. Returns whether there are other sections to watch.
     fn check_sections(&self, now: Time) -> bool {
         let mut hand_over = self.hand_over.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(HandOverHooks { sections, rescue, seen, .. }) = &mut *hand_over else {
+        let Some(HandOverHooks { sections, rescue, last_lend_count, .. }) = &mut *hand_over else {
             return false;
         };
-        *seen = rescue(*seen);
+        *last_lend_count = rescue(*last_lend_count);
         let (overlong, has_unreported) =
             sections.find_overlong(now, overlong_after(self.watch.patience));
         drop(hand_over);
@@ -377,7 +377,8 @@ impl WatchGuard {
         rescue: impl Fn(u64) -> u64 + Send + Sync + 'static,
         take: Option<Box<TakeFn>>,
     ) -> RunnerHandle {
-        let hand_over = HandOverHooks { sections, rescue: Box::new(rescue), seen: 0, take };
+        let hand_over =
+            HandOverHooks { sections, rescue: Box::new(rescue), last_lend_count: 0, take };
         *self.watched.hand_over.lock().unwrap_or_else(PoisonError::into_inner) = Some(hand_over);
         RunnerHandle { watched: self.watched.clone() }
     }

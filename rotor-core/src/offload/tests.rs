@@ -170,9 +170,9 @@ fn a_job_is_refused_when_no_thread_can_be_started() {
 
 #[test]
 fn kept_threads_start_at_once_with_names_and_call_their_hooks() {
-    let told = Arc::new(Mutex::new(Vec::new()));
+    let started_threads = Arc::new(Mutex::new(Vec::new()));
     let (ended, has_ended) = mpsc::channel();
-    let recorded = told.clone();
+    let recorded = started_threads.clone();
     let pool = OffloadPool::builder()
         .name("disk")
         .threads_max(2)
@@ -188,7 +188,7 @@ fn kept_threads_start_at_once_with_names_and_call_their_hooks() {
     assert_eq!(pool.stats().threads, 2);
     let both: Vec<BlockedJob> = (0..2).map(|_| BlockedJob::start_on(&pool)).collect();
     both.iter().for_each(BlockedJob::wait);
-    let mut names = told.lock().expect("nobody panics").clone();
+    let mut names = started_threads.lock().expect("nobody panics").clone();
     names.sort();
     assert_eq!(names, [(0, Some("disk-0".into())), (1, Some("disk-1".into()))]);
     drop((both, pool));

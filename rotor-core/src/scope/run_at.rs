@@ -73,18 +73,18 @@ impl<C> Scope<'_, C> {
             },
             Place::Pool(pool) => self.run_on_pool(pool, work, |work| move |_: &Job<'_>| work()),
             Place::Measured(measured) if measured.is_short() => {
-                let begun = self.refresh_now();
+                let started = self.refresh_now();
                 let value = work();
-                measured.record(self.refresh_now() - begun);
+                measured.record(self.refresh_now() - started);
                 Ran::Now(value)
             }
             Place::Measured(measured) => self.run_on_pool(measured.pool(), work, |work| {
                 let measured = measured.clone();
                 move |job: &Job<'_>| {
-                    let begun = job.now();
+                    let started = job.now();
                     let value = work();
-                    if let (Some(begun), Some(ended)) = (begun, job.now()) {
-                        measured.record(ended - begun);
+                    if let (Some(started), Some(ended)) = (started, job.now()) {
+                        measured.record(ended - started);
                     }
                     value
                 }

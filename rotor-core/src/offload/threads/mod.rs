@@ -225,13 +225,13 @@ impl Shared {
     }
 
     fn run_here(self: &Arc<Self>, next: NextJob) {
-        let begun = self.clock.now();
+        let started = self.clock.now();
         {
             let mut queue = self.lock();
-            record_start(&mut queue.stats, &next, begun);
+            record_start(&mut queue.stats, &next, started);
             queue.stats.run_here += 1;
         }
-        let ran = self.run(next.queued, begun);
+        let ran = self.run(next.queued, started);
         record_end(&mut self.lock().stats, ran);
     }
 
@@ -286,9 +286,9 @@ impl Shared {
         let idle_thread = Arc::new(IdleThread::default());
         let mut ran = None;
         let mut is_woken = true;
-        while let Some((queued, begun)) = self.next_job(number, &idle_thread, is_woken, ran) {
+        while let Some((queued, started)) = self.next_job(number, &idle_thread, is_woken, ran) {
             is_woken = false;
-            ran = Some(self.run(queued, begun));
+            ran = Some(self.run(queued, started));
         }
         call_hook(&self.settings.on_thread_stop, number);
     }

@@ -9,16 +9,16 @@ use crate::time::Time;
 /// The outcome of a job, to be counted when the lock is held anyway.
 pub(super) struct RunRecord {
     pub(super) end: Result<JobEnd, Panicked>,
-    pub(super) begun: Time,
+    pub(super) started: Time,
     pub(super) ended: Time,
 }
 
-pub(super) fn record_start(stats: &mut PoolStats, next: &NextJob, begun: Time) {
+pub(super) fn record_start(stats: &mut PoolStats, next: &NextJob, started: Time) {
     stats.running += 1;
     // Only once for each job: a job that waits for a permit begins twice.
     if !next.was_started {
         stats.begun += 1;
-        stats.queue_time.note(begun - next.queued.since);
+        stats.queue_time.note(started - next.queued.since);
     }
 }
 
@@ -32,5 +32,5 @@ pub(super) fn record_end(stats: &mut PoolStats, ran: RunRecord) {
         Ok(JobEnd::Waits) => return,
         Err(_) => stats.panicked += 1,
     }
-    stats.run_time.note(ran.ended - ran.begun);
+    stats.run_time.note(ran.ended - ran.started);
 }

@@ -12,17 +12,18 @@ use crate::offload::work::{Begun, Requeue, RequeueFn};
 use crate::time::Time;
 
 impl Shared {
-    pub(super) fn run(self: &Arc<Self>, queued: QueuedJob, begun: Time) -> RunRecord {
+    pub(super) fn run(self: &Arc<Self>, queued: QueuedJob, started: Time) -> RunRecord {
         let QueuedJob { job, since } = queued;
         let requeuer = Requeuer { shared: self, since };
-        let end = guard(|| job.run(&Begun::after(begun - since).on_thread(self.clock, &requeuer)));
+        let end =
+            guard(|| job.run(&Begun::after(started - since).on_thread(self.clock, &requeuer)));
         if let Err(panicked) = &end {
             log_guarded!(error, "work that was offloaded {panicked}");
             if self.settings.on_panic == OnJobPanic::Abort {
                 std::process::abort();
             }
         }
-        RunRecord { end, begun, ended: self.clock.now() }
+        RunRecord { end, started, ended: self.clock.now() }
     }
 }
 

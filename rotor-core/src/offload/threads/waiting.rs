@@ -20,7 +20,7 @@ impl Shared {
         is_woken: bool,
         ran: Option<RunRecord>,
     ) -> Option<(QueuedJob, Time)> {
-        let mut begun = ran.as_ref().map(|ran| ran.ended);
+        let mut started = ran.as_ref().map(|ran| ran.ended);
         let mut has_spun = false;
         let mut queue = self.lock();
         queue.waking -= usize::from(is_woken);
@@ -30,18 +30,18 @@ impl Shared {
         loop {
             if let Some(next) = queue.pop() {
                 self.places.fetch_sub(1, Relaxed);
-                let begun = begun.unwrap_or_else(|| self.clock.now());
-                record_start(&mut queue.stats, &next, begun);
+                let started = started.unwrap_or_else(|| self.clock.now());
+                record_start(&mut queue.stats, &next, started);
                 let wakes = queue.wakes_for_taker(self.settings.threads_max);
                 drop(queue);
                 wakes.into_iter().for_each(|wake| self.perform(wake));
-                return Some((next.queued, begun));
+                return Some((next.queued, started));
             }
             if queue.is_closed {
                 self.retire(&mut queue, number);
                 return None;
             }
-            begun = None;
+            started = None;
             // Once after each job, by every thread that runs out of jobs. Otherwise a loop with
             // short jobs for forty threads would wake all forty for each batch of them.
             if !has_spun {
