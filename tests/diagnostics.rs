@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// What each program begins with.
 const HEAD: &str = "#![allow(unused)]
-use rotor::http::client::{ByAddress, ByName, Client, Connection, Connector, Feed, Fetch, PoolMachine};
+use rotor::http::client::{ByAddress, ByName, Client, Connection, Connector, RequestSource, Fetch, PoolMachine};
 use rotor::http::server::{Head, HttpAccept, Route, Routed, Next, NoUpgrade, Response as Page, Server};
 use rotor::net::{DatagramSocket, Inet, IpNet, Listener, Net, StreamSocket, TcpListener, TcpStream, Unix};
 use rotor::stream::{Accept, Intent, Matched, Protocol, Stream, Transport};
@@ -44,7 +44,7 @@ impl Server for Hello {
 fn run<M: rotor::Machine>() {}
 fn client<K: Client>() {}
 fn connector<N: Connector<()>>() {}
-fn feed<F: Feed<Fetch<()>>>() {}
+fn feed<F: RequestSource<Fetch<()>>>() {}
 fn family<N: Net>() {}
 fn ip_family<N: IpNet>() {}
 fn datagrams<S: DatagramSocket>() {}

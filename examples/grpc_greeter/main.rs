@@ -38,7 +38,7 @@ use std::thread;
 
 use call::{Answered, Call};
 use greeter::Greeter;
-use rotor::http::client::{Ask, ByAddress, ClientError, Pool, PoolConfig, PoolMachine};
+use rotor::http::client::{ByAddress, ClientError, Pool, PoolConfig, PoolMachine, PoolRequest};
 use rotor::http::server::{Http2Config, Serve, ServerConfig};
 use rotor::net::TcpStream;
 use rotor::{BoxError, Config, ExitPolicy, Loop};
@@ -82,7 +82,7 @@ fn ask(url: &Url) -> Result<(), BoxError> {
     let mut instance = creator.instantiate(());
     let handle = instance.handle();
     let asking = thread::spawn(move || {
-        let asked = pool.service().ask_from_thread(Ask::new(server, call));
+        let asked = pool.service().ask_from_thread(PoolRequest::new(server, call));
         let outcome = asked.ok().and_then(|answer| answer.wait().ok());
         handle.stop();
         outcome

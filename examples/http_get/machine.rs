@@ -7,8 +7,8 @@
 use std::marker::PhantomData;
 
 use rotor::http::client::{
-    Client, ClientError, ClientResult, Connection, Feed, Head, Job, Next, NoUpgrade, Offer,
-    RecvMode, Request, Scope,
+    Client, ClientError, ClientResult, Connection, Head, Job, Next, NoUpgrade, Offer, RecvMode,
+    Request, RequestSource, Scope,
 };
 use rotor::http::{MessageError, Method, Trailers};
 use rotor::stream::{Connect, Fatal, HasResolver};
@@ -111,7 +111,7 @@ pub(crate) struct Once<C: Receives> {
     pub(crate) under_way: Option<Future<ClientResult<Download<C>>>>,
 }
 
-impl<C: Receives> Feed<Download<C>> for Once<C> {
+impl<C: Receives> RequestSource<Download<C>> for Once<C> {
     fn next(&mut self, _: bool, scope: &mut Scope<'_, C>) -> Offer<Download<C>> {
         let Some(download) = self.download.take() else { return Offer::Close };
         let (port, future) = scope.create_future();
@@ -120,7 +120,7 @@ impl<C: Receives> Feed<Download<C>> for Once<C> {
     }
 
     /// A first request on a connection is never given back.
-    fn give_back(&mut self, _: Job<Download<C>>, scope: &mut Scope<'_, C>) {
+    fn return_job(&mut self, _: Job<Download<C>>, scope: &mut Scope<'_, C>) {
         end(scope, Err(ClientError::Closed));
     }
 

@@ -12,7 +12,7 @@ use rotor::stream::{
     Block, Exception, HasOutbox, Intent, Matched, Outbox, OutboxConfig, OutboxFull, OutboxSender,
     Protocol, Transport,
 };
-use rotor::{AtEnd, Scope, Time, Token};
+use rotor::{ReturnOnDrop, Scope, Time, Token};
 
 /// The longest line, in bytes including its end. A client that sends a longer one is disconnected:
 /// a chat is not for files.
@@ -91,7 +91,7 @@ impl fmt::Display for Room {
 /// ```
 pub(crate) struct Client<C: 'static> {
     /// However the client ends, even by a panic, this makes it leave the room.
-    seat: AtEnd<Seat, C>,
+    seat: ReturnOnDrop<Seat, C>,
     outbox: Outbox,
 }
 

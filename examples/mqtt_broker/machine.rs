@@ -8,7 +8,7 @@ use std::time::Duration;
 use rotor::stream::{
     Exception, HasOutbox, Intent, Matched, Outbox, Output, Protocol, StreamConfig, Transport,
 };
-use rotor::{AtEnd, Scope, Time};
+use rotor::{ReturnOnDrop, Scope, Time};
 
 use super::answer::Accepted;
 use super::answer::{PINGRESP, connack, puback, pubcomp, pubrec, pubrel, suback, unsuback};
@@ -37,7 +37,7 @@ enum Stage<C: 'static> {
     Stranger,
     Known {
         /// However the connection ends, even by a panic, this marks its client as away.
-        seat: AtEnd<Seat, C>,
+        seat: ReturnOnDrop<Seat, C>,
         /// How long the client may send no packet.
         patience: Option<Duration>,
     },

@@ -22,7 +22,7 @@ use rotor::http::Status;
 use rotor::http::server::{Reply, Response, Scope, Serve};
 use rotor_examples::chosen_loop::chosen_kind;
 use rotor_examples::program;
-use rotor_service::{Json, Path, Query, Refused, Router, json};
+use rotor_service::{Json, Path, Query, Rejection, Router, json};
 use serde::{Deserialize, Serialize};
 
 /// The maximum number of notes, which are kept in memory.
@@ -49,7 +49,7 @@ struct Notes {
     last: u64,
 }
 
-type Answer = Result<Reply, Refused>;
+type Answer = Result<Reply, Rejection>;
 
 fn list(Query(query): Query, response: &mut Response<'_>, notes: &mut Scope<'_, Notes>) -> Answer {
     let limit = query.parse("limit")?.unwrap_or(20).min(LIST_MAX);
@@ -63,7 +63,7 @@ fn add(
     notes: &mut Scope<'_, Notes>,
 ) -> Answer {
     if notes.kept.len() >= NOTES_MAX {
-        return Err(Refused::new(Status::SERVICE_UNAVAILABLE, "there are too many"));
+        return Err(Rejection::new(Status::SERVICE_UNAVAILABLE, "there are too many"));
     }
     notes.last += 1;
     let id = notes.last;
@@ -72,12 +72,12 @@ fn add(
 }
 
 fn show(Path(id): Path<u64>, response: &mut Response<'_>, notes: &mut Scope<'_, Notes>) -> Answer {
-    let note = notes.kept.get(&id).ok_or_else(Refused::not_found)?;
+    let note = notes.kept.get(&id).ok_or_else(Rejection::not_found)?;
     Ok(json::reply(response, Status::OK, note))
 }
 
 fn take(Path(id): Path<u64>, response: &mut Response<'_>, notes: &mut Scope<'_, Notes>) -> Answer {
-    let note = notes.kept.remove(&id).ok_or_else(Refused::not_found)?;
+    let note = notes.kept.remove(&id).ok_or_else(Rejection::not_found)?;
     Ok(json::reply(response, Status::OK, &note))
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rotor::http::{Method, Status};
 use rotor_async::http::{Answer, Request};
-use rotor_service::{Pairs, PerThread, Refused, RouteError, Routes, json};
+use rotor_service::{Pairs, PerThread, Rejection, RouteError, Routes, json};
 use rusqlite::Connection;
 
 use crate::notes::{self, NewNote};
@@ -39,7 +39,7 @@ pub(crate) async fn answer(
     request: Request,
     routes: Arc<Routes<Route>>,
     notes: PerThread<Connection>,
-) -> Result<Answer, Refused> {
+) -> Result<Answer, Rejection> {
     let (route, parameters) = routes.find(request.method(), request.path())?;
     match route {
         Route::List => {
@@ -56,13 +56,13 @@ pub(crate) async fn answer(
         Route::Show => {
             let id = parameters.parse("id")?;
             let note = notes.ask(move |notes| notes::show(notes, id)).await?;
-            json::answer(Status::OK, &note.ok_or_else(Refused::not_found)?)
+            json::answer(Status::OK, &note.ok_or_else(Rejection::not_found)?)
         }
         Route::Remove => {
             let id = parameters.parse("id")?;
             match notes.ask(move |notes| notes::remove(notes, id)).await? {
                 true => Ok(Answer::new(Status::NO_CONTENT)),
-                false => Err(Refused::not_found()),
+                false => Err(Rejection::not_found()),
             }
         }
         Route::Later => {

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use rotor::http::server::{self, Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
 use rotor::http::{MessageError, Method, Status};
-use rotor_service::{Cors, Crossing};
+use rotor_service::{Cors, CorsDecision};
 use serde_json::Value;
 
 use crate::todos::{Refused, Todos};
@@ -17,7 +17,7 @@ const BODY_MAX: usize = 16 << 10;
 pub(crate) struct TodoBackend<C> {
     wish: Wish,
     /// The CORS fields of the response, for browsers.
-    crossing: Crossing,
+    crossing: CorsDecision,
     /// The URL of the list's items, without their number.
     base: String,
     context: PhantomData<fn(C)>,
@@ -100,7 +100,11 @@ impl Wish {
 }
 
 impl Reply {
-    fn write(self, crossing: &Crossing, response: &mut Response<'_>) -> Result<(), MessageError> {
+    fn write(
+        self,
+        crossing: &CorsDecision,
+        response: &mut Response<'_>,
+    ) -> Result<(), MessageError> {
         let mut fields = crossing.fields();
         match self {
             Reply::Json(status, value) => {

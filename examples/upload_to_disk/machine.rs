@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind};
 
-use rotor::body::{Body, Dir, How, StoreJob};
+use rotor::body::{Body, Dir, IfExists, StoreJob};
 use rotor::http::server::{Head, Next, NoUpgrade, RecvMode, Reply, Response, Scope, Server};
 use rotor::http::{BodyError, Method, Status};
 use rotor::{Future, Outcome};
@@ -81,7 +81,8 @@ impl Server for Keep {
         scope: &mut Scope<'_, ()>,
     ) -> Next<Self> {
         let job = |how| body.store_in(&self.dir, self.name.as_str(), how);
-        let (create, replace) = (job(How::New), (!self.is_new).then(|| job(How::Replace)));
+        let (create, replace) =
+            (job(IfExists::New), (!self.is_new).then(|| job(IfExists::Replace)));
         match scope.offload(move || keep(create, replace)) {
             Ok(future) => {
                 self.state = State::Keeping(body.len(), future);

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 
 use loom::thread;
-use rotor_core::{Lost, Outcome, Port};
+use rotor_core::{FutureError, Outcome, Port};
 
 use waiting::{WaitUntil, model, small_loop};
 
 /// Runs a loop whose machine waits for what becomes of a future, whose port another thread has.
-fn outcome_with_thread(other: impl FnOnce(Port<u32>) + Send + 'static) -> Result<u32, Lost> {
+fn outcome_with_thread(other: impl FnOnce(Port<u32>) + Send + 'static) -> Result<u32, FutureError> {
     let mut creator = small_loop(1);
     let outcome = Rc::new(Cell::new(None));
     let mut thread = None;
@@ -43,7 +43,7 @@ fn a_value_set_by_another_thread_is_received() {
 
 #[test]
 fn a_port_dropped_by_another_thread_is_reported() {
-    model(3, || assert_eq!(outcome_with_thread(drop), Err(Lost::Dropped)));
+    model(3, || assert_eq!(outcome_with_thread(drop), Err(FutureError::Dropped)));
 }
 
 /// Whoever sets it gets it back, or the future has it and drops it: it is never left between the
@@ -87,7 +87,7 @@ fn a_value_set_while_the_machine_ends_is_taken_or_returned() {
         let is_set = other.join().unwrap();
         match future.take() {
             Outcome::Value(_) => assert!(is_set),
-            Outcome::Lost(lost) => assert_eq!((is_set, lost), (false, Lost::Dropped)),
+            Outcome::Lost(lost) => assert_eq!((is_set, lost), (false, FutureError::Dropped)),
             Outcome::Pending(_) => panic!("nobody will set it any more"),
         }
     });

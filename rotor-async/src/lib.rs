@@ -39,7 +39,7 @@
 //! | [`Driven`], [`Poller`] | a future inside a machine; polling other things there |
 //! | [`Task`], [`TaskSeed`] | a machine that drives one future |
 //! | [`sleep`], [`sleep_until`], [`wait`] | awaiting the loop's time, and values that are sent to the machine |
-//! | [`offload`], [`Offload`], [`Unworked`] | awaiting work of another thread |
+//! | [`offload`], [`Offload`], [`OffloadError`] | awaiting work of another thread |
 //! | `http` | async handlers for rotor-http |
 //! | `Tokio`, `Compat` | a tokio runtime beside the loops, for futures that are polled on them |
 //! | `SpawnOn` | work for a tokio runtime, which returns its result |
@@ -86,7 +86,7 @@ mod tokio_runtime;
 mod wait;
 
 pub use self::driven::Driven;
-pub use self::offload::{Offload, Unworked, offload};
+pub use self::offload::{Offload, OffloadError, offload};
 pub use self::poller::Poller;
 pub use self::sleep::{Sleep, sleep, sleep_until};
 #[cfg(feature = "tokio")]

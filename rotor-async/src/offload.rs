@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread::panicking;
 
-use rotor_core::{Future as Value, Lost, Outcome};
+use rotor_core::{Future as Value, FutureError, Outcome};
 
 use crate::deferred_start::DeferredStart;
 use crate::poller;
@@ -21,7 +21,7 @@ use crate::poller;
 ///
 /// # Errors
 ///
-/// [`Unworked`]: the pool is full, or the work panicked.
+/// [`OffloadError`]: the pool is full, or the work panicked.
 ///
 /// # Panics
 ///
@@ -68,7 +68,7 @@ struct Shared<T>(Mutex<State<T>>);
 
 struct State<T> {
     job: JobState,
-    value: Option<Result<T, Lost>>,
+    value: Option<Result<T, FutureError>>,
     waker: Waker,
 }
 
@@ -93,7 +93,7 @@ impl<T> Shared<T> {
 struct CompletionGuard<T>(Arc<Shared<T>>);
 
 impl<T> CompletionGuard<T> {
-    fn complete(&self, value: Result<T, Lost>) {
+    fn complete(&self, value: Result<T, FutureError>) {
         let mut state = self.0.lock();
         if state.value.is_some() || matches!(state.job, JobState::Cancelled) {
             return;
@@ -109,7 +109,7 @@ impl<T> CompletionGuard<T> {
 
 impl<T> Drop for CompletionGuard<T> {
     fn drop(&mut self) {
-        self.complete(Err(if panicking() { Lost::Panicked } else { Lost::Dropped }));
+        self.complete(Err(if panicking() { FutureError::Panicked } else { FutureError::Dropped }));
     }
 }
 
@@ -147,12 +147,12 @@ fn deferred_start<T: Send + 'static>(
 }
 
 impl<T: Send + 'static> Future for Offload<T> {
-    type Output = Result<T, Unworked>;
+    type Output = Result<T, OffloadError>;
 
     fn poll(
         mut self: std::pin::Pin<&mut Offload<T>>,
         context: &mut Context<'_>,
-    ) -> Poll<Result<T, Unworked>> {
+    ) -> Poll<Result<T, OffloadError>> {
         let shared = match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::New(work) => {
                 let waker = context.waker().clone();
@@ -175,7 +175,7 @@ impl<T: Send + 'static> Future for Offload<T> {
 }
 
 impl<T> State<T> {
-    fn poll_result(&mut self, waker: &Waker) -> Poll<Result<T, Unworked>> {
+    fn poll_result(&mut self, waker: &Waker) -> Poll<Result<T, OffloadError>> {
         self.waker.clone_from(waker);
         // Checked before the value, which is set before the job is done.
         let lost_reason = match std::mem::replace(&mut self.job, JobState::Cancelled) {
@@ -187,26 +187,26 @@ impl<T> State<T> {
                 self.job = JobState::Submitting;
                 // A value counts in any case; if there is none, the pool will say why.
                 match self.value.take_if(|value| value.is_ok()) {
-                    Some(value) => return Poll::Ready(value.map_err(Unworked::Lost)),
+                    Some(value) => return Poll::Ready(value.map_err(OffloadError::Lost)),
                     None => return Poll::Pending,
                 }
             }
-            JobState::Rejected => Some(Unworked::Full),
+            JobState::Rejected => Some(OffloadError::Full),
             JobState::Submitted(job) => match job.take() {
                 Outcome::Pending(job) => {
                     self.job = JobState::Submitted(job);
                     None
                 }
-                Outcome::Value(()) => Some(Unworked::Lost(Lost::Dropped)),
-                Outcome::Lost(lost) => Some(Unworked::Lost(lost)),
+                Outcome::Value(()) => Some(OffloadError::Lost(FutureError::Dropped)),
+                Outcome::Lost(lost) => Some(OffloadError::Lost(lost)),
             },
-            JobState::Cancelled => Some(Unworked::Lost(Lost::Dropped)),
+            JobState::Cancelled => Some(OffloadError::Lost(FutureError::Dropped)),
         };
         match (self.value.take(), lost_reason) {
             (Some(Ok(value)), _) => Poll::Ready(Ok(value)),
             // The pool knows more precisely why there is no value.
             (_, Some(lost)) => Poll::Ready(Err(lost)),
-            (Some(Err(lost)), None) => Poll::Ready(Err(Unworked::Lost(lost))),
+            (Some(Err(lost)), None) => Poll::Ready(Err(OffloadError::Lost(lost))),
             (None, None) => Poll::Pending,
         }
     }
@@ -234,29 +234,30 @@ impl<T> fmt::Debug for Offload<T> {
 }
 
 /// Why work for another thread has no result.
+#[doc(alias = "Unworked")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Unworked {
+pub enum OffloadError {
     /// The pool's queue is full: nobody's fault. Respond that the service is busy, or try again
     /// later.
     Full,
     /// The work was begun or waited to begin, and has no result. Usually it panicked.
-    Lost(Lost),
+    Lost(FutureError),
 }
 
-impl fmt::Display for Unworked {
+impl fmt::Display for OffloadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unworked::Full => f.write_str("the offload pool is full"),
-            Unworked::Lost(_) => f.write_str("the work on another thread has no result"),
+            OffloadError::Full => f.write_str("the offload pool is full"),
+            OffloadError::Lost(_) => f.write_str("the work on another thread has no result"),
         }
     }
 }
 
-impl Error for Unworked {
+impl Error for OffloadError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Unworked::Full => None,
-            Unworked::Lost(lost) => Some(lost),
+            OffloadError::Full => None,
+            OffloadError::Lost(lost) => Some(lost),
         }
     }
 }

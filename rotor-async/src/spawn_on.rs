@@ -12,8 +12,9 @@ pub trait SpawnOn {
     /// that wakes the machine when the value has arrived.
     ///
     /// Dropping the returned future aborts the task: `future` is dropped, on the runtime, at its
-    /// next `await`. If the task panics, the outcome is [`Lost::Panicked`](rotor_core::Lost); if
-    /// the runtime is shut down before the task ends, `Lost::Dropped`.
+    /// next `await`. If the task panics, the outcome is
+    /// [`FutureError::Panicked`](rotor_core::FutureError); if the runtime is shut down before the
+    /// task ends, `FutureError::Dropped`.
     ///
     /// # Examples
     ///

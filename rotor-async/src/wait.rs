@@ -4,7 +4,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use rotor_core::{Future as Value, Lost, Outcome};
+use rotor_core::{Future as Value, FutureError, Outcome};
 
 use crate::poller;
 
@@ -19,9 +19,9 @@ use crate::poller;
 /// values of a [`Batch`](rotor_core::Batch) wake their machine together.
 ///
 /// The machine that created the value has to live until the value arrives. If it does not, the
-/// sender gets the value back, and this future returns [`Lost::Dropped`]. For work that may outlive
-/// the machine that requested it, use [`offload`](crate::offload), whose value belongs to the
-/// future that polls it.
+/// sender gets the value back, and this future returns [`FutureError::Dropped`]. For work that may
+/// outlive the machine that requested it, use [`offload`](crate::offload), whose value belongs to
+/// the future that polls it.
 pub fn wait<V>(value: Value<V>) -> Wait<V> {
     Wait { value: Some(value) }
 }
@@ -37,9 +37,12 @@ pub struct Wait<V> {
 impl<V> Unpin for Wait<V> {}
 
 impl<V> Future for Wait<V> {
-    type Output = Result<V, Lost>;
+    type Output = Result<V, FutureError>;
 
-    fn poll(mut self: Pin<&mut Wait<V>>, context: &mut Context<'_>) -> Poll<Result<V, Lost>> {
+    fn poll(
+        mut self: Pin<&mut Wait<V>>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<V, FutureError>> {
         let Some(value) = self.value.take() else { return Poll::Pending };
         if !poller::is_woken_with_current_poll(&value, context.waker())
             && value.poll_ready(context).is_pending()

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use rotor_async::{Driven, Poller, Task, TaskSeed, sleep, sleep_until, wait};
-use rotor_core::{Blocking, Config, Infallible, Loop, Lost, Machine, Port, Response, Scope};
+use rotor_core::{Blocking, Config, FutureError, Infallible, Loop, Machine, Port, Response, Scope};
 use rotor_stream::testing::TestLoop;
 
 const fn ms(count: u64) -> Duration {
@@ -311,7 +311,7 @@ fn values_awaited_in_a_set_with_its_own_wakers_are_received() {
     assert_eq!((heard.take(), test.context().value), (vec![Ok(7)], None));
     drop(ports.pop().expect("of the first"));
     test.settle();
-    assert_eq!((heard.take(), test.context().value), (vec![Err(Lost::Dropped)], Some(2)));
+    assert_eq!((heard.take(), test.context().value), (vec![Err(FutureError::Dropped)], Some(2)));
     assert!(test.context().polls <= 3, "no more than it was woken");
 }
 
@@ -349,7 +349,7 @@ fn a_value_is_returned_to_its_sender_if_its_machine_has_ended() {
     assert_eq!((test.machines(), heard.get()), (1, None), "it waits for what the first has made");
     assert_eq!(port.set(7), Err(7));
     test.settle();
-    assert_eq!(heard.get(), Some(Err(Lost::Dropped)));
+    assert_eq!(heard.get(), Some(Err(FutureError::Dropped)));
 }
 
 #[test]
@@ -407,7 +407,7 @@ fn awaited_values_arrive_and_are_cancelled_when_the_future_is_dropped() {
         scope.wake_self();
         let sum = async {
             let first = wait(first).await.unwrap_or(0);
-            assert_eq!(wait(second).await, Err(Lost::Dropped));
+            assert_eq!(wait(second).await, Err(FutureError::Dropped));
             first + wait(third).await.unwrap_or(0)
         };
         Response::ok(DrivingMachine(Driven::new(sum, scope)))

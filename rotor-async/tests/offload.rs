@@ -8,9 +8,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use rotor_async::{Offload, Poller, Task, Unworked, offload, wait};
+use rotor_async::{Offload, OffloadError, Poller, Task, offload, wait};
 use rotor_core::{
-    Config, Exit, Infallible, Job, Loop, Lost, Machine, OffloadPool, Response, Scope,
+    Config, Exit, FutureError, Infallible, Job, Loop, Machine, OffloadPool, Response, Scope,
 };
 use rotor_stream::testing::TestLoop;
 
@@ -44,7 +44,7 @@ fn a_panic_in_offloaded_work_is_reported_and_affects_nothing_else() {
     let done = drive(Config::new(), async {
         (offload(|| -> u32 { panic!("as asked") }).await, offload(|| 1).await)
     });
-    assert_eq!(done, (Err(Unworked::Lost(Lost::Panicked)), Ok(1)));
+    assert_eq!(done, (Err(OffloadError::Lost(FutureError::Panicked)), Ok(1)));
 }
 
 struct FlagWaker(AtomicBool, Waker);
@@ -59,7 +59,7 @@ impl Wake for FlagWaker {
 /// What a set with wakers of its own does: a future is polled where those are woken, and only then.
 fn in_set_with_own_waker<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
-) -> impl Future<Output = Result<T, Unworked>> {
+) -> impl Future<Output = Result<T, OffloadError>> {
     let mut work = Box::pin(offload(work));
     let mut inner: Option<Arc<FlagWaker>> = None;
     poll_fn(move |context| {
@@ -87,7 +87,7 @@ fn a_panic_in_offloaded_work_wakes_the_waiting_future() {
         sender.send(lost).expect("the test waits");
     });
     let lost = receiver.recv_timeout(Duration::from_secs(60)).expect("it hears of the panic");
-    assert_eq!(lost, Err(Unworked::Lost(Lost::Panicked)));
+    assert_eq!(lost, Err(OffloadError::Lost(FutureError::Panicked)));
 }
 
 #[test]
@@ -129,20 +129,20 @@ fn work_of_a_dropped_future_is_not_started() {
 #[test]
 fn offload_without_room_in_the_pool_returns_full() {
     // A loop in memory has no pool.
-    let mut test = TestLoop::<Task<Option<Unworked>>>::new(None);
+    let mut test = TestLoop::<Task<Option<OffloadError>>>::new(None);
     let (sender, receiver) = mpsc::channel();
     test.add(|scope| {
         let sending = async move { sender.send(offload(|| 1).await).expect("the test waits") };
         Task::start(sending, scope)
     });
     test.settle();
-    assert_eq!(receiver.try_recv(), Ok(Err(Unworked::Full)));
+    assert_eq!(receiver.try_recv(), Ok(Err(OffloadError::Full)));
 }
 
 /// Polls work wherever it is woken, at once: what another thread could do at that moment.
 struct PollOnWake {
     work: Mutex<Pin<Box<Offload<u32>>>>,
-    ended: Mutex<Vec<Result<u32, Unworked>>>,
+    ended: Mutex<Vec<Result<u32, OffloadError>>>,
 }
 
 impl Wake for PollOnWake {
@@ -163,7 +163,7 @@ fn a_poll_while_the_pool_refuses_the_work_returns_full() {
     let mut test = TestLoop::<Task<()>>::new(());
     test.add(|scope| Task::start(async move { begun.wake() }, scope));
     test.settle();
-    assert_eq!(*poll_on_wake.ended.lock().expect("nobody panics"), [Err(Unworked::Full)]);
+    assert_eq!(*poll_on_wake.ended.lock().expect("nobody panics"), [Err(OffloadError::Full)]);
 }
 
 /// Polls work together with what panics, and goes on.
@@ -174,7 +174,7 @@ struct GuardedPoll {
 }
 
 impl Machine for GuardedPoll {
-    type Context = Option<Result<u32, Unworked>>;
+    type Context = Option<Result<u32, OffloadError>>;
     type Seed = Infallible;
 
     fn wakeup(mut self, scope: &mut Scope<'_, Self::Context>) -> Response<Self> {
@@ -203,7 +203,7 @@ fn work_is_lost_if_the_poll_that_requested_it_panics() {
         Response::ok(GuardedPoll { poller, work, has_panicked: false })
     });
     test.settle();
-    assert_eq!(*test.context(), Some(Err(Unworked::Lost(Lost::Panicked))));
+    assert_eq!(*test.context(), Some(Err(OffloadError::Lost(FutureError::Panicked))));
 }
 
 #[test]

@@ -6,7 +6,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use rotor_async::{SpawnOn, Task, Tokio};
-use rotor_core::{Config, Exit, Future, Infallible, Loop, Lost, Machine, Outcome, Response, Scope};
+use rotor_core::{
+    Config, Exit, Future, FutureError, Infallible, Loop, Machine, Outcome, Response, Scope,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -72,7 +74,7 @@ fn a_tokio_timer_without_compat_ends_only_its_own_machine() {
 /// Waits for what tokio finds out, and notes it.
 struct Waiter(Option<Future<u32>>);
 
-type Outcomes = Vec<Result<u32, Lost>>;
+type Outcomes = Vec<Result<u32, FutureError>>;
 
 impl Machine for Waiter {
     type Context = Outcomes;
@@ -93,7 +95,7 @@ impl Machine for Waiter {
 fn run_on_tokio(
     tokio: &Tokio,
     work: impl std::future::Future<Output = u32> + Send + 'static,
-) -> Result<u32, Lost> {
+) -> Result<u32, FutureError> {
     let mut creator = Loop::new(&Config::new()).expect("a loop");
     let started = creator
         .add_machine_with(|scope| Response::ok(Waiter(Some(scope.spawn_on(tokio.handle(), work)))));
@@ -111,11 +113,11 @@ fn spawn_on_returns_the_value_or_the_reason_for_its_loss() {
         7
     });
     assert_eq!(value, Ok(7));
-    assert_eq!(run_on_tokio(&tokio, async { panic!("as asked") }), Err(Lost::Panicked));
+    assert_eq!(run_on_tokio(&tokio, async { panic!("as asked") }), Err(FutureError::Panicked));
     let handle = Tokio::of(tokio.handle().clone());
     drop(tokio);
     let value = run_on_tokio(&handle, async { 7 });
-    assert_eq!(value, Err(Lost::Dropped), "the runtime is gone, whoever has its handle");
+    assert_eq!(value, Err(FutureError::Dropped), "the runtime is gone, whoever has its handle");
 }
 
 struct NotifyOnDrop(mpsc::Sender<()>);

@@ -3,7 +3,7 @@
 use std::io;
 
 use quick_error::quick_error;
-use rotor_core::Lost;
+use rotor_core::FutureError;
 
 quick_error! {
     /// Why a body could not be kept. The body and its file are gone then, except for `AfterEnd`.
@@ -51,7 +51,7 @@ quick_error! {
             display("data was added to a body after its end: call `end` once everything was added")
         }
         /// The thread that was to write has ended, or panicked. A server responds with 500.
-        Lost(lost: Lost) {
+        Lost(lost: FutureError) {
             from()
             display("the thread that writes bodies has ended")
             source(lost)

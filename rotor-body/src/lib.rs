@@ -79,4 +79,4 @@ pub use error::SpoolError;
 pub use memory_file::Faults;
 pub use reader::BodyReader;
 pub use spool::Spool;
-pub use store::{Dir, How, StoreJob};
+pub use store::{Dir, IfExists, StoreJob};

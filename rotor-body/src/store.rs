@@ -36,8 +36,9 @@ impl Dir {
 }
 
 /// What happens to an existing file with the same name.
+#[doc(alias = "How")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum How {
+pub enum IfExists {
     /// It stays, and nothing is stored: `AlreadyExists`.
     New,
     /// The body replaces it atomically: opening the name returns either the old or the new file,
@@ -69,7 +70,7 @@ pub struct StoreJob {
     body: Body,
     dir: Dir,
     name: String,
-    how: How,
+    how: IfExists,
     mode: u32,
     syncs: bool,
 }
@@ -88,7 +89,7 @@ impl Body {
     /// leaves a `.body-*` file in `dir`. On a file system with neither hard links nor
     /// `RENAME_NOREPLACE` (renameat2(2)), the file of a new name may be seen empty for a moment
     /// before it is complete, and stays empty if the process is killed just then.
-    pub fn store_in(&self, dir: &Dir, name: impl Into<String>, how: How) -> StoreJob {
+    pub fn store_in(&self, dir: &Dir, name: impl Into<String>, how: IfExists) -> StoreJob {
         let (body, dir, name) = (self.clone(), dir.clone(), name.into());
         StoreJob { body, dir, name, how, mode: 0o600, syncs: false }
     }
@@ -117,7 +118,7 @@ impl StoreJob {
     /// # Errors
     ///
     /// `InvalidInput` if the name is not a valid file name: empty, `.`, `..`, or with a slash or a
-    /// zero byte. `AlreadyExists` with [`How::New`]. Otherwise the system's error. Nothing has
+    /// zero byte. `AlreadyExists` with [`IfExists::New`]. Otherwise the system's error. Nothing has
     /// changed then, and the body is unchanged. Only if the last sync has failed, the name exists,
     /// and it is unknown what a crash would leave of it.
     pub fn run(self) -> io::Result<()> {
@@ -149,8 +150,8 @@ impl StoreJob {
     fn link_prepared(&self, file: &File) -> io::Result<bool> {
         let directory = self.dir.directory.as_fd();
         let linked = match self.how {
-            How::New => disk::link_unnamed(file, directory, &self.name),
-            How::Replace => {
+            IfExists::New => disk::link_unnamed(file, directory, &self.name),
+            IfExists::Replace => {
                 match disk::with_random_name(|name| disk::link_unnamed(file, directory, name)) {
                     Ok(((), name)) => return self.rename_into_place(&name).map(|()| true),
                     Err(error) => Err(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
@@ -178,8 +179,8 @@ impl StoreJob {
         let (mut file, name) = disk::create_named(directory, Mode::RUSR | Mode::WUSR)?;
         let written = self.write(&mut file).and_then(|()| self.prepare(&file));
         let placed = written.and_then(|()| match self.how {
-            How::Replace => self.rename_into_place(&name),
-            How::New => Ok(disk::rename_new(directory, &name, &self.name)?),
+            IfExists::Replace => self.rename_into_place(&name),
+            IfExists::New => Ok(disk::rename_new(directory, &name, &self.name)?),
         });
         if placed.is_err() {
             // If it is gone already, that is fine.
@@ -286,11 +287,11 @@ mod tests {
             let both = std::sync::Barrier::new(2);
             std::thread::scope(|scope| {
                 scope.spawn(|| {
-                    let job = body.store_in(&dir, "taken", How::New).mode(0o666);
+                    let job = body.store_in(&dir, "taken", IfExists::New).mode(0o666);
                     both.wait();
                     assert!(job.run().is_err(), "it is a directory");
                 });
-                let job = body.store_in(&dir, "name", How::Replace).mode(0o640);
+                let job = body.store_in(&dir, "name", IfExists::Replace).mode(0o640);
                 both.wait();
                 job.run().expect("nothing is in the way");
             });
@@ -308,7 +309,7 @@ mod tests {
             let body = spooled_body(&spool, &dir);
             let both = std::sync::Barrier::new(2);
             let store = |name, mode| {
-                let job = body.store_in(&dir, name, How::Replace).mode(mode);
+                let job = body.store_in(&dir, name, IfExists::Replace).mode(mode);
                 both.wait();
                 job.run().expect("nothing is in the way");
             };
@@ -329,7 +330,7 @@ mod tests {
         let dir = Dir::open(&*directory).expect("it is there");
         let body = spooled_body(&spool, &dir);
         let files = [("first", 0o640), ("second", 0o640), ("third", 0o604)].map(|(name, mode)| {
-            body.store_in(&dir, name, How::New).mode(mode).run().expect("it is free");
+            body.store_in(&dir, name, IfExists::New).mode(mode).run().expect("it is free");
             fs::metadata(directory.join(name)).expect("it is there").ino()
         });
         assert!(files[0] == files[1] && files[0] != files[2], "{files:?}");
@@ -346,10 +347,10 @@ mod tests {
         let dir = Dir::open(&*directory).expect("it is there");
         let body = spooled_body(&spool, &dir);
         fs::create_dir(directory.join("taken")).expect("it can be made");
-        body.store_in(&dir, "name", How::New).mode(0o640).run().expect("it is free");
-        let again = body.store_in(&dir, "name", How::New).mode(0o666).run();
+        body.store_in(&dir, "name", IfExists::New).mode(0o640).run().expect("it is free");
+        let again = body.store_in(&dir, "name", IfExists::New).mode(0o666).run();
         assert_eq!(again.map_err(|error| error.kind()), Err(ErrorKind::AlreadyExists));
-        let elsewhere = body.store_in(&dir, "taken", How::Replace).mode(0o666).run();
+        let elsewhere = body.store_in(&dir, "taken", IfExists::Replace).mode(0o666).run();
         assert!(elsewhere.is_err(), "it is a directory");
         assert_eq!(mode_of(directory.join("name")), 0o640);
         let names = fs::read_dir(&*directory).expect("it is there").count();

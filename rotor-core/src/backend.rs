@@ -33,7 +33,7 @@ use crate::time::Time;
 use crate::token::Token;
 
 pub use crate::clock::Clock;
-pub use crate::offload::work::{Begun, JobEnd, OffloadJob, OffloadWork};
+pub use crate::offload::work::{JobEnd, JobStart, OffloadJob, OffloadWork};
 
 /// Where and how urgently a job should run.
 #[derive(Clone, Copy, Debug, Default)]

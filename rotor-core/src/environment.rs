@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crate::at_end::AnyEndQueue;
 use crate::backend::BackendHandle;
 use crate::blocking::BlockCounts;
 use crate::config::Config;
 use crate::drain::{Grace, Phase};
 use crate::last_machines::LastMachines;
 use crate::offload::in_flight::{JobCounts, YieldPolicy};
+use crate::return_on_drop::AnyEndQueue;
 use crate::secure_random::SecureRandom;
 use crate::slot_waiters::SlotWaiters;
 use crate::sync::atomic::AtomicBool;

@@ -53,8 +53,8 @@ pub struct Future<V> {
 /// The sender of a one-shot channel, which is given to another machine or another thread.
 ///
 /// Setting the value wakes the machine that made the channel. Dropping the port without a value
-/// wakes that machine too; the future then returns [`Lost::Dropped`], or [`Lost::Panicked`] if the
-/// port was dropped by a panic.
+/// wakes that machine too; the future then returns [`FutureError::Dropped`], or
+/// [`FutureError::Panicked`] if the port was dropped by a panic.
 #[doc(alias = "oneshot")]
 #[doc(alias = "Sender")]
 #[doc(alias = "promise")]
@@ -73,14 +73,15 @@ pub enum Outcome<V> {
     /// The value.
     Value(V),
     /// There will be no value.
-    Lost(Lost),
+    Lost(FutureError),
 }
 
 /// Why there will be no value.
+#[doc(alias = "Lost")]
 #[doc(alias = "RecvError")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum Lost {
+pub enum FutureError {
     /// The port was dropped without a value.
     Dropped,
     /// The port was dropped while its thread panicked.
@@ -94,18 +95,18 @@ pub enum Lost {
     Cancelled,
 }
 
-impl fmt::Display for Lost {
+impl fmt::Display for FutureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Lost::Dropped => "the answering side dropped its port without a value",
-            Lost::Panicked => "the answering side panicked",
-            Lost::Late => "it was too late",
-            Lost::Cancelled => "what was asked for is not given any more",
+            FutureError::Dropped => "the answering side dropped its port without a value",
+            FutureError::Panicked => "the answering side panicked",
+            FutureError::Late => "it was too late",
+            FutureError::Cancelled => "what was asked for is not given any more",
         })
     }
 }
 
-impl std::error::Error for Lost {}
+impl std::error::Error for FutureError {}
 
 /// What is woken when the value is set.
 pub(crate) enum Waiter {
@@ -261,7 +262,7 @@ enum State<V> {
     /// Contains the waker of async code that waits in addition to the machine, if there is any.
     Pending(Option<Waker>),
     Value(V),
-    Lost(Lost),
+    Lost(FutureError),
     /// The future was dropped, or its machine had ended when the value was set.
     Cancelled,
 }
@@ -330,13 +331,13 @@ impl<V> Future<V> {
             State::Value(value) => Outcome::Value(value),
             State::Lost(lost) => Outcome::Lost(lost),
             // The machine of the future had ended, so the value was returned to the sender.
-            State::Pending(_) | State::Cancelled => Outcome::Lost(Lost::Dropped),
+            State::Pending(_) | State::Cancelled => Outcome::Lost(FutureError::Dropped),
         }
     }
 
     /// Blocks the current thread until the value is set. It must be the thread that is woken for
     /// it.
-    pub(crate) fn wait(mut self) -> Result<V, Lost> {
+    pub(crate) fn wait(mut self) -> Result<V, FutureError> {
         loop {
             match self.take() {
                 Outcome::Pending(pending) => self = pending,
@@ -461,11 +462,11 @@ impl<V> Port<V> {
     }
 
     /// Ends the port without a value, for the given reason.
-    pub(crate) fn fail(mut self, lost: Lost) {
+    pub(crate) fn fail(mut self, lost: FutureError) {
         self.end(lost);
     }
 
-    fn end(&mut self, lost: Lost) {
+    fn end(&mut self, lost: FutureError) {
         let Some(cell) = self.cell.take() else { return };
         let before = {
             let mut shared = cell.lock();
@@ -494,7 +495,7 @@ impl<V> Drop for Port<V> {
     fn drop(&mut self) {
         // A port that is dropped while its thread unwinds indicates a bug; otherwise the drop was a
         // decision.
-        self.end(if thread::panicking() { Lost::Panicked } else { Lost::Dropped });
+        self.end(if thread::panicking() { FutureError::Panicked } else { FutureError::Dropped });
     }
 }
 

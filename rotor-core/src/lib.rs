@@ -74,7 +74,7 @@
 //! | [`net`] | sockets |
 //! | [`foreign`] | other file descriptors and event sources |
 //! | [`backend`], [`LoopKind`] | how a loop waits, and how to use another backend |
-//! | [`Blocking`], [`Stuck`] | noticing handlers that hold up their loop |
+//! | [`Blocking`], [`StuckReport`] | noticing handlers that hold up their loop |
 //! | [`hand_over`] | passing listeners to a successor process |
 //! | [`MachineFailure`], [`with_causes`] | why a machine failed, and how to print that |
 //! | [`threads`], [`signals`], [`Drain`], [`Phase`] | several loops; ending gracefully on a signal |
@@ -116,7 +116,6 @@
 //! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
 #![forbid(unsafe_code)]
 
-mod at_end;
 pub mod backend;
 mod blocking;
 mod box_machine;
@@ -153,6 +152,7 @@ mod offload;
 mod pulses;
 mod queue_memory;
 mod response;
+mod return_on_drop;
 mod room;
 mod scope;
 mod secure_random;
@@ -173,25 +173,28 @@ mod timers;
 mod token;
 mod wake_queue;
 
-pub use at_end::AtEnd;
 pub use backend::{Backend, BackendHandle, Source, Wake};
-pub use blocking::{Blocking, SharedContext, Stuck, StuckOutcome, ThreadState, Unstuck};
+pub use blocking::{
+    Blocking, SharedContext, StuckOutcome, StuckReport, ThreadState, UnstuckReport,
+};
 pub use box_machine::{BoxMachine, BoxSeed};
 pub use causes::with_causes;
 #[doc(hidden)]
 pub use compose::check_part;
 pub use compose2::Compose2;
 pub use config::{Config, EVENTS_LIMIT, ExitPolicy, OnPanic, TICK};
-pub use coordination::{Arrived, Barrier, Bell, Held, Lock, Permit, PermitStats, Permits};
+pub use coordination::{
+    Barrier, BarrierReached, Bell, Lock, LockGuard, Permit, PermitStats, Permits,
+};
 pub use description::{Description, Details};
 pub use drain::{Drain, Grace, Phase};
 pub use event::{Event, InPlace};
 pub use event_loop::{
-    AddError, Adding, Broadcast, Cursor, Exit, Loop, LoopHandle, LoopInstance, Machines, PostError,
-    Seen, Verdict,
+    AddError, Broadcast, Cursor, Exit, Loop, LoopHandle, LoopInstance, MachineView, Machines,
+    PendingAdd, PostError, Verdict,
 };
 pub use event_set::{EventSet, Interest};
-pub use future::{Future, Lost, Outcome, Port};
+pub use future::{Future, FutureError, Outcome, Port};
 pub use guard::Panicked;
 pub use handler_times::HandlerTimes;
 pub use histogram::Histogram;
@@ -206,10 +209,13 @@ pub use offload::{
     Batch, Job, Measured, OffloadFull, OffloadPool, OnJobPanic, PoolBuilder, PoolError, PoolStats,
     WhenFull,
 };
-pub use pulses::{HeldUp, Pulses};
+pub use pulses::{Pulses, StalledLoop};
 pub use response::{Answer, BoxError, Deadline, Response};
+pub use return_on_drop::ReturnOnDrop;
 pub use room::{Idle, Room};
-pub use scope::{EarlyScope, GlobalScope, JobBuilder, NoContext, NoPermit, Place, Ran, Scope};
+pub use scope::{
+    EarlyScope, GlobalScope, JobBuilder, NoContext, NoPermit, Place, RunAtResult, Scope,
+};
 pub use service::{BlockingReply, Call, Calls, Service};
 pub use shared_histogram::SharedHistogram;
 pub use spawn_error::{SpawnCause, SpawnError};

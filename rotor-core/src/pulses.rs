@@ -31,7 +31,7 @@ use crate::time::Time;
 /// let pulses = Pulses::new();
 /// let mut instance = Loop::<Idle>::new(&Config::new())?.instantiate(());
 /// pulses.watch(&mut instance);
-/// assert!(pulses.held_up(instance.now(), Duration::from_secs(5)).is_empty());
+/// assert!(pulses.stalled_loops(instance.now(), Duration::from_secs(5)).is_empty());
 /// # Ok(())
 /// # }
 /// ```
@@ -43,9 +43,10 @@ pub struct Pulses {
 }
 
 /// A loop that makes no turns.
+#[doc(alias = "HeldUp")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct HeldUp {
+pub struct StalledLoop {
     /// The number of the loop, counted from 0 in the order of the calls of
     /// [`watch`](Pulses::watch).
     pub index: usize,
@@ -101,13 +102,14 @@ impl Pulses {
     /// Returns the loops whose last note is older than `within`, and those that have ended although
     /// no handle had told them to. `within` should be at least two seconds. A loop that was told to
     /// end and has ended is not returned.
-    pub fn held_up(&self, now: Time, within: Duration) -> Vec<HeldUp> {
+    #[doc(alias = "held_up")]
+    pub fn stalled_loops(&self, now: Time, within: Duration) -> Vec<StalledLoop> {
         let loops = self.loops();
         let held_up = |(index, watched): (usize, &WatchedLoop)| {
             let since = now - Time::from_nanos(watched.pulse.last_pulse.load(Relaxed));
             let has_ended = watched.pulse.has_ended.load(Relaxed);
             let is_held_up = if has_ended { !watched.handle.is_ending() } else { since > within };
-            is_held_up.then_some(HeldUp { index, since, has_ended })
+            is_held_up.then_some(StalledLoop { index, since, has_ended })
         };
         loops.iter().enumerate().filter_map(held_up).collect()
     }

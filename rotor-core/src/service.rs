@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::future::{self, Cancellations, Future, Lost, OnCancel, Outcome, Port, Waiter};
+use crate::future::{self, Cancellations, Future, FutureError, OnCancel, Outcome, Port, Waiter};
 use crate::mailbox::{self, Mailbox, ReceiveError, SendError, Sender};
 use crate::scope::Scope;
 use crate::sync::thread;
@@ -23,7 +23,7 @@ use crate::sync::thread;
 ///   asker                    Service<Q, R>                 server
 ///     │── ask(request) ─────────────────────▶ wakeup: Calls::receive() ─▶ Call<Q, R>
 ///     │   = Future<R>                                        │
-///     │◀───────────── wakeup: Future::take() ◀── answer(reply)│   or dropped: `Lost`
+///     │◀───────────── wakeup: Future::take() ◀── answer(reply)│   or dropped: `FutureError`
 ///     └── drop(future) ────────────────────▶ wakeup: Call::is_cancelled()
 /// ```
 ///
@@ -114,7 +114,7 @@ pub struct Calls<Q, R> {
 }
 
 /// One request, to be answered once. If it is dropped without an answer, the machine that sent it
-/// learns that ([`Lost`]).
+/// learns that ([`FutureError`]).
 #[must_use = "dropping a call tells the one who asked that there will be no answer"]
 pub struct Call<Q, R> {
     request: Q,
@@ -267,7 +267,7 @@ impl<R> BlockingReply<R> {
     /// The reason why there will be no answer: the server dropped the request, ended or panicked.
     #[doc(alias = "blocking_recv")]
     #[doc(alias = "block_on")]
-    pub fn wait(self) -> Result<R, Lost> {
+    pub fn wait(self) -> Result<R, FutureError> {
         self.future.wait()
     }
 
@@ -290,7 +290,7 @@ impl<R> BlockingReply<R> {
     /// The reply itself, if there is no answer yet. The inner error is that of
     /// [`wait`](BlockingReply::wait).
     #[doc(alias = "recv_timeout")]
-    pub fn wait_timeout(self, time: Duration) -> Result<Result<R, Lost>, BlockingReply<R>> {
+    pub fn wait_timeout(self, time: Duration) -> Result<Result<R, FutureError>, BlockingReply<R>> {
         match self.future.wait_timeout(time) {
             Outcome::Pending(future) => Err(BlockingReply { future, same_thread: PhantomData }),
             Outcome::Value(value) => Ok(Ok(value)),

@@ -145,7 +145,8 @@ impl ServiceManager {
     /// Sends a watchdog message: the service works. [`attend`](ServiceManager::attend) does this by
     /// itself.
     #[doc(alias = "WATCHDOG")]
-    pub fn is_well(&self) -> io::Result<()> {
+    #[doc(alias = "is_well")]
+    pub fn notify_watchdog(&self) -> io::Result<()> {
         self.send("WATCHDOG=1\n")
     }
 
@@ -177,11 +178,12 @@ impl ServiceManager {
         loops: impl Into<GroupHandle>,
         pulses: Pulses,
         drain: Drain,
-    ) -> io::Result<Attendance> {
+    ) -> io::Result<ServiceManagerThread> {
         self.ready()?;
         let (alive, ended) = channel();
         let loops = loops.into();
-        // The thread has a sender itself, so that it goes on if the `Attendance` is dropped.
+        // The thread has a sender itself, so that it goes on if the `ServiceManagerThread` is
+        // dropped.
         let thread_alive = alive.clone();
         let attend = move || {
             let _end = thread_alive;
@@ -207,7 +209,7 @@ impl ServiceManager {
             }
         };
         let thread = Builder::new().name("service-manager".into()).spawn(attend)?;
-        Ok(Attendance { end: alive, thread })
+        Ok(ServiceManagerThread { end: alive, thread })
     }
 }
 
@@ -238,8 +240,8 @@ impl AttendState {
             return Ok(());
         }
         let age = (within / 2).max(PULSE_AGE_MIN);
-        if pulses.held_up(now, age).is_empty() {
-            manager.is_well()?;
+        if pulses.stalled_loops(now, age).is_empty() {
+            manager.notify_watchdog()?;
             // Half of the time, as sd_watchdog_enabled(3) advises.
             self.next_watchdog_message = passed + within / 2;
         }
@@ -248,12 +250,13 @@ impl AttendState {
 }
 
 /// The thread that keeps the service manager informed. Dropping this changes nothing.
-pub struct Attendance {
+#[doc(alias = "Attendance")]
+pub struct ServiceManagerThread {
     end: Sender<()>,
     thread: JoinHandle<()>,
 }
 
-impl Attendance {
+impl ServiceManagerThread {
     /// Ends the thread and waits for its end. The manager gets no more messages from it.
     pub fn end(self) {
         // The thread may have ended by itself, or panicked, which was reported then.
@@ -281,7 +284,7 @@ impl fmt::Debug for ServiceManager {
     }
 }
 
-impl fmt::Debug for Attendance {
+impl fmt::Debug for ServiceManagerThread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Attendance")
     }

@@ -40,9 +40,10 @@ pub struct LoopGroup {
 }
 
 /// How a loop of a group has ended.
+#[doc(alias = "Ended")]
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Ended {
+pub struct LoopOutcome {
     /// The number of the loop, counted from 0.
     pub index: usize,
     /// The result of [`run`](LoopInstance::run). If the thread panicked (in the loop itself or in
@@ -50,7 +51,7 @@ pub struct Ended {
     pub exit: io::Result<Exit>,
 }
 
-impl Ended {
+impl LoopOutcome {
     /// Returns whether the loop failed: by an error, by a panic of its thread, or by a panic of a
     /// machine under [`OnPanic::StopLoop`](crate::OnPanic::StopLoop).
     pub fn is_failure(&self) -> bool {
@@ -196,9 +197,9 @@ impl LoopGroup {
     /// Waits until all loops have ended. Returns the result of each, in order; loops that
     /// [`wait_for_one`](LoopGroup::wait_for_one) has returned are left out.
     ///
-    /// If a loop fails ([`Ended::is_failure`]), this is logged, and the others are stopped at once
-    /// and their machines dropped: a process that ends can be restarted as a whole, while one that
-    /// went on with fewer loops would only be slower, for no visible reason.
+    /// If a loop fails ([`LoopOutcome::is_failure`]), this is logged, and the others are stopped at
+    /// once and their machines dropped: a process that ends can be restarted as a whole, while one
+    /// that went on with fewer loops would only be slower, for no visible reason.
     ///
     /// If a thread ended by a panic (of `make` or of the loop itself, never of a handler), this
     /// method panics with the same payload when the other loops have ended.
@@ -250,12 +251,12 @@ impl LoopGroup {
     /// }
     /// ```
     #[doc(alias = "supervisor")]
-    pub fn wait_for_one(&mut self) -> Option<Ended> {
+    pub fn wait_for_one(&mut self) -> Option<LoopOutcome> {
         let (index, ended) = self.next_ended()?;
         // An error instead of a panic: the caller has the other loops to look after.
         let exit =
             ended.unwrap_or_else(|payload| Err(io::Error::other(Panicked::from_payload(payload))));
-        Some(Ended { index, exit })
+        Some(LoopOutcome { index, exit })
     }
 
     fn next_ended(&mut self) -> Option<(usize, std::thread::Result<io::Result<Exit>>)> {

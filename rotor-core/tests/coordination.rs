@@ -9,8 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use rotor_core::{
-    Config, Exit, Future, Held, Infallible, Job, Lock, Loop, Lost, Machine, Measured, OffloadPool,
-    Outcome, Permit, Permits, Place, Ran, Response, Scope, Time, WhenFull,
+    Config, Exit, Future, FutureError, Infallible, Job, Lock, LockGuard, Loop, Machine, Measured,
+    OffloadPool, Outcome, Permit, Permits, Place, Response, RunAtResult, Scope, Time, WhenFull,
 };
 
 const LOOPS: usize = 3;
@@ -47,7 +47,7 @@ struct Shared {
 enum Worker {
     Waits(Future<Permit>, usize),
     Inside(Permit, usize),
-    Adds(Future<Held<usize>>, usize),
+    Adds(Future<LockGuard<usize>>, usize),
 }
 
 impl Machine for Worker {
@@ -118,7 +118,7 @@ fn machines_of_several_loops_share_permits_and_a_lock() {
 struct JobWaiter(Vec<Future<usize>>);
 
 impl Machine for JobWaiter {
-    type Context = Vec<Result<usize, Lost>>;
+    type Context = Vec<Result<usize, FutureError>>;
     type Seed = Infallible;
 
     fn wakeup(self, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Infallible> {
@@ -136,7 +136,7 @@ impl Machine for JobWaiter {
 
 fn run(
     start: impl FnOnce(&Scope<'_, rotor_core::NoContext>) -> Vec<Future<usize>>,
-) -> Vec<Result<usize, Lost>> {
+) -> Vec<Result<usize, FutureError>> {
     let mut creator = Loop::new(&Config::new()).expect("a loop");
     let added = creator.add_machine_with(|scope| Response::ok(JobWaiter(start(scope))));
     added.expect("there is room");
@@ -164,7 +164,7 @@ fn jobs_run_at_most_as_many_at_a_time_as_there_are_permits() {
         (0..200).map(job).collect()
     });
     assert_eq!(seen.iter().filter(|result| result.is_ok()).count(), 199);
-    assert!(seen.contains(&Err(Lost::Panicked)));
+    assert!(seen.contains(&Err(FutureError::Panicked)));
     assert!((1..=2).contains(&inside.most.load(SeqCst)));
     while pool.stats().running > 0 {
         thread::yield_now();
@@ -232,7 +232,7 @@ fn waiting_jobs_are_lost_when_permits_close_or_the_pool_ends() {
             }
             vec![waits]
         });
-        assert_eq!(seen, [Err(if closes { Lost::Cancelled } else { Lost::Dropped })]);
+        assert_eq!(seen, [Err(if closes { FutureError::Cancelled } else { FutureError::Dropped })]);
         assert_eq!(permits.waiting(), 0);
     }
 }
@@ -274,7 +274,10 @@ fn queued_jobs_that_panic_in_drop_do_not_affect_others() {
             }
             jobs
         });
-        assert_eq!(seen, [Err(if closes { Lost::Cancelled } else { Lost::Dropped }); 3]);
+        assert_eq!(
+            seen,
+            [Err(if closes { FutureError::Cancelled } else { FutureError::Dropped }); 3]
+        );
     }
 }
 
@@ -290,7 +293,7 @@ fn dropping_a_long_queue_of_jobs_does_not_recurse() {
         drop((pool, held));
         jobs
     });
-    assert_eq!(seen, vec![Err(Lost::Dropped); JOBS]);
+    assert_eq!(seen, vec![Err(FutureError::Dropped); JOBS]);
     assert_eq!((permits.available(), permits.waiting()), (1, 0));
 }
 
@@ -365,9 +368,9 @@ fn run_at(place: &Place) -> Option<String> {
     let added = creator.add_machine_with(|scope| {
         let name = || thread::current().name().unwrap_or("none").to_owned();
         match scope.run_at(place, name) {
-            Ran::Now(name) => now = Some(name),
-            Ran::Later(future) => return Response::ok(PlacedWork(Some(future))),
-            Ran::Refused(work) => assert!(!work().is_empty(), "the work comes back"),
+            RunAtResult::Now(name) => now = Some(name),
+            RunAtResult::Later(future) => return Response::ok(PlacedWork(Some(future))),
+            RunAtResult::Refused(work) => assert!(!work().is_empty(), "the work comes back"),
         }
         scope.notifier().wakeup();
         Response::ok(PlacedWork(None))
@@ -395,11 +398,11 @@ fn work_runs_where_its_place_says() {
     assert_eq!(run_at(&Place::Handed(permits.clone())), None);
     drop(held);
 
-    let short = Measured::new(pool.clone()).here_below(Duration::from_secs(60));
+    let short = Measured::new(pool.clone()).inline_below(Duration::from_secs(60));
     assert_eq!(run_at(&Place::Measured(short.clone())).as_deref(), Some("pool-0"));
     assert!(short.average().is_some());
     assert_eq!(run_at(&Place::Measured(short)), here);
-    let never = Measured::new(pool).here_below(Duration::ZERO);
+    let never = Measured::new(pool).inline_below(Duration::ZERO);
     for _ in 0..2 {
         assert_eq!(run_at(&Place::Measured(never.clone())).as_deref(), Some("pool-0"));
     }
@@ -409,7 +412,7 @@ fn work_runs_where_its_place_says() {
 struct WakeupCounter(Vec<Future<usize>>);
 
 impl Machine for WakeupCounter {
-    type Context = (usize, Vec<Result<usize, Lost>>);
+    type Context = (usize, Vec<Result<usize, FutureError>>);
     type Seed = Infallible;
 
     fn wakeup(self, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Infallible> {
@@ -459,7 +462,7 @@ fn a_batch_wakes_its_machine_once_however_its_jobs_end() {
     assert_eq!(instance.run().expect("it runs"), Exit::Empty);
     let (wakeups, seen) = instance.into_context();
     assert_eq!((wakeups, seen.len()), (1, 49));
-    assert_eq!(seen[..3], [Ok(0), Err(Lost::Panicked), Err(Lost::Late)]);
+    assert_eq!(seen[..3], [Ok(0), Err(FutureError::Panicked), Err(FutureError::Late)]);
     assert!(seen[3..].iter().enumerate().all(|(at, result)| *result == Ok(at + 3)));
 }
 

@@ -46,7 +46,7 @@ fn mapped_bytes() -> u64 {
 fn a_loop_stays_on_its_thread_when_no_thread_can_be_started() {
     let (reports, reported) = mpsc::channel();
     let reports = Arc::new(Mutex::new(reports));
-    let hook = move |stuck: &rotor_core::Stuck<'_>| {
+    let hook = move |stuck: &rotor_core::StuckReport<'_>| {
         let _ = reports.lock().expect("no panic").send(stuck.outcome);
     };
     // Longer than it takes until the limit is lower: before that there is a thread to take the

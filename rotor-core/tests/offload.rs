@@ -6,15 +6,15 @@ use std::thread;
 use std::time::Duration;
 
 use rotor_core::{
-    Config, EarlyScope, Exit, Future, Infallible, Job, Loop, Lost, Machine, OffloadPool, Outcome,
-    PoolStats, Response, Scope,
+    Config, EarlyScope, Exit, Future, FutureError, Infallible, Job, Loop, Machine, OffloadPool,
+    Outcome, PoolStats, Response, Scope,
 };
 
 /// Waits for one result, and records what became of it in the context.
 struct ResultWaiter(Future<u32>);
 
 #[derive(Default)]
-struct Results(Vec<Result<u32, Lost>>);
+struct Results(Vec<Result<u32, FutureError>>);
 
 impl Machine for ResultWaiter {
     type Context = Results;
@@ -29,7 +29,10 @@ impl Machine for ResultWaiter {
     }
 }
 
-fn run(config: &Config, jobs: Vec<Box<dyn FnOnce() -> u32 + Send>>) -> Vec<Result<u32, Lost>> {
+fn run(
+    config: &Config,
+    jobs: Vec<Box<dyn FnOnce() -> u32 + Send>>,
+) -> Vec<Result<u32, FutureError>> {
     let mut creator = Loop::new(config).expect("a loop");
     for job in jobs {
         let added = creator.add_machine_with(|scope| match scope.offload(job) {
@@ -49,7 +52,7 @@ fn run(config: &Config, jobs: Vec<Box<dyn FnOnce() -> u32 + Send>>) -> Vec<Resul
 fn results_and_panics_reach_the_future() {
     let panics = || std::panic::resume_unwind(Box::new("a bug in a job"));
     let seen = run(&Config::new(), vec![Box::new(|| 2), Box::new(|| 1), Box::new(panics)]);
-    assert_eq!(seen, [Ok(1), Ok(2), Err(Lost::Panicked)]);
+    assert_eq!(seen, [Ok(1), Ok(2), Err(FutureError::Panicked)]);
 }
 
 #[test]
@@ -126,7 +129,7 @@ fn a_result_for_a_machine_that_has_ended_is_dropped_and_counted() {
 fn run_one(
     config: &Config,
     start: impl FnOnce(&EarlyScope<'_>) -> Future<u32>,
-) -> Result<u32, Lost> {
+) -> Result<u32, FutureError> {
     let mut creator = Loop::new(config).expect("a loop");
     let added = creator.add_machine_with(|scope| Response::ok(ResultWaiter(start(scope))));
     added.expect("there is room");
@@ -180,8 +183,8 @@ fn a_job_not_started_in_time_is_dropped_and_reported_as_late() {
         drop(held);
         late
     });
-    assert_eq!(seen, Err(Lost::Late));
-    assert_eq!(Lost::Late.to_string(), "it was too late");
+    assert_eq!(seen, Err(FutureError::Late));
+    assert_eq!(FutureError::Late.to_string(), "it was too late");
     let stats = settled(&pool);
     assert_eq!((stats.late, stats.begun), (1, 2));
 }
@@ -222,7 +225,7 @@ fn jobs_of_a_dropped_pool_are_lost_and_of_a_dropped_loop_not_started() {
         drop(pool);
         waits
     });
-    assert_eq!(seen, Err(Lost::Dropped));
+    assert_eq!(seen, Err(FutureError::Dropped));
     drop(release);
 
     let pool = OffloadPool::new(1, 4);

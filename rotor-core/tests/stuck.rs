@@ -11,7 +11,7 @@ use log::{Level, LevelFilter, Log, Metadata, Record};
 use rotor_core::threads::LoopGroup;
 use rotor_core::{
     Blocking, Config, Exit, ExitPolicy, Infallible, Loop, LoopInstance, Machine, Response, Scope,
-    Stats, Stuck, StuckOutcome, ThreadState, Token,
+    Stats, StuckOutcome, StuckReport, ThreadState, Token,
 };
 
 struct MemoryLogger(Mutex<Vec<(Level, String)>>);
@@ -79,9 +79,9 @@ struct Report {
     outcome: StuckOutcome,
 }
 
-impl From<&Stuck<'_>> for Report {
-    fn from(stuck: &Stuck<'_>) -> Report {
-        let Stuck { token, machine, time, calls, thread, outcome, .. } = *stuck;
+impl From<&StuckReport<'_>> for Report {
+    fn from(stuck: &StuckReport<'_>) -> Report {
+        let StuckReport { token, machine, time, calls, thread, outcome, .. } = *stuck;
         let loop_name = stuck.loop_name.to_owned();
         Report { loop_name, token, machine, time, calls, thread, outcome }
     }
@@ -118,7 +118,7 @@ fn blocking_loop(
 fn reporting_config() -> (Config, mpsc::Receiver<Report>) {
     let (sender, reports) = mpsc::channel();
     let (report, hooked) = (Arc::new(Mutex::new(sender)), Arc::new(HookGuard::new()));
-    let hook = move |stuck: &Stuck<'_>| {
+    let hook = move |stuck: &StuckReport<'_>| {
         let _owned = &hooked;
         let _ = report.lock().expect("nobody panics").send(Report::from(stuck));
     };

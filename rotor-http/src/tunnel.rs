@@ -15,7 +15,9 @@ use std::sync::Arc;
 
 use log::Level;
 use rotor_core::{BoxError, Panicked, Scope, Time, with_causes};
-use rotor_stream::{Buf, Fatal, Layered, Output, Protocol, Ran, StreamConfig, StreamError};
+use rotor_stream::{
+    Buf, Fatal, Layered, LayeredResult, Output, Protocol, StreamConfig, StreamError,
+};
 
 use crate::h2::ErrorCode;
 
@@ -109,14 +111,14 @@ impl<P: Protocol> Tunnel<P> {
 
     fn record_progress(
         &mut self,
-        ran: Ran,
+        ran: LayeredResult,
         scope: &Scope<'_, P::Context>,
     ) -> Result<(), ErrorCode> {
         self.progress = match ran {
-            Ran::Waits => Progress::Waiting,
-            Ran::Again => Progress::Again,
-            Ran::Done => Progress::Done,
-            Ran::Failed(error) => {
+            LayeredResult::Waits => Progress::Waiting,
+            LayeredResult::Again => Progress::Again,
+            LayeredResult::Done => Progress::Done,
+            LayeredResult::Failed(error) => {
                 log_failure(error, scope);
                 // RFC 8441 §5: CANCEL corresponds to the reset of a TCP connection.
                 return Err(ErrorCode::Cancel);
@@ -188,7 +190,7 @@ fn log_failure<C>(error: Option<BoxError>, scope: &Scope<'_, C>) {
 /// A failure that a client can cause on any number of streams is not an error of ours.
 fn log_level(error: &(dyn Error + 'static)) -> Level {
     match error.downcast_ref::<StreamError>() {
-        Some(error) if error.is_peers_doing() => Level::Debug,
+        Some(error) if error.is_peer_fault() => Level::Debug,
         _ => Level::Error,
     }
 }

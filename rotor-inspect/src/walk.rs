@@ -12,7 +12,8 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use rotor_core::{
-    Broadcast, Cursor, Description, GlobalScope, Machine, Machines, Phase, Port, Seen, Time, Token,
+    Broadcast, Cursor, Description, GlobalScope, Machine, MachineView, Machines, Phase, Port, Time,
+    Token,
 };
 
 /// How many slots are looked at in one turn. This takes some 25 µs if the machines describe
@@ -146,14 +147,19 @@ fn continue_walk<M: Machine + 'static>(
 }
 
 impl Walk {
-    fn visit<M: Machine>(&mut self, machines: &Machines<'_, M>, token: Token, seen: Seen<'_, M>) {
+    fn visit<M: Machine>(
+        &mut self,
+        machines: &Machines<'_, M>,
+        token: Token,
+        seen: MachineView<'_, M>,
+    ) {
         let mut description = Description::new();
         let machine = match seen {
-            Seen::Waiting(machine) => {
+            MachineView::Waiting(machine) => {
                 machine.describe(&mut description);
                 machine.type_name()
             }
-            Seen::Busy => {
+            MachineView::Busy => {
                 description.set_state("with its handler");
                 std::any::type_name::<M>()
             }

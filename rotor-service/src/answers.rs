@@ -2,11 +2,11 @@
 
 use rotor_async::http::Answer;
 
-use crate::refused::Refused;
+use crate::refused::Rejection;
 
-/// Makes the response that [`Refused::reply`] writes, so that async handlers can use `?`.
-impl From<Refused> for Answer {
-    fn from(refused: Refused) -> Answer {
+/// Makes the response that [`Rejection::reply`] writes, so that async handlers can use `?`.
+impl From<Rejection> for Answer {
+    fn from(refused: Rejection) -> Answer {
         let answer = match refused.status() {
             status if status.forbids_body() => Answer::new(status),
             status => Answer::new(status).body("application/json", refused.to_json()),

@@ -125,11 +125,11 @@ impl Cors {
         &self,
         method: Method<'_>,
         field: impl Fn(&str) -> Option<&'r [u8]>,
-    ) -> Crossing {
+    ) -> CorsDecision {
         let policy = &*self.0;
         let origin = field("Origin");
         let is_preflight = is_preflight(method, &field);
-        let mut crossing = Crossing { is_preflight, fields: Vec::new() };
+        let mut crossing = CorsDecision { is_preflight, fields: Vec::new() };
         match (&policy.origins, origin) {
             (None, _) => crossing.add("Access-Control-Allow-Origin", "*"),
             (Some(origins), origin) => {
@@ -167,13 +167,14 @@ pub(crate) fn is_preflight<'r>(
 
 /// The decision of [`Cors::check`] about a request: whether it is a preflight, and the fields to
 /// add to its response, whatever the response is.
+#[doc(alias = "Crossing")]
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Crossing {
+pub struct CorsDecision {
     is_preflight: bool,
     fields: Vec<(&'static str, String)>,
 }
 
-impl Crossing {
+impl CorsDecision {
     fn add(&mut self, name: &'static str, value: &str) {
         if !value.is_empty() {
             self.fields.push((name, value.to_owned()));
@@ -181,7 +182,7 @@ impl Crossing {
     }
 
     /// Returns whether the request is a preflight, which a browser sends before the request itself.
-    /// Answer it with [`reply`](Crossing::reply), without calling a handler.
+    /// Answer it with [`reply`](CorsDecision::reply), without calling a handler.
     pub fn is_preflight(&self) -> bool {
         self.is_preflight
     }

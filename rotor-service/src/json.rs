@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 
-use crate::refused::Refused;
+use crate::refused::Rejection;
 #[cfg(feature = "async")]
 use crate::uncoded::check_uncoded;
 
@@ -38,9 +38,9 @@ use crate::uncoded::check_uncoded;
 /// assert_eq!(refused.status(), Status::UNPROCESSABLE_CONTENT);
 /// # Ok::<(), rotor_service::Refused>(())
 /// ```
-pub fn read<T: DeserializeOwned>(body: &[u8], bytes_max: usize) -> Result<T, Refused> {
+pub fn read<T: DeserializeOwned>(body: &[u8], bytes_max: usize) -> Result<T, Rejection> {
     if body.len() > bytes_max {
-        return Err(Refused::new(
+        return Err(Rejection::new(
             Status::CONTENT_TOO_LARGE,
             format!("more than {bytes_max} bytes"),
         ));
@@ -51,7 +51,7 @@ pub fn read<T: DeserializeOwned>(body: &[u8], bytes_max: usize) -> Result<T, Ref
             // A slice causes no `Io`.
             Category::Syntax | Category::Eof | Category::Io => Status::BAD_REQUEST,
         };
-        Refused::new(status, error)
+        Rejection::new(status, error)
     })
 }
 
@@ -61,7 +61,7 @@ pub fn read<T: DeserializeOwned>(body: &[u8], bytes_max: usize) -> Result<T, Ref
 ///
 /// Those of both; and 415 if the body is compressed, because it is not decompressed here.
 #[cfg(feature = "async")]
-pub fn read_body<T: DeserializeOwned>(request: &Request, bytes_max: usize) -> Result<T, Refused> {
+pub fn read_body<T: DeserializeOwned>(request: &Request, bytes_max: usize) -> Result<T, Rejection> {
     check_type(request.field("Content-Type"))?;
     let codings =
         request.fields().filter(|(name, _)| name.eq_ignore_ascii_case("Content-Encoding"));
@@ -78,7 +78,7 @@ pub fn read_body<T: DeserializeOwned>(request: &Request, bytes_max: usize) -> Re
 /// # Errors
 ///
 /// 415: the type is another one, or missing.
-pub fn check_type(content_type: Option<&[u8]>) -> Result<(), Refused> {
+pub fn check_type(content_type: Option<&[u8]>) -> Result<(), Rejection> {
     let essence = content_type.and_then(|value| value.split(|&byte| byte == b';').next());
     let essence = essence.unwrap_or_default().trim_ascii().to_ascii_lowercase();
     let is_json = match essence.strip_prefix(b"application/") {
@@ -87,7 +87,7 @@ pub fn check_type(content_type: Option<&[u8]>) -> Result<(), Refused> {
     };
     match is_json {
         true => Ok(()),
-        false => Err(Refused::unsupported("a body of the type application/json is expected")),
+        false => Err(Rejection::unsupported("a body of the type application/json is expected")),
     }
 }
 
@@ -138,7 +138,7 @@ pub fn reply_with(
 ///
 /// 500: JSON cannot express the value; see [`reply`].
 #[cfg(feature = "async")]
-pub fn answer(status: Status, value: &(impl Serialize + ?Sized)) -> Result<Answer, Refused> {
+pub fn answer(status: Status, value: &(impl Serialize + ?Sized)) -> Result<Answer, Rejection> {
     match serde_json::to_vec(value) {
         Ok(body) => Ok(Answer::new(status).body("application/json", body)),
         Err(error) => Err(serialization_failed(&error)),
@@ -146,9 +146,9 @@ pub fn answer(status: Status, value: &(impl Serialize + ?Sized)) -> Result<Answe
 }
 
 /// Logs the caller's mistake, which the peer need not know.
-fn serialization_failed(error: &serde_json::Error) -> Refused {
+fn serialization_failed(error: &serde_json::Error) -> Rejection {
     log::error!("a value cannot be serialized as JSON: {error}");
-    Refused::new(Status::INTERNAL_SERVER_ERROR, "internal error")
+    Rejection::new(Status::INTERNAL_SERVER_ERROR, "internal error")
 }
 
 #[cfg(test)]
@@ -194,7 +194,7 @@ mod tests {
         for (length, is_read) in [(9, true), (10, true), (11, false)] {
             let body = format!("\"{}\"", "x".repeat(length - 2));
             let read = read::<String>(body.as_bytes(), 10);
-            let status = read.as_ref().err().map(Refused::status);
+            let status = read.as_ref().err().map(Rejection::status);
             assert_eq!(status, (!is_read).then_some(Status::CONTENT_TOO_LARGE), "{length}");
         }
     }

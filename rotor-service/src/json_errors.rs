@@ -4,7 +4,7 @@ use rotor_async::http::{Answer, Handler, Request};
 use rotor_http::server::{Head, Response, Scope};
 use rotor_http::{MessageError, Status};
 
-use crate::refused::Refused;
+use crate::refused::Rejection;
 
 /// Wraps an async handler so that the connection's own error responses have the same form as the
 /// handler's refusals: JSON, `{"error":".."}`.
@@ -55,6 +55,6 @@ impl<C, H: Handler<C>> Handler<C> for JsonErrors<H> {
     }
 
     fn error_page(status: Status) -> Answer {
-        Refused::from_connection_error(status).into()
+        Rejection::from_connection_error(status).into()
     }
 }

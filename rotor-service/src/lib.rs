@@ -1,7 +1,7 @@
 //! Building blocks for services on rotor's HTTP servers: routes, JSON, queries, forms with and
 //! without files, compression, CORS, cookies.
 //!
-//! **Each turns a part of the request into a value of your own, or into a [`Refused`] that tells
+//! **Each turns a part of the request into a value of your own, or into a [`Rejection`] that tells
 //! the client, in JSON, what is wrong.** None of them depends on connections, so they work in
 //! handlers of any kind, including async ones.
 //!
@@ -47,20 +47,20 @@
 //!
 //! | | |
 //! |--|--|
-//! | [`Refused`] | why a request is not served: status, reason, fields |
+//! | [`Rejection`] | why a request is not served: status, reason, fields |
 //! | `Routes`, `Parameters`, `RouteError` | a table from method and path to a value of your own; 404, 405, and 204 for OPTIONS |
 //! | `Router`, `RouteHandler`, `RouteFn`, `RouteSeed` | functions behind routes |
-//! | `FromHead`, `Path`, `Query`, `Cookies`, `Multipart`, `Asked`; `FromBody`, `Json`, `Form` | their arguments |
-//! | `IntoNext`, `or_refuse` | their answers |
+//! | `FromHead`, `Path`, `Query`, `Cookies`, `Multipart`, `RequestParts`; `FromBody`, `Json`, `Form` | their arguments |
+//! | `IntoNext`, `or_reject` | their answers |
 //! | `IntoControlFlow` | results of functions that are called before those of the routes |
 //! | `json` | bodies that are JSON: 400, 413, 415, 422 |
 //! | `json_errors`, `JsonErrors` | errors of the connection as JSON, for async handlers |
 //! | `Pairs` | queries and forms: 400, 413 |
 //! | `Multipart`, `MultipartConfig`, `Piece`, `Part`, `PartHead` | forms with files, whole or as they arrive: 400, 413, 415 |
-//! | `Compression`, `Taken`, `Encoding`, `Encoder`, `Coding`, `CompressionLayer` | compressed responses |
+//! | `Compression`, `AcceptedCoding`, `Encoding`, `Encoder`, `Coding`, `CompressionLayer` | compressed responses |
 //! | `PerThread` | a database that blocks, with a connection for each thread |
 //! | `Cookies`, `SetCookie`, `SameSite` | cookies, read and set |
-//! | `Cors`, `OriginError`, `Crossing`, `CorsLayer` | requests from pages of other origins |
+//! | `Cors`, `OriginError`, `CorsDecision`, `CorsLayer` | requests from pages of other origins |
 //!
 //! # Limits
 //!
@@ -88,7 +88,7 @@
 //! * `compression`: gzip for responses, by flate2 and zlib-rs.
 //! * `cookies`: cookies, by the package `cookie`.
 //! * `cors`: requests from pages of other origins.
-//! * `async`: for the async handlers of rotor-async: `Refused` as an answer, errors of the
+//! * `async`: for the async handlers of rotor-async: `Rejection` as an answer, errors of the
 //!   connection as JSON, CORS as a layer.
 //! * `json`: JSON bodies, by serde and serde_json.
 //! * `multipart`: forms with files.
@@ -156,13 +156,13 @@ mod uncoded;
 pub use self::compression::CompressionLayer;
 #[cfg(feature = "compression")]
 pub use self::compression::{
-    COMPRESSED_BYTES_MIN, Coding, Compression, ENCODER_BYTES_MAX, Encoder, Encoding, Taken,
-    WHOLE_BYTES_MAX,
+    AcceptedCoding, COMPRESSED_BYTES_MIN, Coding, Compression, ENCODER_BYTES_MAX, Encoder,
+    Encoding, WHOLE_BYTES_MAX,
 };
 #[cfg(feature = "cookies")]
 pub use self::cookies::{COOKIES_MAX, Cookies, SameSite, SetCookie};
 #[cfg(feature = "cors")]
-pub use self::cors::{Cors, Crossing};
+pub use self::cors::{Cors, CorsDecision};
 #[cfg(feature = "async")]
 pub use self::cors_layer::CorsLayer;
 #[cfg(feature = "async")]
@@ -175,15 +175,15 @@ pub use self::origin::OriginError;
 pub use self::pairs::{PAIRS_MAX, Pairs};
 #[cfg(feature = "per-thread")]
 pub use self::per_thread::PerThread;
-pub use self::refused::{REASON_CHARS_MAX, Refused};
+pub use self::refused::{REASON_CHARS_MAX, Rejection};
 #[cfg(all(feature = "json", feature = "router"))]
 pub use self::router::Json;
-#[cfg(feature = "router")]
-pub use self::router::{
-    Asked, FromBody, FromHead, IntoControlFlow, IntoNext, Path, ROUTE_BODY_BYTES_MAX, RouteFn,
-    RouteHandler, RouteSeed, Router, or_refuse,
-};
 #[cfg(all(feature = "pairs", feature = "router"))]
 pub use self::router::{Form, Query};
+#[cfg(feature = "router")]
+pub use self::router::{
+    FromBody, FromHead, IntoControlFlow, IntoNext, Path, ROUTE_BODY_BYTES_MAX, RequestParts,
+    RouteFn, RouteHandler, RouteSeed, Router, or_reject,
+};
 #[cfg(feature = "routes")]
 pub use self::routes::{Parameters, RouteError, Routes};

@@ -5,7 +5,7 @@ use std::fmt;
 use percent_encoding::percent_decode;
 use rotor_http::Status;
 
-use crate::refused::Refused;
+use crate::refused::Rejection;
 
 /// How many pairs of a query or a form are read at most. No form that people fill in has more.
 pub const PAIRS_MAX: usize = 1_000;
@@ -32,11 +32,11 @@ impl Pairs {
     /// # Errors
     ///
     /// 400: a name or a value is not UTF-8. 413: more than 1,000 pairs.
-    pub fn read(text: impl AsRef<[u8]>) -> Result<Pairs, Refused> {
+    pub fn read(text: impl AsRef<[u8]>) -> Result<Pairs, Rejection> {
         let mut pairs = Vec::new();
         for part in text.as_ref().split(|&byte| byte == b'&').filter(|part| !part.is_empty()) {
             if pairs.len() == PAIRS_MAX {
-                return Err(Refused::new(Status::CONTENT_TOO_LARGE, "more than 1,000 pairs"));
+                return Err(Rejection::new(Status::CONTENT_TOO_LARGE, "more than 1,000 pairs"));
             }
             let mut sides = part.splitn(2, |&byte| byte == b'=');
             let (name, value) =
@@ -61,9 +61,9 @@ impl Pairs {
     /// # Errors
     ///
     /// 400, naming the pair: the value is not of that type.
-    pub fn parse<N: std::str::FromStr>(&self, name: &str) -> Result<Option<N>, Refused> {
+    pub fn parse<N: std::str::FromStr>(&self, name: &str) -> Result<Option<N>, Rejection> {
         let parsed = self.get(name).map(str::parse).transpose();
-        parsed.map_err(|_| Refused::new(Status::BAD_REQUEST, format!("{name:?} is malformed")))
+        parsed.map_err(|_| Rejection::new(Status::BAD_REQUEST, format!("{name:?} is malformed")))
     }
 
     /// Returns all pairs, in order.
@@ -72,12 +72,12 @@ impl Pairs {
     }
 }
 
-fn decode(text: &[u8]) -> Result<String, Refused> {
+fn decode(text: &[u8]) -> Result<String, Rejection> {
     // Before percent-decoding, since `%2B` is a plus sign.
     let spaced: Vec<u8> = text.iter().map(|&byte| if byte == b'+' { b' ' } else { byte }).collect();
     let decoded = percent_decode(&spaced).decode_utf8();
-    let decoded =
-        decoded.map_err(|_| Refused::new(Status::BAD_REQUEST, "a name or a value is not UTF-8"))?;
+    let decoded = decoded
+        .map_err(|_| Rejection::new(Status::BAD_REQUEST, "a name or a value is not UTF-8"))?;
     Ok(decoded.into_owned())
 }
 

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use rotor_async::Unworked;
+use rotor_async::OffloadError;
 use rotor_http::Status;
 
-use crate::refused::Refused;
+use crate::refused::Rejection;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
@@ -78,7 +78,7 @@ impl<T: 'static> PerThread<T> {
     pub async fn ask<R, E>(
         &self,
         work: impl FnOnce(&mut T) -> Result<R, E> + Send + 'static,
-    ) -> Result<R, Refused>
+    ) -> Result<R, Rejection>
     where
         R: Send + 'static,
         E: Into<BoxError>,
@@ -86,14 +86,14 @@ impl<T: 'static> PerThread<T> {
         let own = self.clone();
         let error: BoxError = match rotor_async::offload(move || own.with(work)).await {
             Ok(Ok(value)) => return Ok(value),
-            Err(Unworked::Full) => {
-                return Err(Refused::new(Status::SERVICE_UNAVAILABLE, "busy: try again later"));
+            Err(OffloadError::Full) => {
+                return Err(Rejection::new(Status::SERVICE_UNAVAILABLE, "busy: try again later"));
             }
             Ok(Err(error)) => error,
             Err(lost) => lost.into(),
         };
         log::error!("a request failed: {error}");
-        Err(Refused::new(Status::INTERNAL_SERVER_ERROR, "internal error"))
+        Err(Rejection::new(Status::INTERNAL_SERVER_ERROR, "internal error"))
     }
 
     /// Runs `work` with the value of the calling thread, and blocks until it is done.

@@ -1,4 +1,4 @@
-//! `Refused`: why a request is refused, as its peer is told.
+//! `Rejection`: why a request is refused, as its peer is told.
 
 use std::fmt;
 
@@ -10,39 +10,40 @@ use rotor_http::server::{Reply, Response};
 pub const REASON_CHARS_MAX: usize = 200;
 
 /// A request that is refused because of what its peer sent: a status and a reason, which are sent
-/// as JSON, `{"error":".."}`. The answer to OPTIONS is a `Refused` as well, since it also goes to
+/// as JSON, `{"error":".."}`. The answer to OPTIONS is a `Rejection` as well, since it also goes to
 /// the peer without a handler.
 ///
 /// Do not use it for failures of the service itself: log those, and respond with 500.
+#[doc(alias = "Refused")]
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Refused {
+pub struct Rejection {
     status: Status,
     reason: String,
     allow: Option<String>,
     fields: Vec<(String, Vec<u8>)>,
 }
 
-impl Refused {
+impl Rejection {
     /// Refuses with this status and reason. The reason is cut to 200 characters.
-    pub fn new(status: Status, reason: impl fmt::Display) -> Refused {
+    pub fn new(status: Status, reason: impl fmt::Display) -> Rejection {
         let reason = reason.to_string().chars().take(REASON_CHARS_MAX).collect();
-        Refused { status, reason, allow: None, fields: Vec::new() }
+        Rejection { status, reason, allow: None, fields: Vec::new() }
     }
 
     /// Refuses with 404.
-    pub fn not_found() -> Refused {
-        Refused::new(Status::NOT_FOUND, "not found")
+    pub fn not_found() -> Rejection {
+        Rejection::new(Status::NOT_FOUND, "not found")
     }
 
     /// Refuses with 405, and lists the existing methods in `Allow` (RFC 9110 §15.5.6).
-    pub fn not_allowed(allow: impl Into<String>) -> Refused {
-        let refused = Refused::new(Status::METHOD_NOT_ALLOWED, "method not allowed");
-        Refused { allow: Some(allow.into()), ..refused }
+    pub fn not_allowed(allow: impl Into<String>) -> Rejection {
+        let refused = Rejection::new(Status::METHOD_NOT_ALLOWED, "method not allowed");
+        Rejection { allow: Some(allow.into()), ..refused }
     }
 
     /// Responds to OPTIONS: 204, with the existing methods in `Allow` (RFC 9110 §9.3.7).
-    pub fn options(allow: impl Into<String>) -> Refused {
-        Refused { allow: Some(allow.into()), ..Refused::new(Status::NO_CONTENT, "") }
+    pub fn options(allow: impl Into<String>) -> Rejection {
+        Rejection { allow: Some(allow.into()), ..Rejection::new(Status::NO_CONTENT, "") }
     }
 
     /// Refuses with 415.
@@ -50,14 +51,14 @@ impl Refused {
         feature = "json",
         all(feature = "router", any(feature = "multipart", feature = "pairs"))
     ))]
-    pub(crate) fn unsupported(reason: impl fmt::Display) -> Refused {
-        Refused::new(Status::UNSUPPORTED_MEDIA_TYPE, reason)
+    pub(crate) fn unsupported(reason: impl fmt::Display) -> Rejection {
+        Rejection::new(Status::UNSUPPORTED_MEDIA_TYPE, reason)
     }
 
     /// Makes an error of the connection look like a handler's refusal.
     #[cfg(any(feature = "async", feature = "router"))]
-    pub(crate) fn from_connection_error(status: Status) -> Refused {
-        Refused::new(status, status.reason())
+    pub(crate) fn from_connection_error(status: Status) -> Rejection {
+        Rejection::new(status, status.reason())
     }
 
     /// Adds a field to the response. For example, a 401 has to name an authentication scheme
@@ -82,7 +83,7 @@ impl Refused {
     /// assert_eq!(token(Some(b"Bearer abc")), Ok(&b"abc"[..]));
     /// assert!(token(None).is_err_and(|refused| refused.status() == Status::UNAUTHORIZED));
     /// ```
-    pub fn field(mut self, name: impl Into<String>, value: impl Into<Vec<u8>>) -> Refused {
+    pub fn field(mut self, name: impl Into<String>, value: impl Into<Vec<u8>>) -> Rejection {
         self.fields.push((name.into(), value.into()));
         self
     }
@@ -133,13 +134,13 @@ impl Refused {
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.status, self.reason)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for Rejection {}
 
 #[cfg(test)]
 mod tests {
@@ -153,10 +154,10 @@ mod tests {
             ("a\nb\u{1}", r#"{"error":"a\u000ab\u0001"}"#),
             ("ä€", r#"{"error":"ä€"}"#),
         ] {
-            assert_eq!(Refused::new(Status::BAD_REQUEST, reason).to_json(), expected);
+            assert_eq!(Rejection::new(Status::BAD_REQUEST, reason).to_json(), expected);
         }
         for (count, left) in [(199, 199), (200, 200), (201, 200)] {
-            let refused = Refused::new(Status::BAD_REQUEST, "€".repeat(count));
+            let refused = Rejection::new(Status::BAD_REQUEST, "€".repeat(count));
             assert_eq!(refused.reason().chars().count(), left);
         }
     }

@@ -6,7 +6,7 @@ use std::fmt;
 use percent_encoding::percent_decode_str;
 use rotor_http::{Method, Status};
 
-use crate::refused::Refused;
+use crate::refused::Rejection;
 
 /// A table of routes: finds the value that was added for a method and a path.
 ///
@@ -105,9 +105,9 @@ impl<T> Routes<T> {
         &'t self,
         method: Method<'_>,
         path: &'p str,
-    ) -> Result<(&'t T, Parameters<'t, 'p>), Refused> {
+    ) -> Result<(&'t T, Parameters<'t, 'p>), Rejection> {
         self.look_up(method, path).map_err(|missed| match missed {
-            NoRoute::Path => Refused::not_found(),
+            NoRoute::Path => Rejection::not_found(),
             NoRoute::Method(refused) => refused,
         })
     }
@@ -136,8 +136,8 @@ impl<T> Routes<T> {
         });
         match route {
             Some((_, value)) => Ok((value, Parameters(Some(found.params)))),
-            None if method == Method::Options => refused(Refused::options(allow(methods))),
-            None => refused(Refused::not_allowed(allow(methods))),
+            None if method == Method::Options => refused(Rejection::options(allow(methods))),
+            None => refused(Rejection::not_allowed(allow(methods))),
         }
     }
 
@@ -148,8 +148,8 @@ impl<T> Routes<T> {
     }
 
     /// Returns the answer to OPTIONS for the whole table.
-    fn options(&self) -> Refused {
-        Refused::options(allow(self.paths.iter().flat_map(|path| &path.methods)))
+    fn options(&self) -> Rejection {
+        Rejection::options(allow(self.paths.iter().flat_map(|path| &path.methods)))
     }
 
     /// Returns whether there is a route of exactly this method and path.
@@ -174,7 +174,7 @@ pub(crate) enum NoRoute {
     /// No route has the path.
     Path,
     /// The path has no route for the method.
-    Method(Refused),
+    Method(Rejection),
 }
 
 /// Refuses two parameters of one name, since the second could not be read by its name, and
@@ -259,8 +259,8 @@ impl<'p> Parameters<'_, 'p> {
     /// # Errors
     ///
     /// 400: it is not UTF-8 after decoding. 404: the route has no parameter of this name.
-    pub fn text(&self, name: &str) -> Result<Cow<'p, str>, Refused> {
-        decode_parameter(self.raw(name).ok_or_else(Refused::not_found)?)
+    pub fn text(&self, name: &str) -> Result<Cow<'p, str>, Rejection> {
+        decode_parameter(self.raw(name).ok_or_else(Rejection::not_found)?)
     }
 
     /// Returns a parameter, percent-decoded, as another type, for example a number.
@@ -269,8 +269,8 @@ impl<'p> Parameters<'_, 'p> {
     ///
     /// 404: the parameter is not of that type, so no resource has this name; or the route has no
     /// parameter of this name. 400: it is not UTF-8 after decoding.
-    pub fn parse<N: std::str::FromStr>(&self, name: &str) -> Result<N, Refused> {
-        self.text(name)?.parse().map_err(|_| Refused::not_found())
+    pub fn parse<N: std::str::FromStr>(&self, name: &str) -> Result<N, Rejection> {
+        self.text(name)?.parse().map_err(|_| Rejection::not_found())
     }
 
     /// Returns a parameter by its position in the path, from 0, as it was sent.
@@ -281,9 +281,9 @@ impl<'p> Parameters<'_, 'p> {
 }
 
 /// Percent-decodes a parameter.
-pub(crate) fn decode_parameter(raw: &str) -> Result<Cow<'_, str>, Refused> {
+pub(crate) fn decode_parameter(raw: &str) -> Result<Cow<'_, str>, Rejection> {
     let decoded = percent_decode_str(raw).decode_utf8();
-    decoded.map_err(|_| Refused::new(Status::BAD_REQUEST, "the path is not UTF-8"))
+    decoded.map_err(|_| Rejection::new(Status::BAD_REQUEST, "the path is not UTF-8"))
 }
 
 /// A route that cannot be added: the caller's mistake.

@@ -1,12 +1,14 @@
 //! `check_uncoded`: refuses encoded bodies, since none is decompressed here.
 
-use crate::refused::Refused;
+use crate::refused::Rejection;
 
 /// Checks that these lines of `Content-Encoding` name no coding; otherwise refuses with 415.
-pub(crate) fn check_uncoded<'h>(mut lines: impl Iterator<Item = &'h [u8]>) -> Result<(), Refused> {
+pub(crate) fn check_uncoded<'h>(
+    mut lines: impl Iterator<Item = &'h [u8]>,
+) -> Result<(), Rejection> {
     match lines.all(is_uncoded) {
         true => Ok(()),
-        false => Err(Refused::unsupported("a body without content coding is expected")),
+        false => Err(Rejection::unsupported("a body without content coding is expected")),
     }
 }
 

@@ -3,7 +3,7 @@
 use rotor_async::http::{Answer, AsyncServer, Request};
 use rotor_http::Status;
 use rotor_http::server::{Connection, HttpSeed, ServerConfig};
-use rotor_service::{Cors, CorsLayer, Refused};
+use rotor_service::{Cors, CorsLayer, Rejection};
 use rotor_stream::testing::Driver;
 
 /// Refuses what is no GET: a preflight that comes here is seen.
@@ -55,7 +55,7 @@ fn every_handler_response_has_the_cors_fields() {
 
 #[test]
 fn an_async_handler_can_return_a_refusal() {
-    let refuses = |_: Request| async { Err::<Answer, _>(Refused::not_allowed("GET")) };
+    let refuses = |_: Request| async { Err::<Answer, _>(Rejection::not_allowed("GET")) };
     let answer = ask(refuses, "PUT /", "Content-Length: 0\r\n");
     assert!(answer.starts_with("HTTP/1.1 405 ") && answer.contains("|Allow: GET|"), "{answer}");
     assert!(answer.ends_with("||{\"error\":\"method not allowed\"}"), "{answer}");

@@ -10,7 +10,7 @@ use rotor_http::server::{
     self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Response, Server, ServerConfig,
 };
 use rotor_http::{BodyError, Method, Status, Trailers};
-use rotor_service::{Multipart, MultipartConfig, Piece, Refused};
+use rotor_service::{Multipart, MultipartConfig, Piece, Rejection};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -24,7 +24,7 @@ struct Form {
 }
 
 impl Form {
-    fn take(&mut self, mut input: &[u8]) -> Result<(), Refused> {
+    fn take(&mut self, mut input: &[u8]) -> Result<(), Rejection> {
         while let Some(piece) = self.reader.next(&mut input)? {
             match piece {
                 Piece::Begin(head) => self.said += &format!("{}=", head.name()),

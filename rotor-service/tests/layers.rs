@@ -8,7 +8,7 @@ use rotor_http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, Response, Server, ServerConfig,
 };
 use rotor_http::{Limits, Method, Status};
-use rotor_service::{Compression, Cors, Encoder, Refused, Routes, json, json_errors};
+use rotor_service::{Compression, Cors, Encoder, Rejection, Routes, json, json_errors};
 use rotor_stream::testing::Driver;
 
 /// Head, in one line, and body.
@@ -175,7 +175,7 @@ fn fields_about_the_bytes_are_adjusted_when_compressing() {
 }
 
 /// A service as users write it.
-async fn service(request: Request) -> Result<Answer, Refused> {
+async fn service(request: Request) -> Result<Answer, Rejection> {
     let mut routes = Routes::new();
     routes.add(Method::Post, "/notes", ()).expect("a route");
     routes.add(Method::Get, "/notes", ()).expect("a route");
@@ -245,8 +245,8 @@ async fn fails(request: Request) -> Answer {
     std::future::pending().await
 }
 
-/// What is answered to a request with a body of this length, of which a hundred octets are taken; in
-/// one line.
+/// What is answered to a request with a body of this length, of which a hundred octets are taken;
+/// in one line.
 fn asked<H: Handler<()>>(handler: H, start: &str, length: usize) -> String {
     let limits = Limits::new().buffered_body_bytes_max(100);
     let seed = HttpSeed::new(handler, ServerConfig::new().limits(limits));
@@ -433,7 +433,7 @@ fn a_stream_is_compressed_as_it_is_written() {
 fn a_refusal_keeps_its_fields_and_an_invalid_field_is_a_500() {
     let refusing = |value: &'static str| {
         move |_: Request| async move {
-            let refused = Refused::new(Status::UNAUTHORIZED, "who?");
+            let refused = Rejection::new(Status::UNAUTHORIZED, "who?");
             Answer::from(refused.field("WWW-Authenticate", "Basic").field("X-Why", value))
         }
     };

@@ -5,7 +5,8 @@ use std::time::Duration;
 use rotor_http::server::{Connection, Head, HttpSeed, Next, Reply, Response, Scope, ServerConfig};
 use rotor_http::{Method, Status};
 use rotor_service::{
-    Asked, Form, FromHead, Json, Path, Query, Refused, RouteFn, RouteSeed, Router, json, or_refuse,
+    Form, FromHead, Json, Path, Query, Rejection, RequestParts, RouteFn, RouteSeed, Router, json,
+    or_reject,
 };
 use rotor_stream::testing::Driver;
 use serde::{Deserialize, Serialize};
@@ -27,10 +28,10 @@ struct Note {
 struct User(String);
 
 impl FromHead for User {
-    fn from_head(asked: &mut Asked<'_>) -> Result<User, Refused> {
+    fn from_head(asked: &mut RequestParts<'_>) -> Result<User, Rejection> {
         let field = asked.head().field("X-User");
         let user = field.ok_or_else(|| {
-            Refused::new(Status::UNAUTHORIZED, "who are you?").field("WWW-Authenticate", "Who")
+            Rejection::new(Status::UNAUTHORIZED, "who are you?").field("WWW-Authenticate", "Who")
         })?;
         Ok(User(String::from_utf8_lossy(user).into_owned()))
     }
@@ -62,7 +63,7 @@ fn change(
     Json(note): Json<Note>,
     response: &mut Response<'_>,
     _: &mut Scope<'_, Calls>,
-) -> Result<Reply, Refused> {
+) -> Result<Reply, Rejection> {
     let page: u8 = query.parse("page")?.unwrap_or(1);
     Ok(say(&format!("{id} {name} {page} {user} {}", note.text), response))
 }
@@ -87,8 +88,8 @@ fn form(
     Form(form): Form,
     response: &mut Response<'_>,
     _: &mut Scope<'_, Calls>,
-) -> Result<Reply, Refused> {
-    let name = form.get("name").ok_or_else(|| Refused::new(Status::BAD_REQUEST, "no name"))?;
+) -> Result<Reply, Rejection> {
+    let name = form.get("name").ok_or_else(|| Rejection::new(Status::BAD_REQUEST, "no name"))?;
     Ok(say(name, response))
 }
 
@@ -107,9 +108,9 @@ fn later(
     body: &[u8],
     response: &mut Response<'_>,
     calls: &mut Scope<'_, Calls>,
-) -> Result<Next<RouteFn<Calls>>, Refused> {
+) -> Result<Next<RouteFn<Calls>>, Rejection> {
     calls.push("later".to_owned());
-    let begin = body.get(..count).ok_or_else(|| Refused::new(Status::BAD_REQUEST, "too few"))?;
+    let begin = body.get(..count).ok_or_else(|| Rejection::new(Status::BAD_REQUEST, "too few"))?;
     let text = begin.escape_ascii().to_string();
     let _ = response;
     Ok(Next::after(calls.now() + Duration::from_secs(1), move |response, _| say(&text, response)))
@@ -118,9 +119,9 @@ fn later(
 /// Summed by another thread.
 fn sum(body: Vec<u8>, _: &mut Response<'_>, scope: &mut Scope<'_, Calls>) -> Next<RouteFn<Calls>> {
     let work = move || serde_json::from_slice::<Vec<u32>>(&body);
-    let answer = or_refuse(|numbers: Result<Vec<u32>, _>, response, _| {
-        let numbers = numbers.map_err(|error| Refused::new(Status::BAD_REQUEST, error))?;
-        Ok::<_, Refused>(say(&numbers.iter().sum::<u32>().to_string(), response))
+    let answer = or_reject(|numbers: Result<Vec<u32>, _>, response, _| {
+        let numbers = numbers.map_err(|error| Rejection::new(Status::BAD_REQUEST, error))?;
+        Ok::<_, Rejection>(say(&numbers.iter().sum::<u32>().to_string(), response))
     });
     Next::offload(scope, WORK_TIME_MAX, work, answer)
 }
@@ -141,7 +142,7 @@ fn router() -> Result<Router<Calls>, rotor_service::RouteError> {
             say("closure", response)
         })?
         .on(Method::Get, "/refused", |_: &mut Response<'_>, _: &mut Scope<'_, Calls>| {
-            Refused::not_found()
+            Rejection::not_found()
         })?
         .body_bytes_max(10)
         .post("/short", octets)
@@ -361,7 +362,7 @@ fn a_response_may_come_later() {
 #[test]
 fn a_function_with_more_parameters_than_its_path_is_refused() {
     let two = |_: Path<u8>, _: Path<u8>, _: &mut Response<'_>, _: &mut Scope<'_, ()>| {
-        Refused::not_found()
+        Rejection::not_found()
     };
     for (path, is_added) in [
         ("/", false),
@@ -451,7 +452,7 @@ fn cookies_and_forms_can_be_arguments() {
         let parts = form.parts(body)?;
         let names: Vec<&str> = parts.iter().map(|part| part.head().name()).collect();
         let user = cookies.get("user").unwrap_or("nobody");
-        Ok::<_, Refused>(say(&format!("{} of {user}", names.join("+")), response))
+        Ok::<_, Rejection>(say(&format!("{} of {user}", names.join("+")), response))
     };
     let router = Router::new().post("/", upload).expect("a route");
     let part = "--x\r\nContent-Disposition: form-data; name=a\r\n\r\nb\r\n";

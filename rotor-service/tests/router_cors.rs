@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rotor_http::server::{Connection, HttpSeed, Next, Reply, Response, Scope, ServerConfig};
 use rotor_http::{Method, Status};
-use rotor_service::{Cors, Json, Path, Refused, RouteFn, RouteSeed, Router, json};
+use rotor_service::{Cors, Json, Path, Rejection, RouteFn, RouteSeed, Router, json};
 use rotor_stream::testing::Driver;
 
 fn all(response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
@@ -19,9 +19,9 @@ fn show(
     Path(id): Path<u32>,
     _: &mut Response<'_>,
     _: &mut Scope<'_, ()>,
-) -> Result<Reply, Refused> {
+) -> Result<Reply, Rejection> {
     let _ = id;
-    Err(Refused::not_found())
+    Err(Rejection::not_found())
 }
 
 /// With its body, after two pauses.

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use log::{LevelFilter, Log, Metadata, Record};
 use rotor_http::Status;
 use rotor_http::server::{Connection, Head, HttpSeed, Reply, Response, Scope, ServerConfig};
-use rotor_service::{Cors, Path, Refused, RouteError, RouteFn, Router};
+use rotor_service::{Cors, Path, Rejection, RouteError, RouteFn, Router};
 use rotor_stream::testing::Driver;
 
 /// What was logged, by any of the tests.
@@ -38,10 +38,10 @@ fn seen(
     }
 }
 
-fn with_token(head: &Head<'_>, _: &mut Response<'_>, seen: Sc<'_, '_>) -> Result<(), Refused> {
+fn with_token(head: &Head<'_>, _: &mut Response<'_>, seen: Sc<'_, '_>) -> Result<(), Rejection> {
     seen.push("token".to_owned());
     head.field("Token").map(|_| ()).ok_or_else(|| {
-        Refused::new(Status::UNAUTHORIZED, "a token is needed").field("WWW-Authenticate", "Token")
+        Rejection::new(Status::UNAUTHORIZED, "a token is needed").field("WWW-Authenticate", "Token")
     })
 }
 
@@ -50,13 +50,13 @@ fn moved(
     head: &Head<'_>,
     response: &mut Response<'_>,
     _: Sc<'_, '_>,
-) -> Result<ControlFlow<Reply>, Refused> {
+) -> Result<ControlFlow<Reply>, Rejection> {
     match head.path() {
         "/old" => {
             let fields: &[(&str, &[u8])] = &[("Location", b"/new")];
             Ok(Break(response.reply_with(Status::FOUND, fields, "", b"")))
         }
-        "/never" => Err(Refused::not_found()),
+        "/never" => Err(Rejection::not_found()),
         _ => Ok(Continue(())),
     }
 }

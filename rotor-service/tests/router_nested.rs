@@ -2,7 +2,7 @@
 
 use rotor_http::server::{Connection, Head, HttpSeed, Reply, Response, Scope, ServerConfig};
 use rotor_http::{Method, Status};
-use rotor_service::{Asked, Cors, FromHead, Path, Refused, RouteError, RouteFn, Router};
+use rotor_service::{Cors, FromHead, Path, Rejection, RequestParts, RouteError, RouteFn, Router};
 use rotor_stream::testing::Driver;
 
 type Routes = Result<Router<()>, RouteError>;
@@ -11,7 +11,7 @@ type Routes = Result<Router<()>, RouteError>;
 struct User(String);
 
 impl FromHead for User {
-    fn from_head(asked: &mut Asked<'_>) -> Result<User, Refused> {
+    fn from_head(asked: &mut RequestParts<'_>) -> Result<User, Rejection> {
         Ok(User(asked.parameters().text("user")?.into_owned()))
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use rotor_core::backend::Begun;
+use rotor_core::backend::JobStart;
 
 use crate::failure::Failure;
 use crate::faults::{Fault, Faults, SPONTANEOUS};
@@ -147,7 +147,7 @@ impl Sim {
         }
         // The job's future already reports the panic.
         let VirtualJob { job, queued_for } = job;
-        let run = || job.run(&Begun::after(queued_for));
+        let run = || job.run(&JobStart::after(queued_for));
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
     }
 

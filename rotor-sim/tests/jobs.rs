@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use rotor_core::{
-    Future, Infallible, Job, Loop, LoopInstance, Lost, Machine, Outcome, Permit, Permits, Response,
-    Scope,
+    Future, FutureError, Infallible, Job, Loop, LoopInstance, Machine, Outcome, Permit, Permits,
+    Response, Scope,
 };
 use rotor_sim::{Check, Host, Sim, SimBackend};
 
@@ -104,7 +104,7 @@ impl Machine for Client {
                         assert!(queued_for <= Duration::from_millis(1), "it was too late");
                         add(&scope.seen.done);
                     }
-                    Outcome::Lost(Lost::Late) => add(&scope.seen.late),
+                    Outcome::Lost(FutureError::Late) => add(&scope.seen.late),
                     Outcome::Lost(_) => add(&scope.seen.lost),
                 }
                 Client::next_round(left, scope)

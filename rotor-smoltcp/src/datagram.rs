@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
-use rotor_core::net::{CannotListen, DatagramSocket};
+use rotor_core::net::{DatagramSocket, ListenError};
 use rotor_core::{BackendHandle, Interest, Scope, Source, Token};
 
 use crate::stack::SocketKind;
@@ -40,7 +40,7 @@ impl DatagramSocket for SmoltcpUdpSocket {
 
     fn bind<C>(address: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<SmoltcpUdpSocket> {
         let socket = StackSocket::new(SocketKind::Datagram, WHAT, scope, |stack| {
-            stack.bind_datagrams(*address).map_err(CannotListen::on(address))
+            stack.bind_datagrams(*address).map_err(ListenError::on(address))
         });
         socket.map(SmoltcpUdpSocket)
     }

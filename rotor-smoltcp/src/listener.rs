@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
-use rotor_core::net::{CannotListen, ListenOptions, Listener};
+use rotor_core::net::{ListenError, ListenOptions, Listener};
 use rotor_core::{BackendHandle, Interest, Scope, Source, Token};
 
 use crate::stack::SocketKind;
@@ -50,7 +50,7 @@ impl Listener for SmoltcpTcpListener {
                 true => Err(io::ErrorKind::Unsupported.into()),
                 false => stack.listen(*address, backlog),
             };
-            bound.map_err(CannotListen::on(address))
+            bound.map_err(ListenError::on(address))
         });
         socket.map(SmoltcpTcpListener)
     }

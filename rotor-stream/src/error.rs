@@ -156,7 +156,8 @@ quick_error! {
 impl StreamError {
     /// Returns whether the peer or the network is the cause, because it ended the stream too early
     /// or fell silent. Nothing can be fixed at this end, so it need not be treated as an error.
-    pub fn is_peers_doing(&self) -> bool {
+    #[doc(alias = "is_peers_doing")]
+    pub fn is_peer_fault(&self) -> bool {
         match self {
             StreamError::Exception(_) | StreamError::Timeout(_) | StreamError::Behind(_) => true,
             StreamError::NoProgress(..) | StreamError::Socket(_) => false,

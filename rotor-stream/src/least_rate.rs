@@ -127,7 +127,8 @@ impl RateWatch {
     }
 
     /// Requires the next step to be complete by `until`, if it is not required sooner.
-    pub fn hasten(&mut self, until: Time) {
+    #[doc(alias = "hasten")]
+    pub fn require_by(&mut self, until: Time) {
         if self.until != Time::NEVER {
             self.until = self.until.min(until);
         }
@@ -239,7 +240,7 @@ mod tests {
         watch.pass(0, none, at(1));
         watch.pass(1, none, at(2));
         watch.put_off(SECOND);
-        watch.hasten(at(3));
+        watch.require_by(at(3));
         assert_eq!(watch, RateWatch::NONE);
         // Nor of one who has fallen behind, once there is none.
         let mut watch = RateWatch::new(RATE, at(0));
@@ -254,9 +255,9 @@ mod tests {
     #[test]
     fn hasten_never_extends_the_deadline() {
         let mut watch = RateWatch::new(RATE, at(0));
-        watch.hasten(at(7_000));
+        watch.require_by(at(7_000));
         assert_eq!(watch.until(), at(5_000));
-        watch.hasten(at(3_000));
+        watch.require_by(at(3_000));
         assert_eq!(watch.until(), at(3_000));
     }
 }

@@ -175,5 +175,5 @@ pub use peer_connections::{PeerConnections, PeerPlace};
 pub use persistent::{Persistent, PersistentConfig, PersistentSeed};
 pub use protocol::Protocol;
 pub use resolve::{AddressService, HasResolver, HostName, ResolveError, ResolveResult};
-pub use stream::{Layered, Ran, Stream, StreamSeed};
+pub use stream::{Layered, LayeredResult, Stream, StreamSeed};
 pub use transport::{ConnectionInfo, Transport};

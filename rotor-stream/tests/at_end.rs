@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use rotor_core::{AtEnd, Config, Infallible, Loop, Machine, Response, Scope, Time};
+use rotor_core::{Config, Infallible, Loop, Machine, Response, ReturnOnDrop, Scope, Time};
 use rotor_stream::testing::{
     Driver, Memory, Peer, ScriptedListener, ScriptedSocket, TestLoop, World, listener, pair,
 };
@@ -17,7 +17,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 type EndReasons = Vec<&'static str>;
 
 /// Does what a letter says.
-struct LetterProtocol(AtEnd<&'static str, EndReasons>);
+struct LetterProtocol(ReturnOnDrop<&'static str, EndReasons>);
 
 impl Protocol for LetterProtocol {
     type Context = EndReasons;
@@ -158,7 +158,9 @@ fn values_of_machines_dropped_with_their_loop_reach_its_context() {
 }
 
 /// Holds on to its value, and to nothing else.
-struct Holder(#[expect(dead_code, reason = "it is dropped")] AtEnd<&'static str, EndReasons>);
+struct Holder(
+    #[expect(dead_code, reason = "it is dropped")] ReturnOnDrop<&'static str, EndReasons>,
+);
 
 impl Machine for Holder {
     type Context = EndReasons;

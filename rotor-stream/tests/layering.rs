@@ -13,7 +13,8 @@ use probe::{Event, Log, Probe, Seed, echo_lines, probe_with, seed};
 use rotor_core::{Scope, Time};
 use rotor_stream::testing::Driver;
 use rotor_stream::{
-    Buf, BytesHeld, Fatal, Intent, Layered, Matched, Output, Protocol, Ran, StreamConfig, Transport,
+    Buf, BytesHeld, Fatal, Intent, Layered, LayeredResult, Matched, Output, Protocol, StreamConfig,
+    Transport,
 };
 
 /// Runs a probe within frames: a kind, a length, a payload. Output goes out as far as the window
@@ -43,22 +44,25 @@ impl Frames {
 
     fn follow(
         mut self,
-        mut ran: Ran,
+        mut ran: LayeredResult,
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, Log>,
     ) -> Intent<Self> {
-        while self.send(transport) || matches!(ran, Ran::Again) {
-            if !matches!(ran, Ran::Failed(_)) {
+        while self.send(transport) || matches!(ran, LayeredResult::Again) {
+            if !matches!(ran, LayeredResult::Failed(_)) {
                 ran = self.probe.pass(scope);
             }
         }
-        if matches!(ran, Ran::Failed(_)) {
-            assert!(matches!(self.probe.pass(scope), Ran::Failed(None)), "it did not end well");
+        if matches!(ran, LayeredResult::Failed(_)) {
+            assert!(
+                matches!(self.probe.pass(scope), LayeredResult::Failed(None)),
+                "it did not end well"
+            );
         }
         let end = match ran {
-            Ran::Failed(_) => b"R\0",
-            Ran::Done if self.probe.output().is_empty() => b"E\0",
-            Ran::Waits | Ran::Again | Ran::Done => {
+            LayeredResult::Failed(_) => b"R\0",
+            LayeredResult::Done if self.probe.output().is_empty() => b"E\0",
+            LayeredResult::Waits | LayeredResult::Again | LayeredResult::Done => {
                 let until = self.probe.deadline();
                 return Intent::of(self).bytes(2).deadline(until);
             }
@@ -100,12 +104,12 @@ impl Protocol for Frames {
             }
             b'W' => {
                 self.window += payload.iter().map(|more| usize::from(*more)).sum::<usize>();
-                Ran::Waits
+                LayeredResult::Waits
             }
             // For so many seconds others go first.
             b'X' => {
                 self.probe.excuse(scope.now() + Duration::from_secs(payload[0].into()));
-                Ran::Waits
+                LayeredResult::Waits
             }
             // What it lets out is taken, and no call made.
             b'w' => {

@@ -14,7 +14,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::config::UringConfig;
 use crate::driver::Driver;
-use crate::refused::{Refused, Step};
+use crate::refused::{RingUnavailable, Step};
 use crate::stats::UringStats;
 
 /// The backend that waits with Linux's io_uring.
@@ -51,11 +51,11 @@ impl Uring {
     ///
     /// # Errors
     ///
-    /// The system provides no ring; [`Refused`] says why, and what can be done about it.
-    pub fn open(config: &UringConfig) -> Result<Uring, Refused> {
+    /// The system provides no ring; [`RingUnavailable`] says why, and what can be done about it.
+    pub fn open(config: &UringConfig) -> Result<Uring, RingUnavailable> {
         let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        let waker = event().map_err(io::Error::from).map_err(Refused::at(Step::Waker))?;
-        let own = waker.try_clone().map_err(Refused::at(Step::Waker))?;
+        let waker = event().map_err(io::Error::from).map_err(RingUnavailable::at(Step::Waker))?;
+        let own = waker.try_clone().map_err(RingUnavailable::at(Step::Waker))?;
         let driver = Driver::open(config.clone(), own)?;
         Ok(Uring {
             shared: SharedDriver(Rc::new(RefCell::new(driver))),

@@ -8,7 +8,7 @@ use std::io;
 use std::net::{self, SocketAddr};
 use std::os::unix::net as unix;
 
-use rotor_core::net::{CannotListen, DatagramSocket};
+use rotor_core::net::{DatagramSocket, ListenError};
 use rotor_core::{BackendHandle, Interest, Scope, Source, Token};
 
 use crate::backend::UringHandle;
@@ -85,7 +85,7 @@ impl DatagramSocket for UringUdpSocket {
     #[expect(clippy::disallowed_methods, reason = "this is what the scope's sockets are made of")]
     fn bind<C>(address: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<UringUdpSocket> {
         UringHandle::of(scope, UDP)?;
-        let socket = net::UdpSocket::bind(address).map_err(CannotListen::on(address))?;
+        let socket = net::UdpSocket::bind(address).map_err(ListenError::on(address))?;
         UringUdpSocket::from_std(socket, scope)
     }
 
@@ -117,7 +117,7 @@ impl DatagramSocket for UringUnixDatagram {
         UringHandle::of(scope, UNIX)?;
         let path = address.as_pathname().map(|path| path.display().to_string());
         let named = path.unwrap_or_else(|| format!("{address:?}"));
-        let socket = unix::UnixDatagram::bind_addr(address).map_err(CannotListen::on(&named))?;
+        let socket = unix::UnixDatagram::bind_addr(address).map_err(ListenError::on(&named))?;
         UringUnixDatagram::from_std(socket, scope)
     }
 

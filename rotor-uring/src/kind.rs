@@ -10,7 +10,7 @@ use crate::choose::Choice;
 use crate::config::UringConfig;
 use crate::family::UringInet;
 use crate::listener::UringTcpListener;
-use crate::refused::Refused;
+use crate::refused::RingUnavailable;
 
 /// The kind of loop that waits with io_uring, for code that makes loops for a program, such as
 /// `rotor::http::server::Serve::loop_kind`.
@@ -69,7 +69,7 @@ impl UringKind {
     /// # Errors
     ///
     /// Why the system provides none, and what can be done about it.
-    pub fn probe(&self) -> Result<(), Refused> {
+    pub fn probe(&self) -> Result<(), RingUnavailable> {
         Uring::open(&self.0).map(drop)
     }
 

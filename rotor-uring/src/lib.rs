@@ -59,7 +59,7 @@
 //!
 //! | | |
 //! |--|--|
-//! | [`Uring`], [`UringConfig`], [`Refused`] | the backend, its sizes, and why it was refused |
+//! | [`Uring`], [`UringConfig`], [`RingUnavailable`] | the backend, its sizes, and why it was refused |
 //! | [`choose`](choose()), [`Choice`], [`OnAnyLoop`] | which loop a program runs on |
 //! | [`UringKind`] | io_uring for code that makes the loops, such as `Serve` of HTTP |
 //! | [`UringInet`], [`UringUnix`] | the sockets, as families |
@@ -180,6 +180,6 @@ pub use datagram::{UringUdpSocket, UringUnixDatagram};
 pub use family::{UringInet, UringUnix};
 pub use kind::UringKind;
 pub use listener::{UringTcpListener, UringUnixListener};
-pub use refused::Refused;
+pub use refused::RingUnavailable;
 pub use stats::UringStats;
 pub use stream::{UringTcpStream, UringUnixStream};

@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::net as unix;
 use std::path::PathBuf;
 
-use rotor_core::net::{CannotListen, ListenOptions, Listener, listen_unix};
+use rotor_core::net::{ListenError, ListenOptions, Listener, listen_unix};
 use rotor_core::{BackendHandle, Interest, Scope, Source, Token};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
@@ -79,7 +79,7 @@ impl Listener for UringTcpListener {
         scope: &Scope<'_, C>,
     ) -> io::Result<UringTcpListener> {
         UringHandle::of(scope, TCP)?;
-        let socket = listen_inet(address, options).map_err(CannotListen::on(address))?;
+        let socket = listen_inet(address, options).map_err(ListenError::on(address))?;
         Ok(UringTcpListener(SocketHandle::new(socket.into(), SocketKind::Direct, TCP, scope)?))
     }
 

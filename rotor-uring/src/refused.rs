@@ -1,4 +1,4 @@
-//! `Refused`: why there is no ring, and what can be done about it.
+//! `RingUnavailable`: why there is no ring, and what can be done about it.
 
 use std::error::Error;
 use std::fmt;
@@ -10,8 +10,9 @@ use rustix::io::Errno;
 
 /// The system provides no ring. Nothing was changed; a loop on mio does the same
 /// ([`choose`](crate::choose())).
+#[doc(alias = "Refused")]
 #[derive(Debug)]
-pub struct Refused {
+pub struct RingUnavailable {
     step: Step,
     error: io::Error,
     /// The value of `kernel.io_uring_disabled`.
@@ -37,9 +38,9 @@ pub(crate) enum Step {
     Feature(&'static str),
 }
 
-impl Refused {
-    pub(crate) fn at(step: Step) -> impl FnOnce(io::Error) -> Refused {
-        move |error| Refused { step, error, disabled: read_disabled() }
+impl RingUnavailable {
+    pub(crate) fn at(step: Step) -> impl FnOnce(io::Error) -> RingUnavailable {
+        move |error| RingUnavailable { step, error, disabled: read_disabled() }
     }
 
     /// Logs that the program runs without a ring, and why.
@@ -104,20 +105,20 @@ impl fmt::Display for Step {
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for RingUnavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "io_uring refused: {}: {}", self.step, self.advice())
     }
 }
 
-impl Error for Refused {
+impl Error for RingUnavailable {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(&self.error)
     }
 }
 
-impl From<Refused> for io::Error {
-    fn from(refused: Refused) -> io::Error {
+impl From<RingUnavailable> for io::Error {
+    fn from(refused: RingUnavailable) -> io::Error {
         io::Error::new(refused.error.kind(), refused)
     }
 }
@@ -128,7 +129,8 @@ mod tests {
 
     #[test]
     fn each_refusal_names_its_cause_and_a_remedy() {
-        let of = |step, errno: Errno, disabled| Refused { step, error: errno.into(), disabled };
+        let of =
+            |step, errno: Errno, disabled| RingUnavailable { step, error: errno.into(), disabled };
         let cases = [
             (of(Step::Setup, Errno::PERM, Some(2)), "io_uring_disabled is 2"),
             (of(Step::Setup, Errno::PERM, Some(1)), "io_uring_group"),

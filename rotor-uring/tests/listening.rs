@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use rig::Rig;
-use rotor_core::net::{CannotListen, ListenOptions, Listener};
+use rotor_core::net::{ListenError, ListenOptions, Listener};
 use rotor_uring::{UringConfig, UringUnixListener};
 
 #[test]
@@ -27,6 +27,6 @@ fn a_unix_listener_has_the_requested_mode_and_an_exclusive_path() {
         listener
     });
     let again = bind("own", 0o600).expect_err("somebody listens there");
-    assert!(again.get_ref().is_some_and(|error| error.is::<CannotListen>()), "{again:?}");
+    assert!(again.get_ref().is_some_and(|error| error.is::<ListenError>()), "{again:?}");
     fs::remove_dir_all(&place).expect("it is ours");
 }

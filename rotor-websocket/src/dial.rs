@@ -19,7 +19,8 @@ use crate::websocket::WebSocket;
 
 /// A request for a WebSocket whose response has not arrived. It is for clients that write their own
 /// requests; most need only [`Dial`].
-pub struct Asked {
+#[doc(alias = "Asked")]
+pub struct HandshakeRequest {
     /// `None` on HTTP/2, where `:protocol` proves that the server has understood (RFC 8441 §5.1).
     key: Option<Key>,
     config: Arc<WebSocketConfig>,
@@ -36,7 +37,7 @@ pub fn request<C>(
     request: &mut Request<'_>,
     config: &Arc<WebSocketConfig>,
     scope: &Scope<'_, C>,
-) -> Result<Asked, MessageError> {
+) -> Result<HandshakeRequest, MessageError> {
     let key = match request.version() {
         Version::Http2 => None,
         _ => Some(Key::random(scope)),
@@ -52,7 +53,7 @@ pub fn request<C>(
     if let Some(deflate) = &config.deflate {
         request.add_header("Sec-WebSocket-Extensions", params::offer(deflate))?;
     }
-    Ok(Asked { key, config: config.clone() })
+    Ok(HandshakeRequest { key, config: config.clone() })
 }
 
 /// Checks the response to a [`request`].
@@ -61,8 +62,8 @@ pub fn request<C>(
 ///
 /// [`Refusal`]: the server's mistake, or its decision. The connection still speaks HTTP, unless the
 /// status is 101; then it must be ended.
-pub fn check(head: &Head<'_>, asked: Asked) -> Result<Accepted, Refusal> {
-    let Asked { key, config } = asked;
+pub fn check(head: &Head<'_>, asked: HandshakeRequest) -> Result<Accepted, Refusal> {
+    let HandshakeRequest { key, config } = asked;
     let checked = check_response(head, key, &config);
     if checked.is_err() {
         config.counters.count(Count::refused);
@@ -168,7 +169,7 @@ pub struct Dial<H: Handler> {
     fields: Vec<(String, String)>,
     config: Arc<WebSocketConfig>,
     seed: H::Seed,
-    asked: Option<Asked>,
+    asked: Option<HandshakeRequest>,
 }
 
 /// The result of a successful handshake with a server.
@@ -211,7 +212,7 @@ impl<H: Handler> Dial<H> {
         &self,
         to: &mut Request<'_>,
         scope: &Scope<'_, H::Context>,
-    ) -> Result<Asked, MessageError> {
+    ) -> Result<HandshakeRequest, MessageError> {
         to.start(Method::Get, &self.target)?;
         to.add_header("Host", &self.host)?;
         for (name, value) in &self.fields {
@@ -278,7 +279,7 @@ impl<H: Handler> fmt::Debug for Dial<H> {
     }
 }
 
-impl fmt::Debug for Asked {
+impl fmt::Debug for HandshakeRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Asked").finish_non_exhaustive()
     }

@@ -143,7 +143,7 @@ pub use self::closed::{Cause, Closed};
 pub use self::config::WebSocketConfig;
 pub use self::counters::Counters;
 pub use self::deflate::config::Deflate;
-pub use self::dial::{Asked, Dial, Opened, check, request};
+pub use self::dial::{Dial, HandshakeRequest, Opened, check, request};
 pub use self::frame::code::Code;
 pub use self::frame::fault::Fault;
 pub use self::handler::Handler;

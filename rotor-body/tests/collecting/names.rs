@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-use rotor_body::{Body, Dir, Faults, How, Spool, SpoolConfig};
+use rotor_body::{Body, Dir, Faults, IfExists, Spool, SpoolConfig};
 use rotor_stream::Block;
 
 use crate::{Feed, TestDirectory, config, read};
@@ -37,11 +37,11 @@ fn a_body_of_every_kind_is_stored_under_its_name_only() {
     let dir = Dir::open(&*kept).expect("it is there");
     for (kind, body) in of_every_kind(&spool, 5_000) {
         for (how, is_there, syncs) in [
-            (How::New, false, false),
-            (How::New, true, false),
-            (How::Replace, true, true),
-            (How::Replace, true, false),
-            (How::Replace, false, false),
+            (IfExists::New, false, false),
+            (IfExists::New, true, false),
+            (IfExists::Replace, true, true),
+            (IfExists::Replace, true, false),
+            (IfExists::Replace, false, false),
         ] {
             let path = kept.join("name");
             // Not over what is there: that is the body itself.
@@ -52,7 +52,7 @@ fn a_body_of_every_kind_is_stored_under_its_name_only() {
             let job = body.store_in(&dir, "name", how).mode(0o640);
             let stored = if syncs { job.sync().run() } else { job.run() };
             let found = fs::read(&path).expect("something is there");
-            if how == How::New && is_there {
+            if how == IfExists::New && is_there {
                 let error = stored.expect_err("the name is taken");
                 assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists, "{kind}");
                 assert_eq!(found, b"before", "{kind}");
@@ -76,19 +76,19 @@ fn an_invalid_name_or_a_removed_directory_is_refused() {
     let dir = Dir::open(&*kept).expect("it is there");
     let body = Body::from("x");
     for name in ["", ".", "..", "a/b", "/etc/passwd", "a\0b", "../a"] {
-        for how in [How::New, How::Replace] {
+        for how in [IfExists::New, IfExists::Replace] {
             let error = body.store_in(&dir, name, how).run().expect_err("it is none");
             assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput, "{name:?}");
         }
     }
     fs::create_dir(kept.join("folder")).expect("it can be made");
-    for how in [How::New, How::Replace] {
+    for how in [IfExists::New, IfExists::Replace] {
         assert!(body.store_in(&dir, "folder", how).run().is_err(), "a directory is not replaced");
     }
     assert_eq!(kept.names(), ["folder"]);
     fs::remove_dir(kept.join("folder")).expect("it is empty");
     fs::remove_dir(&*kept).expect("it is empty");
-    assert!(body.store_in(&dir, "name", How::New).run().is_err());
+    assert!(body.store_in(&dir, "name", IfExists::New).run().is_err());
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn only_one_of_several_concurrent_jobs_gets_a_new_name() {
     std::thread::scope(|scope| {
         for (_, body) in &bodies {
             scope.spawn(|| {
-                if body.store_in(&dir, "name", How::New).run().is_ok() {
+                if body.store_in(&dir, "name", IfExists::New).run().is_ok() {
                     stored.fetch_add(1, Relaxed);
                 }
             });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::budget::ThreadBudget;
-use super::stuck::{Stuck, Unstuck};
+use super::stuck::{StuckReport, UnstuckReport};
 use super::watchdog::{WatchSettings, Watchdog};
 
 /// Watches loops for handlers that block them. [`Config::blocking`](crate::Config::blocking) sets
@@ -13,10 +13,10 @@ use super::watchdog::{WatchSettings, Watchdog};
 ///
 /// A watchdog thread notices a loop that has not polled its backend for longer than its
 /// [patience](Blocking::patience), and reports this while it is still going on: the machine, its
-/// token, and what the loop's thread does ([`Stuck`]). The first report is a warning in the log and
-/// a call of a [hook](Blocking::on_stuck). Further reports follow after 10 and after 100 times the
-/// patience, in the log and to [a second hook](Blocking::on_still_stuck), and one when it is over,
-/// in the log and to [a third hook](Blocking::on_unstuck). Statistics count it too:
+/// token, and what the loop's thread does ([`StuckReport`]). The first report is a warning in the
+/// log and a call of a [hook](Blocking::on_stuck). Further reports follow after 10 and after 100
+/// times the patience, in the log and to [a second hook](Blocking::on_still_stuck), and one when it
+/// is over, in the log and to [a third hook](Blocking::on_unstuck). Statistics count it too:
 /// [`Stats::stuck`](crate::Stats::stuck), [`starved`](crate::Stats::starved),
 /// [`lag_max`](crate::Stats::lag_max).
 ///
@@ -150,7 +150,7 @@ impl Blocking {
     /// holds up its loop for as long as it lasts. So give work that takes long to another thread.
     /// The hook must not wait for the loop itself, because the loop waits for its handler. If the
     /// hook panics, that is logged and only this call is lost.
-    pub fn on_stuck(mut self, hook: impl Fn(&Stuck<'_>) + Send + Sync + 'static) -> Blocking {
+    pub fn on_stuck(mut self, hook: impl Fn(&StuckReport<'_>) + Send + Sync + 'static) -> Blocking {
         self.watch.on_stuck = Some(Arc::new(hook));
         self
     }
@@ -158,7 +158,10 @@ impl Blocking {
     /// Sets a hook that is called when something that was reported lasts for 10 times the patience,
     /// and again for 100 times: for example, to end the process for a core dump. Default: none. It
     /// runs on the same thread as [`on_stuck`](Blocking::on_stuck), with the same restrictions.
-    pub fn on_still_stuck(mut self, hook: impl Fn(&Stuck<'_>) + Send + Sync + 'static) -> Blocking {
+    pub fn on_still_stuck(
+        mut self,
+        hook: impl Fn(&StuckReport<'_>) + Send + Sync + 'static,
+    ) -> Blocking {
         self.watch.on_still_stuck = Some(Arc::new(hook));
         self
     }
@@ -167,7 +170,10 @@ impl Blocking {
     /// returned, or the loop has polled its backend. This is also logged, at level info. Default:
     /// none. It runs on the same thread as [`on_stuck`](Blocking::on_stuck), with the same
     /// restrictions.
-    pub fn on_unstuck(mut self, hook: impl Fn(&Unstuck<'_>) + Send + Sync + 'static) -> Blocking {
+    pub fn on_unstuck(
+        mut self,
+        hook: impl Fn(&UnstuckReport<'_>) + Send + Sync + 'static,
+    ) -> Blocking {
         self.watch.on_unstuck = Some(Arc::new(hook));
         self
     }

@@ -43,7 +43,7 @@ pub(crate) use self::heartbeat::HeartbeatWriter;
 pub(crate) use self::parker::Parker;
 pub(crate) use self::section_times::SectionTimes;
 pub use self::shared_context::SharedContext;
-pub use self::stuck::{Stuck, StuckOutcome, ThreadState, Unstuck};
+pub use self::stuck::{StuckOutcome, StuckReport, ThreadState, UnstuckReport};
 pub(crate) use self::suspects::Suspects;
 pub(crate) use self::takeover_policy::TakeoverResult;
 pub(crate) use self::thread_probe::ThreadProbe;

@@ -1,4 +1,4 @@
-//! `Stuck`: the watchdog's report about a loop that has not polled for too long.
+//! `StuckReport`: the watchdog's report about a loop that has not polled for too long.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,9 +11,10 @@ use crate::token::Token;
 /// It is passed to [`Blocking::on_stuck`](crate::Blocking::on_stuck) when this is noticed, and to
 /// [`on_still_stuck`](crate::Blocking::on_still_stuck) at 10 and 100 times the patience. Each time
 /// it is also logged as a warning.
+#[doc(alias = "Stuck")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct Stuck<'a> {
+pub struct StuckReport<'a> {
     /// The name of the thread that runs the loop; empty if it has none.
     pub loop_name: &'a str,
     /// The machine whose handler runs; `None` for a closure between handlers
@@ -38,14 +39,15 @@ pub struct Stuck<'a> {
     pub outcome: StuckOutcome,
 }
 
-/// A report that the situation of a [`Stuck`] is over: the handler has returned or, if it was a
-/// series of handlers, the loop has polled its backend again.
+/// A report that the situation of a [`StuckReport`] is over: the handler has returned or, if it was
+/// a series of handlers, the loop has polled its backend again.
 ///
 /// It is passed to [`Blocking::on_unstuck`](crate::Blocking::on_unstuck), once for each report
 /// about a held-up loop that [`on_stuck`](crate::Blocking::on_stuck) got, and logged at level info.
+#[doc(alias = "Unstuck")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct Unstuck<'a> {
+pub struct UnstuckReport<'a> {
     /// The name of the thread that runs the loop; empty if it has none.
     pub loop_name: &'a str,
     /// The machine whose handler ran at the last report; `None` for a closure.
@@ -60,9 +62,9 @@ pub struct Unstuck<'a> {
     pub calls: u64,
 }
 
-impl fmt::Display for Unstuck<'_> {
+impl fmt::Display for UnstuckReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Unstuck { loop_name, token, machine, time, calls } = self;
+        let UnstuckReport { loop_name, token, machine, time, calls } = self;
         write!(f, "loop {loop_name:?} goes on, after {time:?}; it was in ")?;
         match token {
             Some(token) => write!(f, "machine {token} ({machine})")?,
@@ -114,9 +116,9 @@ pub enum StuckOutcome {
     NoThread,
 }
 
-impl fmt::Display for Stuck<'_> {
+impl fmt::Display for StuckReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Stuck { loop_name, token, machine, time, calls, thread, outcome } = self;
+        let StuckReport { loop_name, token, machine, time, calls, thread, outcome } = self;
         if *outcome == StuckOutcome::HandedOver {
             write!(f, "loop {loop_name:?} goes on, and a section has blocked for {time:?}, in ")?;
         } else {
@@ -164,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_report_is_one_line() {
-        let one = Stuck {
+        let one = StuckReport {
             loop_name: "loop-0",
             token: Some(Token::new(3, 9)),
             machine: "app::Lookup",
@@ -178,7 +180,7 @@ mod tests {
             "loop \"loop-0\" has not polled for 12ms, in machine 3v9 (app::Lookup): \
              it waits in system call 202, watched"
         );
-        let many = Stuck {
+        let many = StuckReport {
             token: None,
             machine: "a posted closure",
             calls: 41,

@@ -10,7 +10,7 @@ use super::current_sections::{OverlongSection, Sections};
 use super::heartbeat::{Heartbeat, HeartbeatWriter, Reading};
 use super::rhythm::{Pause, Rhythm};
 use super::stall_detector::{EndedStall, Finding, StallDetector, TICKS, ThreadObservation};
-use super::stuck::{Stuck, StuckOutcome, ThreadState, Unstuck};
+use super::stuck::{StuckOutcome, StuckReport, ThreadState, UnstuckReport};
 use super::takeover_policy::{TakeoverPolicy, TakeoverResult};
 use super::thread_probe::ThreadProbe;
 use super::timer_slack::sleep_exactly;
@@ -31,9 +31,9 @@ pub(crate) struct WatchSettings {
     pub(super) on_unstuck: Option<Arc<OnUnstuck>>,
 }
 
-pub(super) type OnUnstuck = dyn Fn(&Unstuck<'_>) + Send + Sync;
+pub(super) type OnUnstuck = dyn Fn(&UnstuckReport<'_>) + Send + Sync;
 
-pub(super) type OnStuck = dyn Fn(&Stuck<'_>) + Send + Sync;
+pub(super) type OnStuck = dyn Fn(&StuckReport<'_>) + Send + Sync;
 
 /// The watched loops, and the watchdog's thread, which exists while there are any.
 #[derive(Default)]
@@ -276,7 +276,7 @@ impl WatchedLoop {
 
     fn report_end(&self, EndedStall { reading, time, calls }: EndedStall) {
         let (loop_name, machine) = (&self.loop_name, self.heartbeat.name(reading));
-        let unstuck = Unstuck { loop_name, token: reading.token, machine, time, calls };
+        let unstuck = UnstuckReport { loop_name, token: reading.token, machine, time, calls };
         log_guarded!(info, "{unstuck}");
         let Some(hook) = &self.watch.on_unstuck else { return };
         if let Err(panicked) = guard(|| hook(&unstuck)) {
@@ -297,7 +297,7 @@ impl WatchedLoop {
         drop(hand_over);
         if let Some(OverlongSection { token, machine, is_declared, is_repeated, time }) = overlong {
             let handed = StuckOutcome::HandedOver;
-            let stuck = Stuck {
+            let stuck = StuckReport {
                 loop_name: &self.loop_name,
                 token: Some(token),
                 machine,
@@ -335,7 +335,7 @@ impl WatchedLoop {
 
     fn report_stall(&self, reading: Reading, found: Finding, takeover: TakeoverResult) {
         let Finding::Stuck { time, calls, thread, is_repeated } = found else { return };
-        let stuck = Stuck {
+        let stuck = StuckReport {
             loop_name: &self.loop_name,
             token: reading.token,
             machine: self.heartbeat.name(reading),
@@ -351,7 +351,7 @@ impl WatchedLoop {
         self.send_report(&stuck, is_repeated);
     }
 
-    fn send_report(&self, stuck: &Stuck<'_>, is_repeated: bool) {
+    fn send_report(&self, stuck: &StuckReport<'_>, is_repeated: bool) {
         let hook = if is_repeated {
             log_guarded!(warn, "still: {stuck}");
             &self.watch.on_still_stuck

@@ -18,9 +18,10 @@ pub struct Barrier {
 }
 
 /// Reports that all machines have arrived at a [`Barrier`].
+#[doc(alias = "Arrived")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct Arrived {
+pub struct BarrierReached {
     /// Whether this machine was the last one to arrive. This is true for exactly one of them, which
     /// can do what must be done once.
     pub is_last: bool,
@@ -28,7 +29,7 @@ pub struct Arrived {
 
 struct Shared {
     count: usize,
-    queue: Mutex<WaitQueue<Port<Arrived>>>,
+    queue: Mutex<WaitQueue<Port<BarrierReached>>>,
 }
 
 impl Barrier {
@@ -43,7 +44,7 @@ impl Barrier {
     /// Dropping the future before that withdraws the arrival, so another machine has to arrive. If
     /// the last clone of the barrier is dropped, the future returns
     /// [`Lost::Dropped`](crate::Lost::Dropped).
-    pub fn arrive<C>(&self, scope: &Scope<'_, C>) -> Future<Arrived> {
+    pub fn arrive<C>(&self, scope: &Scope<'_, C>) -> Future<BarrierReached> {
         let (port, future) = scope.create_future();
         let others = {
             let mut queue = self.shared.lock();
@@ -56,9 +57,9 @@ impl Barrier {
         // Called without the lock, since this wakes machines. A machine that leaves at this moment
         // counts as arrived.
         for other in others {
-            let _gone = other.set(Arrived { is_last: false });
+            let _gone = other.set(BarrierReached { is_last: false });
         }
-        let _gone = port.set(Arrived { is_last: true });
+        let _gone = port.set(BarrierReached { is_last: true });
         future
     }
 
@@ -69,7 +70,7 @@ impl Barrier {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, WaitQueue<Port<Arrived>>> {
+    fn lock(&self) -> MutexGuard<'_, WaitQueue<Port<BarrierReached>>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -15,7 +15,7 @@ use crate::sync::{Mutex, MutexGuard};
 /// A value that one machine, or thread, holds at a time, over any number of events.
 ///
 /// Clones are the same lock. A machine that [asks](Lock::ask) for the value is woken when it gets
-/// the value, first come, first served. It then *owns* the value as a [`Held`], until it drops
+/// the value, first come, first served. It then *owns* the value as a [`LockGuard`], until it drops
 /// that. No handler blocks. For a value that is needed within one event only, the context or std's
 /// `Mutex` is better.
 ///
@@ -36,9 +36,10 @@ pub struct Lock<T> {
 }
 
 /// The value of a [`Lock`], owned by the current holder. Dropping this gives the value back.
+#[doc(alias = "Held")]
 #[doc(alias = "MutexGuard")]
 #[must_use = "the value is given back when this is dropped"]
-pub struct Held<T> {
+pub struct LockGuard<T> {
     /// `None` only while the value is being given back.
     value: Option<T>,
     shared: Arc<Shared<T>>,
@@ -55,7 +56,7 @@ struct Shared<T> {
 struct State<T> {
     /// `None` while the value is held.
     value: Option<T>,
-    queue: WaitQueue<Port<Held<T>>>,
+    queue: WaitQueue<Port<LockGuard<T>>>,
     was_panicked: bool,
 }
 
@@ -67,7 +68,7 @@ impl<T> Lock<T> {
     }
 
     /// Takes the value. Returns `None` if the value is held, or others wait for it.
-    pub fn try_take(&self) -> Option<Held<T>> {
+    pub fn try_take(&self) -> Option<LockGuard<T>> {
         let mut state = self.shared.lock();
         let value = state.value.take()?;
         let was_panicked = std::mem::take(&mut state.was_panicked);
@@ -86,7 +87,7 @@ impl<T: Send + 'static> Lock<T> {
     ///
     /// Dropping the future leaves the queue. If it already contained the value, the next machine in
     /// the queue gets the value.
-    pub fn ask<C>(&self, scope: &Scope<'_, C>) -> Future<Held<T>> {
+    pub fn ask<C>(&self, scope: &Scope<'_, C>) -> Future<LockGuard<T>> {
         let (port, future) = scope.create_future();
         let mut state = self.shared.lock();
         match state.value.take() {
@@ -102,7 +103,7 @@ impl<T: Send + 'static> Lock<T> {
     }
 }
 
-impl<T> Held<T> {
+impl<T> LockGuard<T> {
     /// Returns whether an earlier holder panicked while it held the value, and no holder since then
     /// has called this method or changed the value. The value may then be half changed. The lock is
     /// not poisoned: this is reported to one holder, and later ones get the value as usual.
@@ -113,7 +114,7 @@ impl<T> Held<T> {
     }
 }
 
-impl<T> Drop for Held<T> {
+impl<T> Drop for LockGuard<T> {
     fn drop(&mut self) {
         let Some(value) = self.value.take() else { return };
         let is_unreported = self.was_panicked && !*self.is_panic_reported.get_mut();
@@ -122,9 +123,9 @@ impl<T> Drop for Held<T> {
 }
 
 impl<T> Shared<T> {
-    fn new_held(self: &Arc<Self>, value: T, was_panicked: bool) -> Held<T> {
+    fn new_held(self: &Arc<Self>, value: T, was_panicked: bool) -> LockGuard<T> {
         let (shared, is_panic_reported) = (self.clone(), AtomicBool::new(false));
-        Held { value: Some(value), shared, was_panicked, is_panic_reported }
+        LockGuard { value: Some(value), shared, was_panicked, is_panic_reported }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
@@ -170,7 +171,7 @@ impl<T> Clone for Lock<T> {
     }
 }
 
-impl<T> Deref for Held<T> {
+impl<T> Deref for LockGuard<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -178,7 +179,7 @@ impl<T> Deref for Held<T> {
     }
 }
 
-impl<T> DerefMut for Held<T> {
+impl<T> DerefMut for LockGuard<T> {
     fn deref_mut(&mut self) -> &mut T {
         *self.is_panic_reported.get_mut() = true;
         self.value.as_mut().expect("it is taken only as this is dropped")
@@ -192,7 +193,7 @@ impl<T> fmt::Debug for Lock<T> {
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Held<T> {
+impl<T: fmt::Debug> fmt::Debug for LockGuard<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Held").field(&self.value).finish()
     }

@@ -13,8 +13,8 @@ mod lock;
 mod permits;
 pub(crate) mod wait_queue;
 
-pub use self::barrier::{Arrived, Barrier};
+pub use self::barrier::{Barrier, BarrierReached};
 pub use self::bell::Bell;
-pub use self::lock::{Held, Lock};
+pub use self::lock::{Lock, LockGuard};
 pub(crate) use self::permits::JobWaiter;
 pub use self::permits::{Permit, PermitStats, Permits};

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(crate) use self::shared::JobWaiter;
 use self::shared::{PERMITS_MAX, Shared, Waiter};
 pub use self::shared::{Permit, PermitStats};
-use crate::future::{Future, Lost};
+use crate::future::{Future, FutureError};
 use crate::scope::Scope;
 use crate::time::Time;
 
@@ -79,8 +79,9 @@ impl Permits {
     }
 
     /// Asks for a permit. The machine is woken when it gets one, even if it gets one at once. Then
-    /// [`Future::take`] returns the permit. It returns [`Lost::Cancelled`] if the permits are
-    /// [closed](Permits::close), and [`Lost::Dropped`] if all clones and permits have been dropped.
+    /// [`Future::take`] returns the permit. It returns [`FutureError::Cancelled`] if the permits
+    /// are [closed](Permits::close), and [`FutureError::Dropped`] if all clones and permits have
+    /// been dropped.
     ///
     /// Dropping the future leaves the queue. If it already contained a permit, the permit is given
     /// back.
@@ -89,8 +90,8 @@ impl Permits {
     }
 
     /// Asks for a permit that is useless after `until`. When that time has passed, the future
-    /// returns [`Lost::Late`] instead of a permit. If it has passed already, the future does so at
-    /// once, even if a permit is free or the permits are [closed](Permits::close).
+    /// returns [`FutureError::Late`] instead of a permit. If it has passed already, the future does
+    /// so at once, even if a permit is free or the permits are [closed](Permits::close).
     ///
     /// This is not a deadline: the machine is woken only when its turn comes. To do something else
     /// at that time, it must return a deadline of its own, and then drop the future. The permits
@@ -98,7 +99,7 @@ impl Permits {
     pub fn ask_until<C>(&self, until: Time, scope: &Scope<'_, C>) -> Future<Permit> {
         let (port, future) = scope.create_future();
         if until < scope.now() {
-            port.fail(Lost::Late);
+            port.fail(FutureError::Late);
             return future;
         }
         let waiter = Waiter::Machine(port);
@@ -166,15 +167,16 @@ impl Permits {
         self.shared.lock().state.queue.len()
     }
 
-    /// Closes the permits: all that wait, and all that ask from now on, get [`Lost::Cancelled`],
-    /// and [`try_take`](Permits::try_take) returns `None`. Permits in use stay valid.
+    /// Closes the permits: all that wait, and all that ask from now on, get
+    /// [`FutureError::Cancelled`], and [`try_take`](Permits::try_take) returns `None`. Permits in
+    /// use stay valid.
     pub fn close(&self) {
         let waiting = {
             let mut guard = self.shared.lock();
             guard.state.is_closed = true;
             guard.state.queue.take_all()
         };
-        waiting.for_each(|waiting| waiting.waiter.fail(Lost::Cancelled));
+        waiting.for_each(|waiting| waiting.waiter.fail(FutureError::Cancelled));
     }
 
     /// Returns the statistics.

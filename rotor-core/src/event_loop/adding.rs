@@ -14,8 +14,9 @@ use crate::token::Token;
 
 /// The pending result of adding a machine to a loop from another thread. Dropping it does not
 /// cancel the addition.
+#[doc(alias = "Adding")]
 #[must_use = "it says whether the machine was made"]
-pub struct Adding<F> {
+pub struct PendingAdd<F> {
     result: Receiver<Result<Token, AddError<F>>>,
 }
 
@@ -33,7 +34,7 @@ pub enum AddError<F> {
     NotMade(SpawnError<Infallible>),
 }
 
-impl<F> Adding<F> {
+impl<F> PendingAdd<F> {
     /// Blocks until the loop has made the machine, or has failed to.
     ///
     /// Do not call this in a handler, and never in a handler of the same loop, which would wait for
@@ -50,8 +51,8 @@ impl<F> Adding<F> {
     ///
     /// # Errors
     ///
-    /// The outer error is `self`. The inner one is that of [`wait`](Adding::wait).
-    pub fn try_wait(self) -> Result<Result<Token, AddError<F>>, Adding<F>> {
+    /// The outer error is `self`. The inner one is that of [`wait`](PendingAdd::wait).
+    pub fn try_wait(self) -> Result<Result<Token, AddError<F>>, PendingAdd<F>> {
         match self.result.try_recv() {
             Ok(result) => Ok(result),
             Err(TryRecvError::Empty) => Err(self),
@@ -86,9 +87,9 @@ pub(super) struct AddRequest<F> {
 }
 
 impl<F> AddRequest<F> {
-    pub(super) fn new(make: F) -> (AddRequest<F>, Adding<F>) {
+    pub(super) fn new(make: F) -> (AddRequest<F>, PendingAdd<F>) {
         let (result_sender, result) = channel();
-        (AddRequest { make: Some(make), result_sender }, Adding { result })
+        (AddRequest { make: Some(make), result_sender }, PendingAdd { result })
     }
 
     /// Returns the closure of an order that the loop did not accept.
@@ -145,7 +146,7 @@ impl<F> Drop for AddRequest<F> {
     }
 }
 
-impl<F> fmt::Debug for Adding<F> {
+impl<F> fmt::Debug for PendingAdd<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Adding")
     }

@@ -4,15 +4,15 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 
-use super::adding::{AddRequest, Adding};
+use super::adding::{AddRequest, PendingAdd};
 use super::dispatch::{Dispatch, Refs};
 use super::machines::{Machines, Verdicts};
-use crate::at_end::{EndFunction, EndQueue};
 use crate::backend::Backend;
 use crate::config::Config;
 use crate::guard::{drop_guarded, guard, log_guarded};
 use crate::machine::Machine;
 use crate::response::Response;
+use crate::return_on_drop::{EndFunction, EndQueue};
 use crate::scope::{AnyEnvironment, GlobalScope, Scope};
 use crate::sync::Mutex;
 use crate::sync::atomic::AtomicBool;
@@ -83,16 +83,16 @@ impl<M: Machine> Broadcast<M> {
     /// }
     /// ```
     ///
-    /// The [`Adding`] gets the result; it can be ignored. A loop that would have ended because it
-    /// has no machines left goes on with the new one.
+    /// The [`PendingAdd`] gets the result; it can be ignored. A loop that would have ended because
+    /// it has no machines left goes on with the new one.
     ///
     /// # Errors
     ///
     /// Returns the closure if too many requests are waiting already or the loop is gone. The
-    /// `Adding` reports later failures: the loop was draining or gone by then, no slot was free, or
-    /// the closure gave no machine.
+    /// `PendingAdd` reports later failures: the loop was draining or gone by then, no slot was
+    /// free, or the closure gave no machine.
     #[doc(alias = "spawn")]
-    pub fn add_machine_with<F>(&self, make: F) -> Result<Adding<F>, PostError<F>>
+    pub fn add_machine_with<F>(&self, make: F) -> Result<PendingAdd<F>, PostError<F>>
     where
         F: FnOnce(&mut Scope<'_, M::Context>) -> Response<M> + Send + 'static,
     {

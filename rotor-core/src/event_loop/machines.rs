@@ -30,7 +30,8 @@ impl Cursor {
 }
 
 /// A machine as a scan sees it.
-pub enum Seen<'a, M> {
+#[doc(alias = "Seen")]
+pub enum MachineView<'a, M> {
     /// The machine waits for an event.
     #[doc(alias = "Idle")]
     Waiting(&'a M),
@@ -94,7 +95,7 @@ impl<'a, M> Machines<'a, M> {
         &mut self,
         cursor: Cursor,
         slots: usize,
-        mut f: impl FnMut(&Self, Token, Seen<'_, M>) -> ControlFlow<()>,
+        mut f: impl FnMut(&Self, Token, MachineView<'_, M>) -> ControlFlow<()>,
     ) -> Option<Cursor> {
         let slots = slots.min(self.verdicts.scan_left);
         let end = cursor.0.saturating_add(u32::try_from(slots).unwrap_or(u32::MAX));
@@ -104,7 +105,7 @@ impl<'a, M> Machines<'a, M> {
             let seen = self.slots.at(next);
             next += 1;
             let Some((token, machine)) = seen else { continue };
-            if f(self, token, machine.map_or(Seen::Busy, Seen::Waiting)).is_break() {
+            if f(self, token, machine.map_or(MachineView::Busy, MachineView::Waiting)).is_break() {
                 break;
             }
         }
@@ -139,7 +140,7 @@ impl<'a, M> Machines<'a, M> {
     pub fn scan(
         &mut self,
         cursor: Cursor,
-        mut f: impl FnMut(Token, Seen<'_, M>) -> Verdict,
+        mut f: impl FnMut(Token, MachineView<'_, M>) -> Verdict,
     ) -> Option<Cursor> {
         let mut index = cursor.0;
         while index < self.slots.high_water() {
@@ -148,7 +149,7 @@ impl<'a, M> Machines<'a, M> {
             }
             self.verdicts.scan_left -= 1;
             if let Some((token, machine)) = self.slots.at(index) {
-                match f(token, machine.map_or(Seen::Busy, Seen::Waiting)) {
+                match f(token, machine.map_or(MachineView::Busy, MachineView::Waiting)) {
                     Verdict::Keep => {}
                     verdict => self.verdicts.queue.push_back((token, verdict)),
                 }
@@ -227,11 +228,11 @@ impl<M> fmt::Debug for Machines<'_, M> {
     }
 }
 
-impl<M> fmt::Debug for Seen<'_, M> {
+impl<M> fmt::Debug for MachineView<'_, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Seen::Waiting(_) => "Waiting",
-            Seen::Busy => "Busy",
+            MachineView::Waiting(_) => "Waiting",
+            MachineView::Busy => "Busy",
         })
     }
 }

@@ -42,9 +42,9 @@ mod taking_over;
 #[cfg(rotor_handed)]
 mod thread_rotation;
 
-pub use adding::{AddError, Adding};
+pub use adding::{AddError, PendingAdd};
 pub use broadcast::{Broadcast, PostError};
 pub use handle::{Exit, LoopHandle};
 pub use instance::LoopInstance;
-pub use machines::{Cursor, Machines, Seen, Verdict};
+pub use machines::{Cursor, MachineView, Machines, Verdict};
 pub use set_up::Loop;

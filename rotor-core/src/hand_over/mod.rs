@@ -83,7 +83,7 @@ mod inherited;
 mod names;
 mod offer;
 mod queues;
-mod sent_away;
+mod rejected_successors;
 mod start_lock;
 mod wire;
 
@@ -102,7 +102,7 @@ pub use self::error::{HandOverError, HandOverErrorKind};
 use self::inherited::Inherited;
 use self::offer::Offer;
 pub use self::queues::TcpQueues;
-pub use self::sent_away::SentAway;
+pub use self::rejected_successors::RejectedSuccessors;
 use self::start_lock::StartLock;
 pub use self::wire::ANSWER_TIME;
 use self::wire::{NamedSocket, SocketKind, receive_sockets, report_ready, report_taken};
@@ -128,7 +128,7 @@ pub struct HandOver {
     /// Copies of the sockets that were taken, for the next process.
     sockets: Vec<NamedSocket>,
     ready_within: Duration,
-    sent_away: SentAway,
+    rejected_successors: RejectedSuccessors,
 }
 
 impl HandOver {
@@ -173,7 +173,7 @@ impl HandOver {
             inherited,
             sockets: Vec::new(),
             ready_within: READY_WITHIN,
-            sent_away: SentAway::default(),
+            rejected_successors: RejectedSuccessors::default(),
         })
     }
 
@@ -186,14 +186,15 @@ impl HandOver {
 
     /// Returns the count of processes that got or requested the listeners of this process, once it
     /// is [ready](HandOver::ready), and did not follow it.
-    pub fn sent_away(&self) -> SentAway {
-        self.sent_away.clone()
+    #[doc(alias = "sent_away")]
+    pub fn rejected_successors(&self) -> RejectedSuccessors {
+        self.rejected_successors.clone()
     }
 
     /// Sets the count of processes that were sent away, for a program that shows the count before
     /// it calls [`at`](HandOver::at). Default: a new count.
-    pub fn counting(mut self, sent_away: &SentAway) -> HandOver {
-        self.sent_away = sent_away.clone();
+    pub fn counting(mut self, rejected_successors: &RejectedSuccessors) -> HandOver {
+        self.rejected_successors = rejected_successors.clone();
         self
     }
 
@@ -323,7 +324,7 @@ impl HandOver {
             received,
             sockets,
             ready_within,
-            sent_away,
+            rejected_successors,
             ..
         } = self;
         for NamedSocket { name, kind, .. } in &received {
@@ -379,7 +380,7 @@ impl HandOver {
             drain_time,
             ready_within,
             draining,
-            sent_away,
+            rejected_successors,
         });
         Ok(())
     }

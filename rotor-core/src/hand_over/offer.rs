@@ -19,7 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::control::{ControlSocket, check_user};
 use super::error::HandOverErrorKind as Kind;
-use super::sent_away::SentAway;
+use super::rejected_successors::RejectedSuccessors;
 use super::wire::{
     GO, LATE, NamedSocket, READY, TAKEN, read_byte, send_busy, send_sockets, set_timeouts,
 };
@@ -41,7 +41,7 @@ pub(super) struct Offer {
     pub(super) ready_within: Duration,
     /// Becomes readable when the loops begin to drain, or are dropped.
     pub(super) draining: UnixStream,
-    pub(super) sent_away: SentAway,
+    pub(super) rejected_successors: RejectedSuccessors,
 }
 
 /// A process that has got copies and does not serve yet.
@@ -106,14 +106,14 @@ impl Offer {
                 if self.complete_hand_over(offered) {
                     return;
                 }
-                self.sent_away.add();
+                self.rejected_successors.add();
             }
             let now = clock.now();
             if let Some(late) = successor.take_if(|successor| successor.until <= now) {
                 let time = self.ready_within;
                 log_guarded!(warn, "a successor was not ready within {time:?}: it was given up");
                 let _ignored = (&late.peer).write_all(&[LATE]);
-                self.sent_away.add();
+                self.rejected_successors.add();
             }
             accept_failures.until.take_if(|until| *until <= now);
             if ready.connects {
@@ -160,7 +160,7 @@ impl Offer {
                         return;
                     }
                 } else {
-                    self.sent_away.add();
+                    self.rejected_successors.add();
                 }
                 log_guarded!(warn, "a process that asked for the listeners gets none: {error}");
                 return;
@@ -170,7 +170,7 @@ impl Offer {
         if successor.is_some() {
             log_guarded!(warn, "a second successor was sent away");
             let _ignored = send_busy(&peer);
-            self.sent_away.add();
+            self.rejected_successors.add();
             return;
         }
         match send_sockets(&peer, &self.sockets) {
@@ -180,7 +180,7 @@ impl Offer {
             }
             Err(error) => {
                 log_guarded!(warn, "a successor has not taken the listeners: {error}");
-                self.sent_away.add();
+                self.rejected_successors.add();
             }
         }
     }

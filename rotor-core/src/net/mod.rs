@@ -15,12 +15,12 @@
 //! joins two kinds of socket. [`TcpListeners`] opens one address for several loops.
 
 mod accepted;
-mod cannot_listen;
 mod datagram_socket;
 mod either;
 mod family;
 mod forwarding;
 mod kernel;
+mod listen_error;
 mod listen_options;
 mod listener;
 mod listeners;
@@ -31,7 +31,6 @@ mod sigpipe;
 mod stream_socket;
 
 pub use self::accepted::Accepted;
-pub use self::cannot_listen::CannotListen;
 pub use self::datagram_socket::DatagramSocket;
 pub use self::either::Either;
 pub use self::family::{IpNet, Net};
@@ -40,6 +39,7 @@ pub use self::kernel::send_file_by_kernel;
 pub use self::kernel::{Inet, TcpListener, TcpStream, UdpSocket, is_plain, read_spare};
 #[cfg(unix)]
 pub use self::kernel::{Unix, UnixDatagram, UnixListener, UnixStream, listen_unix};
+pub use self::listen_error::ListenError;
 pub use self::listen_options::ListenOptions;
 pub use self::listener::Listener;
 pub use self::listeners::TcpListeners;

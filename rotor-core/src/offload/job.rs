@@ -5,10 +5,10 @@ use std::sync::Weak;
 use std::time::Duration;
 
 use super::in_flight::InFlightGuard;
-use super::work::{Begun, JobEnd, OffloadWork, RequeueFn};
+use super::work::{JobEnd, JobStart, OffloadWork, RequeueFn};
 use crate::clock::Clock;
 use crate::coordination::{JobWaiter, Permit, Permits};
-use crate::future::{Lost, Port, WaiterQueue};
+use crate::future::{FutureError, Port, WaiterQueue};
 use crate::guard::{drop_guarded, guard, log_guarded};
 use crate::time::Time;
 
@@ -82,7 +82,7 @@ where
     F: FnOnce(&Job<'_>) -> T + Send + 'static,
     T: Send + 'static,
 {
-    fn run(mut self: Box<Self>, begun: &Begun<'_>) -> JobEnd {
+    fn run(mut self: Box<Self>, begun: &JobStart<'_>) -> JobEnd {
         // Whatever happens to the job now, it has made use of the permit.
         if let Some(permit) = &mut self.permit {
             permit.note_used();
@@ -97,7 +97,7 @@ where
         // next job may have been queued after that: then it has not waited at all, and may be too
         // late all the same.
         if queued_for >= self.begin_before.within {
-            self.port.fail(Lost::Late);
+            self.port.fail(FutureError::Late);
             return JobEnd::Late;
         }
         if let Some(permits) = self.permits.take() {
@@ -119,7 +119,7 @@ where
     F: FnOnce(&Job<'_>) -> T + Send + 'static,
     T: Send + 'static,
 {
-    fn execute(self, begun: &Begun<'_>) {
+    fn execute(self, begun: &JobStart<'_>) {
         let ClosureJob { f, port, in_flight, begin_before, mut permit, .. } = self;
         if let Some(permit) = &mut permit {
             permit.note_used();
@@ -142,7 +142,7 @@ where
 
     /// Waits in the queue for a permit; then the job is queued again. If the backend has no queue,
     /// the job runs on the thread that returns the permit.
-    fn wait_for_permit(self: Box<Self>, permits: &Permits, begun: &Begun<'_>) {
+    fn wait_for_permit(self: Box<Self>, permits: &Permits, begun: &JobStart<'_>) {
         let requeue_fn = begun.requeue_fn();
         let queued_for = begun.queued_for();
         permits.take_or_enqueue(Box::new(PermitRequest { work: self, requeue_fn, queued_for }));
@@ -170,7 +170,7 @@ where
         self.requeue();
     }
 
-    fn fail(self: Box<Self>, lost: Lost) {
+    fn fail(self: Box<Self>, lost: FutureError) {
         // The pool will find that it is cancelled, count that, and free its place.
         if self.work.port.is_cancelled() {
             return self.requeue();
@@ -191,12 +191,12 @@ where
     fn requeue(self) {
         match self.requeue_fn {
             Some(requeue_fn) => requeue_fn(self.work),
-            None => run_guarded(self.work, &Begun::after(self.queued_for)),
+            None => run_guarded(self.work, &JobStart::after(self.queued_for)),
         }
     }
 }
 
-fn run_guarded(work: Box<dyn OffloadWork>, begun: &Begun<'_>) {
+fn run_guarded(work: Box<dyn OffloadWork>, begun: &JobStart<'_>) {
     if let Err(panicked) = guard(|| work.run(begun)) {
         log_guarded!(error, "work that was offloaded {panicked}");
     }

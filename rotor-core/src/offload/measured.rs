@@ -19,7 +19,7 @@ use super::pool::OffloadPool;
 #[derive(Clone)]
 pub struct Measured {
     pool: OffloadPool,
-    here_below: Duration,
+    inline_below: Duration,
     /// Nanoseconds; [`UNKNOWN`] before the first run.
     average: Arc<AtomicU64>,
 }
@@ -31,13 +31,14 @@ impl Measured {
     /// `pool`; giving it away costs a fraction of that.
     pub fn new(pool: OffloadPool) -> Measured {
         let average = Arc::new(AtomicU64::new(UNKNOWN));
-        Measured { pool, here_below: Duration::from_micros(50), average }
+        Measured { pool, inline_below: Duration::from_micros(50), average }
     }
 
     /// Sets the average below which the work runs in the handler. Default 50 µs. With zero it never
     /// does.
-    pub fn here_below(mut self, time: Duration) -> Measured {
-        self.here_below = time;
+    #[doc(alias = "here_below")]
+    pub fn inline_below(mut self, time: Duration) -> Measured {
+        self.inline_below = time;
         self
     }
 
@@ -54,7 +55,7 @@ impl Measured {
     }
 
     pub(crate) fn is_short(&self) -> bool {
-        self.average().is_some_and(|average| average < self.here_below)
+        self.average().is_some_and(|average| average < self.inline_below)
     }
 
     /// Records a run. Two runs that end at the same time may count as one, which is good enough for
@@ -81,7 +82,8 @@ mod tests {
 
     #[test]
     fn the_average_follows_the_runs_and_is_not_short_at_first() {
-        let measured = Measured::new(OffloadPool::default()).here_below(Duration::from_micros(10));
+        let measured =
+            Measured::new(OffloadPool::default()).inline_below(Duration::from_micros(10));
         assert!(!measured.is_short() && measured.average().is_none());
         measured.record(Duration::from_micros(8));
         assert!(measured.clone().is_short());

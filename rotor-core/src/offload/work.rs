@@ -13,18 +13,19 @@ pub type OffloadJob = Box<dyn OffloadWork>;
 /// This is for implementations of backends: each piece of work must be run once, or dropped.
 pub trait OffloadWork: Send {
     /// Does the work, and returns its outcome. The work may panic; the caller must catch that.
-    fn run(self: Box<Self>, begun: &Begun<'_>) -> JobEnd;
+    fn run(self: Box<Self>, begun: &JobStart<'_>) -> JobEnd;
 }
 
 impl<F: FnOnce() + Send> OffloadWork for F {
-    fn run(self: Box<Self>, _: &Begun<'_>) -> JobEnd {
+    fn run(self: Box<Self>, _: &JobStart<'_>) -> JobEnd {
         self();
         JobEnd::Done
     }
 }
 
 /// The information that work gets when it begins.
-pub struct Begun<'a> {
+#[doc(alias = "Begun")]
+pub struct JobStart<'a> {
     queued_for: Duration,
     clock: Option<Clock>,
     requeuer: Option<&'a dyn Requeue>,
@@ -40,16 +41,16 @@ pub(crate) trait Requeue {
     fn requeue_fn(&self) -> RequeueFn;
 }
 
-impl<'a> Begun<'a> {
+impl<'a> JobStart<'a> {
     /// Creates the information for work that has waited for a thread for `queued_for`.
-    pub fn after(queued_for: Duration) -> Begun<'a> {
-        Begun { queued_for, clock: None, requeuer: None }
+    pub fn after(queued_for: Duration) -> JobStart<'a> {
+        JobStart { queued_for, clock: None, requeuer: None }
     }
 
     /// Sets the clock that measures the run, and the queue that takes the work back. Without them,
     /// the run is not measured, and work that has to wait runs wherever it becomes possible.
-    pub(crate) fn on_thread(self, clock: Clock, requeuer: &'a dyn Requeue) -> Begun<'a> {
-        Begun { clock: Some(clock), requeuer: Some(requeuer), ..self }
+    pub(crate) fn on_thread(self, clock: Clock, requeuer: &'a dyn Requeue) -> JobStart<'a> {
+        JobStart { clock: Some(clock), requeuer: Some(requeuer), ..self }
     }
 
     pub(crate) fn clock(&self) -> Option<Clock> {
@@ -66,7 +67,7 @@ impl<'a> Begun<'a> {
     }
 }
 
-impl std::fmt::Debug for Begun<'_> {
+impl std::fmt::Debug for JobStart<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Begun(after {:?})", self.queued_for)
     }

@@ -4,13 +4,13 @@ use std::any::Any;
 use std::sync::Arc;
 
 use super::{NoContext, Scope};
-use crate::at_end::{AnyEndQueue, AtEnd, EndFunction, EndQueue};
 use crate::future::{self, OnCancel, Waiter};
 use crate::future::{Future, Port};
 use crate::guard::{guard, log_guarded};
 use crate::mailbox;
 use crate::mailbox::{Mailbox, Sender};
 use crate::notifier::Notifier;
+use crate::return_on_drop::{AnyEndQueue, EndFunction, EndQueue, ReturnOnDrop};
 
 impl<C> Scope<'_, C> {
     /// Makes a one-shot channel to this machine. Pass the port on, and keep the future.
@@ -34,20 +34,20 @@ impl<C> Scope<'_, C> {
 }
 
 impl<C: 'static> Scope<'_, C> {
-    /// Keeps `value` until the owner of the returned [`AtEnd`] ends, in whatever way, even by a
-    /// panic. Then `end` is called with the context and the value.
+    /// Keeps `value` until the owner of the returned [`ReturnOnDrop`] ends, in whatever way, even
+    /// by a panic. Then `end` is called with the context and the value.
     ///
     /// This is for what must be undone in the context: members of a room, counts, a last will.
-    /// [`AtEnd`] says when `end` is called, and when it is not. It costs one allocation at the end,
-    /// and nothing if it is not used.
+    /// [`ReturnOnDrop`] says when `end` is called, and when it is not. It costs one allocation at
+    /// the end, and nothing if it is not used.
     ///
     /// In an early scope, which has no context, `end` gets a [`NoContext`] as soon as the owner is
     /// dropped.
     #[doc(alias = "on_drop")]
     #[doc(alias = "finally")]
-    pub fn at_end<V: Send + 'static>(&self, value: V, end: fn(&mut C, V)) -> AtEnd<V, C> {
+    pub fn at_end<V: Send + 'static>(&self, value: V, end: fn(&mut C, V)) -> ReturnOnDrop<V, C> {
         let queue = self.environment.end_queue().or_else(immediate_queue);
-        AtEnd::new(value, end, queue.expect("scopes without a queue have no context"))
+        ReturnOnDrop::new(value, end, queue.expect("scopes without a queue have no context"))
     }
 }
 

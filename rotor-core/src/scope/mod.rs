@@ -22,7 +22,7 @@ pub use self::blocking::NoPermit;
 pub(crate) use self::context_ref::{ContextRef, LoopHolder, ReclaimOutcome, ReleaseOutcome};
 pub use self::global::GlobalScope;
 pub use self::jobs::JobBuilder;
-pub use self::run_at::{Place, Ran};
+pub use self::run_at::{Place, RunAtResult};
 use crate::backend::{BackendHandle, Source};
 use crate::environment::Environment;
 use crate::event_set::Interest;

@@ -29,8 +29,9 @@ pub enum Place {
 }
 
 /// The result of [`Scope::run_at`].
+#[doc(alias = "Ran")]
 #[must_use = "work that was refused was not done, and a future that is dropped cancels"]
-pub enum Ran<T, F> {
+pub enum RunAtResult<T, F> {
     /// The work is done, with this result.
     Now(T),
     /// The work is in progress: the machine is woken when the result is available.
@@ -60,23 +61,23 @@ impl<C> Scope<'_, C> {
     ///     }
     /// }
     /// ```
-    pub fn run_at<T, F>(&mut self, place: &Place, work: F) -> Ran<T, F>
+    pub fn run_at<T, F>(&mut self, place: &Place, work: F) -> RunAtResult<T, F>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
         match place {
-            Place::Here => Ran::Now(work()),
+            Place::Here => RunAtResult::Now(work()),
             Place::Handed(permits) => match self.blocking_with(permits, work) {
-                Ok(value) => Ran::Now(value),
-                Err(refused) => Ran::Refused(refused.into_closure()),
+                Ok(value) => RunAtResult::Now(value),
+                Err(refused) => RunAtResult::Refused(refused.into_closure()),
             },
             Place::Pool(pool) => self.run_on_pool(pool, work, |work| move |_: &Job<'_>| work()),
             Place::Measured(measured) if measured.is_short() => {
                 let started = self.refresh_now();
                 let value = work();
                 measured.record(self.refresh_now() - started);
-                Ran::Now(value)
+                RunAtResult::Now(value)
             }
             Place::Measured(measured) => self.run_on_pool(measured.pool(), work, |work| {
                 let measured = measured.clone();
@@ -92,24 +93,29 @@ impl<C> Scope<'_, C> {
         }
     }
 
-    fn run_on_pool<T, F, W>(&self, pool: &OffloadPool, work: F, wrap: impl Fn(F) -> W) -> Ran<T, F>
+    fn run_on_pool<T, F, W>(
+        &self,
+        pool: &OffloadPool,
+        work: F,
+        wrap: impl Fn(F) -> W,
+    ) -> RunAtResult<T, F>
     where
         W: FnOnce(&Job<'_>) -> T + Send + 'static,
         T: Send + 'static,
     {
         match self.submit(work, wrap, &JobOptions::on(pool)) {
-            Ok(future) => Ran::Later(future),
-            Err(OffloadFull(work)) => Ran::Refused(work),
+            Ok(future) => RunAtResult::Later(future),
+            Err(OffloadFull(work)) => RunAtResult::Refused(work),
         }
     }
 }
 
-impl<T: fmt::Debug, F> fmt::Debug for Ran<T, F> {
+impl<T: fmt::Debug, F> fmt::Debug for RunAtResult<T, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Ran::Now(value) => f.debug_tuple("Now").field(value).finish(),
-            Ran::Later(future) => f.debug_tuple("Later").field(future).finish(),
-            Ran::Refused(_) => f.write_str("Refused(..)"),
+            RunAtResult::Now(value) => f.debug_tuple("Now").field(value).finish(),
+            RunAtResult::Later(future) => f.debug_tuple("Later").field(future).finish(),
+            RunAtResult::Refused(_) => f.write_str("Refused(..)"),
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rotor_core::{
-    Config, Cursor, EventSet, Exit, ExitPolicy, LoopInstance, PostError, Response, Scope, Seen,
-    TICK, Token, Verdict,
+    Config, Cursor, EventSet, Exit, ExitPolicy, LoopInstance, MachineView, PostError, Response,
+    Scope, TICK, Token, Verdict,
 };
 
 use crate::actor::{Actor, Call, Seed, actor};
@@ -151,7 +151,7 @@ fn a_loop_without_machines_ends_despite_a_repeated_closure() {
 fn scan(instance: &mut Instance, cursor: Cursor, verdict: Verdict) -> (Vec<Token>, Option<Cursor>) {
     let mut seen = Vec::new();
     let next = instance.machines().scan(cursor, |token, machine| {
-        assert!(matches!(machine, Seen::Waiting(_)));
+        assert!(matches!(machine, MachineView::Waiting(_)));
         seen.push(token);
         verdict
     });

@@ -3,8 +3,8 @@
 use std::thread;
 
 use rotor_core::{
-    Config, EventSet, ExitPolicy, Future, LoopInstance, Lost, Mailbox, Outcome, Port, ReceiveError,
-    Response, Scope, SendError, Sender, Token,
+    Config, EventSet, ExitPolicy, Future, FutureError, LoopInstance, Mailbox, Outcome, Port,
+    ReceiveError, Response, Scope, SendError, Sender, Token,
 };
 
 use crate::actor::{Actor, Call, actor, idle};
@@ -76,7 +76,10 @@ fn a_port_dropped_unset_wakes_the_machine_and_reports_it() {
     assert!(instance.context().future.as_ref().is_some_and(Future::is_ready));
     settle(&mut instance);
     assert_eq!(instance.context().observed, ["Dropped"]);
-    assert_eq!(Lost::Dropped.to_string(), "the answering side dropped its port without a value");
+    assert_eq!(
+        FutureError::Dropped.to_string(),
+        "the answering side dropped its port without a value"
+    );
 }
 
 #[test]
@@ -166,7 +169,7 @@ fn a_future_that_outlives_its_machine_does_not_stay_pending() {
     assert!(!future.is_ready(), "nothing was decided yet");
     assert_eq!(port.set(5), Err(5));
     assert!(future.is_ready());
-    assert!(matches!(future.take(), Outcome::Lost(Lost::Dropped)));
+    assert!(matches!(future.take(), Outcome::Lost(FutureError::Dropped)));
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use rotor_core::{
-    Arrived, Barrier, Bell, Config, EventSet, ExitPolicy, Future, Held, Job, Lock, LoopInstance,
-    Lost, Outcome, Permit, Permits, Response, Scope, Token,
+    Barrier, BarrierReached, Bell, Config, EventSet, ExitPolicy, Future, FutureError, Job, Lock,
+    LockGuard, LoopInstance, Outcome, Permit, Permits, Response, Scope, Token,
 };
 
 use crate::actor::{Actor, Call, actor};
@@ -69,7 +69,7 @@ fn value<V>(future: Future<V>) -> V {
     }
 }
 
-fn lost<V>(future: Future<V>) -> Lost {
+fn lost<V>(future: Future<V>) -> FutureError {
     match future.take() {
         Outcome::Lost(lost) => lost,
         _ => panic!("it is not lost"),
@@ -165,9 +165,9 @@ fn closed_permits_are_not_granted_and_held_ones_stay_valid() {
     let (waiting, waits) = test_loop.ask(|scope| permits.ask(scope));
     permits.close();
     assert_eq!(test_loop.woken(), [waiting]);
-    assert_eq!(lost(waits), Lost::Cancelled);
+    assert_eq!(lost(waits), FutureError::Cancelled);
     let (late, refused) = test_loop.ask(|scope| permits.ask(scope));
-    assert_eq!((lost(refused), test_loop.woken()), (Lost::Cancelled, vec![late]));
+    assert_eq!((lost(refused), test_loop.woken()), (FutureError::Cancelled, vec![late]));
     held.note_used();
     drop(held);
     assert!(permits.try_take().is_none());
@@ -186,7 +186,7 @@ fn a_permit_skips_requests_whose_time_limit_has_passed() {
     let (in_time, waits) = test_loop.ask(|scope| permits.ask_until(scope.now() + second, scope));
     drop(held);
     assert_eq!(test_loop.woken(), [late, in_time]);
-    assert_eq!(lost(too_late), Lost::Late);
+    assert_eq!(lost(too_late), FutureError::Late);
     drop(value(waits));
     assert_eq!((permits.available(), permits.waiting()), (1, 0));
 }
@@ -202,7 +202,7 @@ fn a_time_limit_in_the_past_is_late_even_if_a_permit_is_free() {
         permits.ask_until(before, scope)
     });
     assert_eq!(test_loop.woken(), [now, passed]);
-    assert_eq!(lost(too_late), Lost::Late);
+    assert_eq!(lost(too_late), FutureError::Late);
     let stats = permits.stats();
     assert_eq!((stats.available, stats.waited, stats.left), (1, 0, 0));
 }
@@ -242,7 +242,7 @@ fn a_job_is_late_once_its_start_deadline_is_reached() {
             job.start().expect("it is taken")
         });
         test_loop.manual.run_jobs();
-        assert_eq!(matches!(given.take(), Outcome::Lost(Lost::Late)), is_late, "{left:?}");
+        assert_eq!(matches!(given.take(), Outcome::Lost(FutureError::Late)), is_late, "{left:?}");
     }
 }
 
@@ -251,7 +251,7 @@ fn a_lock_is_held_by_one_machine_at_a_time_in_order() {
     let (mut test_loop, lock) = (TestLoop::new(), Lock::new(String::new()));
     let (first, held) = test_loop.ask(|scope| lock.ask(scope));
     assert_eq!(test_loop.woken(), [first]);
-    let mut held: Held<String> = value(held);
+    let mut held: LockGuard<String> = value(held);
     let (second, waits) = test_loop.ask(|scope| lock.clone().ask(scope));
     let (_, leaves) = test_loop.ask(|scope| lock.ask(scope));
     let (ended, dead) = test_loop.ask(|scope| lock.ask(scope));
@@ -337,7 +337,8 @@ fn a_barrier_releases_all_at_the_last_arrival_and_starts_over() {
         let mut all = [first, second, last];
         all.sort();
         assert_eq!(woken, all);
-        let is_last = [waits, waits_too, is_there].map(|future| value::<Arrived>(future).is_last);
+        let is_last =
+            [waits, waits_too, is_there].map(|future| value::<BarrierReached>(future).is_last);
         assert_eq!(is_last, [false, false, true]);
     }
     for machines in [0, 1] {
@@ -388,15 +389,15 @@ fn a_waiter_is_woken_when_its_bell_barrier_or_permits_are_dropped() {
     let bell = Bell::new();
     let (listens, listening) = test_loop.ask(|scope| bell.listen(scope));
     drop(bell);
-    assert_eq!((test_loop.woken(), lost(listening)), (vec![listens], Lost::Dropped));
+    assert_eq!((test_loop.woken(), lost(listening)), (vec![listens], FutureError::Dropped));
     let barrier = Barrier::new(2);
     let (arrives, there) = test_loop.ask(|scope| barrier.arrive(scope));
     drop(barrier);
-    assert_eq!((test_loop.woken(), lost(there)), (vec![arrives], Lost::Dropped));
+    assert_eq!((test_loop.woken(), lost(there)), (vec![arrives], FutureError::Dropped));
     let permits = Permits::new(0);
     let (asks, given) = test_loop.ask(|scope| permits.ask(scope));
     drop(permits);
-    assert_eq!((test_loop.woken(), lost(given)), (vec![asks], Lost::Dropped));
+    assert_eq!((test_loop.woken(), lost(given)), (vec![asks], FutureError::Dropped));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
-use rotor_core::backend::{Begun, OffloadJob};
+use rotor_core::backend::{JobStart, OffloadJob};
 use rotor_core::{
     Backend, BackendHandle, Config, EarlyScope, EventSet, Interest, Loop, LoopInstance, Machine,
     Response, Source, Time, Token, Wake,
@@ -143,7 +143,7 @@ impl Manual {
     /// Runs the jobs that were given away.
     pub(crate) fn run_jobs(&self) {
         for job in self.state.jobs.take() {
-            job.run(&Begun::after(Duration::ZERO));
+            job.run(&JobStart::after(Duration::ZERO));
         }
     }
 

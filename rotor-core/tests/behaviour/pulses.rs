@@ -28,13 +28,13 @@ fn a_loop_without_turns_is_held_up_until_it_makes_one() {
     for second in 1..=5 {
         manual.advance(SECOND);
         settle(&mut one);
-        let held_up = pulses.held_up(manual.now(), 3 * SECOND);
+        let held_up = pulses.stalled_loops(manual.now(), 3 * SECOND);
         assert_eq!(held_up.len(), usize::from(second > 3), "after {second} s: {held_up:?}");
     }
-    let held_up = pulses.held_up(manual.now(), 3 * SECOND)[0];
+    let held_up = pulses.stalled_loops(manual.now(), 3 * SECOND)[0];
     assert_eq!((held_up.index, held_up.since, held_up.has_ended), (1, 5 * SECOND, false));
     settle(&mut other);
-    assert_eq!(pulses.held_up(manual.now(), 3 * SECOND), []);
+    assert_eq!(pulses.stalled_loops(manual.now(), 3 * SECOND), []);
 }
 
 #[test]
@@ -47,9 +47,9 @@ fn a_dropped_loop_is_held_up_unless_it_was_asked_to_end() {
     one.handle().drain(SECOND);
     assert!(pulses.is_ending() && one.handle().is_ending() && !other.handle().is_ending());
     drop(one);
-    assert_eq!(pulses.held_up(manual.now(), SECOND), []);
+    assert_eq!(pulses.stalled_loops(manual.now(), SECOND), []);
     drop(other);
-    let held_up = pulses.held_up(manual.now(), SECOND);
+    let held_up = pulses.stalled_loops(manual.now(), SECOND);
     assert!(held_up.len() == 1 && held_up[0].index == 1 && held_up[0].has_ended);
 }
 

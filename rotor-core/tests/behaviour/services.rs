@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use rotor_core::{
-    Calls, Config, Cursor, EventSet, ExitPolicy, Future, LoopInstance, Lost, Outcome, Port,
+    Calls, Config, Cursor, EventSet, ExitPolicy, Future, FutureError, LoopInstance, Outcome, Port,
     ReceiveError, Response, Scope, SendError, Service, Token, Verdict,
 };
 
@@ -371,10 +371,10 @@ fn a_waiting_plain_thread_learns_that_no_answer_will_come() {
     );
     pair.world().held.clear();
     assert!(reply.is_ready());
-    assert_eq!(reply.wait(), Err(Lost::Dropped));
+    assert_eq!(reply.wait(), Err(FutureError::Dropped));
     let waiting = pair.service.ask_from_thread(3).expect("there is room");
     drop(pair);
-    assert_eq!(waiting.wait(), Err(Lost::Dropped), "its loop is gone");
+    assert_eq!(waiting.wait(), Err(FutureError::Dropped), "its loop is gone");
 }
 
 #[test]
@@ -392,7 +392,8 @@ fn a_plain_thread_can_wait_with_a_timeout_again_or_give_up() {
     let mut held = held.into_iter();
     let answer = held.next().expect("three were asked").answer("first".to_string());
     answer.expect("somebody waits");
-    // Whatever is there counts, however short the time; and it is there in time, however long that is.
+    // Whatever is there counts, however short the time; and it is there in time, however long that
+    // is.
     assert_eq!(first.wait_timeout(Duration::ZERO).map_err(drop), Ok(Ok("first".to_string())));
     let call = held.next_back().expect("three were asked");
     thread::scope(|threads| {
@@ -401,5 +402,8 @@ fn a_plain_thread_can_wait_with_a_timeout_again_or_give_up() {
     });
     let lost = pair.service.ask_from_thread(4).expect("there is room");
     drop(pair);
-    assert_eq!(lost.wait_timeout(Duration::from_secs(60)).map_err(drop), Ok(Err(Lost::Dropped)));
+    assert_eq!(
+        lost.wait_timeout(Duration::from_secs(60)).map_err(drop),
+        Ok(Err(FutureError::Dropped))
+    );
 }

@@ -9,7 +9,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use rotor_core::{Config, ExitPolicy, Future, LoopInstance, Lost, Outcome, Port, Response, Scope};
+use rotor_core::{
+    Config, ExitPolicy, Future, FutureError, LoopInstance, Outcome, Port, Response, Scope,
+};
 
 use crate::actor::{Actor, Call, actor};
 use crate::manual::{Manual, settle};
@@ -131,7 +133,7 @@ fn a_future_wakes_both_its_last_poller_and_its_machine() {
         assert_eq!(future.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(()));
         assert!(matches!(
             (future.take(), is_set),
-            (Outcome::Value(7), true) | (Outcome::Lost(Lost::Dropped), false)
+            (Outcome::Value(7), true) | (Outcome::Lost(FutureError::Dropped), false)
         ));
         settle(&mut instance);
         assert_eq!(*instance.context(), 1, "the machine hears of it as ever");

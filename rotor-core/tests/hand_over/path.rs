@@ -38,13 +38,13 @@ fn approved_successor(place: &Place) -> UnixStream {
 #[test]
 fn a_successor_that_never_takes_the_path_is_ignored() {
     let place = Place::new();
-    let (first, sent_away) = start_counting(&place, PATIENCE);
+    let (first, rejected_successors) = start_counting(&place, PATIENCE);
     for number in 1..=3 {
         drop(approved_successor(&place));
         // Answered by the thread that is to have seen the end by then.
         drop(at(&place).expect("it is answered"));
         assert_eq!(greeting(first.address), "1");
-        wait_until("both are counted", || sent_away.count() == 2 * number);
+        wait_until("both are counted", || rejected_successors.count() == 2 * number);
     }
     let second = start(&place, 1, "2");
     first.wait_until_drained();

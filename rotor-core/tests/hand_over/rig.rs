@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::thread::yield_now;
 use std::time::{Duration, Instant};
 
-use rotor_core::hand_over::{HandOver, HandOverError, SentAway};
+use rotor_core::hand_over::{HandOver, HandOverError, RejectedSuccessors};
 use rotor_core::net::{ListenOptions, Listener, TcpListener};
 use rotor_core::threads::LoopGroup;
 use rotor_core::{
@@ -106,11 +106,15 @@ pub(crate) fn start(place: &Place, loops: usize, word: &'static str) -> Process 
 }
 
 /// The same with one loop, and what counts those who do not follow it.
-pub(crate) fn start_counting(place: &Place, ready_within: Duration) -> (Process, SentAway) {
+pub(crate) fn start_counting(
+    place: &Place,
+    ready_within: Duration,
+) -> (Process, RejectedSuccessors) {
     let mut hand_over = at(place).expect("nobody is in the way").ready_within(ready_within);
-    let (process, sent_away) = (make_process(&mut hand_over, 1, "1"), hand_over.sent_away());
+    let (process, rejected_successors) =
+        (make_process(&mut hand_over, 1, "1"), hand_over.rejected_successors());
     hand_over.ready(process.group.handle(), PATIENCE).expect("it serves");
-    (process, sent_away)
+    (process, rejected_successors)
 }
 
 impl Process {

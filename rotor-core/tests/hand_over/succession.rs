@@ -37,13 +37,13 @@ fn a_successor_gets_the_listeners_and_its_predecessor_drains() {
 #[test]
 fn a_successor_that_dies_before_it_is_ready_has_no_effect() {
     let place = Place::new();
-    let (first, sent_away) = start_counting(&place, PATIENCE);
+    let (first, rejected_successors) = start_counting(&place, PATIENCE);
     for number in 1..=3 {
         let hand_over = at(&place).expect("it is answered");
         assert!(hand_over.has_predecessor());
         drop(hand_over);
         assert_eq!(greeting(first.address), "1");
-        wait_until("it is counted", || sent_away.count() == number);
+        wait_until("it is counted", || rejected_successors.count() == number);
     }
     let second = start(&place, 1, "2");
     first.wait_until_drained();
@@ -66,7 +66,7 @@ fn one_of_two_first_processes_that_start_at_once_is_rejected() {
 #[test]
 fn a_successor_that_is_not_ready_in_time_is_rejected_as_late() {
     let place = Place::new();
-    let (first, sent_away) = start_counting(&place, Duration::from_millis(1));
+    let (first, rejected_successors) = start_counting(&place, Duration::from_millis(1));
     let mut slow = at(&place).expect("it is answered");
     let late = make_process(&mut slow, 1, "late");
     wait_until("the slow one is given up", || match at(&place) {
@@ -76,7 +76,7 @@ fn a_successor_that_is_not_ready_in_time_is_rejected_as_late() {
             false
         }
     });
-    assert_ne!(sent_away.count(), 0);
+    assert_ne!(rejected_successors.count(), 0);
     let error = slow.ready(late.group.handle(), PATIENCE).expect_err("it is too late");
     assert!(matches!(error.kind(), Kind::Late), "{error}");
     late.end();
@@ -87,11 +87,11 @@ fn a_successor_that_is_not_ready_in_time_is_rejected_as_late() {
 #[test]
 fn one_of_two_simultaneous_successors_is_rejected() {
     let place = Place::new();
-    let (first, sent_away) = start_counting(&place, PATIENCE);
+    let (first, rejected_successors) = start_counting(&place, PATIENCE);
     let mut one = at(&place).expect("it is answered");
     let error = at(&place).expect_err("the other one is at it");
     assert!(matches!(error.kind(), Kind::Busy));
-    wait_until("it is counted", || sent_away.count() == 1);
+    wait_until("it is counted", || rejected_successors.count() == 1);
     let path = place.path();
     let text = "another process is starting with these listeners: start one at a time";
     assert_eq!(error.to_string(), format!("no hand-over at {}: {text}", path.display()));

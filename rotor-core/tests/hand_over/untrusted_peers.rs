@@ -14,7 +14,7 @@ use crate::rig::{PATIENCE, Place, at, greeting, make_process, start, start_count
 #[test]
 fn a_peer_that_sends_garbage_is_rejected_and_counted() {
     let place = Place::new();
-    let (first, sent_away) = start_counting(&place, PATIENCE);
+    let (first, rejected_successors) = start_counting(&place, PATIENCE);
     let nonsense = [&b"GET / HTTP/1.1\r\n\r\n"[..], b"\0", b"r"];
     for (number, nonsense) in (1..).zip(nonsense) {
         let mut stranger = UnixStream::connect(place.path()).expect("it listens");
@@ -23,11 +23,11 @@ fn a_peer_that_sends_garbage_is_rejected_and_counted() {
         // A copy of the list, and then the end; a reset where not all was read.
         let _reset = stranger.read_to_end(&mut reply);
         assert_eq!(greeting(first.address), "1");
-        wait_until("it is counted", || sent_away.count() == number);
+        wait_until("it is counted", || rejected_successors.count() == number);
     }
     let second = start(&place, 1, "2");
     first.wait_until_drained();
-    assert_eq!(sent_away.count(), 3, "who follows is not one of them");
+    assert_eq!(rejected_successors.count(), 3, "who follows is not one of them");
     second.end();
 }
 
@@ -115,9 +115,10 @@ fn run_as_other_user(path: &Path) {
     let Kind::Refused { cause, .. } = error.kind() else { panic!("{error}") };
     assert_eq!(cause.kind(), ErrorKind::PermissionDenied);
     let mut hand_over = HandOver::at(path).expect("nobody is there");
-    let (process, sent_away) = (make_process(&mut hand_over, 1, "theirs"), hand_over.sent_away());
+    let (process, rejected_successors) =
+        (make_process(&mut hand_over, 1, "theirs"), hand_over.rejected_successors());
     hand_over.ready(process.group.handle(), PATIENCE).expect("it serves");
     std::io::stdin().read_to_end(&mut Vec::new()).expect("it is closed");
-    wait_until("it is counted", || sent_away.count() == 1);
+    wait_until("it is counted", || rejected_successors.count() == 1);
     process.end();
 }

@@ -118,7 +118,7 @@ fn a_machine_ended_during_its_section_is_dropped_when_it_answers() {
     let (seen, sees) = mpsc::channel();
     let posted = broadcast.post(move |mut machines, _| {
         machines.scan(rotor_core::Cursor::START, |_, machine| {
-            let _ = seen.send(matches!(machine, rotor_core::Seen::Busy));
+            let _ = seen.send(matches!(machine, rotor_core::MachineView::Busy));
             rotor_core::Verdict::End
         });
     });

@@ -12,7 +12,7 @@ use crate::rig::{Rig, TEST_TIMEOUT, config, gate, section, start};
 fn a_section_that_does_not_end_is_reported() {
     let (reports, reported) = mpsc::channel();
     let reports = Arc::new(Mutex::new(reports));
-    let hook = move |stuck: &rotor_core::Stuck<'_>| {
+    let hook = move |stuck: &rotor_core::StuckReport<'_>| {
         if stuck.outcome == rotor_core::StuckOutcome::HandedOver {
             let _ = reports.lock().expect("no panic").send(stuck.to_string());
         }
@@ -38,7 +38,7 @@ fn a_handler_stuck_after_its_section_is_named_in_the_report() {
     let (reports, reported) = mpsc::channel();
     let reports = Arc::new(Mutex::new(reports));
     let blocking = Blocking::new().patience_declared(Duration::ZERO);
-    let hook = move |stuck: &rotor_core::Stuck<'_>| {
+    let hook = move |stuck: &rotor_core::StuckReport<'_>| {
         let _ = reports.lock().expect("no panic").send(stuck.token);
     };
     let blocking =

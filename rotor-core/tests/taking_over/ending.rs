@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use rotor_core::{AtEnd, Config, Exit, ExitPolicy, Response};
+use rotor_core::{Config, Exit, ExitPolicy, Response, ReturnOnDrop};
 
 use crate::rig::{BackendReport, Log, ReportingBackend, Rig, blocking, config, trap};
 
@@ -109,7 +109,7 @@ fn a_machine_that_answers_after_its_loop_was_dropped_is_dropped() {
 fn at_end_values_of_a_late_machine_are_passed_to_the_context() {
     let mut rig = Rig::new(&Config::new().blocking(blocking().keep_idle(Duration::ZERO)));
     let (stuck, key) = trap();
-    let mut kept: Vec<AtEnd<&str, Log>> = Vec::new();
+    let mut kept: Vec<ReturnOnDrop<&str, Log>> = Vec::new();
     rig.add(move |_, scope| {
         kept.push(scope.at_end("left", |log, why| log.record(why)));
         stuck.block();

@@ -15,7 +15,7 @@ use crate::rig::{Rig, blocking};
 fn a_lack_of_threads_is_reported_and_the_loop_resumes_afterwards() {
     let (reports, reported) = mpsc::channel();
     let reports = Arc::new(Mutex::new(reports));
-    let hook = move |stuck: &rotor_core::Stuck<'_>| {
+    let hook = move |stuck: &rotor_core::StuckReport<'_>| {
         let _ = reports.lock().expect("no panic").send(stuck.outcome);
     };
     let blocking = blocking().threads_max(0).on_stuck(hook.clone()).on_still_stuck(hook);
@@ -37,7 +37,7 @@ fn repeated_attempts_to_take_the_loop_count_as_one_stuck_call() {
     let reports = Arc::new(Mutex::new(reports));
     let patience = Duration::from_millis(5);
     let blocking = Blocking::new().patience(patience).threads_max(0);
-    let hook = move |stuck: &rotor_core::Stuck<'_>| {
+    let hook = move |stuck: &rotor_core::StuckReport<'_>| {
         let _ = reports.lock().expect("no panic").send((stuck.calls, stuck.outcome, stuck.time));
     };
     let blocking = blocking.on_stuck(hook.clone()).on_still_stuck(hook);
@@ -95,7 +95,7 @@ impl Machine for StuckMachine {
 fn a_context_whose_clone_panics_is_not_handed_to_another_thread() {
     let (reports, reported) = mpsc::channel();
     let reports = Arc::new(Mutex::new(reports));
-    let hook = move |stuck: &rotor_core::Stuck<'_>| {
+    let hook = move |stuck: &rotor_core::StuckReport<'_>| {
         let _ = reports.lock().expect("no panic").send(stuck.outcome);
     };
     let blocking = blocking().on_stuck(hook.clone()).on_still_stuck(hook);

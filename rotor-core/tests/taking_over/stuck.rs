@@ -192,7 +192,7 @@ fn a_stuck_handler_may_spawn_and_receives_the_result() {
 fn a_takeover_of_the_loop_is_reported() {
     let (reports, reported) = mpsc::channel();
     let reports = Arc::new(Mutex::new(reports));
-    let hook = move |stuck: &rotor_core::Stuck<'_>| {
+    let hook = move |stuck: &rotor_core::StuckReport<'_>| {
         if stuck.outcome == StuckOutcome::TakenOver {
             let _ = reports.lock().expect("no panic").send((stuck.token, stuck.to_string()));
         }

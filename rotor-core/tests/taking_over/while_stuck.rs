@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use rotor_core::{Cursor, Exit, Response, Seen, Verdict};
+use rotor_core::{Cursor, Exit, MachineView, Response, Verdict};
 
 use crate::rig::{Call, Rig, config, trap};
 
@@ -57,7 +57,7 @@ fn a_stuck_machine_that_is_ended_is_dropped_when_it_answers() {
     let (seen, sees) = mpsc::channel();
     let posted = broadcast.post(move |mut machines, _| {
         machines.scan(Cursor::START, |_, machine| {
-            let _ = seen.send(matches!(machine, Seen::Busy));
+            let _ = seen.send(matches!(machine, MachineView::Busy));
             Verdict::End
         });
     });

@@ -10,16 +10,16 @@ use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, StreamConfig, Tr
 
 use super::config::ClientConfig;
 use super::counters::Counters;
-use super::feed::Feed;
 use super::handler::Client;
 use super::io::Io;
+use super::request_source::RequestSource;
 use super::requests::{ConnectionFlow, Requests};
 use super::streams::Streams;
 use crate::flow::{BATCH, Flow};
 use crate::upgraded;
 
-/// One connection of a client. It takes requests from its [`Feed`] and makes them: one at a time
-/// with HTTP/1.1, many at a time with HTTP/2.
+/// One connection of a client. It takes requests from its [`RequestSource`] and makes them: one at
+/// a time with HTTP/1.1, many at a time with HTTP/2.
 ///
 /// With HTTP/1.1:
 ///
@@ -39,7 +39,7 @@ use crate::upgraded;
 /// poll.
 #[doc(alias = "keep-alive")]
 #[doc(alias = "pipelining")]
-pub struct Connection<K: Client, F: Feed<K>> {
+pub struct Connection<K: Client, F: RequestSource<K>> {
     config: Arc<ClientConfig>,
     state: State<K, F>,
 }
@@ -54,17 +54,17 @@ enum State<K: Client, F> {
 #[derive(Debug)]
 pub struct ConnectionSeed<F> {
     config: Arc<ClientConfig>,
-    feed: F,
+    source: F,
 }
 
 impl<F> ConnectionSeed<F> {
-    /// Makes the seed of a connection that takes its requests from `feed`.
-    pub fn new(feed: F, config: Arc<ClientConfig>) -> ConnectionSeed<F> {
-        ConnectionSeed { config, feed }
+    /// Makes the seed of a connection that takes its requests from `source`.
+    pub fn new(source: F, config: Arc<ClientConfig>) -> ConnectionSeed<F> {
+        ConnectionSeed { config, source }
     }
 }
 
-impl<K: Client, F: Feed<K>> Connection<K, F> {
+impl<K: Client, F: RequestSource<K>> Connection<K, F> {
     /// Returns the windows of an HTTP/2 connection, as this side knows them. Hidden and not part of
     /// the crate's API: for tests that compare both sides.
     #[cfg(feature = "http2")]
@@ -145,7 +145,7 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
     }
 }
 
-impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
+impl<K: Client, F: RequestSource<K>> Protocol for Connection<K, F> {
     type Context = K::Context;
     type Seed = ConnectionSeed<F>;
 
@@ -158,12 +158,12 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, K::Context>,
     ) -> Intent<Self> {
-        let ConnectionSeed { config, feed } = seed;
+        let ConnectionSeed { config, source } = seed;
         Counters::add(&config.counters_ref().connections);
         #[cfg(feature = "http2")]
         if is_http2(transport, &config) {
             let mut io = Io { transport, scope, config: &config };
-            let streams = Box::new(Streams::new(feed, &mut io));
+            let streams = Box::new(Streams::new(source, &mut io));
             let connection = Connection { config, state: State::Http2(streams) };
             let upgraded = K::Upgrade::wakeup;
             return connection.step(
@@ -174,7 +174,7 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
                 upgraded,
             );
         }
-        let connection = Connection { config, state: State::Http(Requests::new(feed)) };
+        let connection = Connection { config, state: State::Http(Requests::new(source)) };
         // The last two functions are never called: a connection begins with HTTP.
         connection.step(
             transport,
@@ -292,7 +292,7 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
 
     fn not_connected(seed: ConnectionSeed<F>, error: Fatal, scope: &mut Scope<'_, K::Context>) {
         Counters::add(&seed.config.counters_ref().not_connected);
-        seed.feed.not_connected(error, scope);
+        seed.source.not_connected(error, scope);
     }
 }
 
@@ -306,7 +306,7 @@ fn is_http2(transport: &Transport<'_>, config: &ClientConfig) -> bool {
     }
 }
 
-impl<K: Client, F: Feed<K>> fmt::Debug for Connection<K, F> {
+impl<K: Client, F: RequestSource<K>> fmt::Debug for Connection<K, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut printed = f.debug_struct("Connection");
         printed.field("handler", &type_name::<K>());

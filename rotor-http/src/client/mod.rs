@@ -81,7 +81,7 @@
 //! | [`Url`], [`UrlError`] | splits a URL into the host to connect to and the target of a request |
 //! | [`Pool`], [`PoolMachine`], [`PoolConfig`] | connections to many servers, shared by all machines |
 //! | [`Connector`], [`ByAddress`], [`ByName`] | what the pool's connections are made of |
-//! | [`Connection`], [`Feed`], [`Job`] | one connection by itself |
+//! | [`Connection`], [`RequestSource`], [`Job`] | one connection by itself |
 //! | [`ClientError`], [`Fault`], [`Stage`] | how a request can fail |
 //! | [`ClientConfig`], [`Counters`] | every limit; statistics |
 //!
@@ -99,7 +99,6 @@ mod connector;
 mod counters;
 mod error;
 mod exchange;
-mod feed;
 mod fetch;
 mod handler;
 mod head;
@@ -109,6 +108,7 @@ mod io;
 mod job;
 mod pool;
 mod request;
+mod request_source;
 mod requests;
 #[cfg(feature = "http2")]
 mod streams;
@@ -124,15 +124,15 @@ pub use self::connection::{Connection, ConnectionSeed};
 pub use self::connector::{ByAddress, ByName, Connector};
 pub use self::counters::Counters;
 pub use self::error::{ClientError, Fault, Stage};
-pub use self::feed::{Feed, Offer, Room};
 pub use self::fetch::{Fetch, Fetched};
 pub use self::handler::{Client, Next, NextBuilder};
 pub use self::head::Head;
 #[cfg(feature = "http2")]
 pub use self::http2_config::Http2Config;
 pub use self::job::{ClientResult, Job};
-pub use self::pool::{Ask, Pool, PoolConfig, PoolMachine, PoolSeed};
+pub use self::pool::{Pool, PoolConfig, PoolMachine, PoolRequest, PoolSeed};
 pub use self::request::Request;
+pub use self::request_source::{Offer, RequestSource, Room};
 pub use self::url::{Url, UrlError};
 pub use crate::no_upgrade::NoUpgrade;
 pub use crate::recv_mode::RecvMode;

@@ -9,14 +9,14 @@ use rotor_stream::{Exception, Fatal};
 use super::config::ClientConfig;
 use super::counters::Counters;
 use super::exchange::{Exchange, ExchangeEnd, ExchangeFlow, UpgradeSeed};
-use super::feed::{Feed, Offer};
 use super::handler::Client;
 use super::io::Io;
+use super::request_source::{Offer, RequestSource};
 use crate::flow::{Flow, Wait};
 
 /// The HTTP/1.1 part of a connection.
 pub(super) struct Requests<K: Client, F> {
-    feed: F,
+    source: F,
     served: u64,
     is_draining: bool,
     state: State<K>,
@@ -39,9 +39,9 @@ impl<K: Client> State<K> {
 /// protocol.
 pub(super) type ConnectionFlow<K> = Flow<Option<UpgradeSeed<K>>>;
 
-impl<K: Client, F: Feed<K>> Requests<K, F> {
-    pub(super) fn new(feed: F) -> Requests<K, F> {
-        Requests { feed, served: 0, is_draining: false, state: State::IDLE }
+impl<K: Client, F: RequestSource<K>> Requests<K, F> {
+    pub(super) fn new(source: F) -> Requests<K, F> {
+        Requests { source, served: 0, is_draining: false, state: State::IDLE }
     }
 
     /// Reports whether a request is under way.
@@ -63,15 +63,15 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
         self.take(has_polled, io)
     }
 
-    /// Takes requests from the feed until there is something to wait for. A job is begun at once if
+    /// Takes requests from the source until there is something to wait for. A job is begun at once if
     /// the server has certainly sent nothing unasked; otherwise the socket is polled first.
     fn take(&mut self, has_polled: bool, io: &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
         loop {
-            // Checked before the feed is called, because a job that it returns has left its queue.
+            // Checked before the source is called, because a job that it returns has left its queue.
             if self.is_draining || self.served >= io.config.limits.requests_max {
                 return Flow::Done(None);
             }
-            let job = match self.feed.next(self.served == 0, io.scope) {
+            let job = match self.source.next(self.served == 0, io.scope) {
                 Offer::Job(job) => job,
                 Offer::Idle => {
                     self.state = State::IDLE;
@@ -161,7 +161,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
             Flow::Again => Flow::Again,
             Flow::Done(ExchangeEnd::Reusable) => {
                 self.state = State::IDLE;
-                // Counted first, so that the feed learns that the connection is not new, and the
+                // Counted first, so that the source learns that the connection is not new, and the
                 // limit includes this request.
                 self.served += 1;
                 self.take_next(io)
@@ -169,7 +169,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
             Flow::Done(ExchangeEnd::Upgrade(seed)) => Flow::Done(Some(seed)),
             Flow::Done(ExchangeEnd::Close) => self.close(io),
             Flow::Done(ExchangeEnd::Repeat(job)) => {
-                self.feed.give_back(*job, io.scope);
+                self.source.return_job(*job, io.scope);
                 self.close(io)
             }
             Flow::Fail(error) => {
@@ -200,7 +200,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
     /// Gives back a job that was not begun, because the connection cannot be used for it.
     fn return_unstarted(&mut self, exchange: Exchange<K>, scope: &mut Scope<'_, K::Context>) {
         if let Some(job) = exchange.into_job() {
-            self.feed.give_back(job, scope);
+            self.source.return_job(job, scope);
         }
     }
 
@@ -304,7 +304,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
                     with_causes(&error)
                 );
                 if let Some(job) = exchange.lost(error, config, scope) {
-                    self.feed.give_back(*job, scope);
+                    self.source.return_job(*job, scope);
                 }
             }
         }

@@ -125,7 +125,7 @@ impl Health {
 
     fn liveness(&self, now: Time) -> Report {
         let mut report = Report::default();
-        for held_up in self.pulses.held_up(now, self.live_within) {
+        for held_up in self.pulses.stalled_loops(now, self.live_within) {
             let (index, since) = (held_up.index, held_up.since.as_secs());
             report.add(if held_up.has_ended {
                 format!("loop {index} has ended")

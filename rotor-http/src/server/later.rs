@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use rotor_core::{Future, Lost, Outcome, Scope, Time};
+use rotor_core::{Future, FutureError, Outcome, Scope, Time};
 
 use super::handler::{Next, PendingReply, Server};
 use super::response::Response;
@@ -21,7 +21,9 @@ impl<S, T, R, N> PendingReply<S> for FutureReply<T, R, N>
 where
     S: Server,
     T: Send + 'static,
-    R: FnOnce(Result<T, Lost>, &mut Response<'_>, &mut Scope<'_, S::Context>) -> N + Send + 'static,
+    R: FnOnce(Result<T, FutureError>, &mut Response<'_>, &mut Scope<'_, S::Context>) -> N
+        + Send
+        + 'static,
     N: Into<Next<S>> + 'static,
 {
     fn limit(&self) -> Time {
@@ -123,7 +125,7 @@ impl<S: Server> Next<S> {
     pub fn wait<T, R, N>(future: Future<T>, limit: Time, reply: R) -> Next<S>
     where
         T: Send + 'static,
-        R: FnOnce(Result<T, Lost>, &mut Response<'_>, &mut Scope<'_, S::Context>) -> N
+        R: FnOnce(Result<T, FutureError>, &mut Response<'_>, &mut Scope<'_, S::Context>) -> N
             + Send
             + 'static,
         N: Into<Next<S>> + 'static,
@@ -185,7 +187,7 @@ impl<S: Server> Next<S> {
         };
         Next::wait(future, scope.now() + limit, |done, response, scope| match done {
             Ok(value) => reply(value, response, scope).into(),
-            Err(Lost::Dropped) => Next::fail(Status::SERVICE_UNAVAILABLE),
+            Err(FutureError::Dropped) => Next::fail(Status::SERVICE_UNAVAILABLE),
             Err(lost) => {
                 log::error!("the work of {} was lost: {lost}", std::any::type_name::<S>());
                 Next::fail(Status::INTERNAL_SERVER_ERROR)

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rotor_core::BoxError;
 #[cfg(any(target_os = "linux", target_os = "android"))]
-use rotor_core::hand_over::{HandOver, HandOverErrorKind, SentAway};
+use rotor_core::hand_over::{HandOver, HandOverErrorKind, RejectedSuccessors};
 use rotor_core::net::{ListenOptions, TcpListeners};
 use rotor_core::threads::LoopGroup;
 
@@ -22,7 +22,7 @@ pub(super) struct HandOverSettings {
     /// The path of the hand-over in both directions; `None` for neither.
     pub(super) path: Option<PathBuf>,
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    pub(super) sent_away: SentAway,
+    pub(super) rejected_successors: RejectedSuccessors,
 }
 
 /// Called once all loops run.
@@ -63,7 +63,7 @@ pub(super) fn take_over(
     threads: usize,
     drain_time: Duration,
 ) -> Result<(OpenListeners, StartedCallback), BoxError> {
-    let mut hand_over = HandOver::at(path)?.counting(&settings.sent_away);
+    let mut hand_over = HandOver::at(path)?.counting(&settings.rejected_successors);
     let queues =
         open_first(addresses, |address| Ok(hand_over.tcp("http", *address, options, threads)?))?;
     let address = queues.local_address();

@@ -6,7 +6,8 @@ use rotor_core::net::{ListenOptions, Listener};
 use rotor_core::{BlockingReply, Compose2, Config, ExitPolicy, Response};
 use rotor_http::Status;
 use rotor_http::client::{
-    Ask, ByAddress, ClientConfig, ClientError, Fault, Fetch, Fetched, Pool, PoolConfig, PoolMachine,
+    ByAddress, ClientConfig, ClientError, Fault, Fetch, Fetched, Pool, PoolConfig, PoolMachine,
+    PoolRequest,
 };
 use rotor_http::server::{self, HttpAccept, HttpSeed};
 
@@ -49,7 +50,7 @@ impl<L: OnLoop> Stage<L> {
         origin: SocketAddr,
         fetch: Fetch<()>,
     ) -> BlockingReply<Result<Fetched, ClientError>> {
-        self.pool.service().ask_from_thread(Ask::new(origin, fetch)).expect("there is room")
+        self.pool.service().ask_from_thread(PoolRequest::new(origin, fetch)).expect("there is room")
     }
 
     fn end(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rotor_http::Limits;
-use rotor_http::client::{ClientConfig, Connection, ConnectionSeed, Feed, Job, Offer};
+use rotor_http::client::{ClientConfig, Connection, ConnectionSeed, Job, Offer, RequestSource};
 use rotor_stream::Fatal;
 use rotor_stream::testing::Driver;
 
@@ -15,7 +15,7 @@ pub(crate) type Probed = Driver<Connection<Probe, Script>>;
 #[derive(Debug)]
 pub(crate) struct Script;
 
-impl Feed<Probe> for Script {
+impl RequestSource<Probe> for Script {
     fn next(&mut self, _: bool, scope: Sc<'_, '_>) -> Offer<Probe> {
         scope.notifier = Some(scope.notifier());
         if scope.takes_back
@@ -35,7 +35,7 @@ impl Feed<Probe> for Script {
         Offer::Job(Job::new(probe, deadline, port))
     }
 
-    fn give_back(&mut self, job: Job<Probe>, scope: Sc<'_, '_>) {
+    fn return_job(&mut self, job: Job<Probe>, scope: Sc<'_, '_>) {
         scope.given_back.push(job);
     }
 

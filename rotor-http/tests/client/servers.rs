@@ -8,7 +8,8 @@ use rotor_core::net::{ListenOptions, Listener, TcpListener, TcpStream};
 use rotor_core::{Config, ExitPolicy, Loop, LoopHandle, Response, rotor_compose};
 use rotor_http::Status;
 use rotor_http::client::{
-    Ask, ByAddress, ClientConfig, ClientError, Fetch, Fetched, Pool, PoolConfig, PoolMachine,
+    ByAddress, ClientConfig, ClientError, Fetch, Fetched, Pool, PoolConfig, PoolMachine,
+    PoolRequest,
 };
 use rotor_http::server::{self, HttpAccept, HttpSeed};
 
@@ -26,7 +27,7 @@ fn get(
     origin: SocketAddr,
     handler: Fetch<()>,
 ) -> Result<Fetched, ClientError> {
-    let ask = Ask::new(origin, handler);
+    let ask = PoolRequest::new(origin, handler);
     pool.service().ask_from_thread(ask).expect("there is room").wait().expect("the pool answers")
 }
 

@@ -4,7 +4,8 @@ use rotor_core::net::TcpStream;
 use rotor_core::{Description, Machine};
 use rotor_http::Limits;
 use rotor_http::client::{
-    Ask, ByAddress, ClientConfig, ClientError, Connection, Fetch, Fetched, Job, Pool, PoolMachine,
+    ByAddress, ClientConfig, ClientError, Connection, Fetch, Fetched, Job, Pool, PoolMachine,
+    PoolRequest,
 };
 
 use crate::http2::server::{Server, data, headers, page};
@@ -16,7 +17,7 @@ fn what_is_to_cross_threads_may() {
     fn sent<T: Send>() {}
     fn shared<T: Send + Sync>() {}
     shared::<Pool<Fetch<()>>>();
-    sent::<Ask<Fetch<()>>>();
+    sent::<PoolRequest<Fetch<()>>>();
     sent::<Job<Fetch<()>>>();
     sent::<Fetched>();
     sent::<ClientError>();

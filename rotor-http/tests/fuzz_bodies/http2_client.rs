@@ -8,7 +8,8 @@ use std::time::Duration;
 use rotor_core::{Future, Outcome, Scope, Time};
 use rotor_http::Limits;
 use rotor_http::client::{
-    ClientConfig, ClientResult, Connection, ConnectionSeed, Feed, Fetch, Http2Config, Job, Offer,
+    ClientConfig, ClientResult, Connection, ConnectionSeed, Fetch, Http2Config, Job, Offer,
+    RequestSource,
 };
 use rotor_http::h2::frame::{FrameHeader, PREFACE};
 use rotor_stream::Fatal;
@@ -36,7 +37,7 @@ struct Seen {
 /// A feed of some requests with bodies and without.
 struct Several;
 
-impl Feed<Fetch<Seen>> for Several {
+impl RequestSource<Fetch<Seen>> for Several {
     fn next(&mut self, _: bool, scope: &mut Scope<'_, Seen>) -> Offer<Fetch<Seen>> {
         if scope.begun == scope.wanted {
             return Offer::Idle;
@@ -52,7 +53,7 @@ impl Feed<Fetch<Seen>> for Several {
         Offer::Job(Job::new(fetch.host("h"), Time::NEVER, port))
     }
 
-    fn give_back(&mut self, job: Job<Fetch<Seen>>, scope: &mut Scope<'_, Seen>) {
+    fn return_job(&mut self, job: Job<Fetch<Seen>>, scope: &mut Scope<'_, Seen>) {
         assert!(job.is_repeated());
         scope.given_back += 1;
     }

@@ -1,6 +1,6 @@
 //! What is kept for the end of one request, or of what a connection goes on as.
 
-use rotor_core::{AtEnd, Scope};
+use rotor_core::{ReturnOnDrop, Scope};
 use rotor_http::Status;
 use rotor_http::server::{Connection, Head, HttpSeed, Next, Response, Server, ServerConfig};
 use rotor_stream::testing::Driver;
@@ -10,10 +10,10 @@ use rotor_stream::{Exception, Intent, Matched, Protocol, Transport};
 type Ends = Vec<&'static str>;
 
 /// A handler of one request, which does what its path says.
-struct Site(#[expect(dead_code, reason = "it is dropped")] AtEnd<&'static str, Ends>);
+struct Site(#[expect(dead_code, reason = "it is dropped")] ReturnOnDrop<&'static str, Ends>);
 
 /// What a connection goes on as. It came by the seed, as a member of a room would.
-struct Guest(AtEnd<&'static str, Ends>);
+struct Guest(ReturnOnDrop<&'static str, Ends>);
 
 impl Server for Site {
     type Context = Ends;
@@ -46,7 +46,7 @@ impl Server for Site {
 
 impl Protocol for Guest {
     type Context = Ends;
-    type Seed = AtEnd<&'static str, Ends>;
+    type Seed = ReturnOnDrop<&'static str, Ends>;
 
     fn create(seed: Self::Seed, _: &mut Transport<'_>, _: &mut Scope<'_, Ends>) -> Intent<Self> {
         Intent::of(Guest(seed)).bytes(1).no_deadline()

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use rotor_core::net::{ListenOptions, Listener, TcpListener};
-use rotor_core::{Config, Future, Loop, Lost, OffloadPool, Port, Scope};
+use rotor_core::{Config, Future, FutureError, Loop, OffloadPool, Port, Scope};
 use rotor_http::server::{
     self, Connection, Head, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Response, Route,
     Routed, Server, ServerConfig,
@@ -39,7 +39,9 @@ impl Waits {
         let future = Waits::ask(scope);
         Next::wait(future, scope.now() + SECOND, |came, response, _| match came {
             Ok(text) => response.reply(Status::OK, "text/plain", text.as_bytes()),
-            Err(Lost::Dropped) => response.reply(Status::BAD_GATEWAY, "text/plain", b"dropped"),
+            Err(FutureError::Dropped) => {
+                response.reply(Status::BAD_GATEWAY, "text/plain", b"dropped")
+            }
             Err(_) => response.reply(Status::BAD_GATEWAY, "text/plain", b"lost"),
         })
     }

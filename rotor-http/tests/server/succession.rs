@@ -37,14 +37,14 @@ fn who_asks_for_the_listeners_and_does_not_serve_is_counted_from_without() {
     let directory = Directory::create();
     let path = directory.join("control");
     let server = Serve::new("127.0.0.1:0").hand_over(&path);
-    let sent_away = server.sent_away();
-    assert_eq!(sent_away.count(), 0);
+    let rejected_successors = server.rejected_successors();
+    assert_eq!(rejected_successors.count(), 0);
     let first = thread::spawn(move || server.run_fn(hello, || ()));
     until("the first one serves", || path.exists().then_some(()));
     let gone = until("it gives its listeners", || HandOver::at(&path).ok());
     assert!(gone.has_predecessor());
     drop(gone);
-    until("it is counted", || (sent_away.count() > 0).then_some(()));
+    until("it is counted", || (rejected_successors.count() > 0).then_some(()));
     // The next one follows, and with that the first one ends.
     let mut next = until("it gives them again", || HandOver::at(&path).ok());
     let address = "127.0.0.1:0".parse().expect("it is one");

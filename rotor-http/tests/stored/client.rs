@@ -6,8 +6,8 @@ use std::time::Duration;
 use rotor_body::{Body, Spool};
 use rotor_core::{Future, Outcome};
 use rotor_http::client::{
-    Client, ClientConfig, ClientError, ClientResult, Connection, ConnectionSeed, Feed, Head, Job,
-    Next, NoUpgrade, Offer, RecvMode, Request, Scope,
+    Client, ClientConfig, ClientError, ClientResult, Connection, ConnectionSeed, Head, Job, Next,
+    NoUpgrade, Offer, RecvMode, Request, RequestSource, Scope,
 };
 use rotor_http::{BodyError, MessageError, Method};
 use rotor_stream::Fatal;
@@ -69,7 +69,7 @@ impl Client for Fetches {
 /// One request.
 struct Once(Option<Body>);
 
-impl Feed<Fetches> for Once {
+impl RequestSource<Fetches> for Once {
     fn next(&mut self, _: bool, scope: &mut Scope<'_, Seen>) -> Offer<Fetches> {
         let Some(sends) = self.0.take() else { return Offer::Idle };
         let (port, future) = scope.create_future();
@@ -77,7 +77,7 @@ impl Feed<Fetches> for Once {
         Offer::Job(Job::new(Fetches { sends }, scope.now() + Duration::from_secs(1_000), port))
     }
 
-    fn give_back(&mut self, _: Job<Fetches>, _: &mut Scope<'_, Seen>) {}
+    fn return_job(&mut self, _: Job<Fetches>, _: &mut Scope<'_, Seen>) {}
 
     fn not_connected(self, _: Fatal, _: &mut Scope<'_, Seen>) {}
 }

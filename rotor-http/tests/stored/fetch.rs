@@ -4,11 +4,12 @@ use std::fs;
 use std::net::SocketAddr;
 use std::thread;
 
-use rotor_body::{Body, Dir, How, Spool};
+use rotor_body::{Body, Dir, IfExists, Spool};
 use rotor_core::net::{ListenOptions, Listener, TcpListener, TcpStream};
 use rotor_core::{Config, ExitPolicy, Loop, LoopHandle, Response, rotor_compose};
 use rotor_http::client::{
-    Ask, ByAddress, ClientConfig, ClientError, Fetch, Fetched, Pool, PoolConfig, PoolMachine,
+    ByAddress, ClientConfig, ClientError, Fetch, Fetched, Pool, PoolConfig, PoolMachine,
+    PoolRequest,
 };
 use rotor_http::server::{
     self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Scope, Server, ServerConfig,
@@ -112,7 +113,7 @@ fn get(
     origin: SocketAddr,
     fetch: Fetch<()>,
 ) -> Result<Fetched, ClientError> {
-    let asked = pool.service().ask_from_thread(Ask::new(origin, fetch));
+    let asked = pool.service().ask_from_thread(PoolRequest::new(origin, fetch));
     asked.expect("there is room").wait().expect("the pool answers")
 }
 
@@ -127,7 +128,7 @@ fn a_response_is_fetched_into_a_file_and_kept_under_a_name() {
             assert_eq!((fetched.status, fetched.body.len()), (Status::OK, 0));
             let stored = fetched.stored.expect("it was asked for");
             assert_eq!((stored.len(), stored.is_in_memory()), (length, length <= 1_000));
-            stored.store_in(&dir, "page", How::Replace).run().expect("there is room");
+            stored.store_in(&dir, "page", IfExists::Replace).run().expect("there is room");
             assert!(fs::read(kept.0.join("page")).expect("it is there") == octets(length as usize));
         }
     });

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use rotor_core::{Future, Scope};
 use rotor_http::client::{
-    Client, ClientConfig, ClientError, ClientResult, Connection, ConnectionSeed, Feed, Head, Job,
-    Next, NoUpgrade, Offer, RecvMode, Request,
+    Client, ClientConfig, ClientError, ClientResult, Connection, ConnectionSeed, Head, Job, Next,
+    NoUpgrade, Offer, RecvMode, Request, RequestSource,
 };
 use rotor_http::{MessageError, Method};
 use rotor_stream::testing::{Peer, ScriptedSocket, TestLoop, pair};
@@ -76,14 +76,14 @@ impl Client for Get {
 /// Gives the connection one request after the other.
 struct Gets;
 
-impl Feed<Get> for Gets {
+impl RequestSource<Get> for Gets {
     fn next(&mut self, _: bool, scope: &mut Scope<'_, Log>) -> Offer<Get> {
         let (port, future) = scope.create_future();
         scope.futures.push(future);
         Offer::Job(Job::new(Get, scope.now() + Duration::from_secs(9), port))
     }
 
-    fn give_back(&mut self, _: Job<Get>, scope: &mut Scope<'_, Log>) {
+    fn return_job(&mut self, _: Job<Get>, scope: &mut Scope<'_, Log>) {
         scope.lines.push("to be made again".into());
     }
 

@@ -93,14 +93,17 @@ impl Compression {
 
     /// Reads from the request's fields what the client accepts. Pass `request.fields()` in an async
     /// handler, else `head.fields().iter().map(|field| (field.name, field.value))`.
-    pub fn check<'r>(&self, fields: impl IntoIterator<Item = (&'r str, &'r [u8])>) -> Taken {
+    pub fn check<'r>(
+        &self,
+        fields: impl IntoIterator<Item = (&'r str, &'r [u8])>,
+    ) -> AcceptedCoding {
         let mut is_range = false;
         let lines = fields.into_iter().filter_map(|(name, value)| {
             is_range |= name.eq_ignore_ascii_case("Range");
             name.eq_ignore_ascii_case("Accept-Encoding").then_some(value)
         });
         let coding = coding::best(lines.collect::<Vec<_>>().into_iter());
-        Taken { coding, is_range, bytes_min: self.bytes_min }
+        AcceptedCoding { coding, is_range, bytes_min: self.bytes_min }
     }
 }
 
@@ -111,8 +114,9 @@ impl Default for Compression {
 }
 
 /// What a client accepts; returned by [`Compression::check`].
+#[doc(alias = "Taken")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Taken {
+pub struct AcceptedCoding {
     coding: Option<Coding>,
     /// The request has a `Range`. The client may combine the response with what it has, even if the
     /// response is whole.
@@ -120,7 +124,7 @@ pub struct Taken {
     bytes_min: usize,
 }
 
-impl Taken {
+impl AcceptedCoding {
     /// Decides whether a response with this status, type and (if known) length is compressed. Do
     /// not call it for a response that is encoded already. For a 304, pass the type of the 200 that
     /// it stands for.
@@ -215,7 +219,7 @@ struct WholeBody<'b> {
 
 type Fields = &'static [(&'static str, &'static [u8])];
 
-/// The decision how a response is sent; made by [`Taken::encoding`].
+/// The decision how a response is sent; made by [`AcceptedCoding::encoding`].
 #[derive(Debug)]
 pub struct Encoding {
     /// Made in advance, so that no head promises a coding that cannot be produced later.

@@ -17,7 +17,7 @@ pub use self::config::MultipartConfig;
 use self::parameters::Parameters;
 pub use self::part_head::PartHead;
 use self::refusals::{malformed, too_large};
-use crate::refused::Refused;
+use crate::refused::Rejection;
 
 /// How many bytes may precede the first part. They have no meaning (RFC 2046 §5.1.1), and browsers
 /// send none.
@@ -125,7 +125,7 @@ impl Multipart {
     pub fn new(
         content_type: Option<&[u8]>,
         config: &MultipartConfig,
-    ) -> Result<Multipart, Refused> {
+    ) -> Result<Multipart, Rejection> {
         let boundary = parse_boundary(content_type.unwrap_or_default())?;
         let delimiter = [b"\r\n--", boundary.as_slice()].concat();
         Ok(Multipart {
@@ -145,12 +145,13 @@ impl Multipart {
     ///
     /// # Errors
     ///
-    /// Those of [`new`](Multipart::new), [`next`](Multipart::next) and [`finish`](Multipart::finish).
+    /// Those of [`new`](Multipart::new), [`next`](Multipart::next) and
+    /// [`finish`](Multipart::finish).
     pub fn read(
         content_type: Option<&[u8]>,
         body: &[u8],
         config: &MultipartConfig,
-    ) -> Result<Vec<Part>, Refused> {
+    ) -> Result<Vec<Part>, Rejection> {
         Multipart::new(content_type, config)?.parts(body)
     }
 
@@ -159,7 +160,7 @@ impl Multipart {
     /// # Errors
     ///
     /// Those of [`next`](Multipart::next) and [`finish`](Multipart::finish).
-    pub fn parts(mut self, body: &[u8]) -> Result<Vec<Part>, Refused> {
+    pub fn parts(mut self, body: &[u8]) -> Result<Vec<Part>, Rejection> {
         let (mut parts, mut input) = (Vec::<Part>::new(), body);
         while let Some(piece) = self.next(&mut input)? {
             match (piece, parts.last_mut()) {
@@ -186,7 +187,7 @@ impl Multipart {
     pub fn next<'a, 'b: 'a>(
         &'a mut self,
         input: &mut &'b [u8],
-    ) -> Result<Option<Piece<'a>>, Refused> {
+    ) -> Result<Option<Piece<'a>>, Rejection> {
         // It stays broken if a step fails.
         let state = std::mem::replace(&mut self.state, State::Broken);
         let (state, found) = self.next_piece(state, input)?;
@@ -204,7 +205,7 @@ impl Multipart {
     /// # Errors
     ///
     /// 400: the form is not complete.
-    pub fn finish(self) -> Result<(), Refused> {
+    pub fn finish(self) -> Result<(), Rejection> {
         match self.state {
             State::Ended => Ok(()),
             _ => Err(malformed("the form is cut short")),
@@ -216,7 +217,7 @@ impl Multipart {
         &mut self,
         mut state: State,
         input: &mut &'b [u8],
-    ) -> Result<(State, Option<FoundPiece<'b>>), Refused> {
+    ) -> Result<(State, Option<FoundPiece<'b>>), Rejection> {
         while !input.is_empty() {
             match state {
                 State::Preamble => match self.scan_data(input) {
@@ -293,7 +294,7 @@ impl Multipart {
         }
     }
 
-    fn count_bytes(&mut self, data: &FoundPiece<'_>, max: u64) -> Result<(), Refused> {
+    fn count_bytes(&mut self, data: &FoundPiece<'_>, max: u64) -> Result<(), Rejection> {
         self.count += match data {
             FoundPiece::Input(bytes) => bytes.len() as u64,
             FoundPiece::Delimiter(from, to) => (to - from) as u64,
@@ -306,7 +307,7 @@ impl Multipart {
     }
 
     /// Collects the head of a part, and reads it once it is complete.
-    fn take_head(&mut self, input: &mut &[u8]) -> Result<Option<PartHead>, Refused> {
+    fn take_head(&mut self, input: &mut &[u8]) -> Result<Option<PartHead>, Rejection> {
         let line = memchr::memchr(b'\n', input).map_or(input.len(), |at| at + 1);
         if self.head.len() + line > self.config.head_bytes_max {
             return Err(too_large("the head of a part is too long"));
@@ -356,7 +357,7 @@ fn partial_delimiter_len(input: &[u8], delimiter: &[u8]) -> usize {
     }
 }
 
-fn after_delimiter(tail: LineTail, byte: u8) -> Result<State, Refused> {
+fn after_delimiter(tail: LineTail, byte: u8) -> Result<State, Rejection> {
     Ok(match (tail, byte) {
         (LineTail::Nothing, b'-') => State::Delimited(LineTail::Dash),
         (LineTail::Dash, b'-') => State::Ended,
@@ -369,13 +370,13 @@ fn after_delimiter(tail: LineTail, byte: u8) -> Result<State, Refused> {
     })
 }
 
-fn parse_boundary(content_type: &[u8]) -> Result<Vec<u8>, Refused> {
+fn parse_boundary(content_type: &[u8]) -> Result<Vec<u8>, Rejection> {
     let Some(parameters) = Parameters::parse(content_type) else {
         return Err(malformed("Content-Type is malformed"));
     };
     if !parameters.kind.eq_ignore_ascii_case(b"multipart/form-data") {
         let status = Status::UNSUPPORTED_MEDIA_TYPE;
-        return Err(Refused::new(status, "a form of the type multipart/form-data is expected"));
+        return Err(Rejection::new(status, "a form of the type multipart/form-data is expected"));
     }
     let boundary = parameters.take(b"boundary").filter(|boundary| {
         (1..=BOUNDARY_BYTES_MAX).contains(&boundary.len())
@@ -403,7 +404,7 @@ impl Part {
     /// # Errors
     ///
     /// 400, naming the part: the data is not UTF-8.
-    pub fn text(&self) -> Result<&str, Refused> {
+    pub fn text(&self) -> Result<&str, Rejection> {
         let name = self.head.name();
         str::from_utf8(&self.data).map_err(|_| malformed(format!("{name:?} is not UTF-8")))
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::parameters::{Parameters, is_token};
 use super::refusals::{malformed, too_large};
-use crate::refused::Refused;
+use crate::refused::Rejection;
 
 /// The head of a part: its name, file name and type. The peer can put anything there.
 #[derive(Clone, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct PartHead {
 
 impl PartHead {
     /// Reads the lines of a head, with or without the empty one at its end.
-    pub(super) fn parse(head: &[u8], name_bytes_max: usize) -> Result<PartHead, Refused> {
+    pub(super) fn parse(head: &[u8], name_bytes_max: usize) -> Result<PartHead, Rejection> {
         let (mut disposition, mut content_type) = (None, None);
         let lines =
             head.strip_suffix(b"\r\n").unwrap_or(head).split_inclusive(|&byte| byte == b'\n');
@@ -102,7 +102,7 @@ fn parse_field(line: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Returns bytes as text, if that has no control characters.
-fn to_text(bytes: &[u8]) -> Result<String, Refused> {
+fn to_text(bytes: &[u8]) -> Result<String, Rejection> {
     let text = str::from_utf8(bytes).map_err(|_| malformed("the head of a part is not UTF-8"))?;
     match text.chars().any(char::is_control) {
         true => Err(malformed("a name has a control character")),

@@ -4,12 +4,12 @@ use std::fmt;
 
 use rotor_http::Status;
 
-use crate::refused::Refused;
+use crate::refused::Rejection;
 
-pub(super) fn malformed(reason: impl fmt::Display) -> Refused {
-    Refused::new(Status::BAD_REQUEST, reason)
+pub(super) fn malformed(reason: impl fmt::Display) -> Rejection {
+    Rejection::new(Status::BAD_REQUEST, reason)
 }
 
-pub(super) fn too_large(reason: impl fmt::Display) -> Refused {
-    Refused::new(Status::CONTENT_TOO_LARGE, reason)
+pub(super) fn too_large(reason: impl fmt::Display) -> Rejection {
+    Rejection::new(Status::CONTENT_TOO_LARGE, reason)
 }

@@ -11,7 +11,7 @@ fn config() -> MultipartConfig {
 /// The parts as text: `name|file|type=data;`, or the status.
 fn summary(pieces: &[&[u8]], config: &MultipartConfig) -> String {
     let mut text = String::new();
-    let read = |text: &mut String| -> Result<(), Refused> {
+    let read = |text: &mut String| -> Result<(), Rejection> {
         let mut reader = Multipart::new(Some(TYPE), config)?;
         for piece in pieces {
             let mut input = *piece;

@@ -1,15 +1,16 @@
-//! `Asked`: a request whose head has arrived.
+//! `RequestParts`: a request whose head has arrived.
 
 use std::borrow::Cow;
 
 use rotor_http::server::Head;
 
-use crate::refused::Refused;
+use crate::refused::Rejection;
 use crate::routes::{Parameters, decode_parameter};
 
 /// A request whose head has arrived, from which the arguments of a function are read.
+#[doc(alias = "Asked")]
 #[derive(Debug)]
-pub struct Asked<'a> {
+pub struct RequestParts<'a> {
     head: Head<'a>,
     parameters: &'a Parameters<'a, 'a>,
     /// How many parameters have been taken, or belong to a prefix.
@@ -17,7 +18,7 @@ pub struct Asked<'a> {
     pub(super) body_bytes_max: usize,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> RequestParts<'a> {
     /// Makes a request. `prefix_parameters` is the number of parameters, at the beginning, that
     /// belong to prefixes and are skipped.
     pub(super) fn new(
@@ -25,8 +26,8 @@ impl<'a> Asked<'a> {
         parameters: &'a Parameters<'a, 'a>,
         prefix_parameters: usize,
         body_bytes_max: usize,
-    ) -> Asked<'a> {
-        Asked { head, parameters, taken: prefix_parameters, body_bytes_max }
+    ) -> RequestParts<'a> {
+        RequestParts { head, parameters, taken: prefix_parameters, body_bytes_max }
     }
 
     /// Returns the head.
@@ -45,8 +46,8 @@ impl<'a> Asked<'a> {
     /// # Errors
     ///
     /// 400: the parameter is not UTF-8 after decoding. 404: the path has no further parameter.
-    pub fn next_parameter(&mut self) -> Result<Cow<'a, str>, Refused> {
-        let raw = self.parameters.nth(self.taken).ok_or_else(Refused::not_found)?;
+    pub fn next_parameter(&mut self) -> Result<Cow<'a, str>, Rejection> {
+        let raw = self.parameters.nth(self.taken).ok_or_else(Rejection::not_found)?;
         self.taken += 1;
         decode_parameter(raw)
     }

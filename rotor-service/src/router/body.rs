@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::json;
 #[cfg(feature = "pairs")]
 use crate::pairs::Pairs;
-use crate::refused::Refused;
+use crate::refused::Rejection;
 #[cfg(any(feature = "json", feature = "pairs"))]
 use crate::uncoded::check_uncoded;
 
@@ -26,7 +26,7 @@ pub trait FromBody: Sized {
     /// # Errors
     ///
     /// The reason why the request is refused, usually with 415.
-    fn check(head: &Head<'_>) -> Result<(), Refused> {
+    fn check(head: &Head<'_>) -> Result<(), Rejection> {
         let _ = head;
         Ok(())
     }
@@ -36,7 +36,7 @@ pub trait FromBody: Sized {
     /// # Errors
     ///
     /// The reason why the request is refused; the function is not called.
-    fn from_body(body: &[u8]) -> Result<Self, Refused>;
+    fn from_body(body: &[u8]) -> Result<Self, Rejection>;
 }
 
 /// A body that is declared as JSON and read as a `T`. See [`json::check_type`] and [`json::read`]
@@ -47,12 +47,12 @@ pub struct Json<T>(pub T);
 
 #[cfg(feature = "json")]
 impl<T: DeserializeOwned> FromBody for Json<T> {
-    fn check(head: &Head<'_>) -> Result<(), Refused> {
+    fn check(head: &Head<'_>) -> Result<(), Rejection> {
         json::check_type(head.field("Content-Type"))?;
         check_uncoded(head.fields().get_all("Content-Encoding"))
     }
 
-    fn from_body(body: &[u8]) -> Result<Json<T>, Refused> {
+    fn from_body(body: &[u8]) -> Result<Json<T>, Rejection> {
         // Collecting the body has enforced the limit of its route.
         json::read(body, usize::MAX).map(Json)
     }
@@ -67,32 +67,32 @@ pub struct Form(pub Pairs);
 
 #[cfg(feature = "pairs")]
 impl FromBody for Form {
-    fn check(head: &Head<'_>) -> Result<(), Refused> {
+    fn check(head: &Head<'_>) -> Result<(), Rejection> {
         const TYPE: &str = "application/x-www-form-urlencoded";
         let said = head.field("Content-Type").unwrap_or_default();
         let essence = said.split(|&byte| byte == b';').next().unwrap_or_default();
         if !essence.trim_ascii().eq_ignore_ascii_case(TYPE.as_bytes()) {
-            return Err(Refused::unsupported(format!("a body of the type {TYPE} is expected")));
+            return Err(Rejection::unsupported(format!("a body of the type {TYPE} is expected")));
         }
         check_uncoded(head.fields().get_all("Content-Encoding"))
     }
 
-    fn from_body(body: &[u8]) -> Result<Form, Refused> {
+    fn from_body(body: &[u8]) -> Result<Form, Rejection> {
         Pairs::read(body).map(Form)
     }
 }
 
 /// The body as text, whatever type the head declares. It is refused with 400 if it is not UTF-8.
 impl FromBody for String {
-    fn from_body(body: &[u8]) -> Result<String, Refused> {
-        let text = str::from_utf8(body).map_err(|error| Refused::new(Status::BAD_REQUEST, error));
+    fn from_body(body: &[u8]) -> Result<String, Rejection> {
+        let text = str::from_utf8(body).map_err(|error| Rejection::new(Status::BAD_REQUEST, error));
         text.map(str::to_owned)
     }
 }
 
 /// A copy of the body, for example for work on another thread.
 impl FromBody for Vec<u8> {
-    fn from_body(body: &[u8]) -> Result<Vec<u8>, Refused> {
+    fn from_body(body: &[u8]) -> Result<Vec<u8>, Rejection> {
         Ok(body.to_vec())
     }
 }

@@ -2,7 +2,7 @@
 
 use rotor_http::server::{Head, Next, Response, Scope};
 
-use super::asked::Asked;
+use super::asked::RequestParts;
 use super::body::FromBody;
 use super::head::FromHead;
 use super::into_next::IntoNext;
@@ -35,7 +35,7 @@ pub trait RouteHandler<C: 'static, M>: Clone + Send + Sync + 'static {
     /// Reads the arguments and calls the function, or refuses the request.
     fn call(
         &self,
-        asked: &mut Asked<'_>,
+        asked: &mut RequestParts<'_>,
         response: &mut Response<'_>,
         scope: &mut Scope<'_, C>,
     ) -> Next<RouteFn<C>>;
@@ -78,7 +78,7 @@ macro_rules! functions_of {
             #[allow(unused_variables, non_snake_case, reason = "there may be no arguments")]
             fn call(
                 &self,
-                asked: &mut Asked<'_>,
+                asked: &mut RequestParts<'_>,
                 response: &mut Response<'_>,
                 scope: &mut Scope<'_, C>,
             ) -> Next<RouteFn<C>> {
@@ -100,7 +100,7 @@ macro_rules! functions_of {
             #[allow(non_snake_case, reason = "an argument is named as its type")]
             fn call(
                 &self,
-                asked: &mut Asked<'_>,
+                asked: &mut RequestParts<'_>,
                 response: &mut Response<'_>,
                 scope: &mut Scope<'_, C>,
             ) -> Next<RouteFn<C>> {
@@ -123,7 +123,7 @@ macro_rules! functions_of {
             #[allow(non_snake_case, reason = "an argument is named as its type")]
             fn call(
                 &self,
-                asked: &mut Asked<'_>,
+                asked: &mut RequestParts<'_>,
                 response: &mut Response<'_>,
                 _: &mut Scope<'_, C>,
             ) -> Next<RouteFn<C>> {
@@ -154,7 +154,7 @@ macro_rules! functions_of {
             #[allow(unused_variables, non_snake_case, reason = "there may be no arguments")]
             fn call(
                 &self,
-                asked: &mut Asked<'_>,
+                asked: &mut RequestParts<'_>,
                 response: &mut Response<'_>,
                 _: &mut Scope<'_, C>,
             ) -> Next<RouteFn<C>> {

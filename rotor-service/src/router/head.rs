@@ -2,14 +2,14 @@
 
 use std::str::FromStr;
 
-use super::asked::Asked;
+use super::asked::RequestParts;
 #[cfg(feature = "cookies")]
 use crate::cookies::Cookies;
 #[cfg(feature = "multipart")]
 use crate::multipart::{Multipart, MultipartConfig};
 #[cfg(feature = "pairs")]
 use crate::pairs::Pairs;
-use crate::refused::Refused;
+use crate::refused::Rejection;
 #[cfg(feature = "multipart")]
 use crate::uncoded::check_uncoded;
 
@@ -47,7 +47,7 @@ pub trait FromHead: Sized + Send + 'static {
     /// # Errors
     ///
     /// The reason why the request is refused; the function is not called.
-    fn from_head(asked: &mut Asked<'_>) -> Result<Self, Refused>;
+    fn from_head(asked: &mut RequestParts<'_>) -> Result<Self, Rejection>;
 }
 
 /// The next parameter of the path, percent-decoded. The first `Path` of a function is the first
@@ -84,9 +84,9 @@ pub struct Path<T>(pub T);
 impl<T: FromStr + Send + 'static> FromHead for Path<T> {
     const PARAMETERS: usize = 1;
 
-    fn from_head(asked: &mut Asked<'_>) -> Result<Path<T>, Refused> {
+    fn from_head(asked: &mut RequestParts<'_>) -> Result<Path<T>, Rejection> {
         let text = asked.next_parameter()?;
-        text.parse().map(Path).map_err(|_| Refused::not_found())
+        text.parse().map(Path).map_err(|_| Rejection::not_found())
     }
 }
 
@@ -98,7 +98,7 @@ pub struct Query(pub Pairs);
 
 #[cfg(feature = "pairs")]
 impl FromHead for Query {
-    fn from_head(asked: &mut Asked<'_>) -> Result<Query, Refused> {
+    fn from_head(asked: &mut RequestParts<'_>) -> Result<Query, Rejection> {
         Pairs::read(asked.head().query().unwrap_or_default()).map(Query)
     }
 }
@@ -106,7 +106,7 @@ impl FromHead for Query {
 /// The cookies of the request. Malformed ones are skipped. Needs the feature `cookies`.
 #[cfg(feature = "cookies")]
 impl FromHead for Cookies {
-    fn from_head(asked: &mut Asked<'_>) -> Result<Cookies, Refused> {
+    fn from_head(asked: &mut RequestParts<'_>) -> Result<Cookies, Rejection> {
         let fields = asked.head().fields().iter();
         Ok(Cookies::read(fields.map(|field| (field.name, field.value))))
     }
@@ -143,7 +143,7 @@ impl FromHead for Cookies {
 /// ```
 #[cfg(feature = "multipart")]
 impl FromHead for Multipart {
-    fn from_head(asked: &mut Asked<'_>) -> Result<Multipart, Refused> {
+    fn from_head(asked: &mut RequestParts<'_>) -> Result<Multipart, Rejection> {
         let head = asked.head();
         let form = Multipart::new(head.field("Content-Type"), &MultipartConfig::new())?;
         check_uncoded(head.fields().get_all("Content-Encoding"))?;

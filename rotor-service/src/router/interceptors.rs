@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rotor_http::server::{Head, Reply, Response, Scope};
 
-use crate::refused::Refused;
+use crate::refused::Rejection;
 
 /// The return types of an intercepting function ([`Router::intercept`]): `()`, which lets the
 /// request through; a `ControlFlow`, which is `Continue`, or `Break` with the [`Reply`] that the
@@ -34,7 +34,7 @@ impl IntoControlFlow for ControlFlow<Reply> {
     }
 }
 
-impl<F: IntoControlFlow> IntoControlFlow for Result<F, Refused> {
+impl<F: IntoControlFlow> IntoControlFlow for Result<F, Rejection> {
     fn into_control_flow(self, response: &mut Response<'_>) -> ControlFlow<Reply> {
         match self {
             Ok(flow) => flow.into_control_flow(response),

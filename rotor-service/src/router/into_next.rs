@@ -3,13 +3,13 @@
 use rotor_http::server::{Next, Reply, Response, Scope};
 
 use super::route_fn::RouteFn;
-use crate::refused::Refused;
+use crate::refused::Rejection;
 
 /// The return types of a route's function: a [`Reply`] that it has written, a [`Next`] that writes
-/// it later ([`Next::offload`], [`Next::wait`], [`Next::after`]), a [`Refused`], or a `Result` of
+/// it later ([`Next::offload`], [`Next::wait`], [`Next::after`]), a [`Rejection`], or a `Result` of
 /// those.
 ///
-/// To refuse after a wait, use [`or_refuse`].
+/// To refuse after a wait, use [`or_reject`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no answer of a route's function for the context `{C}`",
     note = "it is a `Reply`, a `Next<RouteFn<C>>`, a `Refused`, or a `Result` of those"
@@ -31,7 +31,7 @@ impl<C: 'static> IntoNext<C> for Next<RouteFn<C>> {
     }
 }
 
-impl<C: 'static> IntoNext<C> for Refused {
+impl<C: 'static> IntoNext<C> for Rejection {
     fn into_next(self, response: &mut Response<'_>) -> Next<RouteFn<C>> {
         self.reply(response).into()
     }
@@ -69,7 +69,8 @@ impl<C: 'static, A: IntoNext<C>, E: IntoNext<C>> IntoNext<C> for Result<A, E> {
 ///     }))
 /// }
 /// ```
-pub fn or_refuse<T, C: 'static, A: IntoNext<C>>(
+#[doc(alias = "or_refuse")]
+pub fn or_reject<T, C: 'static, A: IntoNext<C>>(
     answer: impl FnOnce(T, &mut Response<'_>, &mut Scope<'_, C>) -> A + Send + 'static,
 ) -> impl FnOnce(T, &mut Response<'_>, &mut Scope<'_, C>) -> Next<RouteFn<C>> + Send + 'static {
     move |value, response, scope| answer(value, response, scope).into_next(response)

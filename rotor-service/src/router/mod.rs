@@ -16,7 +16,7 @@ use rotor_core::LoopKind;
 use rotor_http::Method;
 use rotor_http::server::{Head, Response, Scope, Serve, ServeError};
 
-pub use self::asked::Asked;
+pub use self::asked::RequestParts;
 #[cfg(feature = "pairs")]
 pub use self::body::Form;
 pub use self::body::FromBody;
@@ -28,7 +28,7 @@ pub use self::handler::RouteHandler;
 pub use self::head::Query;
 pub use self::head::{FromHead, Path};
 pub use self::interceptors::IntoControlFlow;
-pub use self::into_next::{IntoNext, or_refuse};
+pub use self::into_next::{IntoNext, or_reject};
 use self::route_fn::{Route, Table};
 pub use self::route_fn::{RouteFn, RouteSeed};
 #[cfg(feature = "cors")]
@@ -290,9 +290,9 @@ impl<C: 'static> Router<C> {
     /// Makes the table's entry for a function.
     fn route<F: RouteHandler<C, M>, M>(&self, function: F) -> Route<C> {
         let on_head = Arc::new(
-            move |asked: &mut Asked<'_>, response: &mut Response<'_>, scope: &mut Scope<'_, C>| {
-                function.call(asked, response, scope)
-            },
+            move |asked: &mut RequestParts<'_>,
+                  response: &mut Response<'_>,
+                  scope: &mut Scope<'_, C>| { function.call(asked, response, scope) },
         );
         Route::new(on_head, self.body_bytes_max)
     }

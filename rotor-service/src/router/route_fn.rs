@@ -7,20 +7,21 @@ use std::sync::Arc;
 use rotor_http::server::{Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
 use rotor_http::{Method, Status};
 
-use super::asked::Asked;
+use super::asked::RequestParts;
 use super::by_prefix::{ByPrefix, Prefix};
 use super::interceptors::Interceptors;
 #[cfg(feature = "cors")]
 use crate::cors::Cors;
-use crate::refused::Refused;
+use crate::refused::Rejection;
 use crate::routes::{NoRoute, Parameters, RouteError, Routes};
 
 /// Responds when the body is complete. If it captures nothing, boxing it does not allocate.
 type BodyFn<C> = dyn FnOnce(&[u8], &mut Response<'_>, &mut Scope<'_, C>) -> Next<RouteFn<C>> + Send;
 
 /// Called with a head.
-pub(super) type HeadFn<C> =
-    dyn Fn(&mut Asked<'_>, &mut Response<'_>, &mut Scope<'_, C>) -> Next<RouteFn<C>> + Send + Sync;
+pub(super) type HeadFn<C> = dyn Fn(&mut RequestParts<'_>, &mut Response<'_>, &mut Scope<'_, C>) -> Next<RouteFn<C>>
+    + Send
+    + Sync;
 
 /// A request that a function of a [`Router`](super::Router) handles: a [`Server`] whose seed is the
 /// router's table.
@@ -100,8 +101,8 @@ impl<C: 'static> Server for RouteFn<C> {
     /// Writes the error in the form of a refusal.
     fn emit_error_page(status: Status, response: &mut Response<'_>) {
         let refused = match response.refusal() {
-            Some(why) => Refused::new(status, why.reason()),
-            None => Refused::from_connection_error(status),
+            Some(why) => Rejection::new(status, why.reason()),
+            None => Rejection::from_connection_error(status),
         };
         refused.reply(response);
     }
@@ -202,7 +203,7 @@ impl<C: 'static> Table<C> {
             Err(NoRoute::Method(refused)) => refused.reply(response).into(),
             Err(NoRoute::Path) => match self.fallbacks.get(head.path()) {
                 Some(fallback) => fallback.call(head, &Parameters::none(), response, scope),
-                None => Refused::not_found().reply(response).into(),
+                None => Rejection::not_found().reply(response).into(),
             },
         }
     }
@@ -245,7 +246,8 @@ impl<C: 'static> Route<C> {
         if let ControlFlow::Break(reply) = self.interceptors.call(head, response, scope) {
             return reply.into();
         }
-        let mut asked = Asked::new(*head, parameters, self.prefix_parameters, self.body_bytes_max);
+        let mut asked =
+            RequestParts::new(*head, parameters, self.prefix_parameters, self.body_bytes_max);
         (self.on_head)(&mut asked, response, scope)
     }
 }

@@ -1,8 +1,8 @@
-//! The body of the fuzz target on forms, as an ordinary function: `fuzz/fuzz_targets/` runs it under
-//! libFuzzer, `tests/corpus.rs` calls it on every saved input.
+//! The body of the fuzz target on forms, as an ordinary function: `fuzz/fuzz_targets/` runs it
+//! under libFuzzer, `tests/corpus.rs` calls it on every saved input.
 
 use rotor_http::Status;
-use rotor_service::{Multipart, MultipartConfig, PartHead, Piece, Refused};
+use rotor_service::{Multipart, MultipartConfig, PartHead, Piece, Rejection};
 
 /// A fuzz target: its name, which is that of its corpus, and its body.
 pub(super) type Target = (&'static str, fn(&[u8]));
@@ -49,7 +49,7 @@ fn multipart(data: &[u8]) {
 
 type Parts = Vec<(PartHead, Vec<u8>)>;
 
-fn read(data: &[u8], piece: usize, boundary: &str, limits: &Limits) -> Result<Parts, Refused> {
+fn read(data: &[u8], piece: usize, boundary: &str, limits: &Limits) -> Result<Parts, Rejection> {
     let config = MultipartConfig::new()
         .parts_max(limits.parts)
         .part_bytes_max(limits.part_bytes as u64)

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use rotor_core::{
-    EventSet, Future, Lost, Machine, Mailbox, Notifier, Outcome, Response, Scope, SendError,
+    EventSet, Future, FutureError, Machine, Mailbox, Notifier, Outcome, Response, Scope, SendError,
     Sender, SpawnCause, SpawnError, Time,
 };
 use rotor_sim::Busy;
@@ -108,8 +108,8 @@ impl Actor {
                 return Response::keep(Actor::Worker { left, job: Some(job), busy });
             }
             Some(Outcome::Value(_)) => scope.jobs.done += 1,
-            Some(Outcome::Lost(Lost::Dropped)) => scope.jobs.dropped += 1,
-            Some(Outcome::Lost(Lost::Panicked)) => scope.jobs.panicked += 1,
+            Some(Outcome::Lost(FutureError::Dropped)) => scope.jobs.dropped += 1,
+            Some(Outcome::Lost(FutureError::Panicked)) => scope.jobs.panicked += 1,
             Some(Outcome::Lost(lost)) => return Response::error(lost),
             None => {}
         }

@@ -44,7 +44,7 @@ pub(super) fn next_phase<P: Protocol, S: StreamSocket>(
             }
             // It will not be read. Its memory is given back now, not when a slow peer is done.
             io.input.clear();
-            io.hasten(scope.now());
+            io.require_by(scope.now());
             flush_and_close(io, scope)
         }
         Flow::Fail(error) => Flow::Fail(error),

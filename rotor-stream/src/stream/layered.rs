@@ -26,8 +26,8 @@ use crate::status::ReadSide;
 /// The layer appends received bytes to [`input`](Layered::input), takes bytes to be sent from
 /// [`output`](Layered::output), and calls [`pass`](Layered::pass) after either. It passes on
 /// wake-ups and drains. It calls [`timeout`](Layered::timeout) when [`deadline`](Layered::deadline)
-/// has passed, and acts on the [result](Ran) of each call. If the protocol needs wake-ups of its
-/// own, give it a scope of its [part](Scope::part).
+/// has passed, and acts on the [result](LayeredResult) of each call. If the protocol needs wake-ups
+/// of its own, give it a scope of its [part](Scope::part).
 ///
 /// The protocol's [`config`](Protocol::config) sets its limits, in addition to the layer's: what it
 /// may wait for, the high-water mark, and how fast its output must be taken. So if a layer holds
@@ -46,9 +46,10 @@ pub struct Layered<P> {
 }
 
 /// The result of a call of a [`Layered`] protocol: how the protocol goes on.
+#[doc(alias = "Ran")]
 #[derive(Debug)]
 #[must_use = "a protocol that is to go on later hears of nothing by itself"]
-pub enum Ran {
+pub enum LayeredResult {
     /// It waits for more input, for output to be taken, for a wake-up or for its deadline.
     Waits,
     /// The budget of the event is used up: call [`pass`](Layered::pass) after the other machines
@@ -74,7 +75,7 @@ impl<P: Protocol> Layered<P> {
         is_secure: bool,
         within: &Arc<StreamConfig>,
         scope: &mut Scope<'_, P::Context>,
-    ) -> (Layered<P>, Ran) {
+    ) -> (Layered<P>, LayeredResult) {
         let mut io =
             BufferedIo::new(Detached { is_secure }, P::config(&seed).with_unset_from(within));
         io.input = input;
@@ -100,8 +101,8 @@ impl<P: Protocol> Layered<P> {
 
     /// Returns whether new input would be delivered: the protocol waits for some, and its output is
     /// not above the high-water mark. Otherwise leave the input where it is; opening a window for
-    /// it would only move the queue here. After [`Ran::Again`], the input may already hold many
-    /// times what the protocol waits for: open a window only after its next turn.
+    /// it would only move the queue here. After [`LayeredResult::Again`], the input may already
+    /// hold many times what the protocol waits for: open a window only after its next turn.
     pub fn wants_input(&self) -> bool {
         self.open.as_ref().is_some_and(OpenProtocol::waits_for_input) && !self.io.is_gated()
     }
@@ -144,29 +145,33 @@ impl<P: Protocol> Layered<P> {
     }
 
     /// Does what new input, or taken output, makes possible.
-    pub fn pass(&mut self, scope: &mut Scope<'_, P::Context>) -> Ran {
+    pub fn pass(&mut self, scope: &mut Scope<'_, P::Context>) -> LayeredResult {
         self.run(scope, |open, io, scope| open.pass(io, scope))
     }
 
     /// Reports that the peer sends no more; the existing input is delivered first. `is_truncated`
     /// says that the peer did not end the stream in an orderly way ([`Exception::Truncated`]).
-    pub fn input_ended(&mut self, is_truncated: bool, scope: &mut Scope<'_, P::Context>) -> Ran {
+    pub fn input_ended(
+        &mut self,
+        is_truncated: bool,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> LayeredResult {
         self.io.status.read_side = if is_truncated { ReadSide::Truncated } else { ReadSide::Ended };
         self.pass(scope)
     }
 
     /// Reports a wake-up of the protocol.
-    pub fn wakeup(&mut self, scope: &mut Scope<'_, P::Context>) -> Ran {
+    pub fn wakeup(&mut self, scope: &mut Scope<'_, P::Context>) -> LayeredResult {
         self.call(scope, |protocol, io, scope| protocol.wakeup(&mut io.transport(), scope))
     }
 
     /// Reports that the loop drains, until the given time.
-    pub fn draining(&mut self, until: Time, scope: &mut Scope<'_, P::Context>) -> Ran {
+    pub fn draining(&mut self, until: Time, scope: &mut Scope<'_, P::Context>) -> LayeredResult {
         self.call(scope, |protocol, io, scope| notify_drain(protocol, until, io, scope))
     }
 
     /// Handles a [deadline](Layered::deadline) that has passed; does nothing if none has.
-    pub fn timeout(&mut self, scope: &mut Scope<'_, P::Context>) -> Ran {
+    pub fn timeout(&mut self, scope: &mut Scope<'_, P::Context>) -> LayeredResult {
         let now = scope.now();
         self.record_taken(scope);
         if self.io.write_rate.until() <= now && !self.has_failed {
@@ -178,7 +183,7 @@ impl<P: Protocol> Layered<P> {
         }
         match &mut self.open {
             Some(open) if open.deadline <= now => open.deadline = Time::NEVER,
-            Some(_) => return Ran::Waits,
+            Some(_) => return LayeredResult::Waits,
             None => return self.end_result(),
         }
         self.call(scope, |protocol, io, scope| protocol.timeout(&mut io.transport(), scope))
@@ -195,7 +200,7 @@ impl<P: Protocol> Layered<P> {
         &mut self,
         scope: &mut Scope<'_, P::Context>,
         call: impl FnOnce(P, &mut BufferedIo<Detached>, &mut Scope<'_, P::Context>) -> Intent<P>,
-    ) -> Ran {
+    ) -> LayeredResult {
         self.run(scope, |open, io, scope| open.call(call, io, scope))
     }
 
@@ -207,7 +212,7 @@ impl<P: Protocol> Layered<P> {
             &mut BufferedIo<Detached>,
             &mut Scope<'_, P::Context>,
         ) -> Flow<()>,
-    ) -> Ran {
+    ) -> LayeredResult {
         self.record_taken(scope);
         match self.open.take() {
             Some(mut open) => {
@@ -227,13 +232,13 @@ impl<P: Protocol> Layered<P> {
     }
 
     /// Returns how the protocol has ended.
-    fn end_result(&self) -> Ran {
-        if self.has_failed { Ran::Failed(None) } else { Ran::Done }
+    fn end_result(&self) -> LayeredResult {
+        if self.has_failed { LayeredResult::Failed(None) } else { LayeredResult::Done }
     }
 
-    fn fail(&mut self, error: Option<BoxError>) -> Ran {
+    fn fail(&mut self, error: Option<BoxError>) -> LayeredResult {
         self.has_failed = true;
-        Ran::Failed(error)
+        LayeredResult::Failed(error)
     }
 
     /// Returns what follows from a step.
@@ -242,12 +247,12 @@ impl<P: Protocol> Layered<P> {
         mut open: OpenProtocol<P>,
         flow: Flow<()>,
         scope: &mut Scope<'_, P::Context>,
-    ) -> Ran {
+    ) -> LayeredResult {
         self.last_output_len = self.io.output.len();
         match flow {
             Flow::Wait(()) if self.io.account_memory() => {
                 self.open = Some(open);
-                Ran::Waits
+                LayeredResult::Waits
             }
             Flow::Wait(()) => {
                 open.fatal(Fatal::NoRoom, scope);
@@ -255,7 +260,7 @@ impl<P: Protocol> Layered<P> {
             }
             Flow::Again(()) => {
                 self.open = Some(open);
-                Ran::Again
+                LayeredResult::Again
             }
             Flow::Done => {
                 // It will not be read.
@@ -263,11 +268,11 @@ impl<P: Protocol> Layered<P> {
                 if self.io.output.end_state() == EndState::Open {
                     self.io.output.set_end_state(EndState::Requested);
                 }
-                self.io.hasten(scope.now());
+                self.io.require_by(scope.now());
                 // Output of the last call is watched from now on.
                 self.io.watch_write_rate(|_| 0, || scope.now());
                 if self.io.account_memory() {
-                    return Ran::Done;
+                    return LayeredResult::Done;
                 }
                 self.io.status.config.on_abort.call(AbortReason::NoRoom);
                 self.fail(None)

@@ -28,7 +28,7 @@ use rotor_core::{
 use self::buffered_io::BufferedIo;
 use self::closing::{abort, flush_and_close, linger, make_room, next_phase};
 use self::flow::Flow;
-pub use self::layered::{Layered, Ran};
+pub use self::layered::{Layered, LayeredResult};
 pub(crate) use self::opening::not_connected;
 use self::opening::{abandon_handshake, check_connected, handshake, notify_drain, start_handshake};
 use self::phase::Phase;

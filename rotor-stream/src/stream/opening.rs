@@ -97,7 +97,7 @@ fn report_handshake_failure<P: Protocol, S: StreamSocket>(
     io: &mut BufferedIo<S>,
     scope: &Scope<'_, P::Context>,
 ) -> Flow<Phase<P>> {
-    io.hasten(scope.now());
+    io.require_by(scope.now());
     flush_and_close(io, scope)
 }
 

@@ -1,7 +1,7 @@
 //! Whoever is wrapped gets every call that it would get alone.
 
 use rotor_body::Body;
-use rotor_core::{Cursor, Description, Machine, Scope, Seen, Time};
+use rotor_core::{Cursor, Description, Machine, MachineView, Scope, Time};
 use rotor_http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Server, ServerConfig,
 };
@@ -174,7 +174,7 @@ fn methods_error_pages_and_descriptions_are_forwarded() {
     let posted = driver.test().instance().broadcast().post(move |mut machines, _| {
         machines.scan_some(Cursor::START, 9, |_, _, seen| {
             let mut description = Description::new();
-            if let Seen::Waiting(machine) = seen {
+            if let MachineView::Waiting(machine) = seen {
                 machine.describe(&mut description);
             }
             tell.send(description.state()).expect("somebody waits");

@@ -23,7 +23,7 @@ use self::socket::{Ready, Socket};
 use self::spare::Spare;
 use crate::config::UringConfig;
 use crate::key::{Id, Kind};
-use crate::refused::{Refused, Step};
+use crate::refused::{RingUnavailable, Step};
 use crate::ring::{Ring, Wait, Watch};
 use crate::slots::Slots;
 use crate::stats::UringStats;
@@ -71,7 +71,7 @@ pub(crate) enum SocketKind {
 }
 
 impl Driver {
-    pub(crate) fn open(config: UringConfig, waker: OwnedFd) -> Result<Driver, Refused> {
+    pub(crate) fn open(config: UringConfig, waker: OwnedFd) -> Result<Driver, RingUnavailable> {
         let ring = Ring::open(&config)?;
         let mut driver = Driver {
             ring,
@@ -91,7 +91,7 @@ impl Driver {
         };
         driver.watch_waker();
         // Now, so that a refusal is known at once.
-        driver.ring.enter(Wait::Poll).map_err(Refused::at(Step::Enter))?;
+        driver.ring.enter(Wait::Poll).map_err(RingUnavailable::at(Step::Enter))?;
         Ok(driver)
     }
 
@@ -349,9 +349,9 @@ impl Drop for Driver {
     fn drop(&mut self) {
         self.config.events_max = usize::MAX;
         self.end_turn();
-        // Usually two or three times; more often if the completion queue is small, because data that
-        // arrived for dropped sockets comes first. A used waker then completes each time, so there
-        // is a limit.
+        // Usually two or three times; more often if the completion queue is small, because data
+        // that arrived for dropped sockets comes first. A used waker then completes each time, so
+        // there is a limit.
         for _ in 0..=FLUSHES_MAX * self.sockets.len() {
             let completed = self.ring.stats().completed;
             self.flush_submissions();

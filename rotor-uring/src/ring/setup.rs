@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::Ring;
 use super::provided::ProvidedBuffers;
 use crate::config::UringConfig;
-use crate::refused::{Refused, Step};
+use crate::refused::{RingUnavailable, Step};
 
 /// The operations that are used, by number and name.
 const OPERATIONS: [(u8, &str); 5] = [
@@ -21,7 +21,7 @@ const OPERATIONS: [(u8, &str); 5] = [
 
 impl Ring {
     /// Opens a ring for this thread, which alone may use it.
-    pub(crate) fn open(config: &UringConfig) -> Result<Ring, Refused> {
+    pub(crate) fn open(config: &UringConfig) -> Result<Ring, RingUnavailable> {
         let ring: IoUring = IoUring::builder()
             // The thread that opens the ring is the one that enters it, and completions are made
             // when it does: no interrupts for it, no locks (io_uring_setup(2); Linux 6.1).
@@ -36,17 +36,17 @@ impl Ring {
             // A child process cannot use it.
             .dontfork()
             .build(config.submissions)
-            .map_err(Refused::at(Step::Setup))?;
+            .map_err(RingUnavailable::at(Step::Setup))?;
         check(&ring)?;
         let mut provided = ProvidedBuffers::new(config.buffers, config.buffer_bytes)
-            .map_err(Refused::at(Step::Memory))?;
-        provided.register(&ring).map_err(Refused::at(Step::Buffers))?;
+            .map_err(RingUnavailable::at(Step::Memory))?;
+        provided.register(&ring).map_err(RingUnavailable::at(Step::Buffers))?;
         Ok(Ring::new(ring, provided))
     }
 }
 
 /// Checks that the ring's kernel has all that is needed.
-fn check(ring: &IoUring) -> Result<(), Refused> {
+fn check(ring: &IoUring) -> Result<(), RingUnavailable> {
     let params = ring.params();
     let features = [
         // Without it, completions are lost if there are too many.
@@ -57,12 +57,12 @@ fn check(ring: &IoUring) -> Result<(), Refused> {
     ];
     let missing = || io::Error::from(Errno::OPNOTSUPP);
     if let Some((_, name)) = features.iter().find(|(has, _)| !has) {
-        return Err(Refused::at(Step::Feature(name))(missing()));
+        return Err(RingUnavailable::at(Step::Feature(name))(missing()));
     }
     let mut probe = Probe::new();
-    ring.submitter().register_probe(&mut probe).map_err(Refused::at(Step::Setup))?;
+    ring.submitter().register_probe(&mut probe).map_err(RingUnavailable::at(Step::Setup))?;
     match OPERATIONS.iter().find(|(code, _)| !probe.is_supported(*code)) {
-        Some((_, name)) => Err(Refused::at(Step::Operation(name))(missing())),
+        Some((_, name)) => Err(RingUnavailable::at(Step::Operation(name))(missing())),
         None => Ok(()),
     }
 }

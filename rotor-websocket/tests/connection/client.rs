@@ -2,7 +2,7 @@
 
 use rotor_core::{Future, Scope, Time};
 use rotor_http::client::{
-    self, ClientConfig, ClientResult, Connection, ConnectionSeed, Feed, Job, Offer,
+    self, ClientConfig, ClientResult, Connection, ConnectionSeed, Job, Offer, RequestSource,
 };
 use rotor_http::server::{Http2Config, ServerConfig};
 use rotor_stream::Fatal;
@@ -18,7 +18,7 @@ use crate::kit::{
 /// A feed of one request.
 struct Once(Option<Dial<Probe>>, Option<Future<ClientResult<Dial<Probe>>>>);
 
-impl Feed<Dial<Probe>> for Once {
+impl RequestSource<Dial<Probe>> for Once {
     fn next(&mut self, _: bool, scope: &mut Scope<'_, Seen>) -> Offer<Dial<Probe>> {
         // The outcome is shown by the events, or by the refusal's counter.
         let Some(dial) = self.0.take() else { return Offer::Close };
@@ -26,7 +26,7 @@ impl Feed<Dial<Probe>> for Once {
         self.1 = Some(future);
         Offer::Job(Job::new(dial, Time::NEVER, port))
     }
-    fn give_back(&mut self, _: Job<Dial<Probe>>, _: &mut Scope<'_, Seen>) {}
+    fn return_job(&mut self, _: Job<Dial<Probe>>, _: &mut Scope<'_, Seen>) {}
     fn not_connected(self, _: Fatal, _: &mut Scope<'_, Seen>) {}
 }
 

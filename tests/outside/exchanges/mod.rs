@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use rotor::http::client::{
-    Ask, ByAddress, ClientConfig, ClientError, Pool, PoolConfig, PoolMachine,
+    ByAddress, ClientConfig, ClientError, Pool, PoolConfig, PoolMachine, PoolRequest,
 };
 use rotor::net::TcpStream;
 use rotor::{Config, ExitPolicy, Loop};
@@ -72,7 +72,7 @@ impl Drop for StopWhenDropped {
 
 impl Asks {
     fn try_ask(&self, handler: Transfer) -> Result<Taken, ClientError> {
-        let ask = Ask::new(self.server, handler);
+        let ask = PoolRequest::new(self.server, handler);
         self.pool
             .service()
             .ask_from_thread(ask)

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use rotor_core::{
-    Config, Future, Infallible, Job, Loop, Machine, OffloadPool, Outcome, Permits, Place, Ran,
+    Config, Future, Infallible, Job, Loop, Machine, OffloadPool, Outcome, Permits, Place, RunAtResult,
     Response, Scope,
 };
 
@@ -63,7 +63,7 @@ impl Batches {
                     continue;
                 }
                 Way::Permit => {
-                    let Ran::Now(value) = scope.run_at(&self.place, move || work.run()) else {
+                    let RunAtResult::Now(value) = scope.run_at(&self.place, move || work.run()) else {
                         panic!("a permit is free")
                     };
                     **scope += value;

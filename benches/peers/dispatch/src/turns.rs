@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rotor_core::{
-    Arrived, Barrier, Config, Future, Held, Infallible, Lock, Loop, Machine, Outcome, Permit,
+    BarrierReached, Barrier, Config, Future, LockGuard, Infallible, Lock, Loop, Machine, Outcome, Permit,
     Permits, Response, Scope,
 };
 use tokio::sync::{Mutex, Semaphore};
@@ -189,14 +189,14 @@ fn barrier_tokio() {
 
 /// Something for which users wait.
 trait Line: Clone + 'static {
-    type Held;
+    type LockGuard;
 
     fn ask<C>(&self, scope: &Scope<'_, C>) -> Future<Self::Held>;
     fn end(held: Self::Held);
 }
 
 impl Line for Permits {
-    type Held = Permit;
+    type LockGuard = Permit;
 
     fn ask<C>(&self, scope: &Scope<'_, C>) -> Future<Permit> {
         Permits::ask(self, scope)
@@ -208,25 +208,25 @@ impl Line for Permits {
 }
 
 impl Line for Lock<u64> {
-    type Held = Held<u64>;
+    type LockGuard = LockGuard<u64>;
 
-    fn ask<C>(&self, scope: &Scope<'_, C>) -> Future<Held<u64>> {
+    fn ask<C>(&self, scope: &Scope<'_, C>) -> Future<LockGuard<u64>> {
         Lock::ask(self, scope)
     }
 
-    fn end(mut held: Held<u64>) {
+    fn end(mut held: LockGuard<u64>) {
         *held += 1;
     }
 }
 
 impl Line for Barrier {
-    type Held = Arrived;
+    type LockGuard = BarrierReached;
 
-    fn ask<C>(&self, scope: &Scope<'_, C>) -> Future<Arrived> {
+    fn ask<C>(&self, scope: &Scope<'_, C>) -> Future<BarrierReached> {
         self.arrive(scope)
     }
 
-    fn end(_: Arrived) {}
+    fn end(_: BarrierReached) {}
 }
 
 /// Waits for its turn, holds what it gets until its next call, and starts again.

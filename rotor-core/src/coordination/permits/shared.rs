@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, Weak};
 
 use super::super::wait_queue::WaitQueue;
-use crate::future::{Lost, Port, WaiterQueue};
+use crate::future::{FutureError, Port, WaiterQueue};
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::{Mutex, MutexGuard, thread};
@@ -96,7 +96,7 @@ pub(crate) trait JobWaiter: Send {
     fn give(self: Box<Self>, permit: Permit);
 
     /// Tells the job that it will get no permit, or was cancelled.
-    fn fail(self: Box<Self>, lost: Lost);
+    fn fail(self: Box<Self>, lost: FutureError);
 }
 
 impl Permit {
@@ -212,7 +212,7 @@ impl Shared {
             guard.state.enqueue(QueuedWaiter { waiter, until }, free, self)
         };
         match refused {
-            Some(refused) => refused.waiter.fail(Lost::Cancelled),
+            Some(refused) => refused.waiter.fail(FutureError::Cancelled),
             None => self.serve(),
         }
     }
@@ -227,7 +227,7 @@ impl Shared {
         let mut serving = ServingGuard { shared: self, is_active: false };
         while let Some(QueuedWaiter { waiter, until }) = serving.next() {
             if until < self.lock().state.now {
-                waiter.fail(Lost::Late);
+                waiter.fail(FutureError::Late);
                 self.return_permit(true);
             } else if !waiter.give(self.permit()) {
                 self.return_permit(true);
@@ -284,7 +284,7 @@ impl Drop for Shared {
         // No permit will be given back any more. Each waiter gets its result, even if the drop of a
         // job misbehaves.
         let waiting = self.lock().state.queue.take_all();
-        let lost = if thread::panicking() { Lost::Panicked } else { Lost::Dropped };
+        let lost = if thread::panicking() { FutureError::Panicked } else { FutureError::Dropped };
         waiting.for_each(|waiting| waiting.waiter.fail(lost));
     }
 }
@@ -323,7 +323,7 @@ impl WaiterQueue for Shared {
             removed
         };
         if let Some(removed) = removed {
-            removed.waiter.fail(Lost::Cancelled);
+            removed.waiter.fail(FutureError::Cancelled);
         }
     }
 }
@@ -347,7 +347,7 @@ impl Waiter {
         }
     }
 
-    pub(super) fn fail(self, lost: Lost) {
+    pub(super) fn fail(self, lost: FutureError) {
         match self {
             Waiter::Machine(port) => port.fail(lost),
             Waiter::Job(job) => job.fail(lost),

@@ -20,7 +20,7 @@ use super::system_calls::{
 use crate::backend::{BackendHandle, Source};
 use crate::event_set::Interest;
 use crate::mio_backend::MioHandle;
-use crate::net::cannot_listen::CannotListen;
+use crate::net::listen_error::ListenError;
 use crate::net::listen_options::ListenOptions;
 use crate::net::listener::Listener;
 use crate::net::registered::RegisteredSource;
@@ -192,7 +192,7 @@ pub(in crate::net) fn listen(
     address: SocketAddr,
     options: &ListenOptions,
 ) -> io::Result<net::TcpListener> {
-    listen_inet(address, options).map_err(CannotListen::on(&address))
+    listen_inet(address, options).map_err(ListenError::on(&address))
 }
 
 fn listen_inet(address: SocketAddr, options: &ListenOptions) -> io::Result<net::TcpListener> {

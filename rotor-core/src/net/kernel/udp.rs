@@ -8,8 +8,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use super::socket::{impl_source_for_registered, kernel_socket, require_mio};
 use crate::backend::{BackendHandle, Source};
 use crate::event_set::Interest;
-use crate::net::cannot_listen::CannotListen;
 use crate::net::datagram_socket::DatagramSocket;
+use crate::net::listen_error::ListenError;
 use crate::net::registered::RegisteredSource;
 use crate::scope::Scope;
 use crate::token::Token;
@@ -28,7 +28,7 @@ impl DatagramSocket for UdpSocket {
         require_mio(scope, "a UDP socket")?;
         mio::net::UdpSocket::bind(*address)
             .map(|socket| UdpSocket { socket: socket.into() })
-            .map_err(CannotListen::on(address))
+            .map_err(ListenError::on(address))
     }
 
     fn receive_from(&mut self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {

@@ -22,9 +22,9 @@ use super::tcp::backlog;
 use crate::backend::{BackendHandle, Source};
 use crate::event_set::Interest;
 use crate::mio_backend::MioHandle;
-use crate::net::cannot_listen::CannotListen;
 use crate::net::datagram_socket::DatagramSocket;
 use crate::net::family::Net;
+use crate::net::listen_error::ListenError;
 use crate::net::listen_options::ListenOptions;
 use crate::net::listener::Listener;
 use crate::net::registered::RegisteredSource;
@@ -146,10 +146,10 @@ impl Listener for UnixListener {
 ///
 /// # Errors
 ///
-/// [`CannotListen`], which names the path and has the system's error as its source. Then nothing
+/// [`ListenError`], which names the path and has the system's error as its source. Then nothing
 /// listens at the path.
 pub fn listen_unix(path: &Path, options: &ListenOptions) -> io::Result<unix::UnixListener> {
-    open_unix(path, options).map_err(CannotListen::on(&path.display()))
+    open_unix(path, options).map_err(ListenError::on(&path.display()))
 }
 
 fn open_unix(path: &Path, options: &ListenOptions) -> io::Result<unix::UnixListener> {
@@ -187,7 +187,7 @@ impl DatagramSocket for UnixDatagram {
     fn bind<C>(address: &unix::SocketAddr, scope: &Scope<'_, C>) -> io::Result<UnixDatagram> {
         require_mio(scope, "a Unix datagram socket")?;
         let socket =
-            unix::UnixDatagram::bind_addr(address).map_err(CannotListen::on(&UnixName(address)))?;
+            unix::UnixDatagram::bind_addr(address).map_err(ListenError::on(&UnixName(address)))?;
         UnixDatagram::from_std(socket, scope)
     }
 

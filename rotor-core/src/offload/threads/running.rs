@@ -8,7 +8,7 @@ use super::recording::RunRecord;
 use crate::guard::{guard, log_guarded};
 use crate::offload::queue::QueuedJob;
 use crate::offload::settings::OnJobPanic;
-use crate::offload::work::{Begun, Requeue, RequeueFn};
+use crate::offload::work::{JobStart, Requeue, RequeueFn};
 use crate::time::Time;
 
 impl Shared {
@@ -16,7 +16,7 @@ impl Shared {
         let QueuedJob { job, since } = queued;
         let requeuer = Requeuer { shared: self, since };
         let end =
-            guard(|| job.run(&Begun::after(started - since).on_thread(self.clock, &requeuer)));
+            guard(|| job.run(&JobStart::after(started - since).on_thread(self.clock, &requeuer)));
         if let Err(panicked) = &end {
             log_guarded!(error, "work that was offloaded {panicked}");
             if self.settings.on_panic == OnJobPanic::Abort {

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use rotor_core::{Lost, ReceiveError, SendError};
+use rotor_core::{FutureError, ReceiveError, SendError};
 
 use super::{TestLoop, lost, value};
 
@@ -44,16 +44,19 @@ fn waiting_senders_are_woken_when_the_mailbox_or_its_machine_ends() {
         if ends {
             drop(mailbox);
             assert_eq!(test_loop.woken(), [waiting]);
-            assert_eq!(lost(waits), Lost::Dropped);
+            assert_eq!(lost(waits), FutureError::Dropped);
         } else {
             test_loop.end(owner);
             assert!(!waits.is_ready(), "nobody has noticed yet");
             assert_eq!(sender.send(9), Err(SendError::Closed(9)));
-            assert_eq!((test_loop.woken(), lost(waits)), (vec![waiting], Lost::Dropped));
+            assert_eq!((test_loop.woken(), lost(waits)), (vec![waiting], FutureError::Dropped));
         }
         assert_eq!(value(room).send(1), Err(SendError::Closed(1)));
         let (late, refused) = test_loop.ask(|scope| sender.wake_on_room(scope));
-        assert_eq!((lost(refused), test_loop.woken().contains(&late)), (Lost::Dropped, true));
+        assert_eq!(
+            (lost(refused), test_loop.woken().contains(&late)),
+            (FutureError::Dropped, true)
+        );
     }
 }
 
@@ -66,7 +69,7 @@ fn waiting_senders_are_woken_by_a_failed_send_to_an_ended_machine() {
     test_loop.end(owner);
     test_loop.woken();
     assert_eq!(value(room).send(1), Err(SendError::Closed(1)));
-    assert_eq!((test_loop.woken(), lost(waits)), (vec![waiting], Lost::Dropped));
+    assert_eq!((test_loop.woken(), lost(waits)), (vec![waiting], FutureError::Dropped));
 }
 
 #[test]

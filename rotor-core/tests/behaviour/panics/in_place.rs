@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use rotor_core::{
-    Event, EventSet, Future, InPlace, Infallible, Lock, Lost, Machine, Outcome, Response, Scope,
+    Event, EventSet, Future, FutureError, InPlace, Infallible, Lock, Machine, Outcome, Response,
+    Scope,
 };
 
 use super::dropped::PanicsOnDrop;
@@ -78,7 +79,7 @@ fn locks_and_ports_of_a_machine_report_its_panic_in_place() {
     settle(&mut instance);
     assert_eq!((instance.machines().len(), instance.stats().read().panicked), (0, 1));
     let answer = future.expect("the closure ran").take();
-    assert!(matches!(answer, Outcome::Lost(Lost::Panicked)), "{answer:?}");
+    assert!(matches!(answer, Outcome::Lost(FutureError::Panicked)), "{answer:?}");
     assert!(lock.try_take().expect("it is back").was_panicked());
 }
 

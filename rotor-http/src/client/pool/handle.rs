@@ -1,4 +1,4 @@
-//! `Pool`: the handle of a pool. `Ask`: a request to a pool.
+//! `Pool`: the handle of a pool. `PoolRequest`: a request to a pool.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ use crate::client::job::ClientResult;
 ///   way, it is aborted.
 #[doc(alias = "connection pool")]
 pub struct Pool<K: Client, O = SocketAddr> {
-    pub(super) service: Service<Ask<K, O>, ClientResult<K>>,
+    pub(super) service: Service<PoolRequest<K, O>, ClientResult<K>>,
 }
 
 impl<K: Client, O> Pool<K, O> {
@@ -43,8 +43,8 @@ impl<K: Client, O> Pool<K, O> {
         origin: O,
         handler: K,
         scope: &Scope<'_, C>,
-    ) -> Result<Future<ClientResult<K>>, SendError<Ask<K, O>>> {
-        self.service.ask(Ask::new(origin, handler), scope)
+    ) -> Result<Future<ClientResult<K>>, SendError<PoolRequest<K, O>>> {
+        self.service.ask(PoolRequest::new(origin, handler), scope)
     }
 
     /// Like [`ask`](Pool::ask), with a deadline for this request.
@@ -58,21 +58,22 @@ impl<K: Client, O> Pool<K, O> {
         handler: K,
         deadline: Time,
         scope: &Scope<'_, C>,
-    ) -> Result<Future<ClientResult<K>>, SendError<Ask<K, O>>> {
-        self.service.ask(Ask::new(origin, handler).deadline(deadline), scope)
+    ) -> Result<Future<ClientResult<K>>, SendError<PoolRequest<K, O>>> {
+        self.service.ask(PoolRequest::new(origin, handler).deadline(deadline), scope)
     }
 
     /// Returns the service behind the handle. Plain threads use it to make requests
     /// ([`ask_from_thread`](Service::ask_from_thread)).
-    pub fn service(&self) -> &Service<Ask<K, O>, ClientResult<K>> {
+    pub fn service(&self) -> &Service<PoolRequest<K, O>, ClientResult<K>> {
         &self.service
     }
 }
 
 /// A request to a pool.
+#[doc(alias = "Ask")]
 #[must_use]
 #[non_exhaustive]
-pub struct Ask<K, O = SocketAddr> {
+pub struct PoolRequest<K, O = SocketAddr> {
     /// The server.
     pub origin: O,
     /// The handler that makes the request and takes its response.
@@ -83,15 +84,15 @@ pub struct Ask<K, O = SocketAddr> {
     pub deadline: Option<Time>,
 }
 
-impl<K, O> Ask<K, O> {
+impl<K, O> PoolRequest<K, O> {
     /// Makes a request to `origin` by `handler`, with the default time limit
     /// ([`PoolConfig::request_timeout`](super::PoolConfig::request_timeout)).
-    pub fn new(origin: O, handler: K) -> Ask<K, O> {
-        Ask { origin, handler, deadline: None }
+    pub fn new(origin: O, handler: K) -> PoolRequest<K, O> {
+        PoolRequest { origin, handler, deadline: None }
     }
 
     /// Sets the deadline; `Time::NEVER` for none.
-    pub fn deadline(mut self, time: Time) -> Ask<K, O> {
+    pub fn deadline(mut self, time: Time) -> PoolRequest<K, O> {
         self.deadline = Some(time);
         self
     }
@@ -109,7 +110,7 @@ impl<K: Client, O> fmt::Debug for Pool<K, O> {
     }
 }
 
-impl<K, O: fmt::Debug> fmt::Debug for Ask<K, O> {
+impl<K, O: fmt::Debug> fmt::Debug for PoolRequest<K, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ask")
             .field("origin", &self.origin)

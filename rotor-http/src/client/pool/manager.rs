@@ -8,7 +8,7 @@ use rotor_core::{Calls, ReceiveError, Scope, SpawnCause, SpawnError, Time};
 use rotor_stream::Fatal;
 
 use super::config::PoolConfig;
-use super::handle::Ask;
+use super::handle::PoolRequest;
 use super::member::Member;
 use super::origins::PoolAction;
 use super::seed::PoolSeed;
@@ -21,7 +21,7 @@ use crate::client::job::{ClientResult, Job};
 /// The machine of a pool that is not a connection.
 pub(super) struct Manager<K: Client, O: Ord + Clone> {
     config: PoolConfig,
-    calls: Calls<Ask<K, O>, ClientResult<K>>,
+    calls: Calls<PoolRequest<K, O>, ClientResult<K>>,
     shared: Arc<Shared<K, O>>,
     /// No waiting request has an earlier deadline.
     earliest_deadline: Time,
@@ -49,7 +49,7 @@ pub(super) enum Decision<K: Client, O: Ord + Clone> {
 impl<K: Client, O: Ord + Clone> Manager<K, O> {
     pub(super) fn new(
         config: PoolConfig,
-        calls: Calls<Ask<K, O>, ClientResult<K>>,
+        calls: Calls<PoolRequest<K, O>, ClientResult<K>>,
         shared: Arc<Shared<K, O>>,
     ) -> Manager<K, O> {
         Manager {
@@ -118,7 +118,7 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
                     return false;
                 }
             };
-            let (Ask { origin, handler, deadline }, port) = call.into_parts();
+            let (PoolRequest { origin, handler, deadline }, port) = call.into_parts();
             let deadline = deadline.unwrap_or_else(|| scope.now() + self.config.request_timeout);
             let job = Job::new(handler, deadline, port);
             // A cancelled request must not take the place of one that is still wanted.

@@ -9,9 +9,9 @@ use rotor_stream::Fatal;
 use super::origin::{MemberId, TakeResult};
 use super::shared::Shared;
 use crate::client::error::ClientError;
-use crate::client::feed::{Feed, Offer, Room};
 use crate::client::handler::Client;
 use crate::client::job::Job;
+use crate::client::request_source::{Offer, RequestSource, Room};
 
 /// A connection's place in its pool. It is dropped with the connection, however that ends, and then
 /// frees the place.
@@ -21,7 +21,7 @@ pub(super) struct Member<K: Client, O: Ord + Clone> {
     pub(super) id: MemberId,
 }
 
-impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
+impl<K: Client, O: Ord + Clone> RequestSource<K> for Member<K, O> {
     fn next(&mut self, _: bool, scope: &mut Scope<'_, K::Context>) -> Offer<K> {
         let mut origins = self.shared.origins();
         let result = origins.take(&self.origin, self.id, || scope.notifier());
@@ -49,7 +49,7 @@ impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
         }
     }
 
-    fn give_back(&mut self, job: Job<K>, scope: &mut Scope<'_, K::Context>) {
+    fn return_job(&mut self, job: Job<K>, scope: &mut Scope<'_, K::Context>) {
         self.requeue(self.origin.clone(), job, scope);
     }
 
@@ -57,7 +57,7 @@ impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
         (self.shared.without_http2)(&self.origin).is_some()
     }
 
-    fn give_to_http1(&mut self, job: Job<K>, scope: &mut Scope<'_, K::Context>) {
+    fn return_for_http1(&mut self, job: Job<K>, scope: &mut Scope<'_, K::Context>) {
         let origin = (self.shared.without_http2)(&self.origin);
         let origin = origin.unwrap_or_else(|| self.origin.clone());
         if job.is_repeated() {

@@ -25,6 +25,6 @@ mod seed;
 mod shared;
 
 pub use self::config::PoolConfig;
-pub use self::handle::{Ask, Pool};
+pub use self::handle::{Pool, PoolRequest};
 pub use self::machine::PoolMachine;
 pub use self::seed::PoolSeed;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::client::feed::Room;
+use crate::client::request_source::Room;
 
 /// Identifies a connection of the pool.
 pub(super) type MemberId = u64;

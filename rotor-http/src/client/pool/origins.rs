@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::config::PoolConfig;
 use super::origin::{LogicalTime, MemberId, Origin, QueuedJob, RemovedState, Shortage, TakeResult};
-use crate::client::feed::Room;
+use crate::client::request_source::Room;
 
 /// All servers that have waiting requests or connections. `J` is a job; `W` wakes a connection.
 pub(super) struct Origins<O, J, W> {

@@ -1,17 +1,17 @@
-//! Takes requests from the feed: which, and how many.
+//! Takes requests from the source: which, and how many.
 
 use super::child::Child;
 use super::end::return_unsent;
 use super::{Phase, Streams, write_frame};
 use crate::client::exchange::Exchange;
-use crate::client::feed::{Feed, Offer, Room};
 use crate::client::handler::Client;
 use crate::client::io::Io;
 use crate::client::job::Job;
+use crate::client::request_source::{Offer, RequestSource, Room};
 use crate::h2::frame::U31_MAX;
 use crate::h2::frame_writer;
 
-impl<K: Client, F: Feed<K>> Streams<K, F> {
+impl<K: Client, F: RequestSource<K>> Streams<K, F> {
     /// Counts the requests, and how many more are accepted, now or once the server has sent its
     /// limit.
     fn count_room(&self, io: &Io<'_, '_, '_, K::Context>) -> Room {
@@ -29,7 +29,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         Room { under_way, further: streams_max.saturating_sub(under_way) }
     }
 
-    /// Takes requests from the feed while there is room for them.
+    /// Takes requests from the source while there is room for them.
     pub(super) fn take_requests(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
         while std::mem::take(&mut self.must_call_feed) {
             if self.started >= io.config.limits.requests_max {
@@ -38,7 +38,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             let room = self.count_room(io);
             if self.room != Some(room) {
                 self.room = Some(room);
-                self.feed.room(room, io.scope);
+                self.source.room(room, io.scope);
             }
             // The server may accept only one, and requests that it refused would have to be made
             // again.
@@ -46,9 +46,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             if room.further == 0 || !may_take {
                 return;
             }
-            match self.feed.next(self.started == 0, io.scope) {
+            match self.source.next(self.started == 0, io.scope) {
                 Offer::Job(job) => {
-                    // The feed knows that one was taken.
+                    // The source knows that one was taken.
                     let (under_way, further) = (room.under_way + 1, room.further - 1);
                     self.room = Some(Room { under_way, further });
                     self.must_call_feed = true;
@@ -109,7 +109,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         for key in excess {
             let Some(at) = self.find_child(key) else { continue };
             let child = &mut self.children[at];
-            if return_unsent(child, &mut self.feed, io.config, io.scope) {
+            if return_unsent(child, &mut self.source, io.config, io.scope) {
                 self.remove_child(at, io);
             }
         }

@@ -10,16 +10,16 @@ use super::{Streams, write_frame};
 use crate::client::config::ClientConfig;
 use crate::client::counters::Counters;
 use crate::client::error::ClientError;
-use crate::client::feed::Feed;
 use crate::client::handler::Client;
 use crate::client::io::Io;
 use crate::client::job::Job;
+use crate::client::request_source::RequestSource;
 use crate::client::requests::ConnectionFlow;
 use crate::flow::Flow;
 use crate::h2::{ErrorCode, Violation, frame_writer};
 use crate::tunnel::Event;
 
-impl<K: Client, F: Feed<K>> Streams<K, F> {
+impl<K: Client, F: RequestSource<K>> Streams<K, F> {
     /// Ends the connection, because the loop is draining, after the requests under way.
     pub(in crate::client) fn drain(
         &mut self,
@@ -62,7 +62,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let job =
             child.step(io.scope, io.config, |exchange, io| exchange.refused(io.config, io.scope));
         if let Some(job) = job.flatten() {
-            self.feed.give_back(*job, io.scope);
+            self.source.return_job(*job, io.scope);
         }
         self.remove_child(at, io);
     }
@@ -74,7 +74,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         at: usize,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) -> bool {
-        if !self.feed.has_http1() {
+        if !self.source.has_http1() {
             return false;
         }
         let exchange = self.children[at].exchange.as_mut();
@@ -91,7 +91,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         io: &mut Io<'_, '_, '_, K::Context>,
     ) -> bool {
         let Some(job) = job else { return false };
-        self.feed.give_to_http1(*job, io.scope);
+        self.source.return_for_http1(*job, io.scope);
         self.remove_child(at, io);
         true
     }
@@ -110,7 +110,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         Counters::add(&io.config.counters_ref().protocol_errors);
         write_frame(io, &frame_writer::go_away(0, code));
         for mut child in std::mem::take(&mut self.children) {
-            if return_unsent(&mut child, &mut self.feed, io.config, io.scope) {
+            if return_unsent(&mut child, &mut self.source, io.config, io.scope) {
                 continue;
             }
             child
@@ -151,14 +151,14 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             child.notify_tunnel_lost(ErrorKind::ConnectionReset, scope);
             // If there was no room, there is none for another connection.
             if !matches!(error, Fatal::NoRoom)
-                && return_unsent(&mut child, &mut self.feed, config, scope)
+                && return_unsent(&mut child, &mut self.source, config, scope)
             {
                 continue;
             }
             let Some(exchange) = child.exchange.take() else { continue };
             let mut part = scope.part(child.key);
             if let Some(job) = exchange.lost(copy_fatal(error), config, &mut part) {
-                self.feed.give_back(*job, scope);
+                self.source.return_job(*job, scope);
             }
         }
     }
@@ -181,7 +181,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
                 continue;
             }
             let child = &mut self.children[at];
-            if child.is_handler_done() || return_unsent(child, &mut self.feed, io.config, io.scope)
+            if child.is_handler_done()
+                || return_unsent(child, &mut self.source, io.config, io.scope)
             {
                 self.remove_child(at, io);
             } else if self.children[at].state.is_receiving() {
@@ -196,7 +197,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
 /// returns true.
 pub(super) fn return_unsent<K: Client>(
     child: &mut Child<K>,
-    feed: &mut impl Feed<K>,
+    source: &mut impl RequestSource<K>,
     config: &ClientConfig,
     scope: &mut Scope<'_, K::Context>,
 ) -> bool {
@@ -205,7 +206,7 @@ pub(super) fn return_unsent<K: Client>(
     }
     let job = child.exchange.as_mut().and_then(|exchange| exchange.reclaim_job(config));
     let Some(job) = job else { return false };
-    feed.give_back(*job, scope);
+    source.return_job(*job, scope);
     true
 }
 

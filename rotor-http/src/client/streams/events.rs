@@ -6,14 +6,14 @@ use rotor_stream::Fatal;
 use super::{Phase, Streams};
 use crate::client::counters::Counters;
 use crate::client::error::ClientError;
-use crate::client::feed::Feed;
 use crate::client::handler::Client;
 use crate::client::io::Io;
+use crate::client::request_source::RequestSource;
 use crate::client::requests::ConnectionFlow;
 use crate::h2::{ErrorCode, Violation};
 use crate::tunnel::Event;
 
-impl<K: Client, F: Feed<K>> Streams<K, F> {
+impl<K: Client, F: RequestSource<K>> Streams<K, F> {
     /// Continues after enough output was sent.
     pub(in crate::client) fn flushed(
         &mut self,
@@ -22,7 +22,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.proceed(io)
     }
 
-    /// Handles wake-ups: of handlers, or because the feed has something new.
+    /// Handles wake-ups: of handlers, or because the source has something new.
     pub(in crate::client) fn wakeup(
         &mut self,
         io: &mut Io<'_, '_, '_, K::Context>,

@@ -4,9 +4,9 @@ use super::Streams;
 use crate::client::config::ClientConfig;
 use crate::client::counters::Counters;
 use crate::client::error::ClientError;
-use crate::client::feed::Feed;
 use crate::client::handler::Client;
 use crate::client::io::Io;
+use crate::client::request_source::RequestSource;
 use crate::h2::hpack::FieldList;
 use crate::h2::response::CheckedResponse;
 use crate::h2::trailers::exceeded_trailer_limit;
@@ -16,7 +16,7 @@ use crate::semantics::trailers::Trailers;
 
 pub(super) type FrameResult = Result<(), Violation>;
 
-impl<K: Client, F: Feed<K>> Streams<K, F> {
+impl<K: Client, F: RequestSource<K>> Streams<K, F> {
     /// Counts a violation, if it is a field block that is far beyond its limits.
     pub(super) fn count_flood(violation: &Violation, config: &ClientConfig) {
         if violation.is_flood() {

@@ -6,16 +6,16 @@ use super::fields::{FrameResult, bounds};
 use super::{Phase, Streams, write_frame};
 use crate::client::counters::Counters;
 use crate::client::error::ClientError;
-use crate::client::feed::Feed;
 use crate::client::handler::Client;
 use crate::client::io::Io;
+use crate::client::request_source::RequestSource;
 use crate::h2::frame::{FRAME_HEADER_BYTES, Frame, FrameHeader, kind};
 use crate::h2::settings::setting;
 use crate::h2::{ErrorCode, FieldBlockInfo, Nuisance, StreamEvent, Violation, frame_writer};
 use crate::semantics::trailers::Trailers;
 use crate::tunnel::Event;
 
-impl<K: Client, F: Feed<K>> Streams<K, F> {
+impl<K: Client, F: RequestSource<K>> Streams<K, F> {
     /// Takes the next frame out of the input, if it is complete.
     pub(super) fn take_frame(
         &mut self,

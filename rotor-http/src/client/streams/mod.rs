@@ -33,9 +33,9 @@ use rotor_stream::Share;
 use self::child::Child;
 use super::config::ClientConfig;
 use super::counters::Counters;
-use super::feed::{Feed, Room};
 use super::handler::Client;
 use super::io::Io;
+use super::request_source::{RequestSource, Room};
 use super::requests::ConnectionFlow;
 use crate::flow::{BATCH, Flow, Wait};
 use crate::frame_output::{self, FrameOutput};
@@ -48,7 +48,7 @@ use crate::h2::{
 
 /// A connection that speaks HTTP/2.
 pub(super) struct Streams<K: Client, F> {
-    feed: F,
+    source: F,
     phase: Phase,
     reader: FieldReader,
     frames: FrameOutput,
@@ -69,9 +69,9 @@ pub(super) struct Streams<K: Client, F> {
     served: u64,
     /// Whether no further request may begin on this connection.
     is_closing: bool,
-    /// Whether the feed must be called: it may have a request, or must be told something.
+    /// Whether the source must be called: it may have a request, or must be told something.
     must_call_feed: bool,
-    /// The room that the feed was last told.
+    /// The room that the source was last told.
     room: Option<Room>,
     /// Streams that this side has reset.
     reset_streams: ResetStreams,
@@ -115,9 +115,9 @@ enum Phase {
     Open,
 }
 
-impl<K: Client, F: Feed<K>> Streams<K, F> {
+impl<K: Client, F: RequestSource<K>> Streams<K, F> {
     /// Makes a new connection, and writes the preface and our settings.
-    pub(super) fn new(feed: F, io: &mut Io<'_, '_, '_, K::Context>) -> Streams<K, F> {
+    pub(super) fn new(source: F, io: &mut Io<'_, '_, '_, K::Context>) -> Streams<K, F> {
         Counters::add(&io.config.counters_ref().http2_connections);
         let (config, now) = (io.config.http2_ref(), io.scope.now());
         let mut settings = PREFACE.to_vec();
@@ -131,7 +131,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         );
         write_frame(io, &settings);
         Streams {
-            feed,
+            source,
             phase: Phase::Settings,
             reader: FieldReader::new(),
             frames: FrameOutput::new(),

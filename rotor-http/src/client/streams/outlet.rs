@@ -5,15 +5,15 @@ use super::head_text::{encode, names_one_protocol};
 use super::steps::PRIORITY;
 use super::{Phase, Streams};
 use crate::client::exchange::Exchange;
-use crate::client::feed::Feed;
 use crate::client::handler::Client;
 use crate::client::io::Io;
+use crate::client::request_source::RequestSource;
 use crate::frame_output::{Data, DataOutcome, SentData, TrailerOutput, room};
 use crate::h2::StreamEvent;
 use crate::no_upgrade::is_possible;
 use crate::tunnel::Event;
 
-impl<K: Client, F: Feed<K>> Streams<K, F> {
+impl<K: Client, F: RequestSource<K>> Streams<K, F> {
     /// Sends what can be sent. Handlers whose output was taken are told, and may write more.
     pub(super) fn send_scheduled(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
         self.waits_for_room = false;
@@ -74,7 +74,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
         let may_ask =
             self.frames.peer().connect_protocol && names_one_protocol(child.output.front());
-        if may_ask || !self.feed.has_http1() {
+        if may_ask || !self.source.has_http1() {
             return false;
         }
         let job =

@@ -7,9 +7,9 @@ use rotor_core::Time;
 use super::{Streams, write_frame};
 use crate::client::error::ClientError;
 use crate::client::exchange::{Exchange, ExchangeEnd, ExchangeFlow};
-use crate::client::feed::Feed;
 use crate::client::handler::Client;
 use crate::client::io::Io;
+use crate::client::request_source::RequestSource;
 use crate::flow::Flow;
 use crate::h2::{ErrorCode, Priority, StreamState, frame_writer};
 use crate::limits::Limits;
@@ -17,7 +17,7 @@ use crate::limits::Limits;
 /// Requests take turns, because nothing says which is more urgent.
 pub(super) const PRIORITY: Priority = Priority { urgency: 3, is_incremental: true };
 
-impl<K: Client, F: Feed<K>> Streams<K, F> {
+impl<K: Client, F: RequestSource<K>> Streams<K, F> {
     /// Calls the exchange of a child, and processes what has arrived for it. The child may be gone
     /// afterwards.
     pub(super) fn step(
@@ -59,7 +59,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     ) {
         let child = &self.children[at];
         if let ExchangeEnd::Repeat(job) = end {
-            self.feed.give_back(*job, io.scope);
+            self.source.return_job(*job, io.scope);
         } else if child.stream.is_some()
             && (!child.state.is_receiving() || child.lacks_only_end_stream())
         {

@@ -8,9 +8,9 @@ use super::Streams;
 use super::child::Child;
 use crate::client::counters::Counters;
 use crate::client::exchange::UpgradeSeed;
-use crate::client::feed::Feed;
 use crate::client::handler::Client;
 use crate::client::io::Io;
+use crate::client::request_source::RequestSource;
 use crate::h2::ErrorCode;
 use crate::tunnel::{Event, Tunnel};
 
@@ -32,7 +32,7 @@ impl<K: Client> Child<K> {
     }
 }
 
-impl<K: Client, F: Feed<K>> Streams<K, F> {
+impl<K: Client, F: RequestSource<K>> Streams<K, F> {
     /// Begins the protocol, with the data that has arrived for it, after both the server and the
     /// handler have agreed.
     pub(super) fn begin_tunnel(

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-use rotor_core::hand_over::SentAway;
+use rotor_core::hand_over::RejectedSuccessors;
 
 use super::Serve;
 
@@ -25,10 +25,11 @@ impl<K> Serve<K> {
     }
 
     /// Returns the counter of the processes that have asked for the listeners of this one and have
-    /// not taken over, from [`run`](Serve::run) on; see `HandOver::sent_away`. It stays 0 without a
-    /// [hand-over](Serve::hand_over). Clones share one count.
+    /// not taken over, from [`run`](Serve::run) on; see `HandOver::rejected_successors`. It stays 0
+    /// without a [hand-over](Serve::hand_over). Clones share one count.
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    pub fn sent_away(&self) -> SentAway {
-        self.settings.hand_over.sent_away.clone()
+    #[doc(alias = "sent_away")]
+    pub fn rejected_successors(&self) -> RejectedSuccessors {
+        self.settings.hand_over.rejected_successors.clone()
     }
 }

@@ -197,7 +197,7 @@ impl<S: StreamSocket> BufferedIo<S> {
     /// Notes that the protocol is done. If output has been waiting for the peer, its next step must
     /// now be taken within [`close_timeout`](crate::StreamConfig::close_timeout), unless it is due
     /// sooner.
-    pub(in crate::stream) fn hasten(&mut self, now: Time) {
-        self.write_rate.hasten(now + self.status.config.close_timeout);
+    pub(in crate::stream) fn require_by(&mut self, now: Time) {
+        self.write_rate.require_by(now + self.status.config.close_timeout);
     }
 }

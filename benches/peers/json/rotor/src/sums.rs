@@ -5,12 +5,12 @@ use std::time::Duration;
 use json_task::{Settings, Way, sum};
 use rotor::http::Status;
 use rotor::http::server::{Next, Response, Scope};
-use rotor_service::{Refused, RouteFn, or_refuse};
+use rotor_service::{Rejection, RouteFn, or_reject};
 
 /// How long to wait for a job: longer than jobs are queued in any run.
 const JOB_TIME_MAX: Duration = Duration::from_secs(30);
 
-type Answer = Result<Next<RouteFn<Settings>>, Refused>;
+type Answer = Result<Next<RouteFn<Settings>>, Rejection>;
 
 pub fn answer(body: &[u8], response: &mut Response<'_>, scope: &mut Scope<'_, Settings>) -> Answer {
     let settings = **scope;
@@ -19,7 +19,7 @@ pub fn answer(body: &[u8], response: &mut Response<'_>, scope: &mut Scope<'_, Se
     }
     let body = body.to_vec();
     let work = move || settings.on_pool(&body);
-    Ok(Next::offload(scope, JOB_TIME_MAX, work, or_refuse(answered)))
+    Ok(Next::offload(scope, JOB_TIME_MAX, work, or_reject(answered)))
 }
 
 fn answered(
@@ -27,7 +27,7 @@ fn answered(
     response: &mut Response<'_>,
     scope: &mut Scope<'_, Settings>,
 ) -> Answer {
-    let sum = sum.ok_or_else(|| Refused::new(Status::BAD_REQUEST, "not numbers"))?;
+    let sum = sum.ok_or_else(|| Rejection::new(Status::BAD_REQUEST, "not numbers"))?;
     let reply = move |response: &mut Response<'_>| {
         response.reply(Status::OK, "application/json", json_task::answer(sum).as_bytes())
     };

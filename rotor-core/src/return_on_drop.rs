@@ -1,4 +1,5 @@
-//! `AtEnd`: a value that is passed to a function together with the context, however its owner ends.
+//! `ReturnOnDrop`: a value that is passed to a function together with the context, however its
+//! owner ends.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -33,12 +34,12 @@ pub(crate) type AnyEndQueue<C> = Arc<dyn EndQueue<C>>;
 ///   between;
 /// * if the loop stops or drains, before [`run`](crate::LoopInstance::run) returns; for machines
 ///   that are dropped with the loop, while the loop is dropped;
-/// * never, if the value is dropped after its loop, or [taken out](AtEnd::into_inner). It is then
-///   merely dropped, or returned.
+/// * never, if the value is dropped after its loop, or [taken out](ReturnOnDrop::into_inner). It is
+///   then merely dropped, or returned.
 ///
-/// `AtEnd` derefs to the value, so the owner can change it, and can record in it *why* it ends: an
-/// owner that ends normally writes a reason, so if there is none, the cause was a panic or the end
-/// of the loop.
+/// `ReturnOnDrop` derefs to the value, so the owner can change it, and can record in it *why* it
+/// ends: an owner that ends normally writes a reason, so if there is none, the cause was a panic or
+/// the end of the loop.
 ///
 /// The function must not block. If it panics, the panic is logged and has no other effect.
 ///
@@ -98,19 +99,20 @@ pub(crate) type AnyEndQueue<C> = Arc<dyn EndQueue<C>>;
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "AtEnd")]
 #[must_use = "its function is called when it is dropped: keep it in the machine"]
 #[doc(alias = "finally")]
 #[doc(alias = "scopeguard")]
 #[doc(alias = "defer")]
-pub struct AtEnd<V: Send + 'static, C: 'static> {
+pub struct ReturnOnDrop<V: Send + 'static, C: 'static> {
     value: Option<V>,
     end: fn(&mut C, V),
     queue: AnyEndQueue<C>,
 }
 
-impl<V: Send + 'static, C: 'static> AtEnd<V, C> {
-    pub(crate) fn new(value: V, end: fn(&mut C, V), queue: AnyEndQueue<C>) -> AtEnd<V, C> {
-        AtEnd { value: Some(value), end, queue }
+impl<V: Send + 'static, C: 'static> ReturnOnDrop<V, C> {
+    pub(crate) fn new(value: V, end: fn(&mut C, V), queue: AnyEndQueue<C>) -> ReturnOnDrop<V, C> {
+        ReturnOnDrop { value: Some(value), end, queue }
     }
 
     /// Returns the value. The function is not called.
@@ -122,20 +124,20 @@ impl<V: Send + 'static, C: 'static> AtEnd<V, C> {
 /// The value is absent only in `into_inner` and `drop`, after which it is not used.
 const VALUE_PRESENT: &str = "the value is there until the end";
 
-impl<V: Send + 'static, C: 'static> Deref for AtEnd<V, C> {
+impl<V: Send + 'static, C: 'static> Deref for ReturnOnDrop<V, C> {
     type Target = V;
     fn deref(&self) -> &V {
         self.value.as_ref().expect(VALUE_PRESENT)
     }
 }
 
-impl<V: Send + 'static, C: 'static> DerefMut for AtEnd<V, C> {
+impl<V: Send + 'static, C: 'static> DerefMut for ReturnOnDrop<V, C> {
     fn deref_mut(&mut self) -> &mut V {
         self.value.as_mut().expect(VALUE_PRESENT)
     }
 }
 
-impl<V: Send + 'static, C: 'static> Drop for AtEnd<V, C> {
+impl<V: Send + 'static, C: 'static> Drop for ReturnOnDrop<V, C> {
     fn drop(&mut self) {
         let Some(value) = self.value.take() else { return };
         let end = self.end;
@@ -146,7 +148,7 @@ impl<V: Send + 'static, C: 'static> Drop for AtEnd<V, C> {
     }
 }
 
-impl<V: Send + fmt::Debug + 'static, C: 'static> fmt::Debug for AtEnd<V, C> {
+impl<V: Send + fmt::Debug + 'static, C: 'static> fmt::Debug for ReturnOnDrop<V, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("AtEnd").field(&self.value).finish()
     }

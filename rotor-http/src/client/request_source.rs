@@ -1,4 +1,4 @@
-//! `Feed`: where a connection gets its requests from.
+//! `RequestSource`: where a connection gets its requests from.
 
 use rotor_core::Scope;
 use rotor_stream::Fatal;
@@ -8,18 +8,19 @@ use super::job::Job;
 
 /// The source of one connection's requests: a pool, a queue, or a single request.
 ///
-/// The feed belongs to the connection and is dropped with it, so its `Drop` shows that the
+/// The source belongs to the connection and is dropped with it, so its `Drop` shows that the
 /// connection has ended.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` gives a connection no requests of `{K}`",
-    note = "a `Pool` has a feed of its own; one connection by itself needs a type that implements `Feed`"
+    note = "a `Pool` has a source of its own; one connection by itself needs a type that implements `RequestSource`"
 )]
-pub trait Feed<K: Client>: Sized {
+#[doc(alias = "Feed")]
+pub trait RequestSource<K: Client>: Sized {
     /// Called when the connection has nothing to do. Returns its next request, if there is one.
     ///
     /// With HTTP/1.1, it is called when the connection is set up, after each exchange after which
     /// the connection can be reused (then `is_new` is false), and when the connection is woken
-    /// while it has nothing to do. A feed that returns [`Idle`](Offer::Idle) must wake the
+    /// while it has nothing to do. A source that returns [`Idle`](Offer::Idle) must wake the
     /// connection, by a notifier from this scope, when it has something else to return. Until then
     /// the connection watches for its end.
     fn next(&mut self, is_new: bool, scope: &mut Scope<'_, K::Context>) -> Offer<K>;
@@ -28,14 +29,15 @@ pub trait Feed<K: Client>: Sized {
     /// the request, and the request [may be made again](Job::is_repeated); or the connection turned
     /// out to be unusable before the request was begun; or the server refused the request without
     /// processing it (HTTP/2). The connection then ends, except in the last case: it may continue
-    /// with other requests if it has [`room`](Feed::room).
-    fn give_back(&mut self, job: Job<K>, scope: &mut Scope<'_, K::Context>);
+    /// with other requests if it has [`room`](RequestSource::room).
+    #[doc(alias = "give_back")]
+    fn return_job(&mut self, job: Job<K>, scope: &mut Scope<'_, K::Context>);
 
     /// Called when the connection speaks HTTP/2, with the number of requests under way and of
-    /// further requests that it accepts. It is called before the first [`next`](Feed::next), and
-    /// whenever the numbers change by more than the taking of a request. While there is room,
-    /// `next` is called; on a new connection only once, and again when the server has said how many
-    /// requests it accepts.
+    /// further requests that it accepts. It is called before the first
+    /// [`next`](RequestSource::next), and whenever the numbers change by more than the taking of a
+    /// request. While there is room, `next` is called; on a new connection only once, and again
+    /// when the server has said how many requests it accepts.
     ///
     /// The default does nothing.
     fn room(&mut self, room: Room, scope: &mut Scope<'_, K::Context>) {
@@ -54,12 +56,13 @@ pub trait Feed<K: Client>: Sized {
     }
 
     /// Called with such a request, which is to be made over HTTP/1.1. No part of it was sent, or it
-    /// may be made again. Only called if [`has_http1`](Feed::has_http1) returns true. The
+    /// may be made again. Only called if [`has_http1`](RequestSource::has_http1) returns true. The
     /// connection goes on.
     ///
-    /// The default calls [`give_back`](Feed::give_back).
-    fn give_to_http1(&mut self, job: Job<K>, scope: &mut Scope<'_, K::Context>) {
-        self.give_back(job, scope);
+    /// The default calls [`return_job`](RequestSource::give_back).
+    #[doc(alias = "give_to_http1")]
+    fn return_for_http1(&mut self, job: Job<K>, scope: &mut Scope<'_, K::Context>) {
+        self.return_job(job, scope);
     }
 
     /// Called when the connection could not be made. This is the last call.

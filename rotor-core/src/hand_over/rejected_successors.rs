@@ -1,4 +1,4 @@
-//! `SentAway`: how many processes connected for the listeners and do not serve.
+//! `RejectedSuccessors`: how many processes connected for the listeners and do not serve.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,12 +11,13 @@ use std::sync::atomic::Ordering::Relaxed;
 /// violate the protocol, are not ready in time, or end before they serve. The log says which; none
 /// of them causes a loss.
 ///
-/// [`HandOver::sent_away`](super::HandOver::sent_away) returns the count, and
+/// [`HandOver::rejected_successors`](super::HandOver::sent_away) returns the count, and
 /// [`counting`](super::HandOver::counting) sets one that exists already. Clones share their count.
+#[doc(alias = "SentAway")]
 #[derive(Clone, Default)]
-pub struct SentAway(Arc<AtomicU64>);
+pub struct RejectedSuccessors(Arc<AtomicU64>);
 
-impl SentAway {
+impl RejectedSuccessors {
     /// Returns how many processes were sent away.
     pub fn count(&self) -> u64 {
         self.0.load(Relaxed)
@@ -27,7 +28,7 @@ impl SentAway {
     }
 }
 
-impl fmt::Debug for SentAway {
+impl fmt::Debug for RejectedSuccessors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SentAway({})", self.count())
     }
