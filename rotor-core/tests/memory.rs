@@ -281,7 +281,9 @@ fn a_notifier_allocates_no_memory() {
         Response::ok(Idle { _state: [0; 8] })
     });
     made.expect("there is room");
-    assert!(live_bytes() - before < 5_000, "half a byte each, for what the harness allocates");
+    // An allocation has at least 16 bytes; the harness, which starts threads meanwhile, fewer than 8
+    // for each notifier.
+    assert!(live_bytes() - before < 80_000, "{} bytes", live_bytes() - before);
 }
 
 /// One of many that are called together, and perhaps the one that has a mailbox.
