@@ -280,7 +280,7 @@ fn held_by_an_idle_connection() -> usize {
 }
 
 #[test]
-fn a_connection_of_http2_that_waits_holds_no_fields() {
+fn an_idle_http2_connection_holds_no_fields() {
     let _alone = ALONE.lock();
     let each =
         thread::scope(|scope| scope.spawn(held_by_an_idle_connection).join()).expect("no panic");

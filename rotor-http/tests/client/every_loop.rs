@@ -67,8 +67,8 @@ impl<L: OnLoop> Stage<L> {
     }
 }
 
-on_every_loop!(each_request_gets_its_own_answer_over_few_connections);
-fn each_request_gets_its_own_answer_over_few_connections<L: OnLoop>() {
+on_every_loop!(each_request_gets_its_own_response_over_few_connections);
+fn each_request_gets_its_own_response_over_few_connections<L: OnLoop>() {
     const REQUESTS: usize = 200;
     let mut stage = Stage::<L>::new(PoolConfig::new().connections_per_origin_max(3));
     let asked: Vec<_> = (0..REQUESTS)
@@ -98,8 +98,8 @@ fn each_request_gets_its_own_answer_over_few_connections<L: OnLoop>() {
     assert!(counters.connections() <= REQUESTS as u64 / 10 + 3, "{counters:?}");
 }
 
-on_every_loop!(a_server_that_is_not_there_and_a_wrong_request_are_told_apart);
-fn a_server_that_is_not_there_and_a_wrong_request_are_told_apart<L: OnLoop>() {
+on_every_loop!(an_unreachable_server_and_a_wrong_request_are_distinguished);
+fn an_unreachable_server_and_a_wrong_request_are_distinguished<L: OnLoop>() {
     let mut stage = Stage::<L>::new(PoolConfig::new());
     let server = stage.server;
     let fault = |stage: &mut Stage<L>, origin, fetch| {

@@ -24,7 +24,7 @@ fn sent(driver: &Probed) -> String {
 }
 
 #[test]
-fn a_request_is_written_and_its_answer_handed_over() {
+fn a_request_is_written_and_its_response_is_delivered() {
     let mut driver = one(Probe::get("/a"));
     assert_eq!(sent(&driver), "GET /a HTTP/1.1\r\nHost: h\r\n\r\n");
     assert_eq!(outcome(&mut driver), None);
@@ -35,7 +35,7 @@ fn a_request_is_written_and_its_answer_handed_over() {
 }
 
 #[test]
-fn bodies_of_known_and_of_unknown_length_go_out() {
+fn request_bodies_of_known_and_unknown_length_are_sent() {
     let mut driver = one(Probe::post(Sends::Whole("hello")));
     assert_eq!(sent(&driver), "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello");
     driver.send(OK);
@@ -50,7 +50,7 @@ fn bodies_of_known_and_of_unknown_length_go_out() {
 }
 
 #[test]
-fn a_request_that_is_given_up_after_its_head_may_have_been_acted_upon() {
+fn a_request_aborted_after_its_head_may_have_been_processed() {
     let mut driver = one(Probe::post(Sends::LaterTooLong("ab")));
     driver.context_mut().on_wakeup = Some(OnWakeup::WriteRest);
     driver.wakeup();
@@ -64,7 +64,7 @@ fn a_request_that_is_given_up_after_its_head_may_have_been_acted_upon() {
 }
 
 #[test]
-fn what_would_break_a_request_is_refused_and_nothing_is_sent() {
+fn malformed_request_lines_are_refused_and_nothing_is_sent() {
     for (method, target) in
         [("GET", "/ HTTP/1.1\r\nX: y"), ("G T", "/"), ("GET", "nowhere"), ("GET", "/\u{e9}")]
     {
@@ -80,7 +80,7 @@ fn what_would_break_a_request_is_refused_and_nothing_is_sent() {
 }
 
 #[test]
-fn a_large_body_goes_out_as_the_server_takes_it_and_memory_stays_bounded() {
+fn a_large_body_is_sent_as_the_server_reads_with_bounded_memory() {
     const OCTETS: u64 = 1 << 20;
     let high = 64 << 10;
     let mut driver = connection(Limits::new(), []);
@@ -101,7 +101,7 @@ fn a_large_body_goes_out_as_the_server_takes_it_and_memory_stays_bounded() {
 }
 
 #[test]
-fn a_server_that_takes_nothing_is_given_up() {
+fn a_server_that_reads_nothing_times_out() {
     let limits = Limits::new().response_grace(seconds(10));
     let mut driver = connection(limits, []);
     driver.limit_room(1_000);
@@ -116,7 +116,7 @@ fn a_server_that_takes_nothing_is_given_up() {
 }
 
 #[test]
-fn a_body_that_is_held_off_stays_with_the_server() {
+fn a_held_body_stays_unread_in_the_socket() {
     let mut driver = one(Probe { holds: true, ..Probe::get("/").progressive() });
     driver.send(b"HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\nabc");
     driver.send(&vec![b'x'; 200_000]);
@@ -139,7 +139,7 @@ fn a_body_that_is_held_off_stays_with_the_server() {
 }
 
 #[test]
-fn a_body_comes_in_blocks_with_its_framing_taken_away() {
+fn body_blocks_arrive_without_their_chunk_framing() {
     let mut driver = one(Probe { mode: RecvMode::Blocks, ..Probe::get("/") });
     driver.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
     driver.send(b"2;x=y\r\nde\r\n1\r\nf\r\n0\r\nX-Sum: 6\r\n\r\n");
@@ -151,7 +151,7 @@ fn a_body_comes_in_blocks_with_its_framing_taken_away() {
 }
 
 #[test]
-fn rule_59_an_early_answer_is_taken_and_the_connection_not_used_again() {
+fn rule_59_an_early_response_is_accepted_and_the_connection_not_reused() {
     let mut driver = one(Probe::post(Sends::Later("late")));
     driver.send(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno");
     assert_eq!(outcome(&mut driver).as_deref(), Some("413 no"));
@@ -159,7 +159,7 @@ fn rule_59_an_early_answer_is_taken_and_the_connection_not_used_again() {
 }
 
 #[test]
-fn an_answer_that_begins_before_the_request_has_ended_may_end_after_it() {
+fn a_response_may_begin_before_its_request_is_complete() {
     let mut driver = one(Probe::post(Sends::Later("late")).progressive());
     driver.send(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab");
     driver.context_mut().on_wakeup = Some(OnWakeup::WriteRest);
@@ -171,7 +171,7 @@ fn an_answer_that_begins_before_the_request_has_ended_may_end_after_it() {
 }
 
 #[test]
-fn an_answer_is_read_although_the_server_does_not_take_the_rest_of_the_request() {
+fn a_response_is_read_though_the_server_stops_reading_the_request() {
     let mut driver = connection(Limits::new(), []);
     driver.limit_room(1_000);
     driver.context_mut().plans.push_back(Probe::post(Sends::Much(1 << 20)));
@@ -185,7 +185,7 @@ fn an_answer_is_read_although_the_server_does_not_take_the_rest_of_the_request()
 }
 
 #[test]
-fn an_answer_before_a_failed_write_is_still_read() {
+fn a_response_before_a_failed_write_is_still_read() {
     let mut driver = connection(Limits::new(), []);
     driver.limit_room(1_000);
     driver.context_mut().plans.push_back(Probe::post(Sends::Much(1 << 20)));
@@ -197,7 +197,7 @@ fn an_answer_before_a_failed_write_is_still_read() {
 }
 
 #[test]
-fn a_body_that_is_expected_waits_for_100_or_for_a_second() {
+fn an_expect_continue_body_waits_for_100_or_for_its_timeout() {
     let limits = || Limits::new().continue_timeout(seconds(1));
     let mut driver = connection(limits(), [Probe::post(Sends::Expected("body"))]);
     let head = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n";
@@ -224,7 +224,7 @@ fn a_body_that_is_expected_waits_for_100_or_for_a_second() {
 }
 
 #[test]
-fn a_final_answer_instead_of_100_keeps_the_body_back() {
+fn a_final_response_instead_of_100_withholds_the_body() {
     let mut driver = one(Probe::post(Sends::Expected("body")));
     let _head = driver.take_received();
     driver.send(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\n");
@@ -237,7 +237,7 @@ fn a_final_answer_instead_of_100_keeps_the_body_back() {
 }
 
 #[test]
-fn interim_answers_are_told() {
+fn interim_responses_are_reported_to_the_handler() {
     let mut driver = one(Probe::get("/"));
     driver.send(b"HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n");
     driver.send(OK);
@@ -246,7 +246,7 @@ fn interim_answers_are_told() {
 }
 
 #[test]
-fn a_handler_that_is_satisfied_with_the_head_keeps_the_connection_if_the_body_is_there() {
+fn a_head_only_handler_keeps_the_connection_if_the_body_has_arrived() {
     for (body, is_kept) in [("", false), ("h", false), ("hi", true), ("hix", false)] {
         let mut driver = one(Probe { is_brief: true, ..Probe::get("/") });
         driver.send(format!("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{body}").as_bytes());
@@ -256,7 +256,7 @@ fn a_handler_that_is_satisfied_with_the_head_keeps_the_connection_if_the_body_is
 }
 
 #[test]
-fn a_connection_that_switches_speaks_the_other_protocol() {
+fn a_switched_connection_speaks_the_upgraded_protocol() {
     let switch =
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: shout\r\nConnection: upgrade\r\n\r\nab";
     let mut driver = one(Probe { upgrade: Some("shout"), ..Probe::get("/") });
@@ -283,7 +283,7 @@ fn a_connection_that_switches_speaks_the_other_protocol() {
 }
 
 #[test]
-fn the_other_protocol_is_told_of_a_drain_that_it_begins_in() {
+fn an_upgraded_protocol_started_in_a_drain_is_notified_of_it() {
     let mut driver = one(Probe { upgrade: Some("shout"), ..Probe::get("/") });
     driver.drain(seconds(30));
     driver.send(b"HTTP/1.1 101 S\r\nUpgrade: shout\r\nConnection: upgrade\r\n\r\nab");
@@ -293,14 +293,14 @@ fn the_other_protocol_is_told_of_a_drain_that_it_begins_in() {
 }
 
 #[test]
-fn the_other_protocol_has_its_own_limits() {
+fn an_upgraded_protocol_has_its_own_limits() {
     let mut driver = one(Probe::new("CONNECT", "h:443"));
     driver.send(b"HTTP/1.1 200 OK\r\n\r\n?");
     assert_eq!(events(&driver).last(), Some(&"not within 100"));
 }
 
 #[test]
-fn a_protocol_without_limits_of_its_own_is_held_back_by_a_server_that_does_not_read() {
+fn an_upgraded_protocol_without_limits_stops_reading_at_high_water() {
     let limits = Limits::new().output_high_water(1_000);
     let mut driver = connection(limits, [Probe { upgrade: Some("roar"), ..Probe::get("/") }]);
     driver
@@ -315,7 +315,7 @@ fn a_protocol_without_limits_of_its_own_is_held_back_by_a_server_that_does_not_r
 }
 
 #[test]
-fn connect_makes_a_tunnel_of_a_success_only() {
+fn connect_opens_a_tunnel_only_on_success() {
     let mut driver = one(Probe::new("CONNECT", "h:443"));
     driver.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab");
     assert_eq!(outcome(&mut driver).as_deref(), Some("switched"));
@@ -326,7 +326,7 @@ fn connect_makes_a_tunnel_of_a_success_only() {
 }
 
 #[test]
-fn deadlines_of_handler_request_and_answer_are_kept() {
+fn deadlines_of_handler_request_and_response_are_enforced() {
     let mut driver = one(Probe { timeout: Some(seconds(5)), ..Probe::get("/") });
     driver.advance(seconds(5));
     assert_eq!(outcome(&mut driver).as_deref(), Some("timed out"));
@@ -372,7 +372,7 @@ fn deadlines_of_handler_request_and_answer_are_kept() {
 }
 
 #[test]
-fn a_server_that_drips_a_body_is_given_up_below_the_least_rate() {
+fn a_response_body_below_the_minimum_rate_times_out() {
     let limits = Limits::new().body_grace(seconds(5)).body_rate_min(10);
     let mut driver = connection(limits, [Probe::get("/").progressive()]);
     driver.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
@@ -389,7 +389,7 @@ fn a_server_that_drips_a_body_is_given_up_below_the_least_rate() {
 }
 
 #[test]
-fn a_server_that_falls_silent_after_a_burst_is_given_up_within_the_grace() {
+fn a_server_silent_after_a_burst_times_out_within_the_grace() {
     for is_collected in [false, true] {
         for (framing, burst) in [
             ("Content-Length: 1048576", ""),
@@ -413,7 +413,7 @@ fn a_server_that_falls_silent_after_a_burst_is_given_up_within_the_grace() {
 }
 
 #[test]
-fn a_panic_of_the_handler_costs_its_request_and_connection() {
+fn a_handler_panic_fails_its_request_and_closes_its_connection() {
     for (panics_in, expected) in [
         ("prepare", "Caller: Unsent(Panicked)"),
         ("head", "Caller: Panicked"),
@@ -434,7 +434,7 @@ fn a_panic_of_the_handler_costs_its_request_and_connection() {
 }
 
 #[test]
-fn a_cancelled_request_is_cut_off() {
+fn a_cancelled_request_closes_its_connection() {
     let mut driver = one(Probe::get("/"));
     driver.context_mut().futures.clear();
     driver.settle();
@@ -442,7 +442,7 @@ fn a_cancelled_request_is_cut_off() {
 }
 
 #[test]
-fn a_request_that_is_cancelled_in_the_middle_of_a_body_is_cut_off_and_not_ended() {
+fn a_request_cancelled_within_a_body_closes_its_connection() {
     for (probe, answered) in [
         (Probe::post(Sends::Later("late")), &b""[..]),
         (Probe::get("/").progressive(), b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello"),
@@ -457,7 +457,7 @@ fn a_request_that_is_cancelled_in_the_middle_of_a_body_is_cut_off_and_not_ended(
 }
 
 #[test]
-fn a_drain_lets_what_is_under_way_finish() {
+fn a_drain_lets_a_request_in_flight_finish() {
     let mut driver = one(Probe::get("/"));
     driver.drain(seconds(100));
     assert!(driver.is_alive());

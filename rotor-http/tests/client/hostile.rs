@@ -44,7 +44,7 @@ pub(crate) fn run<'a>(
 }
 
 #[test]
-fn each_misbehaviour_ends_its_own_exchange_and_says_whose_fault_it_was() {
+fn each_misbehaviour_fails_its_own_exchange_and_names_the_fault() {
     let rows = rows();
     assert!(rows.len() >= 40, "{}", rows.len());
     for row in &rows {
@@ -55,7 +55,7 @@ fn each_misbehaviour_ends_its_own_exchange_and_says_whose_fault_it_was() {
 }
 
 #[test]
-fn a_transcript_comes_to_the_same_wherever_it_is_cut() {
+fn a_transcript_has_the_same_outcome_however_it_is_split() {
     for row in rows() {
         let whole = run_cut(&row, usize::MAX, RecvMode::Buffered(10_000));
         for piece in [1, 2, 3, 7] {
@@ -69,7 +69,7 @@ fn a_transcript_comes_to_the_same_wherever_it_is_cut() {
 }
 
 #[test]
-fn a_handler_of_pieces_or_blocks_sees_the_same_and_never_the_end_of_a_body_that_is_cut_short() {
+fn a_streaming_handler_sees_the_same_and_no_end_of_a_truncated_body() {
     for row in rows() {
         for (piece, mode) in [1, 5, usize::MAX]
             .into_iter()

@@ -8,7 +8,7 @@ use crate::probe::{Probe, Sends, seconds};
 use crate::script::{connection, outcome};
 
 #[test]
-fn a_request_that_is_late_says_which_side_was_waited_for() {
+fn a_missed_deadline_reports_which_side_was_waited_for() {
     let late = |limits: Limits, room: usize, sends: Sends, answer: &[u8]| {
         let probe = Probe { deadline: seconds(7), ..Probe::post(sends) };
         let mut driver = connection(limits, []);
@@ -56,7 +56,7 @@ fn a_request_that_is_late_says_which_side_was_waited_for() {
 }
 
 #[test]
-fn a_request_that_is_late_on_a_stream_of_http_2_says_so_too() {
+fn a_missed_deadline_on_an_http2_stream_reports_the_side_too() {
     let late = |window: u32, sends: Sends| {
         let plan = Probe { deadline: seconds(5), ..Probe::post(sends) };
         let config = ClientConfig::new().http2(http2());

@@ -96,7 +96,7 @@ fn ask(test: &mut TestLoop<Machines>, pool: &Pool<Fetch<Named>, Host>, name: &'s
 }
 
 #[test]
-fn a_name_is_resolved_once_for_each_connection_and_one_without_address_fails_its_request() {
+fn a_name_is_resolved_once_per_connection_and_fails_without_address() {
     let mut test = TestLoop::<Machines>::new(Named::default());
     test.world().target(([10, 0, 0, 1], 80).into(), Target::Accepts);
     let (mut addresses, mut pool) = (None, None);
@@ -156,7 +156,7 @@ impl Destination<Scripted<false>, Named> for Offers {
 
 /// Else a pool would make a connection for each request that waits, and would have no way by HTTP/1.1.
 #[test]
-fn a_pool_by_name_knows_what_its_servers_may_speak() {
+fn a_pool_by_name_knows_which_protocols_its_servers_may_use() {
     type Connects = ByName<Scripted<false>, Offers>;
     let http1 = || Offers(vec![b"http/1.1"]);
     for (server, may_multiplex, without) in [

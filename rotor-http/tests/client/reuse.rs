@@ -44,7 +44,7 @@ fn requests_follow_each_other_on_one_connection() {
 }
 
 #[test]
-fn an_idle_connection_ends_when_the_server_closes_it_or_says_something() {
+fn an_idle_connection_ends_on_a_close_or_unsolicited_bytes() {
     let idle = || connection(Limits::new(), []);
     let mut driver = idle();
     assert!(is_reusable(&mut driver));
@@ -61,7 +61,7 @@ fn an_idle_connection_ends_when_the_server_closes_it_or_says_something() {
 }
 
 #[test]
-fn what_came_before_a_wake_up_ends_the_connection_before_it_is_used() {
+fn a_connection_closed_before_a_wakeup_is_not_used() {
     let mut driver = connection(Limits::new(), []);
     driver.context_mut().plans.push_back(Probe::get("/"));
     driver.context().notifier.as_ref().expect("it is idle").wakeup();
@@ -74,7 +74,7 @@ fn what_came_before_a_wake_up_ends_the_connection_before_it_is_used() {
 }
 
 #[test]
-fn rule_57_no_request_is_given_what_came_before_it_was_made() {
+fn rule_57_bytes_received_before_a_request_do_not_answer_it() {
     for stray in [OK, b"x", b"\r\n"] {
         let mut driver = connection(Limits::new(), ["/1", "/2"].map(Probe::get));
         driver.send(&[OK, stray].concat());
@@ -90,7 +90,7 @@ fn rule_57_no_request_is_given_what_came_before_it_was_made() {
 }
 
 #[test]
-fn rule_57_what_comes_before_a_request_is_written_that_is_written_late_does_not_answer_it() {
+fn rule_57_bytes_received_before_a_deferred_write_do_not_answer_it() {
     let late = || Probe { begins_late: true, ..Probe::get("/late") };
     let write = |driver: &mut Probed| {
         driver.context_mut().on_wakeup = Some(OnWakeup::Write);
@@ -119,7 +119,7 @@ fn rule_57_what_comes_before_a_request_is_written_that_is_written_late_does_not_
 }
 
 #[test]
-fn rule_57_what_follows_an_interim_answer_with_a_length_does_not_answer_the_next_request() {
+fn rule_57_content_of_an_interim_response_does_not_answer_a_request() {
     // RFC 9110 §15.2: none has content. Who announces some sends it, and here it is read as the
     // final answer; that one comes then when nobody asks for it any more.
     for fields in
@@ -135,7 +135,7 @@ fn rule_57_what_follows_an_interim_answer_with_a_length_does_not_answer_the_next
 }
 
 #[test]
-fn rule_57_what_has_come_and_no_event_has_told_of_yet_does_not_answer_the_next_request() {
+fn rule_57_bytes_without_a_readiness_event_do_not_answer_a_request() {
     // Just before the read that the connection makes for it; so no event comes before.
     type Happens = fn(&Peer);
     let unseen: [(&str, Happens); 4] = [
@@ -161,7 +161,7 @@ fn rule_57_what_has_come_and_no_event_has_told_of_yet_does_not_answer_the_next_r
 }
 
 #[test]
-fn rule_57_what_the_kernel_holds_behind_an_answer_does_not_answer_the_next_request() {
+fn rule_57_bytes_in_the_kernel_after_a_response_answer_no_request() {
     let mut driver = connection(Limits::new(), ["/1", "/2"].map(Probe::get));
     driver.limit_reads(OK.len());
     driver.send(&[OK, OK].concat());
@@ -173,7 +173,7 @@ fn rule_57_what_the_kernel_holds_behind_an_answer_does_not_answer_the_next_reque
 }
 
 #[test]
-fn a_request_that_is_cancelled_or_late_by_the_time_of_the_poll_is_not_begun() {
+fn a_request_cancelled_or_expired_before_the_poll_is_not_started() {
     let mut driver = connection(Limits::new(), []);
     driver.context_mut().plans.extend([
         Probe { deadline: Duration::ZERO, ..Probe::get("/late") },
@@ -208,7 +208,7 @@ impl Machine for Noted {
 }
 
 #[test]
-fn a_drain_that_comes_before_the_poll_leaves_the_request_to_be_made() {
+fn a_request_is_still_sent_if_a_drain_comes_before_the_poll() {
     // Each event's budget is spent by one read. The event that goes before the drain may end with
     // the last of the answer; the poll for the next request is one more read, of the event behind.
     let mut is_between = false;
@@ -237,7 +237,7 @@ fn a_drain_that_comes_before_the_poll_leaves_the_request_to_be_made() {
 }
 
 #[test]
-fn an_unused_connection_is_closed_in_time() {
+fn an_unused_connection_is_closed_after_its_timeout() {
     let mut driver = connection(Limits::new().unused_timeout(seconds(9)), []);
     driver.advance(seconds(8));
     assert!(is_reusable(&mut driver));
@@ -246,7 +246,7 @@ fn an_unused_connection_is_closed_in_time() {
 }
 
 #[test]
-fn a_connection_makes_as_many_requests_as_it_may() {
+fn a_connection_stops_at_its_maximum_of_requests() {
     let mut driver = connection(Limits::new().requests_max(2), ["/1", "/2", "/3"].map(Probe::get));
     driver.send(OK);
     assert!(is_reusable(&mut driver));
@@ -265,7 +265,7 @@ fn a_request_that_says_close_is_the_last() {
 }
 
 #[test]
-fn rule_61_an_idempotent_request_is_given_back_once_when_its_used_connection_died_unanswered() {
+fn rule_61_an_idempotent_request_on_a_lost_connection_is_returned_once() {
     type Dies = fn(&mut Probed);
     let deaths: [(&str, Dies); 4] = [
         ("end", |driver| driver.end()),
@@ -296,7 +296,7 @@ fn rule_61_an_idempotent_request_is_given_back_once_when_its_used_connection_die
 }
 
 #[test]
-fn a_request_is_not_given_back_where_the_server_may_have_acted_or_the_handler_cannot_begin_anew() {
+fn a_request_that_may_be_processed_or_cannot_restart_is_not_returned() {
     let mut first = connection(Limits::new(), [Probe::get("/")]);
     first.end();
     assert!(first.context().given_back.is_empty(), "a new connection: the server does not want it");
@@ -338,7 +338,7 @@ fn a_request_is_not_given_back_where_the_server_may_have_acted_or_the_handler_ca
 
 /// Nor would it be taken the second time, or find room.
 #[test]
-fn a_request_that_its_server_does_not_take_or_for_which_there_is_no_room_is_not_given_back() {
+fn a_request_unread_by_its_server_or_without_room_is_not_returned() {
     let limits = Limits::new().response_grace(seconds(10));
     for (held, expected) in [(1 << 20, "Network: Lost(FlushTimeout)"), (1, "Here: Lost(NoRoom)")] {
         let config = ClientConfig::new().limits(limits.clone()).held_bytes_max(held);
@@ -355,7 +355,7 @@ fn a_request_that_its_server_does_not_take_or_for_which_there_is_no_room_is_not_
 }
 
 #[test]
-fn a_second_death_is_final() {
+fn a_returned_job_is_marked_as_repeated() {
     let mut driver = second(Probe::get("/"));
     driver.end();
     let job = driver.context_mut().given_back.pop().expect("it was given back");

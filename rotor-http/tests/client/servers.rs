@@ -81,7 +81,7 @@ fn with_server(
 }
 
 #[test]
-fn threads_get_their_own_answers_over_few_connections() {
+fn threads_get_their_own_responses_over_few_connections() {
     const THREADS: usize = 4;
     const EACH: usize = 250;
     let config = PoolConfig::new().connections_per_origin_max(3);
@@ -119,7 +119,7 @@ fn threads_get_their_own_answers_over_few_connections() {
 }
 
 #[test]
-fn what_a_thread_asks_wrongly_is_its_own_fault_and_a_server_that_is_not_there_the_networks() {
+fn errors_name_the_caller_or_the_network_as_the_fault() {
     let _settings = with_server(PoolConfig::new(), |pool, address| {
         let fault = |origin, fetch| get(pool, origin, fetch).expect_err("it cannot be").fault();
         assert_eq!(fault(address, Fetch::get("/")), rotor_http::client::Fault::Caller, "no host");

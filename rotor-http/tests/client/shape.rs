@@ -13,7 +13,7 @@ use crate::probe::Probe;
 use crate::script::{Probed, Script, connection};
 
 #[test]
-fn what_is_to_cross_threads_may() {
+fn types_that_cross_threads_are_send() {
     fn sent<T: Send>() {}
     fn shared<T: Send + Sync>() {}
     shared::<Pool<Fetch<()>>>();
@@ -41,7 +41,7 @@ fn description(driver: &mut Probed) -> (&'static str, u64) {
 }
 
 #[test]
-fn a_connection_says_what_it_is_at() {
+fn a_connection_describes_its_state() {
     let mut driver = connection(Limits::new(), [Probe::get("/")]);
     assert_eq!(description(&mut driver), ("asking", 0));
     driver.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");

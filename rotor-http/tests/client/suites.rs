@@ -24,7 +24,7 @@ fn outcome<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
 }
 
 #[test]
-fn every_case_of_another_suite_comes_to_the_same_however_it_is_cut() {
+fn every_suite_case_has_the_same_outcome_however_it_is_split() {
     let cases = read(LLHTTP);
     assert!(cases.len() > 50, "{}", cases.len());
     let mut wrong = Vec::new();
@@ -42,7 +42,7 @@ fn every_case_of_another_suite_comes_to_the_same_however_it_is_cut() {
 }
 
 #[test]
-fn a_case_that_comes_out_otherwise_than_there_says_why() {
+fn a_case_that_differs_from_its_suite_gives_a_reason() {
     for case in read(LLHTTP) {
         assert_eq!(case.agrees(), case.why.is_empty(), "{case:?}");
     }

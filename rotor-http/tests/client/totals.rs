@@ -54,7 +54,7 @@ fn begin(config: &Arc<ClientConfig>, probe: Probe, answer: &str) -> Probed {
 }
 
 #[test]
-fn however_an_answer_ends_what_its_body_held_is_given_back() {
+fn body_memory_is_released_however_a_response_ends() {
     type End = fn(Probed, &Halves);
     let ends: [(&str, &str, End); 6] = [
         ("it is whole", "", |mut driver, answer| {
@@ -89,7 +89,7 @@ fn however_an_answer_ends_what_its_body_held_is_given_back() {
 }
 
 #[test]
-fn an_answer_that_finds_no_room_fails_with_the_limit_s_name_and_the_others_go_on() {
+fn a_response_over_the_body_memory_limit_fails_and_others_continue() {
     for answer in answers() {
         let half = answer.half;
         let config = Arc::new(ClientConfig::new().bodies_bytes_max(5 * half));
@@ -113,7 +113,7 @@ fn an_answer_that_finds_no_room_fails_with_the_limit_s_name_and_the_others_go_on
 }
 
 #[test]
-fn what_came_in_one_read_or_is_passed_on_needs_no_room() {
+fn bodies_read_at_once_or_streamed_need_no_body_memory() {
     let config = Arc::new(ClientConfig::new().bodies_bytes_max(0));
     let mut whole = begin(&config, Probe::get("/"), "Content-Length: 3\r\n\r\nabc");
     assert_eq!(outcome(&mut whole).as_deref(), Some("200 abc"));
@@ -127,7 +127,7 @@ fn what_came_in_one_read_or_is_passed_on_needs_no_room() {
 }
 
 #[test]
-fn connections_that_keep_too_much_waiting_end_and_others_go_on() {
+fn connections_over_the_held_bytes_limit_end_and_others_continue() {
     assert_eq!(ClientConfig::new().held().bytes_max(), ServerConfig::new().held().bytes_max());
     // Half a body of known length, which waits in the input.
     let half = format!("Content-Length: {HALF}\r\n\r\n{}", "x".repeat(HALF / 2));

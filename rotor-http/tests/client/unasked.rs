@@ -80,7 +80,7 @@ fn ask(
 }
 
 #[test]
-fn what_an_upstream_says_unasked_answers_nobody_though_no_event_has_told_of_it() {
+fn unsolicited_upstream_bytes_without_an_event_answer_no_request() {
     const TARGETS: [&str; 8] = ["/0", "/1", "/2", "/3", "/4", "/5", "/6", "/7"];
     let directory = Directory::create();
     let path = directory.join("upstream");

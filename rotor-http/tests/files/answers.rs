@@ -11,7 +11,7 @@ use rotor_http::parse_date;
 use crate::site::{Reply, Site, TEXT, Tree, receive, send};
 
 #[test]
-fn a_file_is_described_by_the_fields_of_its_answer() {
+fn a_file_is_described_by_its_response_fields() {
     let tree = Tree::new();
     let config = FilesConfig::new(tree.root()).cache_control("max-age=60");
     let site = Site::start(config, Config::new());
@@ -39,7 +39,7 @@ fn a_file_is_described_by_the_fields_of_its_answer() {
 }
 
 #[test]
-fn a_file_that_was_just_changed_has_a_weak_tag() {
+fn a_recently_changed_file_has_a_weak_etag() {
     let tree = Tree::new();
     let site = Site::of(&tree);
     fs::write(tree.root().join("new"), "new").expect("a file");
@@ -180,7 +180,7 @@ fn tag_and_inode(tree: &Tree, site: &Site) -> (String, u64) {
 }
 
 #[test]
-fn the_tag_of_a_file_does_not_tell_its_inode() {
+fn the_etag_of_a_file_does_not_reveal_its_inode() {
     /// The factor of a mixing without a key whose every step can be undone, and its inverse modulo
     /// 2^64.
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -203,7 +203,7 @@ fn the_tag_of_a_file_does_not_tell_its_inode() {
 }
 
 #[test]
-fn tags_are_the_same_in_all_loops_and_with_one_key_in_all_processes() {
+fn etags_agree_between_loops_and_with_one_key_between_processes() {
     let tree = Tree::new();
     let tag = |config: FilesConfig| tag_and_inode(&tree, &Site::start(config, Config::new())).0;
     let config = || FilesConfig::new(tree.root());
@@ -214,7 +214,7 @@ fn tags_are_the_same_in_all_loops_and_with_one_key_in_all_processes() {
 }
 
 #[test]
-fn a_boundary_has_nothing_to_do_with_the_fast_random_numbers() {
+fn a_multipart_boundary_does_not_depend_on_the_loop_seed() {
     let tree = Tree::new();
     let boundary = || {
         // All of them would draw the same.
@@ -232,7 +232,7 @@ fn a_boundary_has_nothing_to_do_with_the_fast_random_numbers() {
 }
 
 #[test]
-fn several_ranges_come_in_one_body_that_is_as_long_as_it_says() {
+fn several_ranges_come_in_one_body_of_the_announced_length() {
     let tree = Tree::new();
     let site = Site::of(&tree);
     let list: Vec<String> = (0..16).map(|at| format!("{0}-{0}", 2 * at)).collect();

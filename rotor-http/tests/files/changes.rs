@@ -12,7 +12,7 @@ use rotor_http::files::FilesConfig;
 use crate::site::{PATIENCE, Site, TEXT, Tree, receive, receive_head, send};
 
 #[test]
-fn requests_in_a_row_are_answered_in_order_known_or_not() {
+fn pipelined_requests_are_answered_in_order_cached_or_not() {
     let tree = Tree::new();
     let site = Site::of(&tree);
     let mut client = site.connect();
@@ -25,7 +25,7 @@ fn requests_in_a_row_are_answered_in_order_known_or_not() {
 }
 
 #[test]
-fn a_changed_file_is_seen_when_its_time_is_over() {
+fn a_changed_file_is_seen_after_the_renewal_time() {
     let tree = Tree::new();
     let always = FilesConfig::new(tree.root()).renew_after(Duration::ZERO);
     let site = Site::start(always, Config::new());
@@ -39,7 +39,7 @@ fn a_changed_file_is_seen_when_its_time_is_over() {
 }
 
 #[test]
-fn a_file_that_was_found_gone_is_shown_to_nobody_any_more() {
+fn a_file_found_removed_is_no_longer_served() {
     let tree = Tree::new();
     let sometimes = FilesConfig::new(tree.root()).renew_after(Duration::from_millis(500));
     let site = Site::start(sometimes, Config::new());
@@ -59,7 +59,7 @@ fn a_file_that_was_found_gone_is_shown_to_nobody_any_more() {
 }
 
 #[test]
-fn a_known_file_is_not_looked_up_again() {
+fn a_cached_file_is_not_looked_up_again() {
     let tree = Tree::new();
     let site = Site::start(FilesConfig::new(tree.root()).renew_after(PATIENCE), Config::new());
     assert_eq!(site.get("/text.txt", "").status, 200);
@@ -81,7 +81,7 @@ fn a_known_file_is_not_looked_up_again() {
 }
 
 #[test]
-fn where_no_thread_has_room_the_answer_is_busy() {
+fn a_full_offload_pool_is_answered_with_503() {
     let tree = Tree::new();
     let pool = OffloadPool::new(1, 1);
     let site = Site::start(FilesConfig::new(tree.root()), Config::new().offload_pool(pool.clone()));
@@ -131,7 +131,7 @@ fn a_file_of_any_size_comes_whole() {
 }
 
 #[test]
-fn a_small_file_is_one_whatever_becomes_of_it() {
+fn a_small_file_is_served_consistently_while_it_changes() {
     let tree = Tree::new();
     let site = Site::start(FilesConfig::new(tree.root()).renew_after(PATIENCE), Config::new());
     let first = site.get("/text.txt", "");
@@ -147,7 +147,7 @@ fn a_small_file_is_one_whatever_becomes_of_it() {
 }
 
 #[test]
-fn a_file_that_grows_while_it_is_sent_is_sent_as_long_as_it_was() {
+fn a_growing_file_is_sent_with_its_original_length() {
     let tree = Tree::new();
     const SIZE: u64 = 64 << 20;
     let path = tree.root().join("growing");

@@ -8,7 +8,7 @@ use rotor_http::files::FilesConfig;
 use crate::site::{Site, TEXT, Tree, receive, send};
 
 #[test]
-fn paths_lead_to_files_inside_or_nowhere() {
+fn paths_resolve_to_files_inside_the_root_or_to_404() {
     let tree = Tree::new();
     let site = Site::of(&tree);
     for (target, status, body) in [
@@ -52,7 +52,7 @@ fn paths_lead_to_files_inside_or_nowhere() {
 }
 
 #[test]
-fn links_and_hidden_files_are_served_where_that_is_wanted() {
+fn links_and_hidden_files_are_served_when_configured() {
     let tree = Tree::new();
     let config = FilesConfig::new(tree.root()).follow_links(true).hidden(true).no_index();
     let site = Site::start(config, Config::new());
@@ -71,7 +71,7 @@ fn links_and_hidden_files_are_served_where_that_is_wanted() {
 }
 
 #[test]
-fn a_directory_without_its_slash_is_elsewhere_on_this_host() {
+fn a_directory_without_its_slash_redirects_on_this_host() {
     let tree = Tree::new();
     let site = Site::of(&tree);
     for (target, location) in [
@@ -134,7 +134,7 @@ fn files_may_be_mounted_below_a_path() {
 }
 
 #[test]
-fn other_methods_are_told_what_there_is() {
+fn other_methods_get_the_allowed_methods() {
     let tree = Tree::new();
     let site = Site::of(&tree);
     for (method, target, status) in [

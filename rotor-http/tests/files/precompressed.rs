@@ -33,7 +33,7 @@ fn description(reply: &Reply) -> Description<'_> {
 }
 
 #[test]
-fn who_accepts_a_coding_gets_the_file_that_has_it() {
+fn a_client_that_accepts_a_coding_gets_the_precompressed_file() {
     let tree = tree();
     let site = site(&tree);
     const PLAIN: Option<&str> = Some("text/plain; charset=utf-8");
@@ -66,7 +66,7 @@ fn who_accepts_a_coding_gets_the_file_that_has_it() {
 }
 
 #[test]
-fn each_has_a_tag_of_its_own_and_ranges_are_of_what_is_sent() {
+fn each_coding_has_its_own_etag_and_ranges_apply_to_it() {
     let tree = tree();
     let site = site(&tree);
     let ask = |accepted: &str, fields: &str| {
@@ -104,7 +104,7 @@ fn each_has_a_tag_of_its_own_and_ranges_are_of_what_is_sent() {
 }
 
 #[test]
-fn what_is_no_file_of_its_own_is_no_sibling() {
+fn only_regular_files_count_as_precompressed_siblings() {
     let tree = tree();
     fs::create_dir(tree.root().join("empty.br")).expect("a directory");
     symlink("text.txt.gz", tree.root().join("empty.gz")).expect("a link");

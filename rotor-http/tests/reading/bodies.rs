@@ -20,7 +20,7 @@ fn rule_54_a_body_cut_short_is_an_error() {
 }
 
 #[test]
-fn data_is_told_from_framing_and_from_what_follows() {
+fn body_data_is_separated_from_framing_and_following_bytes() {
     let limits = Limits::new();
     let input = b"1;a=b\r\na\r\n2\r\nbc\r\n003\r\ndef\r\n0\r\nX: y\r\n\r\nGET";
     let mut body = BodyDecoder::new(Body::Chunked, 6, &limits).expect("no length is announced");

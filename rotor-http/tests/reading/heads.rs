@@ -55,7 +55,7 @@ fn reason(head: &[u8], of_response: bool) -> String {
 }
 
 #[test]
-fn what_is_wrong_with_a_head_is_called_by_its_name() {
+fn head_errors_name_their_reason() {
     let (line_end, version) = ("does not end with CR LF", "the protocol version is malformed");
     for (head, of_response, expected) in [
         // Lines that end in LF alone, wherever the first of them is.

@@ -24,7 +24,7 @@ fn check_limit(
 }
 
 #[test]
-fn limits_hold_exactly() {
+fn reader_limits_are_exact() {
     let limits =
         Limits::new().head_bytes_max(200).field_bytes_max(60).fields_max(5).target_bytes_max(40);
     let limits = limits

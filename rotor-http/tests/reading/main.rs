@@ -143,7 +143,7 @@ fn post(lines: &str, body: &str) -> Vec<u8> {
 /// The fast way and the scanner must never differ: good heads with one to three bytes changed,
 /// whole and in bytes.
 #[test]
-fn changed_heads_get_one_answer_however_they_come() {
+fn mutated_heads_parse_the_same_however_they_are_split() {
     let seeds: [&[u8]; 5] = [
         b"GET /a?b=c HTTP/1.1\r\nHost: a:80\r\nX-Y: z \t\r\nEmpty:\r\n\r\n",
         b"\r\nPOST http://a/b HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\nContent-Length: 3\r\n\r\nabcGET",

@@ -81,7 +81,7 @@ fn request(path: &str, fields: &str) -> Vec<u8> {
 }
 
 #[test]
-fn each_request_ends_by_itself_on_a_connection_that_goes_on() {
+fn each_request_ends_separately_on_a_persistent_connection() {
     let mut driver = driver();
     driver.send(&request("/", ""));
     driver.send(&request("/", ""));
@@ -90,7 +90,7 @@ fn each_request_ends_by_itself_on_a_connection_that_goes_on() {
 }
 
 #[test]
-fn a_handler_that_panics_and_one_whose_peer_is_gone_have_ended() {
+fn requests_end_when_their_handler_panics_or_their_peer_disconnects() {
     let mut panics = driver();
     panics.send(&request("/panic", ""));
     assert_eq!(panics.context(), &["request"]);
@@ -102,7 +102,7 @@ fn a_handler_that_panics_and_one_whose_peer_is_gone_have_ended() {
 }
 
 #[test]
-fn an_upgrade_ends_the_request_and_what_it_brings_lives_on() {
+fn an_upgrade_ends_the_request_and_the_new_protocol_lives_on() {
     let mut driver = driver();
     driver.send(&request("/up", "Upgrade: guest\r\nConnection: upgrade\r\n"));
     assert_eq!(driver.context(), &["request"]);

@@ -15,7 +15,7 @@ use crate::wire::{answers, transcript};
 const INPUT_MAX: usize = (64 << 10) + (32 << 10);
 
 #[test]
-fn endless_heads_are_refused_after_a_bounded_number_of_octets() {
+fn endless_heads_are_refused_after_a_limited_number_of_bytes() {
     let field = "B: c\r\n".repeat(10_000);
     let long = format!("B: {}", "c".repeat(1 << 20));
     let name = "b".repeat(1 << 20);
@@ -89,7 +89,7 @@ fn a_length_of_2_to_the_63_costs_nothing() {
 }
 
 #[test]
-fn ten_thousand_pipelined_requests_that_nobody_reads_the_answers_of_are_bounded() {
+fn ten_thousand_pipelined_requests_with_unread_responses_are_limited() {
     for (path, each) in [("/big", BIG), ("/status/204", 0)] {
         let config = ServerConfig::new();
         let counters = config.counters();
@@ -109,7 +109,7 @@ fn ten_thousand_pipelined_requests_that_nobody_reads_the_answers_of_are_bounded(
 }
 
 #[test]
-fn ten_thousand_pipelined_requests_are_answered_as_they_are_read() {
+fn ten_thousand_pipelined_requests_are_answered_as_the_peer_reads() {
     let mut driver = probe(ServerConfig::new());
     driver.limit_room(0);
     driver.send(&get("/n").repeat(10_000));
@@ -142,7 +142,7 @@ fn held_for(head: &[u8], burst: &[u8], is_dripping: bool) -> Duration {
 }
 
 #[test]
-fn a_burst_does_not_pay_for_silence_after_it() {
+fn a_burst_does_not_extend_the_deadline_for_later_silence() {
     // At a kilobyte a second on the average, a megabyte less a byte would be held for 17 minutes.
     const BODY: usize = 1 << 20;
     let length = |path: &str, length: usize| {
@@ -167,7 +167,7 @@ fn a_burst_does_not_pay_for_silence_after_it() {
 }
 
 #[test]
-fn three_hundred_bursts_are_all_forgotten_after_the_grace() {
+fn three_hundred_burst_connections_are_all_closed_after_the_grace() {
     const BODY: usize = 100 << 10;
     let mut test = TestLoop::<HttpAccept<Probe, ScriptedListener>>::new(Seen::default());
     let (listener, door) = listener(test.world());
@@ -192,7 +192,7 @@ fn three_hundred_bursts_are_all_forgotten_after_the_grace() {
 }
 
 #[test]
-fn bytes_that_are_held_are_paid_for_as_they_come_however_the_bursts_are_timed() {
+fn held_bytes_require_the_minimum_rate_however_bursts_are_timed() {
     // As much as possible for as little as possible: a burst, silence until just before the end,
     // the least that puts it off, and so on. In the long run that is a kilobyte for each second.
     let mut driver = probe(ServerConfig::new());
@@ -214,7 +214,7 @@ fn bytes_that_are_held_are_paid_for_as_they_come_however_the_bursts_are_timed() 
 }
 
 #[test]
-fn an_answer_that_was_taken_in_part_has_no_more_time_for_the_rest() {
+fn a_partly_read_response_gets_no_extra_time() {
     for start in ["GET /big", "GET /stream"] {
         let mut driver = probe(ServerConfig::new());
         driver.limit_room(0);
@@ -232,7 +232,7 @@ fn an_answer_that_was_taken_in_part_has_no_more_time_for_the_rest() {
 }
 
 #[test]
-fn without_least_rates_a_peer_may_take_all_the_time_there_is() {
+fn a_peer_has_unlimited_time_without_minimum_rates() {
     let mut driver =
         probe(ServerConfig::new().limits(Limits::new().body_rate_min(0).response_rate_min(0)));
     driver.limit_room(100);
@@ -245,7 +245,7 @@ fn without_least_rates_a_peer_may_take_all_the_time_there_is() {
 }
 
 #[test]
-fn a_body_that_nobody_wants_is_read_up_to_a_limit_however_it_is_framed() {
+fn an_unwanted_body_is_drained_up_to_a_limit_however_it_is_framed() {
     let chunked =
         |size: usize| format!("{size:x}\r\n{}\r\n", "x".repeat(size)).repeat(2) + "0\r\n\r\n";
     for (size, expected) in
@@ -279,7 +279,7 @@ fn a_body_that_nobody_wants_is_read_up_to_a_limit_however_it_is_framed() {
 
 /// An output of exactly the mark is neither above it nor forgotten.
 #[test]
-fn an_output_of_exactly_the_mark_does_not_stop_the_connection() {
+fn an_output_of_exactly_the_high_water_mark_does_not_stall() {
     let mut driver = probe(ServerConfig::new());
     driver.send(&get("/"));
     let len = driver.take_received().len();
@@ -294,7 +294,7 @@ fn an_output_of_exactly_the_mark_does_not_stop_the_connection() {
 }
 
 #[test]
-fn a_reset_in_the_middle_of_anything_ends_one_connection() {
+fn a_reset_at_any_point_ends_its_connection_cleanly() {
     let inputs = [
         get("/"),
         request(
@@ -320,7 +320,7 @@ fn a_reset_in_the_middle_of_anything_ends_one_connection() {
 }
 
 #[test]
-fn what_follows_a_refused_request_is_never_answered() {
+fn requests_after_a_refused_one_are_never_answered() {
     for bad in ["A : b\r\n", "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n", "Host: b\r\n"] {
         let mut driver = probe(ServerConfig::new());
         driver.send(&[request("POST /", bad, ""), get("/secret")].concat());

@@ -25,7 +25,7 @@ fn turns(driver: &mut Probed, path: &str, length: usize) -> Vec<usize> {
 }
 
 #[test]
-fn a_body_that_is_collected_is_read_in_few_turns_and_no_other_is() {
+fn only_collected_bodies_are_read_in_few_turns() {
     let mut driver = probe(ServerConfig::new());
     for _ in 0..2 {
         assert_eq!(turns(&mut driver, "/whole", 500_000), [500_000]);
@@ -37,7 +37,7 @@ fn a_body_that_is_collected_is_read_in_few_turns_and_no_other_is() {
 }
 
 #[test]
-fn requests_behind_a_body_that_was_collected_are_read_as_any_others() {
+fn requests_after_a_collected_body_are_read_with_the_normal_budget() {
     let mut driver = probe(ServerConfig::new());
     assert_eq!(turns(&mut driver, "/whole", 500_000), [500_000]);
     let field = format!("A: {}\r\n", "a".repeat(2_000));
@@ -49,7 +49,7 @@ fn requests_behind_a_body_that_was_collected_are_read_as_any_others() {
 }
 
 #[test]
-fn the_budget_of_bodies_that_are_collected_is_the_server_s_to_say() {
+fn the_collect_budget_is_configurable() {
     let mut driver = probe(ServerConfig::new().collect_budget(200_000));
     let reads = turns(&mut driver, "/whole", 900_000);
     let within = reads.iter().all(|read| *read <= 200_000 + ROOM);

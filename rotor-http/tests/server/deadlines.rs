@@ -44,7 +44,7 @@ fn with(limits: Limits) -> (Probed, ServerConfig) {
 }
 
 #[test]
-fn a_connection_that_says_nothing_is_closed_silently() {
+fn an_idle_connection_is_closed_without_a_response() {
     let (mut driver, config) = with(Limits::new());
     ends_after(&mut driver, seconds(75), "", "idle_timeouts", &config);
     let (mut driver, config) = with(Limits::new());
@@ -61,7 +61,7 @@ fn empty_lines_are_no_request() {
 }
 
 #[test]
-fn a_head_has_ten_seconds_however_it_drips() {
+fn a_head_has_ten_seconds_however_slowly_it_arrives() {
     let (mut driver, config) = with(Limits::new());
     driver.advance(seconds(60));
     driver.send(b"GET");
@@ -77,7 +77,7 @@ fn a_head_has_ten_seconds_however_it_drips() {
 }
 
 #[test]
-fn a_body_has_a_grace_and_then_a_least_rate() {
+fn a_body_has_a_grace_and_then_a_minimum_rate() {
     for chunked in [false, true] {
         let (mut driver, config) = with(Limits::new());
         let (framing, piece) = match chunked {
@@ -101,7 +101,7 @@ fn a_body_has_a_grace_and_then_a_least_rate() {
 }
 
 #[test]
-fn a_body_at_an_honest_rate_may_take_longer_than_the_handler() {
+fn a_body_above_the_minimum_rate_may_outlast_the_handler_timeout() {
     for path in ["/", "/progressive"] {
         let (mut driver, _) = with(Limits::new());
         driver.send(&request(&format!("POST {path}"), "Content-Length: 200000\r\n", ""));
@@ -118,7 +118,7 @@ fn a_body_at_an_honest_rate_may_take_longer_than_the_handler() {
 }
 
 #[test]
-fn a_handler_has_its_minute_after_a_body_that_took_longer() {
+fn the_handler_timeout_begins_after_the_body() {
     let (mut driver, config) = with(Limits::new());
     driver.send(&request("POST /slow", "Content-Length: 200000\r\n", ""));
     for _ in 0..100 {
@@ -129,7 +129,7 @@ fn a_handler_has_its_minute_after_a_body_that_took_longer() {
 }
 
 #[test]
-fn a_body_is_not_late_while_we_do_not_read_it() {
+fn a_body_does_not_time_out_while_reading_is_paused() {
     // The handler answers each piece with more than the peer takes.
     let (mut driver, config) = with(Limits::new().response_rate_min(1));
     driver.limit_room(1000);
@@ -148,7 +148,7 @@ fn a_body_is_not_late_while_we_do_not_read_it() {
 }
 
 #[test]
-fn a_body_is_not_late_before_we_read_it_again() {
+fn a_body_does_not_time_out_before_reading_resumes() {
     // More than the high-water mark waits, and then less, but more than half of it: the stream
     // reads again when half is left, whatever the handler is called for before.
     let (mut driver, config) = with(Limits::new().response_rate_min(1));
@@ -165,7 +165,7 @@ fn a_body_is_not_late_before_we_read_it_again() {
 }
 
 #[test]
-fn a_handler_has_a_minute_unless_it_says_otherwise() {
+fn a_handler_has_one_minute_by_default() {
     let (mut driver, config) = with(Limits::new());
     driver.send(&get("/wait"));
     ends_after(&mut driver, seconds(60), "503 close", "handler_timeouts", &config);
@@ -177,7 +177,7 @@ fn a_handler_has_a_minute_unless_it_says_otherwise() {
 }
 
 #[test]
-fn a_handler_is_told_of_its_deadline_once() {
+fn a_handler_is_notified_of_its_deadline_once() {
     let (mut driver, _) = with(Limits::new());
     driver.send(&get("/timer-that-goes-on"));
     driver.advance(seconds(1_000));
@@ -186,7 +186,7 @@ fn a_handler_is_told_of_its_deadline_once() {
 }
 
 #[test]
-fn a_peer_that_takes_nothing_of_its_answer_is_given_up() {
+fn a_peer_that_reads_nothing_of_its_response_is_dropped() {
     for path in ["/big", "/stream"] {
         let (mut driver, config) = with(Limits::new());
         driver.limit_room(1000);
@@ -200,7 +200,7 @@ fn a_peer_that_takes_nothing_of_its_answer_is_given_up() {
 }
 
 #[test]
-fn a_peer_that_takes_its_answer_slowly_gets_all_of_it_and_may_go_on() {
+fn a_slowly_read_response_is_sent_whole_and_the_connection_goes_on() {
     for path in ["/big", "/stream"] {
         let (mut driver, _) = with(Limits::new());
         driver.limit_room(1000);
@@ -222,7 +222,7 @@ fn a_peer_that_takes_its_answer_slowly_gets_all_of_it_and_may_go_on() {
 }
 
 #[test]
-fn a_connection_is_not_idle_while_the_last_of_an_answer_is_being_taken() {
+fn a_connection_is_not_idle_while_a_response_is_still_being_read() {
     // Less than the high-water mark waits, so that the next request could come at any time.
     let (mut driver, _) = with(Limits::new().response_rate_min(50));
     driver.limit_room(0);
@@ -244,7 +244,7 @@ fn a_connection_is_not_idle_while_the_last_of_an_answer_is_being_taken() {
 }
 
 #[test]
-fn a_connection_that_has_taken_a_large_answer_is_idle_then() {
+fn a_connection_is_idle_after_a_large_response_was_read() {
     let (mut driver, config) = with(Limits::new());
     driver.limit_room(0);
     driver.send(&get("/big"));
@@ -255,7 +255,7 @@ fn a_connection_that_has_taken_a_large_answer_is_idle_then() {
 }
 
 #[test]
-fn a_deadline_that_a_handler_sets_is_its_own() {
+fn a_handler_may_set_its_own_deadline() {
     let (mut driver, config) = with(Limits::new());
     driver.send(&get("/timer"));
     driver.advance(seconds(10) - MS);
@@ -266,7 +266,7 @@ fn a_deadline_that_a_handler_sets_is_its_own() {
 }
 
 #[test]
-fn a_closing_connection_gives_its_peer_five_seconds_at_a_time() {
+fn a_closing_connection_allows_five_seconds_without_progress() {
     let (mut driver, config) = with(Limits::new());
     driver.limit_room(1000);
     driver.send(&request("GET /big", "Connection: close\r\n", ""));
@@ -281,7 +281,7 @@ fn a_closing_connection_gives_its_peer_five_seconds_at_a_time() {
 }
 
 #[test]
-fn after_the_last_answer_the_peer_has_two_seconds_and_32_kib() {
+fn a_peer_has_two_seconds_and_32_kib_after_the_last_response() {
     for (octets, is_dropped) in [(32 << 10, false), ((32 << 10) + 1, true)] {
         let (mut driver, config) = with(Limits::new());
         driver.send(&request("GET /", "Connection: close\r\n", ""));
@@ -299,7 +299,7 @@ fn after_the_last_answer_the_peer_has_two_seconds_and_32_kib() {
 }
 
 #[test]
-fn a_body_that_nobody_wants_has_five_seconds() {
+fn an_unwanted_body_has_five_seconds() {
     let (mut driver, config) = with(Limits::new());
     driver.send(&request("POST /ignore", "Content-Length: 60000\r\n", ""));
     assert_eq!(transcript(&driver.take_received()), "200 POST /ignore");

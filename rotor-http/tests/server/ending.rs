@@ -50,7 +50,7 @@ fn draining(case: &Case, drain: Drain, config: ServerConfig) -> Probed {
 }
 
 #[test]
-fn a_request_that_was_on_its_way_when_a_drain_began_is_answered_with_close() {
+fn a_request_in_transit_when_a_drain_begins_is_answered_with_close() {
     for case in &cases() {
         let grace_of = |grace| Drain::new(seconds(10)).grace(grace);
         for (drain, late) in [
@@ -74,7 +74,7 @@ fn a_request_that_was_on_its_way_when_a_drain_began_is_answered_with_close() {
 }
 
 #[test]
-fn a_connection_that_is_not_used_ends_with_its_grace_and_is_counted_for_that() {
+fn an_unused_connection_ends_with_the_drain_grace_and_is_counted() {
     for case in &cases() {
         let config = ServerConfig::new();
         let counters = config.counters();
@@ -89,7 +89,7 @@ fn a_connection_that_is_not_used_ends_with_its_grace_and_is_counted_for_that() {
 }
 
 #[test]
-fn without_a_grace_it_ends_at_once() {
+fn an_unused_connection_ends_at_once_without_a_drain_grace() {
     for case in &cases()[..3] {
         let config = ServerConfig::new();
         let counters = config.counters();
@@ -101,7 +101,7 @@ fn without_a_grace_it_ends_at_once() {
 }
 
 #[test]
-fn a_long_grace_does_not_lengthen_the_time_to_be_idle() {
+fn a_long_drain_grace_does_not_extend_the_idle_timeout() {
     let config = ServerConfig::new();
     let counters = config.counters();
     let idle = &cases()[1];
@@ -112,7 +112,7 @@ fn a_long_grace_does_not_lengthen_the_time_to_be_idle() {
 }
 
 #[test]
-fn a_response_that_has_promised_more_is_followed_by_one_that_says_close() {
+fn a_keep_alive_response_in_a_drain_is_followed_by_one_with_close() {
     let mut driver = probe(ServerConfig::new());
     driver.limit_room(0);
     driver.send(&get("/stream"));
@@ -131,7 +131,7 @@ fn a_response_that_has_promised_more_is_followed_by_one_that_says_close() {
 }
 
 #[test]
-fn a_peer_that_is_slow_to_take_its_responses_may_ask_once_more() {
+fn a_slow_reading_peer_may_send_one_more_request_in_a_drain() {
     let mut driver = probe(ServerConfig::new());
     driver.limit_room(0);
     driver.send(&get("/big"));
@@ -145,7 +145,7 @@ fn a_peer_that_is_slow_to_take_its_responses_may_ask_once_more() {
 }
 
 #[test]
-fn from_the_announcement_on_each_response_says_close_and_nobody_is_cut_off() {
+fn each_response_after_the_announcement_says_close_without_aborts() {
     let announced = Drain::new(seconds(10)).announce(seconds(5));
     let mut driver = probe(ServerConfig::new());
     driver.send(&get("/a"));
@@ -166,7 +166,7 @@ fn from_the_announcement_on_each_response_says_close_and_nobody_is_cut_off() {
 }
 
 #[test]
-fn handlers_can_ask_in_which_phase_they_are() {
+fn handlers_can_query_the_phase() {
     for (drain, after, phase) in [
         (None, Duration::ZERO, Phase::Serving),
         (Some(Drain::new(seconds(10)).announce(seconds(5))), Duration::ZERO, Phase::Announced),

@@ -17,7 +17,7 @@ fn events(driver: &Probed) -> Vec<&str> {
 }
 
 #[test]
-fn a_progressive_body_comes_in_pieces_of_the_size_asked_for() {
+fn a_progressive_body_arrives_in_pieces_of_the_requested_size() {
     let mut driver = probe(ServerConfig::new());
     driver.send(&request("POST /progressive", "Content-Length: 10\r\n", "ab"));
     driver.send(b"c");
@@ -33,7 +33,7 @@ fn a_progressive_body_comes_in_pieces_of_the_size_asked_for() {
 }
 
 #[test]
-fn a_body_that_is_held_off_stays_with_the_peer_and_is_not_timed() {
+fn a_held_body_stays_unread_in_the_socket_and_does_not_time_out() {
     for path in ["/hold", "/blocks"] {
         let mut driver = probe(ServerConfig::new());
         let start = format!("POST {path}");
@@ -59,7 +59,7 @@ fn a_body_that_is_held_off_stays_with_the_peer_and_is_not_timed() {
 }
 
 #[test]
-fn a_body_comes_in_blocks_with_its_framing_taken_away_and_what_follows_stays() {
+fn body_blocks_arrive_without_framing_and_leave_the_next_request() {
     let length = request("POST /blocks", "Content-Length: 6\r\n", "abcdef");
     let chunked =
         request("POST /blocks", "Transfer-Encoding: chunked\r\n", "6;x=y\r\nabcdef\r\n0\r\n\r\n");
@@ -73,7 +73,7 @@ fn a_body_comes_in_blocks_with_its_framing_taken_away_and_what_follows_stays() {
 }
 
 #[test]
-fn a_body_that_has_come_with_its_head_can_be_taken_and_what_follows_stays() {
+fn a_body_received_with_its_head_can_be_taken_at_once() {
     // The last of them is empty, and yet there.
     for body in ["abc", ""] {
         let fields = format!("Content-Length: {}\r\n", body.len());
@@ -92,7 +92,7 @@ fn a_body_that_has_come_with_its_head_can_be_taken_and_what_follows_stays() {
 }
 
 #[test]
-fn a_body_that_was_taken_is_over_whatever_the_handler_does_next() {
+fn a_taken_body_is_complete_whatever_the_handler_does_next() {
     let taken = |path: &str| request(&format!("POST {path}"), "Content-Length: 3\r\n", "abc");
     let mut driver = probe(ServerConfig::new());
     driver.send(&[taken("/take-ask"), get("/b")].concat());
@@ -110,7 +110,7 @@ fn a_body_that_was_taken_is_over_whatever_the_handler_does_next() {
 }
 
 #[test]
-fn a_body_is_there_only_where_it_can_be_taken_without_a_change() {
+fn only_a_plain_complete_body_can_be_taken_with_its_head() {
     let limits = Limits::new().drained_body_bytes_max(3);
     for (fields, body) in [
         ("Transfer-Encoding: chunked\r\n", "3\r\nabc\r\n0\r\n\r\n"),
@@ -128,7 +128,7 @@ fn a_body_is_there_only_where_it_can_be_taken_without_a_change() {
 }
 
 #[test]
-fn rule_27_and_40_a_broken_body_is_an_error_to_the_handler_and_never_a_short_one() {
+fn rule_27_and_40_a_broken_body_is_an_error_and_never_a_short_body() {
     let truncated = request("POST /", "Content-Length: 10\r\n", "abc");
     let no_last_chunk =
         request("POST /progressive", "Transfer-Encoding: chunked\r\n", "4\r\nabcd\r\n");
@@ -147,7 +147,7 @@ fn rule_27_and_40_a_broken_body_is_an_error_to_the_handler_and_never_a_short_one
 }
 
 #[test]
-fn an_early_answer_does_not_end_the_body() {
+fn an_early_response_does_not_end_the_body() {
     let mut driver = probe(ServerConfig::new());
     driver.send(&request("POST /early", "Content-Length: 4\r\n", ""));
     assert_eq!(transcript(&driver.take_received()), "200 POST /early");
@@ -158,7 +158,7 @@ fn an_early_answer_does_not_end_the_body() {
 }
 
 #[test]
-fn a_buffered_body_is_refused_beyond_the_limits_before_it_is_sent() {
+fn a_body_beyond_the_buffer_limit_is_refused_before_it_is_sent() {
     for (length, expected) in [(9, ""), (10, ""), (11, "413 close")] {
         let mut driver =
             probe(ServerConfig::new().limits(Limits::new().buffered_body_bytes_max(10)));
@@ -171,7 +171,7 @@ fn a_buffered_body_is_refused_beyond_the_limits_before_it_is_sent() {
 }
 
 #[test]
-fn an_answer_may_come_from_elsewhere() {
+fn a_response_may_be_triggered_by_a_wakeup() {
     let mut driver = probe(ServerConfig::new());
     driver.send(&[get("/wait"), get("/b")].concat());
     assert_eq!(driver.take_received(), b"");
@@ -190,7 +190,7 @@ fn an_answer_may_come_from_elsewhere() {
 }
 
 #[test]
-fn rule_45_a_peer_that_has_ended_its_side_still_gets_a_late_answer() {
+fn rule_45_a_half_closed_peer_still_gets_a_late_response() {
     let mut driver = probe(ServerConfig::new());
     driver.send(&get("/wait"));
     driver.end();
@@ -202,7 +202,7 @@ fn rule_45_a_peer_that_has_ended_its_side_still_gets_a_late_answer() {
 }
 
 #[test]
-fn a_body_of_any_size_is_produced_at_the_pace_of_the_peer() {
+fn a_large_response_body_is_produced_at_the_pace_of_the_peer() {
     let mut driver = probe(ServerConfig::new());
     driver.limit_room(0);
     driver.send(&[get("/stream"), get("/b")].concat());
@@ -218,7 +218,7 @@ fn a_body_of_any_size_is_produced_at_the_pace_of_the_peer() {
 }
 
 #[test]
-fn a_panic_costs_one_request() {
+fn a_panic_fails_only_its_request() {
     for (input, expected) in [
         (get("/panic"), "500 close"),
         (get("/panic-late"), "500 close"),
@@ -246,7 +246,7 @@ fn a_panic_costs_one_request() {
 }
 
 #[test]
-fn draining_lets_what_is_under_way_finish() {
+fn a_drain_lets_requests_in_flight_finish() {
     let mut driver = probe(ServerConfig::new());
     driver.send(&get("/wait"));
     driver.drain(seconds(10));
@@ -263,7 +263,7 @@ fn draining_lets_what_is_under_way_finish() {
 }
 
 #[test]
-fn a_request_that_had_come_before_a_drain_is_answered_and_told_to_be_the_last() {
+fn a_request_received_before_a_drain_is_answered_with_close() {
     for ask in [get("/"), post("/", "hi"), b"\r\n".iter().copied().chain(get("/")).collect()] {
         for reads in [1, 20, usize::MAX] {
             let mut driver = probe(ServerConfig::new());
@@ -281,7 +281,7 @@ fn a_request_that_had_come_before_a_drain_is_answered_and_told_to_be_the_last() 
 }
 
 #[test]
-fn draining_lets_a_body_come_and_takes_no_request_after_it() {
+fn a_drain_lets_a_body_complete_and_then_closes() {
     for (path, expected) in [("/", "200 POST / hi close"), ("/ignore", "200 POST /ignore")] {
         let mut driver = probe(ServerConfig::new());
         driver.send(&request(&format!("POST {path}"), "Content-Length: 2\r\n", "h"));
@@ -298,7 +298,7 @@ fn draining_lets_a_body_come_and_takes_no_request_after_it() {
 }
 
 #[test]
-fn an_empty_line_behind_a_body_that_nobody_wanted_does_not_hold_up_a_drain() {
+fn an_empty_line_after_an_unwanted_body_does_not_delay_a_drain() {
     let mut driver = probe(ServerConfig::new());
     driver.send(&request("POST /ignore", "Content-Length: 2\r\n", "h"));
     driver.drain(seconds(10));
@@ -309,7 +309,7 @@ fn an_empty_line_behind_a_body_that_nobody_wanted_does_not_hold_up_a_drain() {
 }
 
 #[test]
-fn what_is_not_done_when_the_time_to_drain_is_over_is_dropped() {
+fn requests_unfinished_at_the_drain_timeout_are_dropped() {
     let mut driver = probe(ServerConfig::new());
     driver.send(&get("/wait-for-ever"));
     driver.drain(seconds(10));
@@ -320,7 +320,7 @@ fn what_is_not_done_when_the_time_to_drain_is_over_is_dropped() {
 }
 
 #[test]
-fn a_connection_has_its_number_of_requests() {
+fn a_connection_closes_after_its_maximum_of_requests() {
     let config = ServerConfig::new().limits(Limits::new().requests_max(2));
     let counters = config.counters();
     let mut driver = probe(config);
@@ -330,7 +330,7 @@ fn a_connection_has_its_number_of_requests() {
 }
 
 #[test]
-fn the_first_request_of_a_connection_that_is_old_is_its_last() {
+fn the_first_request_on_an_aged_connection_is_its_last() {
     let aged = || Limits::new().connection_age_max(seconds(100)).idle_timeout(seconds(50));
     let ask = |at: &[u64]| {
         let config = ServerConfig::new().limits(aged());
@@ -363,7 +363,7 @@ fn the_first_request_of_a_connection_that_is_old_is_its_last() {
 }
 
 #[test]
-fn connections_that_began_together_are_not_old_together() {
+fn connections_opened_together_do_not_age_out_together() {
     let config = ServerConfig::new().limits(Limits::new().connection_age_max(seconds(1_000)));
     let seed = HttpSeed::<Probe>::new((), config);
     let mut test = TestLoop::<HttpStream<Probe, ScriptedSocket>>::new(Seen::default());
@@ -400,7 +400,7 @@ fn logged(limits: Limits) -> (Probed, Arc<Mutex<Vec<String>>>) {
 }
 
 #[test]
-fn the_log_gets_each_request_once_with_all_its_octets() {
+fn the_log_gets_each_request_once_with_all_its_bytes() {
     let cases: [(&str, Vec<u8>, &[&str]); 9] = [
         ("pipelined", [get("/"), post("/b?c", "hi")].concat(), &["GET /", "POST /b?c"]),
         ("refused, unread", request("GET /", "A : b\r\n", ""), &[" "]),
@@ -451,7 +451,7 @@ fn the_log_gets_each_request_once_with_all_its_octets() {
 }
 
 #[test]
-fn the_log_gets_a_request_whose_peer_has_gone_or_is_given_up() {
+fn the_log_gets_requests_of_disconnected_and_timed_out_peers() {
     let (mut driver, lines) = logged(Limits::new());
     driver.send(&get("/wait"));
     driver.reset();

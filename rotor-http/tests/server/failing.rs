@@ -37,7 +37,7 @@ impl Server for Fails {
 }
 
 #[test]
-fn a_failure_whose_status_no_page_can_have_is_a_500() {
+fn a_failure_with_a_status_that_allows_no_page_is_a_500() {
     let connect = request("CONNECT a:1", "", "");
     for (input, expected) in [
         (get("/100"), "500 close"),
@@ -65,7 +65,7 @@ fn a_failure_whose_status_no_page_can_have_is_a_500() {
 }
 
 #[test]
-fn on_http2_it_is_a_500_of_its_stream() {
+fn a_failure_without_a_possible_page_is_a_500_on_its_http2_stream() {
     for (path, expected) in [("/204", "500"), ("/426", "500"), ("/404", "404")] {
         let seed = HttpSeed::new((), http2::config());
         let mut driver = Driver::<Connection<Fails>>::new(seed, ());
@@ -102,7 +102,7 @@ impl Server for SecondPage {
 }
 
 #[test]
-fn a_page_that_was_refused_has_not_said_when_to_come_again() {
+fn a_refused_error_page_does_not_use_up_retry_after() {
     let seed = HttpSeed::new((), ServerConfig::new());
     let mut driver = Driver::<Connection<SecondPage>>::new(seed, ());
     driver.send(&get("/"));

@@ -74,7 +74,7 @@ impl Server for Undecided {
 }
 
 #[test]
-fn a_panic_about_what_is_supported_is_a_500() {
+fn a_panic_in_supports_is_a_500() {
     for (method, expected, panics, requests) in
         [("GET", "200 x", 0, 2), ("BOOM", "500 close", 1, 1), ("PUT", "501 close", 0, 1)]
     {
@@ -93,7 +93,7 @@ fn a_panic_about_what_is_supported_is_a_500() {
 }
 
 #[test]
-fn a_panic_of_the_log_hook_costs_no_answer() {
+fn a_panic_in_the_log_hook_costs_no_response() {
     let config = ServerConfig::new().log(|_| panic!("as asked"));
     let counters = config.counters();
     let mut driver = probe(config);
@@ -108,7 +108,7 @@ fn a_panic_of_the_log_hook_costs_no_answer() {
 }
 
 #[test]
-fn a_name_of_the_server_that_cannot_stand_in_a_field_is_left_out() {
+fn a_server_name_invalid_as_a_field_value_is_omitted() {
     for (name, expected) in
         [("rotor", Some("rotor")), ("a\tb", Some("a\tb")), ("a\r\nB: c", None), ("a\0", None)]
     {
@@ -152,7 +152,7 @@ impl Server for BadPages {
 }
 
 #[test]
-fn an_error_page_that_is_none_is_replaced() {
+fn an_invalid_error_page_is_replaced() {
     for (input, expected) in [
         (get("/"), "500 close"),
         (request("GET /", "A : b\r\n", ""), "400 close"),
@@ -166,7 +166,7 @@ fn an_error_page_that_is_none_is_replaced() {
 }
 
 #[test]
-fn who_sent_a_bad_head_is_told_why_in_words_of_this_side() {
+fn a_bad_head_is_answered_with_a_reason_that_quotes_no_input() {
     let long = format!("A: {}\r\n", "x".repeat(20_000));
     for (input, expected) in [
         (b"GET / HTTP/1.1\r\n\r\n".to_vec(), "400 Bad Request: Host is missing"),
@@ -215,7 +215,7 @@ fn who_sent_a_bad_head_is_told_why_in_words_of_this_side() {
 }
 
 #[test]
-fn a_panic_after_a_part_was_sent_cuts_the_answer_and_spares_the_ones_before() {
+fn a_panic_after_a_partial_response_truncates_only_that_response() {
     for room in [1000, 40_000, 100_000] {
         let mut driver = probe(ServerConfig::new());
         driver.limit_room(room);
@@ -232,7 +232,7 @@ fn a_panic_after_a_part_was_sent_cuts_the_answer_and_spares_the_ones_before() {
 
 /// RFC 9112 §8: without chunks and without a length, an end of the connection would complete it.
 #[test]
-fn an_answer_that_an_end_would_complete_is_cut_by_a_reset() {
+fn a_close_delimited_response_is_aborted_by_a_reset() {
     for (line, resets) in [
         ("GET /stream-panic HTTP/1.0", 1),
         ("GET /stream-panic HTTP/1.1", 0),
@@ -255,7 +255,7 @@ fn an_answer_that_an_end_would_complete_is_cut_by_a_reset() {
 /// A client may read this answer as cut short, and nothing else: neither is it made up for, nor
 /// does another follow.
 #[test]
-fn a_misuse_after_a_part_was_sent_cuts_the_answer_and_is_counted() {
+fn a_misuse_after_a_partial_response_truncates_it_and_is_counted() {
     for path in ["/stream-short", "/stream-long"] {
         let config = ServerConfig::new();
         let counters = config.counters();
@@ -276,7 +276,7 @@ fn a_misuse_after_a_part_was_sent_cuts_the_answer_and_is_counted() {
 }
 
 #[test]
-fn a_handler_that_fails_is_not_to_blame_and_its_peer_gets_a_status_or_a_cut_answer() {
+fn a_failing_handler_yields_a_status_or_a_truncated_response() {
     for (path, expected) in [("/fail", Ok(502)), ("/stream-fail", Err("cut".to_owned()))] {
         let config = ServerConfig::new();
         let counters = config.counters();
@@ -297,7 +297,7 @@ fn a_handler_that_fails_is_not_to_blame_and_its_peer_gets_a_status_or_a_cut_answ
 }
 
 #[test]
-fn a_body_that_breaks_after_a_part_was_sent_cuts_the_answer() {
+fn a_broken_body_after_a_partial_response_truncates_it() {
     for (room, expected) in
         [(0, Ok(400)), (10, Err("cut".to_owned())), (usize::MAX / 2, Err("cut".to_owned()))]
     {
@@ -341,7 +341,7 @@ impl Server for JsonPages {
 }
 
 #[test]
-fn every_error_that_no_handler_answers_has_the_page_of_the_server() {
+fn errors_without_a_handler_use_the_error_page_of_the_server() {
     for (input, status) in [
         (get("/wait"), 503),
         (get("/panic"), 500),

@@ -72,7 +72,7 @@ fn a_function_replies_to_each_request_and_has_the_context() {
 }
 
 #[test]
-fn a_status_without_a_body_is_a_whole_reply_without_a_length() {
+fn a_status_without_a_body_is_sent_without_a_length() {
     let mut driver = driver();
     for (path, status) in [("/gone", "204 No Content"), ("/same", "304 Not Modified")] {
         driver.send(&get(path));
@@ -98,7 +98,7 @@ fn a_body_is_read_and_dropped() {
 }
 
 #[test]
-fn a_mistake_in_a_reply_is_a_500_and_never_on_the_wire() {
+fn an_invalid_reply_is_a_500_and_never_on_the_wire() {
     for path in ["/type", "/field", "/begun", "/cut", "/gone-with"] {
         let mut driver = driver();
         driver.send(&get(path));

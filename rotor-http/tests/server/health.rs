@@ -49,7 +49,7 @@ fn unavailable(reasons: &[&str]) -> (String, String) {
 }
 
 #[test]
-fn a_process_is_ready_once_it_says_so_and_until_its_end_is_announced() {
+fn a_process_is_ready_from_set_ready_until_its_drain_is_announced() {
     let pulses = Pulses::new();
     let health = Health::new(pulses.clone());
     let mut driver = answering(&health);
@@ -65,7 +65,7 @@ fn a_process_is_ready_once_it_says_so_and_until_its_end_is_announced() {
 }
 
 #[test]
-fn a_probe_on_another_loop_hears_of_the_announcement_at_once() {
+fn a_probe_on_another_loop_sees_the_announcement_at_once() {
     let pulses = Pulses::new();
     let health = Health::new(pulses.clone());
     let mut instance = other();
@@ -78,7 +78,7 @@ fn a_probe_on_another_loop_hears_of_the_announcement_at_once() {
 }
 
 #[test]
-fn a_loop_that_makes_no_turns_for_five_seconds_is_told_of() {
+fn a_loop_without_a_turn_for_five_seconds_is_reported() {
     let pulses = Pulses::new();
     let health = Health::new(pulses.clone());
     let mut driver = answering(&health);
@@ -102,7 +102,7 @@ fn a_loop_that_makes_no_turns_for_five_seconds_is_told_of() {
 }
 
 #[test]
-fn what_the_program_checks_is_asked_for_readiness_only() {
+fn custom_checks_are_run_for_readiness_only() {
     let pulses = Pulses::new();
     let is_there = Arc::new(AtomicBool::new(true));
     let asked = is_there.clone();
@@ -133,7 +133,7 @@ fn other_methods_and_other_paths_are_refused() {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a client that is no machine")]
-fn a_port_of_its_own_answers_while_no_other_loop_runs() {
+fn a_health_port_answers_while_no_other_loop_runs() {
     let pulses = Pulses::new();
     let mut instance = other();
     pulses.watch(&mut instance);

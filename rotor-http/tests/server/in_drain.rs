@@ -69,7 +69,7 @@ fn drain() -> Drain {
 }
 
 #[test]
-fn one_that_was_there_is_told() {
+fn a_handler_in_flight_is_notified_of_a_drain() {
     let mut driver = driver(ServerConfig::new());
     driver.send(&get("/"));
     driver.drain_with(drain());
@@ -82,7 +82,7 @@ fn one_that_was_there_is_told() {
 }
 
 #[test]
-fn one_whose_head_comes_in_the_drain_is_told() {
+fn a_handler_created_during_a_drain_is_notified() {
     let body = request("POST /body", "Content-Length: 3\r\n", "a");
     for (asked, expected) in [(get("/"), "200 on and off close"), (body, "200 no body close")] {
         let mut driver = driver(ServerConfig::new());
@@ -96,7 +96,7 @@ fn one_whose_head_comes_in_the_drain_is_told() {
 }
 
 #[test]
-fn one_that_follows_a_wait_is_told_whenever_the_drain_began() {
+fn a_handler_after_a_wait_is_notified_whenever_the_drain_began() {
     for is_before in [true, false] {
         let mut driver = driver(ServerConfig::new());
         if is_before {
@@ -114,7 +114,7 @@ fn one_that_follows_a_wait_is_told_whenever_the_drain_began() {
 }
 
 #[test]
-fn so_they_are_on_http2() {
+fn handlers_on_http2_are_notified_of_a_drain() {
     for path in ["/", "/after"] {
         let mut driver = driver(config());
         driver.send(&beginning(&[]));
@@ -162,7 +162,7 @@ impl Server for Stays {
 }
 
 #[test]
-fn one_whose_head_comes_in_the_turn_of_the_drain_is_told_once() {
+fn a_handler_created_in_the_turn_of_the_drain_is_notified_once() {
     let http2 = [beginning(&[]), headers(1, "GET", "/", &[], true)].concat();
     for (config, asked) in [(ServerConfig::new(), get("/")), (config(), http2)] {
         let mut driver = Driver::<Connection<Stays>>::new(HttpSeed::new((), config), 0);
@@ -176,7 +176,7 @@ fn one_whose_head_comes_in_the_turn_of_the_drain_is_told_once() {
 }
 
 #[test]
-fn one_that_follows_a_wait_where_only_its_connection_ends_is_told() {
+fn a_handler_after_a_wait_is_notified_if_only_its_connection_drains() {
     let mut driver = Driver::<Connection<Stays>>::new(HttpSeed::new((), ServerConfig::new()), 0);
     driver.send(&get("/after"));
     let _ = driver.test().instance().machines().scan(Cursor::START, |_, _| Verdict::Drain);

@@ -105,7 +105,7 @@ fn answers(driver: &mut Test) -> Vec<(u16, Option<String>, String)> {
 }
 
 #[test]
-fn a_request_that_is_let_through_is_its_servers_with_what_was_added() {
+fn a_passed_request_reaches_the_server_with_the_added_fields() {
     let mut driver = test();
     driver.send(&[post("/a", "hello"), post("/b", "hi")].concat());
     let number = |number: &str| Some(number.to_owned());
@@ -120,7 +120,7 @@ fn a_request_that_is_let_through_is_its_servers_with_what_was_added() {
 }
 
 #[test]
-fn what_is_answered_at_the_door_does_not_reach_the_server() {
+fn a_request_answered_by_the_interceptor_does_not_reach_the_server() {
     let mut driver = test();
     let refused = post("/refused", "hello");
     driver.send(&[refused.clone(), refused].concat());
@@ -130,7 +130,7 @@ fn what_is_answered_at_the_door_does_not_reach_the_server() {
 }
 
 #[test]
-fn errors_have_what_was_added_and_the_page_of_the_server() {
+fn errors_have_the_added_fields_and_the_page_of_the_server() {
     let long = "x".repeat(11);
     for (asked, status) in [
         (post("/long", &long), 413),
@@ -153,7 +153,7 @@ fn errors_have_what_was_added_and_the_page_of_the_server() {
 }
 
 #[test]
-fn who_answers_and_lets_through_has_answered() {
+fn an_interceptor_that_answers_and_passes_counts_as_answered() {
     let mut driver = test();
     driver.send(&get("/both"));
     assert_eq!(answers(&mut driver), [(200, Some("1".to_owned()), "whole".to_owned())]);
@@ -168,7 +168,7 @@ fn who_answers_and_lets_through_has_answered() {
 }
 
 #[test]
-fn its_handlers_describe_themselves() {
+fn handlers_behind_an_interceptor_describe_themselves() {
     let mut driver = test();
     driver.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n");
     let (_, machine) = driver.test().instance().machines().iter().next().expect("one");

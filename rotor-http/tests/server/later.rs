@@ -125,7 +125,7 @@ macro_rules! both {
 }
 
 #[test]
-fn a_value_that_comes_is_the_reply_and_the_connection_goes_on() {
+fn an_awaited_value_is_the_reply_and_the_connection_goes_on() {
     both!(|driver| {
         for text in ["one", "two"] {
             driver.send(&get("/wait"));
@@ -171,7 +171,7 @@ impl Server for Early {
 
 /// Its wake-up was for the handler that did not wait for it yet.
 #[test]
-fn a_value_that_is_there_before_it_is_waited_for_is_the_reply_at_once() {
+fn a_value_set_before_the_wait_is_the_reply_at_once() {
     fn test<S: Server<Context = Shared> + 'static>(seed: HttpSeed<S>) {
         let mut driver = Driver::<Connection<S>>::new(seed, Shared::default());
         for text in ["one", "two"] {
@@ -189,7 +189,7 @@ fn a_value_that_is_there_before_it_is_waited_for_is_the_reply_at_once() {
 }
 
 #[test]
-fn a_value_that_is_lost_is_told_and_one_that_is_late_is_503() {
+fn a_dropped_value_is_reported_and_a_late_one_is_a_503() {
     both!(|driver| {
         driver.send(&get("/wait"));
         driver.context_mut().port = None;
@@ -205,7 +205,7 @@ fn a_value_that_is_lost_is_told_and_one_that_is_late_is_503() {
 }
 
 #[test]
-fn a_pause_lasts_as_long_as_it_was_said_and_may_go_over_into_another_wait() {
+fn a_pause_lasts_as_requested_and_may_lead_to_another_wait() {
     both!(|driver| {
         driver.send(&get("/after"));
         driver.advance(SECOND - Duration::from_millis(2));
@@ -252,7 +252,7 @@ fn asked(path: &str, pool: OffloadPool) -> Vec<u8> {
 }
 
 #[test]
-fn work_of_another_thread_is_the_reply_its_panic_500_and_no_room_for_it_503() {
+fn offloaded_work_is_the_reply_or_a_500_on_panic_or_a_503_if_full() {
     assert_eq!(transcript(&asked("/offload", OffloadPool::new(1, 1))), "200 42");
     assert!(asked("/panics", OffloadPool::new(1, 1)).starts_with(b"HTTP/1.1 500 "));
     // A loop in memory has no threads, so it takes no work.
@@ -263,7 +263,7 @@ fn work_of_another_thread_is_the_reply_its_panic_500_and_no_room_for_it_503() {
 }
 
 #[test]
-fn a_panic_in_the_reply_is_500() {
+fn a_panic_in_the_reply_is_a_500() {
     both!(|driver| {
         driver.send(&get("/reply-panics"));
         driver.settle();
@@ -288,7 +288,7 @@ fn the_rest_of_a_body_waits_and_is_dropped_after_the_reply() {
 }
 
 #[test]
-fn a_peer_that_goes_first_leaves_nobody_waiting() {
+fn a_disconnect_cancels_the_wait() {
     both!(|driver| {
         driver.send(&get("/wait"));
         driver.reset();
@@ -321,7 +321,7 @@ impl Server for Hears {
 }
 
 #[test]
-fn an_end_that_came_meanwhile_is_told_to_the_handler_that_follows() {
+fn a_peer_end_during_a_wait_is_reported_to_the_next_handler() {
     fn test<S: Server<Context = Shared> + 'static>(seed: HttpSeed<S>) {
         for ends_sooner in [true, false] {
             let mut driver = Driver::<Connection<S>>::new(seed.clone(), Shared::default());
@@ -401,7 +401,7 @@ impl Server for WaitsWithin {
 }
 
 #[test]
-fn the_end_of_a_body_that_came_meanwhile_is_told_to_the_handler_that_follows() {
+fn a_body_end_during_a_wait_is_reported_to_the_next_handler() {
     fn test<S: Server<Context = Shared> + 'static>(seed: HttpSeed<S>) {
         let mut driver = Driver::<Connection<S>>::new(seed, Shared::default());
         for path in ["/", "/blocks"] {

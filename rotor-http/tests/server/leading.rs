@@ -47,7 +47,7 @@ fn ask(function: Function, path: &str) -> String {
 }
 
 #[test]
-fn a_response_begins_with_the_fields_of_all_who_are_around_it_however_it_is_written() {
+fn a_response_begins_with_the_fields_of_all_surrounding_layers() {
     let fields = "X-Inner: 2\r\nVary: Origin\r\nX-Outer: 1\r\nDate: today\r\n";
     let ok = format!("HTTP/1.1 200 OK\r\n{fields}Content-Type: text/plain\r\n");
     for (path, expected) in [
@@ -63,7 +63,7 @@ fn a_response_begins_with_the_fields_of_all_who_are_around_it_however_it_is_writ
 }
 
 #[test]
-fn a_field_that_cannot_be_refuses_the_status_and_leaves_nothing_behind() {
+fn an_invalid_field_refuses_the_status_and_leaves_nothing_behind() {
     fn bad(head: &Head<'_>, response: &mut Response<'_>, scope: &mut Scope<'_, ()>) -> Reply {
         for (fields, expected) in [
             (BAD, MessageError::FieldValue),
@@ -95,7 +95,7 @@ fn always(head: &Head<'_>, response: &mut Response<'_>, scope: &mut Scope<'_, ()
 }
 
 #[test]
-fn whatever_answers_a_request_has_what_it_always_has_and_the_next_answer_has_none_of_it() {
+fn permanent_fields_are_in_every_response_to_their_request_only() {
     let kept = "X-Always: 1: 2\r\nX-Empty: \r\n";
     let fields = format!("X-Inner: 2\r\nVary: Origin\r\n{kept}");
     for (path, begin) in [

@@ -191,7 +191,7 @@ fn talk(limit: &Limit, size: usize, is_bytewise: bool) -> (Probed, u64) {
 }
 
 #[test]
-fn every_limit_holds_at_n_and_not_beyond_and_is_counted() {
+fn every_limit_is_exact_and_violations_are_counted() {
     for limit in &LIMITS {
         for is_bytewise in [false, true] {
             let name = format!("{}, byte by byte: {is_bytewise}", limit.name);
@@ -220,7 +220,7 @@ fn every_limit_holds_at_n_and_not_beyond_and_is_counted() {
 }
 
 #[test]
-fn a_malformed_trailer_is_a_broken_body_and_no_large_one() {
+fn a_malformed_trailer_is_a_broken_body_and_not_a_too_large_one() {
     let config = ServerConfig::new();
     let counters = config.counters();
     let mut driver = probe(config);
@@ -231,7 +231,7 @@ fn a_malformed_trailer_is_a_broken_body_and_no_large_one() {
 
 /// The mark of the output: at it requests are taken, above it none is, and that is counted.
 #[test]
-fn the_high_water_mark_holds_requests_back_from_its_first_octet_on() {
+fn output_above_the_high_water_mark_holds_requests_back() {
     let mut driver = probe(ServerConfig::new());
     driver.send(&get("/"));
     let len = driver.take_received().len();
@@ -250,7 +250,7 @@ fn the_high_water_mark_holds_requests_back_from_its_first_octet_on() {
 }
 
 #[test]
-fn a_high_water_mark_of_nothing_lets_a_handler_write_all_the_same() {
+fn a_handler_can_write_with_a_high_water_mark_of_zero() {
     for octets in [0, 1, 2] {
         let mut driver = probe(ServerConfig::new().limits(Limits::new().output_high_water(octets)));
         driver.send(&get("/stream"));

@@ -175,7 +175,7 @@ fn check(calls: &[Call], start: &str, fields: &str) {
 }
 
 #[test]
-fn no_order_of_calls_puts_a_malformed_answer_on_the_wire() {
+fn no_order_of_calls_sends_a_malformed_response() {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = |below: usize| {
         state ^= state << 13;
@@ -214,7 +214,7 @@ fn no_order_of_calls_puts_a_malformed_answer_on_the_wire() {
 }
 
 #[test]
-fn a_panic_anywhere_is_a_500_or_the_end() {
+fn a_panic_anywhere_is_a_500_or_ends_the_connection() {
     let good =
         [Call::Status(200), Call::Length(3), Call::DoneHeaders, Call::Body("abc"), Call::Done];
     for at in 0..=good.len() {
@@ -233,7 +233,7 @@ fn a_panic_anywhere_is_a_500_or_the_end() {
 }
 
 #[test]
-fn a_short_answer_of_which_nothing_was_sent_becomes_a_500() {
+fn an_incomplete_unsent_response_becomes_a_500() {
     let calls = [Call::Status(200), Call::Length(3), Call::DoneHeaders, Call::Body("")];
     for count in 0..=calls.len() {
         let seed = HttpSeed::new(calls[..count].to_vec(), ServerConfig::new());
@@ -250,7 +250,7 @@ fn a_short_answer_of_which_nothing_was_sent_becomes_a_500() {
 }
 
 #[test]
-fn a_peer_that_waits_to_send_its_body_is_asked_once_and_by_the_connection() {
+fn continue_is_sent_once_and_by_the_connection() {
     let asked = "HTTP/1.1 100 Continue\r\n\r\n";
     for (calls, expected) in [
         (vec![Call::Interim(100), Call::Interim(101), Call::GoOn, Call::Send], asked),

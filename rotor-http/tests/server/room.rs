@@ -16,7 +16,7 @@ fn idle(driver: &mut Probed, began: Time) -> Option<u64> {
 }
 
 #[test]
-fn a_connection_is_idle_from_the_end_of_an_answer_to_the_first_octet_of_a_request() {
+fn a_connection_is_idle_between_a_response_and_the_next_request() {
     let chunked = request("POST /", "Transfer-Encoding: chunked\r\n", "");
     // What is sent a second after the last, and since when it is idle then.
     let scripts: &[&[(&[u8], Option<u64>)]] = &[
@@ -47,7 +47,7 @@ fn a_connection_is_idle_from_the_end_of_an_answer_to_the_first_octet_of_a_reques
 }
 
 #[test]
-fn a_connection_is_not_idle_before_its_answer_was_taken() {
+fn a_connection_is_not_idle_before_its_response_is_read() {
     let mut driver = probe(ServerConfig::new());
     let began = driver.now();
     driver.limit_room(1_000);
@@ -89,7 +89,7 @@ impl Test {
 }
 
 #[test]
-fn who_says_nothing_makes_room_and_who_has_begun_to_ask_does_not() {
+fn idle_connections_make_room_and_those_with_a_request_do_not() {
     let mut test = Test::new(4);
     let [silent, begun, waiting, kept] = [(); 4].map(|()| test.connect());
     test.ask(&begun, b"GET / HT");
@@ -115,7 +115,7 @@ fn who_says_nothing_makes_room_and_who_has_begun_to_ask_does_not() {
 }
 
 #[test]
-fn a_request_that_comes_as_its_connection_is_to_make_room_is_answered() {
+fn a_request_arriving_as_its_connection_makes_room_is_answered() {
     let mut test = Test::new(2);
     let [first, second] = [(); 2].map(|()| test.connect());
     test.test.advance(seconds(10));

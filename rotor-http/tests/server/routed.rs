@@ -207,7 +207,7 @@ fn a_handler_of_either_server_describes_itself() {
 }
 
 #[test]
-fn the_end_of_a_peer_behind_its_request_is_heard_once() {
+fn a_half_close_after_a_request_is_reported_once() {
     for number in [1, 2] {
         let mut driver = both();
         driver.send(&get(&format!("/{number}wait")));
@@ -226,7 +226,7 @@ fn the_end_of_a_peer_behind_its_request_is_heard_once() {
 }
 
 #[test]
-fn a_method_that_only_the_other_server_takes_is_refused() {
+fn a_method_supported_only_by_the_other_server_is_refused() {
     for (start, expected) in
         [("DELETE /1wait", ""), ("DELETE /2wait", "501 close"), ("PATCH /1wait", "501 close")]
     {
@@ -239,7 +239,7 @@ fn a_method_that_only_the_other_server_takes_is_refused() {
 
 /// On HTTP/2 the other streams are not to end with one that nobody serves.
 #[test]
-fn a_method_that_only_the_other_server_takes_costs_no_connection_of_http2() {
+fn an_unsupported_method_of_a_route_keeps_the_http2_connection() {
     let seed = HttpSeed::new((1, 2), http2::config());
     let mut driver: Both = Driver::new(seed, Context::new());
     let refused = http2::headers(1, "DELETE", "/2wait", &[], true);
@@ -307,7 +307,7 @@ impl Route for PagesOrDoor {
 }
 
 #[test]
-fn a_server_without_an_upgrade_stands_beside_one_that_has() {
+fn servers_with_and_without_an_upgrade_can_be_combined() {
     let seed = HttpSeed::<Routed<PagesOrDoor>>::new((1, ()), ServerConfig::new());
     let mut driver = Driver::<Connection<Routed<PagesOrDoor>>>::new(seed, Context::new());
     driver.send(&get("/1wait"));

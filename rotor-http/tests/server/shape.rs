@@ -16,7 +16,7 @@ fn a_connection_is_small_and_an_idle_one_holds_no_buffer() {
 }
 
 #[test]
-fn seeds_and_settings_can_be_sent() {
+fn seeds_are_send_and_settings_are_sync() {
     fn is_send<T: Send>() {}
     fn is_sync<T: Sync>() {}
     is_send::<HttpSeed<Probe>>();
@@ -25,7 +25,7 @@ fn seeds_and_settings_can_be_sent() {
 }
 
 #[test]
-fn everything_prints_itself() {
+fn public_types_implement_debug() {
     let mut driver = probe(ServerConfig::new());
     driver.send(&get("/"));
     driver.send(&post("/", "x"));

@@ -33,7 +33,7 @@ fn hello(_: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Re
 }
 
 #[test]
-fn who_asks_for_the_listeners_and_does_not_serve_is_counted_from_without() {
+fn a_successor_that_does_not_serve_is_counted() {
     let directory = Directory::create();
     let path = directory.join("control");
     let server = Serve::new("127.0.0.1:0").hand_over(&path);

@@ -59,7 +59,7 @@ fn with_host(input: &[u8]) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn every_case_of_other_suites_gets_its_answer_however_it_is_cut() {
+fn every_suite_case_gets_its_response_however_it_is_split() {
     let mut wrong = Vec::new();
     for (suite, text) in SUITES {
         let cases = read(text);
@@ -78,7 +78,7 @@ fn every_case_of_other_suites_gets_its_answer_however_it_is_cut() {
 }
 
 #[test]
-fn a_case_that_is_answered_otherwise_than_there_says_why() {
+fn a_case_that_differs_from_its_suite_gives_a_reason() {
     for (suite, text) in SUITES {
         for case in read(text) {
             assert_eq!(case.agrees(), case.why.is_empty(), "{suite} {case:?}");

@@ -37,7 +37,7 @@ fn server(config: ServerConfig) -> (impl Fn() -> Probed, impl Fn() -> usize) {
 }
 
 #[test]
-fn however_a_connection_ends_it_gives_back_what_its_body_held() {
+fn body_memory_is_released_however_a_connection_ends() {
     type End = fn(Probed, &[u8]);
     let ends: [(&str, &str, End); 9] = [
         ("its body comes to its end", "/", |mut driver, rest| {
@@ -84,7 +84,7 @@ fn however_a_connection_ends_it_gives_back_what_its_body_held() {
 }
 
 #[test]
-fn a_body_that_finds_no_room_is_told_when_to_come_again_and_the_others_go_on() {
+fn a_body_over_the_memory_limit_gets_retry_after_and_others_continue() {
     for body in BODIES {
         let (connect, held) = server(ServerConfig::new().bodies_bytes_max(300_000));
         let mut drivers: Vec<Probed> = (0..40).map(|_| connect()).collect();
@@ -120,7 +120,7 @@ fn a_body_that_finds_no_room_is_told_when_to_come_again_and_the_others_go_on() {
 }
 
 #[test]
-fn the_limit_is_exact_and_what_finds_no_room_is_counted() {
+fn the_body_memory_limit_is_exact_and_rejections_are_counted() {
     for (max, is_taken) in [(99_999, false), (100_000, true), (100_001, true)] {
         let config = ServerConfig::new().bodies_bytes_max(max);
         let counters = config.counters();
@@ -138,7 +138,7 @@ fn the_limit_is_exact_and_what_finds_no_room_is_counted() {
 }
 
 #[test]
-fn pieces_count_while_they_are_collected_and_what_is_passed_on_does_not() {
+fn collected_pieces_count_against_the_limit_and_blocks_do_not() {
     let (connect, held) = server(ServerConfig::new());
     let mut pieces = connect();
     pieces.send(&begin("/progressive", "Content-Length: 1000\r\n", 3));
@@ -149,7 +149,7 @@ fn pieces_count_while_they_are_collected_and_what_is_passed_on_does_not() {
 }
 
 #[test]
-fn a_body_without_any_room_at_all_leaves_a_server_that_needs_none() {
+fn a_server_without_body_memory_serves_bodies_read_at_once() {
     let limits = Limits::new().buffered_body_bytes_max(1 << 20);
     let (connect, held) = server(ServerConfig::new().limits(limits).bodies_bytes_max(0));
     let mut driver = connect();
@@ -161,7 +161,7 @@ fn a_body_without_any_room_at_all_leaves_a_server_that_needs_none() {
 }
 
 #[test]
-fn connections_that_keep_too_much_waiting_end_and_others_are_served() {
+fn connections_over_the_held_bytes_limit_end_and_others_are_served() {
     let config = ServerConfig::new().held_bytes_max(4 << 20);
     let (held, counters) = (config.held(), config.counters());
     let (connect, _) = server(config);

@@ -55,7 +55,7 @@ fn each_request_counts_once_in_the_class_of_its_status() {
 }
 
 #[test]
-fn a_request_is_open_until_its_connection_is_gone_in_whatever_way() {
+fn a_request_is_open_until_its_connection_ends_in_any_way() {
     type End = fn(&mut Probed);
     let ends: [(&str, End); 4] = [
         ("the peer resets", |driver| driver.reset()),
@@ -85,7 +85,7 @@ fn a_request_is_open_until_its_connection_is_gone_in_whatever_way() {
 }
 
 #[test]
-fn octets_are_counted_as_they_are_on_the_wire() {
+fn bytes_are_counted_as_they_are_on_the_wire() {
     let (mut driver, counters) = with();
     let sent: Vec<u8> = [get("/ignore"), post("/progressive", "12345678"), get("/big")].concat();
     for part in sent.chunks(7) {
@@ -98,7 +98,7 @@ fn octets_are_counted_as_they_are_on_the_wire() {
 }
 
 #[test]
-fn a_response_that_is_waited_for_takes_its_time() {
+fn the_response_time_includes_the_wait() {
     let (mut driver, counters) = with();
     driver.send(&get("/timer"));
     driver.advance(seconds(10));

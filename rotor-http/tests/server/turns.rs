@@ -25,7 +25,7 @@ fn turns(driver: &mut Probed, sent: &[u8], answer: &[u8]) -> Vec<usize> {
 }
 
 #[test]
-fn requests_in_a_row_leave_the_others_their_turn() {
+fn pipelined_requests_are_limited_per_turn() {
     let mut driver = probe(ServerConfig::new());
     let turns = turns(&mut driver, &request("GET /", "", "").repeat(600), b"HTTP/1.1 200 OK\r\n");
     assert_eq!(turns.iter().sum::<usize>(), 600, "{turns:?}");
@@ -33,7 +33,7 @@ fn requests_in_a_row_leave_the_others_their_turn() {
 }
 
 #[test]
-fn small_frames_in_a_row_leave_the_others_their_turn() {
+fn small_frames_are_limited_per_turn() {
     let mut client = Client::silent(config());
     client.send(&beginning(&[]));
     let turns = turns(
@@ -46,7 +46,7 @@ fn small_frames_in_a_row_leave_the_others_their_turn() {
 }
 
 #[test]
-fn what_is_written_in_a_turn_is_the_server_s_to_say() {
+fn the_write_budget_of_a_turn_is_configurable() {
     for (config, most) in [
         (ServerConfig::new(), 256 << 10),
         (ServerConfig::new().write_budget(100_000), 100_000),

@@ -61,7 +61,7 @@ fn driver(config: ServerConfig) -> Driver<Connection<Begun>> {
 }
 
 #[test]
-fn a_response_is_under_way_once_a_part_of_it_has_left() {
+fn a_response_is_under_way_once_a_part_of_it_was_sent() {
     let request = post("/", "hi");
     let (head, body) = request.split_at(request.len() - 2);
     for (pieces, has_room, expected) in [
@@ -79,7 +79,7 @@ fn a_response_is_under_way_once_a_part_of_it_has_left() {
 }
 
 #[test]
-fn on_a_stream_it_is_so_once_its_head_was_sent() {
+fn a_response_on_a_stream_is_under_way_once_its_head_was_sent() {
     let head = headers(1, "POST", "/", &[("content-length", "2")], false);
     let body = data(1, b"hi", true);
     let whole = [&head[..], &body].concat();
@@ -94,7 +94,7 @@ fn on_a_stream_it_is_so_once_its_head_was_sent() {
 }
 
 #[test]
-fn an_answer_says_whether_the_handler_goes_on() {
+fn next_reports_whether_the_handler_goes_on() {
     for (next, expected) in [
         (Next::<Begun>::finished(), false),
         (Next::fail(Status::BAD_GATEWAY), false),

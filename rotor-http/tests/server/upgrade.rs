@@ -41,7 +41,7 @@ fn rule_48_bytes_after_the_head_belong_to_the_new_protocol() {
 }
 
 #[test]
-fn a_protocol_that_begins_in_a_drain_is_told_of_it() {
+fn a_protocol_started_in_a_drain_is_notified_of_it() {
     // On the request itself, which the drain still lets in, and on a body that ends it.
     let body = format!("{UPGRADE}Content-Length: 3\r\n");
     for (before, after) in [
@@ -61,7 +61,7 @@ fn a_protocol_that_begins_in_a_drain_is_told_of_it() {
 }
 
 #[test]
-fn rule_48_an_upgrade_that_is_not_asked_for_as_it_should_be_is_ignored() {
+fn rule_48_an_improperly_requested_upgrade_is_ignored() {
     for (start, fields) in [
         ("GET /up", "Upgrade: relay\r\n"),
         ("GET /up", "Connection: upgrade\r\n"),
@@ -117,7 +117,7 @@ fn rule_48_a_handler_cannot_switch_before_the_body_has_come() {
 }
 
 #[test]
-fn a_peer_of_the_new_protocol_has_to_take_what_waits_step_by_step() {
+fn a_peer_of_the_new_protocol_must_keep_reading_its_output() {
     let mut driver = probe(ServerConfig::new());
     driver.limit_room(500);
     driver.send(&request("GET /up", UPGRADE, &"x".repeat(20_000)));

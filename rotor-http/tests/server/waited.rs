@@ -77,7 +77,7 @@ impl Server for WaitsFirst {
 
 /// How long something else may be waited for is not how long the handler has.
 #[test]
-fn a_handler_that_follows_a_wait_has_the_time_that_handlers_have() {
+fn a_handler_after_a_wait_has_the_full_handler_timeout() {
     const MILLI: Duration = Duration::from_millis(1);
     fn test<S: Server<Context = Shared> + 'static>(seed: HttpSeed<S>) {
         let new = || Driver::<Connection<S>>::new(seed.clone(), Shared::default());

@@ -80,7 +80,7 @@ fn a_handler_is_woken_at_its_times_and_keeps_its_deadline() {
 }
 
 #[test]
-fn a_time_beyond_the_deadline_is_not_reached() {
+fn a_wakeup_after_the_deadline_is_not_delivered() {
     let (mut driver, config) = paced(Limits::new().handler_timeout(seconds(5)));
     driver.send(&get("/10"));
     driver.advance(seconds(100));
@@ -89,7 +89,7 @@ fn a_time_beyond_the_deadline_is_not_reached() {
 }
 
 #[test]
-fn a_handler_that_asks_again_is_woken_at_the_later_time_alone() {
+fn a_rescheduled_handler_is_woken_only_at_the_later_time() {
     let (mut driver, _) = paced(Limits::new());
     let began = driver.now();
     driver.send(&get("/10"));
@@ -134,7 +134,7 @@ impl Server for Engaged {
 }
 
 #[test]
-fn a_time_that_comes_while_something_else_waits_is_told_to_the_handler_that_follows() {
+fn a_wakeup_due_during_a_wait_is_delivered_to_the_next_handler() {
     for (pause, woken_after) in [(2, 10), (20, 21)] {
         let seed = HttpSeed::new((), ServerConfig::new());
         let mut driver = Driver::<Connection<Engaged>>::new(seed, Vec::new());

@@ -124,7 +124,7 @@ fn answers(body: &[u8]) -> [(&'static str, Vec<u8>); 3] {
 }
 
 #[test]
-fn an_answer_of_any_length_and_framing_is_stored_whole() {
+fn a_response_of_any_length_and_framing_is_stored_whole() {
     let place = Place::new();
     let spool = place.spool();
     for length in [0, 1_000, 1_001, 8_000, 200_000] {
@@ -149,7 +149,7 @@ fn an_answer_of_any_length_and_framing_is_stored_whole() {
 }
 
 #[test]
-fn what_was_stored_is_sent_from_memory_and_from_its_file() {
+fn a_stored_body_is_sent_from_memory_and_from_its_file() {
     let place = Place::new();
     let spool = place.spool();
     for length in [0, 10, 1_000, 100_000] {
@@ -168,7 +168,7 @@ fn what_was_stored_is_sent_from_memory_and_from_its_file() {
 }
 
 #[test]
-fn an_answer_that_cannot_be_stored_fails_its_request_and_says_whose_fault_it_is() {
+fn a_response_that_cannot_be_stored_fails_with_the_right_fault() {
     let place = Place::new();
     let with = |spool: Spool| ClientConfig::new().spool(spool);
     let open = |config: rotor_body::SpoolConfig| config.open().expect("it can be written");
@@ -194,7 +194,7 @@ fn an_answer_that_cannot_be_stored_fails_its_request_and_says_whose_fault_it_is(
 }
 
 #[test]
-fn a_disk_that_is_behind_holds_the_server_and_a_caller_that_gives_up_leaves_no_file() {
+fn a_slow_disk_pauses_the_server_and_a_cancelled_fetch_leaves_no_file() {
     let place = Place::new();
     let mut disk = SlowDisk::new();
     let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");

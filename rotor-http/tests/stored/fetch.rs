@@ -118,7 +118,7 @@ fn get(
 }
 
 #[test]
-fn a_response_is_fetched_into_a_file_and_kept_under_a_name() {
+fn a_response_is_fetched_into_a_file_and_saved_under_a_name() {
     let (place, kept) = (Place::new(), Place::new());
     let spool = place.spool();
     with_server(&spool, |fetch| {
@@ -137,7 +137,7 @@ fn a_response_is_fetched_into_a_file_and_kept_under_a_name() {
 }
 
 #[test]
-fn what_is_asked_for_last_counts_and_an_error_page_is_stored_too() {
+fn the_last_storage_option_wins_and_error_pages_are_stored_too() {
     let place = Place::new();
     let spool = place.spool();
     with_server(&spool, |fetch| {

@@ -182,7 +182,7 @@ fn answer(driver: &mut Driver<Machine<Mirror>>) -> (u16, Vec<u8>) {
 }
 
 #[test]
-fn a_body_of_any_length_in_any_pieces_comes_whole_and_goes_back() {
+fn a_body_of_any_length_in_any_pieces_is_stored_and_sent_back() {
     let place = Place::new();
     let spool = place.spool();
     for length in [0, 1, 999, 1_000, 1_001, 4_000, 8_001, 40_000, 200_000] {
@@ -209,7 +209,7 @@ fn a_body_of_any_length_in_any_pieces_comes_whole_and_goes_back() {
 }
 
 #[test]
-fn what_cannot_be_stored_is_refused_with_its_status_before_it_is_sent() {
+fn a_body_that_cannot_be_stored_is_refused_before_it_is_sent() {
     let (place, gone) = (Place::new(), Place::new());
     let of_gone = gone.spool();
     fs::remove_dir(&gone.0).expect("it is empty");
@@ -291,7 +291,7 @@ fn not_kept(counters: &Counters) -> u64 {
 }
 
 #[test]
-fn a_peer_that_goes_away_leaves_no_file() {
+fn a_disconnected_peer_leaves_no_file() {
     let place = Place::new();
     let mut disk = SlowDisk::new();
     let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
@@ -334,7 +334,7 @@ fn a_peer_that_goes_away_leaves_no_file() {
 }
 
 #[test]
-fn memory_that_is_spent_sends_bodies_to_their_files() {
+fn bodies_go_to_files_when_the_memory_limit_is_reached() {
     let place = Place::new();
     let spool = place.spool();
     let config = ServerConfig::new().bodies_bytes_max(100).spool(spool.clone());
@@ -347,7 +347,7 @@ fn memory_that_is_spent_sends_bodies_to_their_files() {
 }
 
 #[test]
-fn what_a_handler_keeps_is_read_after_its_connection_is_gone() {
+fn a_retained_body_can_be_read_after_its_connection_ended() {
     let place = Place::new();
     let spool = place.spool();
     let mut driver = driver(&spool);

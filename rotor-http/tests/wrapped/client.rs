@@ -129,28 +129,28 @@ fn a_handler_sees_the_session_of_its_connection() {
 }
 
 #[test]
-fn a_server_that_just_hangs_up_between_two_requests_has_the_second_one_made_again() {
+fn a_request_is_returned_if_the_server_closes_between_requests() {
     for in_order in [true, false] {
         assert_eq!(end_after(HI, in_order), ["200 http true", "hi", "to be made again"]);
     }
 }
 
 #[test]
-fn a_connection_that_ends_before_the_head_is_closed_however_it_ends() {
+fn an_end_before_the_head_is_reported_as_closed() {
     for in_order in [true, false] {
         assert_eq!(end_after("HTTP/1.1 200 O", in_order), ["Closed"]);
     }
 }
 
 #[test]
-fn a_body_that_lasts_until_the_end_is_whole_only_where_the_server_says_so() {
+fn a_close_delimited_body_is_complete_only_with_a_close_record() {
     let response = "HTTP/1.1 200 OK\r\n\r\nhi";
     assert_eq!(end_after(response, true), ["200 http true", "hi"]);
     assert_eq!(end_after(response, false), ["200 http true", "Body(Truncated)"]);
 }
 
 #[test]
-fn bodies_that_say_how_long_they_are_need_no_sign_of_the_end() {
+fn bodies_with_a_length_need_no_close_record() {
     let length = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi";
     let chunked = "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n";
     for response in [length, chunked] {

@@ -67,7 +67,7 @@ fn a_plain_socket_has_no_session() {
 }
 
 #[test]
-fn a_client_that_just_hangs_up_between_two_requests_is_no_error() {
+fn a_client_that_closes_between_requests_is_no_error() {
     for in_order in [true, false] {
         let (mut test, peer) = server(Record::server, ServerConfig::new());
         peer.send(&encode(Kind::Hello, b"http", KEY));
@@ -84,7 +84,7 @@ fn a_client_that_just_hangs_up_between_two_requests_is_no_error() {
 }
 
 #[test]
-fn handshakes_that_fail_are_told_why_and_counted() {
+fn failed_handshakes_get_a_reason_and_are_counted() {
     let configs = [ServerConfig::new(), ServerConfig::new()];
     let [failed, late] = [0, 1].map(|index| configs[index].counters());
     let [one, another] = configs;

@@ -71,7 +71,7 @@ fn status(code: u16) -> Status {
 }
 
 #[test]
-fn a_state_stays_small() {
+fn codec_states_stay_small() {
     assert!(size_of::<ResponseState>() <= 40, "{}", size_of::<ResponseState>());
     assert!(size_of::<RequestState>() <= 32, "{}", size_of::<RequestState>());
     assert!(size_of::<rotor_http::h1::HeadReader>() <= 8);

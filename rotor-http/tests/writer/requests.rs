@@ -3,7 +3,7 @@
 use rotor_http::h1::{MessageError, Method, RequestState};
 
 #[test]
-fn an_expectation_goes_out_with_a_body_only_and_not_by_hand() {
+fn an_expectation_is_sent_only_with_a_body_and_not_by_hand() {
     for (length, expects) in [(None, false), (Some(0), false), (Some(1), true)] {
         let mut out = Vec::new();
         let mut request = RequestState::new();
@@ -23,7 +23,7 @@ fn an_expectation_goes_out_with_a_body_only_and_not_by_hand() {
 }
 
 #[test]
-fn what_is_for_one_connection_only_is_named_in_connection() {
+fn hop_by_hop_fields_are_named_in_connection() {
     for (fields, closes, expected) in [
         (&[("te", "trailers")][..], false, "Connection: TE"),
         (&[("TE", "trailers")], true, "Connection: close, TE"),

@@ -92,7 +92,7 @@ fn in_frames_trailers_follow_a_body_of_known_length() {
 }
 
 #[test]
-fn rules_43_and_44_connection_says_how_it_goes_on() {
+fn rules_43_and_44_connection_tells_whether_it_persists() {
     let connection = |reply, close: bool| {
         let mut writer = Writer::begun(reply, 200);
         if close {
@@ -192,7 +192,7 @@ fn rule_49_statuses_without_a_body() {
 }
 
 #[test]
-fn rule_48_a_switch_is_answered_only_where_it_was_asked_for() {
+fn rule_48_a_switch_is_sent_only_where_it_was_requested() {
     let switch = MessageError::InformationalStatus(Status::SWITCHING_PROTOCOLS);
     Writer::new(REPLY).bad(|state, out| state.status(out, Status::SWITCHING_PROTOCOLS), switch);
     let mut writer = Writer::begun(ReplyTo { wants_upgrade: true, ..REPLY }, 101);
@@ -216,7 +216,7 @@ fn rule_48_a_switch_is_answered_only_where_it_was_asked_for() {
 }
 
 #[test]
-fn interim_answers_come_before_the_status_and_to_http_1_1_only() {
+fn interim_responses_precede_the_status_and_need_http_1_1() {
     let mut writer = Writer::new(REPLY);
     writer
         .good(|state, out| state.interim(out, Status::CONTINUE, &[]))
@@ -247,7 +247,7 @@ fn interim_answers_come_before_the_status_and_to_http_1_1_only() {
 }
 
 #[test]
-fn rule_52_what_would_break_the_wire_is_refused() {
+fn rule_52_malformed_lines_and_fields_are_refused() {
     let mut writer = Writer::begun(REPLY, 200);
     for name in ["", "a b", "a:", "a\r\nb", "a\0", "\u{e9}", "a\t"] {
         writer.bad(|state, out| state.add_header(out, name, b"c"), MessageError::FieldName);
@@ -282,7 +282,7 @@ fn rule_52_what_would_break_the_wire_is_refused() {
 }
 
 #[test]
-fn every_part_has_its_place() {
+fn every_call_is_allowed_only_in_its_place() {
     use MessageError::*;
     type Call = fn(&mut ResponseState, &mut Vec<u8>) -> Outcome;
     let calls: [Call; 7] = [

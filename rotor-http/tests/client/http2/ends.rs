@@ -15,7 +15,7 @@ fn given_back(server: &Server) -> usize {
 }
 
 #[test]
-fn what_a_goaway_leaves_out_is_made_again_whatever_its_method() {
+fn requests_beyond_a_goaway_are_retried_whatever_their_method() {
     let plans = [
         Probe::get("/1"),
         Probe::post(Sends::Whole("2")),
@@ -37,7 +37,7 @@ fn what_a_goaway_leaves_out_is_made_again_whatever_its_method() {
 }
 
 #[test]
-fn what_a_goaway_leaves_out_is_given_back_in_order() {
+fn requests_beyond_a_goaway_are_returned_in_order() {
     let deadline = |at: u64| Probe { deadline: seconds(100 + at), ..Probe::get("/") };
     let mut server = Server::new((0..5).map(deadline));
     server.send(&go_away(1, 0));
@@ -50,7 +50,7 @@ fn what_a_goaway_leaves_out_is_given_back_in_order() {
 /// RFC 9113 §6.8: a later GOAWAY may leave out more, and must not leave out less. What was made
 /// again elsewhere is not taken back.
 #[test]
-fn a_second_goaway_may_leave_out_more_and_cannot_leave_out_less() {
+fn a_second_goaway_may_lower_the_last_stream_but_not_raise_it() {
     let mut server = Server::new(["/1", "/2", "/3"].map(Probe::get));
     for (last, back) in [((1 << 31) - 1, 0), (3, 1), (5, 1), (1, 2), (1, 2)] {
         server.send(&go_away(last, 0));
@@ -64,7 +64,7 @@ fn a_second_goaway_may_leave_out_more_and_cannot_leave_out_less() {
 }
 
 #[test]
-fn what_is_refused_for_ever_fails_and_the_server_has_not_seen_it() {
+fn a_request_refused_repeatedly_fails_as_not_processed() {
     let mut server = Server::new([Probe::post(Sends::Whole("x"))]);
     server.driver.context_mut().takes_back = true;
     for attempt in 0..=10 {
@@ -76,7 +76,7 @@ fn what_is_refused_for_ever_fails_and_the_server_has_not_seen_it() {
 }
 
 #[test]
-fn what_is_refused_is_made_again_elsewhere() {
+fn a_refused_request_is_retried_on_another_connection() {
     let mut server = Server::new([Probe::post(Sends::Whole("x")), Probe::get("/2")]);
     server.send(&reset(1, 7));
     assert_eq!(given_back(&server), 1);
@@ -93,7 +93,7 @@ fn what_is_refused_is_made_again_elsewhere() {
 }
 
 #[test]
-fn who_has_begun_to_answer_has_not_left_the_request_unseen() {
+fn a_request_with_a_started_response_is_not_retried() {
     for begins in
         [headers(1, &[(":status", "103")], false), headers(1, &[(":status", "200")], false)]
     {
@@ -106,7 +106,7 @@ fn who_has_begun_to_answer_has_not_left_the_request_unseen() {
 }
 
 #[test]
-fn a_connection_that_dies_has_its_idempotent_requests_made_again_if_it_has_served() {
+fn idempotent_requests_of_a_lost_used_connection_are_retried() {
     let begun = |has_served: bool| {
         let mut server = Server::new([Probe::get("/0")]);
         if has_served {
@@ -133,7 +133,7 @@ fn a_connection_that_dies_has_its_idempotent_requests_made_again_if_it_has_serve
 }
 
 #[test]
-fn what_has_not_begun_on_its_connection_was_acted_upon_by_nobody() {
+fn a_request_not_begun_on_its_connection_is_reported_unsent() {
     type Ends = fn(&mut Server);
     let ends: [(Ends, &str); 4] = [
         (|server| server.driver.advance(seconds(3)), "Here: Deadline(Waiting)"),
@@ -151,7 +151,7 @@ fn what_has_not_begun_on_its_connection_was_acted_upon_by_nobody() {
 }
 
 #[test]
-fn a_response_that_came_whole_before_the_end_is_taken() {
+fn a_response_complete_before_the_connection_end_is_accepted() {
     let mut server = Server::new([Probe { holds: true, ..Probe::get("/").progressive() }]);
     server.send(&page(1, "all"));
     server.driver.end();
@@ -174,7 +174,7 @@ fn resume(server: &mut Server) -> String {
 }
 
 #[test]
-fn a_whole_response_that_is_held_outlives_its_server_and_what_that_owed() {
+fn a_held_complete_response_outlives_its_connection_and_timeouts() {
     let held = || Probe { holds: true, ..Probe::get("/").progressive() };
     // The acknowledgement of our settings.
     let mut server = Server::silent(ClientConfig::new().http2(http2()), [held()]);
@@ -197,7 +197,7 @@ fn a_whole_response_that_is_held_outlives_its_server_and_what_that_owed() {
 }
 
 #[test]
-fn an_idle_connection_ends_in_its_time_and_a_draining_one_after_its_requests() {
+fn an_idle_connection_times_out_and_a_draining_one_finishes_requests() {
     let mut server = Server::new([Probe::get("/")]);
     server.send(&page(1, ""));
     server.driver.advance(seconds(29));
@@ -236,7 +236,7 @@ fn answer_pings(server: &mut Server, from: usize) {
 }
 
 #[test]
-fn servers_of_grpc_bear_the_pings_of_a_silent_connection() {
+fn pings_stay_within_the_ping_strikes_of_grpc_servers() {
     // As they count: one that comes less than five minutes after another, while they send nothing,
     // is a strike, and the third is one too many.
     let asks = || Probe { deadline: seconds(100_000), ..Probe::get("/") };
@@ -274,7 +274,7 @@ fn some() -> [Probe; 3] {
 }
 
 #[test]
-fn what_was_never_sent_is_made_again_whatever_its_method() {
+fn unsent_requests_are_retried_whatever_their_method() {
     for how in ["reset", "end", "breach"] {
         let mut server = crowded(some());
         match how {
@@ -289,7 +289,7 @@ fn what_was_never_sent_is_made_again_whatever_its_method() {
 }
 
 #[test]
-fn a_server_that_takes_fewer_than_before_is_sent_no_more_than_it_takes() {
+fn a_lowered_stream_limit_of_the_server_is_respected() {
     let mut server = crowded(some());
     server.send(&settings(&[(3, 1)]));
     assert_eq!(given_back(&server), 2, "others may have room");
@@ -305,7 +305,7 @@ fn a_server_that_takes_fewer_than_before_is_sent_no_more_than_it_takes() {
 }
 
 #[test]
-fn a_server_that_takes_none_is_left() {
+fn a_connection_to_a_server_that_allows_no_streams_is_closed() {
     for refuses in [false, true] {
         let mut server =
             Server::of(ClientConfig::new().http2(http2()), &[(3, 0)], ["/1", "/2"].map(Probe::get));
@@ -316,7 +316,7 @@ fn a_server_that_takes_none_is_left() {
 }
 
 #[test]
-fn a_server_that_says_nothing_is_asked_whether_it_is_there() {
+fn a_silent_server_is_pinged() {
     let mut server = patient([Probe::get("/"), Probe::get("/2")]);
     let pings_after = |server: &mut Server, time| {
         server.driver.advance(seconds(time));
@@ -346,7 +346,7 @@ fn a_server_that_says_nothing_is_asked_whether_it_is_there() {
 }
 
 #[test]
-fn a_server_whose_frame_comes_slowly_is_there() {
+fn a_server_that_sends_a_frame_slowly_counts_as_alive() {
     let mut server = Server::new([Probe::get("/").progressive()]);
     server.send(&headers(1, &[(":status", "200")], false));
     // A little more than `body_rate_min`; what answers a PING would come behind it.
@@ -367,7 +367,7 @@ fn a_server_whose_frame_comes_slowly_is_there() {
 }
 
 #[test]
-fn a_server_that_takes_what_waits_for_it_is_there() {
+fn a_server_that_reads_queued_output_counts_as_alive() {
     // The answer to a PING comes after all that waits before it, which the windows let pass.
     let much: &'static str = Box::leak("x".repeat(70_000).into_boxed_str());
     let config = ClientConfig::new().http2(http2());
@@ -392,7 +392,7 @@ fn a_server_that_takes_what_waits_for_it_is_there() {
 }
 
 #[test]
-fn settings_come_and_are_acknowledged_in_time() {
+fn missing_settings_or_acknowledgements_time_out() {
     let config = || ClientConfig::new().http2(Http2Config::settings_timeout(http2(), seconds(3)));
     let mut server = Server::silent(config(), [Probe::get("/")]);
     server.driver.advance(seconds(3));
@@ -404,7 +404,7 @@ fn settings_come_and_are_acknowledged_in_time() {
 }
 
 #[test]
-fn a_ping_is_waited_for_whatever_is_asked_meanwhile() {
+fn a_ping_timeout_is_not_reset_by_new_requests() {
     // Each request is given up before its server can be found out by it alone.
     let asks = || Probe { deadline: seconds(12), ..Probe::get("/") };
     let mut server = patient([asks()]);

@@ -7,7 +7,7 @@ use super::server::{Server, block, data, frame, headers, http2, page, reset, set
 use crate::probe::{OnWakeup, Probe, Sends, seconds};
 
 #[test]
-fn the_first_request_goes_with_the_preface_and_the_others_when_it_is_known_how_many_may() {
+fn the_first_request_goes_with_the_preface_and_others_after_settings() {
     let plans = ["/1", "/2", "/3", "/4"].map(Probe::get);
     let mut server = Server::silent(ClientConfig::new().http2(http2()), plans);
     assert_eq!(server.lines(), ["GET http h /1"]);
@@ -29,7 +29,7 @@ fn the_first_request_goes_with_the_preface_and_the_others_when_it_is_known_how_m
 }
 
 #[test]
-fn a_body_goes_with_its_head_or_later_and_trailers_behind_it() {
+fn a_body_is_sent_with_its_head_or_later_and_trailers_follow() {
     let mut server = Server::new([
         Probe::post(Sends::Whole("whole")),
         Probe::post(Sends::Chunked("in two")),
@@ -51,7 +51,7 @@ fn a_body_goes_with_its_head_or_later_and_trailers_behind_it() {
 }
 
 #[test]
-fn an_expected_body_waits_for_100_or_for_its_time() {
+fn an_expect_continue_body_waits_for_100_or_for_its_timeout() {
     let mut server = Server::new([Sends::Expected("a"), Sends::Expected("b")].map(Probe::post));
     assert!(server.asked.values().all(|asked| asked.body.is_empty() && !asked.is_whole));
     assert_eq!(server.asked[&1].fields[1], ("expect".into(), "100-continue".into()));
@@ -63,7 +63,7 @@ fn an_expected_body_waits_for_100_or_for_its_time() {
 }
 
 #[test]
-fn interim_heads_trailers_and_responses_without_a_body() {
+fn interim_heads_trailers_and_empty_responses_are_reported() {
     let mut server = Server::new([
         Probe::get("/hints"),
         Probe { method: "HEAD", ..Probe::get("/head") },
@@ -87,7 +87,7 @@ fn interim_heads_trailers_and_responses_without_a_body() {
 
 /// RFC 9113 §8.1: END_STREAM may come in an empty DATA, also where there is no body.
 #[test]
-fn a_response_of_which_only_the_end_is_to_come_is_not_reset() {
+fn a_response_awaiting_only_its_end_stream_is_not_reset() {
     let plans = || {
         [
             Probe { method: "HEAD", ..Probe::get("/head") },
@@ -132,7 +132,7 @@ fn a_response_of_which_only_the_end_is_to_come_is_not_reset() {
 
 /// What a server does behind a whole response is no failure of a request, and no flood.
 #[test]
-fn a_server_that_sends_bodies_to_head_keeps_its_connection() {
+fn a_body_in_response_to_head_does_not_cost_the_connection() {
     let count = 300;
     let probes = (0..count).map(|_| Probe { method: "HEAD", ..Probe::get("/") });
     let mut server = Server::of(ClientConfig::new().http2(http2()), &[(3, 1_000)], probes);
@@ -144,7 +144,7 @@ fn a_server_that_sends_bodies_to_head_keeps_its_connection() {
 }
 
 #[test]
-fn a_stream_that_waits_for_its_end_has_its_place_with_the_server() {
+fn a_stream_awaiting_its_end_counts_against_the_stream_limit() {
     let config = || ClientConfig::new().http2(http2());
     let head = headers(1, &[(":status", "204")], false);
     let mut server = Server::of(config(), &[(3, 1)], ["/1", "/2"].map(Probe::get));
@@ -161,7 +161,7 @@ fn a_stream_that_waits_for_its_end_has_its_place_with_the_server() {
 }
 
 #[test]
-fn what_nobody_waits_for_is_cancelled_and_the_others_go_on() {
+fn abandoned_requests_are_reset_and_others_continue() {
     let mut server = Server::new([
         Probe::get("/dropped"),
         Probe { is_brief: true, ..Probe::get("/brief") },
@@ -190,7 +190,7 @@ fn what_nobody_waits_for_is_cancelled_and_the_others_go_on() {
 }
 
 #[test]
-fn a_response_that_is_whole_before_its_request_stands() {
+fn a_response_complete_before_its_request_is_accepted() {
     let mut server = Server::new([Probe::post(Sends::Much(1 << 20)), Probe::get("/")]);
     server.send(&page(1, "enough"));
     assert_eq!(server.outcome(0), "200 enough");
@@ -209,7 +209,7 @@ fn a_response_that_is_whole_before_its_request_stands() {
 }
 
 #[test]
-fn large_heads_go_out_in_several_frames_and_come_in_them() {
+fn a_response_head_in_continuation_frames_is_read() {
     let limits = Limits::new();
     let mut server = Server::with_limits(limits, [Probe::get("/")]);
     let block = block(&[(":status", "200"), ("a", &"x".repeat(5000))]);
@@ -225,7 +225,7 @@ fn large_heads_go_out_in_several_frames_and_come_in_them() {
 }
 
 #[test]
-fn tunnels_and_upgrades_are_not_of_http2() {
+fn connect_and_http1_upgrades_are_not_sent_on_http2() {
     let mut server = Server::new([
         Probe { method: "CONNECT", target: "h:1", ..Probe::get("") },
         Probe { upgrade: Some("x"), ..Probe::get("/up") },

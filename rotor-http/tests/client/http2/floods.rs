@@ -30,7 +30,7 @@ fn until_end(
 }
 
 #[test]
-fn frames_of_no_use_end_the_connection() {
+fn floods_of_useless_frames_end_the_connection() {
     let frames = Counters::frame_floods;
     let ping = |_| frame(6, 0, 0, &[0; 8]);
     let setting = |_| settings(&[(4, 1 << 20)]);
@@ -47,7 +47,7 @@ fn frames_of_no_use_end_the_connection() {
 }
 
 #[test]
-fn empty_data_and_streams_that_must_be_reset_end_it_sooner() {
+fn empty_data_and_forced_resets_end_the_connection_sooner() {
     let empty = |round| match round {
         0 => headers(1, &[(":status", "200")], false),
         _ => data(1, b"", false),
@@ -60,7 +60,7 @@ fn empty_data_and_streams_that_must_be_reset_end_it_sooner() {
 }
 
 #[test]
-fn blocks_of_fields_have_bounds_in_frames_octets_and_what_they_stand_for() {
+fn field_blocks_are_limited_in_frames_bytes_and_decoded_size() {
     let fields = Counters::field_floods;
     let endless = |round| match round {
         0 => frame(1, 0, 1, &[0x88]),
@@ -84,7 +84,7 @@ fn blocks_of_fields_have_bounds_in_frames_octets_and_what_they_stand_for() {
 }
 
 #[test]
-fn a_response_with_too_many_fields_costs_its_request_alone() {
+fn a_response_with_too_many_fields_fails_only_its_request() {
     let limits = Limits::new().fields_max(3);
     let mut server = Server::with_limits(limits, ["/1", "/2"].map(Probe::get));
     let many = [(":status", "200"), ("a", "1"), ("b", "2"), ("c", "3"), ("d", "4")];
@@ -95,7 +95,7 @@ fn a_response_with_too_many_fields_costs_its_request_alone() {
 }
 
 #[test]
-fn interim_heads_without_end_fail_their_request() {
+fn endless_interim_heads_fail_their_request() {
     let mut server = Server::new(["/1", "/2"].map(Probe::get));
     for _ in 0..17 {
         server.send(&headers(1, &[(":status", "103")], false));
@@ -106,7 +106,7 @@ fn interim_heads_without_end_fail_their_request() {
 }
 
 #[test]
-fn the_limits_are_settings_and_never_less_than_what_works() {
+fn the_http2_limits_are_configurable_with_workable_minimums() {
     let config = client::Http2Config::new().streams_max(0).stream_window(1).connection_window(1);
     let shown = format!("{config:?}");
     for value in ["streams_max: 1,", "stream_window: 65536", "connection_window: 65535"] {
@@ -119,7 +119,7 @@ fn the_limits_are_settings_and_never_less_than_what_works() {
 
 /// As the server's: a batch that begins within the budget may go beyond it.
 #[test]
-fn frames_in_a_row_are_counted_against_the_calls_of_a_turn() {
+fn consecutive_frames_count_against_the_calls_budget_of_a_turn() {
     const BUDGET: usize = 128;
     const BATCH: usize = 64;
     let config =

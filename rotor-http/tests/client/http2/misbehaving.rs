@@ -23,7 +23,7 @@ fn outcome(bytes: &[u8]) -> (String, Option<u32>, Option<u32>) {
 }
 
 #[test]
-fn what_breaks_a_stream_costs_its_request() {
+fn stream_errors_fail_only_their_request() {
     let ok = |fields: &[(&str, &str)]| headers(1, &[&[(":status", "200")], fields].concat(), false);
     for (bytes, expected, code) in [
         (headers(1, &[("a", "b")], false), "Peer: Head(Head(StatusLine))", 1),
@@ -61,7 +61,7 @@ fn what_breaks_a_stream_costs_its_request() {
 }
 
 #[test]
-fn what_breaks_the_connection_costs_all_requests() {
+fn connection_errors_fail_all_requests() {
     let ends = page(1, "x");
     for (bytes, code) in [
         (frame(5, 4, 1, &[0, 0, 0, 2, 0x88]), 1),
@@ -97,7 +97,7 @@ fn what_breaks_the_connection_costs_all_requests() {
 }
 
 #[test]
-fn a_server_of_http1_is_found_out_and_a_goaway_before_its_settings() {
+fn an_http1_response_or_early_goaway_is_a_protocol_error() {
     for bytes in [b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), go_away(0, 0)] {
         let config = rotor_http::client::ClientConfig::new().http2(super::server::http2());
         let mut server = Server::silent(config, [Probe::get("/")]);
@@ -107,7 +107,7 @@ fn a_server_of_http1_is_found_out_and_a_goaway_before_its_settings() {
 }
 
 #[test]
-fn trailers_beyond_their_limits_cost_their_request() {
+fn trailers_beyond_their_limits_fail_only_their_request() {
     let bytes = Limits::new().trailer_bytes_max(50);
     let count = Limits::new().trailers_max(3);
     let long = "y".repeat(44);

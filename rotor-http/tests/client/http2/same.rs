@@ -66,7 +66,7 @@ fn on_http2(make: &dyn Fn() -> Probe, said: &Said, piece: usize) -> (Option<Stri
 }
 
 #[test]
-fn outcomes_and_what_handlers_are_told_are_those_of_http1() {
+fn outcomes_and_handler_events_equal_those_of_http1() {
     let makes: [(&str, Make); 9] = [
         ("buffered", || Probe::get("/")),
         ("progressive", || Probe::get("/").progressive()),

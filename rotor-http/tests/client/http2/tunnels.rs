@@ -41,7 +41,7 @@ fn is_well(server: &mut Server) {
 }
 
 #[test]
-fn an_upgrade_is_asked_for_by_connect_where_that_is_offered() {
+fn an_upgrade_is_an_extended_connect_where_the_server_offers_it() {
     let mut server = Server::silent(ClientConfig::new().http2(http2()), [asks("shout")]);
     assert!(server.lines().is_empty(), "it waits for the settings");
     server.offers_protocols = true;
@@ -61,7 +61,7 @@ fn an_upgrade_is_asked_for_by_connect_where_that_is_offered() {
 }
 
 #[test]
-fn it_is_a_get_like_any_other_where_it_is_not_offered_or_none_is_named() {
+fn an_upgrade_without_an_offer_or_single_protocol_is_a_plain_get() {
     for (pairs, protocol) in [(&[][..], "shout"), (&[(8, 0)], "shout"), (&[(8, 1)], "shout, roar")]
     {
         let mut server = Server::of(ClientConfig::new().http2(http2()), pairs, [asks(protocol)]);
@@ -73,7 +73,7 @@ fn it_is_a_get_like_any_other_where_it_is_not_offered_or_none_is_named() {
 }
 
 #[test]
-fn a_server_that_does_not_agree_is_answered_to_its_end() {
+fn each_response_to_an_upgrade_request_ends_its_stream_cleanly() {
     for status in ["101", "200", "404", "501"] {
         let mut server = offers([asks("shout")]);
         let fields = [(":status", status)];
@@ -102,7 +102,7 @@ fn a_server_that_does_not_agree_is_answered_to_its_end() {
 }
 
 #[test]
-fn a_length_of_what_is_no_body_is_ignored() {
+fn a_content_length_on_a_tunnel_is_ignored() {
     let mut server = offers([asks("shout")]);
     server.send(&headers(1, &[(":status", "200"), ("content-length", "3")], false));
     server.send(&data(1, b"abcdef", false));
@@ -110,7 +110,7 @@ fn a_length_of_what_is_no_body_is_ignored() {
 }
 
 #[test]
-fn the_ends_of_a_protocol_are_those_of_its_stream() {
+fn the_end_of_a_protocol_is_the_end_of_its_stream() {
     // Its own end; the server's then.
     let mut server = agreed();
     server.send(&data(1, b".", false));
@@ -155,7 +155,7 @@ fn the_ends_of_a_protocol_are_those_of_its_stream() {
 }
 
 #[test]
-fn a_reset_behind_the_end_of_a_server_ends_what_still_waits() {
+fn a_reset_after_end_stream_discards_pending_output() {
     let mut server =
         Server::of(ClientConfig::new().http2(http2()), &[(8, 1), (4, 1)], [asks("shout")]);
     server.send(&headers(1, OK, false));
@@ -167,7 +167,7 @@ fn a_reset_behind_the_end_of_a_server_ends_what_still_waits() {
 }
 
 #[test]
-fn the_end_of_the_connection_is_told_to_the_protocol() {
+fn the_protocol_is_notified_of_the_end_of_the_connection() {
     let mut server = agreed();
     server.driver.reset();
     server.driver.settle();
@@ -194,7 +194,7 @@ fn the_end_of_the_connection_is_told_to_the_protocol() {
 }
 
 #[test]
-fn both_windows_hold() {
+fn a_tunnel_obeys_the_windows_of_both_directions() {
     let mut server =
         Server::of(ClientConfig::new().http2(http2()), &[(8, 1), (4, 3)], [asks("shout")]);
     server.send(&headers(1, OK, false));

@@ -15,7 +15,7 @@ fn with_window(octets: u32, plans: impl IntoIterator<Item = Probe>) -> Server {
 }
 
 #[test]
-fn a_request_goes_as_far_as_its_windows_and_others_beside_it() {
+fn a_request_body_stops_at_its_window_and_other_streams_continue() {
     let plans = [Probe::post(Sends::Much(200_000)), Probe::post(Sends::Whole("small"))];
     let mut server = with_window(10_000, plans);
     assert_eq!(server.asked[&3].body.len(), 10_000);
@@ -32,7 +32,7 @@ fn a_request_goes_as_far_as_its_windows_and_others_beside_it() {
 }
 
 #[test]
-fn windows_follow_the_settings_below_zero_too() {
+fn send_windows_follow_settings_even_below_zero() {
     let mut server = with_window(1_000, [Probe::post(Sends::Much(3_000))]);
     assert_eq!(server.asked[&3].body.len(), 1_000);
     server.send(&settings(&[(4, 500)]));
@@ -47,7 +47,7 @@ fn windows_follow_the_settings_below_zero_too() {
 }
 
 #[test]
-fn a_server_that_gives_no_window_loses_the_request_and_not_the_others() {
+fn a_request_without_send_window_times_out_and_others_continue() {
     let mut server = with_window(1_000, [Probe::post(Sends::Much(3_000)), Probe::get("/")]);
     // It is there, and says so.
     for second in 0..9 {
@@ -63,7 +63,7 @@ fn a_server_that_gives_no_window_loses_the_request_and_not_the_others() {
 }
 
 #[test]
-fn a_body_that_is_held_stops_its_server_and_nobody_else() {
+fn a_held_body_blocks_only_its_stream() {
     let held = Probe { holds: true, ..Probe::get("/held").progressive() };
     let other = Probe { mode: RecvMode::Progressive(1), ..Probe::get("/other") };
     let mut server = Server::new([held, other]);
@@ -92,7 +92,7 @@ fn a_body_that_is_held_stops_its_server_and_nobody_else() {
 }
 
 #[test]
-fn large_bodies_come_whole_and_both_ledgers_agree() {
+fn large_bodies_arrive_whole_and_both_sides_agree_on_the_windows() {
     let plans = (0..10).map(|_| Probe { mode: RecvMode::Buffered(1 << 20), ..Probe::get("/") });
     let mut server = Server::new(plans);
     for stream in (1..20).step_by(2) {
@@ -111,7 +111,7 @@ fn large_bodies_come_whole_and_both_ledgers_agree() {
 }
 
 #[test]
-fn what_a_stream_held_of_the_window_of_all_goes_back_with_it() {
+fn a_cancelled_stream_returns_its_share_of_the_connection_window() {
     let mut server = Server::new([]);
     for round in 0..30 {
         server.asks(Probe { holds: true, ..Probe::get("/").progressive() });
@@ -129,7 +129,7 @@ fn what_a_stream_held_of_the_window_of_all_goes_back_with_it() {
 }
 
 #[test]
-fn requests_that_share_what_a_server_takes_are_not_late_each_by_itself() {
+fn requests_that_share_a_slow_window_do_not_time_out_singly() {
     let mut server = with_window(1 << 20, (0..5).map(|_| Probe::post(Sends::Much(1 << 20))));
     for _ in 0..30 {
         server.grant(0, 2048);
@@ -149,7 +149,7 @@ fn requests_that_share_what_a_server_takes_are_not_late_each_by_itself() {
 
 /// What opens the windows of a response waits behind the request.
 #[test]
-fn a_response_is_not_late_for_a_request_that_is_taken_slowly() {
+fn a_response_does_not_time_out_while_a_request_is_sent_slowly() {
     let config = ClientConfig::new().http2(http2().stream_window(0).connection_window(0));
     let mut server = Server::of(config, &[(4, 4 << 20)], []);
     server.grant(0, 4 << 20);
@@ -178,7 +178,7 @@ fn a_response_is_not_late_for_a_request_that_is_taken_slowly() {
 
 /// The window of the connection is held by a body that its handler does not take.
 #[test]
-fn a_response_is_not_late_while_others_have_the_window_of_all() {
+fn a_response_does_not_time_out_while_others_hold_the_window() {
     let config = ClientConfig::new().http2(http2().stream_window(0).connection_window(0));
     let held = Probe { holds: true, ..Probe::get("/held").progressive() };
     let mut server = Server::of(config, &[], [held, Probe::get("/").progressive()]);

@@ -12,7 +12,7 @@ use super::{Test, address};
 use crate::probe::{Probe, Sends, seconds};
 
 #[test]
-fn a_server_that_refuses_costs_the_request_for_which_it_was_asked() {
+fn a_refused_connection_fails_the_request_it_was_made_for() {
     for at_once in [false, true] {
         let mut test = Test::new(PoolConfig::new().connections_per_origin_max(1));
         let refused = ErrorKind::ConnectionRefused;
@@ -29,7 +29,7 @@ fn a_server_that_refuses_costs_the_request_for_which_it_was_asked() {
 }
 
 #[test]
-fn a_request_whose_used_connection_died_is_made_again_on_a_new_one_once() {
+fn a_request_on_a_lost_used_connection_is_retried_once_on_a_new_one() {
     let mut test = Test::new(PoolConfig::new());
     test.get(1, "/1");
     test.answer(0);
@@ -48,7 +48,7 @@ fn a_request_whose_used_connection_died_is_made_again_on_a_new_one_once() {
 }
 
 #[test]
-fn a_request_that_is_made_again_keeps_its_deadline_while_it_waits_for_a_connection() {
+fn a_retried_request_keeps_its_deadline_while_it_waits() {
     let client = ClientConfig::new();
     let counters = client.counters();
     let mut test = Test::of(PoolConfig::new(), client, Config::new().machines_max(100));
@@ -72,7 +72,7 @@ fn a_request_that_is_made_again_keeps_its_deadline_while_it_waits_for_a_connecti
 }
 
 #[test]
-fn a_request_that_cannot_be_made_again_may_have_been_acted_upon_the_first_time() {
+fn a_failed_retry_reports_that_the_request_may_have_been_processed() {
     let mut test = Test::new(PoolConfig::new());
     test.get(1, "/1");
     test.answer(0);
@@ -84,7 +84,7 @@ fn a_request_that_cannot_be_made_again_may_have_been_acted_upon_the_first_time()
 }
 
 #[test]
-fn a_post_whose_used_connection_died_is_not_made_again() {
+fn a_post_on_a_lost_used_connection_is_not_retried() {
     let mut test = Test::new(PoolConfig::new());
     test.get(1, "/1");
     test.answer(0);
@@ -95,7 +95,7 @@ fn a_post_whose_used_connection_died_is_not_made_again() {
 }
 
 #[test]
-fn an_idle_connection_that_dies_is_not_used_and_those_that_wait_go_on_when_one_dies() {
+fn lost_connections_are_not_used_and_waiting_requests_get_new_ones() {
     let mut test = Test::new(PoolConfig::new().connections_per_origin_max(1));
     test.get(1, "/1");
     test.answer(0);
@@ -112,7 +112,7 @@ fn an_idle_connection_that_dies_is_not_used_and_those_that_wait_go_on_when_one_d
 }
 
 #[test]
-fn a_request_whose_idle_connection_turns_out_unfit_is_made_on_a_new_one_whatever_its_method() {
+fn a_request_on_a_stale_idle_connection_moves_to_a_new_one() {
     let happens: [fn(&Peer); 3] = [|peer| peer.send(b"x"), |peer| peer.end(), |peer| peer.reset()];
     for happens in happens {
         let mut test = Test::new(PoolConfig::new().connections_per_origin_max(1));
@@ -131,7 +131,7 @@ fn a_request_whose_idle_connection_turns_out_unfit_is_made_on_a_new_one_whatever
 }
 
 #[test]
-fn a_connection_that_may_not_be_used_again_makes_room_for_the_next() {
+fn a_closing_connection_makes_room_for_the_next() {
     let mut test = Test::new(PoolConfig::new().connections_per_origin_max(1));
     test.get(1, "/1");
     test.get(1, "/2");
@@ -142,7 +142,7 @@ fn a_connection_that_may_not_be_used_again_makes_room_for_the_next() {
 }
 
 #[test]
-fn a_panic_of_a_handler_costs_its_own_request() {
+fn a_handler_panic_fails_only_its_own_request() {
     let mut test = Test::new(PoolConfig::new().connections_per_origin_max(1));
     test.ask(1, "/1", Probe { panics_in: "head", ..Probe::get("/1") });
     test.get(1, "/2");

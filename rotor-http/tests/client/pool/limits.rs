@@ -12,8 +12,7 @@ use super::{Asker, Machines, Test, address, end_in_the_next_turn};
 use crate::probe::{Probe, seconds};
 
 #[test]
-fn requests_at_the_same_time_have_connections_of_their_own_up_to_the_limit_and_wait_in_order_then()
-{
+fn concurrent_requests_get_connections_up_to_the_limit_then_queue() {
     let mut test = Test::new(PoolConfig::new().connections_per_origin_max(2));
     for name in ["/1", "/2", "/3", "/4", "/5"] {
         test.get(1, name);
@@ -35,7 +34,7 @@ fn requests_at_the_same_time_have_connections_of_their_own_up_to_the_limit_and_w
 }
 
 #[test]
-fn as_many_wait_as_may_and_one_more_is_told_so() {
+fn requests_beyond_the_waiting_limit_of_an_origin_are_rejected() {
     let config = PoolConfig::new().connections_per_origin_max(1).waiting_per_origin_max(2);
     let mut test = Test::new(config);
     for name in ["/1", "/2", "/3", "/4"] {
@@ -51,7 +50,7 @@ fn as_many_wait_as_may_and_one_more_is_told_so() {
 }
 
 #[test]
-fn requests_for_servers_that_hang_are_bounded_in_all() {
+fn waiting_requests_for_all_origins_are_limited() {
     let mut test = Test::new(PoolConfig::new().waiting_max(3));
     for port in 1..=5 {
         test.test.world().target(address(port), Target::Hangs);
@@ -69,7 +68,7 @@ fn requests_for_servers_that_hang_are_bounded_in_all() {
 }
 
 #[test]
-fn requests_that_wait_are_bounded_by_what_they_hold() {
+fn waiting_requests_are_limited_by_their_held_bytes() {
     // A handler, its future and its place are far less than 100 KiB; a body is what its handler
     // says.
     for (held, expected) in [(95, ""), (105, "Here: Full")] {
@@ -83,7 +82,7 @@ fn requests_that_wait_are_bounded_by_what_they_hold() {
 }
 
 #[test]
-fn a_handler_that_panics_when_it_is_weighed_costs_itself() {
+fn a_panic_in_held_bytes_fails_only_its_own_request() {
     let mut test = Test::new(PoolConfig::new());
     test.ask(1, "/1", Probe { panics_in: "weighed", ..Probe::get("/1") });
     assert_eq!(test.outcomes(), ["/1: Caller: Unsent(Panicked)"]);
@@ -93,7 +92,7 @@ fn a_handler_that_panics_when_it_is_weighed_costs_itself() {
 }
 
 #[test]
-fn a_handler_that_panics_when_it_is_weighed_again_costs_itself() {
+fn a_panic_in_held_bytes_on_a_retry_fails_only_its_own_request() {
     let mut test = Test::new(PoolConfig::new());
     test.get(1, "/1");
     test.answer(0);
@@ -125,7 +124,7 @@ fn a_deadline_covers_waiting_connecting_and_answering() {
 }
 
 #[test]
-fn a_request_without_a_deadline_gets_that_of_the_pool() {
+fn a_request_without_a_deadline_gets_the_timeout_of_the_pool() {
     let mut test = Test::new(PoolConfig::new().request_timeout(seconds(2)));
     let pool = test.pool.clone().expect("there is a handle");
     test.test.add(|scope| {
@@ -140,7 +139,7 @@ fn a_request_without_a_deadline_gets_that_of_the_pool() {
 }
 
 #[test]
-fn connecting_has_a_time_of_its_own() {
+fn connecting_has_its_own_timeout() {
     let mut test = Test::new(PoolConfig::new().connections_per_origin_max(1));
     test.test.world().target(address(1), Target::Hangs);
     test.get(1, "/1");
@@ -152,7 +151,7 @@ fn connecting_has_a_time_of_its_own() {
 }
 
 #[test]
-fn at_the_limit_of_all_connections_an_idle_one_is_closed_for_another_server() {
+fn an_idle_connection_is_closed_for_another_server_at_the_total_limit() {
     let mut test = Test::new(PoolConfig::new().connections_max(1));
     test.get(1, "/1");
     test.get(2, "/2");
@@ -166,7 +165,7 @@ fn at_the_limit_of_all_connections_an_idle_one_is_closed_for_another_server() {
 }
 
 #[test]
-fn at_the_limit_of_all_connections_a_busy_server_gives_one_of_several_to_who_has_none() {
+fn a_busy_server_yields_a_connection_at_the_total_limit() {
     let mut test = Test::new(PoolConfig::new().connections_max(2));
     for target in ["/1", "/2", "/3", "/4"] {
         test.get(1, target);
@@ -203,7 +202,7 @@ fn a_pool_without_a_slot_waits_for_one() {
 }
 
 #[test]
-fn asks_beyond_what_is_looked_at_come_back() {
+fn requests_beyond_the_queue_limit_of_the_pool_are_returned() {
     let mut test = Test::new(PoolConfig::new().asks_max(2));
     let pool = test.pool.clone().expect("there is a handle");
     let mut asked = Vec::new();
@@ -219,7 +218,7 @@ fn asks_beyond_what_is_looked_at_come_back() {
 }
 
 #[test]
-fn without_a_slot_an_idle_connection_to_another_server_gives_way() {
+fn an_idle_connection_to_another_server_is_closed_if_no_slot_is_free() {
     // The pool, an asker, and one connection.
     let mut test = Test::with(PoolConfig::new(), Limits::new(), Config::new().machines_max(3));
     test.get(1, "/1");
@@ -236,7 +235,7 @@ fn without_a_slot_an_idle_connection_to_another_server_gives_way() {
 }
 
 #[test]
-fn a_slot_that_a_pool_waits_for_is_kept_for_it() {
+fn a_slot_that_a_pool_waits_for_is_reserved_for_it() {
     let mut test = Test::with(PoolConfig::new(), Limits::new(), Config::new().machines_max(5));
     let squatter =
         test.test.add(|_| Response::ok(Machines::Asker(Asker { name: "", future: None })));

@@ -191,7 +191,7 @@ impl Test {
 }
 
 #[test]
-fn a_connection_serves_one_request_after_the_other() {
+fn a_connection_serves_requests_one_after_another() {
     let mut test = Test::new(PoolConfig::new());
     for name in ["/1", "/2", "/3"] {
         test.get(1, name);
@@ -203,7 +203,7 @@ fn a_connection_serves_one_request_after_the_other() {
 }
 
 #[test]
-fn each_server_has_connections_of_its_own() {
+fn each_server_has_its_own_connections() {
     let mut test = Test::new(PoolConfig::new());
     test.get(1, "/1");
     test.answer(0);
@@ -213,7 +213,7 @@ fn each_server_has_connections_of_its_own() {
 }
 
 #[test]
-fn a_cancelled_request_is_never_made_or_cut_off() {
+fn a_cancelled_request_is_not_sent_or_closes_its_connection() {
     let mut test = Test::new(PoolConfig::new().connections_per_origin_max(1));
     let under_way = test.get(1, "/1");
     let waits = test.get(1, "/2");
@@ -229,7 +229,7 @@ fn a_cancelled_request_is_never_made_or_cut_off() {
 }
 
 #[test]
-fn a_request_that_is_cancelled_gives_its_place_in_the_queue_up_at_once() {
+fn a_cancelled_request_leaves_the_queue_at_once() {
     let config = PoolConfig::new().connections_per_origin_max(1).waiting_per_origin_max(1);
     let mut test = Test::new(config);
     test.get(1, "/1");
@@ -245,7 +245,7 @@ fn a_request_that_is_cancelled_gives_its_place_in_the_queue_up_at_once() {
 }
 
 #[test]
-fn a_request_that_is_to_be_made_again_gives_its_place_up_too() {
+fn a_cancelled_retry_leaves_the_queue_at_once() {
     let mut test = Test::new(PoolConfig::new().waiting_max(1));
     test.get(1, "/1");
     test.answer(0);
@@ -273,7 +273,7 @@ fn end_in_the_next_turn(test: &mut Test, asker: Token) {
 }
 
 #[test]
-fn a_drain_ends_the_pool_when_all_is_done() {
+fn a_draining_pool_ends_after_its_last_request() {
     let mut test = Test::new(PoolConfig::new().connections_per_origin_max(1));
     test.get(1, "/1");
     test.get(1, "/2");
@@ -289,7 +289,7 @@ fn a_drain_ends_the_pool_when_all_is_done() {
 }
 
 #[test]
-fn in_a_drain_who_is_still_at_work_may_still_ask() {
+fn a_working_machine_may_still_send_requests_in_a_drain() {
     let mut test = Test::new(PoolConfig::new());
     // Has an idle connection, and nothing under way; then it is not asked before the drain has
     // begun.
@@ -316,7 +316,7 @@ fn in_a_drain_who_is_still_at_work_may_still_ask() {
 }
 
 #[test]
-fn a_pool_that_nobody_can_ask_ends_with_its_last_connection() {
+fn a_pool_without_handles_ends_with_its_last_connection() {
     let mut test = Test::new(PoolConfig::new());
     test.get(1, "/1");
     test.pool = None;

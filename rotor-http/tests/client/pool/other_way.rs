@@ -26,7 +26,7 @@ fn connected(config: PoolConfig) -> Test {
 }
 
 #[test]
-fn those_that_pass_through_a_connection_wait_within_the_bound_of_an_origin() {
+fn requests_passed_on_to_http1_wait_within_the_limit_of_an_origin() {
     let mut test = connected(PoolConfig::new().waiting_per_origin_max(2));
     for name in ["/1", "/2", "/3", "/4"] {
         test.ask(HAS_OTHER_WAY, name, upgrade(name));
@@ -37,7 +37,7 @@ fn those_that_pass_through_a_connection_wait_within_the_bound_of_an_origin() {
 }
 
 #[test]
-fn one_that_waits_there_is_given_up_and_has_its_deadline() {
+fn a_request_passed_on_to_http1_can_be_cancelled_and_can_expire() {
     let mut test = connected(PoolConfig::new().waiting_per_origin_max(1));
     let given_up = test.ask(HAS_OTHER_WAY, "/1", upgrade("/1"));
     cancel(&mut test, given_up);
@@ -50,7 +50,7 @@ fn one_that_waits_there_is_given_up_and_has_its_deadline() {
 
 /// RFC 9113 §7. The sockets here agree on nothing, so the other way speaks HTTP/2 as well.
 #[test]
-fn what_its_server_wants_over_http1_is_made_there() {
+fn a_request_required_over_http1_is_retried_there() {
     const REQUIRED: u32 = 0xd;
     let mut test = connected(PoolConfig::new());
     test.test.world().target(address(OTHER_WAY), Target::Accepts);
@@ -74,7 +74,7 @@ fn what_its_server_wants_over_http1_is_made_there() {
 }
 
 #[test]
-fn what_was_sent_and_finds_no_room_there_may_have_been_acted_upon() {
+fn a_sent_request_without_room_over_http1_may_have_been_processed() {
     let mut test = connected(PoolConfig::new().waiting_per_origin_max(1));
     test.ask(HAS_OTHER_WAY, "/up", upgrade("/up"));
     test.peers[0].send(&reset(1, 0xd));

@@ -18,7 +18,7 @@ impl Test {
 }
 
 #[test]
-fn an_unused_connection_makes_room_and_the_next_request_has_a_new_one() {
+fn an_unused_connection_makes_room_and_the_next_request_gets_a_new_one() {
     let mut test = Test::new(PoolConfig::new());
     test.get(1, "/1");
     test.ask_for_room();

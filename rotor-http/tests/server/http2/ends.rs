@@ -10,7 +10,7 @@ use crate::probe::seconds;
 const STREAM_MAX: u32 = (1 << 31) - 1;
 
 #[test]
-fn a_drain_ends_in_two_steps_and_loses_no_request() {
+fn a_drain_sends_two_goaways_and_loses_no_request() {
     let mut client = Client::new(config());
     client.get(1, "/wait");
     client.driver.drain(seconds(60));
@@ -41,7 +41,7 @@ fn a_drain_ends_in_two_steps_and_loses_no_request() {
 
 /// Nobody is called for an announcement: whoever asks for something hears of it, and is served.
 #[test]
-fn from_the_announcement_on_a_request_is_answered_with_the_end_said() {
+fn a_request_after_the_announcement_is_answered_with_a_goaway() {
     let announced = Drain::new(seconds(10)).announce(seconds(5));
     let mut client = Client::new(config());
     client.get(1, "/authority");
@@ -59,7 +59,7 @@ fn from_the_announcement_on_a_request_is_answered_with_the_end_said() {
 
 /// RFC 9113 §6.8: what was refused would count as served, and not be made again.
 #[test]
-fn the_last_stream_that_was_said_stays_the_last() {
+fn the_last_stream_of_a_goaway_is_not_raised() {
     let mut client = Client::new(config());
     client.get(1, "/wait");
     client.driver.drain(seconds(60));
@@ -74,7 +74,7 @@ fn the_last_stream_that_was_said_stays_the_last() {
 }
 
 #[test]
-fn a_peer_that_does_not_hear_of_the_drain_gets_a_second_of_it() {
+fn a_peer_that_does_not_answer_the_drain_ping_gets_one_second() {
     let mut client = Client::new(config());
     client.driver.drain(seconds(60));
     assert!(!client.driver.is_ended());
@@ -83,7 +83,7 @@ fn a_peer_that_does_not_hear_of_the_drain_gets_a_second_of_it() {
 }
 
 #[test]
-fn a_connection_is_ended_when_it_has_had_its_requests_and_when_a_handler_says_so() {
+fn a_connection_ends_after_its_maximum_of_requests() {
     let mut client = Client::new(config().limits(Limits::new().requests_max(2)));
     client.get(1, "/authority");
     assert_eq!(client.goaways, []);
@@ -94,7 +94,7 @@ fn a_connection_is_ended_when_it_has_had_its_requests_and_when_a_handler_says_so
 }
 
 #[test]
-fn the_end_of_a_connection_that_is_old_is_announced_and_what_is_on_its_way_is_served() {
+fn an_aged_connection_sends_a_goaway_and_serves_requests_in_transit() {
     let config = config().limits(Limits::new().connection_age_max(seconds(50)));
     let counters = config.counters();
     let mut client = Client::new(config);
@@ -110,7 +110,7 @@ fn the_end_of_a_connection_that_is_old_is_announced_and_what_is_on_its_way_is_se
 }
 
 #[test]
-fn idle_connections_end_and_those_under_way_do_not() {
+fn idle_connections_end_and_busy_ones_do_not() {
     let mut client = Client::new(config());
     client.get(1, "/wait-for-ever");
     client.driver.advance(seconds(100));
@@ -125,7 +125,7 @@ fn idle_connections_end_and_those_under_way_do_not() {
 }
 
 #[test]
-fn an_acknowledgement_may_stand_behind_a_body_that_comes_slowly() {
+fn a_settings_acknowledgement_may_follow_a_slow_body() {
     for (octets, ends) in [(1_100, None), (900, Some(4))] {
         let limits = Limits::new().body_grace(seconds(60));
         let mut client = Client::silent(config().limits(limits));
@@ -165,7 +165,7 @@ fn settings_must_be_acknowledged() {
 
 /// Which may be a request of HTTP/1.1 as well, for as long as it is short.
 #[test]
-fn a_preface_has_the_time_of_a_head_from_its_first_octet_on() {
+fn a_preface_has_the_head_timeout_from_its_first_byte() {
     for (sent, more) in [("P", "RI * H"), ("PRI * HTTP/2.0\r\n\r\nSM", "\r\n"), ("P", "UT /x ")] {
         let config = config();
         let counters = config.counters();
@@ -183,7 +183,7 @@ fn a_preface_has_the_time_of_a_head_from_its_first_octet_on() {
 }
 
 #[test]
-fn a_head_has_its_time_within_one_frame_too() {
+fn a_head_within_one_frame_has_the_head_timeout() {
     for busy in [false, true] {
         let config = config();
         let counters = config.counters();
@@ -207,7 +207,7 @@ fn a_head_has_its_time_within_one_frame_too() {
 
 /// RFC 9113, by code: protocol 1, flow control 3, closed 5, size 6, compression 9.
 #[test]
-fn breaches_of_the_protocol_end_the_connection() {
+fn protocol_errors_end_the_connection() {
     for (what, bytes, code) in [
         ("DATA on stream 0", data(0, b"x", false), 1),
         ("DATA on an idle stream", data(1, b"x", false), 1),
@@ -261,7 +261,7 @@ fn breaches_of_the_protocol_end_the_connection() {
 /// response is under way, and of the connection once it is sent. How far a response is depends on
 /// how the bytes were cut: so it is the connection's each time (§5.4.1 allows that).
 #[test]
-fn fields_behind_the_end_of_a_stream_are_a_breach_wherever_its_response_is() {
+fn headers_after_end_stream_are_a_connection_error() {
     let nothing = frame(8, 0, 1, &[0; 4]);
     let beyond = frame(8, 0, 1, &[0x7f, 0xff, 0xff, 0xff]);
     for (what, path, between) in [
@@ -300,7 +300,7 @@ fn fields_behind_the_end_of_a_stream_are_a_breach_wherever_its_response_is() {
 }
 
 #[test]
-fn handlers_are_told_when_the_connection_is_lost() {
+fn handlers_are_notified_when_the_connection_is_lost() {
     for how in ["reset", "breach", "end"] {
         let mut client = Client::new(config());
         client.send(&headers(1, "POST", "/", &[], false));
@@ -322,7 +322,7 @@ fn handlers_are_told_when_the_connection_is_lost() {
 }
 
 #[test]
-fn a_peer_that_ends_its_side_behind_whole_requests_has_its_answers() {
+fn a_half_closed_peer_gets_the_responses_to_its_complete_requests() {
     let mut client = Client::new(config());
     client.get(1, "/wait");
     client.driver.end();
@@ -338,7 +338,7 @@ fn a_peer_that_ends_its_side_behind_whole_requests_has_its_answers() {
 /// RFC 9113 §6.4: RST_STREAM "MUST NOT be sent for a stream in the idle state"; to peers that is a
 /// breach of the connection's.
 #[test]
-fn a_stream_that_was_never_begun_is_not_reset() {
+fn an_idle_stream_is_not_reset() {
     for stream in [3, 2] {
         let mut client = Client::new(config());
         client.get(1, "/authority");

@@ -6,14 +6,14 @@ use super::client::{Client, config, data, frame, headers};
 use crate::probe::{probe, seconds};
 
 #[test]
-fn without_being_allowed_plain_connections_speak_no_http2() {
+fn a_plain_connection_refuses_http2_unless_allowed() {
     let mut driver = probe(rotor_http::server::ServerConfig::new().http2(Http2Config::new()));
     driver.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
     assert!(driver.take_received().starts_with(b"HTTP/1.1 505 "));
 }
 
 #[test]
-fn where_both_are_spoken_the_first_octets_decide() {
+fn the_first_bytes_select_http1_or_http2() {
     for (input, answer) in [
         (&b"GET /authority HTTP/1.1\r\nHost: a\r\n\r\n"[..], &b"HTTP/1.1 200 "[..]),
         (b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", b"HTTP/1.1 200 "),
@@ -33,7 +33,7 @@ fn where_both_are_spoken_the_first_octets_decide() {
 }
 
 #[test]
-fn a_peer_that_stops_within_the_preface_is_ended() {
+fn a_connection_stalled_within_the_preface_is_closed() {
     for len in [1, 3, 4, 10, 23] {
         let mut client = Client::silent(config());
         client.send(&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..len]);
@@ -43,7 +43,7 @@ fn a_peer_that_stops_within_the_preface_is_ended() {
 }
 
 #[test]
-fn requests_are_answered_in_the_order_in_which_handlers_have_them() {
+fn responses_are_sent_in_the_order_in_which_handlers_finish() {
     let mut client = Client::new(config());
     client.send(&headers(1, "POST", "/", &[], false));
     client.get(3, "/authority");
@@ -57,7 +57,7 @@ fn requests_are_answered_in_the_order_in_which_handlers_have_them() {
 }
 
 #[test]
-fn a_handler_that_panics_costs_its_stream_and_no_other() {
+fn a_handler_panic_fails_only_its_stream() {
     let mut client = Client::new(config());
     client.send(&headers(1, "POST", "/", &[], false));
     client.get(3, "/panic");
@@ -83,7 +83,7 @@ fn trailers_of_both_sides_arrive() {
 }
 
 #[test]
-fn a_peer_that_waits_for_a_sign_gets_it_before_its_answer() {
+fn interim_responses_are_sent_before_the_final_one() {
     let mut client = Client::new(config());
     client.send(&headers(1, "POST", "/", &[("expect", "100-continue")], false));
     assert_eq!(client.answer(1).interim, [100]);
@@ -94,7 +94,7 @@ fn a_peer_that_waits_for_a_sign_gets_it_before_its_answer() {
 }
 
 #[test]
-fn wake_ups_reach_the_handler_that_asked_for_them() {
+fn wakeups_reach_the_handler_of_their_notifier() {
     let mut client = Client::new(config());
     client.get(1, "/wait");
     let first = client.driver.context().notifier.clone().expect("it waits");
@@ -117,7 +117,7 @@ fn wake_ups_reach_the_handler_that_asked_for_them() {
 }
 
 #[test]
-fn what_the_peer_takes_back_is_told_to_its_handler() {
+fn a_handler_is_notified_of_a_reset_by_the_peer() {
     let mut client = Client::new(config());
     client.get(1, "/wait");
     client.send(&frame(3, 0, 1, &[0, 0, 0, 8]));
@@ -127,7 +127,7 @@ fn what_the_peer_takes_back_is_told_to_its_handler() {
 }
 
 #[test]
-fn a_handler_that_answers_before_the_body_has_come_ends_its_stream_without_an_error() {
+fn a_response_before_the_body_ends_its_stream_without_an_error() {
     let mut client = Client::new(config());
     client.send(&headers(1, "POST", "/ignore", &[], false));
     assert_eq!(client.outcome(1), "200 POST /ignore ");
@@ -143,7 +143,7 @@ fn a_handler_that_answers_before_the_body_has_come_ends_its_stream_without_an_er
 }
 
 #[test]
-fn malformed_requests_cost_their_stream_and_no_handler_sees_them() {
+fn malformed_requests_reset_their_stream_and_reach_no_handler() {
     for fields in [
         &[("connection", "close")][..],
         &[("transfer-encoding", "chunked")],
@@ -162,7 +162,7 @@ fn malformed_requests_cost_their_stream_and_no_handler_sees_them() {
 }
 
 #[test]
-fn data_must_be_as_long_as_was_said() {
+fn data_must_match_the_content_length() {
     for (length, pieces) in
         [("5", &["hell"][..]), ("5", &["hello", "o"]), ("5", &["helloo"]), ("0", &["x"])]
     {

@@ -20,7 +20,7 @@ fn flood(client: &mut Client, most: u32, mut frames: impl FnMut(u32) -> Vec<u8>)
 }
 
 #[test]
-fn floods_end_their_connection_after_as_many_as_are_allowed_and_are_counted() {
+fn floods_end_their_connection_at_the_limit_and_are_counted() {
     type Flood =
         (&'static str, fn(u32) -> Vec<u8>, std::ops::RangeInclusive<u32>, fn(&Counters) -> u64);
     let floods: [Flood; 12] = [
@@ -98,7 +98,7 @@ fn floods_end_their_connection_after_as_many_as_are_allowed_and_are_counted() {
 }
 
 #[test]
-fn data_of_no_octets_is_a_flood_and_data_of_one_octet_is_a_body() {
+fn empty_data_frames_are_a_flood_and_one_byte_frames_are_a_body() {
     let mut client = Client::new(config());
     client.send(&headers(1, "POST", "/progressive", &[], false));
     let count = flood(&mut client, 1000, |_| data(1, b"", false));
@@ -112,7 +112,7 @@ fn data_of_no_octets_is_a_flood_and_data_of_one_octet_is_a_body() {
 
 /// A frame costs as much as hundreds of octets do.
 #[test]
-fn data_of_few_octets_has_a_rate_whether_or_not_somebody_takes_it() {
+fn small_data_frames_are_rate_limited_whether_read_or_not() {
     for (path, octets, after) in [
         ("/progressive", 1, 21),
         ("/progressive", 4, 21),
@@ -143,7 +143,7 @@ fn data_of_few_octets_has_a_rate_whether_or_not_somebody_takes_it() {
 }
 
 #[test]
-fn what_comes_within_the_rates_is_no_flood() {
+fn frames_within_the_rates_are_no_flood() {
     let mut client = Client::new(config());
     for round in 0..300u32 {
         let stream = 2 * round + 1;
@@ -159,7 +159,7 @@ fn what_comes_within_the_rates_is_no_flood() {
 
 /// gRPC's clients answer each DATA with both, and libraries give back each octet.
 #[test]
-fn frames_that_answer_ours_are_no_flood() {
+fn frames_in_reply_to_ours_are_no_flood() {
     let mut client = Client::new(config());
     for round in 0..5_000u32 {
         let stream = 2 * round + 1;
@@ -174,7 +174,7 @@ fn frames_that_answer_ours_are_no_flood() {
 
 /// What was on its way to a stream that we have reset is allowed, and no more.
 #[test]
-fn frames_of_streams_that_are_over_are_floods() {
+fn frames_of_closed_streams_are_floods() {
     type Flood = (&'static str, &'static str, fn() -> Vec<u8>, u32);
     let floods: [Flood; 5] = [
         ("nowhere", "nothing", || data(1, b"", false), CALM),
@@ -203,7 +203,7 @@ fn frames_of_streams_that_are_over_are_floods() {
 
 /// They would be answers without end to a peer that takes its response octet by octet.
 #[test]
-fn windows_that_cut_a_response_into_pieces_are_a_flood() {
+fn window_updates_that_fragment_a_response_are_a_flood() {
     let mut client = Client::silent(config());
     client.send(&super::client::beginning(&[(4, 0)]));
     client.get(1, "/big");
@@ -213,7 +213,7 @@ fn windows_that_cut_a_response_into_pieces_are_a_flood() {
 }
 
 #[test]
-fn each_bucket_is_a_setting() {
+fn each_flood_limit_is_configurable() {
     for (config, frames, after) in [
         (http2().resets(3, 0), "reset", 4),
         (http2().provoked_resets(5, 0), "malformed", 6),
@@ -234,7 +234,7 @@ fn each_bucket_is_a_setting() {
 
 /// CVE-2024-27316.
 #[test]
-fn a_block_of_fields_has_an_end() {
+fn an_endless_field_block_ends_the_connection() {
     let begin = frame(1, 0, 1, &block(&[(":method", "GET")]));
     for (what, octets, most) in [("nothing", 0, 9), ("little", 10, 9), ("much", 16_000, 2)] {
         let config = config();
@@ -273,7 +273,7 @@ fn eight_continuations_are_allowed() {
 }
 
 #[test]
-fn a_bomb_of_references_costs_no_more_than_its_bound() {
+fn an_hpack_reference_bomb_is_limited() {
     let mut bomb =
         block(&[(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a")]);
     // A field of 4,000 octets into the table, then one octet for each time that it is meant.
@@ -313,7 +313,7 @@ fn heads_beyond_the_limits_are_answered_as_on_http1() {
 
 /// A connection may be shared by many, of whom one asks so.
 #[test]
-fn requests_that_are_answered_without_a_handler_are_no_flood() {
+fn requests_answered_without_a_handler_are_no_flood() {
     let mut client = Client::new(config());
     for stream in (1..2_000).step_by(2) {
         client.send(&headers(stream, "GET", "/", &[("expect", "a miracle")], true));
@@ -323,7 +323,7 @@ fn requests_that_are_answered_without_a_handler_are_no_flood() {
 
 /// Responses that nobody takes hold as much as they may, and further requests are refused.
 #[test]
-fn what_waits_for_windows_is_bounded() {
+fn responses_waiting_for_window_are_limited() {
     for path in ["/stream", "/big"] {
         let mut client = Client::silent(config());
         client.send(&super::client::beginning(&[(4, 0)]));
@@ -340,7 +340,7 @@ fn what_waits_for_windows_is_bounded() {
 }
 
 #[test]
-fn a_peer_that_gives_no_window_is_timed() {
+fn a_response_without_send_window_times_out() {
     let config = config();
     let counters = config.counters();
     let mut client = Client::silent(config);
@@ -369,7 +369,7 @@ fn a_peer_that_gives_no_window_is_timed() {
 
 /// Its window is open: it is we who send what is more urgent.
 #[test]
-fn a_response_that_waits_for_its_turn_is_not_timed() {
+fn a_response_behind_a_more_urgent_one_does_not_time_out() {
     let update = |stream: u32, more: u32| frame(8, 0, stream, &more.to_be_bytes());
     let limits = Limits::new().output_high_water(65_493);
     let mut client = Client::silent(config().limits(limits));
@@ -392,7 +392,7 @@ fn a_response_that_waits_for_its_turn_is_not_timed() {
 /// The window of the connection is for all of them, and who gets it first is our choice. However
 /// small the pieces in which a peer opens it.
 #[test]
-fn a_response_that_waits_for_what_others_take_of_the_window_of_all_is_not_timed() {
+fn a_response_waiting_for_shared_window_does_not_time_out() {
     let config = config();
     let counters = config.counters();
     let mut client = Client::silent(config);
@@ -420,7 +420,7 @@ fn a_response_that_waits_for_what_others_take_of_the_window_of_all_is_not_timed(
 /// CVE-2025-8671: each such stream counts, and takes no place among those that are under way, since
 /// its handler is gone by then.
 #[test]
-fn however_a_peer_makes_us_reset_a_stream_it_counts_and_its_handler_is_gone() {
+fn every_provoked_reset_counts_and_removes_its_handler() {
     type Way = (&'static str, u32, fn(u32) -> Vec<u8>);
     let ways: [Way; 10] = [
         ("a window of nothing", 1, |stream| frame(8, 0, stream, &[0; 4])),

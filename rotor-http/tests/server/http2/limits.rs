@@ -20,7 +20,7 @@ fn statuses(limits: &Limits, fields: &[(&str, &str)]) -> (String, u16) {
 }
 
 #[test]
-fn a_field_is_as_long_as_its_line_would_be() {
+fn a_field_counts_as_long_as_its_http1_line() {
     let limits = Limits::new().field_bytes_max(20);
     for (len, is_within) in [(14, true), (15, true), (16, false)] {
         let (http1, http2) = statuses(&limits, &[("x-a", &"v".repeat(len))]);
@@ -31,7 +31,7 @@ fn a_field_is_as_long_as_its_line_would_be() {
 }
 
 #[test]
-fn fields_with_a_colon_in_front_leave_no_room_for_others_and_take_none() {
+fn pseudo_fields_do_not_count_against_the_limit_of_fields() {
     let limits = Limits::new().fields_max(7);
     // On HTTP/1.1 `Host` is one of them.
     let (http1, http2) = statuses(&limits, &[("x-a", "b"); 6]);
@@ -62,7 +62,7 @@ fn fields_with_a_colon_in_front_leave_no_room_for_others_and_take_none() {
 }
 
 #[test]
-fn trailers_beyond_their_limits_are_refused_and_their_handler_is_told() {
+fn trailers_beyond_their_limits_are_refused_and_reported() {
     let octets = Limits::new().trailer_bytes_max(50);
     let count = Limits::new().trailers_max(3);
     let long = "y".repeat(44);

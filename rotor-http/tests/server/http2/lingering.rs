@@ -48,7 +48,7 @@ fn frames(driver: &mut Driver<Connection<Lingers>>) -> Vec<(u8, u32)> {
 
 /// RFC 9113 §5.1.2: streams that are closed "do not count toward the maximum number of streams".
 #[test]
-fn they_take_room_but_it_is_not_their_peers_fault() {
+fn lingering_handlers_use_stream_slots_without_counting_as_provoked() {
     let limited = http2().streams_max(2).provoked_resets(3, 0);
     let config = ServerConfig::new().http2(limited);
     let counters = config.counters();

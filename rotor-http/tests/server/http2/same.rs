@@ -66,7 +66,7 @@ fn on_http2(pieces: usize, method: &str, path: &str, body: &str, wake: bool) -> 
 }
 
 #[test]
-fn answers_and_what_handlers_are_told_are_those_of_http1() {
+fn responses_and_handler_events_equal_those_of_http1() {
     for (method, path, body, wake) in [
         ("GET", "/", "", false),
         ("POST", "/", "hello", false),
@@ -117,7 +117,7 @@ fn answers_and_what_handlers_are_told_are_those_of_http1() {
 }
 
 #[test]
-fn a_request_is_the_same_wherever_its_octets_are_cut() {
+fn a_request_reads_the_same_however_its_bytes_are_split() {
     let whole = on_http2(usize::MAX, "POST", "/progressive", "hello, world", false);
     for pieces in 1..120 {
         assert_eq!(

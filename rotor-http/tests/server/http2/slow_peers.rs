@@ -10,7 +10,7 @@ fn update(stream: u32, more: u32) -> Vec<u8> {
 /// A response fills the output, of which the peer takes nothing at this moment: what it says
 /// meanwhile is heard, and answered behind what is there.
 #[test]
-fn a_response_leaves_room_for_the_answers_to_what_is_said_meanwhile() {
+fn a_stalled_response_leaves_room_for_replies_to_other_frames() {
     let mut client = Client::silent(config());
     client.driver.peer().limit_room(0);
     client.send(&[beginning(&[(4, 4 << 20)]), update(0, 4 << 20)].concat());
@@ -26,7 +26,7 @@ fn a_response_leaves_room_for_the_answers_to_what_is_said_meanwhile() {
 /// Beyond that nothing is read before half of the output is taken, which comes, whatever happens
 /// meanwhile.
 #[test]
-fn a_peer_is_heard_again_however_often_something_else_happens_while_a_response_lasts() {
+fn reading_resumes_at_half_of_the_output_whatever_else_happens() {
     let mut client = Client::silent(config());
     client.driver.peer().limit_room(0);
     client.send(&[beginning(&[(4, 4 << 20)]), update(0, 4 << 20)].concat());
@@ -49,7 +49,7 @@ fn a_peer_is_heard_again_however_often_something_else_happens_while_a_response_l
 
 /// Its rest may not be read while the output is full.
 #[test]
-fn a_frame_is_not_late_for_a_response_that_is_taken_slowly() {
+fn a_frame_does_not_time_out_behind_a_slowly_read_response() {
     let config = config();
     let counters = config.counters();
     let mut client = Client::silent(config);
@@ -76,7 +76,7 @@ fn a_frame_is_not_late_for_a_response_that_is_taken_slowly() {
 
 /// What opens the windows of a body waits behind the response.
 #[test]
-fn a_body_is_not_late_for_a_response_that_is_taken_slowly() {
+fn a_body_does_not_time_out_behind_a_slowly_read_response() {
     let config = config();
     let counters = config.counters();
     let mut client = Client::silent(config);
@@ -108,7 +108,7 @@ fn a_body_is_not_late_for_a_response_that_is_taken_slowly() {
 
 /// The window of the connection is held by a body that its handler does not take.
 #[test]
-fn a_body_is_not_late_while_others_have_the_window_of_all() {
+fn a_body_does_not_time_out_while_others_hold_the_window() {
     let config = config().http2(http2().connection_window(65_535));
     let counters = config.counters();
     let mut client = Client::new(config);

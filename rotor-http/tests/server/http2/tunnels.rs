@@ -63,7 +63,7 @@ impl Server for Plain {
 }
 
 #[test]
-fn who_has_another_protocol_says_so_and_who_has_none_does_not() {
+fn extended_connect_is_offered_only_by_servers_with_an_upgrade() {
     let client = Client::new(config());
     assert!(client.settings.contains(&(8, 1)), "{:?}", client.settings);
     let seed = HttpSeed::new((), config());
@@ -106,7 +106,7 @@ fn a_protocol_runs_on_a_stream_as_on_a_connection() {
 }
 
 #[test]
-fn one_that_has_ended_before_it_begins_gets_what_the_protocol_says() {
+fn a_tunnel_request_with_end_stream_gets_the_protocol_output() {
     let mut client = Client::new(config());
     let mut request = ask(1, "/up", &[]);
     request[4] |= 1;
@@ -116,7 +116,7 @@ fn one_that_has_ended_before_it_begins_gets_what_the_protocol_says() {
 }
 
 #[test]
-fn a_tunnel_is_made_where_one_is_offered() {
+fn a_connect_tunnel_opens_where_one_is_offered() {
     let mut client = Client::new(config());
     client.send(&connect(1, "open:1"));
     client.send(&data(1, b"a", false));
@@ -128,7 +128,7 @@ fn a_tunnel_is_made_where_one_is_offered() {
 }
 
 #[test]
-fn a_page_for_who_asks_for_a_protocol_is_none() {
+fn a_success_page_is_never_sent_in_reply_to_extended_connect() {
     // 2xx would say that the protocol has begun.
     for path in ["/authority", "/chunked", "/big", "/stream", "/status/204", "/wait"] {
         let mut client = Client::new(config());
@@ -152,7 +152,7 @@ fn a_page_for_who_asks_for_a_protocol_is_none() {
 }
 
 #[test]
-fn what_is_malformed_costs_its_stream() {
+fn malformed_extended_connects_reset_their_stream() {
     let usual = [
         (":method", "CONNECT"),
         (":protocol", "relay"),
@@ -193,7 +193,7 @@ fn what_is_malformed_costs_its_stream() {
 }
 
 #[test]
-fn fields_on_a_tunnel_cost_its_stream() {
+fn headers_on_a_tunnel_reset_its_stream() {
     let mut client = relayed();
     client.send(&frame(HEADERS, 5, 1, &block(&[("x", "y")])));
     assert_eq!(client.outcome(1), "200 reset 1");
@@ -202,7 +202,7 @@ fn fields_on_a_tunnel_cost_its_stream() {
 }
 
 #[test]
-fn the_ends_of_a_protocol_are_those_of_its_stream() {
+fn the_end_of_a_protocol_is_the_end_of_its_stream() {
     for (bytes, outcome) in
         [("Q", "200 hello<Q>"), ("!", "200 reset 2"), ("F", "200 reset 8"), ("E", "200 hello<E>")]
     {
@@ -216,7 +216,7 @@ fn the_ends_of_a_protocol_are_those_of_its_stream() {
 }
 
 #[test]
-fn a_panic_costs_one_stream_and_is_counted() {
+fn a_protocol_panic_resets_one_stream_and_is_counted() {
     for is_at_once in [true, false] {
         let config = config();
         let counters = config.counters();
@@ -238,7 +238,7 @@ fn a_panic_costs_one_stream_and_is_counted() {
 }
 
 #[test]
-fn who_ended_its_output_still_reads() {
+fn a_protocol_that_ended_its_output_still_reads() {
     let mut client = relayed();
     client.send(&data(1, b"E", false));
     assert!(client.answer(1).is_whole);
@@ -247,7 +247,7 @@ fn who_ended_its_output_still_reads() {
 }
 
 #[test]
-fn a_reset_is_told_to_the_protocol() {
+fn the_protocol_is_notified_of_a_reset() {
     let mut client = relayed();
     client.send(&frame(RESET, 0, 1, &[0, 0, 0, 8]));
     assert_eq!(client.driver.context().events[1..], ["relay: the connection broke"]);
@@ -255,7 +255,7 @@ fn a_reset_is_told_to_the_protocol() {
 }
 
 #[test]
-fn so_is_the_end_of_the_connection() {
+fn the_protocol_is_notified_of_the_end_of_the_connection() {
     let mut client = relayed();
     client.driver.reset();
     client.driver.settle();
@@ -267,7 +267,7 @@ fn so_is_the_end_of_the_connection() {
 }
 
 #[test]
-fn wake_ups_and_deadlines_are_the_streams_own() {
+fn each_stream_has_its_own_wakeups_and_deadlines() {
     let mut client = relayed();
     client.send(&ask(3, "/up", &[]));
     client.send(&data(3, b"W", false));
@@ -287,7 +287,7 @@ fn wake_ups_and_deadlines_are_the_streams_own() {
 }
 
 #[test]
-fn a_drain_is_told_to_the_protocol() {
+fn the_protocol_is_notified_of_a_drain() {
     let mut client = relayed();
     client.driver.drain(seconds(30));
     client.read();
@@ -298,7 +298,7 @@ fn a_drain_is_told_to_the_protocol() {
 }
 
 #[test]
-fn a_protocol_that_begins_in_a_drain_is_told_of_it() {
+fn a_protocol_started_in_a_drain_is_notified_of_it() {
     let mut client = Client::new(config());
     client.driver.drain(seconds(30));
     // Until it has heard of the drain, a client may begin streams.
@@ -307,7 +307,7 @@ fn a_protocol_that_begins_in_a_drain_is_told_of_it() {
 }
 
 #[test]
-fn what_goes_out_waits_for_both_windows_and_the_protocol_for_what_goes_out() {
+fn output_waits_for_both_windows_and_input_waits_for_output() {
     let mut client = Client::silent(config());
     client.send(&beginning(&[(4, 3)]));
     client.send(&ask(1, "/up", &[]));
@@ -333,7 +333,7 @@ fn what_goes_out_waits_for_both_windows_and_the_protocol_for_what_goes_out() {
 }
 
 #[test]
-fn a_peer_that_gives_no_window_for_a_protocol_is_late() {
+fn a_tunnel_without_send_window_times_out() {
     let mut client = Client::silent(config());
     client.send(&beginning(&[(4, 3)]));
     client.send(&ask(1, "/up", &[]));
@@ -367,7 +367,7 @@ fn small_pieces_on_a_tunnel_are_no_flood() {
 }
 
 #[test]
-fn a_protocol_that_waits_for_more_than_the_windows_gets_it() {
+fn a_protocol_may_expect_more_than_the_window() {
     let mut client = Client::new(config());
     client.send(&window_update(0, 1 << 20));
     // Beside it, a body that nobody asks for holds what it has of the connection's window.
@@ -385,7 +385,7 @@ fn a_protocol_that_waits_for_more_than_the_windows_gets_it() {
 }
 
 #[test]
-fn messages_that_wait_for_their_turn_count_against_the_windows() {
+fn queued_messages_count_against_the_windows() {
     let mut client = relayed();
     client.send(&window_update(0, 1 << 20));
     let frames: Vec<u8> = (0..4).flat_map(|_| data(1, &[b'.'; 16_000], false)).collect();
@@ -406,7 +406,7 @@ fn messages_that_wait_for_their_turn_count_against_the_windows() {
 
 /// A response that was asked for before takes all that there is, for as long as it lasts.
 #[test]
-fn what_a_protocol_says_does_not_wait_for_the_end_of_a_response() {
+fn protocol_output_does_not_wait_for_the_end_of_a_response() {
     let mut client = Client::silent(config());
     client.send(&beginning(&[(4, 1 << 20)]));
     client.get(1, "/big");
@@ -422,7 +422,7 @@ fn what_a_protocol_says_does_not_wait_for_the_end_of_a_response() {
 
 /// It is we who let others go first.
 #[test]
-fn a_protocol_that_waits_behind_what_is_more_urgent_is_not_late() {
+fn a_protocol_behind_more_urgent_streams_does_not_time_out() {
     for goes_on in [true, false] {
         let mut client = Client::silent(config());
         client.send(&beginning(&[(4, 2 << 20)]));

@@ -10,7 +10,7 @@ fn update(stream: u32, more: u32) -> Vec<u8> {
 }
 
 #[test]
-fn a_body_that_nobody_takes_stops_its_sender_and_nobody_else() {
+fn an_unread_body_blocks_only_its_stream() {
     let mut client = Client::silent(config());
     client.send(&beginning(&[(4, 1 << 20)]));
     client.send(&update(0, 1 << 20));
@@ -33,7 +33,7 @@ fn a_body_that_nobody_takes_stops_its_sender_and_nobody_else() {
 }
 
 #[test]
-fn more_than_a_window_is_refused() {
+fn data_beyond_a_window_is_refused() {
     let mut client = Client::new(config());
     client.send(&headers(1, "POST", "/wait", &[], false));
     for _ in 0..4 {
@@ -55,7 +55,7 @@ fn more_than_a_window_is_refused() {
 
 /// What was sent and never given back would shut the windows for good.
 #[test]
-fn however_streams_end_the_window_of_the_connection_comes_back() {
+fn the_connection_window_is_restored_however_streams_end() {
     const WINDOW: u32 = 65_535;
     let mut client = Client::new(config().http2(http2().connection_window(WINDOW)));
     for (round, path) in (0..400u32).zip(
@@ -86,7 +86,7 @@ fn however_streams_end_the_window_of_the_connection_comes_back() {
 
 /// Of what is free the peer is told, however much is held.
 #[test]
-fn bodies_that_are_held_leave_the_rest_of_the_windows_to_others() {
+fn held_bodies_leave_the_rest_of_the_window_to_others() {
     let mut client = Client::new(config());
     for stream in (1..18).step_by(2) {
         client.send(&headers(stream, "POST", "/wait-for-ever", &[], false));
@@ -133,7 +133,7 @@ impl Bodies {
 }
 
 #[test]
-fn bodies_that_are_wanted_whole_come_one_after_the_other_where_they_are_many() {
+fn many_collected_bodies_are_received_one_after_another() {
     const MAX: usize = 256 << 10;
     const OCTETS: usize = 500_000;
     let config = config().http2(http2().collected_bytes_max(MAX));
@@ -156,7 +156,7 @@ fn bodies_that_are_wanted_whole_come_one_after_the_other_where_they_are_many() {
 }
 
 #[test]
-fn those_that_are_held_back_are_not_late_and_one_that_stalls_does_not_hold_them_for_ever() {
+fn bodies_held_back_do_not_time_out_and_a_stalled_one_releases_them() {
     const OCTETS: usize = 300_000;
     let config = config().http2(http2().collected_bytes_max(100_000));
     let counters = config.counters();
@@ -192,7 +192,7 @@ fn those_that_are_held_back_are_not_late_and_one_that_stalls_does_not_hold_them_
 }
 
 #[test]
-fn padding_does_not_shut_the_window_of_a_body_that_is_wanted_whole() {
+fn padding_does_not_exhaust_the_window_of_a_collected_body() {
     let mut client = Client::new(config());
     client.send(&headers(1, "POST", "/", &[("content-length", "65536")], false));
     let mut left = 65_536;
@@ -210,7 +210,7 @@ fn padding_does_not_shut_the_window_of_a_body_that_is_wanted_whole() {
 
 /// As browsers do: all of them have a part of the connection's window, and none is whole.
 #[test]
-fn bodies_that_are_wanted_whole_and_come_by_turns_all_come() {
+fn interleaved_collected_bodies_all_complete() {
     for (count, path, length) in
         [(100, "/", 20_480), (20, "/", 61_440), (100, "/no-length", 20_480)]
     {
@@ -234,7 +234,7 @@ fn bodies_that_are_wanted_whole_and_come_by_turns_all_come() {
 
 /// The peer sends as fast as it has to, and one body after the other, as it may.
 #[test]
-fn a_body_is_not_late_while_its_connection_sends_others() {
+fn a_body_does_not_time_out_while_the_peer_sends_others() {
     let mut client = Client::new(config());
     for stream in [1, 3] {
         client.send(&headers(stream, "POST", "/", &[], false));
@@ -267,7 +267,7 @@ fn a_body_is_not_late_while_its_connection_sends_others() {
 }
 
 #[test]
-fn responses_that_find_the_window_of_the_connection_taken_wait_without_a_frame() {
+fn responses_without_connection_window_wait_without_empty_frames() {
     let mut client = Client::silent(config());
     client.send(&beginning(&[(4, 1 << 20)]));
     for stream in (1..40).step_by(2) {
@@ -281,7 +281,7 @@ fn responses_that_find_the_window_of_the_connection_taken_wait_without_a_frame()
 }
 
 #[test]
-fn a_response_goes_as_far_as_its_windows_and_no_further() {
+fn a_response_stops_at_its_windows() {
     let mut client = Client::silent(config());
     client.send(&beginning(&[(4, 10)]));
     client.get(1, "/big");
@@ -301,7 +301,7 @@ fn a_response_goes_as_far_as_its_windows_and_no_further() {
 }
 
 #[test]
-fn windows_beyond_their_bound_are_refused() {
+fn windows_beyond_the_maximum_are_refused() {
     let mut client = Client::new(config());
     client.get(1, "/wait");
     client.send(&update(1, (1 << 31) - 1));
@@ -322,7 +322,7 @@ fn windows_beyond_their_bound_are_refused() {
 
 /// Else the frames that open the windows would never be read.
 #[test]
-fn the_output_never_passes_its_mark_however_much_waits() {
+fn the_output_never_exceeds_its_high_water_mark() {
     let mut client = Client::silent(config());
     client.driver.limit_room(1000);
     client.send(&beginning(&[(4, 4 << 20)]));
@@ -350,7 +350,7 @@ fn the_output_never_passes_its_mark_however_much_waits() {
 }
 
 #[test]
-fn the_urgent_go_first_and_those_that_are_of_use_in_parts_take_turns() {
+fn urgent_responses_go_first_and_incremental_ones_take_turns() {
     let order = |priorities: &[&str]| -> Vec<usize> {
         let mut client = Client::silent(ServerConfig::new().http2(http2()));
         client.send(&beginning(&[(4, 1 << 20)]));
@@ -372,7 +372,7 @@ fn the_urgent_go_first_and_those_that_are_of_use_in_parts_take_turns() {
 }
 
 #[test]
-fn responses_take_turns_as_long_as_nothing_is_said_of_priorities() {
+fn responses_take_turns_while_no_priority_is_sent() {
     let wish = frame(16, 0, 0, b"\0\0\0\x09u=3");
     let said = [("priority", "u=7")];
     let said = headers(9, "GET", "/", &said, true);
@@ -400,7 +400,7 @@ fn responses_take_turns_as_long_as_nothing_is_said_of_priorities() {
 }
 
 #[test]
-fn a_priority_may_be_said_before_and_after_the_request() {
+fn a_priority_may_be_sent_before_and_after_the_request() {
     let mut client = Client::silent(config());
     client.send(&beginning(&[(4, 1 << 20)]));
     let wish = |stream: u32, text: &str| {
@@ -420,7 +420,7 @@ fn a_priority_may_be_said_before_and_after_the_request() {
 }
 
 #[test]
-fn how_much_responses_wait_with_is_a_setting() {
+fn the_memory_of_waiting_responses_is_configurable() {
     // Each is a megabyte, with its head.
     for (max, answered) in [(1, 1), (BIG, 1), (BIG + (1 << 19), 2), (5 * BIG, 5)] {
         let config = ServerConfig::new().http2(http2().responses_bytes_max(max));
@@ -438,7 +438,7 @@ fn how_much_responses_wait_with_is_a_setting() {
 /// What is in frames by then goes out ahead of what is said later: the mark of the output, and no
 /// more.
 #[test]
-fn of_a_response_that_is_given_up_no_further_frame_is_made() {
+fn no_further_frames_are_made_of_an_aborted_response() {
     const MARK: usize = 64 << 10;
     let mut client = Client::silent(config());
     client.send(&[beginning(&[(4, 1 << 21)]), update(0, 1 << 21)].concat());
@@ -453,7 +453,7 @@ fn of_a_response_that_is_given_up_no_further_frame_is_made() {
 }
 
 #[test]
-fn a_connection_that_may_hold_nothing_of_its_responses_answers_one_after_the_other() {
+fn a_connection_without_response_memory_answers_one_at_a_time() {
     let mut client = Client::new(ServerConfig::new().http2(http2().responses_bytes_max(0)));
     for stream in [1, 3] {
         client.get(stream, "/authority");

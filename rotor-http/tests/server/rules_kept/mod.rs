@@ -77,7 +77,7 @@ fn parse<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
 }
 
 #[test]
-fn every_rule_is_there() {
+fn every_rule_has_a_case() {
     let mut numbers: Vec<u32> = all().iter().map(|rule| rule.number).collect();
     numbers.sort_unstable();
     numbers.dedup();

@@ -7,7 +7,7 @@ use crate::rules::{fields, start};
 use crate::wire::{Answer, answers, transcript};
 
 #[test]
-fn rule_44_what_1_0_asks_for_is_answered_in_1_1_and_never_with_what_it_does_not_know() {
+fn rule_44_http_1_0_requests_get_1_1_responses_without_1_1_features() {
     let mut driver = probe(ServerConfig::new());
     driver.send(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
     let kept = answers(&driver.take_received());
@@ -33,7 +33,7 @@ fn rule_44_what_1_0_asks_for_is_answered_in_1_1_and_never_with_what_it_does_not_
 }
 
 #[test]
-fn rule_47_continue_is_sent_when_the_handler_wants_the_body_and_not_otherwise() {
+fn rule_47_continue_is_sent_only_when_the_handler_wants_the_body() {
     let expecting = |path: &str| {
         request(&format!("POST {path}"), "Expect: 100-continue\r\nContent-Length: 2\r\n", "")
     };
@@ -83,7 +83,7 @@ fn rule_49_head_has_the_fields_of_get() {
 }
 
 #[test]
-fn rule_51_every_answer_is_dated_and_says_what_its_body_is() {
+fn rule_51_every_response_has_a_date_and_a_content_type() {
     for input in
         [get("/"), get("/chunked"), get("/status/204"), get("/status/304"), fields("A : b")]
     {
@@ -96,7 +96,7 @@ fn rule_51_every_answer_is_dated_and_says_what_its_body_is() {
 }
 
 #[test]
-fn rule_49_what_has_no_body_announces_none() {
+fn rule_49_responses_without_a_body_announce_none() {
     for (path, length) in [
         ("/status/204", None),
         ("/status/304", None),
@@ -112,7 +112,7 @@ fn rule_49_what_has_no_body_announces_none() {
 }
 
 #[test]
-fn rule_51_405_says_what_is_allowed() {
+fn rule_51_a_405_lists_the_allowed_methods() {
     let mut driver = probe(ServerConfig::new());
     driver.send(&start("CONNECT a:1 HTTP/1.1"));
     assert!(answers(&driver.take_received())[0].field("Allow").is_some());

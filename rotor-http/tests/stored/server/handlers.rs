@@ -32,7 +32,7 @@ impl Server for Forgets {
 }
 
 #[test]
-fn a_handler_that_does_not_take_what_it_asked_for_is_a_mistake_of_ours() {
+fn a_handler_that_ignores_its_stored_body_is_answered_with_500() {
     let seed = HttpSeed::new((), ServerConfig::new());
     let mut driver = Driver::<Connection<Forgets>>::new(seed, ());
     driver.send(&with_length(b"x"));
@@ -78,7 +78,7 @@ impl Server for Writes2To63 {
 }
 
 #[test]
-fn more_of_a_file_than_can_wait_is_refused_and_nothing_of_it_written() {
+fn an_oversized_file_write_is_refused_as_a_whole() {
     let seed = HttpSeed::new((), ServerConfig::new());
     let mut driver = Driver::<Connection<Writes2To63>>::new(seed, ());
     driver.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -113,7 +113,7 @@ impl Route for ToSecond {
 }
 
 #[test]
-fn a_handler_behind_a_route_gets_its_body_too() {
+fn a_routed_handler_gets_its_stored_body() {
     let seed = HttpSeed::new(((), ()), ServerConfig::new());
     let mut driver = Driver::<Connection<Routed<ToSecond>>>::new(seed, Seen::default());
     driver.send(&with_length(b"hello"));

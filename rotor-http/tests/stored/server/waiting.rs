@@ -13,7 +13,7 @@ use super::{
 use crate::place::{Place, SlowDisk, octets, wait_until_empty};
 
 #[test]
-fn a_peer_that_waits_is_told_to_send_when_its_file_is_open() {
+fn continue_is_sent_once_the_file_is_open() {
     let place = Place::new();
     let mut disk = SlowDisk::new();
     let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
@@ -37,7 +37,7 @@ fn a_peer_that_waits_is_told_to_send_when_its_file_is_open() {
 }
 
 #[test]
-fn a_disk_that_is_behind_holds_the_peer_who_is_not_timed_for_it() {
+fn a_slow_disk_pauses_the_peer_without_timing_it_out() {
     let place = Place::new();
     let mut disk = SlowDisk::new();
     let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
@@ -66,7 +66,7 @@ fn a_disk_that_is_behind_holds_the_peer_who_is_not_timed_for_it() {
 }
 
 #[test]
-fn a_disk_that_does_nothing_at_all_is_the_handler_s_and_answered_with_503() {
+fn a_stalled_disk_counts_as_handler_time_and_is_a_503() {
     let place = Place::new();
     let mut disk = SlowDisk::new();
     let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
@@ -83,7 +83,7 @@ fn a_disk_that_does_nothing_at_all_is_the_handler_s_and_answered_with_503() {
 }
 
 #[test]
-fn a_slow_peer_is_slow_where_the_disk_is_not() {
+fn a_slow_peer_times_out_while_the_disk_keeps_up() {
     let place = Place::new();
     let spool = place.spool();
     let mut driver = driver(&spool);
@@ -131,7 +131,7 @@ fn a_handler_is_woken_and_may_hold_the_body_while_it_is_stored() {
 }
 
 #[test]
-fn a_peer_that_waits_is_told_to_send_when_a_handler_goes_on_that_held() {
+fn continue_is_sent_when_a_holding_handler_resumes() {
     let place = Place::new();
     let mut disk = SlowDisk::new();
     let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
@@ -156,7 +156,7 @@ fn a_peer_that_waits_is_told_to_send_when_a_handler_goes_on_that_held() {
 }
 
 #[test]
-fn a_body_that_is_stored_while_something_waits_in_the_place_of_its_handler_is_given_to_it() {
+fn a_body_stored_during_a_wait_is_delivered_to_the_next_handler() {
     let place = Place::new();
     let mut disk = SlowDisk::new();
     let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
@@ -190,7 +190,7 @@ fn a_body_that_is_stored_while_something_waits_in_the_place_of_its_handler_is_gi
 }
 
 #[test]
-fn a_request_behind_one_that_is_stored_waits_for_it() {
+fn a_pipelined_request_waits_for_the_stored_one() {
     let place = Place::new();
     let mut disk = SlowDisk::new();
     let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
