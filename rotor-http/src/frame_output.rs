@@ -100,16 +100,16 @@ impl FrameOutput {
 
     /// Writes a block of fields, split into frames of the peer's maximum size.
     pub(crate) fn put_block(&self, block: &[u8], stream: u32, is_end: bool, output: &mut Output) {
-        let most = self.peer.frame_bytes_max as usize;
-        let ends = if is_end { flag::END_STREAM } else { 0 };
-        let (first, rest) = block.split_at(block.len().min(most));
-        let whole = if rest.is_empty() { flag::END_HEADERS } else { 0 };
-        put(output, &frame_header(first.len(), kind::HEADERS, ends | whole, stream));
+        let payload_max = self.peer.frame_bytes_max as usize;
+        let end_stream = if is_end { flag::END_STREAM } else { 0 };
+        let (first, rest) = block.split_at(block.len().min(payload_max));
+        let end_headers = if rest.is_empty() { flag::END_HEADERS } else { 0 };
+        put(output, &frame_header(first.len(), kind::HEADERS, end_stream | end_headers, stream));
         put(output, first);
-        let mut rest = rest.chunks(most).peekable();
+        let mut rest = rest.chunks(payload_max).peekable();
         while let Some(part) = rest.next() {
-            let whole = if rest.peek().is_none() { flag::END_HEADERS } else { 0 };
-            put(output, &frame_header(part.len(), kind::CONTINUATION, whole, stream));
+            let end_headers = if rest.peek().is_none() { flag::END_HEADERS } else { 0 };
+            put(output, &frame_header(part.len(), kind::CONTINUATION, end_headers, stream));
             put(output, part);
         }
     }

@@ -66,8 +66,8 @@ impl<P: Protocol> Tunnel<P> {
         within: &Arc<StreamConfig>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Result<Box<Tunnel<P>>, ErrorCode> {
-        let begun = scope.guard(|scope| Layered::begin(seed, input, is_secure, within, scope));
-        let (layered, ran) = begun.map_err(|panicked| log_panic::<P>(&panicked))?;
+        let started = scope.guard(|scope| Layered::begin(seed, input, is_secure, within, scope));
+        let (layered, ran) = started.map_err(|panicked| log_panic::<P>(&panicked))?;
         let mut tunnel = Box::new(Tunnel { layered, progress: Progress::Waiting });
         tunnel.record_progress(ran, scope)?;
         if let Some(until) = scope.draining_until() {

@@ -79,14 +79,14 @@ fn open(health: Health, address: SocketAddr) -> io::Result<(Port, SocketAddr)> {
     let seed = HttpSeed::new(health, ServerConfig::new().limits(limits));
     let mut creator = Loop::new(&Config::new().machines_max(CONNECTIONS_MAX + 1))?;
     let mut bound = address;
-    let made = creator.add_machine_with(|scope| {
+    let created = creator.add_machine_with(|scope| {
         MachineResponse::attempt(|| -> Result<_, BoxError> {
             let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
             bound = listener.local_address().unwrap_or(address);
             Ok(listen(listener, seed, scope))
         })
     });
-    made.map_err(io::Error::other)?;
+    created.map_err(io::Error::other)?;
     Ok((creator.instantiate(()), bound))
 }
 

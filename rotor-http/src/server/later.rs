@@ -39,7 +39,7 @@ where
         response: &mut Response<'_>,
         scope: &mut Scope<'_, S::Context>,
     ) -> Next<S> {
-        let came = match self.future.take() {
+        let result = match self.future.take() {
             Outcome::Pending(future) => {
                 self.future = future;
                 return Next::pending(self);
@@ -47,7 +47,7 @@ where
             Outcome::Value(value) => Ok(value),
             Outcome::Lost(lost) => Err(lost),
         };
-        (self.reply)(came, response, scope).into()
+        (self.reply)(result, response, scope).into()
     }
 
     fn timeout(

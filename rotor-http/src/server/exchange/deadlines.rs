@@ -53,10 +53,10 @@ impl<S: Server> Exchange<S> {
         until: Time,
         io: &Io<'_, '_, '_, S::Context>,
     ) -> bool {
-        let late = self.body_deadline(io);
-        let is_late = late <= io.scope.now();
-        if is_late && until > late {
-            self.body.extend_deadline(until - late);
+        let deadline = self.body_deadline(io);
+        let is_late = deadline <= io.scope.now();
+        if is_late && until > deadline {
+            self.body.extend_deadline(until - deadline);
         }
         is_late
     }
